@@ -1,0 +1,194 @@
+//! One call of a component: what goes in, what comes out.
+//!
+//! A [`Call`] holds everything the guest can reach, nothing else exists for it. A [`Report`] holds everything the host saw.
+
+use crate::limits::Limits;
+use crate::model::Model;
+use crate::outcome::{Outcome, StageInput};
+use glovebox_sandbox::refusal::Refusal;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// How a component reaches files (wasm-host tiers), lowest by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileTier {
+    /// Not at all.
+    #[default]
+    None,
+    /// Through `glovebox:plugin/files` only; no file system is linked.
+    Workspace,
+    /// Through a `wasi:filesystem` that enforces the scope on every operation, and `files` besides.
+    Posix,
+}
+
+/// Commands a component may run. The default is none at all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommandGrant {
+    /// Texts the pipeline's author wrote; only these exact texts run by `sh -c`.
+    pub shell_texts: Vec<String>,
+    /// Word prefixes an argv must begin with, such as `["cargo", "test"]`.
+    pub argv_prefixes: Vec<Vec<String>>,
+    /// Any shell text and any argv (`allowed_commands="*"`).
+    pub any: bool,
+}
+
+/// Where and how commands of this attempt run; none of it comes from the guest.
+#[derive(Debug, Clone)]
+pub struct CommandSetting {
+    /// What may run.
+    pub grant: CommandGrant,
+    /// Sandbox settings: PATH, environment, output caps.
+    pub policy: glovebox_sandbox::exec::ExecPolicy,
+}
+
+/// A kind of progress the host tells while a call is under way. Lossy by design.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// A log line of the guest: level, message, fields.
+    Log(String, String, Vec<(String, String)>),
+    /// An event of the guest: kind, JSON.
+    Emitted(String, String),
+    /// A model turn begins; counts from 1 within the attempt.
+    ModelTurn(u32),
+    /// A command begins.
+    CommandStarted(String),
+    /// A command ended: text, how, code, milliseconds.
+    CommandEnded(String, String, Option<i32>, u64),
+    /// Something was refused.
+    Refused(Refusal),
+}
+
+/// Everything one call needs.
+pub struct Call {
+    /// What the handler is told.
+    pub input: StageInput,
+    /// How it reaches files.
+    pub tier: FileTier,
+    /// The directory it works on and the scope over it; none means no files even if the tier allows them.
+    pub files: Option<FileSetting>,
+    /// Its commands; none means every `exec.run` answers `not-granted`.
+    pub commands: Option<CommandSetting>,
+    /// The model bound to this node; none means every `llm` call answers `not-granted`.
+    pub model: Option<Model>,
+    /// Bounds of this call.
+    pub limits: Limits,
+    /// Set to ask the call to stop.
+    pub canceled: Arc<AtomicBool>,
+    /// Where progress goes; dropped when full.
+    pub progress: tokio::sync::mpsc::Sender<Progress>,
+}
+
+/// The directory a call works on.
+pub struct FileSetting {
+    /// Root of the stage's view on the host.
+    pub root: PathBuf,
+    /// What may be read, written and must stay hidden.
+    pub scope: glovebox_sandbox::scope::Scope,
+}
+
+/// How the call itself went, apart from what the handler answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The export returned.
+    Returned,
+    /// The component trapped; text of the trap and the captured panic.
+    Trapped(String),
+    /// A named limit was hit.
+    LimitHit(String),
+    /// The run was told to stop.
+    Canceled,
+    /// It could not be instantiated.
+    NotLinked(String),
+}
+
+impl Ending {
+    /// True when the stage ended by itself, so that its allowed writes count (design §9 #22).
+    pub fn by_itself(&self) -> bool {
+        matches!(self, Ending::Returned)
+    }
+}
+
+/// A limit and how much of it was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitUse {
+    /// The limit's name as in `glovebox.toml` and node attributes.
+    pub name: String,
+    /// Used, in the unit of the name (`_bytes`, `_ms`, or a count).
+    pub used: u64,
+    /// The bound.
+    pub limit: u64,
+}
+
+/// Host-made evidence of a command (design §1, promise 3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Unique within the run.
+    pub id: String,
+    /// argv, or `["sh", "-c", text]`.
+    pub argv: Vec<String>,
+    /// Relative to the workspace.
+    pub cwd: String,
+    /// Names, not values.
+    pub env_names: Vec<String>,
+    /// Sandbox tier: `unconfined` in this version.
+    pub tier: String,
+    /// `exited`, `signaled`, `timed-out`, `canceled`.
+    pub how: String,
+    /// Exit code when it exited.
+    pub code: Option<i32>,
+    /// Wall time.
+    pub duration_ms: u64,
+    /// BLAKE3 of all of stdout and stderr, and their lengths.
+    pub stdout_digest: String,
+    /// See above.
+    pub stdout_bytes: u64,
+    /// See above.
+    pub stderr_digest: String,
+    /// See above.
+    pub stderr_bytes: u64,
+}
+
+/// Bytes a stage asked to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// File name, checked.
+    pub name: String,
+    /// As claimed.
+    pub media_type: String,
+    /// The bytes, capped.
+    pub data: Vec<u8>,
+}
+
+/// Everything the host saw.
+#[derive(Debug)]
+pub struct Report {
+    /// The handler's outcome, or the one the host puts in its place for a trap, a limit, a refusal to link.
+    /// Turn exhaustion without an earlier explicit success is already a `fail` here (seed 0, fix 2).
+    pub outcome: Outcome,
+    /// How the call itself went.
+    pub ending: Ending,
+    /// Every limit, used and bound.
+    pub usage: Vec<LimitUse>,
+    /// Everything refused, with operation and path; capped, see `refusals_total`.
+    pub refusals: Vec<Refusal>,
+    /// All refusals, also those beyond the cap.
+    pub refusals_total: u64,
+    /// One per command run.
+    pub receipts: Vec<Receipt>,
+    /// Kept bytes.
+    pub artifacts: Vec<Artifact>,
+    /// The guest's stdout, capped with a marker.
+    pub stdout: Vec<u8>,
+    /// The guest's stderr, capped with a marker.
+    pub stderr: Vec<u8>,
+    /// Model turns that were answered; what a later visit of a scripted node skips.
+    pub turns_used: u32,
+    /// Wall time of the call.
+    pub duration_ms: u64,
+    /// True when files may have changed in the view.
+    pub touched_files: bool,
+}

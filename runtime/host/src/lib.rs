@@ -1,0 +1,8 @@
+//! Untrusted components: load, digest, grants, limits, one call at a time.
+//!
+//! `wasmtime` appears only here. This crate knows no graph, no journal and no retry; it is handed a [`call::Call`] and gives
+//! back a [`call::Report`].
+
+#![forbid(unsafe_code)]
+
+pub mod outcome;

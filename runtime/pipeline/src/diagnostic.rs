@@ -1,0 +1,145 @@
+//! Something wrong, or worth a word, in the user's file.
+//!
+//! A diagnostic is data: rule, place, words and, where there is one, the edit that mends it. It is never printed here, and it
+//! is never an error of the runtime. At most [`DIAGNOSTICS_MAX`] are kept per file, in file order.
+
+use crate::span::Span;
+use serde::Serialize;
+
+/// The most diagnostics one file gets (style: errors in bulk help nobody).
+pub const DIAGNOSTICS_MAX: usize = 50;
+
+/// How bad it is (spec §7.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The pipeline will not run.
+    Error,
+    /// It runs, and may not do what was meant.
+    Warning,
+    /// A remark.
+    Info,
+}
+
+/// A replacement of source text that mends the problem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Edit {
+    /// What is replaced; an empty span inserts.
+    pub span: Span,
+    /// The text put there.
+    pub replacement: String,
+}
+
+/// A second place in the file that explains the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What is to be seen there.
+    pub text: String,
+}
+
+/// One finding (spec §7.1), with the place it concerns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// Stable rule name, such as `edge_target_exists`.
+    pub rule: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One line: the thing, the place, the expected.
+    pub message: String,
+    /// Where it is.
+    pub span: Span,
+    /// What to say right at the span; empty for nothing.
+    pub note: String,
+    /// Other places that matter.
+    pub labels: Vec<Label>,
+    /// How to mend it, in words or as a line to paste.
+    pub help: Option<String>,
+    /// The edit that mends it, when it is certain.
+    pub fix: Option<Edit>,
+    /// The node it is about.
+    pub node: Option<String>,
+    /// The edge it is about, as (from, to).
+    pub edge: Option<(String, String)>,
+}
+
+impl Diagnostic {
+    /// Starts a diagnostic; the `with_` methods add the rest.
+    pub fn new(rule: &'static str, severity: Severity, message: impl Into<String>, span: Span) -> Self {
+        Self {
+            rule,
+            severity,
+            message: message.into(),
+            span,
+            note: String::new(),
+            labels: Vec::new(),
+            help: None,
+            fix: None,
+            node: None,
+            edge: None,
+        }
+    }
+
+    /// Starts an error.
+    pub fn error(rule: &'static str, message: impl Into<String>, span: Span) -> Self {
+        Self::new(rule, Severity::Error, message, span)
+    }
+
+    /// Starts a warning.
+    pub fn warning(rule: &'static str, message: impl Into<String>, span: Span) -> Self {
+        Self::new(rule, Severity::Warning, message, span)
+    }
+
+    /// Starts a remark.
+    pub fn info(rule: &'static str, message: impl Into<String>, span: Span) -> Self {
+        Self::new(rule, Severity::Info, message, span)
+    }
+
+    /// Says something right at the span.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    /// Points at a second place.
+    #[must_use]
+    pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Says how to mend it.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Gives the edit that mends it.
+    #[must_use]
+    pub fn with_fix(mut self, span: Span, replacement: impl Into<String>) -> Self {
+        self.fix = Some(Edit { span, replacement: replacement.into() });
+        self
+    }
+
+    /// Names the node it is about.
+    #[must_use]
+    pub fn with_node(mut self, node: impl Into<String>) -> Self {
+        self.node = Some(node.into());
+        self
+    }
+
+    /// Names the edge it is about.
+    #[must_use]
+    pub fn with_edge(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
+        self.edge = Some((from.into(), to.into()));
+        self
+    }
+
+    /// True for an error.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}

@@ -1,0 +1,249 @@
+//! The checked pipeline: what text becomes when `parse` and `lower` are through with it.
+//!
+//! Every string attribute that means something has a type here. Nothing below refers back to the text except by span, and
+//! nothing runs: who executes a handler, and what it may touch, is not known in this crate.
+
+use crate::condition::Condition;
+use crate::span::Span;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// A node's name: `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(String);
+
+impl NodeId {
+    /// Takes a name that the parser has accepted.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a stage ended (spec §5.2), in the lower case that conditions compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Did its work.
+    Success,
+    /// Did part of it; routes like success.
+    PartialSuccess,
+    /// Asks to be executed again.
+    Retry,
+    /// Failed.
+    Fail,
+    /// Had nothing to do.
+    Skipped,
+}
+
+impl Status {
+    /// The word used in conditions, files and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Success => "success",
+            Status::PartialSuccess => "partial_success",
+            Status::Retry => "retry",
+            Status::Fail => "fail",
+            Status::Skipped => "skipped",
+        }
+    }
+
+    /// True when a goal gate accepts it (spec §3.4).
+    pub fn satisfies_gate(self) -> bool {
+        matches!(self, Status::Success | Status::PartialSuccess)
+    }
+}
+
+/// What gives a node its behaviour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Handler {
+    /// The entry point; does nothing.
+    Start,
+    /// An exit; the engine checks the goal gates there.
+    Exit,
+    /// Passes the previous outcome through and lets the edges decide.
+    Conditional,
+    /// A component does the work: `codergen`, `tool`, `verify`, or a plugin's own `ns.name`.
+    Component(String),
+    /// A handler of the specification that this version does not execute: `parallel`, `wait.human`, ….
+    Unavailable(String),
+}
+
+impl Handler {
+    /// The handler type as written in a pipeline.
+    pub fn name(&self) -> &str {
+        match self {
+            Handler::Start => "start",
+            Handler::Exit => "exit",
+            Handler::Conditional => "conditional",
+            Handler::Component(name) | Handler::Unavailable(name) => name,
+        }
+    }
+}
+
+/// An attribute's text and place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribute {
+    /// The value with escapes resolved.
+    pub value: String,
+    /// The key's place.
+    pub key_span: Span,
+    /// The value's place, quotes included.
+    pub span: Span,
+}
+
+/// A list of workspace paths as written: `main.go,src/` (seed 2). Checked: relative, no `..`, no empty entry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PathList(pub Vec<String>);
+
+/// One node.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Its name.
+    pub id: NodeId,
+    /// What people see; the name when the file gives none.
+    pub label: String,
+    /// The Graphviz shape, `box` by default.
+    pub shape: String,
+    /// What executes it.
+    pub handler: Handler,
+    /// The instruction, `$goal` expanded; falls back to the label for codergen (spec §2.6).
+    pub prompt: Option<String>,
+    /// Additional attempts; none when the file does not say (design §9 #1).
+    pub max_retries: Option<u32>,
+    /// Back-off between attempts, from `retry_policy` or the default (spec §3.6).
+    pub backoff: Backoff,
+    /// Must have succeeded before the pipeline may exit.
+    pub goal_gate: bool,
+    /// Where to go when it fails or its gate is unmet.
+    pub retry_target: Option<NodeId>,
+    /// The second choice for that.
+    pub fallback_retry_target: Option<NodeId>,
+    /// Longest execution of one attempt.
+    pub timeout: Option<Duration>,
+    /// Most model turns in one attempt.
+    pub max_turns: Option<u32>,
+    /// What it may write; none when the file does not say (design §9 #21).
+    pub allowed_write_paths: Option<PathList>,
+    /// What it may read; none means all of the workspace.
+    pub read_paths: Option<PathList>,
+    /// Commands an agent may run: none, prefixes, or `*` for a shell (design §9 #24).
+    pub allowed_commands: Option<Vec<String>>,
+    /// Success without a word from the handler is accepted (spec App. C, design §9 #14).
+    pub auto_status: bool,
+    /// A partial result is accepted when retries are used up.
+    pub allow_partial: bool,
+    /// Class names, own and derived from subgraphs.
+    pub classes: Vec<String>,
+    /// Every attribute, defaults included, by key.
+    pub attributes: BTreeMap<String, Attribute>,
+    /// The place of its first mention.
+    pub span: Span,
+}
+
+/// Delay between attempts (spec §3.6).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Backoff {
+    /// Attempts in all that a preset brings when `max_retries` is absent.
+    pub attempts: Option<u32>,
+    /// Delay before the first retry, milliseconds.
+    pub initial_ms: u64,
+    /// Multiplier for each further retry.
+    pub factor: f64,
+    /// Longest delay, milliseconds.
+    pub max_ms: u64,
+    /// Whether the delay is multiplied by 0.5 to 1.5.
+    pub jitter: bool,
+}
+
+/// Index of an edge in [`Pipeline::edges`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EdgeIndex(pub usize);
+
+/// One edge.
+#[derive(Debug, Clone)]
+pub struct Edge {
+    /// Source.
+    pub from: NodeId,
+    /// Target.
+    pub to: NodeId,
+    /// Caption and routing key.
+    pub label: String,
+    /// Guard; none means unconditional.
+    pub condition: Option<Condition>,
+    /// Priority, higher first.
+    pub weight: i64,
+    /// Taken before weights when nothing else matched (seed 1).
+    pub default: bool,
+    /// Asks for a fresh run at the target.
+    pub loop_restart: bool,
+    /// Every attribute by key.
+    pub attributes: BTreeMap<String, Attribute>,
+    /// Its place.
+    pub span: Span,
+}
+
+/// Bounds of a whole run (design §9 #23). None means unlimited except where a default is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Stage executions; [`STEPS_MAX_DEFAULT`] when the file does not say.
+    pub steps_max: u64,
+    /// Wall time of the run.
+    pub wall_max: Option<Duration>,
+}
+
+/// Default of `max_steps`: a loop without an end stops here (seed 1; peers use 200).
+pub const STEPS_MAX_DEFAULT: u64 = 200;
+
+/// A checked pipeline. Nodes and edges are in file order.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    /// The graph's name.
+    pub name: String,
+    /// The goal, `--set` inputs expanded.
+    pub goal: String,
+    /// Display name, the graph's name when absent.
+    pub label: String,
+    /// Nodes in file order.
+    pub nodes: Vec<Node>,
+    /// Edges in file order.
+    pub edges: Vec<Edge>,
+    /// The start node.
+    pub start: NodeId,
+    /// Retries for nodes that do not say (spec §2.5).
+    pub default_max_retries: u32,
+    /// Where to go when a gate is unmet and its node names no target.
+    pub retry_target: Option<NodeId>,
+    /// The second choice for that.
+    pub fallback_retry_target: Option<NodeId>,
+    /// Bounds of a run.
+    pub bounds: Bounds,
+    /// Graph attributes by key.
+    pub attributes: BTreeMap<String, Attribute>,
+}
+
+impl Pipeline {
+    /// The node of that name. Linear; the engine keeps its own index.
+    pub fn node(&self, id: &NodeId) -> Option<&Node> {
+        self.nodes.iter().find(|node| &node.id == id)
+    }
+
+    /// Outgoing edges of a node with their indices, in file order.
+    pub fn outgoing<'a>(&'a self, id: &'a NodeId) -> impl Iterator<Item = (EdgeIndex, &'a Edge)> {
+        self.edges
+            .iter()
+            .enumerate()
+            .filter(move |(_, edge)| &edge.from == id)
+            .map(|(index, edge)| (EdgeIndex(index), edge))
+    }
+}
