@@ -1,1 +1,92 @@
-//! sdk
+//! Write a Glovebox plugin: implement [`Handler`], export it with [`export!`], build for `wasm32-wasip2`.
+//!
+//! Reading order: [`Stage`] is what a handler is told, [`Outcome`] is what it answers. The modules [`log`], [`control`],
+//! [`artifact`], [`files`], [`exec`] and [`llm`] are the gloves: what none of them is used for is not imported by the
+//! component, so its import list says what the plugin can ask for. `std::fs` works too where the operator grants `posix`.
+//!
+//! This crate knows no host: it compiles for the host target for tests of pure code, where every import call panics.
+//!
+//! ```no_run
+//! use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
+//!
+//! struct Greeter;
+//!
+//! impl Handler for Greeter {
+//!     fn execute(stage: Stage) -> Outcome {
+//!         Outcome::success().notes(format!("hello from {}", stage.node_id())).set("greeted", true)
+//!     }
+//! }
+//!
+//! export!(Greeter, manifest = r#"{"name":"acme.greeter","version":"0.1.0","description":"Says hello.","wants":{}}"#);
+//! # fn main() {}
+//! ```
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod artifact;
+pub mod control;
+pub mod exec;
+pub mod files;
+pub mod llm;
+pub mod log;
+mod outcome;
+mod stage;
+
+pub use outcome::Outcome;
+pub use serde_json::{Value, json};
+pub use stage::Stage;
+
+/// What the bindings generator made of the WIT package: public because [`export!`] expands to its paths.
+#[doc(hidden)]
+#[allow(clippy::all, clippy::unwrap_used, missing_docs, unreachable_pub, unused_qualifications)]
+pub mod bindings {
+    wit_bindgen::generate!({ world: "agent", path: "../wit", pub_export_macro: true });
+}
+
+/// Shared vocabulary of the contract (`glovebox:plugin/types`).
+pub use bindings::glovebox::plugin::types::{Attempt, Edge, Failure, Mount, Status};
+
+/// Gives a node type its behaviour.
+pub trait Handler {
+    /// Does the stage's work. Called once per attempt in a fresh instance: statics do not survive.
+    ///
+    /// Failing is an [`Outcome`] too; a panic is reported by the host as a trap with the panic's text.
+    fn execute(stage: Stage) -> Outcome;
+}
+
+impl<H: Handler> bindings::exports::glovebox::plugin::stage::Guest for H {
+    fn execute(input: bindings::glovebox::plugin::types::StageInput) -> bindings::glovebox::plugin::types::Outcome {
+        <H as Handler>::execute(Stage::from(input)).into()
+    }
+}
+
+/// Exports a [`Handler`] as the component's `stage` interface and writes its manifest into the custom section
+/// `glovebox:manifest`, where the host reads it without running anything.
+///
+/// The manifest is JSON with `name`, `version`, `description` and `wants`, in the vocabulary of `grants` in `glovebox.toml`;
+/// `glovebox plugin inspect` shows it. On other targets than WebAssembly nothing is exported.
+#[macro_export]
+macro_rules! export {
+    ($handler:ident, manifest = $manifest:expr) => {
+        const _: fn($crate::Stage) -> $crate::Outcome = <$handler as $crate::Handler>::execute;
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            const TEXT: &str = $manifest;
+            #[unsafe(link_section = "glovebox:manifest")]
+            static MANIFEST: [u8; TEXT.len()] = $crate::section_bytes(TEXT);
+        };
+        #[cfg(target_family = "wasm")]
+        $crate::bindings::export!($handler with_types_in $crate::bindings);
+    };
+}
+
+/// Copies a text into the array a link section needs; part of [`export!`].
+#[doc(hidden)]
+pub const fn section_bytes<const N: usize>(text: &str) -> [u8; N] {
+    let (mut bytes, mut at) = ([0; N], 0);
+    while at < N {
+        bytes[at] = text.as_bytes()[at];
+        at += 1;
+    }
+    bytes
+}

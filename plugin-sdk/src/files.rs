@@ -1,0 +1,57 @@
+//! Files of the workspace call by call, for plugins that want no file system of their own.
+//!
+//! Paths are relative and `/`-separated. What the stage may not see does not exist.
+
+use crate::bindings::glovebox::plugin::files;
+
+pub use files::{Error, Node};
+
+/// How much one call reads, in bytes.
+const CHUNK_BYTES: u32 = 256 * 1024;
+
+/// Reads a whole file.
+///
+/// # Errors
+/// `not-found`, `not-permitted`, `is-a-directory` and the like in [`Error::code`].
+pub fn read(path: &str) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    loop {
+        let chunk = files::read(path, bytes.len() as u64, CHUNK_BYTES)?;
+        if chunk.is_empty() {
+            return Ok(bytes);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+}
+
+/// Replaces or creates a file; missing directories inside the write scope are made.
+///
+/// # Errors
+/// `not-permitted`, `quota` and the like in [`Error::code`].
+pub fn write(path: &str, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+    files::write(path, bytes.as_ref())
+}
+
+/// Lists a directory in name order; the root is the empty path.
+///
+/// # Errors
+/// `not-found`, `not-a-directory` and the like in [`Error::code`].
+pub fn list(path: &str) -> Result<Vec<Node>, Error> {
+    files::list(path)
+}
+
+/// Describes a file or directory.
+///
+/// # Errors
+/// `not-found` and the like in [`Error::code`].
+pub fn stat(path: &str) -> Result<Node, Error> {
+    files::stat(path)
+}
+
+/// Removes a file or an empty directory.
+///
+/// # Errors
+/// `not-found`, `not-permitted`, `not-empty` and the like in [`Error::code`].
+pub fn remove(path: &str) -> Result<(), Error> {
+    files::remove(path)
+}

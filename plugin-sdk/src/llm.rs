@@ -1,0 +1,51 @@
+//! The model the operator bound to this node. There is nothing to choose here: no provider, no model name.
+//!
+//! The host counts turns and tool rounds; over the limit [`complete`] answers `limit-exceeded`.
+
+use crate::bindings::glovebox::plugin::{chat, llm};
+
+pub use chat::{Message, Part, ToolDef, Usage};
+pub use llm::{Error, Request, Response};
+
+/// Asks for one answer and waits for it.
+///
+/// # Errors
+/// `limit-exceeded`, `script-exhausted`, `not-granted`, or a provider error in [`Error::kind`].
+pub fn complete(request: &Request) -> Result<Response, Error> {
+    llm::complete(request)
+}
+
+/// Returns the bound model's properties by name: `provider`, `model`, `context-window`.
+pub fn properties() -> Vec<(String, String)> {
+    llm::info()
+}
+
+impl Message {
+    /// Makes a message of one text part; `role` is `system`, `user`, `assistant` or `tool`.
+    pub fn text(role: &str, text: impl Into<String>) -> Self {
+        Self { role: role.to_owned(), parts: vec![Part::new("text", text)] }
+    }
+
+    /// Returns the message's text parts in one piece.
+    pub fn whole_text(&self) -> String {
+        self.parts.iter().filter(|part| part.kind == "text").map(|part| part.text.as_str()).collect()
+    }
+}
+
+impl Part {
+    /// Makes a part without fields.
+    pub fn new(kind: &str, text: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), text: text.into(), fields: Vec::new() }
+    }
+
+    /// Adds a field.
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.fields.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Returns a field by name.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}

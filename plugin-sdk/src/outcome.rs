@@ -1,0 +1,165 @@
+//! [`Outcome`]: what a handler answers, built step by step. Failure is an answer too.
+//!
+//! It records what the handler says. Whether that is believed is the host's business: claims are checked against
+//! receipts, reserved context keys are refused.
+
+use crate::bindings::glovebox::plugin::types::{self, Entry, Failure, Status};
+use serde_json::Value;
+
+/// The answer of a stage.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Outcome {
+    raw: types::Outcome,
+}
+
+impl Outcome {
+    /// Says the stage did its work.
+    pub fn success() -> Self {
+        Self::of(Status::Success)
+    }
+
+    /// Says the stage did a part of its work.
+    pub fn partial_success() -> Self {
+        Self::of(Status::PartialSuccess)
+    }
+
+    /// Says the stage did nothing, and that this is right.
+    pub fn skipped() -> Self {
+        Self::of(Status::Skipped)
+    }
+
+    /// Says the stage failed: `code` is stable, such as `tool/exit-code`, `reason` is for people and kept unchanged.
+    pub fn fail(code: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::of(Status::Fail).failed("deterministic", code, reason)
+    }
+
+    /// Asks to be executed again; see [`Outcome::fail`] for `code` and `reason`.
+    pub fn retry(code: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::of(Status::Retry).failed("transient", code, reason)
+    }
+
+    /// Says which class of failure this is: a hint, since the host decides. No effect without a failure.
+    pub fn class(mut self, class: impl Into<String>) -> Self {
+        if let Some(failure) = &mut self.raw.failure {
+            failure.class = class.into();
+        }
+        self
+    }
+
+    /// Prefers the outgoing edge with this label.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.raw.preferred_label = Some(label.into());
+        self
+    }
+
+    /// Suggests a node to go to next; called again it adds a further choice.
+    pub fn suggest(mut self, node_id: impl Into<String>) -> Self {
+        self.raw.suggested_next_ids.push(node_id.into());
+        self
+    }
+
+    /// Sets a key of the pipeline's context; the last value given for a key stands.
+    pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        let (key, value) = (key.into(), value.into().to_string());
+        self.raw.context_updates.retain(|entry| entry.key != key);
+        self.raw.context_updates.push(Entry { key, value });
+        self
+    }
+
+    /// Says in words what was done.
+    pub fn notes(mut self, notes: impl Into<String>) -> Self {
+        self.raw.notes = notes.into();
+        self
+    }
+
+    /// Claims that a command passed, citing the receipt `exec` returned for it.
+    pub fn claim_command(self, receipt: impl Into<String>) -> Self {
+        self.claim("command-passed", receipt.into())
+    }
+
+    /// Claims that a file of the workspace was written.
+    pub fn claim_file(self, path: impl Into<String>) -> Self {
+        self.claim("file-written", path.into())
+    }
+
+    /// Claims that an artifact was kept.
+    pub fn claim_artifact(self, name: impl Into<String>) -> Self {
+        self.claim("artifact", name.into())
+    }
+
+    /// Returns the status said so far.
+    pub fn status(&self) -> Status {
+        self.raw.status
+    }
+
+    /// Returns the failure said so far.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.raw.failure.as_ref()
+    }
+
+    /// Returns the value set for a context key, as JSON text.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.raw.context_updates.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
+    }
+
+    fn of(status: Status) -> Self {
+        Self {
+            raw: types::Outcome {
+                status,
+                preferred_label: None,
+                suggested_next_ids: Vec::new(),
+                context_updates: Vec::new(),
+                notes: String::new(),
+                failure: None,
+                claims: Vec::new(),
+                extra: Vec::new(),
+            },
+        }
+    }
+
+    fn failed(mut self, class: &str, code: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.raw.failure = Some(Failure { class: class.to_owned(), code: code.into(), reason: reason.into() });
+        self
+    }
+
+    fn claim(mut self, kind: &str, what: String) -> Self {
+        self.raw.claims.push((kind.to_owned(), what));
+        self
+    }
+}
+
+impl From<Outcome> for types::Outcome {
+    fn from(outcome: Outcome) -> Self {
+        outcome.raw
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_what_the_contract_wants() {
+        let raw = types::Outcome::from(
+            Outcome::fail("tool/exit-code", "tool_exit_code_1")
+                .label("fix")
+                .suggest("a")
+                .suggest("b")
+                .set("k", 1)
+                .set("k", "v"),
+        );
+        assert_eq!(raw.status, Status::Fail);
+        assert_eq!(raw.preferred_label.as_deref(), Some("fix"));
+        assert_eq!(raw.suggested_next_ids, ["a", "b"]);
+        assert_eq!(raw.context_updates.len(), 1, "the last value of a key stands");
+        assert_eq!(raw.context_updates[0].value, "\"v\"");
+        assert_eq!(raw.failure.map(|failure| failure.class).as_deref(), Some("deterministic"));
+    }
+
+    #[test]
+    fn a_class_needs_a_failure() {
+        assert!(Outcome::success().class("scope").failure().is_none());
+        assert_eq!(Outcome::retry("x", "y").class("budget").failure().map(|f| f.class.as_str()), Some("budget"));
+    }
+}

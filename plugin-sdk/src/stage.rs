@@ -1,0 +1,95 @@
+//! [`Stage`]: everything a handler is told about the node it executes.
+//!
+//! It is a read-only view of the contract's `stage-input`; nothing here calls the host.
+
+use crate::bindings::glovebox::plugin::types::{Attempt, Edge, Failure, Mount, StageInput};
+use serde_json::Value;
+
+/// One call of one node: its attributes, its place in the run, and the pipeline's context at that moment.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    input: StageInput,
+}
+
+impl From<StageInput> for Stage {
+    fn from(input: StageInput) -> Self {
+        Self { input }
+    }
+}
+
+impl Stage {
+    /// Names the run, the node and the attempt.
+    pub fn attempt(&self) -> &Attempt {
+        &self.input.attempt
+    }
+
+    /// Returns the node's id.
+    pub fn node_id(&self) -> &str {
+        &self.input.attempt.node_id
+    }
+
+    /// Returns the handler type the node was resolved to, such as `codergen`.
+    pub fn handler_type(&self) -> &str {
+        &self.input.handler_type
+    }
+
+    /// Returns the node's label, which is its id when none was written.
+    pub fn label(&self) -> &str {
+        &self.input.label
+    }
+
+    /// Returns the node's prompt with `$goal` expanded, or none when the node has no prompt or an empty one.
+    pub fn prompt(&self) -> Option<&str> {
+        self.input.prompt.as_deref().filter(|prompt| !prompt.is_empty())
+    }
+
+    /// Returns the pipeline's goal.
+    pub fn goal(&self) -> &str {
+        &self.input.goal
+    }
+
+    /// Returns a node attribute as written in the pipeline file.
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        lookup(&self.input.attributes, name)
+    }
+
+    /// Returns all node attributes in the pipeline file's order.
+    pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.input.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Returns a context value. The host hands out checked JSON; text that is none reads as a JSON string.
+    pub fn context(&self, key: &str) -> Option<Value> {
+        let entry = self.input.context.iter().find(|entry| entry.key == key)?;
+        Some(serde_json::from_str(&entry.value).unwrap_or_else(|_| Value::String(entry.value.clone())))
+    }
+
+    /// Returns the keys of the context.
+    pub fn context_keys(&self) -> impl Iterator<Item = &str> {
+        self.input.context.iter().map(|entry| entry.key.as_str())
+    }
+
+    /// Returns the node's outgoing edges.
+    pub fn outgoing(&self) -> &[Edge] {
+        &self.input.outgoing
+    }
+
+    /// Returns the places of the file tree this stage was given.
+    pub fn mounts(&self) -> &[Mount] {
+        &self.input.mounts
+    }
+
+    /// Returns the failure that led here, if the previous stage failed.
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.input.last_failure.as_ref()
+    }
+
+    /// Returns an entry of `extra`, the contract's room to grow.
+    pub fn extra(&self, name: &str) -> Option<&str> {
+        lookup(&self.input.extra, name)
+    }
+}
+
+fn lookup<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
