@@ -1,1 +1,9 @@
-//! skeleton
+//! Confinement: scoped views of a directory, guarded subprocesses, the private copy and its commit.
+//!
+//! Reading order: [`path`] names things inside a scope, [`scope`] says what may be done with them, [`view`] does it on a real
+//! directory without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it.
+//! The crate knows no graph, no component and no journal.
+
+pub mod path;
+pub mod refusal;
+pub mod scope;

@@ -1,0 +1,234 @@
+//! A path inside a scope: relative, `/`-separated, already normal.
+//!
+//! It is text and never touches a disk. Whoever holds a [`ScopePath`] need not ask about `.`, `..`, doubled slashes, NUL or
+//! absolute paths again. Lexical resolution is exact because no component of a view may be a symbolic link.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Longest accepted path in bytes, as `PATH_MAX` on Linux.
+pub const PATH_BYTES_MAX: usize = 4096;
+/// Longest accepted name in bytes, as `NAME_MAX` on Linux.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// Why a text is no path inside a scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PathProblem {
+    /// Begins with `/`.
+    #[error("the path is absolute, expected one relative to the workspace")]
+    Absolute,
+    /// Contains a NUL byte.
+    #[error("the path contains a NUL byte")]
+    Nul,
+    /// Two slashes in a row, or one at the end.
+    #[error("the path has an empty segment")]
+    EmptySegment,
+    /// A `.` or `..` where only plain names may stand.
+    #[error("the path has a `.` or `..` segment")]
+    DotSegment,
+    /// `..` leads above the place the path starts from.
+    #[error("the path climbs above its base")]
+    ClimbsAbove,
+    /// Is not valid UTF-8.
+    #[error("the path is not valid UTF-8")]
+    NotUtf8,
+    /// Longer than [`PATH_BYTES_MAX`], or a name longer than [`NAME_BYTES_MAX`].
+    #[error("the path or one of its names is too long")]
+    TooLong,
+}
+
+/// A normalised path relative to the root of a view; the empty path is the root itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ScopePath(String);
+
+impl ScopePath {
+    /// Returns the root.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Accepts plain names separated by single slashes; the empty text is the root. Nothing is normalised.
+    pub fn parse(text: &str) -> Result<Self, PathProblem> {
+        check_whole(text)?;
+        if text.is_empty() {
+            return Ok(Self::root());
+        }
+        for segment in text.split('/') {
+            match segment {
+                "" => return Err(PathProblem::EmptySegment),
+                "." | ".." => return Err(PathProblem::DotSegment),
+                name => check_name(name)?,
+            }
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// As [`ScopePath::parse`], for bytes that came from an operating system.
+    pub fn parse_bytes(bytes: &[u8]) -> Result<Self, PathProblem> {
+        Self::parse(std::str::from_utf8(bytes).map_err(|_| PathProblem::NotUtf8)?)
+    }
+
+    /// Resolves what a guest wrote against this base: `.`, empty segments and a final slash vanish, `..` removes a name of the
+    /// guest's own path and never one of the base.
+    pub fn resolve(&self, relative: &str) -> Result<Self, PathProblem> {
+        check_whole(relative)?;
+        let mut names: Vec<&str> = Vec::new();
+        for segment in relative.split('/') {
+            match segment {
+                "" | "." => {}
+                ".." => {
+                    names.pop().ok_or(PathProblem::ClimbsAbove)?;
+                }
+                name => {
+                    check_name(name)?;
+                    names.push(name);
+                }
+            }
+        }
+        let joined = names.iter().fold(self.clone(), |base, name| base.child(name));
+        if joined.0.len() > PATH_BYTES_MAX { Err(PathProblem::TooLong) } else { Ok(joined) }
+    }
+
+    /// Appends one or more plain names.
+    pub fn join(&self, names: &str) -> Result<Self, PathProblem> {
+        let below = Self::parse(names)?;
+        if below.is_root() { Ok(self.clone()) } else { self.resolve(&below.0) }
+    }
+
+    /// Appends a name that was already checked.
+    fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
+    }
+
+    /// Returns the directory this path lies in; the root has none.
+    pub fn parent(&self) -> Option<Self> {
+        if self.is_root() {
+            return None;
+        }
+        Some(self.0.rsplit_once('/').map_or_else(Self::root, |(parent, _)| Self(parent.to_owned())))
+    }
+
+    /// Returns the last name; the root has none.
+    pub fn name(&self) -> Option<&str> {
+        self.0.rsplit('/').next().filter(|name| !name.is_empty())
+    }
+
+    /// True for `base` itself and everything below it, by whole names.
+    pub fn starts_with(&self, base: &Self) -> bool {
+        match self.0.strip_prefix(&base.0) {
+            Some(rest) => base.is_root() || rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        }
+    }
+
+    /// True for everything below `base`, not for `base` itself.
+    pub fn is_below(&self, base: &Self) -> bool {
+        self != base && self.starts_with(base)
+    }
+
+    /// Returns the names from the root down.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|name| !name.is_empty())
+    }
+
+    /// True for the empty path.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the text; empty for the root.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn check_whole(text: &str) -> Result<(), PathProblem> {
+    if text.contains('\0') {
+        return Err(PathProblem::Nul);
+    }
+    if text.starts_with('/') {
+        return Err(PathProblem::Absolute);
+    }
+    if text.len() > PATH_BYTES_MAX { Err(PathProblem::TooLong) } else { Ok(()) }
+}
+
+fn check_name(name: &str) -> Result<(), PathProblem> {
+    if name.len() > NAME_BYTES_MAX { Err(PathProblem::TooLong) } else { Ok(()) }
+}
+
+impl fmt::Display for ScopePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_root() { "." } else { &self.0 })
+    }
+}
+
+impl TryFrom<String> for ScopePath {
+    type Error = PathProblem;
+
+    fn try_from(text: String) -> Result<Self, PathProblem> {
+        Self::parse(&text)
+    }
+}
+
+impl From<ScopePath> for String {
+    fn from(path: ScopePath) -> Self {
+        path.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> ScopePath {
+        ScopePath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn parse_takes_plain_names_only() {
+        let check = |text: &str, expected: Result<&str, PathProblem>| {
+            assert_eq!(ScopePath::parse(text).as_ref().map(ScopePath::as_str), expected.as_ref().copied(), "{text:?}");
+        };
+        check("", Ok(""));
+        check("a/b.rs", Ok("a/b.rs"));
+        check("..a/b..", Ok("..a/b.."));
+        check("/etc", Err(PathProblem::Absolute));
+        check("a//b", Err(PathProblem::EmptySegment));
+        check("a/", Err(PathProblem::EmptySegment));
+        check("./a", Err(PathProblem::DotSegment));
+        check("a/../b", Err(PathProblem::DotSegment));
+        check("a\0b", Err(PathProblem::Nul));
+        check(&"n".repeat(256), Err(PathProblem::TooLong));
+        check(&"n/".repeat(3000), Err(PathProblem::TooLong));
+    }
+
+    #[test]
+    fn resolve_never_leaves_the_base() {
+        let check = |base: &str, text: &str, expected: Result<&str, PathProblem>| {
+            let got = path(base).resolve(text);
+            assert_eq!(got.as_ref().map(ScopePath::as_str), expected.as_ref().copied(), "{base:?} {text:?}");
+        };
+        check("", "a/./b//c/", Ok("a/b/c"));
+        check("src", "x/../y", Ok("src/y"));
+        check("src", ".", Ok("src"));
+        check("src", "..", Err(PathProblem::ClimbsAbove));
+        check("src", "x/../../holdout", Err(PathProblem::ClimbsAbove));
+        check("", "/etc/passwd", Err(PathProblem::Absolute));
+        check("", "a\0", Err(PathProblem::Nul));
+    }
+
+    #[test]
+    fn relations_go_by_whole_names() {
+        assert!(path("src/a").starts_with(&path("src")));
+        assert!(!path("src2").starts_with(&path("src")));
+        assert!(path("src").starts_with(&path("src")) && !path("src").is_below(&path("src")));
+        assert!(path("a").is_below(&ScopePath::root()));
+        assert_eq!(path("a/b").parent(), Some(path("a")));
+        assert_eq!(path("a").parent(), Some(ScopePath::root()));
+        assert_eq!(ScopePath::root().parent(), None);
+        assert_eq!((path("a/b").name(), ScopePath::root().name()), (Some("b"), None));
+        assert_eq!(path("a").join("b/c").unwrap(), path("a/b/c"));
+        assert!(path("a").join("../b").is_err());
+    }
+}

@@ -1,0 +1,318 @@
+//! What a stage may read, write and must not see, as entries over paths.
+//!
+//! An entry with a final `/` means the subtree, any other exactly that path. Hidden wins over everything and takes all below
+//! it along. This file knows rules, not disks: [`crate::view`] enforces them.
+
+use crate::path::{PathProblem, ScopePath};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why a text is no entry of a scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is no path of a scope: {problem}; expected `dir/` for a subtree, `dir/file` for one path or `./` for the whole workspace"
+)]
+pub struct EntryProblem {
+    /// What was written.
+    pub text: String,
+    /// What is wrong with it.
+    pub problem: PathProblem,
+}
+
+/// One path of a grant, as the user writes it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Entry {
+    path: ScopePath,
+    subtree: bool,
+}
+
+impl Entry {
+    /// Reads `dir/` (subtree), `dir/file` (exact) or `./` (the whole workspace).
+    pub fn parse(text: &str) -> Result<Self, EntryProblem> {
+        let refused = |problem| EntryProblem { text: text.to_owned(), problem };
+        if text == "./" {
+            return Ok(Self::whole());
+        }
+        let (path, subtree) = match text.strip_suffix('/') {
+            Some("") => return Err(refused(PathProblem::Absolute)),
+            Some(path) => (path, true),
+            None => (text, false),
+        };
+        let path = ScopePath::parse(path).map_err(refused)?;
+        if path.is_root() { Err(refused(PathProblem::EmptySegment)) } else { Ok(Self { path, subtree }) }
+    }
+
+    /// Returns the entry for the whole workspace, written `./`.
+    pub fn whole() -> Self {
+        Self { path: ScopePath::root(), subtree: true }
+    }
+
+    /// Returns the path without the final slash.
+    pub fn path(&self) -> &ScopePath {
+        &self.path
+    }
+
+    /// True when everything below the path is meant too.
+    pub fn is_subtree(&self) -> bool {
+        self.subtree
+    }
+
+    /// True when the entry means `path`; a subtree means its own directory too.
+    pub fn contains(&self, path: &ScopePath) -> bool {
+        if self.subtree { path.starts_with(&self.path) } else { *path == self.path }
+    }
+
+    /// True when every path another entry grants is granted by this one as well. `src/` does not cover the exact entry
+    /// `src`, which for writing would allow to remove the directory.
+    pub fn covers(&self, other: &Self) -> bool {
+        self == other || (self.subtree && (other.path.is_below(&self.path)))
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.path, if self.subtree { "/" } else { "" })
+    }
+}
+
+impl TryFrom<String> for Entry {
+    type Error = EntryProblem;
+
+    fn try_from(text: String) -> Result<Self, EntryProblem> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Entry> for String {
+    fn from(entry: Entry) -> Self {
+        entry.to_string()
+    }
+}
+
+/// Returns the entries that both lists grant; order of `left`, without doubles.
+pub fn intersect(left: &[Entry], right: &[Entry]) -> Vec<Entry> {
+    let mut both: Vec<Entry> = Vec::new();
+    for a in left {
+        for b in right {
+            let narrower = if a.covers(b) {
+                b
+            } else if b.covers(a) {
+                a
+            } else {
+                continue;
+            };
+            if !both.contains(narrower) {
+                both.push(narrower.clone());
+            }
+        }
+    }
+    both
+}
+
+/// What may be done with one path, from least to most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Does not exist for the stage, whatever is granted.
+    Hidden,
+    /// Does not exist for the stage because nothing grants it.
+    Absent,
+    /// An ancestor of something granted: can be looked at and listed, and the listing shows only what is granted.
+    Traverse,
+    /// May be read.
+    Read,
+    /// May be read, created, changed, renamed and removed.
+    Write,
+}
+
+/// The scope of a stage. Denies everything that no entry grants.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scope {
+    /// What may be read.
+    #[serde(default)]
+    pub read: Vec<Entry>,
+    /// What may be written, and therefore read.
+    #[serde(default)]
+    pub write: Vec<Entry>,
+    /// What does not exist, with everything below it, final slash or not.
+    #[serde(default)]
+    pub hidden: Vec<Entry>,
+}
+
+impl Scope {
+    /// Makes a scope. Denied: whatever no entry of `read` or `write` names, and everything at or below `hidden`.
+    pub fn new(read: Vec<Entry>, write: Vec<Entry>, hidden: Vec<Entry>) -> Self {
+        Self { read, write, hidden }
+    }
+
+    /// Returns the scope that denies nothing inside the root.
+    pub fn everything() -> Self {
+        Self { read: vec![Entry::whole()], write: vec![Entry::whole()], hidden: Vec::new() }
+    }
+
+    /// Says what may be done with `path`. For the write entry `out/` the directory `out` itself is only readable: it may not
+    /// be removed, renamed or replaced (see [`Scope::may_create_directory`] for making it).
+    pub fn access(&self, path: &ScopePath) -> Access {
+        if self.is_hidden(path) {
+            return Access::Hidden;
+        }
+        if self.write.iter().any(|entry| writes(entry, path)) {
+            return Access::Write;
+        }
+        if self.granted().any(|entry| entry.contains(path)) {
+            return Access::Read;
+        }
+        if path.is_root() || self.granted().any(|entry| entry.path.is_below(path)) {
+            return Access::Traverse;
+        }
+        Access::Absent
+    }
+
+    /// True when `path` is at or below a hidden entry.
+    pub fn is_hidden(&self, path: &ScopePath) -> bool {
+        self.hidden.iter().any(|entry| path.starts_with(&entry.path))
+    }
+
+    /// True when a hidden entry lies at or below `path`, so that moving or removing `path` would take it along.
+    pub fn hides_below(&self, path: &ScopePath) -> bool {
+        self.hidden.iter().any(|entry| entry.path.starts_with(path))
+    }
+
+    /// True when something at or below `path` may be read.
+    pub fn readable_below(&self, path: &ScopePath) -> bool {
+        self.access(path) >= Access::Traverse
+    }
+
+    /// True when `path` and whatever may ever stand below it are writable, so that a directory may be moved there or away.
+    pub fn writable_subtree(&self, path: &ScopePath) -> bool {
+        !self.hides_below(path)
+            && !self.is_hidden(path)
+            && self.write.iter().any(|entry| entry.subtree && path.is_below(&entry.path))
+    }
+
+    /// True when a directory may be made at `path`: it is writable, it is the directory of a write entry, or an ancestor of
+    /// one, without which the grant could not be used.
+    pub fn may_create_directory(&self, path: &ScopePath) -> bool {
+        !self.is_hidden(path)
+            && (self.access(path) == Access::Write || self.write.iter().any(|entry| leads_to(path, entry)))
+    }
+
+    /// True when some path may be written.
+    pub fn may_write(&self) -> bool {
+        !self.write.is_empty()
+    }
+
+    fn granted(&self) -> impl Iterator<Item = &Entry> {
+        self.read.iter().chain(&self.write)
+    }
+}
+
+/// True when a write entry allows to change `path` itself.
+fn writes(entry: &Entry, path: &ScopePath) -> bool {
+    if entry.subtree { path.is_below(&entry.path) } else { *path == entry.path }
+}
+
+fn leads_to(path: &ScopePath, entry: &Entry) -> bool {
+    entry.path.is_below(path) || (entry.subtree && entry.path == *path)
+}
+
+impl fmt::Display for Scope {
+    /// Prints the grants as the user would write them, such as `read = ["src/"], write = ["REVIEW.md"], hidden = []`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |entries: &[Entry]| {
+            entries.iter().map(|entry| format!("{:?}", entry.to_string())).collect::<Vec<_>>().join(", ")
+        };
+        write!(f, "read = [{}], write = [{}], hidden = [{}]", list(&self.read), list(&self.write), list(&self.hidden))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(texts: &[&str]) -> Vec<Entry> {
+        texts.iter().map(|text| Entry::parse(text).unwrap()).collect()
+    }
+
+    fn path(text: &str) -> ScopePath {
+        ScopePath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn entries_print_as_written() {
+        for text in ["src/", "src/main.rs", "./"] {
+            assert_eq!(Entry::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", "/", ".", "..", "../x", "/etc/", "a//b", "./src", "a\0", "src//"] {
+            assert!(Entry::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn access_follows_the_most_permissive_grant_and_hidden_wins() {
+        let scope = Scope::new(
+            entries(&["src/", "docs/a.md"]),
+            entries(&["out/", "src/main.rs"]),
+            entries(&["src/secret", "out/h/"]),
+        );
+        let check = |text: &str, expected: Access| assert_eq!(scope.access(&path(text)), expected, "{text}");
+        check("", Access::Traverse);
+        check("src", Access::Read);
+        check("src/lib.rs", Access::Read);
+        check("src/main.rs", Access::Write);
+        check("src/main.rs/x", Access::Read);
+        check("src/secret", Access::Hidden);
+        check("src/secret/deep", Access::Hidden);
+        check("src/secret2", Access::Read);
+        check("docs", Access::Traverse);
+        check("docs/a.md", Access::Read);
+        check("docs/b.md", Access::Absent);
+        check("out", Access::Read);
+        check("out/x/y", Access::Write);
+        check("out/h", Access::Hidden);
+        check("outer", Access::Absent);
+    }
+
+    #[test]
+    fn subtree_rules_guard_renames() {
+        let scope = Scope::new(entries(&["./"]), entries(&["out/", "a/b/c.md"]), entries(&["out/x/hold/"]));
+        assert!(
+            scope.hides_below(&path("out/x")) && scope.hides_below(&path("out")) && !scope.hides_below(&path("out/y"))
+        );
+        assert!(scope.writable_subtree(&path("out/y")));
+        assert!(!scope.writable_subtree(&path("out/x")) && !scope.writable_subtree(&path("out")));
+        assert!(!scope.writable_subtree(&path("a/b/c.md")) && !scope.writable_subtree(&path("out/x/hold/z")));
+        for (text, expected) in
+            [("out", true), ("a", true), ("a/b", true), ("a/z", false), ("out/n", true), ("out/x/hold", false)]
+        {
+            assert_eq!(scope.may_create_directory(&path(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_denies_only_the_root_itself() {
+        assert_eq!(Scope::everything().access(&path("a/b")), Access::Write);
+        assert_eq!(Scope::everything().access(&ScopePath::root()), Access::Read);
+        assert_eq!(Scope::default().access(&path("a")), Access::Absent);
+    }
+
+    #[test]
+    fn intersection_keeps_the_narrower_entry() {
+        let check = |a: &[&str], b: &[&str], expected: &[&str]| {
+            assert_eq!(intersect(&entries(a), &entries(b)), entries(expected));
+        };
+        check(&["src/"], &["src/main.rs"], &["src/main.rs"]);
+        check(&["src/main.rs"], &["./"], &["src/main.rs"]);
+        check(&["src/"], &["docs/"], &[]);
+        check(&["src/"], &["src"], &[]);
+        check(&["src/", "docs/"], &["./", "src/a/"], &["src/", "src/a/", "docs/"]);
+    }
+
+    #[test]
+    fn a_scope_prints_as_grants() {
+        let scope = Scope::new(entries(&["src/"]), entries(&["REVIEW.md"]), vec![]);
+        assert_eq!(scope.to_string(), r#"read = ["src/"], write = ["REVIEW.md"], hidden = []"#);
+    }
+}
