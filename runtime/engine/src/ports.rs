@@ -1,0 +1,130 @@
+//! The four ports between the engine and whatever keeps its facts (design §4).
+//!
+//! One machine and many run the same engine over these. An adapter stores and delivers; it never decides about retries,
+//! gates or routing. Exclusivity comes from [`RunLog::append`] alone: a queue may deliver twice and a signal may be lost,
+//! but of two appends that expect the same head only one is stored.
+
+use crate::event::{Digest, Event, Record, Subject, TaskId};
+use jiff::Timestamp;
+use std::future::Future;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The four ways in which a port fails, each with a different remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// A head is not where the append expected it; nothing was stored. Read on from the actual head.
+    #[error("`{subject}` stands at record {head}, expected {expected}")]
+    Conflict {
+        /// Whose head.
+        subject: Subject,
+        /// Where it was expected.
+        expected: u64,
+        /// Where it is; 0 before the first record.
+        head: u64,
+    },
+    /// It is not known whether the append was stored. Read the head before deciding.
+    #[error("`{0}` may or may not have been stored")]
+    Ambiguous(String),
+    /// The store cannot be reached or used now.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// What is stored is not what was written. Stop.
+    #[error("{what} is corrupt: {found}")]
+    Corrupt {
+        /// The record or blob.
+        what: String,
+        /// What is wrong with it.
+        found: String,
+    },
+}
+
+/// The journal of one run.
+pub trait RunLog: Send + Sync {
+    /// Appends all events or none, each stamped `at`, if every subject's last sequence number is as expected (0 for a subject
+    /// without records). Durable when it returns. The events come back as records, in order.
+    fn append(
+        &self,
+        expect: Vec<(Subject, u64)>,
+        at: Timestamp,
+        events: Vec<Event>,
+    ) -> impl Future<Output = Result<Vec<Record>, PortError>> + Send;
+
+    /// Reads at most `records_max` records with sequence numbers of `from` and above. Empty at the end.
+    fn read(&self, from: u64, records_max: usize) -> Result<Vec<Record>, PortError>;
+
+    /// The sequence number of a subject's last record; 0 when it has none.
+    fn head(&self, subject: &Subject) -> Result<u64, PortError>;
+
+    /// Follows the journal: the value is the last sequence number stored.
+    fn follow(&self) -> tokio::sync::watch::Receiver<u64>;
+}
+
+/// A ready attempt, handed out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// The visit.
+    pub task: TaskId,
+    /// Sequence number of its `stage.ready`.
+    pub ready_seq: u64,
+}
+
+/// What a queue has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// An attempt that may start now.
+    Due(Delivery),
+    /// Nothing before this moment; a `stage.ready` with a later `due_at` is the timer.
+    At(Timestamp),
+    /// Nothing at all.
+    Empty,
+}
+
+/// Ready attempts. Delivers at least once and promises nothing about exclusivity.
+pub trait ClaimQueue: Send + Sync {
+    /// Hands out the attempt that is due first, for `lease_ms` from `now`.
+    fn next(&self, now: Timestamp, lease_ms: u64) -> Result<Next, PortError>;
+
+    /// Holds a delivery for another `lease_ms` from `now`. False when it was lost meanwhile.
+    fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError>;
+
+    /// Forgets a delivery, after its commit or on sight of a finished one.
+    fn done(&self, delivery: &Delivery) -> Result<(), PortError>;
+}
+
+/// Bytes by their digest. Calls block; keep them off the executor's threads when the bytes are many.
+pub trait BlobStore: Send + Sync {
+    /// Stores all bytes of a stream, durably. Storing the same bytes again changes nothing.
+    fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError>;
+
+    /// Opens a blob. Its bytes are digested again first, so what is read is what was stored.
+    fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError>;
+
+    /// Those of the digests that are not stored.
+    fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, PortError>;
+
+    /// Reads a whole blob of at most `bytes_max`.
+    fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
+        let mut bytes = Vec::new();
+        let mut stream = self.open(digest)?.take(bytes_max.saturating_add(1));
+        stream.read_to_end(&mut bytes).map_err(|error| PortError::Unavailable(error.to_string()))?;
+        if bytes.len() as u64 > bytes_max {
+            let found = format!("more than {bytes_max} bytes, the most that is read at once");
+            return Err(PortError::Corrupt { what: format!("blob {digest}"), found });
+        }
+        Ok(bytes)
+    }
+}
+
+/// Hints that may be lost. The one that matters here is the wish to stop.
+pub trait Signals: Send + Sync {
+    /// Asks the run to stop. The first caller's name is kept.
+    fn cancel(&self, by: &str);
+
+    /// Waits until somebody asks, and says who.
+    fn canceled(&self) -> impl Future<Output = String> + Send;
+
+    /// Set from the moment somebody asks; handed to calls that cannot wait.
+    fn flag(&self) -> Arc<AtomicBool>;
+}
