@@ -2,6 +2,7 @@
 //!
 //! A [`Call`] holds everything the guest can reach, nothing else exists for it. A [`Report`] holds everything the host saw.
 
+pub use crate::grants::FileTier;
 use crate::limits::Limits;
 use crate::model::Model;
 use crate::outcome::{Outcome, StageInput};
@@ -10,19 +11,6 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// How a component reaches files (wasm-host tiers), lowest by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileTier {
-    /// Not at all.
-    #[default]
-    None,
-    /// Through `glovebox:plugin/files` only; no file system is linked.
-    Workspace,
-    /// Through a `wasi:filesystem` that enforces the scope on every operation, and `files` besides.
-    Posix,
-}
 
 /// Commands a component may run. The default is none at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

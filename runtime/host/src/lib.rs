@@ -3,6 +3,16 @@
 //! `wasmtime` appears only here. This crate knows no graph, no journal and no retry; it is handed a [`call::Call`] and gives
 //! back a [`call::Report`].
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod digest;
 pub mod outcome;
+
+pub mod grants;
+pub mod limits;
+pub mod model;
+
+pub mod provided;
+
+pub mod component;
+pub mod inspect;

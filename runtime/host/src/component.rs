@@ -1,0 +1,69 @@
+//! A loaded component: what its bytes say, and the code made from them.
+//!
+//! It can be called any number of times at once; every call gets a fresh instance.
+
+use crate::digest::Digest;
+use crate::inspect::{Import, InspectError, Inspection};
+use crate::provided::State;
+
+/// A component that was checked, compiled and linked.
+pub struct Component {
+    pub(crate) inspection: Inspection,
+}
+
+impl Component {
+    /// BLAKE3 of its bytes: what it is known by.
+    pub fn digest(&self) -> Digest {
+        self.inspection.digest
+    }
+
+    /// What its bytes say.
+    pub fn inspection(&self) -> &Inspection {
+        &self.inspection
+    }
+}
+
+/// Why a component cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Over the size that may be compiled.
+    #[error("the component has {bytes} bytes, expected at most {limit} (limit `component_bytes`)")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// Not a component.
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    /// It imports what this host does not give; all of it.
+    #[error("the component imports what this host does not provide:{}", imports_text(.0))]
+    Imports(Vec<Import>),
+    /// It has no stage.
+    #[error("the component exports no `glovebox:plugin/stage@0.1.0`, so it cannot be a handler; it exports {}", exports_text(.0))]
+    NoStage(Vec<String>),
+    /// The compiler refused it.
+    #[error("the component does not compile: {0}")]
+    Compile(String),
+    /// An interface has another shape than this host's.
+    #[error("the component does not link: {0}")]
+    Link(String),
+}
+
+fn imports_text(imports: &[Import]) -> String {
+    let line = |import: &Import| {
+        let reason = match &import.state {
+            State::Provided => "provided".to_owned(),
+            State::OtherVersion { provided } => format!("this host has version {provided}"),
+            State::Denied { reason } => (*reason).to_owned(),
+            State::Unknown => "unknown here".to_owned(),
+        };
+        format!("\n  `{}`: {reason}", import.name)
+    };
+    imports.iter().map(line).collect()
+}
+
+fn exports_text(exports: &[String]) -> String {
+    if exports.is_empty() { "nothing".to_owned() } else { format!("`{}`", exports.join("`, `")) }
+}

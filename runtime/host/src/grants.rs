@@ -1,0 +1,244 @@
+//! What a plugin may do: one vocabulary for what its author wants and what the operator grants.
+//!
+//! The default is nothing. A field this host could not enforce is an error and never ignored; the intersection of two
+//! sides never holds more than either of them.
+
+use crate::limits::LimitSettings;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How a component reaches files (wasm-host tiers), lowest by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileTier {
+    /// Not at all.
+    #[default]
+    None,
+    /// Through `glovebox:plugin/files` only; no file system is linked.
+    Workspace,
+    /// Through a `wasi:filesystem` that enforces the scope on every operation, and `files` besides.
+    Posix,
+}
+
+/// What an author asks for; the same words as [`Grants`].
+pub type Wants = Grants;
+
+/// What may be done. The default denies everything: no files, no commands, no model.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct Grants {
+    /// How files are reached.
+    pub filesystem: FileTier,
+    /// Paths that may be read; a trailing `/` means the subtree.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// Paths that may be written; a trailing `/` means the subtree.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
+    /// Commands by whole leading words, such as `cargo test`; `*` is any command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+    /// Whether the model bound to the node may be asked.
+    pub model: bool,
+    /// Lower bounds than the defaults, or higher ones where an operator writes them.
+    #[serde(skip_serializing_if = "LimitSettings::is_empty")]
+    pub limits: LimitSettings,
+}
+
+/// Why a set of wants or grants is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GrantError {
+    /// A field nobody would enforce.
+    #[error(
+        "the host cannot enforce `{0}`, expected one of `filesystem`, `read`, `write`, `commands`, `model`, `limits`"
+    )]
+    Unenforceable(String),
+    /// Not a path of the scope grammar.
+    #[error("`{path}` in `{field}` is no path of the workspace: {problem}")]
+    Path {
+        /// `read` or `write`.
+        field: &'static str,
+        /// As written.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An empty command.
+    #[error("an empty text in `commands`, expected leading words such as `cargo test`, or `*`")]
+    EmptyCommand,
+    /// Paths nobody can use.
+    #[error("`{0}` without `filesystem`, expected `filesystem = \"workspace\"` or `filesystem = \"posix\"` beside it")]
+    NoFiles(&'static str),
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct Written {
+    filesystem: FileTier,
+    read: Vec<String>,
+    write: Vec<String>,
+    commands: Vec<String>,
+    model: bool,
+    limits: LimitSettings,
+    #[serde(flatten)]
+    rest: BTreeMap<String, IgnoredAny>,
+}
+
+impl TryFrom<Written> for Grants {
+    type Error = GrantError;
+
+    fn try_from(written: Written) -> Result<Self, GrantError> {
+        let Written { filesystem, read, write, commands, model, limits, rest } = written;
+        if let Some(name) = rest.into_keys().next() {
+            return Err(GrantError::Unenforceable(name));
+        }
+        let grants = Grants { filesystem, read, write, commands, model, limits };
+        grants.check()?;
+        Ok(grants)
+    }
+}
+
+impl Grants {
+    fn check(&self) -> Result<(), GrantError> {
+        for (field, paths) in [("read", &self.read), ("write", &self.write)] {
+            if !paths.is_empty() && self.filesystem == FileTier::None {
+                return Err(GrantError::NoFiles(field));
+            }
+            for path in paths {
+                check_path(path).map_err(|problem| GrantError::Path { field, path: path.clone(), problem })?;
+            }
+        }
+        if self.commands.iter().any(|command| command.split_whitespace().next().is_none()) {
+            return Err(GrantError::EmptyCommand);
+        }
+        Ok(())
+    }
+
+    /// What both sides hold: the lower tier, the narrower paths, the longer commands, the lower limits.
+    pub fn intersect(&self, other: &Grants) -> Grants {
+        let filesystem = self.filesystem.min(other.filesystem);
+        let paths = |a: &[String], b: &[String]| match filesystem {
+            FileTier::None => Vec::new(),
+            _ => narrower(a, b, path_covers),
+        };
+        Grants {
+            filesystem,
+            read: paths(&self.read, &other.read),
+            write: paths(&self.write, &other.write),
+            commands: narrower(&self.commands, &other.commands, command_covers),
+            model: self.model && other.model,
+            limits: self.limits.merge(&other.limits),
+        }
+    }
+}
+
+fn narrower(left: &[String], right: &[String], covers: fn(&str, &str) -> bool) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for a in left {
+        for b in right {
+            let narrow = if covers(a, b) {
+                b
+            } else if covers(b, a) {
+                a
+            } else {
+                continue;
+            };
+            if !kept.contains(narrow) {
+                kept.push(narrow.clone());
+            }
+        }
+    }
+    kept
+}
+
+fn path_covers(wide: &str, narrow: &str) -> bool {
+    wide == narrow || (wide.ends_with('/') && narrow.starts_with(wide))
+}
+
+fn command_covers(wide: &str, narrow: &str) -> bool {
+    let mut words = narrow.split_whitespace();
+    wide.trim() == "*" || wide.split_whitespace().all(|word| words.next() == Some(word))
+}
+
+fn check_path(path: &str) -> Result<(), String> {
+    let inner = path.strip_suffix('/').unwrap_or(path);
+    let problem = if path.starts_with('/') {
+        "it is absolute, expected a relative one"
+    } else if path.contains('\0') {
+        "it holds a NUL"
+    } else if inner.split('/').any(|segment| segment == "." || segment == "..") {
+        "it has a `.` or `..` segment"
+    } else if inner.split('/').any(str::is_empty) {
+        "it has an empty segment"
+    } else {
+        return Ok(());
+    };
+    Err(problem.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grants(text: &str) -> Grants {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_default_denies() {
+        assert_eq!(grants(""), Grants::default());
+        assert_eq!(Grants::default().filesystem, FileTier::None);
+    }
+
+    #[test]
+    fn what_cannot_be_enforced_is_refused() {
+        let check = |text: &str, expected: &str| {
+            let error = toml::from_str::<Grants>(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        };
+        check("network = true", "the host cannot enforce `network`");
+        check("env = ['PATH']", "the host cannot enforce `env`");
+        check("filesystem = 'all'", "unknown variant `all`");
+        check("filesystem = 'posix'\nread = ['../x']", "`../x` in `read` is no path of the workspace");
+        check("filesystem = 'posix'\nwrite = ['/etc/']", "it is absolute");
+        check("read = ['src/']", "`read` without `filesystem`");
+        check("commands = [' ']", "an empty text in `commands`");
+        check("limits = { fuel = 3 }", "unknown limit `fuel`");
+    }
+
+    #[test]
+    fn an_intersection_holds_no_more_than_either_side() {
+        let wants = grants(
+            "filesystem = 'posix'\nread = ['src/', 'README.md']\nwrite = ['src/', 'out.txt']\n\
+             commands = ['cargo', 'git status']\nmodel = true\nlimits = { turns = 5 }",
+        );
+        let operator = grants(
+            "filesystem = 'workspace'\nread = ['src/lib/', 'README.md', 'docs/']\nwrite = ['out.txt']\n\
+             commands = ['cargo test', 'git']\nlimits = { turns = 9, wall_ms = '1s' }",
+        );
+        let both = grants(
+            "filesystem = 'workspace'\nread = ['src/lib/', 'README.md']\nwrite = ['out.txt']\n\
+             commands = ['cargo test', 'git status']\nlimits = { turns = 5, wall_ms = '1s' }",
+        );
+        assert_eq!(wants.intersect(&operator), both);
+        assert_eq!(operator.intersect(&wants).commands, both.commands);
+        assert_eq!(wants.intersect(&Grants::default()), Grants { limits: wants.limits.clone(), ..Grants::default() });
+    }
+
+    #[test]
+    fn any_command_is_narrowed() {
+        let any = grants("commands = ['*']");
+        let some = grants("commands = ['cargo test']");
+        assert_eq!(any.intersect(&some).commands, ["cargo test"]);
+        assert_eq!(any.intersect(&any).commands, ["*"]);
+        assert!(grants("commands = ['cargo tes']").intersect(&some).commands.is_empty());
+    }
+
+    #[test]
+    fn grants_survive_the_lock_file() {
+        let written = grants("filesystem = 'posix'\nread = ['src/']\nlimits = { wall_ms = '1s' }");
+        assert_eq!(grants(&toml::to_string(&written).unwrap()), written);
+    }
+}

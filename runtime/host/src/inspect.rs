@@ -1,0 +1,163 @@
+//! What a component is, read from its bytes. Nothing is compiled and nothing is run.
+//!
+//! The imports a component names are its permission manifest (design §5): what it does not import it cannot do. This file
+//! knows how names are laid out in a binary and which of them this version provides; it decides nothing about grants.
+
+use crate::digest::Digest;
+use crate::grants::Wants;
+use crate::provided::{self, State};
+use serde::{Deserialize, Serialize};
+use wasmparser::{ComponentTypeRef, Parser, Payload, Validator, WasmFeatures};
+
+/// Name of the custom section a plugin's own description is kept in.
+pub const MANIFEST_SECTION: &str = "glovebox:manifest";
+
+/// A plugin's own description, written by the SDK into the custom section [`MANIFEST_SECTION`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Its handler type, such as `acme.review`.
+    pub name: String,
+    /// Its own version.
+    pub version: String,
+    /// One line for people.
+    #[serde(default)]
+    pub description: String,
+    /// What it asks for; the operator's grants are intersected with it.
+    #[serde(default)]
+    pub wants: Wants,
+}
+
+/// One import of a component and what this host says to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Import {
+    /// As written, such as `wasi:cli/stdout@0.2.6`.
+    pub name: String,
+    /// Whether this host has it.
+    #[serde(flatten)]
+    pub state: State,
+}
+
+/// Everything the bytes say about a component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Inspection {
+    /// BLAKE3 of the bytes.
+    pub digest: Digest,
+    /// Length of the bytes.
+    pub bytes: u64,
+    /// `handler`, `agent`, `verifier`, `tool-provider`, `rules`, or `unknown`; by its imports and exports.
+    pub world: &'static str,
+    /// In the order of the binary.
+    pub imports: Vec<Import>,
+    /// Names of its exports.
+    pub exports: Vec<String>,
+    /// Its own description, when it carries one.
+    pub manifest: Option<Manifest>,
+}
+
+/// Why bytes cannot be read as a component.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// Not WebAssembly, or not valid.
+    #[error("not a valid WebAssembly component: {0}")]
+    Invalid(#[from] wasmparser::BinaryReaderError),
+    /// A core module.
+    #[error("a core module, expected a component: build it for `wasm32-wasip2`")]
+    CoreModule,
+    /// The custom section does not parse.
+    #[error("the section `{MANIFEST_SECTION}` is no plugin manifest: {0}")]
+    Manifest(#[from] serde_json::Error),
+    /// More than one description.
+    #[error("several sections `{MANIFEST_SECTION}`, expected at most one")]
+    TwoManifests,
+}
+
+/// Reads what the bytes say about a component.
+pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
+    if Parser::is_core_wasm(bytes) {
+        return Err(InspectError::CoreModule);
+    }
+    Validator::new_with_features(features()).validate_all(bytes)?;
+    let mut found = Found::default();
+    let mut depth = 0_u32;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload?;
+        match payload {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            _ => found.take(&payload, depth)?,
+        }
+    }
+    Ok(Inspection {
+        digest: Digest::of(bytes),
+        bytes: bytes.len() as u64,
+        world: world(&found.imports, &found.exports),
+        imports: found.imports.into_iter().map(|name| Import { state: provided::state_of(&name), name }).collect(),
+        exports: found.exports,
+        manifest: found.manifest,
+    })
+}
+
+/// The language a component may be written in; what is off here is off in the engine too.
+fn features() -> WasmFeatures {
+    let mut features = WasmFeatures::WASM2 | WasmFeatures::TAIL_CALL | WasmFeatures::EXTENDED_CONST;
+    features |= WasmFeatures::MULTI_MEMORY | WasmFeatures::COMPONENT_MODEL;
+    features
+}
+
+#[derive(Default)]
+struct Found {
+    imports: Vec<String>,
+    exports: Vec<String>,
+    manifest: Option<Manifest>,
+}
+
+impl Found {
+    fn take(&mut self, payload: &Payload<'_>, depth: u32) -> Result<(), InspectError> {
+        match payload {
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section.clone() {
+                    let import = import?;
+                    // A type import names a shape and carries no function.
+                    if !matches!(import.ty, ComponentTypeRef::Type(_)) {
+                        self.imports.push(import.name.name.to_owned());
+                    }
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section.clone() {
+                    self.exports.push(export?.name.name.to_owned());
+                }
+            }
+            Payload::CustomSection(section) if section.name() == MANIFEST_SECTION => {
+                let manifest = serde_json::from_slice(section.data())?;
+                if self.manifest.replace(manifest).is_some() {
+                    return Err(InspectError::TwoManifests);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn world(imports: &[String], exports: &[String]) -> &'static str {
+    let names = |list: &[String], interface: &str| {
+        let prefix = format!("glovebox:plugin/{interface}@");
+        list.iter().any(|name| name.starts_with(&prefix))
+    };
+    if names(exports, "stage") {
+        let agent = ["llm", "tools", "agents", "human"].iter().any(|interface| names(imports, interface));
+        match (agent, names(imports, "exec"), names(imports, "files")) {
+            (true, ..) | (_, true, true) => "agent",
+            (_, true, false) => "verifier",
+            _ => "handler",
+        }
+    } else if names(exports, "tool") {
+        "tool-provider"
+    } else if names(exports, "graph-rules") {
+        "rules"
+    } else {
+        "unknown"
+    }
+}

@@ -1,0 +1,161 @@
+//! Answers written on the node itself: `test.outcome` and its companions (seed 2's fake backend).
+//!
+//! They act without a script and without a key. A name that begins with `test.` and is none of theirs is an error, because a
+//! mistyped one would silently turn into the simulated success.
+
+use super::{Answer, DeclaredOutcome};
+use crate::outcome::Status;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The context key a verification plan is kept under (seed 2).
+const PLAN_KEY: &str = "verification.plan";
+
+/// What a node's `test.*` attributes answer, in every turn of one attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestAnswers {
+    outcome: DeclaredOutcome,
+}
+
+/// Why `test.*` attributes cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TestAttributeError {
+    /// Not an attribute of the family.
+    #[error(
+        "unknown attribute `{0}`, expected one of `test.outcome`, `test.outcome_sequence`, `test.preferred_next_label`, \
+         `test.suggested_next_ids`, `test.notes`, `test.verification_plan_json`"
+    )]
+    Unknown(String),
+    /// Not a status.
+    #[error("`{name}` has the value `{value}`, expected `success`, `partial_success`, `retry`, `fail` or `skipped`")]
+    Status {
+        /// The attribute.
+        name: &'static str,
+        /// As written.
+        value: String,
+    },
+    /// The plan does not parse.
+    #[error("`test.verification_plan_json` is not JSON: {0}")]
+    Plan(String),
+}
+
+impl TestAnswers {
+    /// Reads a node's attributes; none when it has no `test.*`. `finished_attempts` is the place in the sequence.
+    pub fn read(attributes: &[(String, String)], finished_attempts: u32) -> Result<Option<Self>, TestAttributeError> {
+        let mut outcome = DeclaredOutcome {
+            status: Status::Success,
+            preferred_label: String::new(),
+            suggested_next_ids: Vec::new(),
+            context_updates: BTreeMap::new(),
+            notes: String::new(),
+            failure_reason: String::new(),
+        };
+        let mut sequence = None;
+        let mut found = false;
+        for (name, value) in attributes.iter().filter(|(name, _)| name.starts_with("test.")) {
+            found = true;
+            match name.as_str() {
+                "test.outcome" => outcome.status = status("test.outcome", value)?,
+                "test.outcome_sequence" => sequence = Some(value),
+                "test.preferred_next_label" => outcome.preferred_label.clone_from(value),
+                "test.suggested_next_ids" => outcome.suggested_next_ids = listed(value).map(str::to_owned).collect(),
+                "test.notes" => outcome.notes.clone_from(value),
+                "test.verification_plan_json" => {
+                    let plan: Value =
+                        serde_json::from_str(value).map_err(|e| TestAttributeError::Plan(e.to_string()))?;
+                    outcome.context_updates.insert(PLAN_KEY.to_owned(), plan);
+                }
+                _ => return Err(TestAttributeError::Unknown(name.clone())),
+            }
+        }
+        if let Some(sequence) = sequence {
+            outcome.status = in_sequence(sequence, finished_attempts)?;
+        }
+        if outcome.status == Status::Fail {
+            outcome.failure_reason =
+                if outcome.notes.is_empty() { "test.outcome is fail".to_owned() } else { outcome.notes.clone() };
+        }
+        Ok(found.then_some(TestAnswers { outcome }))
+    }
+
+    pub(super) fn answer(&self, node_id: &str) -> Answer {
+        Answer { outcome: Some(self.outcome.clone()), ..super::simulated::answer(node_id) }
+    }
+}
+
+/// The whole sequence is checked at once, so that a mistake in its tail is told before the first attempt. The last one stays.
+fn in_sequence(sequence: &str, finished_attempts: u32) -> Result<Status, TestAttributeError> {
+    let statuses: Vec<Status> =
+        listed(sequence).map(|word| status("test.outcome_sequence", word)).collect::<Result<_, _>>()?;
+    let at = usize::try_from(finished_attempts).unwrap_or(usize::MAX);
+    statuses
+        .get(at)
+        .or(statuses.last())
+        .copied()
+        .ok_or(TestAttributeError::Status { name: "test.outcome_sequence", value: sequence.to_owned() })
+}
+
+fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+fn status(name: &'static str, word: &str) -> Result<Status, TestAttributeError> {
+    let text = word.trim().to_ascii_lowercase();
+    serde_json::from_value(Value::String(text)).map_err(|_| TestAttributeError::Status { name, value: word.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn read(list: &[(&str, &str)], finished: u32) -> DeclaredOutcome {
+        TestAnswers::read(&pairs(list), finished).unwrap().unwrap().outcome
+    }
+
+    #[test]
+    fn a_node_without_them_has_none() {
+        assert_eq!(TestAnswers::read(&pairs(&[("prompt", "x")]), 0), Ok(None));
+    }
+
+    #[test]
+    fn each_attribute_acts() {
+        let outcome = read(
+            &[
+                ("test.outcome", "FAIL"),
+                ("test.preferred_next_label", "redo"),
+                ("test.suggested_next_ids", "a, b"),
+                ("test.notes", "broken"),
+                ("test.verification_plan_json", r#"{"commands":["cargo test"]}"#),
+            ],
+            0,
+        );
+        assert_eq!((outcome.status, outcome.failure_reason.as_str()), (Status::Fail, "broken"));
+        assert_eq!((outcome.preferred_label.as_str(), outcome.suggested_next_ids.len()), ("redo", 2));
+        assert_eq!(outcome.context_updates["verification.plan"]["commands"][0], "cargo test");
+    }
+
+    #[test]
+    fn the_sequence_goes_by_finished_attempts_and_stays_at_its_end() {
+        let check = |finished, expected| {
+            assert_eq!(read(&[("test.outcome_sequence", "fail, retry,success")], finished).status, expected);
+        };
+        check(0, Status::Fail);
+        check(1, Status::Retry);
+        check(2, Status::Success);
+        check(9, Status::Success);
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let error = |name, value| TestAnswers::read(&pairs(&[(name, value)]), 0).unwrap_err().to_string();
+        assert!(error("test.outcom", "fail").starts_with("unknown attribute `test.outcom`"));
+        assert!(error("test.outcome", "maybe").contains("`maybe`, expected `success`"));
+        assert!(error("test.outcome_sequence", "success,maybe").contains("`maybe`"));
+        assert!(error("test.outcome_sequence", " , ").contains("`test.outcome_sequence`"));
+        assert!(error("test.verification_plan_json", "{").contains("is not JSON"));
+    }
+}

@@ -1,0 +1,170 @@
+//! A script: per node, the turns a model would have answered. For tests, demos and machines without keys.
+//!
+//! A later visit goes on where the last one stopped, so a turn is named by the node and its place, never by the attempt.
+//! Everything not understood is an error that names its line.
+
+use super::{Answer, DeclaredOutcome, ModelError, ToolCall, Usage};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A parsed script.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    nodes: BTreeMap<String, Vec<Turn>>,
+}
+
+/// Why a script cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the script: {problem}")]
+pub struct ScriptError {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    node: BTreeMap<String, Vec<Turn>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "WrittenTurn")]
+struct Turn {
+    tools: Vec<WrittenTool>,
+    text: String,
+    outcome: Option<DeclaredOutcome>,
+    usage: Usage,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTurn {
+    #[serde(default)]
+    tool: Vec<WrittenTool>,
+    text: Option<String>,
+    outcome: Option<DeclaredOutcome>,
+    #[serde(default)]
+    usage: Usage,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTool {
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+impl TryFrom<WrittenTurn> for Turn {
+    type Error = String;
+
+    fn try_from(written: WrittenTurn) -> Result<Self, String> {
+        let WrittenTurn { tool, text, outcome, usage } = written;
+        if tool.is_empty() && text.is_none() && outcome.is_none() {
+            return Err("the turn says nothing, expected `tool`, `text` or `outcome`".to_owned());
+        }
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if let Some(wrong) =
+            tool.iter().find(|tool| !(1..=64).contains(&tool.name.len()) || !tool.name.chars().all(allowed))
+        {
+            return Err(format!(
+                "`{}` is no tool name, expected 1 to 64 of letters, digits, `_`, `-`, `.`",
+                wrong.name
+            ));
+        }
+        Ok(Turn { tools: tool, text: text.unwrap_or_default(), outcome, usage })
+    }
+}
+
+impl Script {
+    /// Reads a script; the first thing that is not understood is the error.
+    pub fn parse(text: &str) -> Result<Script, ScriptError> {
+        let written: Written = toml::from_str(text).map_err(|error| ScriptError {
+            line: error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count()),
+            problem: error.message().to_owned(),
+        })?;
+        Ok(Script { nodes: written.node })
+    }
+
+    /// True when the script has turns for this node.
+    pub fn mentions(&self, node_id: &str) -> bool {
+        self.nodes.contains_key(node_id)
+    }
+
+    /// Every node it has turns for.
+    pub fn node_ids(&self) -> impl Iterator<Item = &str> {
+        self.nodes.keys().map(String::as_str)
+    }
+
+    pub(super) fn turn(&self, node_id: &str, position: u32) -> Result<Answer, ModelError> {
+        let turns = self.nodes.get(node_id).map_or(&[][..], Vec::as_slice);
+        let at = usize::try_from(position).unwrap_or(usize::MAX);
+        let turn = turns.get(at).ok_or_else(|| ModelError::ScriptExhausted {
+            node_id: node_id.to_owned(),
+            turn: position.saturating_add(1),
+            scripted: turns.len(),
+        })?;
+        let call = |(index, tool): (usize, &WrittenTool)| ToolCall {
+            id: format!("call-{}-{}", position + 1, index + 1),
+            name: tool.name.clone(),
+            arguments: Value::Object(tool.arguments.clone()).to_string(),
+        };
+        Ok(Answer {
+            text: turn.text.clone(),
+            tool_calls: turn.tools.iter().enumerate().map(call).collect(),
+            outcome: turn.outcome.clone(),
+            usage: turn.usage,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Status;
+
+    const SCRIPT: &str = r#"
+[[node.implement]]
+tool = [
+  { name = "write_file", arguments = { path = "src/lib.rs", content = "…" } },
+  { name = "glob" },
+]
+[[node.implement]]
+text = "done"
+outcome = { status = "success", context_updates = { tests_passed = "true" } }
+usage = { input = 10, output = 2 }
+"#;
+
+    #[test]
+    fn turns_are_answered_in_order_and_run_dry() {
+        let script = Script::parse(SCRIPT).unwrap();
+        let first = script.turn("implement", 0).unwrap();
+        assert_eq!(first.tool_calls[0].arguments, r#"{"content":"…","path":"src/lib.rs"}"#);
+        assert_eq!((first.tool_calls[1].id.as_str(), first.tool_calls[1].arguments.as_str()), ("call-1-2", "{}"));
+        let second = script.turn("implement", 1).unwrap();
+        assert_eq!((second.text.as_str(), second.usage.input), ("done", 10));
+        assert_eq!(second.outcome.unwrap().status, Status::Success);
+        let dry = script.turn("implement", 2).unwrap_err();
+        assert_eq!(dry.to_string(), "the script has 2 turns for node `implement`, expected one for turn 3");
+        assert!(script.turn("review", 0).is_err());
+    }
+
+    #[test]
+    fn what_is_not_understood_names_its_line() {
+        let check = |text: &str, line: usize, problem: &str| {
+            let error = Script::parse(text).unwrap_err();
+            assert_eq!(error.line, line, "{error}");
+            assert!(error.problem.contains(problem), "{error}");
+        };
+        check("[[node.a]]\ntext = 'x'\nreply = 'y'", 3, "unknown field `reply`");
+        check("nodes = {}", 1, "unknown field `nodes`");
+        check("[[node.a]]\ntext = 'x'\noutcome = { status = 'fine' }", 3, "unknown variant `fine`");
+        check("\n[[node.a]]\n", 2, "the turn says nothing");
+        check("[[node.a]]\ntool = [{ name = '' }]", 1, "is no tool name");
+        check("[[node.a]\n", 1, "");
+    }
+}

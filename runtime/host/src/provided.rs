@@ -1,0 +1,122 @@
+//! The interfaces this host has, and what it says to a component that imports others.
+//!
+//! Interfaces are found as the component model finds them: a version matches when its compatibility track (major, or minor
+//! below 1.0) is the same. Network interfaces are never provided, so no setting can turn them on.
+
+use serde::Serialize;
+
+/// What this host says to an import.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum State {
+    /// It is there.
+    Provided,
+    /// The interface is there at another version.
+    OtherVersion {
+        /// The version this host has.
+        provided: String,
+    },
+    /// Known and never given to a component.
+    Denied {
+        /// Why not, and what to do instead.
+        reason: &'static str,
+    },
+    /// Nothing of that name is known.
+    Unknown,
+}
+
+/// Interfaces without a version of their own: the contract's and the part of WASI that Rust's std imports.
+const PROVIDED: &[(&str, &str, &[&str])] = &[
+    ("glovebox:plugin", "0.1.0", &["types", "chat", "files", "control", "llm", "exec"]),
+    (
+        "wasi:cli",
+        WASI,
+        &[
+            "environment",
+            "exit",
+            "stdin",
+            "stdout",
+            "stderr",
+            "terminal-input",
+            "terminal-output",
+            "terminal-stdin",
+            "terminal-stdout",
+            "terminal-stderr",
+        ],
+    ),
+    ("wasi:clocks", WASI, &["wall-clock", "monotonic-clock"]),
+    ("wasi:random", WASI, &["random", "insecure", "insecure-seed"]),
+    ("wasi:io", WASI, &["error", "poll", "streams"]),
+    ("wasi:filesystem", WASI, &["types", "preopens"]),
+];
+
+/// The WASI release the host implements; any 0.2 release links against it.
+const WASI: &str = "0.2.12";
+
+const DENIED: &[(&str, &str)] = &[
+    ("wasi:sockets", "components have no network; remove the use of `std::net` and the crates that need it"),
+    ("wasi:http", "components have no network; a model is asked through `glovebox:plugin/llm`"),
+    ("glovebox:plugin/tools", "tools of other components are not provided in this version"),
+    ("glovebox:plugin/agents", "agent programs are not provided in this version"),
+    ("glovebox:plugin/human", "questions to a person are not provided in this version"),
+];
+
+/// What this host says to an import of that name.
+pub fn state_of(import: &str) -> State {
+    let (path, version) = import.split_once('@').unwrap_or((import, ""));
+    let package = path.split('/').next().unwrap_or(path);
+    if let Some((_, reason)) = DENIED.iter().find(|(name, _)| *name == path || *name == package) {
+        return State::Denied { reason };
+    }
+    let interface = path.split_once('/').map_or("", |(_, interface)| interface);
+    let row = PROVIDED.iter().find(|(name, _, interfaces)| *name == package && interfaces.contains(&interface));
+    match row {
+        None => State::Unknown,
+        Some((_, provided, _)) if track(provided) == track(version) => State::Provided,
+        Some((_, provided, _)) => State::OtherVersion { provided: (*provided).to_owned() },
+    }
+}
+
+/// The part of a version that must agree: the major, or `0.minor`, or `0.0.patch`; none for pre-releases.
+fn track(version: &str) -> Option<&str> {
+    if version.contains(['-', '+']) {
+        return None;
+    }
+    let mut dots = version.match_indices('.').map(|(at, _)| at);
+    let (first, second) = (dots.next()?, dots.next()?);
+    match (&version[..first], &version[first + 1..second]) {
+        ("0", "0") => Some(version),
+        ("0", _) => Some(&version[..second]),
+        (major, _) => Some(major),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_are_judged_by_name_and_track() {
+        let check = |import: &str, expected: &str| {
+            let state = match state_of(import) {
+                State::Provided => "provided".to_owned(),
+                State::OtherVersion { provided } => provided,
+                State::Denied { reason } => reason[..10].to_owned(),
+                State::Unknown => "unknown".to_owned(),
+            };
+            assert_eq!(state, expected, "{import}");
+        };
+        check("glovebox:plugin/control@0.1.0", "provided");
+        check("glovebox:plugin/control@0.1.7", "provided");
+        check("glovebox:plugin/control@0.2.0", "0.1.0");
+        check("glovebox:plugin/control@0.1.0-rc.1", "0.1.0");
+        check("glovebox:plugin/human@0.1.0", "questions ");
+        check("glovebox:plugin/secrets@0.1.0", "unknown");
+        check("wasi:cli/stdout@0.2.6", "provided");
+        check("wasi:cli/stdout@0.3.0", "0.2.12");
+        check("wasi:sockets/tcp@0.2.6", "components");
+        check("wasi:http/outgoing-handler@0.2.6", "components");
+        check("wasi:keyvalue/store@0.2.0", "unknown");
+        check("stdout", "unknown");
+    }
+}
