@@ -326,8 +326,11 @@ pub struct StageFinished {
     pub ordinal: u32,
     /// The attempt that was claimed.
     pub attempt_id: String,
-    /// What the handler answered, or the host in its place.
+    /// What the handler answered, or the host in its place; settled by the engine's retry rules before it is appended.
     pub outcome: Outcome,
+    /// True when another attempt of this visit follows. The engine sets it; whoever executes an attempt says false.
+    #[serde(default)]
+    pub retrying: bool,
     /// How the call itself went.
     pub ending: Ending,
     /// Every limit, used and bound.
