@@ -404,9 +404,9 @@ pub struct Refusal {
     pub path: String,
     /// Why not.
     pub reason: String,
-    /// The grant that would allow it, when one would.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grant: Option<String>,
+    /// The grant that would allow it, or why none can.
+    #[serde(default)]
+    pub help: String,
 }
 
 /// Host-made evidence of a command (design §1, promise 3).
@@ -529,30 +529,6 @@ pub struct StagePassed {
     pub status: Status,
 }
 
-/// Why a node follows another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RouteHow {
-    /// An edge's condition held.
-    Condition,
-    /// An edge carries the preferred label.
-    PreferredLabel,
-    /// An edge leads to a suggested node.
-    SuggestedId,
-    /// The edge marked `default=true`.
-    Default,
-    /// The heaviest plain edge, the first by target name among equals.
-    Weight,
-    /// A plain edge into a diamond, after a failure (design §9 #2).
-    FailureToDiamond,
-    /// The failed node's `retry_target`.
-    RetryTarget,
-    /// The failed node's `fallback_retry_target`.
-    FallbackRetryTarget,
-    /// A retry target for an unmet goal gate.
-    GateTarget,
-}
-
 /// The next node was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RouteTaken {
@@ -560,8 +536,9 @@ pub struct RouteTaken {
     pub from: String,
     /// To which.
     pub to: String,
-    /// By which rule.
-    pub how: RouteHow,
+    /// By which rule: `condition`, `preferred_label`, `suggested_id`, `default`, `weight`, `lexical`, after a failure also
+    /// `retry_target`, `fallback_retry_target`, `diamond`, and at an exit `gate_target`. More may come.
+    pub how: String,
     /// Index of the edge in file order; none for a jump to a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edge: Option<usize>,
@@ -577,8 +554,13 @@ pub struct RouteCandidate {
     pub edge: usize,
     /// Its target.
     pub to: String,
-    /// What was found, in words.
-    pub verdict: String,
+    /// Its condition as written; empty when it has none.
+    #[serde(default)]
+    pub condition: String,
+    /// Whether the deciding step could have taken it.
+    pub matched: bool,
+    /// Why, or why not.
+    pub reason: String,
 }
 
 /// An exit was reached while a goal gate was unmet.
