@@ -4,6 +4,13 @@
 //! directory without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it.
 //! The crate knows no graph, no component and no journal.
 
+pub mod apply;
+pub mod commit;
+pub mod exec;
 pub mod path;
+pub mod project;
+pub mod protect;
+pub mod quarantine;
 pub mod refusal;
 pub mod scope;
+pub mod stage;
