@@ -1,6 +1,14 @@
 //! Edge conditions (spec §10): parsed once, evaluated without side effects.
+//!
+//! A condition is a conjunction of comparisons of text; there is nothing else, and whoever writes `==`, `||` or `>` is told what
+//! to write instead. Evaluation sees an answer and a look into the context, and cannot fail.
 
-use crate::span::Span;
+use crate::diagnostic::Diagnostic;
+use crate::route::Answer;
+use crate::span::{Places, Span};
+
+/// A look into the run's context: the value of a key as text, empty when there is none.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> String;
 
 /// A conjunction of clauses; all must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,4 +41,293 @@ pub enum Operator {
     NotEqual,
     /// A bare key: holds when the value is neither empty nor `false`.
     Truthy,
+}
+
+impl Condition {
+    /// Reads a condition. `places` leads from the text to the file (the same text for an unescaped value).
+    ///
+    /// # Errors
+    /// A `condition_syntax` diagnostic at the offending letters, with the fix where it is certain.
+    pub fn parse(text: &str, places: &Places) -> Result<Condition, Diagnostic> {
+        let mut reader = Reader { text, at: 0, places };
+        let mut clauses = vec![reader.clause()?];
+        while reader.conjunction()? {
+            clauses.push(reader.clause()?);
+        }
+        Ok(Condition { text: text.to_owned(), clauses })
+    }
+
+    /// True when every clause holds. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
+    pub fn holds(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> bool {
+        self.clauses.iter().all(|clause| clause.holds(answer, lookup))
+    }
+
+    /// True when some clause reads the outcome's status.
+    pub fn reads_outcome(&self) -> bool {
+        self.clauses.iter().any(|clause| matches!(clause.key.as_str(), "outcome" | "context.outcome"))
+    }
+}
+
+impl Clause {
+    fn holds(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> bool {
+        let value = resolve(&self.key, answer, lookup);
+        self.admits(&value)
+    }
+
+    /// True when a value of its key satisfies it.
+    pub fn admits(&self, value: &str) -> bool {
+        match self.operator {
+            Operator::Equal => value == self.literal,
+            Operator::NotEqual => value != self.literal,
+            Operator::Truthy => !value.is_empty() && value != "false",
+        }
+    }
+}
+
+fn resolve(key: &str, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
+    match key {
+        "outcome" => answer.status.as_str().to_owned(),
+        "preferred_label" => answer.preferred_label.to_owned(),
+        _ => {
+            let value = lookup(key);
+            match key.strip_prefix("context.") {
+                Some(rest) if value.is_empty() => lookup(rest),
+                _ => value,
+            }
+        }
+    }
+}
+
+/// Walks over the condition's text. One mistake ends it: a condition is one line.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    places: &'a Places,
+}
+
+const OPERATORS: &str = "a condition compares text: `key=value` or `key!=value`, joined by `&&`";
+
+impl<'a> Reader<'a> {
+    fn clause(&mut self) -> Result<Clause, Diagnostic> {
+        self.space();
+        let start = self.at;
+        let key = self.key()?;
+        self.space();
+        let operator = self.operator()?;
+        let literal = if operator == Operator::Truthy { String::new() } else { self.literal(key)? };
+        Ok(Clause { key: key.to_owned(), operator, literal, span: self.places.span(start..self.at) })
+    }
+
+    fn key(&mut self) -> Result<&'a str, Diagnostic> {
+        let start = self.at;
+        let letters = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.');
+        let key = self.take(letters);
+        if key.is_empty() {
+            return Err(self.no_key());
+        }
+        let well_formed = key.split('.').all(|part| part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
+        if !well_formed {
+            let message = format!("`{key}` is no key: expected `outcome`, `preferred_label` or `context.` and a name");
+            return Err(self.error(message, start..self.at));
+        }
+        Ok(key)
+    }
+
+    fn no_key(&self) -> Diagnostic {
+        let here = self.letter();
+        match self.rest().chars().next() {
+            None if self.at == 0 => self.error("the condition is empty", here),
+            None => self.error("expected a comparison after `&&`, found the end of the condition", here),
+            Some('!') => self
+                .error("a condition has no `!` before a key", here)
+                .with_help("compare with what it must not be, such as `context.ready!=true`"),
+            Some('(' | ')') => self.error("a condition has no parentheses", here).with_help(OPERATORS),
+            Some(found) => {
+                self.error(format!("expected `outcome`, `preferred_label` or a context key, found `{found}`"), here)
+            }
+        }
+    }
+
+    fn operator(&mut self) -> Result<Operator, Diagnostic> {
+        let rest = self.rest();
+        if rest.is_empty() || rest.starts_with('&') || rest.starts_with("||") {
+            return Ok(Operator::Truthy);
+        }
+        for (written, instead) in [("===", "="), ("==", "="), ("!==", "!="), ("<>", "!=")] {
+            if rest.starts_with(written) {
+                let range = self.at..self.at + written.len();
+                let diagnostic = self.error(format!("`{written}` is no operator: `{instead}` compares"), range.clone());
+                return Err(self.fixed(diagnostic.with_help(format!("write `{instead}`")), range, instead));
+            }
+        }
+        if rest.starts_with("!=") {
+            self.at += 2;
+            return Ok(Operator::NotEqual);
+        }
+        if rest.starts_with('=') && !rest.starts_with("=~") {
+            self.at += 1;
+            return Ok(Operator::Equal);
+        }
+        Err(self.no_operator())
+    }
+
+    fn no_operator(&self) -> Diagnostic {
+        let rest = self.rest();
+        if let Some(written) = ["<=", ">=", "=~", "<", ">", "~"].into_iter().find(|written| rest.starts_with(written)) {
+            let range = self.at..self.at + written.len();
+            return self
+                .error(format!("`{written}` is no operator: conditions compare for equality only"), range)
+                .with_help(
+                    "let the stage that knows the number set a context key, and compare that: `context.enough=true`",
+                );
+        }
+        let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        match word.as_str() {
+            "and" | "AND" => self.wrong_word(&word, "&&"),
+            "or" | "OR" => self.no_or(word.len()),
+            "" => self.error(format!("expected `=` or `!=`, found `{}`", &self.text[self.letter()]), self.letter()),
+            _ => self
+                .error(format!("expected `=`, `!=` or `&&`, found `{word}`"), self.at..self.at + word.len())
+                .with_help(OPERATORS),
+        }
+    }
+
+    fn wrong_word(&self, word: &str, instead: &str) -> Diagnostic {
+        let range = self.at..self.at + word.len();
+        let diagnostic = self.error(format!("`{word}` does not join conditions: `{instead}` does"), range.clone());
+        self.fixed(diagnostic.with_help(format!("write `{instead}`")), range, instead)
+    }
+
+    fn no_or(&self, length: usize) -> Diagnostic {
+        let range = self.at..self.at + length;
+        self.error("a condition has no `or`", range)
+            .with_help("draw a second edge to the same node, with the other condition")
+    }
+
+    fn literal(&mut self, key: &str) -> Result<String, Diagnostic> {
+        self.space();
+        let start = self.at;
+        let rest = self.rest();
+        if rest.starts_with('"') {
+            return self.quoted();
+        }
+        let text = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | ':' | '-'));
+        if text.is_empty() {
+            return Err(self.no_literal(key));
+        }
+        if let Some(found) =
+            self.rest().chars().next().filter(|letter| !letter.is_whitespace() && !matches!(letter, '&' | '|'))
+        {
+            let end = start + self.text[start..].find([' ', '&', '|']).unwrap_or(self.text.len() - start);
+            let value = &self.text[start..end];
+            let message = format!("`{found}` cannot stand in a bare value");
+            let help = format!("write `{key}=\\\"{value}\\\"`, with the quotes escaped inside the attribute");
+            return Err(self.error(message, self.letter()).with_help(help));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn no_literal(&self, key: &str) -> Diagnostic {
+        let here = self.letter();
+        match self.rest().chars().next() {
+            None | Some('&' | '|') => self
+                .error(format!("expected a value to compare `{key}` with"), here)
+                .with_help(format!("write `{key}=\\\"\\\"` to compare with an empty value")),
+            Some('\'') => self
+                .error("a value stands bare or in double quotes", here)
+                .with_help(format!("write `{key}=value`, or `{key}=\\\"two words\\\"`")),
+            Some(found) => self.error(format!("expected a value to compare `{key}` with, found `{found}`"), here),
+        }
+    }
+
+    fn quoted(&mut self) -> Result<String, Diagnostic> {
+        let start = self.at;
+        let mut value = String::new();
+        let mut letters = self.text[start + 1..].char_indices();
+        while let Some((offset, letter)) = letters.next() {
+            match letter {
+                '"' => {
+                    self.at = start + 1 + offset + 1;
+                    return Ok(value);
+                }
+                '\\' => match letters.next() {
+                    Some((_, 'n')) => value.push('\n'),
+                    Some((_, 't')) => value.push('\t'),
+                    Some((_, escaped)) => value.push(escaped),
+                    None => break,
+                },
+                _ => value.push(letter),
+            }
+        }
+        Err(self.error("the value's closing quote is missing", start..self.text.len()))
+    }
+
+    /// Steps over `&&`; false at the end of the text.
+    fn conjunction(&mut self) -> Result<bool, Diagnostic> {
+        self.space();
+        let rest = self.rest();
+        if rest.is_empty() {
+            return Ok(false);
+        }
+        if rest.starts_with("&&") {
+            self.at += 2;
+            return Ok(true);
+        }
+        if rest.starts_with("||") {
+            return Err(self.no_or(2));
+        }
+        if rest.starts_with('&') {
+            return Err(self.wrong_word("&", "&&"));
+        }
+        if rest.starts_with('|') {
+            return Err(self.no_or(1));
+        }
+        Err(self.no_conjunction())
+    }
+
+    fn no_conjunction(&self) -> Diagnostic {
+        let word: String = self.rest().chars().take_while(|letter| !letter.is_whitespace()).collect();
+        match word.as_str() {
+            "and" | "AND" => self.wrong_word(&word, "&&"),
+            "or" | "OR" => self.no_or(word.len()),
+            _ => self
+                .error(
+                    format!("expected `&&` or the end of the condition, found `{word}`"),
+                    self.at..self.at + word.len(),
+                )
+                .with_help("a value with spaces stands in escaped quotes: `preferred_label=\\\"Try again\\\"`"),
+        }
+    }
+
+    fn take(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.find(|letter| !wanted(letter)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    fn space(&mut self) {
+        self.take(char::is_whitespace);
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// The range of the next letter, empty at the end.
+    fn letter(&self) -> std::ops::Range<usize> {
+        let length = self.rest().chars().next().map_or(0, char::len_utf8);
+        self.at..self.at + length
+    }
+
+    fn error(&self, message: impl Into<String>, range: std::ops::Range<usize>) -> Diagnostic {
+        Diagnostic::error("condition_syntax", message, self.places.span(range))
+    }
+
+    fn fixed(&self, diagnostic: Diagnostic, range: std::ops::Range<usize>, replacement: &str) -> Diagnostic {
+        match self.places.exact() {
+            true => diagnostic.with_fix(self.places.span(range), replacement),
+            false => diagnostic,
+        }
+    }
 }

@@ -1,0 +1,18 @@
+//! The graph language: text to [`Ast`] (spec §2).
+//!
+//! A superset of the specification's subset of Graphviz: what real files hold is read, what Graphviz would refuse gets a
+//! remark, and what would mean something else gets an error of its own. Any text ends in an `Ast` and diagnostics.
+
+mod ast;
+mod parser;
+pub(crate) mod text;
+
+pub use ast::{Ast, Attr, Comment, Name, Statement, Target, Value};
+pub use text::quote;
+
+use crate::diagnostic::Diagnostic;
+
+/// Reads one file. With an error among the diagnostics the `Ast` holds what could be read.
+pub fn parse(source: &str) -> (Ast<'_>, Vec<Diagnostic>) {
+    parser::parse(source)
+}
