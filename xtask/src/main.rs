@@ -1,1 +1,82 @@
-fn main() {}
+//! The repository's commands: `cargo xtask components | demo | test | ci`.
+//!
+//! Components are built here and nowhere else: no `build.rs` compiles or downloads anything. Every command can run on a
+//! fresh machine, with rustup's `wasm32-wasip2` or, where that cannot be fetched, with a std built from its source.
+#![forbid(unsafe_code)]
+
+mod components;
+mod debian;
+mod demo;
+mod gate;
+mod process;
+mod sysroot;
+mod wasm_std;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use wasm_std::Rung;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  components [--std installed|rustup|source] [--check]
+                build the first-party components into target/components, and the plugins of the examples;
+                --check builds one component aside, to prove the way to a std works
+  demo          build everything and run examples/quickstart
+  test [ARG…]   build components, then run all tests; ARGs go to `cargo test`
+  ci            test, then format, lints, docs, dependency policy and the std built from source
+
+GLOVEBOX_WASM_STD=installed|rustup|source is the same as --std.";
+
+/// What a command answers: an exit code, or the reason it could not go on.
+type Step<T = ExitCode> = Result<T, String>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(code) => code,
+        Err(reason) => {
+            eprintln!("error: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Step {
+    let (command, rest) = arguments.split_first().ok_or_else(|| USAGE.to_owned())?;
+    match command.as_str() {
+        "components" => build_components(rest),
+        "demo" if rest.is_empty() => demo::run(),
+        "test" => gate::test(rest),
+        "ci" if rest.is_empty() => gate::ci(),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => Err(format!("unknown command or arguments: `{other} {}`\n\n{USAGE}", rest.join(" "))),
+    }
+}
+
+fn build_components(arguments: &[String]) -> Step {
+    let (mut forced, mut check) = (Rung::from_environment()?, false);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--std" => forced = Some(Rung::parse(arguments.next().map_or("", String::as_str))?),
+            "--check" => check = true,
+            other => return Err(format!("unknown argument `{other}`\n\n{USAGE}")),
+        }
+    }
+    if check {
+        components::check(forced)?
+    } else {
+        components::build(forced)?
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The repository's root folder.
+fn repository() -> PathBuf {
+    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().map_or(manifest.clone(), PathBuf::from)
+}

@@ -1,0 +1,76 @@
+//! Builds components: the first-party ones into `target/components`, the examples' plugins in their own folders.
+//!
+//! Freshness is cargo's business; a component file is replaced only when its bytes differ, so that nothing that embeds it
+//! is rebuilt for no reason.
+
+use crate::process::{at, demand, nested_cargo};
+use crate::wasm_std::{self, Rung, TARGET};
+use crate::{Step, repository};
+use std::fs;
+use std::path::Path;
+
+/// The handlers embedded in the binary.
+const FIRST_PARTY: [&str; 3] = ["codergen", "tool", "verify"];
+/// Plugins as their authors would have them: own workspace, own lock, plain `cargo build`.
+const EXAMPLES: [&str; 0] = [];
+
+/// Builds every component.
+pub(crate) fn build(forced: Option<Rung>) -> Step<()> {
+    let std_flags = wasm_std::rustflags(forced)?;
+    build_first_party(&FIRST_PARTY, &std_flags, &repository().join("target/wasm"))?;
+    for name in FIRST_PARTY {
+        publish(name)?;
+    }
+    EXAMPLES.iter().try_for_each(|folder| build_example(&repository().join(folder), &std_flags))
+}
+
+/// Builds one component aside, to prove that a way to a std works; `target/components` stays as it is.
+pub(crate) fn check(forced: Option<Rung>) -> Step<()> {
+    let folder = repository().join("target/wasm-check");
+    build_first_party(&FIRST_PARTY[2..], &wasm_std::rustflags(forced)?, &folder)?;
+    let built = folder.join(TARGET).join("component/glovebox_verify.wasm");
+    let bytes = at(&built, fs::read(&built))?;
+    // Version 13 in layer 1 is a component; a core module has version 1 in layer 0.
+    if !bytes.starts_with(b"\0asm\x0d\0\x01\0") {
+        return Err(format!("`{}` is not a component", built.display()));
+    }
+    eprintln!("built `{}` ({} bytes)", built.display(), bytes.len());
+    Ok(())
+}
+
+fn build_first_party(names: &[&str], std_flags: &[String], target_folder: &Path) -> Step<()> {
+    let mut flags = std_flags.to_vec();
+    flags.push(format!("--remap-path-prefix={}=/glovebox", repository().display()));
+    if let Some(home) = cargo_home() {
+        flags.push(format!("--remap-path-prefix={home}=/cargo"));
+    }
+    let mut cargo = nested_cargo(&repository(), &flags);
+    cargo.args(["build", "--locked", "--profile", "component", "--target", TARGET, "--target-dir"]).arg(target_folder);
+    for name in names {
+        cargo.args(["--package", &format!("glovebox-{name}")]);
+    }
+    demand(&mut cargo)
+}
+
+/// The registry's folder, whose path would otherwise be in panic messages of the components.
+fn cargo_home() -> Option<String> {
+    let given = std::env::var("CARGO_HOME").ok();
+    given.or_else(|| std::env::var("HOME").ok().map(|home| format!("{home}/.cargo")))
+}
+
+fn publish(name: &str) -> Step<()> {
+    let built = repository().join("target/wasm").join(TARGET).join(format!("component/glovebox_{name}.wasm"));
+    let folder = repository().join("target/components");
+    at(&folder, fs::create_dir_all(&folder))?;
+    let (bytes, place) = (at(&built, fs::read(&built))?, folder.join(format!("{name}.wasm")));
+    if fs::read(&place).is_ok_and(|present| present == bytes) {
+        return Ok(());
+    }
+    let fresh = folder.join(format!("{name}.wasm.new"));
+    at(&fresh, fs::write(&fresh, bytes))?;
+    at(&place, fs::rename(&fresh, &place))
+}
+
+fn build_example(folder: &Path, std_flags: &[String]) -> Step<()> {
+    demand(nested_cargo(folder, std_flags).args(["build", "--locked", "--release", "--target", TARGET]))
+}

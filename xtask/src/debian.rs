@@ -1,0 +1,108 @@
+//! Single packages from the machine's own Debian mirror, without installing any and without root.
+//!
+//! A private apt root holds its own sources, lists and cache; signatures are checked with Debian's own keyring. The
+//! machine's sources and packages stay as they are.
+
+use crate::Step;
+use crate::process::{at, capture, demand};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the sources of recent compilers and a C library for `wasm32-wasip2` are published.
+const SUITES: &str = "trixie-backports bookworm-backports";
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// A private view of the mirror.
+pub(crate) struct Mirror {
+    folder: PathBuf,
+}
+
+impl Mirror {
+    /// Sets up the apt root and reads the package lists of the suites.
+    ///
+    /// # Errors
+    /// This is no Debian machine, no mirror is set up, or it cannot be reached.
+    pub(crate) fn open(folder: &Path) -> Step<Self> {
+        let uri = mirror_uri()?;
+        for part in [
+            "etc/sources.list.d",
+            "etc/apt.conf.d",
+            "etc/preferences.d",
+            "state/lists/partial",
+            "cache/archives/partial",
+        ] {
+            at(folder, fs::create_dir_all(folder.join(part)))?;
+        }
+        let sources = format!("Types: deb\nURIs: {uri}\nSuites: {SUITES}\nComponents: main\nSigned-By: {KEYRING}\n");
+        write(&folder.join("etc/sources.list.d/mirror.sources"), &sources)?;
+        write(&folder.join("status"), "")?;
+        write(&folder.join("apt.conf"), &configuration(folder))?;
+        let mirror = Self { folder: folder.to_owned() };
+        demand(mirror.apt("apt-get").args(["-qq", "update"]))?;
+        Ok(mirror)
+    }
+
+    /// Downloads the newest version of a package that is wanted and unpacks it into a folder.
+    ///
+    /// # Errors
+    /// No such version is published, or it cannot be downloaded or unpacked.
+    pub(crate) fn unpack(&self, package: &str, folder: &Path, wanted: impl Fn(&str) -> bool) -> Step<()> {
+        let listed = capture(self.apt("apt-cache").args(["madison", package]))?;
+        let version = versions(&listed)
+            .find(|version| wanted(version))
+            .ok_or_else(|| format!("no fitting version of the Debian package {package} in {SUITES}"))?;
+        let downloads = folder.join("deb");
+        at(&downloads, fs::create_dir_all(&downloads))?;
+        demand(self.apt("apt-get").args(["-qq", "download", &format!("{package}={version}")]).current_dir(&downloads))?;
+        for entry in at(&downloads, fs::read_dir(&downloads))? {
+            demand(Command::new("dpkg-deb").arg("--extract").arg(at(&downloads, entry)?.path()).arg(folder))?;
+        }
+        Ok(())
+    }
+
+    fn apt(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("APT_CONFIG", self.folder.join("apt.conf"));
+        command
+    }
+}
+
+/// Reads the version column of `apt-cache madison`, newest first.
+fn versions(listed: &str) -> impl Iterator<Item = &str> {
+    listed.lines().filter_map(|line| line.split('|').nth(1)).map(str::trim)
+}
+
+/// Finds the mirror the machine itself uses, so that none is written here.
+fn mirror_uri() -> Step<String> {
+    let targets = ["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"];
+    let printed = capture(Command::new("apt-get").args(targets))?;
+    let is_archive = |uri: &&str| uri.trim_end_matches('/').ends_with("/debian");
+    printed
+        .lines()
+        .find(is_archive)
+        .map(str::to_owned)
+        .ok_or_else(|| "no Debian mirror is set up on this machine".to_owned())
+}
+
+fn configuration(folder: &Path) -> String {
+    let root = folder.display();
+    format!(
+        "Dir::Etc \"{root}/etc\"; Dir::Etc::sourcelist \"/dev/null\"; Dir::Etc::sourceparts \"{root}/etc/sources.list.d\";\n\
+         Dir::Etc::parts \"{root}/etc/apt.conf.d\"; Dir::State \"{root}/state\"; Dir::State::status \"{root}/status\";\n\
+         Dir::Cache \"{root}/cache\"; Acquire::Languages \"none\"; APT::Sandbox::User \"root\";\n"
+    )
+}
+
+fn write(path: &Path, text: &str) -> Step<()> {
+    at(path, fs::write(path, text))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn reads_versions_newest_first() {
+        let listed = " rust-src | 1.96.1+dfsg1-1~bpo13+1 | http://m/debian trixie-backports/main amd64 Packages\n rust-src | 1.95.0+dfsg1-2~bpo13+1 | x\n";
+        assert_eq!(super::versions(listed).collect::<Vec<_>>(), ["1.96.1+dfsg1-1~bpo13+1", "1.95.0+dfsg1-2~bpo13+1"]);
+    }
+}

@@ -1,0 +1,30 @@
+//! `cargo xtask demo`: from a clean clone to a finished run of `examples/quickstart`.
+//!
+//! The run's own exit code is the answer; what it prints goes to the terminal untouched.
+
+use crate::{Step, components, process, repository, wasm_std::Rung};
+use std::process::ExitCode;
+
+const QUICKSTART: &str = "examples/quickstart";
+
+/// Builds components and the binary, locks the example's plugin and runs its pipeline.
+pub(crate) fn run() -> Step {
+    components::build(Rung::from_environment()?)?;
+    process::demand(process::cargo(&repository()).args(["build", "--package", "glovebox"]))?;
+    let toml = format!("{QUICKSTART}/glovebox.toml");
+    let locked = glovebox(&["plugin", "lock", "--config", &toml])?;
+    if locked != ExitCode::SUCCESS {
+        return Ok(locked);
+    }
+    let (pipeline, script) = (format!("{QUICKSTART}/pipeline.dot"), format!("{QUICKSTART}/script.toml"));
+    glovebox(&["run", &pipeline, "--workdir", QUICKSTART, "--script", &script, "--dangerously-no-sandbox"])
+}
+
+fn glovebox(arguments: &[&str]) -> Step {
+    let mut command = process::cargo(&repository());
+    command.args(["run", "--quiet", "--package", "glovebox", "--bin", "glovebox", "--"]).args(arguments);
+    eprintln!("$ glovebox {}", arguments.join(" "));
+    let status = command.status().map_err(|error| format!("cannot start {}: {error}", process::shown(&command)))?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map(ExitCode::from).ok_or_else(|| format!("{} ended with {status}", process::shown(&command)))
+}

@@ -1,0 +1,116 @@
+//! `cargo xtask test` and `cargo xtask ci`: the whole gate, with its summary as the last line.
+//!
+//! A step that could not run counts as failed; nothing is skipped because something is missing.
+
+use crate::{Step, components, process, repository, wasm_std::Rung};
+use std::io::{BufRead, BufReader};
+use std::ops::AddAssign;
+use std::process::{Command, ExitCode, Stdio};
+
+/// What the test binaries reported, summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+/// Builds components, runs all tests and sums up.
+pub(crate) fn test(arguments: &[String]) -> Step {
+    let tally = run_tests(arguments)?;
+    Ok(close(tally))
+}
+
+/// Runs the tests and then every check; each check counts as one test in the summary.
+pub(crate) fn ci() -> Step {
+    let mut tally = run_tests(&[])?;
+    for (name, check) in CHECKS {
+        eprintln!("check: {name}");
+        match check() {
+            Ok(()) => tally.passed += 1,
+            Err(reason) => {
+                eprintln!("error: {name}: {reason}");
+                tally.failed += 1;
+            }
+        }
+    }
+    Ok(close(tally))
+}
+
+type Check = fn() -> Step<()>;
+
+const CHECKS: [(&str, Check); 5] = [
+    ("format", || process::demand(cargo().args(["fmt", "--all", "--check"]))),
+    ("lints", || process::demand(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
+    ("docs", || process::demand(cargo().env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))),
+    ("dependency policy", dependency_policy),
+    ("std from source", || components::check(Some(Rung::Source))),
+];
+
+fn cargo() -> Command {
+    process::cargo(&repository())
+}
+
+fn dependency_policy() -> Step<()> {
+    let present = cargo().args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !present.is_ok_and(|status| status.success()) {
+        process::demand(cargo().args(["install", "--locked", "cargo-deny"]))?;
+    }
+    process::demand(cargo().args(["deny", "check", "bans", "licenses", "sources"]))
+}
+
+fn run_tests(arguments: &[String]) -> Step<Tally> {
+    components::build(Rung::from_environment()?)?;
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", process::shown(&command)))?;
+    let mut tally = Tally::default();
+    if let Some(printed) = child.stdout.take() {
+        for line in BufReader::new(printed).split(b'\n') {
+            let line = line.map_err(|error| format!("cannot read what the tests print: {error}"))?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            tally += result_line(&line).unwrap_or_default();
+        }
+    }
+    let status = child.wait().map_err(|error| format!("cannot wait for {}: {error}", process::shown(&command)))?;
+    if !status.success() && tally.failed == 0 {
+        eprintln!("error: {} ended with {status}", process::shown(&command));
+        tally.failed = 1;
+    }
+    Ok(tally)
+}
+
+/// Reads the closing line of one test binary.
+fn result_line(line: &str) -> Option<Tally> {
+    let counts = line.strip_prefix("test result: ")?;
+    let count = |word: &str| {
+        let before = counts.split_once(word)?.0;
+        before.rsplit(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
+    };
+    Some(Tally { passed: count(" passed")?, failed: count(" failed")? })
+}
+
+fn close(tally: Tally) -> ExitCode {
+    println!("{} passed, {} failed", tally.passed, tally.failed);
+    if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tally, result_line};
+
+    #[test]
+    fn reads_the_closing_line_of_a_test_binary() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.00s";
+        assert_eq!(result_line(line), Some(Tally { passed: 12, failed: 3 }));
+        assert_eq!(result_line("test outcome ... ok"), None);
+        assert_eq!(result_line("test result: who knows"), None);
+    }
+}

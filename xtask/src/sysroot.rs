@@ -1,0 +1,143 @@
+//! A standard library for `wasm32-wasip2`, built from the source of the running compiler.
+//!
+//! The source is the toolchain's own `rust-src` when present, else the Debian package of the same version; the C library
+//! comes from the package `wasi-libc`. Nothing outside `target/` changes. A sysroot is complete or it does not count.
+
+use crate::process::{at, capture, demand, nested_cargo};
+use crate::wasm_std::{TARGET, holds_std, rustc, rustc_field};
+use crate::{Step, debian};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the C side contributes to linking a component.
+const LIBC_FILES: [&str; 3] = ["libc.a", "crt1-command.o", "crt1-reactor.o"];
+
+/// Says whether this sysroot was built to its end.
+pub(crate) fn is_built(sysroot: &Path) -> bool {
+    sysroot.join("complete").is_file() && holds_std(&libraries(sysroot))
+}
+
+/// Builds the sysroot unless it is there, and returns its folder.
+///
+/// # Errors
+/// No source or no C library was found, or the build of the std failed.
+pub(crate) fn build(sysroot: &Path) -> Step<PathBuf> {
+    if is_built(sysroot) {
+        return Ok(sysroot.to_owned());
+    }
+    eprintln!("building a std for {TARGET} from source, once for this compiler");
+    // What an interrupted build left would be found beside the new libraries.
+    if sysroot.exists() {
+        at(sysroot, fs::remove_dir_all(sysroot))?;
+    }
+    let work = sysroot.join("work");
+    at(&work, fs::create_dir_all(&work))?;
+    let wanted = Wanted { source: installed_source()?, libc: installed_libc() };
+    let (source, libc) = wanted.complete(&work)?;
+    // The C library goes in first: the std is then built against this sysroot alone, and an installed target stays unseen.
+    lay_out_libc(&libc, sysroot)?;
+    compile(&source, sysroot, &work)?;
+    at(sysroot, fs::write(sysroot.join("complete"), b"built by cargo xtask components\n"))?;
+    at(&work, fs::remove_dir_all(&work))?;
+    Ok(sysroot.to_owned())
+}
+
+/// What is on the machine already; the rest is fetched.
+struct Wanted {
+    source: Option<PathBuf>,
+    libc: Option<PathBuf>,
+}
+
+impl Wanted {
+    fn complete(self, work: &Path) -> Step<(PathBuf, PathBuf)> {
+        if let (Some(source), Some(libc)) = (&self.source, &self.libc) {
+            return Ok((source.clone(), libc.clone()));
+        }
+        let mirror = debian::Mirror::open(&work.join("apt"))?;
+        let source = match self.source {
+            Some(source) => source,
+            None => debian_source(&mirror, work)?,
+        };
+        let libc = match self.libc {
+            Some(libc) => libc,
+            None => debian_libc(&mirror, work)?,
+        };
+        Ok((source, libc))
+    }
+}
+
+fn installed_source() -> Step<Option<PathBuf>> {
+    let root = capture(rustc().args(["--print", "sysroot"]))?;
+    let library = Path::new(root.trim()).join("lib/rustlib/src/rust/library");
+    Ok(library.join("sysroot/Cargo.toml").is_file().then_some(library))
+}
+
+fn installed_libc() -> Option<PathBuf> {
+    let folder = PathBuf::from("/usr/lib").join(TARGET);
+    holds_libc(&folder).then_some(folder)
+}
+
+fn holds_libc(folder: &Path) -> bool {
+    LIBC_FILES.iter().all(|name| folder.join(name).is_file())
+}
+
+fn debian_source(mirror: &debian::Mirror, work: &Path) -> Step<PathBuf> {
+    let release = rustc_field("release")?;
+    let folder = work.join("rust-src");
+    mirror.unpack("rust-src", &folder, |version| version.starts_with(&format!("{release}+")))?;
+    let library = folder.join(format!("usr/src/rustc-{release}/library"));
+    if library.join("sysroot/Cargo.toml").is_file() {
+        Ok(library)
+    } else {
+        Err(format!("the Debian package rust-src {release} holds no `sysroot/Cargo.toml`"))
+    }
+}
+
+fn debian_libc(mirror: &debian::Mirror, work: &Path) -> Step<PathBuf> {
+    let folder = work.join("wasi-libc");
+    mirror.unpack("wasi-libc", &folder, |_| true)?;
+    let libraries = folder.join("usr/lib").join(TARGET);
+    if holds_libc(&libraries) {
+        Ok(libraries)
+    } else {
+        Err(format!("the Debian package wasi-libc holds no libc.a for {TARGET}"))
+    }
+}
+
+fn libraries(sysroot: &Path) -> PathBuf {
+    sysroot.join("lib/rustlib").join(TARGET).join("lib")
+}
+
+fn lay_out_libc(libc: &Path, sysroot: &Path) -> Step<()> {
+    let folder = libraries(sysroot).join("self-contained");
+    at(&folder, fs::create_dir_all(&folder))?;
+    for name in LIBC_FILES {
+        at(&libc.join(name), fs::copy(libc.join(name), folder.join(name)))?;
+    }
+    Ok(())
+}
+
+/// Compiles the std the way the compiler's own bootstrap does: as a stable library that may use unstable features.
+fn compile(library: &Path, sysroot: &Path, work: &Path) -> Step<()> {
+    let target_folder = work.join("target");
+    let flags = [
+        "-Zforce-unstable-if-unmarked".to_owned(),
+        "-Cembed-bitcode=yes".to_owned(),
+        format!("--sysroot={}", sysroot.display()),
+        format!("-Lnative={}", libraries(sysroot).join("self-contained").display()),
+        format!("--remap-path-prefix={}=/rustc/library", library.display()),
+    ];
+    let mut cargo = nested_cargo(library, &flags);
+    cargo.env("RUSTC_BOOTSTRAP", "1").args(["build", "--quiet", "--release", "--locked", "--target", TARGET]);
+    cargo.args(["--features", "compiler-builtins-mem,panic-unwind,backtrace"]);
+    cargo.arg("--manifest-path").arg(library.join("sysroot/Cargo.toml")).arg("--target-dir").arg(&target_folder);
+    demand(&mut cargo)?;
+    let built = target_folder.join(TARGET).join("release/deps");
+    for entry in at(&built, fs::read_dir(&built))? {
+        let path = at(&built, entry)?.path();
+        if let (Some("rlib"), Some(name)) = (path.extension().and_then(|ending| ending.to_str()), path.file_name()) {
+            at(&path, fs::copy(&path, libraries(sysroot).join(name)))?;
+        }
+    }
+    Ok(())
+}

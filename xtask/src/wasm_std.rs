@@ -1,0 +1,128 @@
+//! Where a `wasm32-wasip2` standard library comes from: a ladder of three rungs, and a loud end.
+//!
+//! Installed in the toolchain; else fetched by rustup; else built from the compiler's own source. Whichever it is, the answer
+//! is the flags a build of a component needs. A rung is skipped only for the next one, never for nothing.
+
+use crate::{Step, process, repository, sysroot};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The target of every component.
+pub(crate) const TARGET: &str = "wasm32-wasip2";
+
+/// One way to a standard library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rung {
+    Installed,
+    Rustup,
+    Source,
+}
+
+impl Rung {
+    /// Reads a rung's name.
+    pub(crate) fn parse(name: &str) -> Step<Self> {
+        match name {
+            "installed" => Ok(Self::Installed),
+            "rustup" => Ok(Self::Rustup),
+            "source" => Ok(Self::Source),
+            other => Err(format!("unknown std `{other}`, expected `installed`, `rustup` or `source`")),
+        }
+    }
+
+    /// Reads `GLOVEBOX_WASM_STD`, which forces one rung.
+    pub(crate) fn from_environment() -> Step<Option<Self>> {
+        match std::env::var("GLOVEBOX_WASM_STD") {
+            Ok(name) if !name.is_empty() => Self::parse(&name).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Climbs onto this rung and returns the rustc flags it asks for.
+    fn climb(self) -> Step<Vec<String>> {
+        match self {
+            Self::Installed if is_installed()? => Ok(Vec::new()),
+            Self::Installed => Err(format!("the toolchain holds no std for {TARGET}")),
+            Self::Rustup => fetch_target(),
+            Self::Source => {
+                let built = sysroot::build(&sysroot_folder()?)?;
+                Ok(vec![format!("--sysroot={}", built.display())])
+            }
+        }
+    }
+}
+
+/// Finds a standard library and returns the rustc flags that lead to it.
+///
+/// # Errors
+/// Every way failed; the text names all three and what each said.
+pub(crate) fn rustflags(forced: Option<Rung>) -> Step<Vec<String>> {
+    if let Some(rung) = forced {
+        return rung.climb();
+    }
+    // A sysroot built earlier comes before the download that failed then: it would only fail again, slowly.
+    let known = if sysroot::is_built(&sysroot_folder()?) { Rung::Source } else { Rung::Installed };
+    let order = if is_installed()? {
+        [Rung::Installed, Rung::Rustup, Rung::Source]
+    } else {
+        [known, Rung::Rustup, Rung::Source]
+    };
+    let mut reasons = Vec::new();
+    for rung in order {
+        match rung.climb() {
+            Ok(flags) => return Ok(flags),
+            Err(reason) => {
+                eprintln!("note: no std for {TARGET} by way of `{rung:?}`: {reason}");
+                reasons.push(format!("  {rung:?}: {reason}"));
+            }
+        }
+    }
+    Err(no_way(&reasons))
+}
+
+fn no_way(reasons: &[String]) -> String {
+    format!(
+        "no standard library for {TARGET}, so no component can be built; any one of these helps:\n\
+         \x20 1. rustup target add {TARGET}\n\
+         \x20 2. rustup component add rust-src, with the package wasi-libc installed (it holds libc.a for {TARGET})\n\
+         \x20 3. a Debian mirror that apt can reach and that has rust-src of the running rustc\n\
+         what was tried:\n{}",
+        reasons.join("\n")
+    )
+}
+
+fn is_installed() -> Step<bool> {
+    let printed = process::capture(rustc().args(["--print", "target-libdir", "--target", TARGET]))?;
+    Ok(holds_std(Path::new(printed.trim())))
+}
+
+/// Says whether a folder holds a built standard library.
+pub(crate) fn holds_std(folder: &Path) -> bool {
+    let Ok(entries) = folder.read_dir() else { return false };
+    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("libstd-"))
+}
+
+fn fetch_target() -> Step<Vec<String>> {
+    process::demand(Command::new("rustup").args(["target", "add", TARGET]))?;
+    if is_installed()? {
+        Ok(Vec::new())
+    } else {
+        Err("rustup succeeded, but the running rustc does not see the target".to_owned())
+    }
+}
+
+/// Makes the compiler that cargo uses.
+pub(crate) fn rustc() -> Command {
+    Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+}
+
+/// Reads one field of `rustc -vV`, such as `release` or `commit-hash`.
+pub(crate) fn rustc_field(name: &str) -> Step<String> {
+    let printed = process::capture(rustc().arg("-vV"))?;
+    let value = printed.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    value.map(str::to_owned).ok_or_else(|| format!("`rustc -vV` prints no `{name}`"))
+}
+
+/// A sysroot belongs to one compiler: it is kept under the compiler's commit.
+fn sysroot_folder() -> Step<PathBuf> {
+    Ok(repository().join("target/sysroot").join(rustc_field("commit-hash")?))
+}
