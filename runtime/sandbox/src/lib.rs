@@ -14,3 +14,4 @@ pub mod quarantine;
 pub mod refusal;
 pub mod scope;
 pub mod stage;
+pub mod view;

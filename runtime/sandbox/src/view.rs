@@ -1,0 +1,190 @@
+//! A directory as a stage may see it: one root, one scope, every operation checked on its own.
+//!
+//! A [`View`] never follows a symbolic link, never leaves its root and never answers "not permitted" for what the stage may
+//! not see: that does not exist. Each operation walks from the root to the parent directory, compares what it passes with the
+//! hidden objects found when the view was opened (names lie, device and inode do not), and acts on the last name without
+//! following it. What is denied is recorded with the grant that would allow it. The view knows no component and no guest.
+
+mod denied;
+mod directory;
+mod file;
+mod hidden;
+mod metadata;
+mod open;
+mod refuse;
+mod rename;
+mod walk;
+mod whole;
+
+pub use denied::Denied;
+pub use directory::{DirectoryEntry, LIST_ENTRIES_MAX};
+pub use file::FileHandle;
+pub use hidden::HIDDEN_OBJECTS_MAX;
+pub use metadata::{Identity, Kind, Metadata, NewTime};
+pub use open::{Create, Wish};
+pub use refuse::Operation;
+
+use crate::path::ScopePath;
+use crate::refusal::RefusalLog;
+use crate::scope::Scope;
+use hidden::HiddenObjects;
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use walk::Root;
+
+/// How much may be written through a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Bytes, counted as written or as growth of a file, whichever is more; limit `write_bytes`.
+    pub write_bytes: u64,
+    /// Files and directories created; limit `write_entries`.
+    pub write_entries: u64,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self { write_bytes: 256 << 20, write_entries: 10_000 }
+    }
+}
+
+/// Why a view could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewProblem {
+    /// The root cannot be opened as a directory.
+    #[error("open `{root}` as the root of a view: {source}")]
+    Root {
+        /// The root as given.
+        root: String,
+        /// What the system said.
+        source: Errno,
+    },
+    /// A hidden path, or one on the way to it, is a symbolic link, so its target could be reached by another name.
+    #[error("hidden path `{path}` is or passes a symbolic link, expected plain directories and files")]
+    HiddenLink {
+        /// The hidden entry.
+        path: ScopePath,
+    },
+    /// Below the hidden entries lie more objects than [`HIDDEN_OBJECTS_MAX`].
+    #[error("more than {HIDDEN_OBJECTS_MAX} hidden files and directories")]
+    TooManyHidden,
+    /// A hidden path cannot be examined.
+    #[error("examine hidden path `{path}`: {source}")]
+    Hidden {
+        /// The hidden entry.
+        path: ScopePath,
+        /// What the system said.
+        source: Errno,
+    },
+}
+
+/// A root directory, what may be done in it, and what was done so far.
+#[derive(Debug)]
+pub struct View {
+    root: Root,
+    scope: Scope,
+    hidden: HiddenObjects,
+    quota: Quota,
+    written_bytes: AtomicU64,
+    written_entries: AtomicU64,
+    touched: AtomicBool,
+    refusals: Arc<RefusalLog>,
+}
+
+impl View {
+    /// Opens `root`, which the caller trusts, and indexes what lies at and below the hidden entries.
+    ///
+    /// Denied to whoever uses the view: everything outside the scope, every symbolic link, link and special file, writing to
+    /// a file that has a second name, and more than the quota.
+    pub fn open(root: &Path, scope: Scope, quota: Quota, refusals: Arc<RefusalLog>) -> Result<Self, ViewProblem> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(CWD, root, flags, Mode::empty())
+            .map_err(|source| ViewProblem::Root { root: root.display().to_string(), source })?;
+        let root = Root::new(fd);
+        let hidden = HiddenObjects::index(&root, &scope.hidden)?;
+        Ok(Self {
+            root,
+            scope,
+            hidden,
+            quota,
+            written_bytes: AtomicU64::new(0),
+            written_entries: AtomicU64::new(0),
+            touched: AtomicBool::new(false),
+            refusals,
+        })
+    }
+
+    /// Returns the rules.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Returns the bounds on writing.
+    pub fn quota(&self) -> Quota {
+        self.quota
+    }
+
+    /// Returns the record of what was denied.
+    pub fn refusals(&self) -> &Arc<RefusalLog> {
+        &self.refusals
+    }
+
+    /// Returns bytes charged so far.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns entries charged so far.
+    pub fn written_entries(&self) -> u64 {
+        self.written_entries.load(Ordering::Relaxed)
+    }
+
+    /// True once anything below the root may have changed through this view.
+    pub fn touched(&self) -> bool {
+        self.touched.load(Ordering::Relaxed)
+    }
+
+    /// Makes the walk behave as on a kernel without `openat2`, to exercise the fallback.
+    #[doc(hidden)]
+    pub fn without_openat2(self) -> Self {
+        self.root.forget_openat2();
+        self
+    }
+
+    fn touch(&self) {
+        self.touched.store(true, Ordering::Relaxed);
+    }
+
+    /// Charges bytes before they are written.
+    fn charge_bytes(&self, path: &ScopePath, bytes: u64) -> Result<(), Denied> {
+        if charge(&self.written_bytes, bytes, self.quota.write_bytes) {
+            return Ok(());
+        }
+        Err(self.refuse_quota(path, "write_bytes", self.quota.write_bytes))
+    }
+
+    /// Charges one new file or directory, does the work, and gives the charge back when that failed.
+    fn charged_entry<T>(&self, path: &ScopePath, create: impl FnOnce() -> Result<T, Errno>) -> Result<T, Denied> {
+        if !charge(&self.written_entries, 1, self.quota.write_entries) {
+            return Err(self.refuse_quota(path, "write_entries", self.quota.write_entries));
+        }
+        match create() {
+            Ok(created) => {
+                self.touch();
+                Ok(created)
+            }
+            Err(errno) => {
+                self.written_entries.fetch_sub(1, Ordering::Relaxed);
+                Err(errno.into())
+            }
+        }
+    }
+}
+
+/// Adds to a counter unless that would pass the limit.
+fn charge(counter: &AtomicU64, amount: u64, limit: u64) -> bool {
+    let within = |used: u64| used.checked_add(amount).filter(|sum| *sum <= limit);
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()
+}

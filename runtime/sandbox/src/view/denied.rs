@@ -1,0 +1,60 @@
+//! Why an operation on a view did not happen, in the words every interface above can translate.
+//!
+//! Nothing here tells what lies outside the scope: the unseen is [`Denied::NotFound`].
+
+use rustix::io::Errno;
+
+/// The answer to an operation that did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// Does not exist, or not for this stage.
+    #[error("no such file or directory")]
+    NotFound,
+    /// Visible, but this may not be done with it.
+    #[error("not permitted")]
+    NotPermitted,
+    /// A symbolic link, which a view never follows.
+    #[error("a symbolic link, which is not followed")]
+    Loop,
+    /// Exists already.
+    #[error("already exists")]
+    Exists,
+    /// A directory was expected.
+    #[error("not a directory")]
+    NotADirectory,
+    /// A file was expected.
+    #[error("is a directory")]
+    IsADirectory,
+    /// The directory has entries.
+    #[error("directory not empty")]
+    NotEmpty,
+    /// The arguments make no sense.
+    #[error("invalid argument")]
+    Invalid,
+    /// More than one answer may carry, such as a directory with more than [`super::LIST_ENTRIES_MAX`] entries.
+    #[error("too large")]
+    TooLarge,
+    /// A write quota is used up.
+    #[error("write quota exceeded")]
+    Quota,
+    /// The system said no.
+    #[error("{0}")]
+    Io(Errno),
+}
+
+impl From<Errno> for Denied {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT => Self::NotFound,
+            Errno::LOOP => Self::Loop,
+            Errno::EXIST => Self::Exists,
+            Errno::NOTDIR => Self::NotADirectory,
+            Errno::ISDIR => Self::IsADirectory,
+            Errno::NOTEMPTY => Self::NotEmpty,
+            Errno::INVAL => Self::Invalid,
+            // What openat2 answers when a path would leave the root.
+            Errno::XDEV => Self::NotPermitted,
+            other => Self::Io(other),
+        }
+    }
+}

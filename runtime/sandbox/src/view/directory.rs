@@ -1,0 +1,191 @@
+//! Directories of a view: open, list, make, remove; and looking at and removing single entries.
+//!
+//! A listing shows what the scope lets exist. What is only an ancestor of a grant is shown only if it is a directory.
+
+use super::View;
+use super::denied::Denied;
+use super::hidden::is_dot;
+use super::metadata::{Identity, Kind, Metadata, NewTime};
+use super::refuse::Operation;
+use crate::path::ScopePath;
+use crate::scope::Access;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+/// Most entries a directory may have to be listed, seen or not.
+pub const LIST_ENTRIES_MAX: usize = 100_000;
+
+/// One entry of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirectoryEntry {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+impl View {
+    /// Looks at an entry without following it.
+    pub fn stat(&self, path: &ScopePath) -> Result<Metadata, Denied> {
+        self.visible(Operation::Stat, path).map(|stat| Metadata::of(&stat))
+    }
+
+    /// Looks at a directory; anything else is not one.
+    pub fn directory(&self, path: &ScopePath) -> Result<Metadata, Denied> {
+        let metadata = self.visible(Operation::List, path).map(|stat| Metadata::of(&stat))?;
+        match metadata.kind {
+            Kind::Directory => Ok(metadata),
+            Kind::Symlink => Err(self.refuse_link(Operation::List, path)),
+            Kind::File | Kind::Special => Err(Denied::NotADirectory),
+        }
+    }
+
+    /// Lists a directory by name. Hidden, ungranted and unspeakable (not UTF-8) entries are left out; one with more than
+    /// [`LIST_ENTRIES_MAX`] entries is too large.
+    pub fn list(&self, path: &ScopePath) -> Result<Vec<DirectoryEntry>, Denied> {
+        self.require(Operation::List, path, Access::Traverse)?;
+        let opened = self.open_directory(Operation::List, path)?;
+        let mut listing = Vec::new();
+        for (count, entry) in Dir::read_from(&opened)?.enumerate() {
+            let entry = entry?;
+            if count >= LIST_ENTRIES_MAX + 2 {
+                return Err(Denied::TooLarge);
+            }
+            if is_dot(entry.file_name()) {
+                continue;
+            }
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Ok(child) = path.join(name) else { continue };
+            if let Some(kind) = self.shown(&opened, &child, name)? {
+                listing.push(DirectoryEntry { name: name.to_owned(), kind });
+            }
+        }
+        listing.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(listing)
+    }
+
+    /// Makes a directory, also the one a write entry names and those on the way to it.
+    pub fn make_directory(&self, path: &ScopePath) -> Result<(), Denied> {
+        if !self.scope.may_create_directory(path) {
+            return Err(self.refuse_scope(Operation::MakeDirectory, path));
+        }
+        let Some(name) = path.name() else { return Err(Denied::Exists) };
+        let place = self.parent(Operation::MakeDirectory, path)?;
+        match self.look(Operation::MakeDirectory, &place, path, name) {
+            Ok(_) => return Err(Denied::Exists),
+            Err(Denied::NotFound) => {}
+            Err(denied) => return Err(denied),
+        }
+        self.charged_entry(path, || rustix::fs::mkdirat(&place, name, Mode::from_raw_mode(0o777)))
+    }
+
+    /// Removes a file, or a link or special file that lies in the write scope.
+    pub fn unlink(&self, path: &ScopePath) -> Result<(), Denied> {
+        self.require(Operation::Remove, path, Access::Write)?;
+        let Some(name) = path.name() else { return Err(Denied::IsADirectory) };
+        let place = self.parent(Operation::Remove, path)?;
+        if Kind::of(&self.look(Operation::Remove, &place, path, name)?) == Kind::Directory {
+            return Err(Denied::IsADirectory);
+        }
+        self.touch();
+        Ok(rustix::fs::unlinkat(&place, name, AtFlags::empty())?)
+    }
+
+    /// Removes an empty directory; not the one a write entry names, and not one with something hidden below.
+    pub fn remove_directory(&self, path: &ScopePath) -> Result<(), Denied> {
+        self.require(Operation::Remove, path, Access::Write)?;
+        let Some(name) = path.name() else { return Err(Denied::Invalid) };
+        if self.scope.hides_below(path) {
+            return Err(self.refuse_below(Operation::Remove, path));
+        }
+        let place = self.parent(Operation::Remove, path)?;
+        match Kind::of(&self.look(Operation::Remove, &place, path, name)?) {
+            Kind::Directory => {}
+            Kind::Symlink => return Err(self.refuse_link(Operation::Remove, path)),
+            Kind::File | Kind::Special => return Err(Denied::NotADirectory),
+        }
+        self.touch();
+        match rustix::fs::unlinkat(&place, name, AtFlags::REMOVEDIR) {
+            // Some systems say EXIST for a directory that is not empty.
+            Err(Errno::EXIST) => Err(Denied::NotEmpty),
+            done => Ok(done?),
+        }
+    }
+
+    /// Sets the times of a file or directory in the write scope.
+    pub fn set_times(&self, path: &ScopePath, accessed: NewTime, modified: NewTime) -> Result<(), Denied> {
+        let operation = Operation::SetTimes;
+        self.require(operation, path, Access::Write)?;
+        let times = NewTime::pair(accessed, modified).ok_or(Denied::Invalid)?;
+        let Some(name) = path.name() else { return Err(Denied::Invalid) };
+        let place = self.parent(operation, path)?;
+        self.require_changeable(&self.look(operation, &place, path, name)?, path)?;
+        let fd = self
+            .root
+            .open_name(place.as_fd(), name, READ, Mode::empty())
+            .map_err(|errno| self.denied(operation, path, errno))?;
+        let opened = rustix::fs::fstat(&fd)?;
+        if self.hidden.contains(Identity::of(&opened)) {
+            return Err(self.refuse_hidden_object(operation, path));
+        }
+        self.require_changeable(&opened, path)?;
+        self.touch();
+        Ok(rustix::fs::futimens(&fd, &times)?)
+    }
+
+    fn require_changeable(&self, stat: &Stat, path: &ScopePath) -> Result<(), Denied> {
+        match Kind::of(stat) {
+            Kind::Symlink => Err(self.refuse_link(Operation::SetTimes, path)),
+            Kind::Special => Err(self.refuse_object(Operation::SetTimes, path, "a pipe, socket or device")),
+            Kind::File | Kind::Directory => self.require_single_name(Operation::SetTimes, path, stat),
+        }
+    }
+
+    /// Returns the status of what the scope lets exist.
+    fn visible(&self, operation: Operation, path: &ScopePath) -> Result<Stat, Denied> {
+        self.require(operation, path, Access::Traverse)?;
+        let Some(name) = path.name() else {
+            return Ok(rustix::fs::fstat(self.root.directory(path, &self.hidden)?)?);
+        };
+        let place = self.parent(operation, path)?;
+        let stat = self.look(operation, &place, path, name)?;
+        if self.scope.access(path) == Access::Traverse && Kind::of(&stat) != Kind::Directory {
+            return Err(self.refuse_scope_of_file(operation, path));
+        }
+        Ok(stat)
+    }
+
+    /// Opens a directory for reading its entries.
+    fn open_directory(&self, operation: Operation, path: &ScopePath) -> Result<OwnedFd, Denied> {
+        let flags = READ | OFlags::DIRECTORY;
+        let place =
+            if path.is_root() { self.root.directory(path, &self.hidden)? } else { self.parent(operation, path)? };
+        let fd = self
+            .root
+            .open_name(place.as_fd(), path.name().unwrap_or("."), flags, Mode::empty())
+            .map_err(|errno| self.denied(operation, path, errno))?;
+        if self.hidden.contains(Identity::of(&rustix::fs::fstat(&fd)?)) {
+            return Err(self.refuse_hidden_object(operation, path));
+        }
+        Ok(fd)
+    }
+
+    /// Returns the kind of an entry if the listing may show it. Leaving out is not a refusal.
+    fn shown(&self, directory: &OwnedFd, child: &ScopePath, name: &str) -> Result<Option<Kind>, Denied> {
+        let access = self.scope.access(child);
+        if access <= Access::Absent {
+            return Ok(None);
+        }
+        let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let kind = Kind::of(&stat);
+        let only_passed = access == Access::Traverse && kind != Kind::Directory;
+        Ok((!only_passed && !self.hidden.contains(Identity::of(&stat))).then_some(kind))
+    }
+}

@@ -1,0 +1,115 @@
+//! An opened file of a view: reading and writing at positions, within the quota.
+//!
+//! The handle was checked when it was opened and keeps the rights of that moment. Every byte written goes through
+//! [`FileHandle::write_at`] or [`FileHandle::append`], so that no stream escapes the quota.
+
+use super::denied::Denied;
+use super::metadata::{Metadata, NewTime};
+use super::refuse::Operation;
+use super::{Kind, View};
+use crate::path::ScopePath;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::sync::Arc;
+
+/// An opened regular file.
+#[derive(Debug)]
+pub struct FileHandle {
+    view: Arc<View>,
+    fd: OwnedFd,
+    path: ScopePath,
+    readable: bool,
+    writable: bool,
+}
+
+impl FileHandle {
+    pub(super) fn new(view: Arc<View>, fd: OwnedFd, path: ScopePath, readable: bool, writable: bool) -> Self {
+        Self { view, fd, path, readable, writable }
+    }
+
+    /// Returns the path it was opened by.
+    pub fn path(&self) -> &ScopePath {
+        &self.path
+    }
+
+    /// True when it was opened for reading.
+    pub fn readable(&self) -> bool {
+        self.readable
+    }
+
+    /// True when it was opened for writing.
+    pub fn writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Reads into `buffer` from `offset`; returns the number of bytes, 0 at the end.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Denied> {
+        if !self.readable {
+            return Err(Denied::Io(Errno::BADF));
+        }
+        Ok(rustix::io::retry_on_intr(|| rustix::io::pread(&self.fd, &mut *buffer, offset))?)
+    }
+
+    /// Writes all of `bytes` at `offset`; charges them, or the growth of the file when that is more (a hole costs its size).
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Denied> {
+        self.require_writable()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let end = offset.checked_add(bytes.len() as u64).ok_or(Denied::Io(Errno::FBIG))?;
+        let size = self.metadata()?.size;
+        self.view.charge_bytes(&self.path, end.saturating_sub(size).max(bytes.len() as u64))?;
+        self.view.touch();
+        let (mut rest, mut at) = (bytes, offset);
+        while !rest.is_empty() {
+            let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&self.fd, rest, at))?;
+            if written == 0 {
+                return Err(Denied::Io(Errno::IO));
+            }
+            rest = &rest[written..];
+            at += written as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes all of `bytes` at the end.
+    pub fn append(&self, bytes: &[u8]) -> Result<(), Denied> {
+        self.require_writable()?;
+        self.write_at(bytes, self.metadata()?.size)
+    }
+
+    /// Makes the file `size` bytes long; growth is charged although it takes no room on the disk.
+    pub fn set_len(&self, size: u64) -> Result<(), Denied> {
+        self.require_writable()?;
+        self.view.charge_bytes(&self.path, size.saturating_sub(self.metadata()?.size))?;
+        self.view.touch();
+        Ok(rustix::fs::ftruncate(&self.fd, size)?)
+    }
+
+    /// Sets times; asks for a handle that may write.
+    pub fn set_times(&self, accessed: NewTime, modified: NewTime) -> Result<(), Denied> {
+        self.require_writable()?;
+        let times = NewTime::pair(accessed, modified).ok_or(Denied::Invalid)?;
+        self.view.touch();
+        Ok(rustix::fs::futimens(&self.fd, &times)?)
+    }
+
+    /// Looks at the file.
+    pub fn metadata(&self) -> Result<Metadata, Denied> {
+        let metadata = Metadata::of(&rustix::fs::fstat(&self.fd)?);
+        if metadata.kind == Kind::File { Ok(metadata) } else { Err(Denied::Invalid) }
+    }
+
+    /// Brings content, and with `all` the metadata too, to the disk.
+    pub fn sync(&self, all: bool) -> Result<(), Denied> {
+        let done = if all { rustix::fs::fsync(&self.fd) } else { rustix::fs::fdatasync(&self.fd) };
+        Ok(done?)
+    }
+
+    fn require_writable(&self) -> Result<(), Denied> {
+        if self.writable {
+            return Ok(());
+        }
+        Err(self.view.refuse_object(Operation::Write, &self.path, "opened for reading only"))
+    }
+}

@@ -1,0 +1,116 @@
+//! The objects that must not be reached under any name: device and inode of everything at and below the hidden entries.
+//!
+//! Taken once, when the view is opened. It catches what path rules cannot: hard links, bind mounts, renamed ancestors, names
+//! that differ only in case.
+
+use super::ViewProblem;
+use super::denied::Denied;
+use super::metadata::{Identity, Kind};
+use super::walk::Root;
+use crate::path::ScopePath;
+use crate::scope::Entry;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::HashSet;
+use std::ffi::CStr;
+
+/// Most files and directories that can be hidden in one view; more is an error, not a leak.
+pub const HIDDEN_OBJECTS_MAX: usize = 1_000_000;
+
+/// Identities of hidden files and directories.
+#[derive(Debug, Default)]
+pub(super) struct HiddenObjects(HashSet<Identity>);
+
+const READ_DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+impl HiddenObjects {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn contains(&self, object: Identity) -> bool {
+        self.0.contains(&object)
+    }
+
+    /// Walks every hidden entry that exists.
+    pub(super) fn index(root: &Root, entries: &[Entry]) -> Result<Self, ViewProblem> {
+        let mut found = Self::default();
+        for entry in entries {
+            found.take_entry(root, entry.path())?;
+        }
+        Ok(found)
+    }
+
+    fn take_entry(&mut self, root: &Root, path: &ScopePath) -> Result<(), ViewProblem> {
+        let problem = |source| ViewProblem::Hidden { path: path.clone(), source };
+        let name = path.name().unwrap_or(".");
+        let parent = match root.directory(&path.parent().unwrap_or_default(), &Self::default()) {
+            Ok(parent) => parent,
+            Err(Denied::NotFound | Denied::NotADirectory) => return Ok(()),
+            Err(Denied::Loop) => return Err(ViewProblem::HiddenLink { path: path.clone() }),
+            Err(Denied::Io(source)) => return Err(problem(source)),
+            Err(_) => return Err(problem(Errno::INVAL)),
+        };
+        let stat = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(source) => return Err(problem(source)),
+        };
+        if Kind::of(&stat) == Kind::Symlink {
+            return Err(ViewProblem::HiddenLink { path: path.clone() });
+        }
+        self.take(Identity::of(&stat))?;
+        if Kind::of(&stat) != Kind::Directory {
+            return Ok(());
+        }
+        let top = rustix::fs::openat(&parent, name, READ_DIRECTORY, Mode::empty()).map_err(problem)?;
+        self.take_below(top, path)
+    }
+
+    fn take(&mut self, object: Identity) -> Result<(), ViewProblem> {
+        self.0.insert(object);
+        if self.0.len() > HIDDEN_OBJECTS_MAX { Err(ViewProblem::TooManyHidden) } else { Ok(()) }
+    }
+
+    /// Takes everything below an opened directory, depth first, one open directory per level.
+    fn take_below(&mut self, top: OwnedFd, path: &ScopePath) -> Result<(), ViewProblem> {
+        let problem = |source| ViewProblem::Hidden { path: path.clone(), source };
+        let mut open = vec![Dir::new(top).map_err(problem)?];
+        while let Some(directory) = open.last_mut() {
+            let Some(entry) = directory.read().transpose().map_err(problem)? else {
+                open.pop();
+                continue;
+            };
+            if is_dot(entry.file_name()) {
+                continue;
+            }
+            let at = directory.fd().map_err(problem)?;
+            if let Some(below) = self.take_name(at, entry.file_name(), problem)? {
+                open.push(Dir::new(below).map_err(problem)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one name; returns the directory to descend into, if it is one.
+    fn take_name(
+        &mut self,
+        at: BorrowedFd<'_>,
+        name: &CStr,
+        problem: impl Fn(Errno) -> ViewProblem,
+    ) -> Result<Option<OwnedFd>, ViewProblem> {
+        let stat = rustix::fs::statat(at.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(&problem)?;
+        self.take(Identity::of(&stat))?;
+        if Kind::of(&stat) != Kind::Directory {
+            return Ok(None);
+        }
+        rustix::fs::openat(at, name, READ_DIRECTORY, Mode::empty()).map(Some).map_err(problem)
+    }
+}
+
+/// True for the two entries every directory has.
+pub(super) fn is_dot(name: &CStr) -> bool {
+    matches!(name.to_bytes(), b"." | b"..")
+}

@@ -1,0 +1,122 @@
+//! What a view tells about a file or directory, and how times are set.
+//!
+//! Owners, modes and device numbers of special files are not told.
+
+use rustix::fs::{FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Device and inode: the same object under whatever name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+}
+
+impl Identity {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link; shown, never followed.
+    Symlink,
+    /// Pipe, socket or device; shown, never opened.
+    Special,
+}
+
+impl Kind {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self::of_type(FileType::from_raw_mode(stat.st_mode))
+    }
+
+    pub(super) fn of_type(file_type: FileType) -> Self {
+        match file_type {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Symlink,
+            _ => Self::Special,
+        }
+    }
+}
+
+/// What a view tells about an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metadata {
+    /// What it is.
+    pub kind: Kind,
+    /// Size in bytes; 0 for anything but a regular file.
+    pub size: u64,
+    /// Number of names.
+    pub links: u64,
+    /// Which object it is.
+    pub identity: Identity,
+    /// Time of last access, none before 1970.
+    pub accessed: Option<SystemTime>,
+    /// Time of last change of content.
+    pub modified: Option<SystemTime>,
+    /// Time of last change of content or state.
+    pub changed: Option<SystemTime>,
+}
+
+impl Metadata {
+    pub(super) fn of(stat: &Stat) -> Self {
+        let kind = Kind::of(stat);
+        let file_size = || u64::try_from(stat.st_size).unwrap_or(0);
+        Self {
+            kind,
+            size: if kind == Kind::File { file_size() } else { 0 },
+            links: link_count(stat),
+            identity: Identity::of(stat),
+            accessed: time(i128::from(stat.st_atime), i128::from(stat.st_atime_nsec)),
+            modified: time(i128::from(stat.st_mtime), i128::from(stat.st_mtime_nsec)),
+            changed: time(i128::from(stat.st_ctime), i128::from(stat.st_ctime_nsec)),
+        }
+    }
+}
+
+#[expect(clippy::useless_conversion, reason = "narrower than 64 bits on some targets")]
+fn link_count(stat: &Stat) -> u64 {
+    u64::from(stat.st_nlink)
+}
+
+fn time(seconds: i128, nanoseconds: i128) -> Option<SystemTime> {
+    let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanoseconds).ok()?);
+    UNIX_EPOCH.checked_add(since)
+}
+
+/// What to do with one of a file's times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewTime {
+    /// Leave it.
+    Keep,
+    /// Set it to the host's clock.
+    Now,
+    /// Set it to this time since 1970.
+    At(Duration),
+}
+
+impl NewTime {
+    fn timespec(self) -> Option<Timespec> {
+        Some(match self {
+            Self::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+            Self::Now => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+            Self::At(since) => {
+                Timespec { tv_sec: since.as_secs().try_into().ok()?, tv_nsec: since.subsec_nanos().into() }
+            }
+        })
+    }
+
+    /// Pairs two times for the system; none when one is out of its range.
+    pub(super) fn pair(accessed: Self, modified: Self) -> Option<Timestamps> {
+        Some(Timestamps { last_access: accessed.timespec()?, last_modification: modified.timespec()? })
+    }
+}

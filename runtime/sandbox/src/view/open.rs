@@ -1,0 +1,224 @@
+//! Opens a file of a view.
+//!
+//! The order matters: rules first, then a look without opening, then the open that follows nothing and cannot block, then the
+//! same look at what was really opened, and only then truncation. `O_TRUNC` is never given to the kernel, because it would act
+//! before the checks on the opened object.
+
+use super::denied::Denied;
+use super::file::FileHandle;
+use super::metadata::{Identity, Kind};
+use super::refuse::Operation;
+use super::walk::Place;
+use super::{Metadata, View};
+use crate::path::ScopePath;
+use crate::scope::Access;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::sync::Arc;
+
+/// Whether an open may create the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Create {
+    /// It must exist.
+    #[default]
+    Never,
+    /// It is created when absent.
+    IfAbsent,
+    /// It must be absent.
+    MustBeNew,
+}
+
+/// What a file is to be opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wish {
+    /// Read from it.
+    pub read: bool,
+    /// Write to it.
+    pub write: bool,
+    /// Create it.
+    pub create: Create,
+    /// Empty it, once it passed all checks.
+    pub truncate: bool,
+}
+
+impl Wish {
+    /// Reads an existing file.
+    pub const READ: Self = Self { read: true, write: false, create: Create::Never, truncate: false };
+    /// Replaces the content of a file, creating it when absent.
+    pub const REPLACE: Self = Self { read: false, write: true, create: Create::IfAbsent, truncate: true };
+
+    /// True when anything may change.
+    pub fn changes(self) -> bool {
+        self.write || self.truncate || self.create != Create::Never
+    }
+
+    fn operation(self) -> Operation {
+        if self.changes() { Operation::Write } else { Operation::Read }
+    }
+
+    /// The flags that keep an open from blocking, from taking a terminal and from following anything.
+    fn flags(self) -> OFlags {
+        let mode = match (self.read, self.write || self.truncate) {
+            (_, false) => OFlags::RDONLY,
+            (true, true) => OFlags::RDWR,
+            (false, true) => OFlags::WRONLY,
+        };
+        mode | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC
+    }
+}
+
+/// How often an open is tried again when the name appears and vanishes meanwhile.
+const CREATE_TRIES_MAX: u32 = 4;
+
+impl View {
+    /// Opens a regular file. Writing is refused for a file that has a second name, which may lie outside the write scope.
+    pub fn open_file(self: &Arc<Self>, path: &ScopePath, wish: Wish) -> Result<FileHandle, Denied> {
+        let operation = wish.operation();
+        self.require_file_access(path, wish)?;
+        let Some(name) = path.name() else { return Err(Denied::IsADirectory) };
+        let place = self.parent(operation, path)?;
+        for _ in 0..CREATE_TRIES_MAX {
+            match self.look(operation, &place, path, name) {
+                Ok(stat) if wish.create == Create::MustBeNew => {
+                    return Err(self.refuse_existing(operation, path, &stat));
+                }
+                Ok(stat) => return self.open_existing(&place, path, name, wish, &stat),
+                Err(Denied::NotFound) if wish.create != Create::Never => {}
+                Err(denied) => return Err(denied),
+            }
+            match self.create_new(&place, path, name, wish) {
+                Err(Denied::Exists) if wish.create == Create::IfAbsent => {}
+                created => return created,
+            }
+        }
+        Err(Denied::Io(Errno::AGAIN))
+    }
+
+    /// Checks the rules for a file; a directory that is only passed through is no file.
+    fn require_file_access(&self, path: &ScopePath, wish: Wish) -> Result<(), Denied> {
+        if wish.changes() {
+            return self.require(Operation::Write, path, Access::Write);
+        }
+        if self.scope.access(path) == Access::Traverse && self.stat(path).is_ok() {
+            return Err(Denied::IsADirectory);
+        }
+        self.require(Operation::Read, path, Access::Read)
+    }
+
+    fn open_existing(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        path: &ScopePath,
+        name: &str,
+        wish: Wish,
+        seen: &Stat,
+    ) -> Result<FileHandle, Denied> {
+        self.require_plain_file(wish, path, seen)?;
+        let fd = self
+            .root
+            .open_name(place.as_fd(), name, wish.flags(), Mode::empty())
+            .map_err(|errno| self.denied(wish.operation(), path, errno))?;
+        let opened = rustix::fs::fstat(&fd)?;
+        self.require_plain_file(wish, path, &opened)?;
+        if wish.truncate {
+            rustix::fs::ftruncate(&fd, 0)?;
+            self.touch();
+        }
+        Ok(self.handle(fd, path, wish))
+    }
+
+    fn create_new(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        path: &ScopePath,
+        name: &str,
+        wish: Wish,
+    ) -> Result<FileHandle, Denied> {
+        let flags = wish.flags() | OFlags::CREATE | OFlags::EXCL;
+        let fd =
+            self.charged_entry(path, || self.root.open_name(place.as_fd(), name, flags, Mode::from_raw_mode(0o666)))?;
+        Ok(self.handle(fd, path, wish))
+    }
+
+    fn handle(self: &Arc<Self>, fd: OwnedFd, path: &ScopePath, wish: Wish) -> FileHandle {
+        FileHandle::new(Arc::clone(self), fd, path.clone(), wish.read, wish.write)
+    }
+
+    /// Refuses what is no regular file, what is hidden under another name, and writing to what has a second name.
+    fn require_plain_file(&self, wish: Wish, path: &ScopePath, stat: &Stat) -> Result<(), Denied> {
+        let operation = wish.operation();
+        match Kind::of(stat) {
+            Kind::Directory => return Err(Denied::IsADirectory),
+            Kind::Symlink => return Err(self.refuse_link(operation, path)),
+            Kind::Special => return Err(self.refuse_object(operation, path, "a pipe, socket or device")),
+            Kind::File => {}
+        }
+        if self.hidden.contains(Identity::of(stat)) {
+            return Err(self.refuse_hidden_object(operation, path));
+        }
+        if wish.changes() { self.require_single_name(operation, path, stat) } else { Ok(()) }
+    }
+
+    /// Refuses to change a file that has a second name.
+    pub(super) fn require_single_name(
+        &self,
+        operation: Operation,
+        path: &ScopePath,
+        stat: &Stat,
+    ) -> Result<(), Denied> {
+        if Kind::of(stat) == Kind::File && Metadata::of(stat).links > 1 {
+            return Err(self.refuse_object(
+                operation,
+                path,
+                "a hard link, whose other name may lie outside the write scope",
+            ));
+        }
+        Ok(())
+    }
+
+    fn refuse_existing(&self, operation: Operation, path: &ScopePath, stat: &Stat) -> Denied {
+        if self.hidden.contains(Identity::of(stat)) {
+            self.refuse_hidden_object(operation, path)
+        } else {
+            Denied::Exists
+        }
+    }
+
+    /// Demands at least `needed` for `path`, and records a refusal otherwise.
+    pub(super) fn require(&self, operation: Operation, path: &ScopePath, needed: Access) -> Result<(), Denied> {
+        if self.scope.access(path) >= needed { Ok(()) } else { Err(self.refuse_scope(operation, path)) }
+    }
+
+    /// Opens the directory a path lies in.
+    pub(super) fn parent(&self, operation: Operation, path: &ScopePath) -> Result<Place<'_>, Denied> {
+        let parent = path.parent().unwrap_or_default();
+        self.root.directory(&parent, &self.hidden).map_err(|denied| match denied {
+            Denied::Loop => self.refuse_link(operation, path),
+            other => other,
+        })
+    }
+
+    /// Looks at a name without opening or following it; what is hidden under another name does not exist.
+    pub(super) fn look(
+        &self,
+        operation: Operation,
+        place: &Place<'_>,
+        path: &ScopePath,
+        name: &str,
+    ) -> Result<Stat, Denied> {
+        let stat = rustix::fs::statat(place, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if self.hidden.contains(Identity::of(&stat)) {
+            return Err(self.refuse_hidden_object(operation, path));
+        }
+        Ok(stat)
+    }
+
+    /// Translates what the kernel said; a link is a refusal.
+    pub(super) fn denied(&self, operation: Operation, path: &ScopePath, errno: Errno) -> Denied {
+        match Denied::from(errno) {
+            Denied::Loop => self.refuse_link(operation, path),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Turns a denial into a recorded refusal that names the grant which would allow the operation.
+//!
+//! The record is for the operator and says the truth; the returned [`Denied`] is for the guest and tells only what it may know.
+
+use super::View;
+use super::denied::Denied;
+use crate::path::{PathProblem, ScopePath};
+use crate::refusal::Refusal;
+use crate::scope::{Access, Entry};
+use rustix::io::Errno;
+
+/// What was tried on a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Open a file for reading.
+    Read,
+    /// Open a file for writing, create or truncate it.
+    Write,
+    /// List a directory or open it.
+    List,
+    /// Look at an entry.
+    Stat,
+    /// Make a directory.
+    MakeDirectory,
+    /// Remove a file or directory.
+    Remove,
+    /// Rename, from or to.
+    Rename,
+    /// Set times.
+    SetTimes,
+    /// Make a hard link.
+    Link,
+    /// Make a symbolic link.
+    Symlink,
+    /// Read a symbolic link.
+    ReadLink,
+}
+
+impl Operation {
+    /// Returns the word used in refusals.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::List => "list",
+            Self::Stat => "stat",
+            Self::MakeDirectory => "make directory",
+            Self::Remove => "remove",
+            Self::Rename => "rename",
+            Self::SetTimes => "set times of",
+            Self::Link => "link",
+            Self::Symlink => "symlink",
+            Self::ReadLink => "read link",
+        }
+    }
+
+    fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::List | Self::Stat | Self::ReadLink)
+    }
+}
+
+impl View {
+    /// Records that the scope denies an operation, and says what the guest may know: the unseen is not found.
+    pub(super) fn refuse_scope(&self, operation: Operation, path: &ScopePath) -> Denied {
+        let access = self.scope.access(path);
+        let (reason, help) = match access {
+            Access::Hidden => ("hidden from this stage".to_owned(), "hidden paths cannot be granted".to_owned()),
+            _ if operation.reads() => ("not in the read scope".to_owned(), self.read_grant(path)),
+            _ => ("not in the write scope".to_owned(), self.write_grant(operation, path)),
+        };
+        self.record(operation, path.to_string().as_str(), reason, help);
+        if access <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
+    }
+
+    /// Records that the way to a grant is blocked by something that is no directory; it does not exist for the stage.
+    pub(super) fn refuse_scope_of_file(&self, operation: Operation, path: &ScopePath) -> Denied {
+        let reason = "not in the read scope, and no directory on the way to it";
+        self.record(operation, &path.to_string(), reason.to_owned(), self.read_grant(path));
+        Denied::NotFound
+    }
+
+    /// Records that an object is hidden although its name is not: a second name of something hidden.
+    pub(super) fn refuse_hidden_object(&self, operation: Operation, path: &ScopePath) -> Denied {
+        let reason = "another name of something hidden from this stage";
+        self.record(operation, &path.to_string(), reason.to_owned(), "hidden paths cannot be granted".to_owned());
+        Denied::NotFound
+    }
+
+    /// Records that an operation would take something along that is hidden or not writable.
+    pub(super) fn refuse_below(&self, operation: Operation, path: &ScopePath) -> Denied {
+        let reason = "something below it is hidden or not in the write scope";
+        self.record(operation, &path.to_string(), reason.to_owned(), self.write_grant(Operation::MakeDirectory, path));
+        Denied::NotPermitted
+    }
+
+    /// Records that a symbolic link stood in the way.
+    pub(super) fn refuse_link(&self, operation: Operation, path: &ScopePath) -> Denied {
+        let reason = "a symbolic link, which a view never follows";
+        self.record(operation, &path.to_string(), reason.to_owned(), "name the target of the link instead".to_owned());
+        Denied::Loop
+    }
+
+    /// Records that an object is no regular file or has a second name, so that it may not be used this way.
+    pub(super) fn refuse_object(&self, operation: Operation, path: &ScopePath, reason: &str) -> Denied {
+        self.record(operation, &path.to_string(), reason.to_owned(), "no grant allows it; use a plain file".to_owned());
+        Denied::NotPermitted
+    }
+
+    pub(super) fn refuse_quota(&self, path: &ScopePath, limit: &str, value: u64) -> Denied {
+        let reason = format!("limit `{limit}` of {value} is used up");
+        self.record(Operation::Write, &path.to_string(), reason, format!("raise `limits.{limit}`"));
+        Denied::Quota
+    }
+
+    /// Records a text that is no path of the view, such as one that is absolute or climbs out of it.
+    pub fn refuse_path(&self, operation: Operation, text: &str, problem: PathProblem) -> Denied {
+        let help = "write paths relative to the workspace, without leaving it";
+        self.record(operation, text, problem.to_string(), help.to_owned());
+        match problem {
+            PathProblem::Absolute | PathProblem::ClimbsAbove => Denied::NotPermitted,
+            PathProblem::TooLong => Denied::Io(Errno::NAMETOOLONG),
+            PathProblem::Nul | PathProblem::EmptySegment | PathProblem::DotSegment | PathProblem::NotUtf8 => {
+                Denied::Invalid
+            }
+        }
+    }
+
+    /// Refuses making or reading a link, which no grant allows.
+    pub fn refuse_linking(&self, operation: Operation, path: &ScopePath) -> Denied {
+        self.record(
+            operation,
+            &path.to_string(),
+            "links are never made or read".to_owned(),
+            "no grant allows it".to_owned(),
+        );
+        if self.scope.access(path) <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
+    }
+
+    fn record(&self, operation: Operation, path: &str, reason: String, help: String) {
+        self.refusals.record(Refusal::new(operation.as_str(), path, reason, help));
+    }
+
+    fn read_grant(&self, path: &ScopePath) -> String {
+        let (comma, quoted) = with_entry(&self.scope.read, &path.to_string());
+        format!(
+            "to allow it: `read_paths=\"{comma}\"` on the node, and for a plugin `grants.read = [{quoted}]` in glovebox.toml"
+        )
+    }
+
+    fn write_grant(&self, operation: Operation, path: &ScopePath) -> String {
+        let slash = if operation == Operation::MakeDirectory { "/" } else { "" };
+        let (comma, quoted) = with_entry(&self.scope.write, &format!("{path}{slash}"));
+        format!(
+            "to allow it: `allowed_write_paths=\"{comma}\"` on the node, and for a plugin `grants.write = [{quoted}]` in glovebox.toml"
+        )
+    }
+}
+
+/// Returns the present entries with one more, as a node attribute and as a TOML list.
+fn with_entry(entries: &[Entry], more: &str) -> (String, String) {
+    let more = crate::refusal::escaped(if more == "." { "./" } else { more });
+    let all: Vec<String> = entries.iter().map(Entry::to_string).chain([more]).collect();
+    let quoted = all.iter().map(|text| format!("\"{}\"", text.replace('"', "\\\""))).collect::<Vec<_>>().join(", ");
+    (all.join(",").replace('"', "\\\""), quoted)
+}

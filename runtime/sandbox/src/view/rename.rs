@@ -1,0 +1,52 @@
+//! Renames inside a view.
+//!
+//! Both ends must be writable. A directory takes along whatever is and ever will be below it, so for one both ends must be
+//! writable with everything below and hide nothing ("rename the ancestor" would lay bare what is hidden by its path).
+
+use super::View;
+use super::denied::Denied;
+use super::metadata::Kind;
+use super::refuse::Operation;
+use crate::path::ScopePath;
+use crate::scope::Access;
+
+impl View {
+    /// Renames a file or directory, replacing a file or an empty directory at the new path.
+    pub fn rename(&self, from: &ScopePath, to: &ScopePath) -> Result<(), Denied> {
+        let operation = Operation::Rename;
+        for end in [from, to] {
+            self.require(operation, end, Access::Write)?;
+            if self.scope.hides_below(end) {
+                return Err(self.refuse_below(operation, end));
+            }
+        }
+        let (Some(from_name), Some(to_name)) = (from.name(), to.name()) else { return Err(Denied::Invalid) };
+        if to.is_below(from) {
+            return Err(Denied::Invalid);
+        }
+        let from_place = self.parent(operation, from)?;
+        let to_place = self.parent(operation, to)?;
+        match Kind::of(&self.look(operation, &from_place, from, from_name)?) {
+            Kind::File => {}
+            Kind::Directory => self.require_movable_directory(from, to)?,
+            Kind::Symlink => return Err(self.refuse_link(operation, from)),
+            Kind::Special => return Err(self.refuse_object(operation, from, "a pipe, socket or device")),
+        }
+        match self.look(operation, &to_place, to, to_name) {
+            Ok(stat) if Kind::of(&stat) == Kind::Directory => self.require_movable_directory(from, to)?,
+            Ok(_) | Err(Denied::NotFound) => {}
+            Err(denied) => return Err(denied),
+        }
+        self.touch();
+        Ok(rustix::fs::renameat(&from_place, from_name, &to_place, to_name)?)
+    }
+
+    fn require_movable_directory(&self, from: &ScopePath, to: &ScopePath) -> Result<(), Denied> {
+        for end in [from, to] {
+            if !self.scope.writable_subtree(end) {
+                return Err(self.refuse_below(Operation::Rename, end));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! Whole files: read a part, replace everything, make the directories in between.
+//!
+//! Replacing writes in place after the quota was asked for, and is not atomic on its own: a temporary file beside an exactly
+//! granted one would lie outside the scope. What a stage leaves half written never leaves the stage, because an attempt that
+//! is killed commits nothing.
+
+use super::View;
+use super::denied::Denied;
+use super::open::Wish;
+use super::refuse::Operation;
+use crate::path::ScopePath;
+use crate::scope::Access;
+use std::sync::Arc;
+
+impl View {
+    /// Reads at most `bytes_max` bytes from `offset`; fewer only at the end of the file. Allocates no more than the file holds.
+    pub fn read_file(self: &Arc<Self>, path: &ScopePath, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Denied> {
+        let file = self.open_file(path, Wish::READ)?;
+        let left = file.metadata()?.size.saturating_sub(offset);
+        let mut content = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(bytes_max)];
+        let mut filled = 0;
+        while filled < content.len() {
+            match file.read_at(&mut content[filled..], offset + filled as u64)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        content.truncate(filled);
+        Ok(content)
+    }
+
+    /// Replaces or creates a file. Missing directories in the write scope, or on the way to it, are made. The bytes are
+    /// charged before the old content is given up.
+    pub fn write_file(self: &Arc<Self>, path: &ScopePath, content: &[u8]) -> Result<(), Denied> {
+        self.require(Operation::Write, path, Access::Write)?;
+        self.make_parents(path)?;
+        let length = content.len() as u64;
+        if self.quota.write_bytes.saturating_sub(self.written_bytes()) < length {
+            return Err(self.refuse_quota(path, "write_bytes", self.quota.write_bytes));
+        }
+        self.open_file(path, Wish::REPLACE)?.write_at(content, 0)
+    }
+
+    fn make_parents(&self, path: &ScopePath) -> Result<(), Denied> {
+        let Some(parent) = path.parent().filter(|parent| !parent.is_root()) else { return Ok(()) };
+        if self.root.directory(&parent, &self.hidden).is_ok() {
+            return Ok(());
+        }
+        self.make_parents(&parent)?;
+        match self.make_directory(&parent) {
+            Ok(()) | Err(Denied::Exists) => Ok(()),
+            Err(denied) => Err(denied),
+        }
+    }
+}
