@@ -3,6 +3,7 @@
 //! A [`Command`] is only a description. Whether it may run, with which variables, and what of its writes is kept, the host decides.
 
 use crate::bindings::glovebox::plugin::exec;
+use crate::{Outcome, Stage};
 
 pub use exec::{Captured, Error, Exit};
 
@@ -26,6 +27,39 @@ pub fn argv(argv: impl IntoIterator<Item = impl Into<String>>) -> Command {
 fn command(argv: Vec<String>, shell: Option<String>) -> Command {
     let (cwd, env, extra) = (String::new(), Vec::new(), Vec::new());
     Command { raw: exec::Command { argv, shell, cwd, env, stdin: None, timeout_ms: None, extra } }
+}
+
+/// Describes a shell command the way a node writes it: with its `working_dir`, `timeout` and `env_NAME` attributes.
+///
+/// # Errors
+/// The `timeout` is no duration.
+pub fn shell_of(stage: &Stage, text: &str) -> Result<Command, String> {
+    let mut command = shell(text).cwd(stage.attribute("working_dir").unwrap_or_default());
+    for (name, value) in stage.attributes().filter_map(|(name, value)| Some((name.strip_prefix("env_")?, value))) {
+        command = command.env(name, value);
+    }
+    match stage.attribute("timeout").filter(|text| !text.is_empty()) {
+        None => Ok(command),
+        Some(text) => match duration_ms(text) {
+            Some(timeout_ms) => Ok(command.timeout_ms(timeout_ms)),
+            None => Err(format!("`timeout` is `{text}`, expected a duration such as `900s` or `15m`")),
+        },
+    }
+}
+
+/// Reads a duration of the pipeline language (spec §2.4) in milliseconds; a bare number is seconds.
+pub fn duration_ms(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len();
+    let unit_ms = match &text[digits..] {
+        "ms" => 1,
+        "s" | "" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    text[..digits].parse::<u64>().ok()?.checked_mul(unit_ms)
 }
 
 impl Command {
@@ -62,6 +96,21 @@ impl Command {
     }
 }
 
+/// A command that did not run is a failure with code `exec/…`, never a pass.
+impl From<Error> for Outcome {
+    fn from(error: Error) -> Self {
+        let class = match error.code.as_str() {
+            "not-granted" => "scope",
+            "limit" => "budget",
+            "canceled" => "canceled",
+            "io" => "transient",
+            "sandbox-unavailable" => "internal",
+            _ => "deterministic",
+        };
+        Outcome::fail(format!("exec/{}", error.code), error.message).class(class)
+    }
+}
+
 impl Exit {
     /// Says whether it exited with code 0.
     pub fn passed(&self) -> bool {
@@ -75,5 +124,42 @@ impl Captured {
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&self.tail));
         let cut = self.total_bytes.saturating_sub((self.head.len() + self.tail.len()) as u64);
         if self.truncated { format!("{head}\n[{cut} bytes cut]\n{tail}") } else { format!("{head}{tail}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_durations() {
+        let check = |text: &str, expected: Option<u64>| assert_eq!(duration_ms(text), expected, "{text}");
+        check("250ms", Some(250));
+        check("900s", Some(900_000));
+        check("15m", Some(900_000));
+        check("2h", Some(7_200_000));
+        check("1d", Some(86_400_000));
+        check("30", Some(30_000));
+        check("", None);
+        check("s", None);
+        check("-1s", None);
+        check("5 minutes", None);
+        check("99999999999999999999s", None);
+        check("18446744073709551615d", None);
+    }
+
+    #[test]
+    fn a_command_that_did_not_run_keeps_the_hosts_words() {
+        let outcome = Outcome::from(Error { code: "not-granted".to_owned(), message: "grant `commands`".to_owned() });
+        let failure = outcome.failure().map(|f| (f.class.as_str(), f.code.as_str(), f.reason.as_str()));
+        assert_eq!(failure, Some(("scope", "exec/not-granted", "grant `commands`")));
+    }
+
+    #[test]
+    fn a_cut_stream_says_how_much_is_missing() {
+        let (head, tail) = (b"ab".to_vec(), b"yz".to_vec());
+        let whole = Captured { head: head.clone(), tail: tail.clone(), total_bytes: 4, truncated: false };
+        let cut = Captured { head, tail, total_bytes: 30, truncated: true };
+        assert_eq!((whole.text().as_str(), cut.text().as_str()), ("abyz", "ab\n[26 bytes cut]\nyz"));
     }
 }

@@ -1,15 +1,133 @@
-//! The `verify` handler.
+//! The `verify` handler (seed 0, fix 4): runs the node's `command` and turns its exit into a verdict.
+//!
+//! No model takes part: this component imports no interface to ask one. The wording says that something was checked, and
+//! the whole output is kept as the artifact `<node>.output`.
 #![forbid(unsafe_code)]
 
-use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, log};
+use glovebox_plugin_sdk::exec::{self, Exit};
+use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, export, log};
 
-struct Plugin;
+/// How much of the output a reason quotes, in bytes.
+const QUOTE_BYTES_MAX: usize = 2 * 1024;
 
-impl Handler for Plugin {
+struct Verify;
+
+impl Handler for Verify {
     fn execute(stage: Stage) -> Outcome {
-        log::info("x", &[]);
-        Outcome::fail("a", stage.node_id()).set("k", 3)
+        let node = stage.node_id();
+        let Some(command) = stage.attribute("command").filter(|text| !text.trim().is_empty()) else {
+            let reason = format!("no command attribute specified for verify node: {node}");
+            return Outcome::fail("verify/no-command", reason);
+        };
+        let ran = match exec::shell_of(&stage, command) {
+            Ok(described) => described.run(),
+            Err(reason) => return Outcome::fail("verify/timeout-syntax", reason),
+        };
+        match ran {
+            Ok(exit) => {
+                keep(node, &exit);
+                judge(command, &exit)
+            }
+            Err(error) => Outcome::from(error),
+        }
     }
 }
 
-export!(Plugin, manifest = r#"{"name":"verify","version":"0.1.0","description":"x","wants":{}}"#);
+export!(
+    Verify,
+    manifest = concat!(
+        r#"{"name":"verify","version":""#,
+        env!("CARGO_PKG_VERSION"),
+        r#"","description":"Runs a check and gives its verdict.","#,
+        r#""wants":{"filesystem":"none","commands":["*"]}}"#
+    )
+);
+
+fn judge(command: &str, exit: &Exit) -> Outcome {
+    let quote = quoted(exit);
+    match (exit.how.as_str(), exit.code) {
+        ("exited", Some(0)) => {
+            Outcome::success().notes(format!("verify command passed: {command}")).claim_command(&exit.receipt)
+        }
+        ("exited", Some(code)) => {
+            Outcome::fail("verify/exit-code", format!("verify command failed (exit {code}): {quote}"))
+        }
+        ("timed-out", _) => {
+            let reason = format!("verify command timed out after {}: {quote}", spelled(exit.duration_ms));
+            Outcome::fail("verify/timeout", reason).class("transient")
+        }
+        ("canceled", _) => Outcome::fail("verify/canceled", "the run was canceled").class("canceled"),
+        (how, _) => Outcome::fail("verify/signal", format!("verify command failed ({how}): {quote}")),
+    }
+}
+
+/// Quotes the end of what was printed, where checks say what is wrong; stderr unless it is empty.
+fn quoted(exit: &Exit) -> String {
+    let stderr = exit.stderr.text();
+    let text = if stderr.trim().is_empty() { exit.stdout.text() } else { stderr };
+    let text = text.trim();
+    text[text.ceil_char_boundary(text.len().saturating_sub(QUOTE_BYTES_MAX))..].to_owned()
+}
+
+/// Writes a duration in seconds, with a fraction only where there is one.
+fn spelled(duration_ms: u64) -> String {
+    match (duration_ms / 1000, duration_ms % 1000) {
+        (0, millis) => format!("{millis}ms"),
+        (seconds, 0) => format!("{seconds}s"),
+        (seconds, millis) => format!("{seconds}.{millis:03}s"),
+    }
+}
+
+fn keep(node: &str, exit: &Exit) {
+    let code = exit.code.map_or_else(|| exit.how.clone(), |code| code.to_string());
+    let text = format!("exit_code={code}\nstdout:\n{}\nstderr:\n{}\n", exit.stdout.text(), exit.stderr.text());
+    let name = format!("{node}.output");
+    if let Err(reason) = artifact::put_text(&name, &text) {
+        log::warn("artifact not kept", &[("name", &name), ("reason", &reason)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exec::Captured;
+    use glovebox_plugin_sdk::Status;
+
+    fn stream(text: &str) -> Captured {
+        let head = text.as_bytes().to_vec();
+        Captured { total_bytes: head.len() as u64, head, tail: Vec::new(), truncated: false }
+    }
+
+    fn exit(how: &str, code: Option<i32>, stdout: &str, stderr: &str) -> Exit {
+        let (stdout, stderr) = (stream(stdout), stream(stderr));
+        let (changed, extra) = (Vec::new(), Vec::new());
+        Exit { how: how.to_owned(), code, duration_ms: 2000, stdout, stderr, changed, receipt: "r1".to_owned(), extra }
+    }
+
+    #[test]
+    fn words_a_verdict() {
+        let check = |exit: Exit, expected: &str| {
+            let outcome = judge("make check", &exit);
+            assert_eq!(outcome.failure().map_or("", |failure| failure.reason.as_str()), expected);
+            assert_eq!(outcome.status() == Status::Success, expected.is_empty());
+        };
+        check(exit("exited", Some(0), "ok", ""), "");
+        check(exit("exited", Some(2), "out", "bad\n"), "verify command failed (exit 2): bad");
+        check(exit("exited", Some(2), "out\n", " \n"), "verify command failed (exit 2): out");
+        check(exit("timed-out", None, "so far", ""), "verify command timed out after 2s: so far");
+        check(exit("signaled", Some(0), "", ""), "verify command failed (signaled): ");
+        check(exit("canceled", None, "", ""), "the run was canceled");
+    }
+
+    #[test]
+    fn quotes_the_end_at_a_characters_border() {
+        let long = format!("start {}", "ä".repeat(QUOTE_BYTES_MAX));
+        let quote = quoted(&exit("exited", Some(1), &long, ""));
+        assert!(quote.len() <= QUOTE_BYTES_MAX && quote.chars().all(|character| character == 'ä'), "{}", quote.len());
+    }
+
+    #[test]
+    fn spells_durations() {
+        assert_eq!([spelled(250), spelled(2000), spelled(2050)], ["250ms", "2s", "2.050s"]);
+    }
+}
