@@ -114,6 +114,11 @@ impl TaskId {
         Self(format!("{node}#{visit}"))
     }
 
+    /// Takes a name that [`TaskId::new`] made.
+    pub fn parse(name: String) -> Self {
+        Self(name)
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

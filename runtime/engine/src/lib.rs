@@ -1,10 +1,14 @@
 //! Runs a pipeline: plan, schedule, journal, attempts, artifacts.
 //!
 //! `Plan -run-> Event* -fold-> RunState -project-> files`. The journal is written first and everything else is derived from
-//! it. Reading order: [`event`] (the facts), [`ports`] (where they are kept).
+//! it. Reading order: [`event`] and [`outcome`] (the facts), [`ports`] (where they are kept), [`sqlite`], [`blobs`] and
+//! [`signals`] (the adapters for one machine).
 
 #![forbid(unsafe_code)]
 
+pub mod blobs;
 pub mod event;
 pub mod outcome;
 pub mod ports;
+pub mod signals;
+pub mod sqlite;

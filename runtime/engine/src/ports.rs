@@ -62,7 +62,7 @@ pub trait RunLog: Send + Sync {
 }
 
 /// A ready attempt, handed out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Delivery {
     /// The visit.
     pub task: TaskId,
@@ -98,6 +98,11 @@ pub trait BlobStore: Send + Sync {
     /// Stores all bytes of a stream, durably. Storing the same bytes again changes nothing.
     fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError>;
 
+    /// Stores bytes that are at hand.
+    fn put_bytes(&self, mut bytes: &[u8]) -> Result<Digest, PortError> {
+        self.put(&mut bytes)
+    }
+
     /// Opens a blob. Its bytes are digested again first, so what is read is what was stored.
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError>;
 
@@ -105,7 +110,7 @@ pub trait BlobStore: Send + Sync {
     fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, PortError>;
 
     /// Reads a whole blob of at most `bytes_max`.
-    fn read(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
+    fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
         let mut bytes = Vec::new();
         let mut stream = self.open(digest)?.take(bytes_max.saturating_add(1));
         stream.read_to_end(&mut bytes).map_err(|error| PortError::Unavailable(error.to_string()))?;

@@ -1,0 +1,55 @@
+//! The in-process signals: one wish to stop, kept from the moment it is uttered.
+//!
+//! Knows nothing of operating-system signals; the command line turns those into a call of [`Signals::cancel`].
+
+use crate::ports::Signals;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::watch;
+
+/// Signals between the tasks of one process. Clones are the same channel.
+#[derive(Clone)]
+pub struct LocalSignals {
+    asked: watch::Sender<Option<String>>,
+    flag: Arc<AtomicBool>,
+}
+
+impl LocalSignals {
+    /// Makes a channel on which nobody has asked for anything.
+    pub fn new() -> Self {
+        Self { asked: watch::Sender::new(None), flag: Arc::default() }
+    }
+}
+
+impl Default for LocalSignals {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Signals for LocalSignals {
+    fn cancel(&self, by: &str) {
+        self.asked.send_if_modified(|asked| {
+            let first = asked.is_none();
+            if first {
+                *asked = Some(by.to_owned());
+            }
+            first
+        });
+        self.flag.store(true, Ordering::SeqCst);
+    }
+
+    async fn canceled(&self) -> String {
+        let mut asked = self.asked.subscribe();
+        let by = asked.wait_for(Option::is_some).await.ok().and_then(|by| by.clone());
+        // Unreachable while `self` lives, since it holds the sender; then nobody can ask any more.
+        match by {
+            Some(by) => by,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
+    }
+}

@@ -1,0 +1,120 @@
+//! The journal and its queue in one SQLite database: the adapter for one machine.
+//!
+//! One thread writes and commits what has queued up meanwhile in one transaction; readers have a connection of their own.
+//! `stage.ready` enters the queue in the very transaction that stores it, so that a fact and its queue entry cannot part.
+//! The hash chain is verified from the first record to the last whenever a journal is opened.
+
+mod connection;
+mod owner;
+mod queue;
+mod rows;
+mod writer;
+
+pub use owner::Owner;
+
+use crate::event::{Event, Record, Subject, canonical};
+use crate::ports::{PortError, RunLog};
+use jiff::Timestamp;
+use queue::Leases;
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use writer::{Batch, Entry, Writer};
+
+/// A journal that may be appended to. Whoever opens one holds the run's [`Owner`] lock.
+pub struct SqliteLog {
+    writer: Writer,
+    reader: Mutex<Connection>,
+    leases: Leases,
+    last: watch::Receiver<u64>,
+}
+
+impl SqliteLog {
+    /// Opens the journal at `path`, or creates an empty one, and verifies its chain.
+    pub fn open(path: &Path) -> Result<Self, PortError> {
+        let connection = connection::writable(path)?;
+        let tip = rows::verify(&connection)?;
+        let reader = connection::read_only(path)?;
+        let (told, last) = watch::channel(tip.seq);
+        let writer = Writer::start(connection, tip, told)?;
+        Ok(Self { writer, reader: Mutex::new(reader), leases: Leases::default(), last })
+    }
+
+    /// The hash of the last record: two journals with the same one are the same.
+    pub fn tip(&self) -> Result<crate::event::Digest, PortError> {
+        Ok(rows::tip(&self.reader())?.hash)
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunLog for SqliteLog {
+    async fn append(
+        &self,
+        expect: Vec<(Subject, u64)>,
+        at: Timestamp,
+        events: Vec<Event>,
+    ) -> Result<Vec<Record>, PortError> {
+        let mut entries = Vec::with_capacity(events.len());
+        for event in events {
+            let text = canonical(&event).map_err(|error| PortError::Unavailable(error.to_string()))?;
+            entries.push(Entry { event, text });
+        }
+        self.writer.append(Batch { expect, at: whole_milliseconds(at), entries }).await
+    }
+
+    fn read(&self, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+        rows::read(&self.reader(), from, records_max)
+    }
+
+    fn head(&self, subject: &Subject) -> Result<u64, PortError> {
+        rows::head(&self.reader(), subject)
+    }
+
+    fn follow(&self) -> watch::Receiver<u64> {
+        self.last.clone()
+    }
+}
+
+/// A journal that is only looked at, also while another process drives the run.
+pub struct SqliteReader {
+    connection: Connection,
+}
+
+impl SqliteReader {
+    /// Opens the journal at `path` and verifies its chain. A journal that is not there is unavailable, never created.
+    pub fn open(path: &Path) -> Result<Self, PortError> {
+        let connection = connection::read_only(path)?;
+        rows::verify(&connection)?;
+        Ok(Self { connection })
+    }
+
+    /// Reads at most `records_max` records with sequence numbers of `from` and above. Empty at the end.
+    pub fn read(&self, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+        rows::read(&self.connection, from, records_max)
+    }
+
+    /// Sequence number and hash of the last record.
+    pub fn tip(&self) -> Result<(u64, crate::event::Digest), PortError> {
+        rows::tip(&self.connection).map(|tip| (tip.seq, tip.hash))
+    }
+}
+
+/// The journal keeps whole milliseconds, so that a record reads back as it was appended.
+fn whole_milliseconds(at: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
+}
+
+/// What SQLite says, in the four kinds.
+fn port_error(error: rusqlite::Error) -> PortError {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    match error.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase) => {
+            PortError::Corrupt { what: "the journal's database".into(), found: error.to_string() }
+        }
+        _ => PortError::Unavailable(error.to_string()),
+    }
+}

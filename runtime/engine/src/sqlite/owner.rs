@@ -1,0 +1,30 @@
+//! The lock that keeps two processes from driving one run.
+//!
+//! A second database whose exclusive transaction stays open as long as the owner lives. The lock is the kernel's (`fcntl`
+//! record locks): it is gone the moment the process is, a SIGKILL included, so a run whose driver died can be resumed at
+//! once; and children do not inherit it, so an orphaned command cannot keep a run locked.
+
+use super::port_error;
+use crate::ports::PortError;
+use rusqlite::Connection;
+use std::path::Path;
+
+/// Held while a run is driven; dropping it lets go.
+pub struct Owner {
+    _connection: Connection,
+}
+
+impl Owner {
+    /// Takes the lock at `path` (`owner.sqlite` in the run directory), or says that another process has it.
+    pub fn acquire(path: &Path) -> Result<Self, PortError> {
+        let connection = Connection::open(path).map_err(port_error)?;
+        connection.busy_timeout(std::time::Duration::ZERO).map_err(port_error)?;
+        connection.execute_batch("BEGIN EXCLUSIVE").map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
+                PortError::Unavailable(format!("another process drives this run and holds `{}`", path.display()))
+            }
+            _ => port_error(error),
+        })?;
+        Ok(Self { _connection: connection })
+    }
+}

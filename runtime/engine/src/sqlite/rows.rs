@@ -1,0 +1,144 @@
+//! Records as rows: reading them back, and proving that they are what was written.
+//!
+//! The hash covers the stored text of the event, not what a newer program would make of it, so that an old journal verifies
+//! for ever. Any gap, any changed byte is [`PortError::Corrupt`] with the sequence number.
+
+use super::port_error;
+use crate::event::{Digest, Record, Subject, chain};
+use crate::ports::PortError;
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// Where a journal ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tip {
+    /// The last sequence number; 0 when there is none.
+    pub(super) seq: u64,
+    /// The last hash; zeros when there is none.
+    pub(super) hash: Digest,
+}
+
+/// A row as stored.
+struct Stored {
+    seq: u64,
+    at: Timestamp,
+    subject: String,
+    prev: Digest,
+    hash: Digest,
+    event: String,
+}
+
+const COLUMNS: &str = "SELECT seq, at, subject, prev, hash, event FROM record";
+
+/// Walks the chain from the first record to the last.
+pub(super) fn verify(connection: &Connection) -> Result<Tip, PortError> {
+    let mut statement = connection.prepare(&format!("{COLUMNS} ORDER BY seq")).map_err(port_error)?;
+    let mut rows = statement.query([]).map_err(port_error)?;
+    let mut tip = Tip { seq: 0, hash: Digest::ZERO };
+    while let Some(row) = rows.next().map_err(port_error)? {
+        let stored = decode(row, tip.seq + 1)?;
+        check(&stored, &tip)?;
+        tip = Tip { seq: stored.seq, hash: stored.hash };
+    }
+    Ok(tip)
+}
+
+/// Reads records and checks each against its predecessor.
+pub(super) fn read(connection: &Connection, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+    let from = from.max(1);
+    let mut tip = before(connection, from)?;
+    let sql = format!("{COLUMNS} WHERE seq >= ?1 ORDER BY seq LIMIT ?2");
+    let mut statement = connection.prepare_cached(&sql).map_err(port_error)?;
+    let limit = i64::try_from(records_max).unwrap_or(i64::MAX);
+    let mut rows = statement.query((from.cast_signed(), limit)).map_err(port_error)?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next().map_err(port_error)? {
+        let stored = decode(row, tip.seq + 1)?;
+        check(&stored, &tip)?;
+        tip = Tip { seq: stored.seq, hash: stored.hash };
+        records.push(parse(stored)?);
+    }
+    Ok(records)
+}
+
+/// The sequence number of a subject's last record; 0 when it has none.
+pub(super) fn head(connection: &Connection, subject: &Subject) -> Result<u64, PortError> {
+    let sql = "SELECT coalesce(max(seq), 0) FROM record WHERE subject = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
+    let head: i64 = statement.query_row([subject.to_string()], |row| row.get(0)).map_err(port_error)?;
+    Ok(head.cast_unsigned())
+}
+
+/// Where the journal ends, unverified.
+pub(super) fn tip(connection: &Connection) -> Result<Tip, PortError> {
+    let seq: i64 =
+        connection.query_row("SELECT coalesce(max(seq), 0) FROM record", [], |row| row.get(0)).map_err(port_error)?;
+    before(connection, seq.cast_unsigned() + 1)
+}
+
+/// What the record with sequence number `seq` has to link to.
+fn before(connection: &Connection, seq: u64) -> Result<Tip, PortError> {
+    let last = seq - 1;
+    let sql = "SELECT hash FROM record WHERE seq = ?1";
+    let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
+    let hash: Option<Vec<u8>> =
+        statement.query_row([last.cast_signed()], |row| row.get(0)).optional().map_err(port_error)?;
+    match hash {
+        Some(bytes) => Ok(Tip { seq: last, hash: digest(&bytes, last)? }),
+        None if last == 0 => Ok(Tip { seq: 0, hash: Digest::ZERO }),
+        // Beyond the end there is nothing to read, and nothing to link to.
+        None => Ok(Tip { seq: last, hash: Digest::ZERO }),
+    }
+}
+
+fn check(stored: &Stored, tip: &Tip) -> Result<(), PortError> {
+    if stored.seq != tip.seq + 1 {
+        return Err(corrupt(tip.seq + 1, format!("it is missing, record {} follows", stored.seq)));
+    }
+    if stored.prev != tip.hash {
+        return Err(corrupt(stored.seq, "it does not link to the record before"));
+    }
+    if chain(&stored.prev, stored.seq, stored.at, &stored.event) != stored.hash {
+        return Err(corrupt(stored.seq, "its hash is not that of its content"));
+    }
+    Ok(())
+}
+
+fn decode(row: &Row<'_>, expected_seq: u64) -> Result<Stored, PortError> {
+    let broken = |error: rusqlite::Error| match port_error(error) {
+        PortError::Unavailable(found) => corrupt(expected_seq, found),
+        corrupt => corrupt,
+    };
+    let seq = row.get::<_, i64>(0).map_err(broken)?.cast_unsigned();
+    let at = Timestamp::from_millisecond(row.get(1).map_err(broken)?)
+        .map_err(|error| corrupt(expected_seq, error.to_string()))?;
+    let prev: Vec<u8> = row.get(3).map_err(broken)?;
+    let hash: Vec<u8> = row.get(4).map_err(broken)?;
+    Ok(Stored {
+        seq,
+        at,
+        subject: row.get(2).map_err(broken)?,
+        prev: digest(&prev, seq)?,
+        hash: digest(&hash, seq)?,
+        event: row.get(5).map_err(broken)?,
+    })
+}
+
+fn parse(stored: Stored) -> Result<Record, PortError> {
+    let event: crate::event::Event =
+        serde_json::from_str(&stored.event).map_err(|error| corrupt(stored.seq, error.to_string()))?;
+    // The subject column is outside the hash; it is only an index into what is inside.
+    if event.subject().to_string() != stored.subject {
+        return Err(corrupt(stored.seq, format!("it is filed under `{}`", stored.subject)));
+    }
+    Ok(Record { seq: stored.seq, at: stored.at, prev: stored.prev, hash: stored.hash, event })
+}
+
+fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {
+    let bytes: [u8; 32] = bytes.try_into().map_err(|_| corrupt(seq, "a hash of it is not 32 bytes long"))?;
+    Ok(Digest::from(bytes))
+}
+
+fn corrupt(seq: u64, found: impl Into<String>) -> PortError {
+    PortError::Corrupt { what: format!("journal record {seq}"), found: found.into() }
+}
