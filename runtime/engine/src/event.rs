@@ -446,16 +446,18 @@ pub struct Receipt {
 
 /// What happened to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "lowercase")]
 pub enum ChangeOp {
-    /// A regular file has these bytes now, new or not.
+    /// A regular file has these bytes and this mode now.
     Write,
-    /// The file is gone.
+    /// No file is there.
     Delete,
-    /// A directory is there now.
-    MakeDirectory,
-    /// The directory is gone.
-    RemoveDirectory,
+    /// A directory is there.
+    Mkdir,
+    /// No directory is there, unless something still lies in it.
+    Rmdir,
+    /// A symbolic link is there.
+    Symlink,
 }
 
 /// One change of the workspace. Applying it twice is the same as once.
@@ -474,6 +476,9 @@ pub struct FileChange {
     /// Whether the owner may execute it.
     #[serde(default)]
     pub executable: bool,
+    /// Where a link points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 /// A change that was not allowed.
