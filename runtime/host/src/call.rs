@@ -28,8 +28,12 @@ pub struct CommandGrant {
 pub struct CommandSetting {
     /// What may run.
     pub grant: CommandGrant,
-    /// Sandbox settings: PATH, environment, output caps.
+    /// Sandbox settings: PATH and environment; its output cap is lowered to the limit `command_output_bytes`.
     pub policy: glovebox_sandbox::exec::ExecPolicy,
+    /// The private copy commands work in; the same directory as [`FileSetting::root`] when there is one.
+    pub root: PathBuf,
+    /// Holds a command's HOME and TMPDIR; outside of `root`.
+    pub scratch: PathBuf,
 }
 
 /// A kind of progress the host tells while a call is under way. Lossy by design.
@@ -140,6 +144,17 @@ pub struct Receipt {
     pub stderr_bytes: u64,
 }
 
+/// A line a stage logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// `trace`, `debug`, `info`, `warn` or `error`.
+    pub level: String,
+    /// Text, as the guest gave it.
+    pub message: String,
+    /// Pairs beside it.
+    pub fields: Vec<(String, String)>,
+}
+
 /// Bytes a stage asked to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
@@ -169,6 +184,8 @@ pub struct Report {
     pub receipts: Vec<Receipt>,
     /// Kept bytes.
     pub artifacts: Vec<Artifact>,
+    /// Lines the guest logged; those beyond `log_lines` or `output_bytes` are only counted in `usage`.
+    pub log: Vec<LogLine>,
     /// The guest's stdout, capped with a marker.
     pub stdout: Vec<u8>,
     /// The guest's stderr, capped with a marker.

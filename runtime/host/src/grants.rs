@@ -4,6 +4,7 @@
 //! sides never holds more than either of them.
 
 use crate::limits::LimitSettings;
+use glovebox_sandbox::scope::{self, Entry};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,12 +31,12 @@ pub type Wants = Grants;
 pub struct Grants {
     /// How files are reached.
     pub filesystem: FileTier,
-    /// Paths that may be read; a trailing `/` means the subtree.
+    /// Paths that may be read; a trailing `/` means the subtree, `./` the whole workspace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub read: Vec<String>,
-    /// Paths that may be written; a trailing `/` means the subtree.
+    pub read: Vec<Entry>,
+    /// Paths that may be written; a trailing `/` means the subtree, `./` the whole workspace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub write: Vec<String>,
+    pub write: Vec<Entry>,
     /// Commands by whole leading words, such as `cargo test`; `*` is any command.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
@@ -54,16 +55,6 @@ pub enum GrantError {
         "the host cannot enforce `{0}`, expected one of `filesystem`, `read`, `write`, `commands`, `model`, `limits`"
     )]
     Unenforceable(String),
-    /// Not a path of the scope grammar.
-    #[error("`{path}` in `{field}` is no path of the workspace: {problem}")]
-    Path {
-        /// `read` or `write`.
-        field: &'static str,
-        /// As written.
-        path: String,
-        /// What is wrong with it.
-        problem: String,
-    },
     /// An empty command.
     #[error("an empty text in `commands`, expected leading words such as `cargo test`, or `*`")]
     EmptyCommand,
@@ -77,8 +68,8 @@ pub enum GrantError {
 #[derive(Default)]
 struct Written {
     filesystem: FileTier,
-    read: Vec<String>,
-    write: Vec<String>,
+    read: Vec<Entry>,
+    write: Vec<Entry>,
     commands: Vec<String>,
     model: bool,
     limits: LimitSettings,
@@ -106,9 +97,6 @@ impl Grants {
             if !paths.is_empty() && self.filesystem == FileTier::None {
                 return Err(GrantError::NoFiles(field));
             }
-            for path in paths {
-                check_path(path).map_err(|problem| GrantError::Path { field, path: path.clone(), problem })?;
-            }
         }
         if self.commands.iter().any(|command| command.split_whitespace().next().is_none()) {
             return Err(GrantError::EmptyCommand);
@@ -119,63 +107,43 @@ impl Grants {
     /// What both sides hold: the lower tier, the narrower paths, the longer commands, the lower limits.
     pub fn intersect(&self, other: &Grants) -> Grants {
         let filesystem = self.filesystem.min(other.filesystem);
-        let paths = |a: &[String], b: &[String]| match filesystem {
+        let paths = |a: &[Entry], b: &[Entry]| match filesystem {
             FileTier::None => Vec::new(),
-            _ => narrower(a, b, path_covers),
+            _ => scope::intersect(a, b),
         };
         Grants {
             filesystem,
             read: paths(&self.read, &other.read),
             write: paths(&self.write, &other.write),
-            commands: narrower(&self.commands, &other.commands, command_covers),
+            commands: shared_commands(&self.commands, &other.commands),
             model: self.model && other.model,
             limits: self.limits.merge(&other.limits),
         }
     }
 }
 
-fn narrower(left: &[String], right: &[String], covers: fn(&str, &str) -> bool) -> Vec<String> {
+fn shared_commands(left: &[String], right: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for a in left {
         for b in right {
-            let narrow = if covers(a, b) {
+            let narrower = if command_covers(a, b) {
                 b
-            } else if covers(b, a) {
+            } else if command_covers(b, a) {
                 a
             } else {
                 continue;
             };
-            if !kept.contains(narrow) {
-                kept.push(narrow.clone());
+            if !kept.contains(narrower) {
+                kept.push(narrower.clone());
             }
         }
     }
     kept
 }
 
-fn path_covers(wide: &str, narrow: &str) -> bool {
-    wide == narrow || (wide.ends_with('/') && narrow.starts_with(wide))
-}
-
 fn command_covers(wide: &str, narrow: &str) -> bool {
     let mut words = narrow.split_whitespace();
     wide.trim() == "*" || wide.split_whitespace().all(|word| words.next() == Some(word))
-}
-
-fn check_path(path: &str) -> Result<(), String> {
-    let inner = path.strip_suffix('/').unwrap_or(path);
-    let problem = if path.starts_with('/') {
-        "it is absolute, expected a relative one"
-    } else if path.contains('\0') {
-        "it holds a NUL"
-    } else if inner.split('/').any(|segment| segment == "." || segment == "..") {
-        "it has a `.` or `..` segment"
-    } else if inner.split('/').any(str::is_empty) {
-        "it has an empty segment"
-    } else {
-        return Ok(());
-    };
-    Err(problem.to_owned())
 }
 
 #[cfg(test)]
@@ -201,8 +169,8 @@ mod tests {
         check("network = true", "the host cannot enforce `network`");
         check("env = ['PATH']", "the host cannot enforce `env`");
         check("filesystem = 'all'", "unknown variant `all`");
-        check("filesystem = 'posix'\nread = ['../x']", "`../x` in `read` is no path of the workspace");
-        check("filesystem = 'posix'\nwrite = ['/etc/']", "it is absolute");
+        check("filesystem = 'posix'\nread = ['../x']", "`../x` is no path of a scope");
+        check("filesystem = 'posix'\nwrite = ['/etc/']", "the path is absolute");
         check("read = ['src/']", "`read` without `filesystem`");
         check("commands = [' ']", "an empty text in `commands`");
         check("limits = { fuel = 3 }", "unknown limit `fuel`");

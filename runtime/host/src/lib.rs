@@ -14,5 +14,6 @@ pub mod model;
 
 pub mod provided;
 
+pub mod call;
 pub mod component;
 pub mod inspect;
