@@ -247,6 +247,9 @@ pub struct RunStarted {
     pub pipeline_name: String,
     /// The goal, inputs expanded.
     pub goal: String,
+    /// Graph attributes; the context mirrors them as `graph.<key>` (spec §3.1).
+    #[serde(default)]
+    pub graph: BTreeMap<String, String>,
     /// Where the pipeline was read from, for people.
     pub pipeline_path: String,
     /// Blob with the pipeline's source.

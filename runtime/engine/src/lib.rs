@@ -2,13 +2,16 @@
 //!
 //! `Plan -run-> Event* -fold-> RunState -project-> files`. The journal is written first and everything else is derived from
 //! it. Reading order: [`event`] and [`outcome`] (the facts), [`ports`] (where they are kept), [`sqlite`], [`blobs`] and
-//! [`signals`] (the adapters for one machine).
+//! [`signals`] (the adapters for one machine), [`context`] and [`state`] (the fold), [`schedule`] (what follows).
 
 #![forbid(unsafe_code)]
 
 pub mod blobs;
+pub mod context;
 pub mod event;
 pub mod outcome;
 pub mod ports;
+pub mod schedule;
 pub mod signals;
 pub mod sqlite;
+pub mod state;

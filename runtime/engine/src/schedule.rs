@@ -1,0 +1,218 @@
+//! What follows from an event: the engine's decisions, one at a time.
+//!
+//! Pure: no clock, no IO, no randomness. Whoever holds the same graph and the same journal takes the same next step, on any
+//! machine, now or after a crash. A decision is the event that states it; `stage.ready` is the one that makes work. Every
+//! chain of decisions ends in an attempt to wait for or in `run.finished`, since each arrival at a node costs a step.
+
+mod retry;
+
+pub use retry::{NO_OUTCOME, settle};
+
+use crate::event::{
+    Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, StagePassed, StageReady, StageRetrying, TaskId, Verdict,
+};
+use crate::outcome::{Failure, FailureClass, Outcome, Status};
+use crate::state::RunState;
+use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
+use glovebox_pipeline::route::{self, Answer, Candidate, FailureTarget};
+
+/// What follows from `event`, which is already folded into `state`. Empty: wait for an attempt, or the run has ended.
+pub fn schedule(pipeline: &Pipeline, state: &RunState, event: &Event) -> Vec<Event> {
+    if state.verdict.is_some() {
+        return Vec::new();
+    }
+    if let Some(by) = &state.canceled {
+        // Nothing starts any more (seed 3); an attempt that is under way is told to stop, and its end comes here.
+        let under_way = state.open.as_ref().is_some_and(|open| open.attempt_id.is_some());
+        return if under_way { Vec::new() } else { vec![canceled(by)] };
+    }
+    if let Some(failure) = wall_exceeded(state).filter(|_| !waits(event)) {
+        return vec![failed(failure)];
+    }
+    match event {
+        Event::RunStarted(_) => arrive(pipeline, state, &pipeline.start),
+        Event::StageFinished(finished) if finished.retrying => {
+            vec![Event::StageRetrying(retry::after(pipeline, state, finished))]
+        }
+        Event::StageFinished(finished) => leave_stage(pipeline, state, &finished.node, &finished.outcome),
+        Event::StageRetrying(retrying) => try_again(state, retrying),
+        Event::StagePassed(passed) => leave_native(pipeline, state, &passed.node),
+        Event::RouteTaken(route) => arrive(pipeline, state, &NodeId::new(&route.to)),
+        Event::GateUnmet(unmet) => turn_back(state, unmet),
+        Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) => Vec::new(),
+        Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),
+    }
+}
+
+/// True for events after which an attempt is waited for: time alone ends nothing there, the driver cuts the attempt.
+fn waits(event: &Event) -> bool {
+    matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_))
+}
+
+fn arrive(pipeline: &Pipeline, state: &RunState, id: &NodeId) -> Vec<Event> {
+    let Some(node) = pipeline.node(id) else {
+        return vec![failed(Failure::new(
+            FailureClass::Internal,
+            "route/unknown-node",
+            format!("there is no node `{id}`"),
+        ))];
+    };
+    if node.handler == Handler::Exit {
+        return knock(pipeline, state, node);
+    }
+    if let Some(failure) = steps_exceeded(state) {
+        return vec![failed(failure)];
+    }
+    let visit = state.next_visit(id.as_str());
+    let name = id.as_str().to_owned();
+    vec![match &node.handler {
+        Handler::Start => Event::StagePassed(StagePassed { node: name, visit, status: Status::Success }),
+        Handler::Conditional => Event::StagePassed(StagePassed { node: name, visit, status: state.previous.status }),
+        Handler::Component(_) => {
+            let task = TaskId::new(&name, visit);
+            Event::StageReady(StageReady { task, node: name, visit, ordinal: 1, due_at: None })
+        }
+        Handler::Exit | Handler::Unavailable(_) => {
+            let reason = format!("this version does not execute `{}`, the handler of node `{id}`", node.handler.name());
+            failed(Failure::new(FailureClass::Contract, "handler/unavailable", reason))
+        }
+    }]
+}
+
+/// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, design §9 #11).
+fn knock(pipeline: &Pipeline, state: &RunState, exit: &Node) -> Vec<Event> {
+    let status = |node: &Node| state.outcomes.get(node.id.as_str()).map(|outcome| outcome.status);
+    let unmet = |node: &&Node| node.goal_gate && !status(node).is_some_and(Status::satisfies_gate);
+    let Some(gate) = pipeline.nodes.iter().find(unmet) else {
+        let exit_node = Some(exit.id.as_str().to_owned());
+        return vec![Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None })];
+    };
+    if let Some(failure) = steps_exceeded(state) {
+        return vec![failed(failure)];
+    }
+    vec![Event::GateUnmet(GateUnmet {
+        exit_node: exit.id.as_str().to_owned(),
+        gate: gate.id.as_str().to_owned(),
+        status: status(gate),
+        target: route::gate_target(pipeline, &gate.id).map(|target| target.as_str().to_owned()),
+    })]
+}
+
+fn turn_back(state: &RunState, unmet: &GateUnmet) -> Vec<Event> {
+    let Some(target) = &unmet.target else {
+        let found = match unmet.status {
+            Some(status) => format!("ended with `{}`", status.as_str()),
+            None => "was never visited".to_owned(),
+        };
+        // The stage's own words stay readable in the run's reason (seed 3, failure causality).
+        let cause = state.outcomes.get(&unmet.gate).and_then(|outcome| outcome.failure.as_ref());
+        let cause = cause.map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
+        let reason =
+            format!("GoalGateUnsatisfied: goal gate `{}` {found} and no retry target is set{cause}", unmet.gate);
+        return vec![failed(Failure::new(FailureClass::Deterministic, "GoalGateUnsatisfied", reason))];
+    };
+    let (from, to) = (unmet.exit_node.clone(), target.clone());
+    vec![Event::RouteTaken(RouteTaken { from, to, how: "gate_target".into(), edge: None, candidates: Vec::new() })]
+}
+
+fn try_again(state: &RunState, retrying: &StageRetrying) -> Vec<Event> {
+    if let Some(failure) = steps_exceeded(state) {
+        return vec![failed(failure)];
+    }
+    let visit = state.visits.get(&retrying.node).copied().unwrap_or(1);
+    vec![Event::StageReady(StageReady {
+        task: retrying.task.clone(),
+        node: retrying.node.clone(),
+        visit,
+        ordinal: retrying.ordinal,
+        due_at: Some(retrying.due_at),
+    })]
+}
+
+/// Out of a stage: a failure goes where failures go (spec §3.7, design §9 #2), anything else along an edge.
+fn leave_stage(pipeline: &Pipeline, state: &RunState, node: &str, outcome: &Outcome) -> Vec<Event> {
+    if !matches!(outcome.status, Status::Fail | Status::Retry) {
+        return follow_edge(pipeline, state, node, outcome);
+    }
+    let lookup = |key: &str| state.context.text(key);
+    let found = route::failure_target(pipeline, &NodeId::new(node), &answer(outcome), &lookup);
+    let (to, edge) = match &found.target {
+        FailureTarget::Edge(index) => (pipeline.edges[index.0].to.as_str().to_owned(), Some(index.0)),
+        FailureTarget::Node(target) => (target.as_str().to_owned(), None),
+        FailureTarget::Stop => return vec![failed(cause_of(node, outcome))],
+    };
+    let candidates = candidates(pipeline, found.candidates);
+    vec![Event::RouteTaken(RouteTaken { from: node.to_owned(), to, how: found.how.to_owned(), edge, candidates })]
+}
+
+/// Out of start, or out of a diamond with the outcome it passes on (design §9 #3).
+fn leave_native(pipeline: &Pipeline, state: &RunState, node: &str) -> Vec<Event> {
+    let is_start = pipeline.start.as_str() == node;
+    let nothing_yet = Outcome::of(Status::Success);
+    follow_edge(pipeline, state, node, if is_start { &nothing_yet } else { &state.previous })
+}
+
+/// Along the edge that fits, or the run fails: never the first edge, never silent success (design §9 #4).
+fn follow_edge(pipeline: &Pipeline, state: &RunState, node: &str, outcome: &Outcome) -> Vec<Event> {
+    let lookup = |key: &str| state.context.text(key);
+    let selection = route::select(pipeline, &NodeId::new(node), &answer(outcome), &lookup);
+    let Some(index) = selection.edge else {
+        if outcome.status == Status::Fail {
+            return vec![failed(cause_of(node, outcome))];
+        }
+        let reason = format!("no route from node {node} for outcome {}", outcome.status.as_str());
+        return vec![failed(Failure::new(FailureClass::Deterministic, "route/none", reason))];
+    };
+    vec![Event::RouteTaken(RouteTaken {
+        from: node.to_owned(),
+        to: pipeline.edges[index.0].to.as_str().to_owned(),
+        how: selection.how.to_owned(),
+        edge: Some(index.0),
+        candidates: candidates(pipeline, selection.candidates),
+    })]
+}
+
+fn answer(outcome: &Outcome) -> Answer<'_> {
+    Answer {
+        status: outcome.status.into(),
+        preferred_label: outcome.preferred_label.as_deref().unwrap_or(""),
+        suggested_next_ids: &outcome.suggested_next_ids,
+    }
+}
+
+fn candidates(pipeline: &Pipeline, found: Vec<Candidate>) -> Vec<RouteCandidate> {
+    let named = |candidate: Candidate| RouteCandidate {
+        edge: candidate.edge.0,
+        to: pipeline.edges[candidate.edge.0].to.as_str().to_owned(),
+        condition: candidate.condition_text,
+        matched: candidate.matched,
+        reason: candidate.reason,
+    };
+    found.into_iter().map(named).collect()
+}
+
+fn steps_exceeded(state: &RunState) -> Option<Failure> {
+    let steps_max = state.run.as_ref().map_or(0, |run| run.steps_max);
+    let reason = || format!("Pipeline exceeded maximum step count ({steps_max}). Use --max-steps to increase.");
+    (state.steps >= steps_max).then(|| Failure::new(FailureClass::Budget, "limit/max_steps", reason()))
+}
+
+fn wall_exceeded(state: &RunState) -> Option<Failure> {
+    let wall_max_ms = state.run.as_ref()?.wall_max_ms?;
+    let reason = || format!("Pipeline exceeded maximum wall time ({wall_max_ms} ms). Use --max-wall-time to increase.");
+    (state.driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, "limit/max_wall_time", reason()))
+}
+
+/// The stage's own failure, unchanged.
+fn cause_of(node: &str, outcome: &Outcome) -> Failure {
+    let unspoken = || Failure::new(FailureClass::Deterministic, "stage/failed", format!("stage `{node}` failed"));
+    outcome.failure.clone().unwrap_or_else(unspoken)
+}
+
+fn canceled(by: &str) -> Event {
+    failed(Failure::new(FailureClass::Canceled, "run/canceled", format!("canceled by {by}")))
+}
+
+fn failed(failure: Failure) -> Event {
+    Event::RunFinished(RunFinished { status: Verdict::Fail, exit_node: None, failure: Some(failure) })
+}

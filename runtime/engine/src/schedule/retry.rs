@@ -1,0 +1,106 @@
+//! Whether an attempt is repeated, when, and what it counts for when it is not (spec §3.5, §3.6, design §9 #1, #14).
+//!
+//! Decided once, before the attempt is appended, and written into it: nobody evaluates these rules a second time.
+
+use crate::event::{Ending, StageFinished, StageRetrying};
+use crate::outcome::{Failure, FailureClass, Outcome, Status};
+use crate::state::RunState;
+use glovebox_pipeline::ir::{Backoff, Node, NodeId, Pipeline};
+use jiff::{SignedDuration, Timestamp};
+
+/// The code of a failure that says only that the handler gave no outcome of its own.
+pub const NO_OUTCOME: &str = "outcome/missing";
+/// Codes of provider errors begin so; those that may pass carry the class `transient`.
+const PROVIDER: &str = "provider/";
+
+/// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
+/// An attempt that may not be repeated any more never keeps the status `retry`.
+pub fn settle(pipeline: &Pipeline, state: &RunState, finished: &mut StageFinished) {
+    let Some(node) = pipeline.node(&NodeId::new(&finished.node)) else { return };
+    accept_silence(node, finished);
+    let outcome = &finished.outcome;
+    finished.retrying = state.canceled.is_none() && finished.ordinal < attempts_max(pipeline, node, outcome);
+    if outcome.status == Status::Retry && !finished.retrying {
+        exhaust(node, state.canceled.is_none(), &mut finished.outcome);
+    }
+}
+
+/// What `stage.retrying` says about an attempt that is repeated.
+pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
+    let backoff = pipeline.node(&NodeId::new(&finished.node)).map(|node| node.backoff);
+    let run_id = state.run.as_ref().map_or("", |run| run.run_id.as_str());
+    let seed = format!("{run_id}\n{}\n{}", finished.task, finished.ordinal);
+    let delay_ms = backoff.map_or(0, |backoff| delay_ms(&backoff, finished.ordinal, &seed));
+    let at = state.at.unwrap_or(Timestamp::UNIX_EPOCH);
+    let delay = SignedDuration::from_millis(i64::try_from(delay_ms).unwrap_or(i64::MAX));
+    StageRetrying {
+        task: finished.task.clone(),
+        node: finished.node.clone(),
+        ordinal: finished.ordinal + 1,
+        delay_ms,
+        due_at: at.checked_add(delay).unwrap_or(Timestamp::MAX),
+    }
+}
+
+/// `auto_status`: only where nothing was said, never over a trap, a bound or a failure that has a cause (design §9 #14).
+fn accept_silence(node: &Node, finished: &mut StageFinished) {
+    let silent = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == NO_OUTCOME);
+    if node.auto_status && silent && finished.ending == Ending::Returned {
+        finished.outcome.status = Status::Success;
+        finished.outcome.failure = None;
+        finished.outcome.notes = "auto-status: handler completed without writing status".to_owned();
+    }
+}
+
+/// Attempts in all that this outcome may have.
+fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
+    let failure = outcome.failure.as_ref();
+    if outcome.status.satisfies_gate() || outcome.status == Status::Skipped || failure.is_some_and(is_final) {
+        return 1;
+    }
+    let explicit = node.max_retries.map(|retries| retries.saturating_add(1)).or(node.backoff.attempts);
+    let passing = outcome.status == Status::Retry || failure.is_some_and(|f| f.class == FailureClass::Transient);
+    match explicit {
+        Some(attempts) => attempts,
+        None if passing => pipeline.default_max_retries.saturating_add(1),
+        None => 1,
+    }
+}
+
+/// Failures that no repetition mends, whatever the pipeline asks for.
+fn is_final(failure: &Failure) -> bool {
+    use FailureClass::{Budget, Canceled, Contract, Scope, Transient};
+    let refused_by_provider = failure.code.starts_with(PROVIDER) && failure.class != Transient;
+    matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider
+}
+
+fn exhaust(node: &Node, may_be_partial: bool, outcome: &mut Outcome) {
+    if node.allow_partial && may_be_partial {
+        outcome.status = Status::PartialSuccess;
+        outcome.notes = "retries exhausted, partial accepted".to_owned();
+        return;
+    }
+    outcome.status = Status::Fail;
+    // A reason the handler gave stays as it is (seed 3, failure causality).
+    outcome
+        .failure
+        .get_or_insert_with(|| Failure::new(FailureClass::Transient, "retry/exhausted", "max retries exceeded"));
+}
+
+/// Back-off before the retry that follows attempt `ordinal` (spec §3.6). Jitter comes from a hash, not from chance: the same
+/// journal gives the same delay.
+fn delay_ms(backoff: &Backoff, ordinal: u32, seed: &str) -> u64 {
+    let exponent = i32::try_from(ordinal.saturating_sub(1)).unwrap_or(i32::MAX);
+    let grown = backoff.initial_ms as f64 * backoff.factor.powi(exponent);
+    let capped = grown.min(backoff.max_ms as f64);
+    let jittered = if backoff.jitter { capped * (0.5 + fraction(seed)) } else { capped };
+    // Casting saturates, and takes the NaN of an absurd factor to zero.
+    jittered as u64
+}
+
+/// A number in [0, 1) that depends on nothing but the text.
+fn fraction(seed: &str) -> f64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&blake3::hash(seed.as_bytes()).as_bytes()[..8]);
+    (u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
+}

@@ -1,0 +1,278 @@
+//! What is known of a run: a fold of its events and of nothing else.
+//!
+//! The same code folds while a run lives and when it is read back, so replay and life cannot differ. It decides nothing (that
+//! is [`crate::schedule`]) and its size is bounded by the graph, the step bound and the paths that changed, not by the number of records.
+
+use crate::context::{Context, is_reserved};
+use crate::event::{
+    Event, FileChange, GateUnmet, Record, RunFinished, RunStarted, StageFinished, StagePassed, StageReady, Subject,
+    TaskId,
+};
+use crate::outcome::{Failure, FailureClass, Outcome, Status};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The attempt that is ready or under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTask {
+    /// The visit.
+    pub task: TaskId,
+    /// The node.
+    pub node: String,
+    /// Which visit.
+    pub visit: u32,
+    /// Which attempt of the visit.
+    pub ordinal: u32,
+    /// Not before this moment.
+    pub due_at: Option<Timestamp>,
+    /// The last record about the task; while an attempt is under way this is its fencing token.
+    pub head: u64,
+    /// The attempt that claimed it, if one did.
+    pub attempt_id: Option<String>,
+}
+
+/// The fold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunState {
+    /// The last record; 0 before the first.
+    pub seq: u64,
+    /// The last record about the run itself.
+    pub run_head: u64,
+    /// When the last record was appended.
+    pub at: Option<Timestamp>,
+    /// Time in which somebody drove the run, milliseconds; pauses before a resume do not count.
+    pub driven_ms: u64,
+    /// How the run was started.
+    pub run: Option<Box<RunStarted>>,
+    /// The pipeline's context.
+    pub context: Context,
+    /// The last outcome of each node, without its context updates.
+    pub outcomes: BTreeMap<String, Outcome>,
+    /// The outcome a diamond passes on: the last that was recorded.
+    pub previous: Outcome,
+    /// Visits begun, per node.
+    pub visits: BTreeMap<String, u32>,
+    /// Retries since the node last succeeded (`node_retries` of a checkpoint).
+    pub retries: BTreeMap<String, u32>,
+    /// Every finished visit in order, failed ones included, exits not (design §9 #29).
+    pub completed: Vec<String>,
+    /// Node executions so far: attempts, engine-native nodes passed, gates found unmet.
+    pub steps: u64,
+    /// The node the run is at; the exit when it has ended there.
+    pub current_node: Option<String>,
+    /// The attempt that is ready or under way.
+    pub open: Option<OpenTask>,
+    /// The failure that led here; none after a success.
+    pub last_failure: Option<Failure>,
+    /// Model turns of finished attempts, per node: where a script goes on.
+    pub turns: BTreeMap<String, u64>,
+    /// Finished attempts, per node.
+    pub attempts: BTreeMap<String, u32>,
+    /// The last change of each path.
+    pub changes: BTreeMap<String, FileChange>,
+    /// Refusals so far.
+    pub refusals_total: u64,
+    /// Who asked the run to stop.
+    pub canceled: Option<String>,
+    /// How it ended.
+    pub verdict: Option<RunFinished>,
+}
+
+impl Default for RunState {
+    fn default() -> Self {
+        Self {
+            seq: 0,
+            run_head: 0,
+            at: None,
+            driven_ms: 0,
+            run: None,
+            context: Context::default(),
+            outcomes: BTreeMap::new(),
+            previous: Outcome::of(Status::Success),
+            visits: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            completed: Vec::new(),
+            steps: 0,
+            current_node: None,
+            open: None,
+            last_failure: None,
+            turns: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            refusals_total: 0,
+            canceled: None,
+            verdict: None,
+        }
+    }
+}
+
+impl RunState {
+    /// Folds a record in.
+    pub fn apply(&mut self, record: &Record) {
+        self.fold(record.at, &record.event);
+        self.place(record);
+    }
+
+    /// Folds in what an event says, before it has a place in the journal.
+    pub(crate) fn fold(&mut self, at: Timestamp, event: &Event) {
+        self.tell_time(at, event);
+        match event {
+            Event::RunStarted(started) => self.start(started),
+            Event::RunResumed(_) => self.abandon_attempt(),
+            Event::StageReady(ready) => self.ready(ready),
+            Event::StageStarted(started) => {
+                if let Some(open) = self.open.as_mut().filter(|open| open.task == started.task) {
+                    open.attempt_id = Some(started.attempt_id.clone());
+                }
+            }
+            Event::StageFinished(finished) => self.finish_attempt(finished),
+            Event::StageRetrying(retrying) => self.count_retry(&retrying.node),
+            Event::StagePassed(passed) => self.pass(passed),
+            Event::RouteTaken(_) => {}
+            Event::GateUnmet(unmet) => self.turn_back(unmet),
+            Event::RunCanceled(canceled) => self.canceled = Some(canceled.by.clone()),
+            Event::RunFinished(finished) => self.finish_run(finished),
+        }
+    }
+
+    /// Notes where a folded event stands in the journal.
+    pub(crate) fn place(&mut self, record: &Record) {
+        self.seq = record.seq;
+        match record.event.subject() {
+            Subject::Run => self.run_head = record.seq,
+            Subject::Task(task) => {
+                if let Some(open) = self.open.as_mut().filter(|open| open.task == task) {
+                    open.head = record.seq;
+                }
+            }
+        }
+    }
+
+    /// The visit that the next arrival at a node begins.
+    pub fn next_visit(&self, node: &str) -> u32 {
+        self.visits.get(node).copied().unwrap_or(0).saturating_add(1)
+    }
+
+    fn tell_time(&mut self, at: Timestamp, event: &Event) {
+        if let (Some(last), false) = (self.at, matches!(event, Event::RunResumed(_))) {
+            let elapsed = at.as_millisecond().saturating_sub(last.as_millisecond());
+            self.driven_ms = self.driven_ms.saturating_add(u64::try_from(elapsed).unwrap_or(0));
+        }
+        self.at = Some(at);
+    }
+
+    fn start(&mut self, started: &RunStarted) {
+        for (key, value) in &started.graph {
+            self.context.set(format!("graph.{key}"), Value::String(value.clone()));
+        }
+        self.context.set("graph.goal", Value::String(started.goal.clone()));
+        self.run = Some(Box::new(started.clone()));
+    }
+
+    /// Whoever drove the run before is gone; what its attempt would have done does not count.
+    fn abandon_attempt(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.attempt_id = None;
+        }
+    }
+
+    fn arrive(&mut self, node: &str, visit: u32) {
+        self.steps = self.steps.saturating_add(1);
+        self.visits.insert(node.to_owned(), visit);
+        self.current_node = Some(node.to_owned());
+        self.context.set("current_node", Value::String(node.to_owned()));
+    }
+
+    fn ready(&mut self, ready: &StageReady) {
+        self.arrive(&ready.node, ready.visit);
+        self.open = Some(OpenTask {
+            task: ready.task.clone(),
+            node: ready.node.clone(),
+            visit: ready.visit,
+            ordinal: ready.ordinal,
+            due_at: ready.due_at,
+            head: 0,
+            attempt_id: None,
+        });
+    }
+
+    fn finish_attempt(&mut self, finished: &StageFinished) {
+        let node = &finished.node;
+        *self.attempts.entry(node.clone()).or_default() += 1;
+        *self.turns.entry(node.clone()).or_default() += u64::from(finished.turns_used);
+        self.refusals_total = self.refusals_total.saturating_add(finished.refusals_total);
+        for change in &finished.changes {
+            self.changes.insert(change.path.clone(), change.clone());
+        }
+        self.abandon_attempt();
+        if finished.retrying {
+            self.last_failure = finished.outcome.failure.clone();
+        } else {
+            self.open = None;
+            self.completed.push(node.clone());
+            self.record_outcome(node, &finished.outcome);
+        }
+    }
+
+    /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).
+    fn record_outcome(&mut self, node: &str, outcome: &Outcome) {
+        for (key, value) in outcome.context_updates.iter().filter(|(key, _)| !is_reserved(key)) {
+            self.context.set(key.clone(), value.clone());
+        }
+        self.context.set("last_stage", Value::String(node.to_owned()));
+        if outcome.status == Status::Skipped {
+            return;
+        }
+        self.context.set("outcome", Value::String(outcome.status.as_str().to_owned()));
+        match outcome.preferred_label.as_deref().filter(|label| !label.is_empty()) {
+            Some(label) => self.context.set("preferred_label", Value::String(label.to_owned())),
+            None => self.context.remove("preferred_label"),
+        }
+        if outcome.status.satisfies_gate() {
+            self.retries.remove(node);
+            self.context.remove(&retry_key(node));
+        }
+        self.last_failure = outcome.failure.clone().filter(|_| !outcome.status.satisfies_gate());
+        self.previous = Outcome { context_updates: BTreeMap::new(), ..outcome.clone() };
+        self.outcomes.insert(node.to_owned(), self.previous.clone());
+    }
+
+    fn count_retry(&mut self, node: &str) {
+        let count = self.retries.entry(node.to_owned()).or_default();
+        *count += 1;
+        self.context.set(retry_key(node), Value::from(*count));
+    }
+
+    fn pass(&mut self, passed: &StagePassed) {
+        self.arrive(&passed.node, passed.visit);
+        self.completed.push(passed.node.clone());
+        let failure = self.previous.failure.clone().filter(|_| passed.status == self.previous.status);
+        self.outcomes.insert(passed.node.clone(), Outcome { failure, ..Outcome::of(passed.status) });
+    }
+
+    fn turn_back(&mut self, unmet: &GateUnmet) {
+        let visit = self.next_visit(&unmet.exit_node);
+        self.arrive(&unmet.exit_node, visit);
+        let failure = self.outcomes.get(&unmet.gate).and_then(|outcome| outcome.failure.clone());
+        self.last_failure = Some(failure.unwrap_or_else(|| {
+            let found =
+                unmet.status.map_or("was never visited".into(), |status| format!("ended with `{}`", status.as_str()));
+            let reason = format!("goal gate `{}` {found}", unmet.gate);
+            Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
+        }));
+    }
+
+    fn finish_run(&mut self, finished: &RunFinished) {
+        self.open = None;
+        if let Some(exit) = &finished.exit_node {
+            self.current_node = Some(exit.clone());
+            self.context.set("current_node", Value::String(exit.clone()));
+        }
+        self.verdict = Some(finished.clone());
+    }
+}
+
+fn retry_key(node: &str) -> String {
+    format!("internal.retry_count.{node}")
+}
