@@ -139,6 +139,8 @@ pub struct Node {
     pub read_paths: Option<PathList>,
     /// Commands an agent may run: none, prefixes, or `*` for a shell (design §9 #24).
     pub allowed_commands: Option<Vec<String>>,
+    /// Limits set by `limits.<name>` attributes, in the unit the name ends in (bytes, milliseconds, else a count).
+    pub limits: BTreeMap<String, u64>,
     /// Success without a word from the handler is accepted (spec App. C, design §9 #14).
     pub auto_status: bool,
     /// A partial result is accepted when retries are used up.
@@ -166,6 +168,13 @@ pub struct Backoff {
     pub jitter: bool,
 }
 
+impl Default for Backoff {
+    /// 200 ms, doubled for each retry up to a minute, with jitter (spec §3.6).
+    fn default() -> Self {
+        Self { attempts: None, initial_ms: 200, factor: 2.0, max_ms: 60_000, jitter: true }
+    }
+}
+
 /// Index of an edge in [`Pipeline::edges`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EdgeIndex(pub usize);
@@ -189,7 +198,11 @@ pub struct Edge {
     pub loop_restart: bool,
     /// Every attribute by key.
     pub attributes: BTreeMap<String, Attribute>,
-    /// Its place.
+    /// The place of the source's name.
+    pub from_span: Span,
+    /// The place of the target's name.
+    pub to_span: Span,
+    /// Its place, from one name to the other.
     pub span: Span,
 }
 

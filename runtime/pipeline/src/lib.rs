@@ -1,11 +1,12 @@
 //! Text to checked pipeline.
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and what a running pipeline asks of its graph: which edge next.
-//! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`lower`], [`ir`], [`condition`],
-//! [`lint`], [`route`], [`graph`].
+//! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`lower`], [`ir`], [`attributes`], [`condition`],
+//! [`stylesheet`], [`lint`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
 
+pub mod attributes;
 pub mod condition;
 pub mod diagnostic;
 pub mod dot;
@@ -13,8 +14,10 @@ pub mod graph;
 pub mod ir;
 pub mod lint;
 pub mod lower;
+mod nearest;
 pub mod route;
 pub mod span;
+pub mod stylesheet;
 
 use diagnostic::Diagnostic;
 use ir::Pipeline;
@@ -40,11 +43,24 @@ pub struct Checked {
 }
 
 /// Parses, lowers and lints one file. Any text ends in diagnostics, none in a panic.
+///
+/// A file with syntax errors is not linted: what could not be read would be reported as missing.
 pub fn check(source: &str, inputs: &Inputs) -> Checked {
     let (ast, mut diagnostics) = dot::parse(source);
+    let readable = !diagnostics.iter().any(Diagnostic::is_error);
     let (pipeline, found) = lower::lower(source, &ast, inputs);
     diagnostics.extend(found);
-    diagnostics.extend(lint::run(&pipeline));
+    if readable {
+        diagnostics.extend(lint::run(&pipeline));
+    }
     let valid = !diagnostics.iter().any(Diagnostic::is_error);
-    Checked { pipeline: valid.then_some(pipeline), diagnostics }
+    Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics) }
+}
+
+/// Keeps the worst [`diagnostic::DIAGNOSTICS_MAX`], in file order.
+fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.severity, diagnostic.span));
+    diagnostics.truncate(diagnostic::DIAGNOSTICS_MAX);
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
+    diagnostics
 }

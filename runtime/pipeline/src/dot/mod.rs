@@ -4,6 +4,8 @@
 //! remark, and what would mean something else gets an error of its own. Any text ends in an `Ast` and diagnostics.
 
 mod ast;
+mod attributes;
+mod lexer;
 mod parser;
 pub(crate) mod text;
 

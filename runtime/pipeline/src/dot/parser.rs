@@ -1,11 +1,499 @@
-//! Statements.
+//! Tokens to statements: recursive descent, one function for each line of the grammar (spec §2.2).
+//!
+//! A mistake costs its statement and no more: the reader goes on at the next one. Nesting is bounded
+//! ([`DEPTH_MAX`]), and each step consumes text, so any file ends in time proportional to its length.
 
-use super::Ast;
-use crate::diagnostic::Diagnostic;
+use super::lexer::{Kind, Lexer, Token, is_name};
+use super::{Ast, Name, Statement, Target};
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::span::Span;
+use std::borrow::Cow;
+
+/// The deepest nesting of subgraphs.
+pub(crate) const DEPTH_MAX: usize = 32;
 
 pub(super) fn parse(source: &str) -> (Ast<'_>, Vec<Diagnostic>) {
-    let nothing =
-        Diagnostic::error("dot_syntax", "the reader of graphs has not landed yet", Span::new(0, source.len().min(1)));
-    (Ast::default(), vec![nothing])
+    let mut parser = Parser::new(source);
+    let mut ast = parser.file();
+    parser.remark_late_hash();
+    ast.comments = std::mem::take(&mut parser.lexer.comments);
+    (ast, parser.diagnostics)
+}
+
+pub(super) struct Parser<'a> {
+    pub(super) lexer: Lexer<'a>,
+    pub(super) token: Token,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// Spellings that Graphviz would not read and that have been remarked on, one remark for each kind.
+    remarked: Vec<&'static str>,
+    /// The file's end was met inside a string or comment: what is missing after that is no news.
+    cut_off: bool,
+    depth: usize,
+    undirected: bool,
+    /// An HTML value was met that nothing closes: later ones are not searched for their end.
+    pub(super) html_open: bool,
+}
+
+impl<'a> Parser<'a> {
+    fn new(source: &'a str) -> Self {
+        let mut lexer = Lexer::new(source);
+        let token = lexer.next();
+        let diagnostics = Vec::new();
+        let mut parser = Self {
+            lexer,
+            token,
+            diagnostics,
+            remarked: Vec::new(),
+            cut_off: false,
+            depth: 0,
+            undirected: false,
+            html_open: false,
+        };
+        parser.notice_open();
+        parser
+    }
+
+    /// Moves to the next token and gives the one before.
+    pub(super) fn advance(&mut self) -> Token {
+        let token = self.token;
+        self.token = self.lexer.next();
+        self.notice_open();
+        token
+    }
+
+    /// Reports a string or comment that never ends, once, and goes on as at the end of the file.
+    fn notice_open(&mut self) {
+        let span = self.token.span;
+        match self.token.kind {
+            Kind::OpenString => {
+                let at = self.lexer.suspect.unwrap_or_else(|| self.lexer.rest_of_line(span.start));
+                self.diagnostics.retain(|diagnostic| !diagnostic.is_error() || diagnostic.span.start < at.start);
+                let help = "close it with `\"`; a quote inside a string is written `\\\"`";
+                let error = Diagnostic::error("dot_syntax", "the string that begins here is never closed", at);
+                self.error(error.with_note("no closing quote").with_help(help));
+            }
+            Kind::OpenComment => {
+                let error = Diagnostic::error("dot_syntax", "the comment that begins here is never closed", span);
+                self.error(error.with_help("close it with `*/`"));
+            }
+            _ => return,
+        }
+        self.cut_off = true;
+        self.token.kind = Kind::End;
+        self.token.span = Span::new(self.lexer.source.len(), self.lexer.source.len());
+    }
+
+    /// Makes the current token longer: up to `end`.
+    pub(super) fn extend(&mut self, end: usize) {
+        self.token.span.end = end;
+        self.lexer.at = end;
+    }
+
+    pub(super) fn text(&self, span: Span) -> &'a str {
+        span.of(self.lexer.source)
+    }
+
+    pub(super) fn at(&self, kind: Kind) -> bool {
+        self.token.kind == kind
+    }
+
+    pub(super) fn at_word(&self, word: &str) -> bool {
+        self.at(Kind::Word) && self.text(self.token.span).eq_ignore_ascii_case(word)
+    }
+
+    pub(super) fn error(&mut self, diagnostic: Diagnostic) {
+        if !self.cut_off && self.diagnostics.len() < DIAGNOSTICS_MAX {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    pub(super) fn syntax(&mut self, message: impl Into<String>, span: Span) {
+        self.error(Diagnostic::error("dot_syntax", message, span));
+    }
+
+    /// Remarks on a spelling that Graphviz would not read, once for each kind.
+    pub(super) fn remark(&mut self, kind: &'static str, span: Span, canonical: String) {
+        if !self.remarked.contains(&kind) {
+            self.remarked.push(kind);
+            let remark = Diagnostic::info("not_graphviz", format!("Graphviz does not read {kind}"), span);
+            self.error(
+                remark
+                    .with_help(format!("write `{canonical}` to keep the file readable for both"))
+                    .with_fix(span, canonical),
+            );
+        }
+    }
+
+    fn remark_late_hash(&mut self) {
+        if let Some(span) = self.lexer.late_hash {
+            let canonical = format!("//{}", &self.text(span)[1..]);
+            self.remark("a `#` comment after other text", span, canonical);
+        }
+    }
+
+    /// Words for the current token, for messages.
+    pub(super) fn found(&self) -> String {
+        match self.token.kind {
+            Kind::End => "the end of the file".to_owned(),
+            Kind::String => "a string".to_owned(),
+            Kind::Other => {
+                let letter = self.lexer.source[self.token.span.start..].chars().next().unwrap_or_default();
+                format!("`{}`", letter.escape_debug())
+            }
+            _ => format!("`{}`", self.text(self.token.span)),
+        }
+    }
+
+    /// `digraph name { ... }` and nothing after it.
+    fn file(&mut self) -> Ast<'a> {
+        let mut ast = Ast::default();
+        if !self.header() {
+            return ast;
+        }
+        let start = self.advance().span;
+        ast.name = self.graph_name();
+        if !self.at(Kind::LeftBrace) {
+            let message = format!("expected `{{` after `digraph`, found {}", self.found());
+            self.syntax(message, self.token.span);
+            return ast;
+        }
+        let open = self.advance().span;
+        ast.body = self.statements();
+        ast.span = start.to(self.token.span);
+        self.close(open, "the graph");
+        self.trailer(start);
+        ast
+    }
+
+    /// Steps up to the word `digraph`; false when there is none.
+    fn header(&mut self) -> bool {
+        if self.at_word("strict") {
+            let span = self.token.span;
+            let help = "leave it out: edges between the same nodes are told apart by their conditions";
+            self.error(Diagnostic::error("dot_syntax", "`strict` graphs are not supported", span).with_help(help));
+            self.advance();
+        }
+        if self.at_word("graph") {
+            let span = self.token.span;
+            self.undirected = true;
+            let error = Diagnostic::error("dot_syntax", "`graph` is undirected: a pipeline is a `digraph`", span);
+            self.error(error.with_help("write `digraph`, and `->` for edges").with_fix(span, "digraph"));
+            return true;
+        }
+        if self.at_word("digraph") {
+            return true;
+        }
+        if self.at(Kind::End) {
+            let help = "a pipeline is `digraph Name { start [shape=Mdiamond]; … }`";
+            let error = Diagnostic::error("dot_syntax", "the file is empty: expected `digraph`", self.token.span);
+            self.error(error.with_help(help));
+            return false;
+        }
+        let message = format!("expected `digraph`, found {}", self.found());
+        self.syntax(message, self.token.span);
+        while !self.at(Kind::End) && !(self.at_word("digraph") && self.token.first) {
+            self.advance();
+        }
+        self.at(Kind::Word)
+    }
+
+    fn graph_name(&mut self) -> Option<Name<'a>> {
+        if self.at(Kind::String) {
+            return Some(self.quoted_name());
+        }
+        if !matches!(self.token.kind, Kind::Word | Kind::Number) {
+            return None;
+        }
+        self.extend(self.lexer.run(self.token.span.start, is_name));
+        let span = self.advance().span;
+        let text = self.text(span);
+        if !is_identifier(text) {
+            self.remark("a graph name with such letters", span, super::quote(text));
+        }
+        Some(Name { text: Cow::Borrowed(text), span })
+    }
+
+    fn quoted_name(&mut self) -> Name<'a> {
+        let span = self.advance().span;
+        let text = super::text::decode(&self.lexer.source[span.start + 1..span.end - 1], |_, _| ());
+        Name { text, span }
+    }
+
+    /// Expects the brace that closes `what`.
+    fn close(&mut self, open: Span, what: &str) {
+        if self.at(Kind::RightBrace) {
+            self.advance();
+            return;
+        }
+        let message = format!("the `{{` of {what} is never closed");
+        let error = Diagnostic::error("dot_syntax", message, open).with_label(self.token.span, "expected `}` here");
+        self.error(error.with_fix(self.token.span.after(), "}"));
+    }
+
+    fn trailer(&mut self, first: Span) {
+        let span = self.token.span;
+        let second = ["digraph", "graph", "strict"].iter().any(|word| self.at_word(word));
+        if second {
+            let error = Diagnostic::error("dot_syntax", "a file holds one graph; a second one begins here", span);
+            self.error(
+                error.with_label(first, "the first graph").with_help("put the second graph in a file of its own"),
+            );
+        } else if !self.at(Kind::End) {
+            let message = format!("expected the end of the file after the graph, found {}", self.found());
+            self.syntax(message, span);
+        }
+    }
+
+    fn statements(&mut self) -> Vec<Statement<'a>> {
+        let mut body = Vec::new();
+        while !matches!(self.token.kind, Kind::End | Kind::RightBrace) {
+            let before = self.token.span.start;
+            if self.at(Kind::Semicolon) {
+                self.advance();
+            } else if let Some(statement) = self.statement() {
+                body.push(statement);
+            } else {
+                self.recover(before);
+            }
+        }
+        body
+    }
+
+    /// Goes on at the next statement: after a `;`, at a brace, or at a name that begins a line.
+    pub(super) fn recover(&mut self, before: usize) {
+        if self.token.span.start == before {
+            self.advance();
+        }
+        let mut brackets = 0_usize;
+        loop {
+            match self.token.kind {
+                Kind::End | Kind::LeftBrace | Kind::RightBrace => return,
+                Kind::Semicolon if brackets == 0 => return,
+                Kind::Word | Kind::String if self.token.first && brackets == 0 => return,
+                Kind::LeftBracket => brackets += 1,
+                Kind::RightBracket => brackets = brackets.saturating_sub(1),
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    fn statement(&mut self) -> Option<Statement<'a>> {
+        match self.token.kind {
+            Kind::LeftBrace => return self.subgraph(None, self.token.span),
+            Kind::String => return self.node_or_edge(),
+            Kind::Word | Kind::Number => {}
+            _ => {
+                let message = format!("expected a node, an edge or an attribute, found {}", self.found());
+                self.syntax(message, self.token.span);
+                return None;
+            }
+        }
+        let end = self.lexer.run(self.token.span.start, is_name);
+        if end != self.token.span.end {
+            return self.node_or_edge();
+        }
+        match self.text(self.token.span) {
+            "graph" => self.defaults(Target::Graph),
+            "node" => self.defaults(Target::Node),
+            "edge" => self.defaults(Target::Edge),
+            "subgraph" => {
+                let start = self.advance().span;
+                let name = self.graph_name();
+                self.subgraph(name, start)
+            }
+            "digraph" | "strict" => {
+                let error = Diagnostic::error("dot_syntax", "a graph begins inside another one", self.token.span);
+                self.error(error.with_help("close the first graph with `}`; a file holds one graph"));
+                None
+            }
+            _ => self.node_or_edge(),
+        }
+    }
+
+    fn defaults(&mut self, target: Target) -> Option<Statement<'a>> {
+        let keyword = self.advance().span;
+        if !self.at(Kind::LeftBracket) {
+            let word = self.text(keyword);
+            let message = format!("expected `[` after `{word}`, found {}", self.found());
+            let help = format!("`{word}` is a keyword that sets defaults; choose another id for a node");
+            self.error(Diagnostic::error("dot_syntax", message, self.token.span).with_help(help));
+            return None;
+        }
+        let (attributes, end) = self.attribute_blocks(keyword);
+        Some(Statement::Defaults { target, attributes, span: keyword.to(end) })
+    }
+
+    fn subgraph(&mut self, name: Option<Name<'a>>, start: Span) -> Option<Statement<'a>> {
+        if !self.at(Kind::LeftBrace) {
+            let message = format!("expected `{{` after `subgraph`, found {}", self.found());
+            self.syntax(message, self.token.span);
+            return None;
+        }
+        if self.depth == DEPTH_MAX {
+            let message = format!("subgraphs are nested more than {DEPTH_MAX} deep");
+            self.syntax(message, self.token.span);
+            self.skip_braces();
+            return None;
+        }
+        let open = self.advance().span;
+        self.depth += 1;
+        let body = self.statements();
+        self.depth -= 1;
+        let span = start.to(self.token.span);
+        self.close(open, "the subgraph");
+        if matches!(self.token.kind, Kind::Arrow | Kind::Line) {
+            self.no_group(start);
+            return None;
+        }
+        Some(Statement::Subgraph { name, body, span })
+    }
+
+    fn skip_braces(&mut self) {
+        let mut open = 0_usize;
+        while !self.at(Kind::End) {
+            match self.advance().kind {
+                Kind::LeftBrace => open += 1,
+                Kind::RightBrace if open == 1 => return,
+                Kind::RightBrace => open -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    fn no_group(&mut self, span: Span) {
+        let error = Diagnostic::error("dot_syntax", "an edge joins two nodes, not a group of them", span);
+        self.error(error.with_help("write one edge for each node of the group"));
+    }
+
+    /// `key = value`, `id [...]` or `a -> b [...]`: the first name tells nothing, what follows does.
+    fn node_or_edge(&mut self) -> Option<Statement<'a>> {
+        let quoted = self.at(Kind::String);
+        let first = self.name();
+        if self.at(Kind::Equal) && self.lexer.source[self.lexer.at..].starts_with('>') {
+            let arrow = Span::new(self.token.span.start, self.lexer.at + 1);
+            self.error(
+                Diagnostic::error("dot_syntax", "an edge is written `->`, not `=>`", arrow).with_fix(arrow, "->"),
+            );
+            return None;
+        }
+        if self.at(Kind::Equal) {
+            return self.attribute_value(first.text, first.span, quoted).map(Statement::Assign);
+        }
+        let start = first.span;
+        let first = self.node_id(first);
+        let mut path = vec![first];
+        while self.arrow() {
+            path.push(self.edge_target()?);
+        }
+        let end = path.last().map_or(start, |last| last.span);
+        let (attributes, end) = self.attribute_blocks(end);
+        let span = start.to(end);
+        match path.len() {
+            1 => path.pop().map(|id| Statement::Node { id, attributes, span }),
+            _ => Some(Statement::Edge { path, attributes, span }),
+        }
+    }
+
+    /// Takes a word with all that hangs on it, or a string.
+    fn name(&mut self) -> Name<'a> {
+        if self.at(Kind::String) {
+            return self.quoted_name();
+        }
+        let start = self.token.span.start;
+        let end = self.lexer.run(start, is_name);
+        let end = start + self.lexer.source[start..end].find("--").unwrap_or(end - start);
+        self.extend(end.max(start + 1));
+        let span = self.advance().span;
+        Name { text: Cow::Borrowed(self.text(span)), span }
+    }
+
+    /// Demands that a name is a node's (spec §2.3); refuses ports.
+    fn node_id(&mut self, name: Name<'a>) -> Name<'a> {
+        if !is_identifier(&name.text) {
+            let message = format!("`{}` is no node id: expected letters of a to z, digits and `_`", name.text);
+            let id = identifier_from(&name.text);
+            let help = format!("write `{id}`, and put what people should read into `label`");
+            self.error(Diagnostic::error("dot_syntax", message, name.span).with_help(help).with_fix(name.span, id));
+        } else if is_keyword(&name.text) && self.text(name.span) == name.text {
+            self.remark("a keyword in other letters as a node id", name.span, super::quote(&name.text));
+        }
+        if self.at(Kind::Colon) {
+            self.port();
+        }
+        name
+    }
+
+    fn port(&mut self) {
+        let start = self.token.span;
+        let mut end = start;
+        while self.at(Kind::Colon) {
+            end = self.advance().span;
+            if matches!(self.token.kind, Kind::Word | Kind::String) {
+                end = self.advance().span;
+            }
+        }
+        let span = start.to(end);
+        let error = Diagnostic::error("dot_syntax", "ports are not supported", span);
+        self.error(error.with_help("leave it out: an edge joins whole nodes").with_fix(span, ""));
+    }
+
+    /// Steps over `->`, or over `--` with an error.
+    fn arrow(&mut self) -> bool {
+        let span = self.token.span;
+        if self.at(Kind::Line) && !self.undirected {
+            let error = Diagnostic::error(
+                "dot_syntax",
+                "`--` is an undirected edge: a pipeline's edges have a direction",
+                span,
+            );
+            self.error(error.with_help("write `->`").with_fix(span, "->"));
+        }
+        let edge = matches!(self.token.kind, Kind::Arrow | Kind::Line);
+        if edge {
+            self.advance();
+        }
+        edge
+    }
+
+    fn edge_target(&mut self) -> Option<Name<'a>> {
+        match self.token.kind {
+            Kind::LeftBrace => {
+                self.no_group(self.token.span);
+                self.skip_braces();
+                None
+            }
+            Kind::Word if self.text(self.token.span) == "subgraph" => {
+                self.no_group(self.token.span);
+                None
+            }
+            Kind::Word | Kind::Number | Kind::String => {
+                let name = self.name();
+                Some(self.node_id(name))
+            }
+            _ => {
+                let message = format!("expected a node after `->`, found {}", self.found());
+                self.syntax(message, self.token.span);
+                None
+            }
+        }
+    }
+}
+
+/// True for `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
+pub(crate) fn is_identifier(text: &str) -> bool {
+    let mut letters = text.bytes();
+    letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == b'_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+}
+
+/// True for a word that Graphviz takes for a keyword, in whatever letters.
+fn is_keyword(text: &str) -> bool {
+    ["node", "edge", "graph", "digraph", "subgraph", "strict"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// The nearest identifier: other letters become `_`.
+fn identifier_from(text: &str) -> String {
+    let id: String = text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+    if is_identifier(&id) { id } else { format!("n_{id}") }
 }

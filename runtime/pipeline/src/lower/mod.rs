@@ -1,25 +1,114 @@
 //! `Ast` to `Pipeline`: the only place where a string attribute becomes a type.
+//!
+//! scopes spread out ([`scope`]) -> inputs put in -> style sheet applied -> nodes, edges and graph typed ([`reader`]). Whether the graph
+//! makes sense is not asked here: that is what [`crate::lint`] does.
+
+pub mod handler;
+mod inputs;
+mod node;
+mod reader;
+mod scope;
 
 use crate::Inputs;
+use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
 use crate::dot::Ast;
-use crate::ir::{Bounds, NodeId, Pipeline, STEPS_MAX_DEFAULT};
+use crate::ir::{Bounds, Edge, Handler, Node, NodeId, Pipeline, STEPS_MAX_DEFAULT};
+use crate::span::Span;
+use crate::stylesheet::Stylesheet;
+use inputs::Expansion;
+use node::Surroundings;
+use reader::Findings;
+use scope::{Attributes, RawEdge, RawNode};
 
-/// Lowers what was parsed. With an error among the diagnostics the pipeline is a draft that must not run.
-pub fn lower(_source: &str, ast: &Ast<'_>, _inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
-    let name = ast.name.as_ref().map(|name| name.text.to_string()).unwrap_or_default();
-    let draft = Pipeline {
-        label: name.clone(),
+/// Lowers what was parsed. With an error among the diagnostics the pipeline is a draft that must not run: its start may be
+/// the empty name, its edges may lead nowhere. [`crate::check`] lets no draft out.
+pub fn lower(source: &str, ast: &Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
+    let mut findings = Findings::new(source);
+    let mut declared = scope::declare(ast, &mut findings);
+    let mut raw_nodes = std::mem::take(&mut declared.nodes);
+    let raw_edges = std::mem::take(&mut declared.edges);
+    let mut graph = std::mem::take(&mut declared.graph);
+    let mut expansion = Expansion::new(inputs, &mut graph);
+    apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
+    let is_declared = |id: &str| declared.has(id);
+    let graph_turns_max = findings.count(&graph, "max_turns", 1);
+    let mut around = Surroundings { graph: &graph, graph_turns_max, declared: &is_declared, expansion: &mut expansion };
+    let nodes: Vec<Node> = raw_nodes.into_iter().map(|raw| node::lower(raw, &mut around, &mut findings)).collect();
+    let edges = raw_edges.into_iter().map(|raw| lower_edge(raw, &mut findings)).collect();
+    let name = ast.name.as_ref().map_or_else(|| "pipeline".to_owned(), |name| name.text.to_string());
+    let place = ast.name.as_ref().map_or(ast.span, |name| name.span);
+    let pipeline = Pipeline {
+        label: findings.text(&graph, "label").unwrap_or(&name).to_owned(),
         name,
-        goal: String::new(),
-        nodes: Vec::new(),
-        edges: Vec::new(),
-        start: NodeId::new(""),
-        default_max_retries: 0,
-        retry_target: None,
-        fallback_retry_target: None,
-        bounds: Bounds { steps_max: STEPS_MAX_DEFAULT, wall_max: None },
-        attributes: Default::default(),
+        goal: expansion.goal().to_owned(),
+        start: start(&nodes),
+        nodes,
+        edges,
+        default_max_retries: default_max_retries(&graph, &mut findings),
+        retry_target: node::target(&graph, "retry_target", &is_declared),
+        fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
+        bounds: bounds(&graph, &mut findings),
+        attributes: Attributes::new(),
     };
-    (draft, Vec::new())
+    expansion.finish(&graph, Span::new(place.start, place.end), &mut findings);
+    (Pipeline { attributes: graph, ..pipeline }, findings.diagnostics)
+}
+
+fn start(nodes: &[Node]) -> NodeId {
+    let first = nodes.iter().find(|node| node.handler == Handler::Start);
+    first.map_or_else(|| NodeId::new(""), |node| node.id.clone())
+}
+
+fn default_max_retries(graph: &Attributes, findings: &mut Findings<'_>) -> u32 {
+    let by_older_name = findings.count(graph, "default_max_retry", 0);
+    findings.count(graph, "default_max_retries", 0).or(by_older_name).unwrap_or(0)
+}
+
+fn bounds(graph: &Attributes, findings: &mut Findings<'_>) -> Bounds {
+    let steps_max = findings.integer(graph, "max_steps", 1, i64::MAX).and_then(|steps| u64::try_from(steps).ok());
+    Bounds { steps_max: steps_max.unwrap_or(STEPS_MAX_DEFAULT), wall_max: findings.duration(graph, "max_wall_time") }
+}
+
+fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
+    let ((from, from_span), (to, to_span)) = (raw.from, raw.to);
+    let condition = condition(&raw.attributes, findings).map_err(|fault| findings.push(fault.with_edge(&from, &to)));
+    Edge {
+        from: NodeId::new(from),
+        to: NodeId::new(to),
+        label: raw.attributes.get("label").map(|label| label.value.clone()).unwrap_or_default(),
+        condition: condition.ok().flatten(),
+        weight: findings.integer(&raw.attributes, "weight", i64::MIN, i64::MAX).unwrap_or(0),
+        default: findings.boolean(&raw.attributes, "default"),
+        loop_restart: findings.boolean(&raw.attributes, "loop_restart"),
+        attributes: raw.attributes,
+        from_span,
+        to_span,
+        span: from_span.to(to_span),
+    }
+}
+
+/// The edge's condition; none for an absent or empty one, which is no condition (spec §10.5).
+fn condition(attributes: &Attributes, findings: &Findings<'_>) -> Result<Option<Condition>, Diagnostic> {
+    match attributes.get("condition").filter(|attribute| !attribute.value.trim().is_empty()) {
+        Some(attribute) => Condition::parse(&attribute.value, &findings.places(attribute)).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Sets model attributes that a node does not have from the rules of `model_stylesheet` (spec §8.5).
+fn apply_stylesheet(graph: &Attributes, nodes: &mut [RawNode], findings: &mut Findings<'_>) {
+    let Some(attribute) = graph.get("model_stylesheet").filter(|attribute| !attribute.value.trim().is_empty()) else {
+        return;
+    };
+    let (stylesheet, faults) = Stylesheet::parse(&attribute.value, &findings.places(attribute));
+    faults.into_iter().for_each(|fault| findings.push(fault));
+    for node in nodes {
+        let shape = node.attributes.get("shape").map_or("box", |shape| shape.value.as_str());
+        let own = node.attributes.get("class").map(|class| class.value.as_str()).unwrap_or_default();
+        let classes = own.split(',').map(str::trim).chain(node.derived.iter().map(String::as_str));
+        for (property, value) in stylesheet.apply(&node.id, shape, &classes.collect::<Vec<_>>()) {
+            node.attributes.entry(property.to_owned()).or_insert(value);
+        }
+    }
 }

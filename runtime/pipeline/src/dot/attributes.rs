@@ -1,0 +1,247 @@
+//! Attribute blocks and values: `[key=value, …]`.
+//!
+//! Commas, semicolons and white space all separate. A block that was never closed ends where the next statement visibly
+//! begins, so that the mistake is one diagnostic.
+
+use super::lexer::{Kind, is_bare, is_name};
+use super::parser::{Parser, is_identifier};
+use super::{Attr, Value, quote};
+use crate::diagnostic::Diagnostic;
+use crate::span::Span;
+use std::borrow::Cow;
+
+impl<'a> Parser<'a> {
+    /// Every block that follows; gives the attributes and the end of the last block, or `end` when there is none.
+    pub(super) fn attribute_blocks(&mut self, mut end: Span) -> (Vec<Attr<'a>>, Span) {
+        let mut attributes = Vec::new();
+        while self.at(Kind::LeftBracket) {
+            end = self.block(&mut attributes);
+        }
+        (attributes, end)
+    }
+
+    fn block(&mut self, attributes: &mut Vec<Attr<'a>>) -> Span {
+        let open = self.advance().span;
+        let mut separable = false;
+        loop {
+            match self.token.kind {
+                Kind::RightBracket => return self.advance().span,
+                Kind::Comma | Kind::Semicolon if separable => {
+                    separable = false;
+                    self.advance();
+                }
+                Kind::Comma | Kind::Semicolon => {
+                    let span = self.advance().span;
+                    let error = Diagnostic::error("dot_syntax", "expected an attribute before this separator", span);
+                    self.error(error.with_fix(span, ""));
+                }
+                Kind::Word | Kind::Number | Kind::String => {
+                    if self.statement_begins() {
+                        return self.unclosed(open);
+                    }
+                    attributes.extend(self.attribute());
+                    separable = true;
+                }
+                Kind::End | Kind::LeftBrace | Kind::RightBrace | Kind::Arrow | Kind::LeftBracket => {
+                    return self.unclosed(open);
+                }
+                _ => {
+                    let message = format!("expected an attribute or `]`, found {}", self.found());
+                    self.syntax(message, self.token.span);
+                    self.advance();
+                }
+            }
+        }
+    }
+
+    /// True when the current name begins a line and goes on like a node or an edge instead of an attribute.
+    fn statement_begins(&self) -> bool {
+        if !self.token.first || !self.at(Kind::Word) {
+            return false;
+        }
+        let mut ahead = self.lexer.source[self.lexer.at..].trim_start_matches([' ', '\t']);
+        if self.text(self.token.span) == "subgraph" {
+            return true;
+        }
+        if let Some(rest) = ahead.strip_prefix("->") {
+            ahead = rest;
+            return !ahead.is_empty();
+        }
+        ahead.starts_with('[')
+    }
+
+    fn unclosed(&mut self, open: Span) -> Span {
+        let error = Diagnostic::error("dot_syntax", "the `[` is never closed", open);
+        self.error(error.with_label(self.token.span, "expected `]` before this"));
+        if self.at(Kind::Arrow) {
+            self.recover(self.token.span.start);
+        }
+        open
+    }
+
+    fn attribute(&mut self) -> Option<Attr<'a>> {
+        let quoted = self.at(Kind::String);
+        let (key, span) = self.key();
+        if self.at(Kind::Equal) {
+            return self.attribute_value(key, span, quoted);
+        }
+        if self.at(Kind::Colon) && self.lexer.source[self.token.span.end..].starts_with([' ', '"']) {
+            let colon = self.token.span;
+            self.error(
+                Diagnostic::error("dot_syntax", "an attribute is written `key=value`", colon).with_fix(colon, "="),
+            );
+            self.advance();
+            self.advance();
+            return None;
+        }
+        let message = format!("expected `=` after the attribute `{key}`, found {}", self.found());
+        let help = format!("write `{key}=true`, or give it a value");
+        self.error(Diagnostic::error("dot_syntax", message, span).with_help(help));
+        None
+    }
+
+    fn key(&mut self) -> (Cow<'a, str>, Span) {
+        if self.at(Kind::String) {
+            let span = self.advance().span;
+            let inner = &self.lexer.source[span.start + 1..span.end - 1];
+            return (super::text::decode(inner, |_, _| ()), span);
+        }
+        self.extend(self.lexer.run(self.token.span.start, is_name));
+        let span = self.advance().span;
+        (Cow::Borrowed(self.text(span)), span)
+    }
+
+    /// `= value`, the current token being the `=`.
+    pub(super) fn attribute_value(&mut self, key: Cow<'a, str>, key_span: Span, quoted: bool) -> Option<Attr<'a>> {
+        if !quoted && !is_identifier(&key) {
+            self.remark("a key with dots that is not in quotes", key_span, quote(&key));
+        }
+        let value = self.value(&key)?;
+        Some(Attr { key, key_span, value })
+    }
+
+    fn value(&mut self, key: &str) -> Option<Value<'a>> {
+        let equal = self.token.span;
+        let blank = self.lexer.run(equal.end, |letter| letter == b' ' || letter == b'\t');
+        if self.lexer.source[blank..].starts_with('#') {
+            self.lexer.at = self.lexer.run(blank + 1, is_bare);
+            let span = Span::new(blank, self.lexer.at);
+            self.advance();
+            return self.wants_quotes(span);
+        }
+        self.advance();
+        match self.token.kind {
+            Kind::String => self.string_value(),
+            Kind::Word | Kind::Number => self.bare_value(),
+            Kind::Other => self.odd_value(key),
+            _ => {
+                let message = format!("expected a value for `{key}`, found {}", self.found());
+                self.syntax(message, equal.after());
+                None
+            }
+        }
+    }
+
+    fn string_value(&mut self) -> Option<Value<'a>> {
+        let span = self.advance().span;
+        let inner = &self.lexer.source[span.start + 1..span.end - 1];
+        if let Some(nul) = inner.find('\0') {
+            let at = Span::new(span.start + 1 + nul, span.start + 2 + nul);
+            self.syntax("a string cannot hold a NUL character", at);
+        }
+        if self.at(Kind::Other) && self.text(self.token.span) == "+" {
+            let plus = self.token.span;
+            let error = Diagnostic::error("dot_syntax", "strings are not joined with `+`", plus);
+            self.error(error.with_help("write one string; `\\n` begins a new line in it"));
+            self.advance();
+            if self.at(Kind::String) {
+                self.advance();
+            }
+        }
+        Some(Value { text: super::text::decode(inner, |_, _| ()), span, quoted: true })
+    }
+
+    fn bare_value(&mut self) -> Option<Value<'a>> {
+        let start = self.token.span.start;
+        let end = self.lexer.run(start, is_bare);
+        let whole = self.lexer.run(start, |letter| is_bare(letter) || b"/$@%*+~!?'\\&|^()".contains(&letter));
+        self.extend(whole.max(end));
+        let span = self.advance().span;
+        if span.end != end {
+            return self.wants_quotes(span);
+        }
+        let text = self.text(span);
+        if !is_identifier(text) && !is_numeral(text) && text.is_ascii() {
+            self.remark("a bare value with such letters", span, quote(text));
+        }
+        Some(Value { text: Cow::Borrowed(text), span, quoted: false })
+    }
+
+    fn wants_quotes(&mut self, span: Span) -> Option<Value<'a>> {
+        let text = self.text(span);
+        let error = Diagnostic::error("dot_syntax", format!("the value `{text}` needs quotes"), span);
+        self.error(error.with_help(format!("write `{}`", quote(text))).with_fix(span, quote(text)));
+        Some(Value { text: Cow::Borrowed(text), span, quoted: false })
+    }
+
+    fn odd_value(&mut self, key: &str) -> Option<Value<'a>> {
+        let start = self.token.span.start;
+        let source = self.lexer.source;
+        match source.as_bytes()[start] {
+            b'<' => self.html_value(start),
+            b'\'' => {
+                let rest = &source[start + 1..];
+                let length = rest.find(['\'', '\n']).unwrap_or(rest.len());
+                self.extend(start + 1 + length + usize::from(rest[length..].starts_with('\'')));
+                let span = self.advance().span;
+                let inner = &rest[..length];
+                let error = Diagnostic::error("dot_syntax", "a string stands in double quotes", span);
+                self.error(error.with_fix(span, quote(inner)));
+                None
+            }
+            letter if b"/$@%*+~!?\\&|^(.".contains(&letter) => {
+                self.extend(self.lexer.run(start, |letter| is_bare(letter) || b"/$@%*+~!?'\\&|^()".contains(&letter)));
+                let span = self.advance().span;
+                self.wants_quotes(span)
+            }
+            _ => {
+                let message = format!("expected a value for `{key}`, found {}", self.found());
+                self.syntax(message, self.token.span);
+                None
+            }
+        }
+    }
+
+    /// Steps over `<...>` with an error. Without an end it takes the line.
+    fn html_value(&mut self, start: usize) -> Option<Value<'a>> {
+        let closed = if self.html_open { None } else { html_end(&self.lexer.source[start..]) };
+        self.html_open |= closed.is_none();
+        self.extend(closed.map_or_else(|| self.lexer.rest_of_line(start).end, |length| start + length));
+        let span = self.advance().span;
+        let error = Diagnostic::error("dot_syntax", "HTML labels are not supported", span);
+        self.error(error.with_help("write the text in double quotes"));
+        None
+    }
+}
+
+/// The length of `<...>`, none when nothing closes it.
+fn html_end(text: &str) -> Option<usize> {
+    let mut open = 0_usize;
+    for (offset, letter) in text.bytes().enumerate() {
+        match letter {
+            b'<' => open += 1,
+            b'>' if open == 1 => return Some(offset + 1),
+            b'>' => open -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// True for `-?(.[0-9]+ | [0-9]+(.[0-9]*)?)`, which Graphviz reads bare.
+fn is_numeral(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let numeric = |part: &str| part.bytes().all(|letter| letter.is_ascii_digit());
+    numeric(whole) && numeric(fraction) && !(whole.is_empty() && fraction.is_empty())
+}

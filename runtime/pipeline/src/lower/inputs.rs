@@ -1,0 +1,95 @@
+//! `$goal` and `--set` inputs (spec §9.2).
+//!
+//! A `$` and a whole name are replaced, once: what is put in is never looked at again, so an input cannot smuggle in a second
+//! one. Names that are no inputs stay as they are, since prompts speak of `$PWD` and the like.
+
+use super::reader::Findings;
+use super::scope::Attributes;
+use crate::Inputs;
+use crate::diagnostic::Diagnostic;
+use crate::nearest::nearest;
+use crate::span::Span;
+use std::collections::BTreeSet;
+
+/// The inputs of a run, and which of them found a place.
+pub(super) struct Expansion<'a> {
+    inputs: &'a Inputs,
+    goal: String,
+    used: BTreeSet<&'a str>,
+    /// Every `$name` met that is no input, for suggestions.
+    seen: BTreeSet<String>,
+}
+
+impl<'a> Expansion<'a> {
+    /// Overrides graph attributes that an input names, then settles the goal.
+    pub(super) fn new(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
+        let mut expansion = Self { inputs, goal: String::new(), used: BTreeSet::new(), seen: BTreeSet::new() };
+        for (key, value) in &inputs.set {
+            if let Some(attribute) = graph.get_mut(key) {
+                attribute.value.clone_from(value);
+                expansion.used.insert(key);
+            }
+        }
+        let raw = graph.get("goal").map(|attribute| attribute.value.clone());
+        let raw = raw.or_else(|| inputs.set.get("goal").cloned()).unwrap_or_default();
+        expansion.goal = if inputs.set.contains_key("goal") { raw } else { expansion.expand(&raw, false) };
+        expansion
+    }
+
+    /// The goal with inputs put in.
+    pub(super) fn goal(&self) -> &str {
+        &self.goal
+    }
+
+    /// Puts the goal and the inputs into a prompt.
+    pub(super) fn prompt(&mut self, text: &str) -> String {
+        self.expand(text, true)
+    }
+
+    fn expand(&mut self, text: &str, with_goal: bool) -> String {
+        let mut expanded = String::with_capacity(text.len());
+        let mut pieces = text.split('$');
+        expanded.push_str(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            let length = piece.bytes().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == b'_').count();
+            let (name, rest) = piece.split_at(length);
+            match self.value(name, with_goal) {
+                Some(value) => expanded.push_str(&value),
+                None => {
+                    expanded.push('$');
+                    expanded.push_str(name);
+                }
+            }
+            expanded.push_str(rest);
+        }
+        expanded
+    }
+
+    fn value(&mut self, name: &str, with_goal: bool) -> Option<String> {
+        let input = self.inputs.set.get_key_value(name);
+        if let Some((key, _)) = input {
+            self.used.insert(key);
+        }
+        if name == "goal" && with_goal {
+            return Some(self.goal.clone());
+        }
+        if input.is_none() && !name.is_empty() {
+            self.seen.insert(name.to_owned());
+        }
+        input.map(|(_, value)| value.clone())
+    }
+
+    /// Reports inputs that found no place.
+    pub(super) fn finish(self, graph: &Attributes, place: Span, findings: &mut Findings<'_>) {
+        for key in self.inputs.set.keys().filter(|key| !self.used.contains(key.as_str())) {
+            let message =
+                format!("the input `{key}` is not declared: neither `${key}` nor a graph attribute `{key}` occurs");
+            let known = self.seen.iter().chain(graph.keys()).map(String::as_str);
+            let help = match nearest(key, known) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("use `${key}` in the goal or in a prompt, or declare `graph [{key}=\"…\"]`"),
+            };
+            findings.push(Diagnostic::error("input_declared", message, place).with_help(help));
+        }
+    }
+}

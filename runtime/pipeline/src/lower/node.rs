@@ -1,0 +1,114 @@
+//! One node: from attributes as text to a [`Node`].
+
+use super::handler;
+use super::inputs::Expansion;
+use super::reader::Findings;
+use super::scope::{Attributes, RawNode};
+use crate::ir::{Attribute, Backoff, Handler, Node, NodeId};
+
+/// Presets of attempts and delays (spec §3.6).
+const RETRY_POLICIES: &[(&str, Backoff)] = &[
+    ("none", policy(1, 0, 1.0)),
+    ("standard", policy(5, 200, 2.0)),
+    ("aggressive", policy(5, 500, 2.0)),
+    ("linear", policy(3, 500, 1.0)),
+    ("patient", policy(3, 2_000, 3.0)),
+];
+
+const fn policy(attempts: u32, initial_ms: u64, factor: f64) -> Backoff {
+    Backoff { attempts: Some(attempts), initial_ms, factor, max_ms: 60_000, jitter: true }
+}
+
+/// What a node needs to know of its graph.
+pub(super) struct Surroundings<'a, 'b> {
+    pub(super) graph: &'a Attributes,
+    pub(super) graph_turns_max: Option<u32>,
+    pub(super) declared: &'a dyn Fn(&str) -> bool,
+    pub(super) expansion: &'a mut Expansion<'b>,
+}
+
+pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, findings: &mut Findings<'_>) -> Node {
+    let (shape, handler) = resolve(&mut raw);
+    let classes = classes(&mut raw);
+    inherit_model(&mut raw.attributes, around.graph);
+    let from = &raw.attributes;
+    let label = findings.text(from, "label").unwrap_or(&raw.id).to_owned();
+    let instruction = findings.text(from, "prompt").or((handler.name() == "codergen").then_some(label.as_str()));
+    let prompt = instruction.map(|text| around.expansion.prompt(text));
+    Node {
+        shape,
+        prompt,
+        label,
+        classes,
+        max_retries: findings.count(from, "max_retries", 0),
+        backoff: findings.choice(from, "retry_policy", RETRY_POLICIES).unwrap_or_default(),
+        goal_gate: findings.boolean(from, "goal_gate"),
+        retry_target: target(from, "retry_target", around.declared),
+        fallback_retry_target: target(from, "fallback_retry_target", around.declared),
+        timeout: findings.duration(from, "timeout"),
+        max_turns: findings.count(from, "max_turns", 1).or(around.graph_turns_max),
+        allowed_write_paths: findings.paths(from, "allowed_write_paths"),
+        read_paths: findings.paths(from, "read_paths"),
+        allowed_commands: findings.commands(from, "allowed_commands"),
+        limits: findings.limits(from),
+        auto_status: findings.boolean(from, "auto_status"),
+        allow_partial: findings.boolean(from, "allow_partial"),
+        id: NodeId::new(raw.id),
+        handler,
+        attributes: raw.attributes,
+        span: raw.span,
+    }
+}
+
+/// Settles shape and handler: `type`, else the shape on the node, else the id, else the shape by default, else a box.
+fn resolve(raw: &mut RawNode) -> (String, Handler) {
+    if !raw.own_shape
+        && let Some(shape) = handler::shape_of_id(&raw.id)
+    {
+        if let Some(by_default) = raw.attributes.get_mut("shape") {
+            shape.clone_into(&mut by_default.value);
+        }
+        return (shape.to_owned(), typed(raw).unwrap_or_else(|| handler::of_shape(shape)));
+    }
+    let shape = raw.attributes.get("shape").map(|shape| shape.value.as_str()).filter(|shape| !shape.is_empty());
+    let shape = shape.unwrap_or("box").to_owned();
+    let handler = typed(raw).unwrap_or_else(|| handler::of_shape(&shape));
+    (shape, handler)
+}
+
+fn typed(raw: &RawNode) -> Option<Handler> {
+    let name = raw.attributes.get("type").map(|name| name.value.trim())?;
+    (!name.is_empty()).then(|| handler::of_type(name))
+}
+
+/// Joins the classes written on the node with those of its subgraphs, and writes the whole list back to `class`.
+fn classes(raw: &mut RawNode) -> Vec<String> {
+    let own = raw.attributes.get("class").map(|class| class.value.as_str()).unwrap_or_default();
+    let mut classes: Vec<String> = Vec::new();
+    for class in own.split(',').map(str::trim).chain(raw.derived.iter().map(String::as_str)) {
+        if !class.is_empty() && !classes.iter().any(|known| known == class) {
+            classes.push(class.to_owned());
+        }
+    }
+    if !raw.derived.is_empty() {
+        let written = raw.attributes.entry("class".to_owned());
+        written.or_insert(Attribute { value: String::new(), key_span: raw.span, span: raw.span }).value =
+            classes.join(",");
+    }
+    classes
+}
+
+/// Takes model settings of the graph where neither the node nor the style sheet has any (spec §8.5).
+fn inherit_model(node: &mut Attributes, graph: &Attributes) {
+    for key in crate::stylesheet::PROPERTIES {
+        if let Some(attribute) = graph.get(*key) {
+            node.entry((*key).to_owned()).or_insert_with(|| attribute.clone());
+        }
+    }
+}
+
+/// A node named by an attribute; none when it is not declared, which the lint `retry_target_exists` says.
+pub(super) fn target(from: &Attributes, key: &str, declared: &dyn Fn(&str) -> bool) -> Option<NodeId> {
+    let name = from.get(key)?.value.trim();
+    declared(name).then(|| NodeId::new(name))
+}

@@ -1,0 +1,262 @@
+//! Text values to typed values, with a diagnostic at the value when it does not fit.
+//!
+//! A value that does not fit counts as absent for the rest of the lowering; the file is refused all the same, since every
+//! finding of this module is an error.
+
+use super::scope::Attributes;
+use crate::attributes::LIMITS;
+use crate::diagnostic::Diagnostic;
+use crate::dot::quote;
+use crate::dot::text::decode;
+use crate::ir::{Attribute, PathList};
+use crate::nearest::nearest;
+use crate::span::Places;
+use std::time::Duration;
+
+/// What lowering found so far, and the text to show places in.
+pub(super) struct Findings<'a> {
+    source: &'a str,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Findings<'a> {
+    pub(super) fn new(source: &'a str) -> Self {
+        Self { source, diagnostics: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Leads from the value to its letters; opaque for a value that an input replaced.
+    pub(super) fn places(&self, attribute: &Attribute) -> Places {
+        let written = attribute.span.of(self.source);
+        let inner = written.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+        let same = inner.map_or(written == attribute.value, |inner| decode(inner, |_, _| ()) == attribute.value);
+        if same { Places::of(self.source, attribute.span) } else { Places::opaque(attribute.span) }
+    }
+
+    /// Reports a value that does not fit; `mended` is what it certainly should be.
+    fn wrong(&mut self, attribute: &Attribute, message: String, mended: Option<String>) {
+        let mut error = Diagnostic::error("attribute_value", message, attribute.span);
+        if let Some(mended) = mended {
+            error = error.with_help(format!("write `{mended}`"));
+            if self.places(attribute).exact() {
+                error = error.with_fix(attribute.span, mended);
+            }
+        }
+        self.push(error);
+    }
+
+    /// The text of an attribute; none when it is absent or empty.
+    pub(super) fn text<'b>(&self, from: &'b Attributes, key: &str) -> Option<&'b str> {
+        from.get(key).map(|attribute| attribute.value.as_str()).filter(|text| !text.trim().is_empty())
+    }
+
+    /// `true` or `false`; false when absent.
+    pub(super) fn boolean(&mut self, from: &Attributes, key: &str) -> bool {
+        let Some(attribute) = from.get(key) else { return false };
+        match attribute.value.as_str() {
+            "true" => return true,
+            "false" | "" => return false,
+            _ => {}
+        }
+        let mended = match attribute.value.to_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Some("true".to_owned()),
+            "false" | "no" | "off" | "0" => Some("false".to_owned()),
+            _ => None,
+        };
+        self.wrong(attribute, format!("`{key}` expects `true` or `false`, found `{}`", attribute.value), mended);
+        false
+    }
+
+    /// A whole number within bounds.
+    pub(super) fn integer(&mut self, from: &Attributes, key: &str, least: i64, most: i64) -> Option<i64> {
+        let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
+        match attribute.value.parse::<i64>() {
+            Ok(number) if (least..=most).contains(&number) => Some(number),
+            _ => {
+                let range =
+                    if most >= i64::from(u32::MAX) { format!("{least} or more") } else { format!("{least} to {most}") };
+                let range = if least == i64::MIN { "such as 10 or -1".to_owned() } else { range };
+                self.wrong(
+                    attribute,
+                    format!("`{key}` expects a whole number, {range}, found `{}`", attribute.value),
+                    None,
+                );
+                None
+            }
+        }
+    }
+
+    /// A count that fits 32 bits.
+    pub(super) fn count(&mut self, from: &Attributes, key: &str, least: u32) -> Option<u32> {
+        let number = self.integer(from, key, i64::from(least), i64::from(u32::MAX))?;
+        u32::try_from(number).ok()
+    }
+
+    /// A duration of one millisecond or more (spec §2.4).
+    pub(super) fn duration(&mut self, from: &Attributes, key: &str) -> Option<Duration> {
+        let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
+        let found = duration(&attribute.value);
+        if found.is_none_or(|duration| duration.is_zero()) {
+            let bare = attribute.value.parse::<u64>().ok().filter(|number| *number > 0);
+            let message =
+                format!("`{key}` expects a duration such as `900s`, `15m` or `250ms`, found `{}`", attribute.value);
+            self.wrong(attribute, message, bare.map(|number| quote(&format!("{number}s"))));
+            return None;
+        }
+        found
+    }
+
+    /// A comma list of workspace paths (seed 2): relative, `/`-separated, a trailing `/` for a folder. Empty text is the empty list.
+    pub(super) fn paths(&mut self, from: &Attributes, key: &str) -> Option<PathList> {
+        let attribute = from.get(key)?;
+        let mut paths = Vec::new();
+        if attribute.value.trim().is_empty() {
+            return Some(PathList(paths));
+        }
+        let places = self.places(attribute);
+        let mut offset = 0;
+        for entry in attribute.value.split(',') {
+            let path = entry.trim();
+            let start = offset + (entry.len() - entry.trim_start().len());
+            offset += entry.len() + 1;
+            match path_fault(path) {
+                None => paths.push(path.to_owned()),
+                Some(fault) => {
+                    let shown = if path.is_empty() { String::new() } else { format!(": {path}") };
+                    let message = format!("{key} contains {fault}{shown}");
+                    let help = "paths are relative to the workspace; a folder ends in `/`: `src/,Cargo.toml`";
+                    let span = places.span(start..start + path.len());
+                    self.push(Diagnostic::error("path_list", message, span).with_help(help));
+                }
+            }
+        }
+        Some(PathList(paths))
+    }
+
+    /// A comma list of command prefixes; `*` alone means a shell. Empty text is the empty list.
+    pub(super) fn commands(&mut self, from: &Attributes, key: &str) -> Option<Vec<String>> {
+        let attribute = from.get(key)?;
+        if attribute.value.trim().is_empty() {
+            return Some(Vec::new());
+        }
+        let commands: Vec<String> = attribute.value.split(',').map(|entry| entry.trim().to_owned()).collect();
+        if commands.iter().any(String::is_empty) {
+            self.wrong(attribute, format!("`{key}` contains an empty entry"), None);
+        }
+        if commands.len() > 1 && commands.iter().any(|command| command == "*") {
+            self.wrong(attribute, format!("`{key}` contains `*`, which allows everything, beside other entries"), None);
+        }
+        Some(commands)
+    }
+
+    /// Every `limits.<name>` attribute.
+    pub(super) fn limits(&mut self, from: &Attributes) -> std::collections::BTreeMap<String, u64> {
+        let mut limits = std::collections::BTreeMap::new();
+        for (key, attribute) in from.range("limits.".to_owned().."limits/".to_owned()) {
+            let name = &key["limits.".len()..];
+            if !LIMITS.contains(&name) {
+                let error = Diagnostic::error("limit_known", format!("there is no limit `{name}`"), attribute.key_span);
+                let meant = nearest(name, LIMITS.iter().copied());
+                let help = meant.map_or_else(
+                    || format!("limits are {}", LIMITS.join(", ")),
+                    |meant| format!("did you mean `limits.{meant}`?"),
+                );
+                self.push(error.with_help(help));
+            } else if let Some(amount) = amount(name, &attribute.value) {
+                limits.insert(name.to_owned(), amount);
+            } else {
+                let expected = expected_amount(name);
+                self.wrong(attribute, format!("`{key}` expects {expected}, found `{}`", attribute.value), None);
+            }
+        }
+        limits
+    }
+
+    /// One of a few words; none, with an error, for any other.
+    pub(super) fn choice<T: Copy>(&mut self, from: &Attributes, key: &str, choices: &[(&str, T)]) -> Option<T> {
+        let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
+        let found = choices.iter().find(|(word, _)| *word == attribute.value);
+        if found.is_none() {
+            let words: Vec<String> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let mended = nearest(&attribute.value, choices.iter().map(|(word, _)| *word)).map(str::to_owned);
+            self.wrong(
+                attribute,
+                format!("`{key}` expects one of {}, found `{}`", words.join(", "), attribute.value),
+                mended,
+            );
+        }
+        found.map(|(_, value)| *value)
+    }
+}
+
+/// Reads `<integer><unit>` with `ms`, `s`, `m`, `h` or `d` (spec §2.2).
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match &text[digits..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.checked_mul(unit).map(Duration::from_millis)
+}
+
+/// Reads a limit: a number, with a unit of time for `_ms` and of size for `_bytes`.
+fn amount(name: &str, text: &str) -> Option<u64> {
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    if name.ends_with("_ms") {
+        return u64::try_from(duration(text)?.as_millis()).ok();
+    }
+    if !name.ends_with("_bytes") {
+        return None;
+    }
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match text[digits..].trim() {
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+fn expected_amount(name: &str) -> &'static str {
+    match name.rsplit('_').next() {
+        Some("ms") => "milliseconds or a duration such as `10s`",
+        Some("bytes") => "bytes or a size such as `64MiB`",
+        _ => "a whole number",
+    }
+}
+
+/// What is wrong with an entry of a path list (messages of seed 2, and the scope's path grammar).
+fn path_fault(path: &str) -> Option<&'static str> {
+    if path.is_empty() {
+        return Some("empty entry");
+    }
+    if path.starts_with('/') {
+        return Some("absolute path");
+    }
+    let segments = || path.strip_suffix('/').unwrap_or(path).split('/');
+    if segments().any(|segment| segment == "..") {
+        return Some("parent segment");
+    }
+    if segments().any(|segment| segment == ".") {
+        return Some("`.` segment");
+    }
+    if segments().any(str::is_empty) {
+        return Some("empty segment");
+    }
+    path.contains('\0').then_some("NUL character")
+}

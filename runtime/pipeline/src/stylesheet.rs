@@ -1,0 +1,217 @@
+//! The model style sheet (spec §8): which model serves which node.
+//!
+//! Parsed from the value of `model_stylesheet`, with faults shown inside it. A rule says nothing about what a stage may do; it
+//! only sets the three model attributes where a node has none.
+
+use crate::diagnostic::Diagnostic;
+use crate::ir::Attribute;
+use crate::nearest::nearest;
+use crate::span::{Places, Span};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// What a rule may set.
+pub const PROPERTIES: &[&str] = &["llm_model", "llm_provider", "reasoning_effort"];
+
+/// Rules by what they select. Of equal selectors the later one holds.
+#[derive(Debug, Clone, Default)]
+pub struct Stylesheet {
+    universal: Declarations,
+    shapes: HashMap<String, Declarations>,
+    /// With the rule's number, since a node may have several classes.
+    classes: HashMap<String, Vec<(usize, &'static str, Attribute)>>,
+    ids: HashMap<String, Declarations>,
+}
+
+type Declarations = Vec<(&'static str, Attribute)>;
+
+impl Stylesheet {
+    /// Reads a style sheet. A fault costs its rule; the others hold.
+    pub fn parse(text: &str, places: &Places) -> (Stylesheet, Vec<Diagnostic>) {
+        let mut reader = Reader { text, at: 0, places, faults: Vec::new() };
+        let mut sheet = Stylesheet::default();
+        let mut number = 0;
+        while reader.more() {
+            number += 1;
+            match reader.rule() {
+                Ok((selector, declarations)) => sheet.add(number, &selector, declarations),
+                Err(fault) => {
+                    reader.faults.push(fault);
+                    reader.skip_rule();
+                }
+            }
+        }
+        (sheet, reader.faults)
+    }
+
+    fn add(&mut self, number: usize, selector: &str, declarations: Declarations) {
+        match (selector.chars().next(), selector.get(1..).unwrap_or_default()) {
+            (Some('*'), _) => self.universal.extend(declarations),
+            (Some('#'), id) => self.ids.entry(id.to_owned()).or_default().extend(declarations),
+            (Some('.'), class) => {
+                let numbered = declarations.into_iter().map(|(property, value)| (number, property, value));
+                self.classes.entry(class.to_owned()).or_default().extend(numbered);
+            }
+            _ => self.shapes.entry(selector.to_owned()).or_default().extend(declarations),
+        }
+    }
+
+    /// What holds for a node: id over class over shape over `*`, and the later of equal ones (spec §8.3).
+    pub fn apply(&self, id: &str, shape: &str, classes: &[&str]) -> Vec<(&'static str, Attribute)> {
+        let mut by_class: Vec<_> = classes.iter().filter_map(|class| self.classes.get(*class)).flatten().collect();
+        by_class.sort_by_key(|(number, _, _)| *number);
+        let mut held: HashMap<&'static str, &Attribute> = HashMap::new();
+        held.extend(self.universal.iter().map(|(property, value)| (*property, value)));
+        held.extend(self.shapes.get(shape).into_iter().flatten().map(|(property, value)| (*property, value)));
+        held.extend(by_class.into_iter().map(|(_, property, value)| (*property, value)));
+        held.extend(self.ids.get(id).into_iter().flatten().map(|(property, value)| (*property, value)));
+        held.into_iter().map(|(property, value)| (property, value.clone())).collect()
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    places: &'a Places,
+    faults: Vec<Diagnostic>,
+}
+
+impl<'a> Reader<'a> {
+    fn more(&mut self) -> bool {
+        self.space();
+        self.at < self.text.len()
+    }
+
+    fn rule(&mut self) -> Result<(String, Declarations), Diagnostic> {
+        let selector = self.selector()?;
+        self.space();
+        self.expect('{', "after the selector")?;
+        let mut declarations = Vec::new();
+        loop {
+            self.space();
+            if self.eat('}') {
+                return Ok((selector, declarations));
+            }
+            declarations.push(self.declaration()?);
+            self.space();
+            if !self.eat(';') && !self.rest().starts_with('}') {
+                return Err(self.fault("expected `;` or `}` after the declaration", self.letter()));
+            }
+        }
+    }
+
+    fn selector(&mut self) -> Result<String, Diagnostic> {
+        let start = self.at;
+        if self.eat('*') {
+            return Ok("*".to_owned());
+        }
+        let mark = self.eat('.') || self.eat('#');
+        let name = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        if name.is_empty() {
+            let found = if mark { "expected a name after the selector's mark" } else { "expected a selector" };
+            let fault = self.fault(found, self.letter());
+            return Err(fault.with_help("a selector is `*`, a shape such as `box`, `.class` or `#node_id`"));
+        }
+        Ok(self.text[start..self.at].to_owned())
+    }
+
+    fn declaration(&mut self) -> Result<(&'static str, Attribute), Diagnostic> {
+        let start = self.at;
+        let name = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        let key = start..self.at;
+        let Some(property) = PROPERTIES.iter().find(|property| **property == name) else {
+            return Err(self.no_property(name, key));
+        };
+        self.space();
+        self.expect(':', "after the property")?;
+        self.space();
+        let (value, range) = self.value()?;
+        if *property == "reasoning_effort" && !["low", "medium", "high"].contains(&value.as_str()) {
+            let message = format!("`reasoning_effort` expects `low`, `medium` or `high`, found `{value}`");
+            return Err(self.fault(message, range));
+        }
+        Ok((*property, Attribute { value, key_span: self.places.span(key), span: self.places.span(range) }))
+    }
+
+    fn no_property(&self, name: &str, range: Range<usize>) -> Diagnostic {
+        if name.is_empty() {
+            return self.fault("expected a property or `}`", self.letter());
+        }
+        let fault = self.fault(format!("a style sheet does not set `{name}`"), range.clone());
+        match nearest(name, PROPERTIES.iter().copied()) {
+            Some(meant) if self.places.exact() => {
+                fault.with_help(format!("did you mean `{meant}`?")).with_fix(self.places.span(range), meant)
+            }
+            _ => fault.with_help(format!("it sets {}", PROPERTIES.join(", "))),
+        }
+    }
+
+    fn value(&mut self) -> Result<(String, Range<usize>), Diagnostic> {
+        let start = self.at;
+        let value = if self.eat('"') {
+            let inner = self.take(|letter| letter != '"').to_owned();
+            if !self.eat('"') {
+                return Err(self.fault("the value's closing quote is missing", start..self.at));
+            }
+            inner
+        } else {
+            self.take(|letter| !letter.is_whitespace() && !matches!(letter, ';' | '}' | '{')).to_owned()
+        };
+        if value.is_empty() {
+            return Err(self.fault("expected a value", self.letter()));
+        }
+        Ok((value, start..self.at))
+    }
+
+    /// Goes on behind the rule's closing brace.
+    fn skip_rule(&mut self) {
+        let length = self.rest().find('}').map_or(self.rest().len(), |length| length + 1);
+        self.at += length;
+    }
+
+    fn expect(&mut self, wanted: char, place: &str) -> Result<(), Diagnostic> {
+        if self.eat(wanted) {
+            return Ok(());
+        }
+        Err(self.fault(format!("expected `{wanted}` {place}"), self.letter()))
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let found = self.rest().starts_with(wanted);
+        self.at += if found { wanted.len_utf8() } else { 0 };
+        found
+    }
+
+    fn take(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.find(|letter| !wanted(letter)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    /// Steps over white space and `/* */` comments.
+    fn space(&mut self) {
+        loop {
+            self.take(char::is_whitespace);
+            if !self.rest().starts_with("/*") {
+                return;
+            }
+            let length = self.rest().find("*/").map_or(self.rest().len(), |length| length + 2);
+            self.at += length;
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn letter(&self) -> Range<usize> {
+        let length = self.rest().chars().next().map_or(0, char::len_utf8);
+        self.at..self.at + length
+    }
+
+    fn fault(&self, message: impl Into<String>, range: Range<usize>) -> Diagnostic {
+        let span: Span = self.places.span(range);
+        Diagnostic::error("stylesheet_syntax", message, span)
+    }
+}
