@@ -1,15 +1,38 @@
-//! The `codergen` handler.
+//! The `codergen` handler (spec §4.5): an agent loop that asks the node's model, runs the tools it calls, and goes on until
+//! an answer is text only.
+//!
+//! Reading order: [`prompt`] is what is asked, [`agent`] the loop, [`ending`] how the answer becomes an outcome, [`toolbox`]
+//! the tools. Nothing here is a wall: scope, turns, commands and secrets are the host's, and hold if this code is wrong.
 #![forbid(unsafe_code)]
 
-use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, log};
+mod agent;
+mod arguments;
+mod ending;
+mod files;
+mod numbering;
+mod pattern;
+mod prompt;
+mod search;
+mod shell;
+mod toolbox;
+mod truncate;
 
-struct Plugin;
+use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
 
-impl Handler for Plugin {
+struct Codergen;
+
+impl Handler for Codergen {
     fn execute(stage: Stage) -> Outcome {
-        log::info("x", &[]);
-        Outcome::fail("a", stage.node_id()).set("k", 3)
+        agent::run(&stage)
     }
 }
 
-export!(Plugin, manifest = r#"{"name":"codergen","version":"0.1.0","description":"x","wants":{}}"#);
+export!(
+    Codergen,
+    manifest = concat!(
+        r#"{"name":"codergen","version":""#,
+        env!("CARGO_PKG_VERSION"),
+        r#"","description":"Works on the workspace with a model and tools.","#,
+        r#""wants":{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}}"#
+    )
+);

@@ -1,0 +1,162 @@
+//! The loop: ask, run the tools that were called, hand the results back, until an answer calls none.
+//!
+//! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
+//! the model declared success before (seed 0, fix 2).
+
+use crate::ending::{self, Declaration};
+use crate::prompt;
+use crate::toolbox::Toolbox;
+use glovebox_plugin_sdk::llm::{self, Error, Message, Part, Request, Response};
+use glovebox_plugin_sdk::{Outcome, Stage, Status, artifact, control, json, log};
+
+/// Executes the stage.
+pub(crate) fn run(stage: &Stage) -> Outcome {
+    let asked = prompt::user(stage);
+    keep("prompt.md", &asked);
+    let mut talk = Talk::begin(stage, asked);
+    let outcome = talk.hold();
+    keep("response.md", &talk.said);
+    outcome
+}
+
+/// The conversation of one attempt.
+struct Talk<'a> {
+    stage: &'a Stage,
+    toolbox: Toolbox,
+    request: Request,
+    /// The text of the last answer that had any.
+    said: String,
+    /// The last outcome the model declared.
+    declared: Option<Declaration>,
+}
+
+impl<'a> Talk<'a> {
+    fn begin(stage: &'a Stage, asked: String) -> Self {
+        let toolbox = Toolbox::of(stage);
+        let messages = vec![Message::text("system", prompt::system(stage)), Message::text("user", asked)];
+        let request = Request { messages, tools: toolbox.definitions(), options: Vec::new() };
+        Self { stage, toolbox, request, said: String::new(), declared: None }
+    }
+
+    fn hold(&mut self) -> Outcome {
+        loop {
+            if control::canceled() {
+                return Outcome::fail("agent/canceled", "the run was canceled").class("canceled");
+            }
+            let response = match llm::complete(&self.request) {
+                Ok(response) => response,
+                Err(error) => return self.unanswered(error),
+            };
+            if let Err(reason) = self.listen(&response.message) {
+                return Outcome::fail("agent/outcome-syntax", reason).class("contract");
+            }
+            let calls: Vec<Part> = calls(&response.message).cloned().collect();
+            if calls.is_empty() {
+                return self.close(&response);
+            }
+            self.request.messages.push(response.message);
+            let results = calls.iter().map(|call| self.answer(call)).collect();
+            self.request.messages.push(Message { role: "tool".to_owned(), parts: results });
+        }
+    }
+
+    /// Takes note of what an answer says and declares.
+    fn listen(&mut self, message: &Message) -> Result<(), String> {
+        let text = message.whole_text();
+        if let Some(declaration) = ending::declared(message)? {
+            self.declared = Some(declaration);
+        }
+        if !text.trim().is_empty() {
+            self.said = text;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, call: &Part) -> Part {
+        let (name, id) = (call.field("name").unwrap_or_default(), call.field("id").unwrap_or_default());
+        control::emit("tool-call-start", &json!({ "name": name, "id": id }));
+        let reply = match call.field("problem") {
+            Some(problem) => Err(problem.to_owned()),
+            None => self.toolbox.call(name, &call.text),
+        };
+        control::emit("tool-call-end", &json!({ "name": name, "id": id, "ok": reply.is_ok() }));
+        let part = |text: String| Part::new("tool-result", text).with("call-id", id);
+        match reply {
+            Ok(said) => {
+                let result = part(said.text);
+                let result = if said.is_error { result.with("is-error", "true") } else { result };
+                said.evidence.iter().fold(result, |result, receipt| result.with("evidence", receipt))
+            }
+            Err(reason) => {
+                log::warn("tool call failed", &[("tool", name), ("reason", &reason)]);
+                part(reason).with("is-error", "true")
+            }
+        }
+    }
+
+    /// Ends on an answer without tool calls. A cut answer is no answer, whatever stands in it.
+    fn close(&mut self, response: &Response) -> Outcome {
+        match response.finish.as_str() {
+            "length" => {
+                Outcome::fail("llm/length", "the model's answer was cut off at its length limit").class("budget")
+            }
+            "content-filter" => {
+                Outcome::fail("llm/content-filter", "the provider's filter withheld the model's answer")
+            }
+            _ => self.outcome(),
+        }
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        let declared = self.declared.take().unwrap_or_default();
+        ending::outcome(self.stage.node_id(), &self.said, declared)
+    }
+
+    /// Ends without an answer: over the limit an earlier declared success stands, everything else has failed.
+    fn unanswered(&mut self, error: Error) -> Outcome {
+        if error.kind != "limit-exceeded" {
+            return Outcome::fail(format!("llm/{}", error.kind), error.message)
+                .class(class_of(&error.kind, error.retryable));
+        }
+        let succeeded = |declared: &Declaration| matches!(declared.status, Status::Success | Status::PartialSuccess);
+        match &self.declared {
+            Some(declared) if succeeded(declared) => self.outcome(),
+            _ => Outcome::fail("agent/turn-limit", error.message).class("budget"),
+        }
+    }
+}
+
+fn calls(message: &Message) -> impl Iterator<Item = &Part> {
+    message.parts.iter().filter(|part| part.kind == "tool-call")
+}
+
+fn class_of(kind: &str, retryable: bool) -> &'static str {
+    match kind {
+        "canceled" | "abort" => "canceled",
+        "not-granted" | "pin-violation" => "scope",
+        "context-length" | "quota-exceeded" | "budget-exceeded" => "budget",
+        _ if retryable => "transient",
+        _ => "deterministic",
+    }
+}
+
+/// Keeps a text beside the stage's record; a stage is not failed because its record was cut short.
+fn keep(name: &str, text: &str) {
+    if let Err(reason) = artifact::put_text(name, text) {
+        log::warn("artifact not kept", &[("name", name), ("reason", &reason)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::class_of;
+
+    #[test]
+    fn hints_at_the_class_of_a_model_error() {
+        assert_eq!(class_of("rate-limit", true), "transient");
+        assert_eq!(class_of("script-exhausted", false), "deterministic");
+        assert_eq!(class_of("canceled", true), "canceled");
+        assert_eq!(class_of("not-granted", false), "scope");
+        assert_eq!(class_of("context-length", false), "budget");
+    }
+}

@@ -1,0 +1,76 @@
+//! The arguments of one tool call, checked where they are read.
+//!
+//! A model may send anything; whatever does not fit is a sentence for the model, never a crash.
+
+use glovebox_plugin_sdk::Value;
+use serde_json::Map;
+
+/// The arguments of one call.
+#[derive(Debug)]
+pub(crate) struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// Reads the JSON text of a call; no text at all means no arguments.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() {
+            return Ok(Self(Map::new()));
+        }
+        match serde_json::from_str(text) {
+            Ok(Value::Object(map)) => Ok(Self(map)),
+            Ok(_) => Err("the arguments are no JSON object".to_owned()),
+            Err(error) => Err(format!("the arguments are no JSON: {error}")),
+        }
+    }
+
+    /// Returns a text that has to be there.
+    pub(crate) fn text(&self, name: &str) -> Result<&str, String> {
+        self.optional_text(name)?.ok_or_else(|| format!("the argument `{name}` is missing"))
+    }
+
+    /// Returns a text that may be left out.
+    pub(crate) fn optional_text(&self, name: &str) -> Result<Option<&str>, String> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("the argument `{name}` is no text")),
+        }
+    }
+
+    /// Returns a whole number from 0 that may be left out.
+    pub(crate) fn count(&self, name: &str) -> Result<Option<u64>, String> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => {
+                value.as_u64().map(Some).ok_or_else(|| format!("the argument `{name}` is no whole number from 0"))
+            }
+        }
+    }
+
+    /// Returns a yes or no, which is no when left out.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, String> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(false),
+            Some(value) => value.as_bool().ok_or_else(|| format!("the argument `{name}` is neither true nor false")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+
+    #[test]
+    fn what_does_not_fit_is_a_sentence() {
+        let arguments = Arguments::parse(r#"{"path":"a","n":3,"yes":true,"none":null}"#).unwrap();
+        assert_eq!(arguments.text("path"), Ok("a"));
+        assert_eq!(arguments.count("n"), Ok(Some(3)));
+        assert_eq!((arguments.flag("yes"), arguments.flag("none")), (Ok(true), Ok(false)));
+        assert_eq!(arguments.text("none").unwrap_err(), "the argument `none` is missing");
+        assert_eq!(arguments.text("n").unwrap_err(), "the argument `n` is no text");
+        assert_eq!(arguments.count("path").unwrap_err(), "the argument `path` is no whole number from 0");
+        assert_eq!(arguments.flag("path").unwrap_err(), "the argument `path` is neither true nor false");
+        assert_eq!(Arguments::parse("[]").unwrap_err(), "the arguments are no JSON object");
+        assert!(Arguments::parse("{").unwrap_err().starts_with("the arguments are no JSON: "));
+        assert!(Arguments::parse("").unwrap().text("path").is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! Reading, writing and editing files of the workspace, by `std::fs` within whatever the host lets exist.
+//!
+//! A denial is passed on as the host's answer, with the stage's write scope beside it so that the model can choose again.
+
+use crate::numbering::{self, Served};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many lines one read serves when the model names no number.
+pub(crate) const READ_LINES_DEFAULT: usize = 2000;
+
+/// The folder tools work in, and what is known about its scope.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    /// The node's `allowed_write_paths`, only to be repeated in messages: the host enforces it.
+    pub(crate) write_scope: Option<String>,
+    pub(crate) served: Served,
+}
+
+impl Workspace {
+    /// Reads lines of a file, numbered; `first` counts from 1.
+    pub(crate) fn read(&mut self, path: &str, first: usize, limit: usize) -> Result<String, String> {
+        let text = self.text(path)?;
+        let lines: Vec<&str> = text.lines().collect();
+        let first = first.max(1);
+        if first > lines.len().max(1) {
+            return Err(format!("`{path}` has {} lines, line {first} was asked for", lines.len()));
+        }
+        let end = lines.len().min((first - 1).saturating_add(limit));
+        let mut shown = self.served.serve(path, first, &lines[first - 1..end]);
+        if lines.is_empty() {
+            shown.push_str("[the file is empty]");
+        } else if end < lines.len() {
+            shown.push_str(&format!("\n[{} more lines]", lines.len() - end));
+        }
+        Ok(shown)
+    }
+
+    /// Writes a whole file, without the line numbers a read had put before its lines.
+    pub(crate) fn write(&mut self, path: &str, content: &str) -> Result<String, String> {
+        let stripped = self.served.strip(path, content);
+        let bytes = stripped.as_deref().unwrap_or(content);
+        self.put(path, bytes)?;
+        let note = if stripped.is_some() { "; the line numbers were taken off" } else { "" };
+        Ok(format!("wrote {} bytes to `{path}`{note}", bytes.len()))
+    }
+
+    /// Replaces a text that occurs exactly once, or every occurrence.
+    pub(crate) fn edit(&mut self, path: &str, old: &str, new: &str, replace_all: bool) -> Result<String, String> {
+        if old.is_empty() {
+            return Err("`old_string` is empty; use write_file to write a whole file".to_owned());
+        }
+        let text = self.text(path)?;
+        let count = text.matches(old).count();
+        match count {
+            0 if numbering::looks_numbered(old) => Err(format!(
+                "`old_string` does not occur in `{path}`; it has line numbers, which are not part of the file"
+            )),
+            0 => Err(format!("`old_string` does not occur in `{path}`")),
+            1 => self.replace(path, text.replacen(old, new, 1), count),
+            _ if replace_all => self.replace(path, text.replace(old, new), count),
+            _ => {
+                Err(format!("`old_string` occurs {count} times in `{path}`; add lines around it, or set `replace_all`"))
+            }
+        }
+    }
+
+    fn replace(&self, path: &str, text: String, count: usize) -> Result<String, String> {
+        self.put(path, &text)?;
+        Ok(format!("replaced {count} in `{path}`"))
+    }
+
+    fn text(&self, path: &str) -> Result<String, String> {
+        let bytes =
+            fs::read(self.root.join(path)).map_err(|error| format!("cannot read `{path}`: {}", spelled(&error)))?;
+        String::from_utf8(bytes).map_err(|_| format!("cannot read `{path}`: it is not UTF-8 text"))
+    }
+
+    fn put(&self, path: &str, text: &str) -> Result<(), String> {
+        let place = self.root.join(path);
+        make_parent(&place).and_then(|()| fs::write(&place, text)).map_err(|error| {
+            let scope = match &self.write_scope {
+                Some(scope) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    format!("; this stage may write only here: {scope}")
+                }
+                _ => String::new(),
+            };
+            format!("cannot write `{path}`: {}{scope}", spelled(&error))
+        })
+    }
+}
+
+/// Makes missing folders. Existing ones are not touched, for making one outside the scope would be refused and recorded.
+fn make_parent(place: &Path) -> io::Result<()> {
+    match place.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => fs::create_dir_all(parent),
+        _ => Ok(()),
+    }
+}
+
+/// Says what went wrong without the platform's numbers.
+pub(crate) fn spelled(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+        io::ErrorKind::PermissionDenied => "not permitted".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace() -> (tempfile::TempDir, Workspace) {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, served) = (folder.path().to_owned(), Served::default());
+        (folder, Workspace { root, write_scope: Some("src/".to_owned()), served })
+    }
+
+    #[test]
+    fn what_was_read_can_be_written_back() {
+        let (_folder, mut workspace) = workspace();
+        workspace.write("src/deep/a.rs", "fn a() {\n}\n").unwrap();
+        let served = workspace.read("src/deep/a.rs", 1, READ_LINES_DEFAULT).unwrap();
+        assert_eq!(served, "  1 | fn a() {\n  2 | }");
+        let said = workspace.write("src/deep/a.rs", &format!("{served}\n")).unwrap();
+        assert_eq!(said, "wrote 11 bytes to `src/deep/a.rs`; the line numbers were taken off");
+        assert_eq!(workspace.text("src/deep/a.rs").unwrap(), "fn a() {\n}\n");
+        assert_eq!(workspace.write("b", "  1 | fn a() {").unwrap(), "wrote 14 bytes to `b`");
+    }
+
+    #[test]
+    fn reads_a_part() {
+        let (_folder, mut workspace) = workspace();
+        workspace.write("a", "1\n2\n3\n4\n").unwrap();
+        assert_eq!(workspace.read("a", 2, 2).unwrap(), "  2 | 2\n  3 | 3\n[1 more lines]");
+        assert_eq!(workspace.read("a", 4, usize::MAX).unwrap(), "  4 | 4");
+        assert_eq!(workspace.read("a", 0, 1).unwrap(), "  1 | 1\n[3 more lines]");
+        assert_eq!(workspace.read("a", 5, 1).unwrap_err(), "`a` has 4 lines, line 5 was asked for");
+        workspace.write("empty", "").unwrap();
+        assert_eq!(workspace.read("empty", 1, 9).unwrap(), "[the file is empty]");
+        assert_eq!(workspace.read("no", 1, 9).unwrap_err(), "cannot read `no`: no such file or folder");
+        fs::write(workspace.root.join("raw"), [0xff, 0xfe]).unwrap();
+        assert_eq!(workspace.read("raw", 1, 9).unwrap_err(), "cannot read `raw`: it is not UTF-8 text");
+    }
+
+    #[test]
+    fn edits_only_what_is_unique() {
+        let (_folder, mut workspace) = workspace();
+        workspace.write("a", "x y x").unwrap();
+        assert_eq!(workspace.edit("a", "y", "$0", false).unwrap(), "replaced 1 in `a`");
+        assert_eq!(
+            workspace.edit("a", "x", "z", false).unwrap_err(),
+            "`old_string` occurs 2 times in `a`; add lines around it, or set `replace_all`"
+        );
+        assert_eq!(workspace.edit("a", "x", "z", true).unwrap(), "replaced 2 in `a`");
+        assert_eq!(workspace.text("a").unwrap(), "z $0 z");
+        assert_eq!(workspace.edit("a", "q", "z", false).unwrap_err(), "`old_string` does not occur in `a`");
+        assert!(workspace.edit("a", "  1 | z", "z", false).unwrap_err().contains("line numbers"));
+        assert!(workspace.edit("a", "", "z", false).unwrap_err().contains("write_file"));
+    }
+
+    #[test]
+    fn a_write_into_a_file_as_a_folder_is_a_sentence() {
+        let (_folder, mut workspace) = workspace();
+        workspace.write("a", "x").unwrap();
+        assert!(workspace.write("a/b", "x").unwrap_err().starts_with("cannot write `a/b`: "));
+    }
+}

@@ -1,0 +1,66 @@
+//! What the model is asked: who it is, what the stage wants, and what went wrong before.
+
+use glovebox_plugin_sdk::{Failure, Stage};
+
+/// How much of an earlier failure is repeated, in characters.
+const FEEDBACK_CHARS_MAX: usize = 2200;
+
+const SYSTEM: &str = "\
+You are the worker of one stage in an automated pipeline. Nobody reads along: do the task with your tools, then answer in text.
+
+- Paths are relative to the workspace, with `/` between names. What you cannot see does not exist for you.
+- Read before you change. `read_file` puts a line number and a bar before each line; they are not part of the file.
+- Prefer `edit_file` for small changes and `write_file` for new files. Leave alone what the task does not ask for.
+- A tool that fails says why. Read the reason and try another way; do not repeat the same call.
+- The first answer without a tool call ends the stage. End it with a line `OUTCOME: SUCCESS`, or `OUTCOME: FAIL` and the
+  reason when the task is not done. Say only what you have seen; claims are checked afterwards.";
+
+/// Writes the system prompt: the rules, and what this stage may do.
+pub(crate) fn system(stage: &Stage) -> String {
+    let mut text = SYSTEM.to_owned();
+    if let Some(paths) = written(stage, "allowed_write_paths") {
+        text.push_str(&format!("\n- You may write only here: {paths}"));
+    }
+    if let Some(commands) = written(stage, "allowed_commands") {
+        let rule = match commands.trim() {
+            "*" => "`shell` runs any command".to_owned(),
+            _ => format!("`shell` runs only these commands, without shell syntax: {commands}"),
+        };
+        text.push_str(&format!("\n- {rule}"));
+    }
+    text
+}
+
+/// Writes the user prompt: the node's prompt or its label, then the failure that led here.
+pub(crate) fn user(stage: &Stage) -> String {
+    let task = stage.prompt().unwrap_or(stage.label());
+    match stage.last_failure() {
+        Some(failure) => format!("{task}\n\n{}", feedback(failure)),
+        None => task.to_owned(),
+    }
+}
+
+fn feedback(failure: &Failure) -> String {
+    let reason: String = failure.reason.chars().take(FEEDBACK_CHARS_MAX).collect();
+    format!("Failure feedback (from previous failed stage):\nfailure_reason: {reason}\n")
+}
+
+fn written<'a>(stage: &'a Stage, attribute: &str) -> Option<&'a str> {
+    stage.attribute(attribute).filter(|text| !text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feedback_is_headed_and_bounded() {
+        let failure = |reason: String| Failure { class: "deterministic".into(), code: "tool/exit-code".into(), reason };
+        assert_eq!(
+            feedback(&failure("tool_exit_code_101".into())),
+            "Failure feedback (from previous failed stage):\nfailure_reason: tool_exit_code_101\n"
+        );
+        let long = feedback(&failure("ä".repeat(FEEDBACK_CHARS_MAX + 7)));
+        assert_eq!(long.matches('ä').count(), FEEDBACK_CHARS_MAX);
+    }
+}

@@ -1,0 +1,131 @@
+//! Finding files by name and lines by regular expression.
+//!
+//! The walk sees what the host lets exist, follows no symbolic link, leaves `.git` out and is bounded.
+
+use crate::files::spelled;
+use crate::pattern::Pattern;
+use regex_lite::RegexBuilder;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// How many files and folders one walk looks at.
+const ENTRIES_MAX: usize = 50_000;
+
+/// What `grep` looks for.
+#[derive(Debug)]
+pub(crate) struct Query<'a> {
+    pub(crate) expression: &'a str,
+    pub(crate) include: Option<&'a str>,
+    pub(crate) ignore_case: bool,
+}
+
+/// Lists the files below a folder that match a pattern, in path order.
+pub(crate) fn glob(root: &Path, below: &str, pattern: &str) -> Result<Vec<String>, String> {
+    let pattern = Pattern::parse(pattern)?;
+    let base = prefix(below);
+    let inside = |path: &String| pattern.matches(path.strip_prefix(&base).unwrap_or(path));
+    Ok(walk(root, below)?.into_iter().filter(inside).collect())
+}
+
+/// Lists the lines below a folder, or of a file, that match: `path:line: text`. Files that are not text are passed over.
+pub(crate) fn grep(root: &Path, below: &str, query: &Query<'_>) -> Result<Vec<String>, String> {
+    let expression = RegexBuilder::new(query.expression).case_insensitive(query.ignore_case).build();
+    let expression = expression.map_err(|error| format!("`pattern` is no regular expression: {error}"))?;
+    let include = query.include.map(Pattern::parse).transpose()?;
+    let single = root.join(below).is_file();
+    let files = if single { BTreeSet::from([below.to_owned()]) } else { walk(root, below)? };
+    let mut found = Vec::new();
+    for path in files.iter().filter(|path| include.as_ref().is_none_or(|include| include.matches(path))) {
+        let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
+        let hits = text.lines().zip(1..).filter(|(line, _)| expression.is_match(line));
+        found.extend(hits.map(|(line, number): (&str, usize)| format!("{path}:{number}: {line}")));
+    }
+    Ok(found)
+}
+
+fn walk(root: &Path, below: &str) -> Result<BTreeSet<String>, String> {
+    let (mut files, mut seen, mut folders) = (BTreeSet::new(), 0, vec![prefix(below)]);
+    while let Some(folder) = folders.pop() {
+        let is_base = seen == 0;
+        let entries = match fs::read_dir(root.join(&folder)) {
+            Ok(entries) => entries,
+            Err(error) if is_base => return Err(format!("cannot list `{below}`: {}", spelled(&error))),
+            Err(_) => continue,
+        };
+        for entry in entries.flatten() {
+            seen += 1;
+            if seen > ENTRIES_MAX {
+                return Err(format!("over {ENTRIES_MAX} files; search in a smaller folder"));
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && name != ".git" => folders.push(format!("{folder}{name}/")),
+                Ok(kind) if kind.is_file() => _ = files.insert(format!("{folder}{name}")),
+                _ => {}
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// The text before every path below a folder: empty for the root, else ending in `/`.
+fn prefix(below: &str) -> String {
+    let parts = below.split('/').filter(|part| !part.is_empty() && *part != ".");
+    parts.map(|part| format!("{part}/")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in
+            [("src/a.rs", "fn A() {}\nlet x = 1;\n"), ("src/deep/b.rs", "// a\n"), (".git/c.rs", "fn A"), ("d.md", "a")]
+        {
+            let place = folder.path().join(path);
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::write(place, text).unwrap();
+        }
+        fs::write(folder.path().join("raw"), [b'a', 0xff]).unwrap();
+        folder
+    }
+
+    #[test]
+    fn finds_files_in_order() {
+        let tree = tree();
+        let check = |below: &str, pattern: &str, expected: &[&str]| {
+            assert_eq!(glob(tree.path(), below, pattern).unwrap(), expected, "{pattern} below {below}");
+        };
+        check("", "*.rs", &["src/a.rs", "src/deep/b.rs"]);
+        check("./src/", "*.rs", &["src/a.rs", "src/deep/b.rs"]);
+        check("src", "deep/*", &["src/deep/b.rs"]);
+        check(".", "*/*.rs", &["src/a.rs"]);
+        check("", "none", &[]);
+        assert_eq!(glob(tree.path(), "no", "*").unwrap_err(), "cannot list `no`: no such file or folder");
+    }
+
+    #[test]
+    fn finds_lines() {
+        let tree = tree();
+        let check = |below: &str, query: Query<'_>, expected: &[&str]| {
+            assert_eq!(grep(tree.path(), below, &query).unwrap(), expected, "{query:?}");
+        };
+        let plain = Query { expression: r"\ba\b", include: None, ignore_case: false };
+        check("", plain, &["d.md:1: a", "src/deep/b.rs:1: // a"]);
+        check("src", Query { expression: "a", include: Some("a.*"), ignore_case: true }, &["src/a.rs:1: fn A() {}"]);
+        check("src/a.rs", Query { expression: "x", include: None, ignore_case: false }, &["src/a.rs:2: let x = 1;"]);
+        let wrong = Query { expression: "(", include: None, ignore_case: false };
+        assert!(grep(tree.path(), "", &wrong).unwrap_err().starts_with("`pattern` is no regular expression"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn follows_no_link() {
+        let tree = tree();
+        std::os::unix::fs::symlink("/etc", tree.path().join("out")).unwrap();
+        std::os::unix::fs::symlink("..", tree.path().join("src/up")).unwrap();
+        assert_eq!(glob(tree.path(), "", "**").unwrap(), ["d.md", "raw", "src/a.rs", "src/deep/b.rs"]);
+    }
+}

@@ -1,0 +1,131 @@
+//! Commands of an agent: argv without a shell, unless the node grants one (design §9 #17 and #24).
+//!
+//! What is not a plain command line is told to the model before it reaches the host; what may run, the host decides.
+
+use glovebox_plugin_sdk::exec::{self, Command, Exit};
+
+/// How long a command runs when the model names no time, and at most, in milliseconds.
+const TIMEOUT_MS_DEFAULT: u64 = 120_000;
+const TIMEOUT_MS_MAX: u64 = 600_000;
+
+/// What the node's `allowed_commands` grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShellGrant {
+    /// Named commands, started directly.
+    Argv,
+    /// Any text for a shell.
+    Text,
+}
+
+impl ShellGrant {
+    /// Reads `allowed_commands`; none when nothing may run.
+    pub(crate) fn parse(allowed_commands: &str) -> Option<Self> {
+        let mut entries = allowed_commands.split(',').map(str::trim).filter(|entry| !entry.is_empty()).peekable();
+        entries.peek()?;
+        Some(if entries.any(|entry| entry == "*") { Self::Text } else { Self::Argv })
+    }
+
+    /// Runs a command line and tells how it ended.
+    pub(crate) fn run(self, line: &str, timeout_ms: Option<u64>) -> Result<Exit, String> {
+        let command = self.describe(line)?.timeout_ms(timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT).min(TIMEOUT_MS_MAX));
+        command.run().map_err(|error| format!("the command did not run ({}): {}", error.code, error.message))
+    }
+
+    fn describe(self, line: &str) -> Result<Command, String> {
+        match self {
+            Self::Text => Ok(exec::shell(line)),
+            Self::Argv => split(line).map(exec::argv),
+        }
+    }
+}
+
+/// Writes an end as the model reads it.
+pub(crate) fn told(exit: &Exit) -> String {
+    let end = match exit.code {
+        Some(code) if exit.how == "exited" => format!("exit code {code}"),
+        _ => exit.how.clone(),
+    };
+    let mut text = format!("{end} after {} ms\n", exit.duration_ms);
+    for (name, stream) in [("stdout", &exit.stdout), ("stderr", &exit.stderr)] {
+        let stream = stream.text();
+        if !stream.trim().is_empty() {
+            text.push_str(&format!("{name}:\n{}\n", stream.trim_end()));
+        }
+    }
+    text
+}
+
+/// Splits a command line into words: quotes and backslashes as in a shell, everything else a shell would act on is refused.
+fn split(line: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut characters) = (Vec::new(), None::<String>, line.chars());
+    while let Some(character) = characters.next() {
+        match character {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' | '"' => quoted(character, &mut characters, word.get_or_insert_default())?,
+            '\\' => word.get_or_insert_default().push(characters.next().ok_or("the command ends in a backslash")?),
+            '|' | '&' | ';' | '<' | '>' | '`' | '\n' | '(' | ')' => return Err(no_shell(character)),
+            '$' if characters.as_str().starts_with(['(', '{']) => return Err(no_shell('$')),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    match words.first() {
+        None => Err("the command is empty".to_owned()),
+        Some(first) if first.contains('=') => {
+            Err(format!("the command begins with the assignment `{first}`, expected a program"))
+        }
+        Some(_) => Ok(words),
+    }
+}
+
+fn quoted(quote: char, characters: &mut std::str::Chars<'_>, word: &mut String) -> Result<(), String> {
+    loop {
+        match characters.next().ok_or("the command has a quote without an end")? {
+            end if end == quote => return Ok(()),
+            '\\' if quote == '"' => word.push(characters.next().ok_or("the command ends in a backslash")?),
+            inside => word.push(inside),
+        }
+    }
+}
+
+fn no_shell(character: char) -> String {
+    format!(
+        "verification_command_unsupported_format: `{character}` needs a shell, which this stage does not have; run one program at a time"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_grant() {
+        assert_eq!(ShellGrant::parse(" , "), None);
+        assert_eq!(ShellGrant::parse("cargo test,git status"), Some(ShellGrant::Argv));
+        assert_eq!(ShellGrant::parse("cargo test, *"), Some(ShellGrant::Text));
+        assert_eq!(ShellGrant::parse("ls *"), Some(ShellGrant::Argv));
+    }
+
+    #[test]
+    fn splits_words() {
+        let check = |line: &str, expected: &[&str]| assert_eq!(split(line).unwrap(), expected, "{line}");
+        check("cargo test  --lib", &["cargo", "test", "--lib"]);
+        check(r#"git commit -m "a \"b\" | c" '' d\ e"#, &["git", "commit", "-m", r#"a "b" | c"#, "", "d e"]);
+        check("echo 'it'\"s\" $HOME a=b", &["echo", "its", "$HOME", "a=b"]);
+    }
+
+    #[test]
+    fn refuses_shell_syntax() {
+        let check = |line: &str, expected: &str| {
+            let reason = split(line).unwrap_err();
+            assert!(reason.contains(expected), "{line}: {reason}");
+        };
+        for line in ["a | b", "a && b", "a; b", "a > b", "a < b", "a `b`", "a $(b)", "a ${b}", "a\nb", "(a)", "a &"] {
+            check(line, "verification_command_unsupported_format");
+        }
+        check("A=b cargo test", "assignment `A=b`");
+        check("a 'b", "quote without an end");
+        check("a \\", "ends in a backslash");
+        check("  ", "empty");
+    }
+}

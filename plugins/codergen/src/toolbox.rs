@@ -1,0 +1,213 @@
+//! The tools the model is offered, and the one place where a call becomes an action.
+//!
+//! The table below is the whole offer. `shell` is in it only where the node grants commands. An unknown tool, bad arguments
+//! and a failing tool are sentences for the model.
+
+use crate::arguments::Arguments;
+use crate::files::{READ_LINES_DEFAULT, Workspace};
+use crate::numbering::Served;
+use crate::search::{self, Query};
+use crate::shell::{self, ShellGrant};
+use crate::truncate;
+use glovebox_plugin_sdk::Stage;
+use glovebox_plugin_sdk::llm::ToolDef;
+use std::path::PathBuf;
+
+/// What a tool said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) text: String,
+    pub(crate) is_error: bool,
+    /// The host's receipt of a command.
+    pub(crate) evidence: Option<String>,
+}
+
+impl From<String> for Said {
+    fn from(text: String) -> Self {
+        Self { text, is_error: false, evidence: None }
+    }
+}
+
+struct Tool {
+    name: &'static str,
+    description: &'static str,
+    /// A JSON Schema.
+    parameters: &'static str,
+    run: fn(&mut Toolbox, &Arguments) -> Result<Said, String>,
+}
+
+const TOOLS: [Tool; 6] = [
+    Tool {
+        name: "read_file",
+        description: "Reads a text file; every line comes as `  1 | text`. Use offset and limit for a part of a long file.",
+        parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"number of lines"}},"required":["path"]}"#,
+        run: |toolbox, arguments| {
+            let count = |name: &str| arguments.count(name).map(|n| n.map(|n| usize::try_from(n).unwrap_or(usize::MAX)));
+            let (first, limit) = (count("offset")?.unwrap_or(1), count("limit")?.unwrap_or(READ_LINES_DEFAULT));
+            let text = toolbox.workspace.read(arguments.text("path")?, first, limit)?;
+            Ok(truncate::READ.keep_ends(&text).into())
+        },
+    },
+    Tool {
+        name: "write_file",
+        description: "Writes a whole file and makes missing folders. What was in the file is gone.",
+        parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}"#,
+        run: |toolbox, arguments| {
+            Ok(toolbox.workspace.write(arguments.text("path")?, arguments.text("content")?)?.into())
+        },
+    },
+    Tool {
+        name: "edit_file",
+        description: "Replaces a text in a file. old_string must occur exactly once unless replace_all is true.",
+        parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"old_string":{"type":"string"},"new_string":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["path","old_string","new_string"]}"#,
+        run: |toolbox, arguments| {
+            let (old, new) = (arguments.text("old_string")?, arguments.text("new_string")?);
+            let replace_all = arguments.flag("replace_all")?;
+            Ok(toolbox.workspace.edit(arguments.text("path")?, old, new, replace_all)?.into())
+        },
+    },
+    Tool {
+        name: "glob",
+        description: "Lists files by a pattern such as `src/**/*.rs`. A pattern without `/` matches names in every folder.",
+        parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"folder to look in"}},"required":["pattern"]}"#,
+        run: |toolbox, arguments| {
+            let below = arguments.optional_text("path")?.unwrap_or_default();
+            let found = search::glob(&toolbox.workspace.root, below, arguments.text("pattern")?)?;
+            Ok(listed(truncate::GLOB, &found))
+        },
+    },
+    Tool {
+        name: "grep",
+        description: "Lists lines that match a regular expression, as `path:line: text`.",
+        parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"file or folder to look in"},"include":{"type":"string","description":"glob pattern of the files"},"ignore_case":{"type":"boolean"}},"required":["pattern"]}"#,
+        run: |toolbox, arguments| {
+            let (expression, include) = (arguments.text("pattern")?, arguments.optional_text("include")?);
+            let query = Query { expression, include, ignore_case: arguments.flag("ignore_case")? };
+            let below = arguments.optional_text("path")?.unwrap_or_default();
+            Ok(listed(truncate::GREP, &search::grep(&toolbox.workspace.root, below, &query)?))
+        },
+    },
+    Tool {
+        name: SHELL,
+        description: "Runs a command in the workspace and tells its exit code and output.",
+        parameters: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout_ms":{"type":"integer","minimum":1}},"required":["command"]}"#,
+        run: |toolbox, arguments| {
+            let grant = toolbox
+                .shell
+                .ok_or("this stage runs no commands; the attribute `allowed_commands` would allow some")?;
+            let exit = grant.run(arguments.text("command")?, arguments.count("timeout_ms")?)?;
+            let text = truncate::SHELL.keep_ends(&shell::told(&exit));
+            Ok(Said { text, is_error: !exit.passed(), evidence: Some(exit.receipt) })
+        },
+    },
+];
+
+const SHELL: &str = "shell";
+
+/// The tools of one attempt and what they remember.
+#[derive(Debug)]
+pub(crate) struct Toolbox {
+    workspace: Workspace,
+    shell: Option<ShellGrant>,
+}
+
+impl Toolbox {
+    /// Makes the tools a stage has.
+    pub(crate) fn of(stage: &Stage) -> Self {
+        let write_scope = stage.attribute("allowed_write_paths").filter(|paths| !paths.trim().is_empty());
+        let shell = stage.attribute("allowed_commands").and_then(ShellGrant::parse);
+        let (root, served) = (PathBuf::new(), Served::default());
+        Self { workspace: Workspace { root, write_scope: write_scope.map(str::to_owned), served }, shell }
+    }
+
+    /// Describes the tools to the model.
+    pub(crate) fn definitions(&self) -> Vec<ToolDef> {
+        let text = str::to_owned;
+        self.offered()
+            .map(|tool| ToolDef {
+                name: text(tool.name),
+                description: text(tool.description),
+                parameters: text(tool.parameters),
+            })
+            .collect()
+    }
+
+    /// Does what a call asks for.
+    ///
+    /// # Errors
+    /// A sentence for the model: no such tool, arguments that do not fit, or the tool's own reason.
+    pub(crate) fn call(&mut self, name: &str, arguments: &str) -> Result<Said, String> {
+        let run = self.offered().find(|tool| tool.name == name).map(|tool| tool.run).ok_or_else(|| {
+            let names: Vec<_> = self.offered().map(|tool| tool.name).collect();
+            format!("there is no tool `{name}` here, only {}", names.join(", "))
+        })?;
+        run(self, &Arguments::parse(arguments)?).map_err(|reason| format!("{name}: {reason}"))
+    }
+
+    fn offered(&self) -> impl Iterator<Item = &'static Tool> + use<> {
+        let has_shell = self.shell.is_some();
+        TOOLS.iter().filter(move |tool| tool.name != SHELL || has_shell)
+    }
+}
+
+fn listed(bound: truncate::Bound, found: &[String]) -> Said {
+    match found {
+        [] => "nothing found".to_owned().into(),
+        found => bound.keep_head(found).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_plugin_sdk::Value;
+
+    fn toolbox(folder: &tempfile::TempDir, shell: Option<ShellGrant>) -> Toolbox {
+        let (root, served) = (folder.path().to_owned(), Served::default());
+        Toolbox { workspace: Workspace { root, write_scope: None, served }, shell }
+    }
+
+    #[test]
+    fn every_schema_is_json_and_names_what_it_requires() {
+        for tool in &TOOLS {
+            let schema: Value = serde_json::from_str(tool.parameters).unwrap();
+            let required = schema["required"].as_array().unwrap();
+            assert!(
+                required.iter().all(|name| schema["properties"][name.as_str().unwrap()].is_object()),
+                "{}",
+                tool.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_shell_exists_only_where_granted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut without, with) = (toolbox(&folder, None), toolbox(&folder, Some(ShellGrant::Argv)));
+        assert_eq!((without.definitions().len(), with.definitions().len()), (5, 6));
+        assert_eq!(
+            without.call("shell", r#"{"command":"ls"}"#).unwrap_err(),
+            "there is no tool `shell` here, only read_file, write_file, edit_file, glob, grep"
+        );
+    }
+
+    #[test]
+    fn calls_become_actions_or_sentences() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tools = toolbox(&folder, None);
+        let mut check = |name: &str, arguments: &str, expected: Result<&str, &str>| {
+            let said = tools.call(name, arguments).map(|said| said.text);
+            assert_eq!(said.as_deref().map_err(String::as_str), expected, "{name} {arguments}");
+        };
+        check("write_file", r#"{"path":"src/a.rs","content":"fn a() {}\n"}"#, Ok("wrote 10 bytes to `src/a.rs`"));
+        check("read_file", r#"{"path":"src/a.rs"}"#, Ok("  1 | fn a() {}"));
+        check("edit_file", r#"{"path":"src/a.rs","old_string":"a","new_string":"b"}"#, Ok("replaced 1 in `src/a.rs`"));
+        check("grep", r#"{"pattern":"FN B","ignore_case":true}"#, Ok("src/a.rs:1: fn b() {}"));
+        check("glob", r#"{"pattern":"*.rs"}"#, Ok("src/a.rs"));
+        check("glob", r#"{"pattern":"*.py"}"#, Ok("nothing found"));
+        check("write_file", r#"{"path":"a"}"#, Err("write_file: the argument `content` is missing"));
+        check("read_file", "[]", Err("the arguments are no JSON object"));
+        check("read_file", r#"{"path":"no"}"#, Err("read_file: cannot read `no`: no such file or folder"));
+        check("dance", "", Err("there is no tool `dance` here, only read_file, write_file, edit_file, glob, grep"));
+    }
+}
