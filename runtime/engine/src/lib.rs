@@ -2,15 +2,20 @@
 //!
 //! `Plan -run-> Event* -fold-> RunState -project-> files`. The journal is written first and everything else is derived from
 //! it. Reading order: [`event`] and [`outcome`] (the facts), [`ports`] (where they are kept), [`sqlite`], [`blobs`] and
-//! [`signals`] (the adapters for one machine), [`context`] and [`state`] (the fold), [`schedule`] (what follows).
+//! [`signals`] (the adapters for one machine), [`context`] and [`state`] (the fold), [`schedule`] (what follows),
+//! [`config`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).
 
 #![forbid(unsafe_code)]
 
 pub mod blobs;
+pub mod config;
 pub mod context;
 pub mod event;
+pub mod lock;
 pub mod outcome;
+pub mod plan;
 pub mod ports;
+pub mod project;
 pub mod schedule;
 pub mod signals;
 pub mod sqlite;

@@ -1,0 +1,184 @@
+//! `glovebox.toml`: which plugins exist, what the operator grants them, and what every stage is bounded by.
+//!
+//! Parsing is pure: the text goes in, a [`Config`] or every [`ConfigProblem`] comes out. A field that is unknown, or that this
+//! version could not enforce, is an error that names the field and the line; nothing is ever ignored, since an ignored
+//! denial is a permission. Paths are kept as written: who resolves them has the folder of the file.
+
+mod exec;
+mod field;
+
+pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
+
+use field::Fields;
+use glovebox_host::grants::Grants;
+use glovebox_host::limits::LimitSettings;
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::span::Span;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The name of the file, looked up from the pipeline's folder upward to the workdir.
+pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
+
+/// What `glovebox.toml` says. The default is what an absent file means: no plugins, no commands' environment, no bounds of its own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Config {
+    /// The file's name as given, for messages; empty when there is no file.
+    pub file_name: String,
+    /// Third-party components by the `type` a node names them with.
+    pub plugins: BTreeMap<String, PluginEntry>,
+    /// How the run's copy of the project is made.
+    pub workspace: WorkspaceSetting,
+    /// How commands find their programs.
+    pub exec: ExecSetting,
+    /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
+    pub limits: LimitSettings,
+}
+
+/// One `[plugins."ns.name"]` table. The default grants nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginEntry {
+    /// The component, relative to the file.
+    pub path: String,
+    /// Stands in for the manifest of a component that carries none; else intersected with it.
+    pub wants: Option<Grants>,
+    /// What the operator allows; absent means nothing.
+    pub grants: Option<Grants>,
+    /// Line of the table, from 1.
+    pub line: usize,
+}
+
+/// The `[workspace]` table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkspaceSetting {
+    /// Ignored files that are copied all the same, in the grammar of scope paths.
+    pub include: Vec<String>,
+}
+
+/// Something wrong in `glovebox.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// Stable rule name: `config_syntax`, `config_unknown_field`, `config_unenforceable`, `config_value`, `config_missing_field`.
+    pub rule: &'static str,
+    /// The file's name as given.
+    pub file_name: String,
+    /// Dotted path of the field, such as `plugins."acme.review".grants.network`.
+    pub field: String,
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its place in bytes.
+    pub span: Span,
+    /// The thing, the place, the expected.
+    pub message: String,
+    /// The line to paste, where there is one.
+    pub help: Option<String>,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file_name, self.line, self.message)
+    }
+}
+
+impl ConfigProblem {
+    /// The same as a diagnostic over the text of `glovebox.toml`, for the same printer as a pipeline's.
+    pub fn to_diagnostic(&self) -> Diagnostic {
+        let diagnostic = Diagnostic::error(self.rule, self.message.clone(), self.span);
+        match &self.help {
+            Some(help) => diagnostic.with_help(help.clone()),
+            None => diagnostic,
+        }
+    }
+}
+
+impl Config {
+    /// Parses the file's text, or gives everything that is wrong with it in file order.
+    pub fn parse(text: &str, file_name: &str) -> Result<Config, Vec<ConfigProblem>> {
+        let mut fields = Fields::new(text, file_name);
+        let root = fields.parse();
+        let mut config = Config { file_name: file_name.to_owned(), ..Config::default() };
+        for (key, value) in root.get_ref() {
+            let path = key.get_ref().as_ref();
+            match path {
+                "plugins" => config.plugins = plugins(&mut fields, value),
+                "workspace" => config.workspace = workspace(&mut fields, value),
+                "exec" => config.exec = exec::parse(&mut fields, value),
+                "limits" => config.limits = fields.limits("limits", value),
+                _ => fields.unknown(key, path, &["plugins", "workspace", "exec", "limits"]),
+            }
+        }
+        fields.finish(config)
+    }
+}
+
+fn plugins(fields: &mut Fields<'_>, value: &field::Value<'_>) -> BTreeMap<String, PluginEntry> {
+    let mut entries = BTreeMap::new();
+    for (key, table) in fields.table("plugins", value) {
+        let name = key.get_ref().as_ref();
+        let path = format!("plugins.\"{name}\"");
+        if !is_plugin_name(name) {
+            let message = format!(
+                "`{path}` is no plugin name: two or more words of a-z, 0-9 and `-` joined by `.` are expected, such as `acme.review`"
+            );
+            fields.value_problem(&path, key.span(), message, None);
+            continue;
+        }
+        if let Some(entry) = plugin(fields, &path, key.span(), table) {
+            entries.insert(name.to_owned(), entry);
+        }
+    }
+    entries
+}
+
+fn plugin(
+    fields: &mut Fields<'_>,
+    path: &str,
+    place: std::ops::Range<usize>,
+    value: &field::Value<'_>,
+) -> Option<PluginEntry> {
+    let (mut file, mut wants, mut grants) = (None, None, None);
+    let mut names_file = false;
+    for (key, value) in fields.table(path, value) {
+        let name = key.get_ref().as_ref();
+        let field = format!("{path}.{name}");
+        match name {
+            "path" => {
+                names_file = true;
+                file = fields.text(&field, value).filter(|text| fields.not_empty(&field, value, text));
+            }
+            "wants" => wants = Some(fields.grants(&field, value)),
+            "grants" => grants = Some(fields.grants(&field, value)),
+            _ => fields.unknown(key, &field, &["path", "wants", "grants"]),
+        }
+    }
+    let line = fields.line(place.start);
+    if !names_file {
+        fields.missing(path, "path", place, "path = \"target/plugin.wasm\"");
+    }
+    Some(PluginEntry { path: file?, wants, grants, line })
+}
+
+fn workspace(fields: &mut Fields<'_>, value: &field::Value<'_>) -> WorkspaceSetting {
+    let mut setting = WorkspaceSetting::default();
+    for (key, value) in fields.table("workspace", value) {
+        let name = key.get_ref().as_ref();
+        let field = format!("workspace.{name}");
+        match name {
+            "include" => setting.include = fields.scope_paths(&field, value),
+            _ => fields.unknown(key, &field, &["include"]),
+        }
+    }
+    setting
+}
+
+/// True for `ns.name`: at least one dot, so that a plugin can never take the name of a built-in handler.
+pub fn is_plugin_name(name: &str) -> bool {
+    let word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_')
+    };
+    name.len() <= 64 && name.contains('.') && name.split('.').all(word)
+}
+
+#[cfg(test)]
+mod tests;

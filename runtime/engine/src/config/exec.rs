@@ -1,0 +1,141 @@
+//! The `[exec]` table: where commands find their programs and which variables they get.
+//!
+//! Everything here is a value with a name in the file; nothing is inherited from who starts the run. Variables that make a
+//! program load code or read files of somebody else's choice are refused, whatever their value.
+
+use super::field::{Fields, Value};
+use std::collections::BTreeMap;
+
+/// The `[exec]` table. The default adds nothing to the fixed PATH and environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExecSetting {
+    /// Toolchains whose folders and variables are added.
+    pub toolchains: Vec<Toolchain>,
+    /// Absolute folders after the fixed PATH.
+    pub path: Vec<String>,
+    /// Variables with their values.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A toolchain the host knows how to find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Toolchain {
+    /// `cargo` and `rustc`, with `RUSTUP_HOME` and `CARGO_HOME` where rustup is in use.
+    Rust,
+}
+
+impl Toolchain {
+    /// The word in `glovebox.toml`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Toolchain::Rust => "rust",
+        }
+    }
+}
+
+/// Beginnings of variable names that load code or redirect a program, refused in `exec.env`.
+const ENV_PREFIXES_REFUSED: [&str; 5] = ["LD_", "DYLD_", "GIT_", "BASH_FUNC_", "GLOVEBOX_"];
+
+/// Variable names refused in `exec.env` for the same reason; `PATH` has a field of its own.
+const ENV_NAMES_REFUSED: [&str; 18] = [
+    "PATH",
+    "BASH_ENV",
+    "ENV",
+    "IFS",
+    "PS4",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "CDPATH",
+    "PROMPT_COMMAND",
+    "GLIBC_TUNABLES",
+    "GCONV_PATH",
+    "PERL5OPT",
+    "PERL5LIB",
+    "PYTHONSTARTUP",
+    "PYTHONPATH",
+    "RUBYOPT",
+    "NODE_OPTIONS",
+    "JAVA_TOOL_OPTIONS",
+];
+
+/// True when a command may be given a variable of that name.
+pub fn is_env_name_allowed(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    !ENV_NAMES_REFUSED.contains(&upper.as_str()) && !ENV_PREFIXES_REFUSED.iter().any(|prefix| upper.starts_with(prefix))
+}
+
+pub(super) fn parse(fields: &mut Fields<'_>, value: &Value<'_>) -> ExecSetting {
+    let mut setting = ExecSetting::default();
+    for (key, value) in fields.table("exec", value) {
+        let name = key.get_ref().as_ref();
+        let field = format!("exec.{name}");
+        match name {
+            "toolchains" => setting.toolchains = toolchains(fields, &field, value),
+            "path" => setting.path = folders(fields, &field, value),
+            "env" => setting.env = variables(fields, &field, value),
+            _ => fields.unknown(key, &field, &["toolchains", "path", "env"]),
+        }
+    }
+    setting
+}
+
+fn toolchains(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<Toolchain> {
+    let mut found = Vec::new();
+    for (text, span) in fields.texts(field, value) {
+        match text.as_str() {
+            "rust" => found.push(Toolchain::Rust),
+            _ => fields.value_problem(
+                field,
+                span,
+                format!("`{field}` names the toolchain `{text}`, which the host does not know: `rust` is expected"),
+                Some("name its folders with `path` and its variables with `env`".to_owned()),
+            ),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn folders(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (text, span) in fields.texts(field, value) {
+        let is_plain = text.starts_with('/')
+            && !text.contains([':', '\0'])
+            && text.split('/').all(|segment| segment != ".." && segment != ".");
+        if is_plain {
+            found.push(text);
+        } else {
+            let message = format!("`{field}` holds `{text}`: an absolute folder without `.`, `..` and `:` is expected");
+            fields.value_problem(field, span, message, None);
+        }
+    }
+    found
+}
+
+fn variables(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (key, value) in fields.table(field, value) {
+        let name = key.get_ref().as_ref();
+        let path = format!("{field}.{name}");
+        let spelled = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !spelled {
+            let message = format!("`{path}` is no variable name: letters, digits and `_` are expected");
+            fields.value_problem(&path, key.span(), message, None);
+        } else if !is_env_name_allowed(name) {
+            let message =
+                format!("`{path}` is refused: it would let the environment choose what a command loads or reads");
+            let help = (name == "PATH").then(|| "add folders with `exec.path = [\"/opt/x/bin\"]`".to_owned());
+            fields.value_problem(&path, key.span(), message, help);
+        } else if let Some(text) = fields.text(&path, value) {
+            if text.contains('\0') {
+                fields.value_problem(&path, value.span(), format!("`{path}` holds a NUL byte: text is expected"), None);
+            } else {
+                found.insert(name.to_owned(), text);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,231 @@
+//! `glovebox.lock`: which bytes the operator agreed to run, and under which grants.
+//!
+//! Written by `glovebox plugin lock` alone, read by everything that runs. A plugin that is absent, whose bytes differ or whose
+//! grants were widened since is refused; so is a lock of a version this program does not know. Where the file lies, and the
+//! plugin's bytes, are somebody else's business.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The name of the file, beside `glovebox.toml`.
+pub const LOCK_FILE_NAME: &str = "glovebox.lock";
+
+/// The one version of the file this program writes and reads.
+pub const LOCK_VERSION: u32 = 1;
+
+/// What the operator agreed to. The default agrees to nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lock {
+    /// By plugin name.
+    pub plugins: BTreeMap<String, LockedPlugin>,
+}
+
+/// One agreed plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedPlugin {
+    /// Its name, as in `[plugins."ns.name"]`.
+    pub name: String,
+    /// BLAKE3 of the component's bytes, `blake3:` and 64 hex digits.
+    pub digest: String,
+    /// Size of the component.
+    pub bytes: u64,
+    /// The world it was built for, such as `handler`.
+    pub world: String,
+    /// What it imports, sorted.
+    pub imports: Vec<String>,
+    /// What it was granted when it was locked, one line each, sorted.
+    pub grants: Vec<String>,
+}
+
+/// Why a lock could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Not TOML, or fields that do not belong there.
+    #[error("`{LOCK_FILE_NAME}` cannot be read: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// Written by another program version.
+    #[error("`{LOCK_FILE_NAME}` is of version {found}, version {LOCK_VERSION} is expected")]
+    Version {
+        /// What the file says.
+        found: u32,
+    },
+    /// One name twice: which one was agreed to is anybody's guess.
+    #[error("`{LOCK_FILE_NAME}` lists the plugin `{0}` twice")]
+    Duplicate(String),
+    /// A digest that is none.
+    #[error(
+        "`{LOCK_FILE_NAME}` gives the plugin `{name}` the digest `{digest}`: `blake3:` and 64 hex digits are expected"
+    )]
+    Digest {
+        /// The plugin.
+        name: String,
+        /// As written.
+        digest: String,
+    },
+}
+
+/// Why a plugin may not run (exit 7).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LockMismatch {
+    /// Nobody agreed to it.
+    #[error("plugin `{name}` is not in `{LOCK_FILE_NAME}`")]
+    Absent {
+        /// The plugin.
+        name: String,
+    },
+    /// Other bytes than those agreed to.
+    #[error("plugin `{name}` has the digest {found}, but {locked} is locked")]
+    Digest {
+        /// The plugin.
+        name: String,
+        /// In the lock.
+        locked: String,
+        /// Of the bytes at hand.
+        found: String,
+    },
+    /// More is granted than what was agreed to.
+    #[error("plugin `{name}` is granted `{grant}`, which was not locked")]
+    Grant {
+        /// The plugin.
+        name: String,
+        /// The first line that is new.
+        grant: String,
+    },
+}
+
+impl LockMismatch {
+    /// The command that mends it, once the operator has looked.
+    pub fn help(&self) -> &'static str {
+        "look at it with `glovebox plugin inspect`, then agree to it with `glovebox plugin lock`"
+    }
+}
+
+/// The file as it stands; the version is read before anything else is believed.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LockFile {
+    version: u32,
+    #[serde(default, rename = "plugin", skip_serializing_if = "Vec::is_empty")]
+    plugins: Vec<LockedPlugin>,
+}
+
+#[derive(Deserialize)]
+struct LockVersion {
+    version: u32,
+}
+
+impl Lock {
+    /// Parses the file's text. An unknown version is refused before its fields are looked at.
+    pub fn parse(text: &str) -> Result<Lock, LockError> {
+        let LockVersion { version } = toml::from_str(text)?;
+        if version != LOCK_VERSION {
+            return Err(LockError::Version { found: version });
+        }
+        let file: LockFile = toml::from_str(text)?;
+        let mut plugins = BTreeMap::new();
+        for plugin in file.plugins {
+            if !is_digest(&plugin.digest) {
+                return Err(LockError::Digest { name: plugin.name, digest: plugin.digest });
+            }
+            if let Some(twice) = plugins.insert(plugin.name.clone(), plugin) {
+                return Err(LockError::Duplicate(twice.name));
+            }
+        }
+        Ok(Lock { plugins })
+    }
+
+    /// The file's text: sorted by name, so that two locks of the same plugins are the same bytes.
+    pub fn to_text(&self) -> String {
+        let mut text = format!(
+            "# Written by `glovebox plugin lock`: the components this project agreed to run.\nversion = {LOCK_VERSION}\n"
+        );
+        for plugin in self.plugins.values() {
+            text.push_str("\n[[plugin]]\n");
+            text.push_str(&toml::to_string(plugin).expect("strings, numbers and lists of strings are always TOML"));
+        }
+        text
+    }
+
+    /// Checks bytes and grants at hand against what was agreed to. Fewer grants than agreed to are fine.
+    pub fn verify(&self, name: &str, digest: &str, grants: &[String]) -> Result<(), LockMismatch> {
+        let name_owned = || name.to_owned();
+        let Some(locked) = self.plugins.get(name) else {
+            return Err(LockMismatch::Absent { name: name_owned() });
+        };
+        if locked.digest != digest {
+            let (locked, found) = (locked.digest.clone(), digest.to_owned());
+            return Err(LockMismatch::Digest { name: name_owned(), locked, found });
+        }
+        match grants.iter().find(|grant| !locked.grants.contains(grant)) {
+            Some(grant) => Err(LockMismatch::Grant { name: name_owned(), grant: grant.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_digest(text: &str) -> bool {
+    text.strip_prefix("blake3:")
+        .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locked(name: &str, byte: char) -> LockedPlugin {
+        LockedPlugin {
+            name: name.to_owned(),
+            digest: format!("blake3:{}", byte.to_string().repeat(64)),
+            bytes: 1234,
+            world: "handler".to_owned(),
+            imports: vec!["glovebox:plugin/control@0.1.0".to_owned()],
+            grants: vec!["read src/".to_owned(), "write REVIEW.md".to_owned()],
+        }
+    }
+
+    fn lock() -> Lock {
+        let plugins = [locked("b.two", 'b'), locked("a.one", 'a')];
+        Lock { plugins: plugins.into_iter().map(|plugin| (plugin.name.clone(), plugin)).collect() }
+    }
+
+    #[test]
+    fn text_survives_a_round_trip_and_is_sorted() {
+        let text = lock().to_text();
+        assert_eq!(Lock::parse(&text).expect("own text"), lock());
+        assert!(text.find("a.one") < text.find("b.two"), "{text}");
+        assert_eq!(Lock::parse(&Lock::default().to_text()).expect("empty lock"), Lock::default());
+    }
+
+    #[test]
+    fn another_version_is_refused_before_its_fields_are_read() {
+        let text = "version = 2\nanything = { at = \"all\" }\n";
+        assert!(matches!(Lock::parse(text), Err(LockError::Version { found: 2 })));
+        assert!(matches!(Lock::parse("[[plugin]]\n"), Err(LockError::Syntax(_))));
+    }
+
+    #[test]
+    fn doubtful_files_are_refused() {
+        let twice =
+            format!("{}\n[[plugin]]\n{}", lock().to_text(), toml::to_string(&locked("a.one", 'c')).expect("toml"));
+        assert!(matches!(Lock::parse(&twice), Err(LockError::Duplicate(name)) if name == "a.one"));
+        let unknown = lock().to_text().replacen("world =", "network = true\nworld =", 1);
+        assert!(matches!(Lock::parse(&unknown), Err(LockError::Syntax(_))));
+        let upper = lock().to_text().replacen(&"a".repeat(64), &"A".repeat(64), 1);
+        assert!(matches!(Lock::parse(&upper), Err(LockError::Digest { .. })));
+    }
+
+    #[test]
+    fn verify_refuses_absence_other_bytes_and_wider_grants() {
+        let lock = lock();
+        let digest = format!("blake3:{}", "a".repeat(64));
+        let grants = ["read src/".to_owned()];
+        assert_eq!(lock.verify("a.one", &digest, &grants), Ok(()));
+        assert_eq!(lock.verify("c.three", &digest, &grants), Err(LockMismatch::Absent { name: "c.three".to_owned() }));
+        assert!(matches!(lock.verify("b.two", &digest, &grants), Err(LockMismatch::Digest { .. })));
+        let wider = ["read src/".to_owned(), "read tests/".to_owned()];
+        assert!(
+            matches!(lock.verify("a.one", &digest, &wider), Err(LockMismatch::Grant { grant, .. }) if grant == "read tests/")
+        );
+    }
+}

@@ -1,0 +1,301 @@
+//! The plan: a pipeline whose every working node is bound to a component, its grants and its limits.
+//!
+//! Nothing in a run lies outside it. What `glovebox plan --json` prints is this object: what each node, and all of them
+//! together, could read, write, execute and reach. It has one order, so two plans can be compared line by line, and its
+//! digest goes into `run.started`. How it comes about is [`crate::bind`]'s business.
+
+use crate::config::ExecSetting;
+use crate::event::Digest;
+use glovebox_host::call::CommandGrant;
+use glovebox_host::component::Component;
+use glovebox_host::grants::FileTier;
+use glovebox_host::limits::Limits;
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
+use glovebox_sandbox::scope::Scope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// The version of the JSON a plan is printed as.
+pub const PLAN_SCHEMA_VERSION: u32 = 1;
+
+/// Sandbox tier of subprocesses in this version.
+pub const TIER_UNCONFINED: &str = "unconfined";
+
+/// Sandbox tier of a run none of whose nodes can start a process.
+pub const TIER_NONE: &str = "none";
+
+/// A pipeline, bound.
+#[derive(Clone)]
+pub struct Plan {
+    /// The checked pipeline.
+    pub pipeline: Arc<Pipeline>,
+    /// One per node that a component executes.
+    pub bindings: BTreeMap<NodeId, Binding>,
+    /// How commands find their programs.
+    pub exec: ExecSetting,
+    /// Ignored files the workspace takes along.
+    pub workspace_include: Vec<String>,
+    /// [`TIER_UNCONFINED`] when a node may run commands, else [`TIER_NONE`].
+    pub sandbox_tier: &'static str,
+    /// `scripted` or `simulated`.
+    pub model: String,
+    /// What was odd but no error.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// What executes a node and what it may do. The empty binding denies everything; each grant says where it comes from.
+#[derive(Clone)]
+pub struct Binding {
+    /// The handler type.
+    pub handler: String,
+    /// The loaded component.
+    pub component: Arc<Component>,
+    /// BLAKE3 of its bytes.
+    pub digest: Digest,
+    /// Whether it came with the binary.
+    pub first_party: bool,
+    /// How it reaches files.
+    pub tier: FileTier,
+    /// What it may read, write and must not see; its commands' view as well.
+    pub scope: Scope,
+    /// What it may run.
+    pub commands: CommandGrant,
+    /// Bounds of one attempt.
+    pub limits: Limits,
+    /// Whether it may ask the model.
+    pub model: bool,
+    /// Where every grant comes from, in words.
+    pub origins: Vec<Origin>,
+}
+
+/// Where a grant comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// The grant, such as `write src/`.
+    pub grant: String,
+    /// Who gave it and who narrowed it.
+    pub from: String,
+}
+
+impl Binding {
+    /// True when the stage may start processes.
+    pub fn runs_commands(&self) -> bool {
+        runs_commands(&self.commands)
+    }
+
+    /// True when the stage may change files, itself or through a command, and so works on a private copy.
+    pub fn needs_copy(&self) -> bool {
+        self.runs_commands() || (self.tier != FileTier::None && !self.scope.write.is_empty())
+    }
+}
+
+/// True when the grant lets anything run.
+pub fn runs_commands(commands: &CommandGrant) -> bool {
+    commands.any || !commands.shell_texts.is_empty() || !commands.argv_prefixes.is_empty()
+}
+
+impl Plan {
+    /// The binding of a node; none for the nodes the engine passes by itself.
+    pub fn binding(&self, node: &NodeId) -> Option<&Binding> {
+        self.bindings.get(node)
+    }
+
+    /// What `glovebox plan --json` prints.
+    pub fn to_json(&self) -> PlanFile {
+        let mut nodes: Vec<PlanNode> =
+            self.pipeline.nodes.iter().map(|node| plan_node(node, self.bindings.get(&node.id))).collect();
+        nodes.sort_by(|a, b| a.id.cmp(&b.id));
+        let could = nodes.iter().fold(Could::default(), |mut all, node| {
+            all.widen(&node.could);
+            all
+        });
+        let bounds = self.pipeline.bounds;
+        PlanFile {
+            schema_version: PLAN_SCHEMA_VERSION,
+            pipeline: self.pipeline.name.clone(),
+            could,
+            nodes,
+            sandbox_tier: self.sandbox_tier.to_owned(),
+            model: self.model.clone(),
+            steps_max: bounds.steps_max,
+            wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+            exec: PlanExec {
+                toolchains: self.exec.toolchains.iter().map(|toolchain| toolchain.as_str().to_owned()).collect(),
+                path: self.exec.path.clone(),
+                env: self.exec.env.clone(),
+            },
+            workspace_include: self.workspace_include.clone(),
+        }
+    }
+
+    /// BLAKE3 of the plan's JSON: the same pipeline, components, grants and limits give the same digest on every machine.
+    pub fn digest(&self) -> Digest {
+        let json = serde_json::to_vec(&self.to_json()).expect("a plan holds text, numbers and lists only");
+        Digest::of(&json)
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("pipeline", &self.pipeline.name)
+            .field("json", &self.to_json())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A plan as it is printed. Every list is sorted or in file order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "glovebox plan --json")]
+pub struct PlanFile {
+    /// Always 1.
+    pub schema_version: u32,
+    /// The graph's name.
+    pub pipeline: String,
+    /// What all nodes together could do.
+    pub could: Could,
+    /// One per node, by id.
+    pub nodes: Vec<PlanNode>,
+    /// Confinement of subprocesses: `unconfined`, or `none` when there can be none.
+    pub sandbox_tier: String,
+    /// `scripted` or `simulated`.
+    pub model: String,
+    /// Most steps of a run.
+    pub steps_max: u64,
+    /// Longest run, milliseconds; absent when unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_max_ms: Option<u64>,
+    /// How commands find their programs.
+    pub exec: PlanExec,
+    /// Ignored files the workspace takes along.
+    pub workspace_include: Vec<String>,
+}
+
+/// The commands' environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanExec {
+    /// Toolchains that are added.
+    pub toolchains: Vec<String>,
+    /// Folders after the fixed PATH.
+    pub path: Vec<String>,
+    /// Variables with values.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What could be done, at most.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Could {
+    /// Paths of the workspace; a trailing `/` is the subtree, `./` is all of it.
+    pub read: BTreeSet<String>,
+    /// Paths of the workspace.
+    pub write: BTreeSet<String>,
+    /// Shell texts in full, argv as leading words followed by `…`, `*` for anything.
+    pub execute: BTreeSet<String>,
+    /// Network places components could reach: none, no interface for it is linked. Commands are outside of this while the
+    /// sandbox tier is `unconfined`.
+    pub reach: BTreeSet<String>,
+    /// Whether a model could be asked.
+    pub model: bool,
+}
+
+impl Could {
+    /// Takes in what another could do.
+    pub fn widen(&mut self, other: &Could) {
+        self.read.extend(other.read.iter().cloned());
+        self.write.extend(other.write.iter().cloned());
+        self.execute.extend(other.execute.iter().cloned());
+        self.reach.extend(other.reach.iter().cloned());
+        self.model |= other.model;
+    }
+
+    fn of(binding: &Binding) -> Self {
+        let has_files = binding.tier != FileTier::None || binding.runs_commands();
+        let texts = |entries: &[glovebox_sandbox::scope::Entry]| match has_files {
+            true => entries.iter().map(ToString::to_string).collect::<BTreeSet<_>>(),
+            false => BTreeSet::new(),
+        };
+        let write = texts(&binding.scope.write);
+        let mut read = texts(&binding.scope.read);
+        read.extend(write.iter().cloned());
+        Self { read, write, execute: execute_texts(&binding.commands), reach: BTreeSet::new(), model: binding.model }
+    }
+}
+
+fn execute_texts(commands: &CommandGrant) -> BTreeSet<String> {
+    let prefixes = commands.argv_prefixes.iter().map(|words| format!("{} …", words.join(" ")));
+    let any = commands.any.then(|| "*".to_owned());
+    commands.shell_texts.iter().cloned().chain(prefixes).chain(any).collect()
+}
+
+/// One node of a printed plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanNode {
+    /// The node.
+    pub id: String,
+    /// Its handler type.
+    pub handler: String,
+    /// What it could do; nothing when the engine passes it by itself.
+    pub could: Could,
+    /// What executes it; absent when the engine passes it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<PlanComponent>,
+}
+
+/// What executes a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanComponent {
+    /// BLAKE3 of its bytes.
+    pub digest: Digest,
+    /// Whether it came with the binary.
+    pub first_party: bool,
+    /// The world it was built for.
+    pub world: String,
+    /// What it imports, sorted.
+    pub imports: Vec<String>,
+    /// `none`, `workspace` or `posix`.
+    pub filesystem: String,
+    /// What does not exist for it.
+    pub hidden: Vec<String>,
+    /// Bounds of one attempt by name.
+    pub limits: BTreeMap<String, u64>,
+    /// Where every grant comes from.
+    pub origins: Vec<Origin>,
+}
+
+fn plan_node(node: &Node, binding: Option<&Binding>) -> PlanNode {
+    PlanNode {
+        id: node.id.to_string(),
+        handler: node.handler.name().to_owned(),
+        could: binding.map(Could::of).unwrap_or_default(),
+        component: binding.map(plan_component),
+    }
+}
+
+fn plan_component(binding: &Binding) -> PlanComponent {
+    let inspection = binding.component.inspection();
+    let mut imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
+    imports.sort();
+    PlanComponent {
+        digest: binding.digest,
+        first_party: binding.first_party,
+        world: inspection.world.to_owned(),
+        imports,
+        filesystem: tier_word(binding.tier).to_owned(),
+        hidden: binding.scope.hidden.iter().map(ToString::to_string).collect(),
+        limits: binding.limits.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        origins: binding.origins.clone(),
+    }
+}
+
+/// The word for a tier, as in `glovebox.toml`.
+pub fn tier_word(tier: FileTier) -> &'static str {
+    match tier {
+        FileTier::None => "none",
+        FileTier::Workspace => "workspace",
+        FileTier::Posix => "posix",
+    }
+}

@@ -1,0 +1,89 @@
+//! Putting projections into the run directory.
+//!
+//! A reader may open any of these files at any moment, so a file is always whole: it is written beside its place and renamed
+//! into it, or grows by whole lines. Everything goes through one directory handle; no name can lead out of the run directory.
+//! Nothing is synced: after a power loss the journal is the truth and the files are made again.
+
+use cap_std::fs::{Dir, OpenOptions};
+use std::io::{self, Write};
+
+/// Folders and files of the run directory that are not a node's.
+const NAMES_TAKEN: [&str; 12] = [
+    "artifacts",
+    "blobs",
+    "checkpoint.json",
+    "final.json",
+    "journal.sqlite",
+    "live.json",
+    "manifest.json",
+    "progress.ndjson",
+    "quarantine",
+    "stage",
+    "trace.jsonl",
+    "workspace",
+];
+
+/// The folder of a node in the run directory: its id, or `node-ID` where that name means something else, so that a node called
+/// `workspace` cannot make the engine write into the workspace.
+pub fn node_folder(node: &str) -> String {
+    if NAMES_TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(node)) {
+        format!("node-{node}")
+    } else {
+        node.to_owned()
+    }
+}
+
+/// Puts a whole file in place, making its folder. Readers see the old bytes or the new ones, never a part.
+pub(crate) fn replace(dir: &Dir, path: &str, bytes: &[u8]) -> io::Result<()> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    if !folder.is_empty() {
+        dir.create_dir_all(folder)?;
+    }
+    let beside = if folder.is_empty() { format!(".{name}.new") } else { format!("{folder}/.{name}.new") };
+    let mut file = dir.open_with(&beside, OpenOptions::new().write(true).create(true).truncate(true))?;
+    file.write_all(bytes)?;
+    drop(file);
+    dir.rename(&beside, dir, path)
+}
+
+/// Removes a file; one that is not there is fine.
+pub(crate) fn remove(dir: &Dir, path: &str) -> io::Result<()> {
+    match dir.remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Adds whole lines to a file by one write.
+pub(crate) fn append(dir: &Dir, path: &str, lines: &[u8]) -> io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    dir.open_with(path, OpenOptions::new().append(true).create(true))?.write_all(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_never_gets_a_folder_with_another_meaning() {
+        assert_eq!(node_folder("implement"), "implement");
+        assert_eq!(node_folder("workspace"), "node-workspace");
+        assert_eq!(node_folder("Stage"), "node-Stage");
+    }
+
+    #[test]
+    fn replacing_leaves_nothing_beside_and_appending_keeps_what_was() {
+        let folder = tempfile::tempdir().expect("tempdir");
+        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("open");
+        replace(&dir, "a/status.json", b"one").expect("first");
+        replace(&dir, "a/status.json", b"two").expect("second");
+        assert_eq!(dir.read("a/status.json").expect("read"), b"two");
+        assert_eq!(dir.read_dir("a").expect("list").count(), 1);
+        append(&dir, "lines", b"1\n").expect("append");
+        append(&dir, "lines", b"2\n").expect("append");
+        assert_eq!(dir.read("lines").expect("read"), b"1\n2\n");
+        assert!(replace(&dir, "../out", b"x").is_err(), "the run directory has no outside");
+    }
+}

@@ -1,0 +1,261 @@
+//! `<node>/status.json`: how a node's latest attempt ended (spec App. C, design §9 #13).
+//!
+//! Written in one dialect, read in the three that exist. The file is a projection for people and other tools: routing never
+//! reads it, and no stage can reach it. A class of failure found in somebody else's file is not believed, the host decides those.
+
+use crate::outcome::{Failure, FailureClass, Outcome, Status};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The version of the file written here.
+pub const STATUS_SCHEMA_VERSION: u32 = 1;
+
+/// What `status.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "status.json")]
+pub struct StatusFile {
+    /// Always 1.
+    pub schema_version: u32,
+    /// `success`, `partial_success`, `retry`, `fail` or `skipped`.
+    pub outcome: String,
+    /// Edge label to prefer; empty when the stage gave none.
+    pub preferred_label: String,
+    /// The same under the name that other tools read.
+    pub preferred_next_label: String,
+    /// Targets to prefer, best first.
+    pub suggested_next_ids: Vec<String>,
+    /// What the stage put into the context.
+    pub context_updates: BTreeMap<String, Value>,
+    /// For people.
+    pub notes: String,
+    /// Raw reason; empty unless it failed.
+    pub failure_reason: String,
+    /// Class the host decided; empty unless it failed.
+    pub failure_class: String,
+    /// Stable code, such as `limit/memory`; empty unless it failed.
+    pub failure_code: String,
+    /// The node this is about (seed 3, P0).
+    pub status_owner_node_id: String,
+    /// The attempt this is about.
+    pub status_owner_attempt_id: String,
+    /// Counts restarts of the run; 0 for the first generation.
+    pub status_owner_run_generation: u32,
+}
+
+/// Whose status it is (seed 3, P0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner<'a> {
+    /// The node.
+    pub node: &'a str,
+    /// The attempt.
+    pub attempt: &'a str,
+    /// Counts restarts of the run.
+    pub run_generation: u32,
+}
+
+/// Why a status text could not be understood.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// Not a JSON object.
+    #[error("`status.json` is not a JSON object: {0}")]
+    Syntax(#[from] serde_json::Error),
+    /// Neither spelling of the outcome is there.
+    #[error("`status.json` has neither `outcome` nor `status`")]
+    NoOutcome,
+    /// Two spellings of one field that say different things.
+    #[error("`status.json` says {first} and {second} in two spellings of one field")]
+    Contradiction {
+        /// Under the specification's name.
+        first: String,
+        /// Under the other name.
+        second: String,
+    },
+    /// A word nobody knows.
+    #[error("`status.json` has the outcome `{0}`: success, partial_success, retry, fail or skipped is expected")]
+    UnknownOutcome(String),
+    /// A field of another type than it has to be.
+    #[error("`{field}` in `status.json` is not {expected}")]
+    Type {
+        /// The field.
+        field: &'static str,
+        /// What it has to be.
+        expected: &'static str,
+    },
+}
+
+/// Makes the file's content.
+pub fn encode(outcome: &Outcome, owner: Owner<'_>) -> StatusFile {
+    let label = outcome.preferred_label.clone().unwrap_or_default();
+    let failure = outcome.failure.as_ref();
+    StatusFile {
+        schema_version: STATUS_SCHEMA_VERSION,
+        outcome: outcome.status.as_str().to_owned(),
+        preferred_label: label.clone(),
+        preferred_next_label: label,
+        suggested_next_ids: outcome.suggested_next_ids.clone(),
+        context_updates: outcome.context_updates.clone(),
+        notes: outcome.notes.clone(),
+        failure_reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
+        failure_class: failure.map(|failure| failure.class.as_str().to_owned()).unwrap_or_default(),
+        failure_code: failure.map(|failure| failure.code.clone()).unwrap_or_default(),
+        status_owner_node_id: owner.node.to_owned(),
+        status_owner_attempt_id: owner.attempt.to_owned(),
+        status_owner_run_generation: owner.run_generation,
+    }
+}
+
+/// Reads a status in any dialect of design §9 #13: `outcome` or `status`, `preferred_label` or `preferred_next_label`, any case,
+/// `ok`, `error`, `failure` and `skip` for the words of the specification. Unknown fields are somebody else's and are passed over.
+pub fn decode(text: &str) -> Result<Outcome, StatusError> {
+    let object: Map<String, Value> = serde_json::from_str(text)?;
+    let word =
+        either(&object, "outcome", "status", |text| text.trim().to_lowercase())?.ok_or(StatusError::NoOutcome)?;
+    let status = status_of(&word).ok_or(StatusError::UnknownOutcome(word))?;
+    let label = either(&object, "preferred_label", "preferred_next_label", str::to_owned)?;
+    let reason = text_of(&object, "failure_reason")?.unwrap_or_default();
+    let failed = matches!(status, Status::Fail | Status::Retry);
+    let failure = failed.then(|| Failure {
+        class: FailureClass::Deterministic,
+        code: "status/failed".to_owned(),
+        reason: if reason.is_empty() {
+            format!("the stage ended with `{}` and no reason", status.as_str())
+        } else {
+            reason
+        },
+    });
+    Ok(Outcome {
+        status,
+        preferred_label: label.filter(|label| !label.is_empty()),
+        suggested_next_ids: texts_of(&object, "suggested_next_ids")?,
+        context_updates: match object.get("context_updates") {
+            None | Some(Value::Null) => BTreeMap::new(),
+            Some(Value::Object(updates)) => updates.clone().into_iter().collect(),
+            Some(_) => return Err(StatusError::Type { field: "context_updates", expected: "an object" }),
+        },
+        notes: text_of(&object, "notes")?.unwrap_or_default(),
+        failure,
+    })
+}
+
+fn status_of(word: &str) -> Option<Status> {
+    Some(match word {
+        "success" | "ok" => Status::Success,
+        "partial_success" => Status::PartialSuccess,
+        "retry" => Status::Retry,
+        "fail" | "failure" | "error" => Status::Fail,
+        "skipped" | "skip" => Status::Skipped,
+        _ => return None,
+    })
+}
+
+fn either(
+    object: &Map<String, Value>,
+    first: &'static str,
+    second: &'static str,
+    fold: fn(&str) -> String,
+) -> Result<Option<String>, StatusError> {
+    let one = text_of(object, first)?.map(|text| fold(&text)).filter(|text| !text.is_empty());
+    let two = text_of(object, second)?.map(|text| fold(&text)).filter(|text| !text.is_empty());
+    match (one, two) {
+        (Some(one), Some(two)) if one != two => {
+            let same_meaning = first == "outcome" && status_of(&one).is_some() && status_of(&one) == status_of(&two);
+            if same_meaning { Ok(Some(one)) } else { Err(StatusError::Contradiction { first: one, second: two }) }
+        }
+        (one, two) => Ok(one.or(two)),
+    }
+}
+
+fn text_of(object: &Map<String, Value>, field: &'static str) -> Result<Option<String>, StatusError> {
+    match object.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(StatusError::Type { field, expected: "a string" }),
+    }
+}
+
+fn texts_of(object: &Map<String, Value>, field: &'static str) -> Result<Vec<String>, StatusError> {
+    let wrong = StatusError::Type { field, expected: "a list of strings" };
+    match object.get(field) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>().ok_or(wrong)
+        }
+        Some(_) => Err(wrong),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, status: Status, label: Option<&str>) {
+        let outcome = decode(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!((outcome.status, outcome.preferred_label.as_deref()), (status, label), "{text}");
+        assert_eq!(outcome.failure.is_some(), matches!(status, Status::Fail | Status::Retry), "{text}");
+    }
+
+    #[test]
+    fn every_dialect_is_read() {
+        check(r#"{"outcome":"success","preferred_label":"next"}"#, Status::Success, Some("next"));
+        check(r#"{"outcome":"fail","preferred_next_label":"fix","failure_reason":"x"}"#, Status::Fail, Some("fix"));
+        check(r#"{"status":"retry","failure_reason":"x","details":{"a":1}}"#, Status::Retry, None);
+        check(r#"{"status":"SUCCESS"}"#, Status::Success, None);
+        check(r#"{"outcome":"Partial_Success","preferred_label":""}"#, Status::PartialSuccess, None);
+        check(r#"{"status":"ok"}"#, Status::Success, None);
+        check(r#"{"status":"error"}"#, Status::Fail, None);
+        check(r#"{"status":"skip"}"#, Status::Skipped, None);
+        check(r#"{"outcome":"success","status":"ok"}"#, Status::Success, None);
+    }
+
+    #[test]
+    fn what_cannot_be_believed_is_refused() {
+        for text in [
+            "",
+            "[]",
+            "{}",
+            r#"{"outcome":""}"#,
+            r#"{"outcome":"done"}"#,
+            r#"{"outcome":"success","status":"fail"}"#,
+            r#"{"outcome":true}"#,
+            r#"{"outcome":"success","preferred_label":"a","preferred_next_label":"b"}"#,
+            r#"{"outcome":"success","suggested_next_ids":"a"}"#,
+            r#"{"outcome":"success","context_updates":[]}"#,
+        ] {
+            assert!(decode(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_class_in_the_file_is_not_believed() {
+        let outcome =
+            decode(r#"{"status":"fail","failure_reason":"net","failure_class":"transient"}"#).expect("status");
+        let failure = outcome.failure.expect("failure");
+        assert_eq!((failure.class, failure.reason.as_str()), (FailureClass::Deterministic, "net"));
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let outcome = Outcome {
+            status: Status::Fail,
+            preferred_label: Some("fix".to_owned()),
+            suggested_next_ids: vec!["a".to_owned()],
+            context_updates: [("k".to_owned(), Value::from(1))].into(),
+            notes: "n".to_owned(),
+            failure: Some(Failure {
+                class: FailureClass::Scope,
+                code: "scope/write".to_owned(),
+                reason: "r".to_owned(),
+            }),
+        };
+        let file = encode(&outcome, Owner { node: "n", attempt: "a1", run_generation: 0 });
+        let read = decode(&serde_json::to_string(&file).expect("json")).expect("own dialect");
+        assert_eq!(read.preferred_label, outcome.preferred_label);
+        assert_eq!(
+            (read.status, read.context_updates, read.notes),
+            (Status::Fail, outcome.context_updates, outcome.notes)
+        );
+        assert_eq!((file.failure_class.as_str(), file.failure_code.as_str()), ("scope", "scope/write"));
+    }
+}
