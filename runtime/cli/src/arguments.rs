@@ -1,0 +1,297 @@
+//! The command line: every command, flag and word of help, as one tree.
+//!
+//! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Where runs are kept unless `--runs-dir` says otherwise.
+pub const RUNS_DIR: &str = ".glovebox/runs";
+
+/// Runs software-factory pipelines whose stages are untrusted WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "glovebox", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "RUN is a run's id, a unique prefix of it, or `latest`.\nExit codes: docs/exit-codes.md")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a pipeline in a private copy of the project
+    Run(RunArguments),
+    /// Check pipelines and point at what is wrong
+    Check(CheckArguments),
+    /// Print a pipeline's nodes and edges
+    Graph(GraphArguments),
+    /// Print what a pipeline could read, write, execute and spend; runs nothing
+    Plan(PlanArguments),
+    /// Go on with a run that was interrupted
+    Resume(ResumeArguments),
+    /// List runs, newest first
+    Ls(ListArguments),
+    /// Show a run, or one node of it
+    Show(ShowArguments),
+    /// Bring a run's changes into the project; refuses on conflict
+    Apply(ApplyArguments),
+    /// Show what a run changed
+    Diff(DiffArguments),
+    /// Look into plugins and lock them
+    Plugin {
+        /// What to do with plugins.
+        #[command(subcommand)]
+        command: PluginCommand,
+    },
+    /// Print the version of glovebox and of its built-in components
+    Version(VersionArguments),
+}
+
+/// `glovebox run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// The pipeline, a DOT file
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub project: ProjectArguments,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Name of the run: letters, digits, `-` and `_`; default is a new id
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
+    #[command(flatten)]
+    pub execution: ExecutionArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+/// The project a pipeline is about.
+#[derive(Debug, Args)]
+pub struct ProjectArguments {
+    /// The project; a run works on a private copy and never writes here
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+    /// Give an input of the pipeline, as KEY=VALUE
+    #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
+    pub inputs: Vec<(String, String)>,
+}
+
+/// How stages are executed.
+#[derive(Debug, Args)]
+pub struct ExecutionArguments {
+    /// Answer model calls from this script (TOML) instead of a model
+    #[arg(long, value_name = "F")]
+    pub script: Option<PathBuf>,
+    /// Most stage executions; the lower of this and the pipeline's `max_steps` holds
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_steps: Option<u64>,
+    /// Let stages run host programs without a sandbox
+    #[arg(long)]
+    pub dangerously_no_sandbox: bool,
+}
+
+/// Where runs are kept.
+#[derive(Debug, Args)]
+pub struct RunsArguments {
+    /// Where runs are kept
+    #[arg(long, value_name = "D", default_value = RUNS_DIR)]
+    pub runs_dir: PathBuf,
+}
+
+/// What a run prints.
+#[derive(Debug, Args)]
+pub struct OutputArguments {
+    /// Print the journal's records as they are written, one JSON document per line
+    #[arg(long)]
+    pub json: bool,
+    /// Print no progress, only the closing summary
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `glovebox check`.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// Pipelines to check
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// How to print what was found
+    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
+    pub format: CheckFormat,
+    /// Give an input of the pipeline, as KEY=VALUE
+    #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
+    pub inputs: Vec<(String, String)>,
+}
+
+/// How diagnostics are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// Marked source, on stderr
+    Text,
+    /// One array, on stdout
+    Json,
+}
+
+/// `glovebox graph`.
+#[derive(Debug, Args)]
+pub struct GraphArguments {
+    /// The pipeline, a DOT file
+    pub file: PathBuf,
+    /// What to print
+    #[arg(long, value_enum)]
+    pub format: GraphFormat,
+    /// Give an input of the pipeline, as KEY=VALUE
+    #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
+    pub inputs: Vec<(String, String)>,
+}
+
+/// How a graph is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// `{nodes:[{id,…}],edges:[{from,to,…}]}`
+    Json,
+    /// Canonical DOT
+    Dot,
+}
+
+/// `glovebox plan`.
+#[derive(Debug, Args)]
+pub struct PlanArguments {
+    /// The pipeline, a DOT file
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub project: ProjectArguments,
+    #[command(flatten)]
+    pub execution: ExecutionArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArguments {
+    /// The run to go on with
+    pub run: String,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+/// `glovebox ls`.
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox show`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    /// The run
+    pub run: String,
+    /// Show this node's attempts
+    pub node: Option<String>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArguments {
+    /// The run
+    pub run: String,
+    /// The project that gets the changes; default is where the run was started for
+    #[arg(long, value_name = "D")]
+    pub workdir: Option<PathBuf>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox diff`.
+#[derive(Debug, Args)]
+pub struct DiffArguments {
+    /// The run
+    pub run: String,
+    #[command(flatten)]
+    pub runs: RunsArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox plugin`.
+#[derive(Debug, Subcommand)]
+pub enum PluginCommand {
+    /// Read a component's imports, exports, world, wants and digest; runs nothing
+    Inspect(InspectArguments),
+    /// Print what each plugin imports, wants and is granted, and write glovebox.lock
+    Lock(LockArguments),
+}
+
+/// `glovebox plugin inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArguments {
+    /// The component
+    pub file: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox plugin lock`.
+#[derive(Debug, Args)]
+pub struct LockArguments {
+    /// A pipeline: the glovebox.toml beside or above it is locked
+    pub file: Option<PathBuf>,
+    /// The project whose glovebox.toml is locked
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox version`.
+#[derive(Debug, Args)]
+pub struct VersionArguments {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_tree_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn an_input_may_contain_equal_signs() {
+        assert_eq!(key_value("goal=a=b"), Ok(("goal".to_owned(), "a=b".to_owned())));
+        assert!(key_value("=b").is_err() && key_value("goal").is_err());
+    }
+}

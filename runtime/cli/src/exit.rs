@@ -1,0 +1,151 @@
+//! Exit codes, and the one error type that commands stop with.
+//!
+//! The table is the whole contract (documented in `docs/exit-codes.md`): scripts and CI branch on the number, people read the
+//! name. A code says why `glovebox` ended, never which line of code ended it. Nothing else in this crate picks a number.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why the process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The run succeeded, or nothing is wrong.
+    Ok,
+    /// The pipeline ended `fail`.
+    RunFailed,
+    /// Bad flags or arguments, or a run that does not exist.
+    Usage,
+    /// An invalid pipeline or configuration.
+    Invalid,
+    /// An exit was reached, but a goal gate is not satisfied.
+    Unverified,
+    /// A bound was hit: steps, turns, wall time, memory, output.
+    Budget,
+    /// Outside the grant: scope, sandbox, a conflict that would overwrite work.
+    Policy,
+    /// A plugin is missing, not locked, trapped or broke its contract.
+    Plugin,
+    /// A model provider refused for good, or a script ran dry.
+    Provider,
+    /// Retries are used up; resuming may work.
+    Transient,
+    /// Waiting for somebody; resumable.
+    Paused,
+    /// A journal or a commitment does not verify.
+    Mismatch,
+    /// A bug of ours.
+    Internal,
+    /// Ctrl-C.
+    Interrupted,
+    /// SIGTERM.
+    Terminated,
+}
+
+/// Every exit with its number and name, in the order of the documentation.
+pub const EXITS: [(Exit, u8, &str); 15] = [
+    (Exit::Ok, 0, "ok"),
+    (Exit::RunFailed, 1, "run-failed"),
+    (Exit::Usage, 2, "usage"),
+    (Exit::Invalid, 3, "invalid"),
+    (Exit::Unverified, 4, "unverified"),
+    (Exit::Budget, 5, "budget"),
+    (Exit::Policy, 6, "policy"),
+    (Exit::Plugin, 7, "plugin"),
+    (Exit::Provider, 8, "provider"),
+    (Exit::Transient, 9, "transient"),
+    (Exit::Paused, 10, "paused"),
+    (Exit::Mismatch, 11, "mismatch"),
+    (Exit::Internal, 70, "internal"),
+    (Exit::Interrupted, 130, "interrupted"),
+    (Exit::Terminated, 143, "terminated"),
+];
+
+impl Exit {
+    fn row(self) -> (u8, &'static str) {
+        EXITS
+            .iter()
+            .find(|(exit, ..)| *exit == self)
+            .map_or((70, "internal"), |(_, code, name)| (*code, name))
+    }
+
+    /// The process exit code.
+    pub fn code(self) -> u8 {
+        self.row().0
+    }
+
+    /// The stable name, for people and for JSON.
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit.code())
+    }
+}
+
+/// A command's reason to stop without having done what was asked.
+#[derive(Debug)]
+pub struct Stop {
+    /// The code it ends with.
+    pub exit: Exit,
+    /// One line: the thing, the place, the expected. Empty when everything has been printed already.
+    pub message: String,
+    /// The line to paste that mends it.
+    pub help: Option<String>,
+}
+
+impl Stop {
+    /// Stops with a message.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), help: None }
+    }
+
+    /// Stops after the reason has been printed.
+    pub fn silent(exit: Exit) -> Self {
+        Self::new(exit, "")
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Stops because reading or writing a file of ours failed.
+    pub fn io(what: impl fmt::Display, source: &std::io::Error) -> Self {
+        Self::new(Exit::Usage, format!("{what}: {source}"))
+    }
+}
+
+/// What a command answers: the code to end with, or why it stopped.
+pub type Ended = Result<Exit, Stop>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_exit_has_one_number_and_one_name() {
+        for (index, (exit, code, name)) in EXITS.iter().enumerate() {
+            assert_eq!((exit.code(), exit.name()), (*code, *name));
+            assert!(EXITS[index + 1..].iter().all(|other| other.1 != *code && other.2 != *name));
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_exactly_these_codes() {
+        let page = include_str!("../../../docs/exit-codes.md");
+        let rows: Vec<(u8, &str)> = page
+            .lines()
+            .filter_map(|line| {
+                let mut cells = line.split('|').map(str::trim).skip(1);
+                Some((cells.next()?.parse().ok()?, cells.next()?.trim_matches('`')))
+            })
+            .collect();
+        let table: Vec<(u8, &str)> = EXITS.iter().map(|(_, code, name)| (*code, *name)).collect();
+        assert_eq!(rows, table);
+    }
+}

@@ -1,0 +1,219 @@
+//! Diagnostics for people and for programs.
+//!
+//! Places come as byte spans; here they become lines, columns and marked source. The source is somebody else's text: control
+//! characters in it are shown, never sent, and spans are moved along. Reading files is not done here.
+
+use crate::terminal::visible;
+use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
+use glovebox_pipeline::diagnostic::{Diagnostic, Edit, Severity};
+use glovebox_pipeline::span::Span;
+use serde::Serialize;
+use std::ops::Range;
+
+/// A file's diagnostics with the text that they point into.
+#[derive(Debug)]
+pub struct Findings {
+    /// The file as the user named it.
+    pub file: String,
+    /// Its text.
+    pub source: String,
+    /// What was found, in file order.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Findings {
+    /// Counts what is at least that bad.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count()
+    }
+}
+
+/// Renders the diagnostics of one file as text, each followed by an empty line.
+pub fn render(findings: &Findings, coloured: bool) -> String {
+    let shown = Shown::new(&findings.source);
+    let file = visible::line(&findings.file);
+    let renderer = if coloured { Renderer::styled() } else { Renderer::plain() };
+    let mut text = String::new();
+    for diagnostic in &findings.diagnostics {
+        text.push_str(&renderer.render(&groups(diagnostic, &file, &shown)));
+        text.push_str("\n\n");
+    }
+    text
+}
+
+fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown) -> Vec<Group<'a>> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
+    };
+    let note = visible::line(&diagnostic.note);
+    let primary = AnnotationKind::Primary.span(shown.range(diagnostic.span));
+    let primary = if note.is_empty() { primary } else { primary.label(note) };
+    let mut snippet = Snippet::source(shown.text.as_str()).path(file).annotation(primary);
+    for label in &diagnostic.labels {
+        let context = AnnotationKind::Context.span(shown.range(label.span)).label(visible::line(&label.text));
+        snippet = snippet.annotation(context);
+    }
+    let title = level.primary_title(visible::line(&diagnostic.message)).id(diagnostic.rule);
+    let mut groups = vec![title.element(snippet)];
+    match (&diagnostic.fix, &diagnostic.help) {
+        (Some(fix), help) => groups.push(suggestion(fix, help.as_deref(), file, shown)),
+        (None, Some(help)) => {
+            let last = groups.remove(0);
+            groups.push(last.element(Level::HELP.message(visible::block(help))));
+        }
+        (None, None) => {}
+    }
+    groups
+}
+
+fn suggestion<'a>(fix: &'a Edit, help: Option<&'a str>, file: &'a str, shown: &'a Shown) -> Group<'a> {
+    let title = Level::HELP.secondary_title(visible::block(help.unwrap_or("write")));
+    let patch = Patch::new(shown.range(fix.span), visible::block(&fix.replacement));
+    title.element(Snippet::source(shown.text.as_str()).path(file).patch(patch))
+}
+
+/// Source text with every control character replaced, and where each replaced one stood.
+struct Shown {
+    text: String,
+    /// (offset in the source just after the character, how much longer the shown text is from there on).
+    moves: Vec<(usize, isize)>,
+}
+
+impl Shown {
+    fn new(source: &str) -> Self {
+        let mut text = String::with_capacity(source.len());
+        let mut moves = Vec::new();
+        for (offset, character) in source.char_indices() {
+            let passes = matches!(character, '\n' | '\t') || source[offset..].starts_with("\r\n");
+            if passes || !visible::is_hostile(character) {
+                text.push(character);
+                continue;
+            }
+            visible::push_escaped(&mut text, character);
+            let end = offset + character.len_utf8();
+            moves.push((end, text.len() as isize - end as isize));
+        }
+        Self { text, moves }
+    }
+
+    fn offset(&self, source_offset: usize) -> usize {
+        let index = self.moves.partition_point(|(end, _)| *end <= source_offset);
+        let grown = if index == 0 { 0 } else { self.moves[index - 1].1 };
+        let mut offset = source_offset.saturating_add_signed(grown).min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        offset
+    }
+
+    fn range(&self, span: Span) -> Range<usize> {
+        let start = self.offset(span.start);
+        start..self.offset(span.end).max(start)
+    }
+}
+
+/// One diagnostic as JSON: the file, where it is as people count, and everything else unchanged.
+#[derive(Debug, Serialize)]
+pub struct Record<'a> {
+    file: &'a str,
+    /// From 1.
+    line: usize,
+    /// In characters, from 1.
+    column: usize,
+    #[serde(flatten)]
+    diagnostic: &'a Diagnostic,
+}
+
+/// The diagnostics of one file as JSON records.
+pub fn records(findings: &Findings) -> impl Iterator<Item = Record<'_>> {
+    findings.diagnostics.iter().map(|diagnostic| {
+        let (line, column) = place(&findings.source, diagnostic.span.start);
+        Record { file: &findings.file, line, column, diagnostic }
+    })
+}
+
+/// Line and column of a byte offset, both from 1; the column counts characters.
+pub fn place(source: &str, offset: usize) -> (usize, usize) {
+    let mut end = offset.min(source.len());
+    while !source.is_char_boundary(end) {
+        end -= 1;
+    }
+    let before = &source[..end];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(source: &str, diagnostics: Vec<Diagnostic>) -> Findings {
+        Findings { file: "ship.dot".to_owned(), source: source.to_owned(), diagnostics }
+    }
+
+    fn span(source: &str, needle: &str) -> Span {
+        let start = source.find(needle).unwrap();
+        Span::new(start, start + needle.len())
+    }
+
+    #[test]
+    fn a_span_inside_a_string_is_marked_and_mended() {
+        let source = "digraph ship {\n  build [shape=box]\n  build -> exit [condition=\"outcome == success\"]\n}\n";
+        let diagnostic = Diagnostic::error("condition_syntax", "`==` is not an operator", span(source, "=="))
+            .with_note("expected `=` or `!=`")
+            .with_label(span(source, "build -> exit"), "on this edge")
+            .with_help("use a single `=`")
+            .with_fix(span(source, "=="), "=");
+        insta::assert_snapshot!(render(&findings(source, vec![diagnostic]), false), @r#"
+        error[condition_syntax]: `==` is not an operator
+         --> ship.dot:3:37
+          |
+        3 |   build -> exit [condition="outcome == success"]
+          |   -------------                     ^^ expected `=` or `!=`
+          |   |
+          |   on this edge
+          |
+        help: use a single `=`
+          |
+        3 -   build -> exit [condition="outcome == success"]
+        3 +   build -> exit [condition="outcome = success"]
+          |
+        "#);
+    }
+
+    #[test]
+    fn control_characters_of_the_source_are_shown_and_spans_move_along() {
+        let source = "digraph g {\n  a [label=\"\u{1b}[2J\u{202e}x\", shape=blob]\n}\n";
+        let diagnostic = Diagnostic::warning("shape_known", "no shape `bl\u{1b}ob`", span(source, "blob"));
+        let text = render(&findings(source, vec![diagnostic]), false);
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
+        insta::assert_snapshot!(text, @r#"
+        warning[shape_known]: no shape `bl\x1bob`
+         --> ship.dot:2:37
+          |
+        2 |   a [label="\x1b[2J\u{202e}x", shape=blob]
+          |                                      ^^^^
+        "#);
+    }
+
+    #[test]
+    fn spans_beyond_the_text_or_inside_a_character_do_not_break_rendering() {
+        for (source, span) in [("", Span::new(0, 0)), ("é", Span::new(1, 9)), ("a\r\n\u{7}", Span::new(3, 4))] {
+            let text = render(&findings(source, vec![Diagnostic::info("x", "y", span)]), false);
+            assert!(text.starts_with("info[x]: y"), "{text}");
+        }
+    }
+
+    #[test]
+    fn records_count_lines_and_characters_from_one() {
+        let source = "digraph g {\n  ä [shape=blob]\n}\n";
+        let diagnostic = Diagnostic::error("shape_known", "no shape", span(source, "blob"));
+        let found = findings(source, vec![diagnostic]);
+        let json = serde_json::to_value(records(&found).collect::<Vec<_>>()).unwrap();
+        assert_eq!((&json[0]["line"], &json[0]["column"]), (&2.into(), &12.into()));
+        assert_eq!(json[0]["span"]["start"], 24);
+        assert_eq!((&json[0]["file"], &json[0]["severity"]), (&"ship.dot".into(), &"error".into()));
+    }
+}

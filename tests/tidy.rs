@@ -1,0 +1,468 @@
+//! Holds the repository to its own rules: who may depend on what, which authority lives where, names, sizes, and that every
+//! example, guest and README command is real. A finding names file and line; there is no list of exceptions to add to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LINES_PER_FILE_MAX: usize = 500;
+const LINES_PER_FUNCTION_MAX: usize = 70;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A Rust file: its path from the root, its text, and its code with comments, strings and test modules blanked.
+struct Source {
+    path: String,
+    text: String,
+    code: String,
+}
+
+impl Source {
+    fn is_under(&self, folders: &[&str]) -> bool {
+        folders.iter().any(|folder| self.path.starts_with(folder))
+    }
+
+    /// Test code: suites, guests, benches, and examples (which are projects of their own).
+    fn is_test(&self) -> bool {
+        self.is_under(&["tests/", "examples/"]) || self.path.contains("/tests/") || self.path.contains("/benches/")
+            || self.path.ends_with("/tests.rs")
+    }
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_symlink() || matches!(name.as_str(), "target" | ".git" | ".glovebox") {
+            continue;
+        }
+        if path.is_dir() { walk(&path, found) } else { found.push(path) }
+    }
+}
+
+fn files(extension: &str) -> Vec<String> {
+    let (root, mut found) = (root(), Vec::new());
+    walk(&root, &mut found);
+    found
+        .iter()
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .map(|path| path.strip_prefix(&root).unwrap().to_string_lossy().into_owned())
+        .collect()
+}
+
+fn sources() -> Vec<Source> {
+    files("rs")
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(root().join(&path)).unwrap();
+            let mut code = blank(&text);
+            if let Some(tests) = code.find("#[cfg(test)]\nmod ") {
+                code.truncate(tests);
+            }
+            Source { path, text, code }
+        })
+        .collect()
+}
+
+/// Replaces comments, strings and character literals by spaces; line breaks stay.
+fn blank(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut code = bytes.to_vec();
+    let mut at = 0;
+    while at < bytes.len() {
+        let end = literal_end(bytes, at);
+        for byte in &mut code[at..end] {
+            if *byte != b'\n' {
+                *byte = b' ';
+            }
+        }
+        at = end.max(at + 1);
+    }
+    String::from_utf8(code).unwrap()
+}
+
+/// Where the comment, string or character literal that begins at `at` ends; `at` itself when none begins there.
+fn literal_end(bytes: &[u8], at: usize) -> usize {
+    let rest = &bytes[at..];
+    let after_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+    if rest.starts_with(b"//") {
+        return at + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+    }
+    if rest.starts_with(b"/*") {
+        return at + find(rest, b"*/", 2).map_or(rest.len(), |found| found + 2);
+    }
+    if rest[0] == b'r' && !after_word || rest.starts_with(b"br") && !after_word {
+        let prefix = if rest[0] == b'b' { 2 } else { 1 };
+        let hashes = rest[prefix..].iter().take_while(|byte| **byte == b'#').count();
+        if rest.get(prefix + hashes) == Some(&b'"') {
+            let close = [b"\"".as_slice(), &vec![b'#'; hashes]].concat();
+            return at + find(rest, &close, prefix + hashes + 1).map_or(rest.len(), |found| found + close.len());
+        }
+    }
+    if rest[0] == b'"' {
+        return at + quoted_end(rest, b'"');
+    }
+    let is_character = rest[0] == b'\'' && (rest.get(1) == Some(&b'\\') || find(rest, b"'", 2).is_some_and(|found| {
+        std::str::from_utf8(&rest[1..found]).is_ok_and(|inner| inner.chars().count() == 1)
+    }));
+    if is_character { at + quoted_end(rest, b'\'') } else { at }
+}
+
+fn quoted_end(rest: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while at < rest.len() && rest[at] != quote {
+        at += if rest[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(rest.len())
+}
+
+fn find(haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
+    haystack.get(from..)?.windows(needle.len()).position(|window| window == needle).map(|found| found + from)
+}
+
+/// Words of code with the line they stand on, from 1.
+fn words(code: &str) -> Vec<(usize, &str)> {
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    code.lines()
+        .enumerate()
+        .flat_map(|(index, line)| line.split(|character| !is_word(character)).map(move |word| (index + 1, word)))
+        .filter(|(_, word)| !word.is_empty())
+        .collect()
+}
+
+fn none(findings: &[String]) {
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+}
+
+/// The names under `[dependencies]` of a manifest.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join(manifest)).unwrap();
+    text.lines()
+        .skip_while(|line| line.trim() != "[dependencies]")
+        .skip(1)
+        .take_while(|line| !line.starts_with('['))
+        .filter_map(|line| line.split(['.', '=', ' ']).next())
+        .filter(|name| !name.is_empty() && !name.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn dependencies_run_one_way() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("runtime/pipeline/Cargo.toml", &[][..]),
+        ("runtime/sandbox/Cargo.toml", &[]),
+        ("runtime/host/Cargo.toml", &["glovebox-sandbox"]),
+        ("runtime/engine/Cargo.toml", &["glovebox-pipeline", "glovebox-host", "glovebox-sandbox"]),
+        ("runtime/cli/Cargo.toml", &["glovebox-engine", "glovebox-pipeline", "glovebox-host", "glovebox-sandbox"]),
+        ("plugin-sdk/Cargo.toml", &[]),
+        ("plugins/codergen/Cargo.toml", &["glovebox-plugin-sdk"]),
+        ("plugins/tool/Cargo.toml", &["glovebox-plugin-sdk"]),
+        ("plugins/verify/Cargo.toml", &["glovebox-plugin-sdk"]),
+    ]);
+    let mut findings = Vec::new();
+    for (manifest, may_use) in &allowed {
+        for name in dependencies(manifest).iter().filter(|name| name.starts_with("glovebox-")) {
+            if !may_use.contains(&name.as_str()) {
+                findings.push(format!("{manifest}: depends on {name}"));
+            }
+        }
+    }
+    for manifest in files("toml").iter().filter(|path| path.ends_with("/Cargo.toml") && path.starts_with("runtime/")) {
+        assert!(allowed.contains_key(manifest.as_str()), "{manifest}: say here what the new crate may depend on");
+    }
+    none(&findings);
+}
+
+#[test]
+fn engines_of_others_stay_in_one_crate() {
+    let homes = [("wasmtime", "runtime/host/"), ("wasmtime_wasi", "runtime/host/"), ("petgraph", "runtime/pipeline/")];
+    let mut findings = Vec::new();
+    for source in sources() {
+        for (line, word) in words(&source.code) {
+            if homes.iter().any(|(name, home)| word == *name && !source.path.starts_with(home)) {
+                findings.push(format!("{}:{line}: `{word}`", source.path));
+            }
+        }
+    }
+    for manifest in files("toml").iter().filter(|path| path.ends_with("/Cargo.toml")) {
+        let used = dependencies(manifest);
+        for (name, home) in [("wasmtime", "runtime/host/"), ("wasmtime-wasi", "runtime/host/"), ("petgraph", "runtime/pipeline/")] {
+            if used.contains(name) && !manifest.starts_with(home) {
+                findings.push(format!("{manifest}: depends on {name}"));
+            }
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn ambient_authority_stays_outside() {
+    let mut findings = Vec::new();
+    let held = ["runtime/pipeline/src/", "runtime/host/src/", "runtime/engine/src/", "plugin-sdk/src/"];
+    for source in sources().iter().filter(|source| source.is_under(&held) && !source.is_test()) {
+        for (index, line) in source.code.lines().enumerate() {
+            let dense: String = line.chars().filter(|character| !character.is_whitespace()).collect();
+            let direct = ["std::fs", "std::env", "std::process", "std::net"].iter().any(|name| dense.contains(name));
+            let grouped = dense.split("std::{").nth(1).is_some_and(|group| {
+                group.split(['{', '}', ',']).any(|name| matches!(name.split("::").next(), Some("fs" | "env" | "process" | "net")))
+            });
+            if direct || grouped || dense.contains("ambient_authority()") {
+                findings.push(format!("{}:{}: {}", source.path, index + 1, line.trim()));
+            }
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn unsafe_code_lives_in_the_sandbox_only_and_says_why() {
+    let mut findings = Vec::new();
+    for source in sources().iter().filter(|source| !source.is_test()) {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (index, line) in source.code.lines().enumerate() {
+            let dense = line.replace("unsafe(", "");
+            if !words(&dense).iter().any(|(_, word)| *word == "unsafe") {
+                continue;
+            }
+            let explained = lines[index.saturating_sub(8)..=index].iter().any(|line| line.contains("SAFETY"));
+            if !source.path.starts_with("runtime/sandbox/") || !explained {
+                findings.push(format!("{}:{}: {}", source.path, index + 1, line.trim()));
+            }
+        }
+    }
+    for crate_root in ["pipeline/src/lib.rs", "host/src/lib.rs", "engine/src/lib.rs", "cli/src/main.rs"] {
+        let text = fs::read_to_string(root().join("runtime").join(crate_root)).unwrap();
+        if !text.contains("#![forbid(unsafe_code)]") {
+            findings.push(format!("runtime/{crate_root}: no #![forbid(unsafe_code)]"));
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn every_file_says_what_it_is_and_fits() {
+    let mut findings = Vec::new();
+    for source in sources() {
+        if !source.text.starts_with("//!") {
+            findings.push(format!("{}:1: no `//!` at the top", source.path));
+        }
+        let lines = source.text.lines().count();
+        if lines > LINES_PER_FILE_MAX {
+            findings.push(format!("{}: {lines} lines, at most {LINES_PER_FILE_MAX}", source.path));
+        }
+    }
+    none(&findings);
+}
+
+/// Every function with a body: its name, first line and number of lines.
+fn functions(code: &str) -> Vec<(String, usize, usize)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(next) = code[at..].find("fn ").map(|offset| at + offset) {
+        at = next + 3;
+        let bounded = next == 0 || !code.as_bytes()[next - 1].is_ascii_alphanumeric() && code.as_bytes()[next - 1] != b'_';
+        let name: String = code[at..].chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect();
+        let Some(open) = code[at..].find(['{', ';']).map(|offset| at + offset) else { break };
+        if !bounded || name.is_empty() || code.as_bytes()[open] == b';' {
+            continue;
+        }
+        let first = code[..next].matches('\n').count() + 1;
+        found.push((name, first, code[open..body_end(code, open)].matches('\n').count() + 1));
+    }
+    found
+}
+
+fn body_end(code: &str, open: usize) -> usize {
+    let mut depth = 0_usize;
+    for (offset, byte) in code[open..].bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 1 => return open + offset,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+#[test]
+fn functions_fit_a_page() {
+    let mut findings = Vec::new();
+    for source in sources() {
+        for (name, line, lines) in functions(&blank(&source.text)) {
+            if lines > LINES_PER_FUNCTION_MAX {
+                findings.push(format!("{}:{line}: `{name}` has {lines} lines, at most {LINES_PER_FUNCTION_MAX}", source.path));
+            }
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn the_function_counter_counts() {
+    let long = format!("fn a() {{\n{}}}\nfn b();\nimpl X {{ fn c() {{ \"}}\"; '{{' }} }}", "x;\n".repeat(70));
+    let found = functions(&blank(&long));
+    assert_eq!(found, [("a".to_owned(), 1, 72), ("c".to_owned(), 74, 1)]);
+    assert_eq!(blank("let a = r#\"x\"y\"#; // z\n'a 'b' b"), "let a =         ;     \n'a     b");
+}
+
+/// `ReadOnlyView`, `read_only_view` and `READ_ONLY` as lower-case segments.
+fn segments(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut previous_lower = false;
+    for character in name.chars() {
+        if character == '_' || character == '-' || character.is_uppercase() && previous_lower {
+            parts.push(String::new());
+        }
+        if character.is_alphanumeric() {
+            parts.last_mut().unwrap().extend(character.to_lowercase());
+        }
+        previous_lower = character.is_lowercase() || character.is_numeric();
+    }
+    parts
+}
+
+#[test]
+fn names_say_something() {
+    let anywhere = ["manager", "helper", "helpers", "util", "utils", "common", "misc"];
+    let alone = ["data", "info"];
+    let mut findings = Vec::new();
+    for source in sources().iter().filter(|source| !source.path.starts_with("examples/")) {
+        let stem = Path::new(&source.path).file_stem().unwrap().to_string_lossy().into_owned();
+        let mut names = vec![(1, "mod", stem.as_str())];
+        let all = words(&source.code);
+        let kinds = ["struct", "enum", "trait", "type", "mod", "fn"];
+        names.extend(all.windows(2).filter(|pair| kinds.contains(&pair[0].1)).map(|pair| (pair[1].0, pair[0].1, pair[1].1)));
+        for (line, kind, name) in names {
+            let parts = segments(name);
+            let vague = parts.iter().any(|part| anywhere.contains(&part.as_str()))
+                || kind != "fn" && parts.len() == 1 && alone.contains(&parts[0].as_str())
+                || kind == "fn" && parts.len() > 1 && matches!(parts[0].as_str(), "process" | "handle");
+            if vague {
+                findings.push(format!("{}:{line}: {kind} `{name}`", source.path));
+            }
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn nothing_is_left_undone() {
+    let mut findings = Vec::new();
+    for source in sources() {
+        let code = blank(&source.text);
+        for mark in ["todo!", "unimplemented!", "#[ignore", "dbg!"] {
+            if let Some(offset) = code.find(mark) {
+                findings.push(format!("{}:{}: {mark}", source.path, code[..offset].matches('\n').count() + 1));
+            }
+        }
+        for (index, line) in source.code.lines().enumerate() {
+            if line.contains(".unwrap()") && !source.is_test() {
+                findings.push(format!("{}:{}: unwrap outside tests", source.path, index + 1));
+            }
+        }
+    }
+    none(&findings);
+}
+
+fn folders(parent: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(root().join(parent)) else { return Vec::new() };
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().is_dir() && entry.file_name() != "target")
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_guest_is_used_by_a_test() {
+    let users: Vec<Source> = sources().into_iter().filter(|source| !source.path.starts_with("tests/guests/")).collect();
+    let mut findings = Vec::new();
+    for guest in folders("tests/guests") {
+        let quoted = [format!("\"{guest}\""), format!("guests/{guest}"), format!("\"{guest}.wat\"")];
+        if !users.iter().any(|source| quoted.iter().any(|name| source.text.contains(name))) {
+            findings.push(format!("tests/guests/{guest}: no test uses it"));
+        }
+    }
+    none(&findings);
+}
+
+#[test]
+fn every_example_is_explained_and_tested() {
+    let suite = fs::read_to_string(root().join("tests/examples.rs")).unwrap();
+    let mut findings = Vec::new();
+    for example in folders("examples") {
+        for file in ["pipeline.dot", "README.md"] {
+            if !root().join("examples").join(&example).join(file).is_file() {
+                findings.push(format!("examples/{example}: no {file}"));
+            }
+        }
+        if !suite.contains(&format!("\"{example}\"")) {
+            findings.push(format!("examples/{example}: tests/examples.rs does not run it"));
+        }
+    }
+    none(&findings);
+}
+
+/// The commands in the fenced blocks of a page, `$ ` and comments removed.
+fn fenced_commands(page: &str) -> Vec<String> {
+    let mut fenced = false;
+    let mut commands = Vec::new();
+    for line in page.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if fenced {
+            commands.push(line.trim().trim_start_matches("$ ").split(" #").next().unwrap().trim().to_owned());
+        }
+    }
+    commands
+}
+
+fn help_of(words: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_glovebox")).args(words).arg("--help").output().unwrap();
+    assert!(output.status.success(), "glovebox {} --help", words.join(" "));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn knows(help: &str, word: &str) -> bool {
+    help.split(|character: char| !character.is_alphanumeric() && character != '-').any(|found| found == word)
+}
+
+#[test]
+fn commands_in_the_documentation_are_real() {
+    let (top, xtask) = (help_of(&[]), fs::read_to_string(root().join("xtask/src/main.rs")).unwrap());
+    let mut findings = Vec::new();
+    for page in files("md") {
+        let text = fs::read_to_string(root().join(&page)).unwrap();
+        for command in fenced_commands(&text) {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            if let ["cargo", "xtask", task, ..] = words[..] {
+                if !xtask.contains(&format!("\"{task}\"")) {
+                    findings.push(format!("{page}: `{command}`: xtask knows no `{task}`"));
+                }
+                continue;
+            }
+            let Some(at) = words.iter().position(|word| *word == "glovebox" || word.ends_with("/glovebox")) else { continue };
+            let Some(name) = words.get(at + 1).filter(|_| at == 0) else { continue };
+            if !knows(&top, name) {
+                findings.push(format!("{page}: `{command}`: no command `{name}`"));
+                continue;
+            }
+            let help = help_of(&[name]) + &if *name == "plugin" { help_of(&["plugin", words[at + 2]]) } else { String::new() };
+            for flag in words.iter().filter(|word| word.starts_with("--")) {
+                let flag = flag.split('=').next().unwrap();
+                if !knows(&help, flag) {
+                    findings.push(format!("{page}: `{command}`: no flag `{flag}`"));
+                }
+            }
+        }
+    }
+    none(&findings);
+}
