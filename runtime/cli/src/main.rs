@@ -1,1 +1,48 @@
-fn main() {}
+//! `glovebox`: parse the command line, do the command, end with its exit code.
+//!
+//! The only crate that prints or reads the environment. Commands are one file each; this page is all the dispatch there is.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod builtins;
+mod commands;
+mod exit;
+mod project;
+mod runs;
+mod terminal;
+
+use arguments::{Arguments, Command, PluginCommand};
+use clap::Parser;
+use exit::{Ended, Exit};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(terminal::report_bug));
+    let ended = std::panic::catch_unwind(|| dispatch(Arguments::parse().command));
+    match ended {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(stop)) => {
+            terminal::report_stop(&stop);
+            stop.exit.into()
+        }
+        Err(_reported_by_the_hook) => Exit::Internal.into(),
+    }
+}
+
+fn dispatch(command: Command) -> Ended {
+    match command {
+        Command::Run(arguments) => commands::run::run(arguments),
+        Command::Check(arguments) => commands::check::check(&arguments),
+        Command::Graph(arguments) => commands::graph::graph(&arguments),
+        Command::Plan(arguments) => commands::plan::plan(&arguments),
+        Command::Resume(arguments) => commands::resume::resume(&arguments),
+        Command::Ls(arguments) => commands::ls::ls(&arguments),
+        Command::Show(arguments) => commands::show::show(&arguments),
+        Command::Apply(arguments) => commands::apply::apply(&arguments),
+        Command::Diff(arguments) => commands::diff::diff(&arguments),
+        Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
+        Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock(&arguments),
+        Command::Version(arguments) => commands::version::version(&arguments),
+    }
+}

@@ -3,9 +3,56 @@
 //! Results go to stdout and prose to stderr; nothing here decides anything about a run.
 
 pub mod diagnostics;
+pub mod lines;
+pub mod progress;
+pub mod summary;
 pub mod visible;
 
-use std::io::IsTerminal;
+use crate::exit::Stop;
+use std::io::{IsTerminal, Write};
+use std::panic::PanicHookInfo;
+
+const ISSUES: &str = "https://github.com/glovebox-dev/glovebox/issues";
+
+/// Writes a result to stdout. A reader that has gone away (`| head`) is no failure of the command.
+pub fn print(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _reader_gone = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Writes a JSON document to stdout.
+pub fn print_json(document: &impl serde::Serialize) -> Result<(), Stop> {
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|error| Stop::new(crate::exit::Exit::Internal, format!("write JSON: {error}")))?;
+    print(&text);
+    print("\n");
+    Ok(())
+}
+
+/// Writes prose to stderr.
+pub fn say(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _reader_gone = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+/// Says why a command stopped, and what to do about it.
+pub fn report_stop(stop: &Stop) {
+    if !stop.message.is_empty() {
+        say(&format!("error: {}\n", visible::block(&stop.message)));
+    }
+    if let Some(help) = &stop.help {
+        say(&format!("help: {}\n", visible::block(help)));
+    }
+}
+
+/// Says in one line that a bug of ours was hit, and where to report it. The process goes on to end with 70.
+pub fn report_bug(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+    let text = panic.payload_as_str().unwrap_or("no message");
+    let version = env!("CARGO_PKG_VERSION");
+    let what = visible::summary(text, 200);
+    say(&format!("error: glovebox {version} hit a bug at {place}: {what}; please report this line at {ISSUES}\n"));
+}
 
 /// A stream that people may be reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

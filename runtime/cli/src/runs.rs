@@ -1,0 +1,167 @@
+//! Runs on disk by name: an id, a unique prefix of it, or `latest`.
+//!
+//! Knows where runs lie and how they are called, and nothing of what is in them.
+
+use crate::exit::{Exit, Stop};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The file that makes a folder a run.
+pub const JOURNAL_FILE: &str = "journal.sqlite";
+
+const ID_CHARACTERS_MAX: usize = 64;
+
+/// A run's name that is safe as a folder's: letters, digits, `-`, `_`; no other byte, not `latest`, at most 64.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunId(String);
+
+impl RunId {
+    /// Accepts a name that the user gave.
+    pub fn parse(text: &str) -> Result<Self, Stop> {
+        let safe = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+        let starts_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+        if text == "latest" || !starts_well || text.len() > ID_CHARACTERS_MAX || !text.chars().all(safe) {
+            let message = format!(
+                "`{text}` is no name for a run: expected letters, digits, `-` and `_`, a letter or digit first, at most {ID_CHARACTERS_MAX}, not `latest`"
+            );
+            return Err(Stop::new(Exit::Usage, message));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Makes a new one that sorts by time.
+    pub fn fresh() -> Self {
+        Self(ulid::Ulid::generate().to_string())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A run's folder and name.
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    /// The id.
+    pub id: String,
+    /// The folder, absolute.
+    pub path: PathBuf,
+    /// When its journal came into being; decides what `latest` is.
+    pub created: SystemTime,
+}
+
+/// Every run in a folder, newest first. A folder that does not exist has none.
+pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
+    let entries = match std::fs::read_dir(runs_dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Stop::io(format!("read runs in `{}`", runs_dir.display()), &error)),
+    };
+    let mut runs: Vec<RunFolder> = entries.filter_map(|entry| folder(&entry.ok()?)).collect();
+    runs.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| b.id.cmp(&a.id)));
+    Ok(runs)
+}
+
+fn folder(entry: &std::fs::DirEntry) -> Option<RunFolder> {
+    let path = std::path::absolute(entry.path()).ok()?;
+    let journal = std::fs::metadata(path.join(JOURNAL_FILE)).ok()?;
+    let created = journal.created().or_else(|_| journal.modified()).ok()?;
+    Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
+}
+
+/// Finds the run that a selector names.
+pub fn select(runs_dir: &Path, selector: &str) -> Result<RunFolder, Stop> {
+    let mut runs = list(runs_dir)?;
+    let place = runs_dir.display();
+    let absent = |message: String| {
+        Stop::new(Exit::Usage, message).with_help("list runs with `glovebox ls`, elsewhere with `--runs-dir D`")
+    };
+    if runs.is_empty() {
+        return Err(absent(format!("no runs in `{place}`")));
+    }
+    if selector == "latest" {
+        return Ok(runs.swap_remove(0));
+    }
+    if let Some(exact) = runs.iter().position(|run| run.id == selector) {
+        return Ok(runs.swap_remove(exact));
+    }
+    let matches: Vec<&RunFolder> = runs.iter().filter(|run| !selector.is_empty() && run.id.starts_with(selector)).collect();
+    match matches[..] {
+        [only] => Ok(only.clone()),
+        [] => Err(absent(format!("no run `{selector}` in `{place}`"))),
+        [one, other, ..] => Err(absent(format!("`{selector}` is not unique in `{place}`: `{}`, `{}`, …", one.id, other.id))),
+    }
+}
+
+/// What follows `glovebox show` and its like to name a run: a selector, and `--runs-dir` where it is needed.
+pub fn spelled(selector: &str, runs_dir: &Path) -> String {
+    if runs_dir == Path::new(crate::arguments::RUNS_DIR) {
+        return selector.to_owned();
+    }
+    format!("{selector} --runs-dir {}", shell_word(&runs_dir.to_string_lossy()))
+}
+
+/// Quotes a word for a POSIX shell where it needs quotes.
+fn shell_word(word: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%,=".contains(character);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(ids: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for id in ids {
+            std::fs::create_dir(folder.path().join(id)).unwrap();
+            std::fs::write(folder.path().join(id).join(JOURNAL_FILE), "").unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(15));
+        }
+        folder
+    }
+
+    #[test]
+    fn a_selector_is_an_id_a_unique_prefix_or_latest() {
+        let folder = runs(&["beta", "alpha-1", "alpha-2", "alpha"]);
+        let check = |selector: &str, expected: Result<&str, &str>| {
+            match (select(folder.path(), selector), expected) {
+                (Ok(run), Ok(id)) => assert_eq!(run.id, id),
+                (Err(stop), Err(part)) => assert!(stop.message.contains(part), "{}", stop.message),
+                (found, expected) => panic!("{selector}: {found:?}, expected {expected:?}"),
+            }
+        };
+        check("latest", Ok("alpha"));
+        check("alpha", Ok("alpha"));
+        check("b", Ok("beta"));
+        check("alpha-", Err("not unique"));
+        check("gamma", Err("no run `gamma`"));
+        check("", Err("no run ``"));
+    }
+
+    #[test]
+    fn a_run_id_is_a_safe_folder_name() {
+        for bad in ["", "latest", "../x", "a/b", ".", "..", ".hidden", "-rf", "a b", "a\0b", "é", &"x".repeat(65)] {
+            assert_eq!(RunId::parse(bad).unwrap_err().exit, Exit::Usage, "{bad:?}");
+        }
+        for good in ["a", "2026-01-02_nightly", "01K9X7Q2"] {
+            assert_eq!(RunId::parse(good).unwrap().as_str(), good);
+        }
+        assert!(RunId::parse(RunId::fresh().as_str()).is_ok());
+    }
+
+    #[test]
+    fn folders_without_a_journal_are_no_runs() {
+        let folder = runs(&["one"]);
+        std::fs::create_dir(folder.path().join("zzz")).unwrap();
+        assert_eq!(list(folder.path()).unwrap().len(), 1);
+        assert!(list(&folder.path().join("nowhere")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        assert_eq!(spelled("latest", Path::new(".glovebox/runs")), "latest");
+        assert_eq!(spelled("x", Path::new("it's here")), "x --runs-dir 'it'\\''s here'");
+    }
+}

@@ -1,0 +1,145 @@
+//! One line per event, for pipes, logs and people who scroll.
+//!
+//! `12:04:31 build exec cargo check exit=0 11.2s`: time, node, what. A line is a pure function of an event; whatever a stage
+//! wrote is escaped. Refusals come from the journal's record and not from the live hint, so that each is printed once.
+
+use crate::terminal::{duration, visible};
+use glovebox_engine::event::{Event, Record, RouteHow, StageFinished, Verdict};
+use glovebox_host::call::Progress;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+const TEXT_CHARACTERS_MAX: usize = 160;
+
+/// The lines of a journal record; empty for one that only machines care about.
+pub fn of_record(record: &Record) -> Vec<String> {
+    let node = record.event.node().unwrap_or("run");
+    words(&record.event).into_iter().map(|what| stamped(record.at, node, &what)).collect()
+}
+
+/// The line of something that goes on within an attempt; none for what the record will say.
+pub fn of_progress(at: Timestamp, node: &str, progress: &Progress) -> Option<String> {
+    activity(progress, true).map(|what| stamped(at, node, &what))
+}
+
+/// What a stage is doing, in a few words. `finished` asks for the end of commands instead of their beginning.
+pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
+    match progress {
+        Progress::Log(level, message, _) => {
+            Some(format!("{} {}", visible::line(level), visible::summary(message, TEXT_CHARACTERS_MAX)))
+        }
+        Progress::ModelTurn(turn) => Some(format!("model turn {turn}")),
+        Progress::CommandStarted(text) if !finished => Some(format!("exec {}", visible::summary(text, TEXT_CHARACTERS_MAX))),
+        Progress::CommandEnded(text, how, code, milliseconds) => {
+            let end = code.map_or_else(|| visible::line(how).into_owned(), |code| format!("exit={code}"));
+            let text = visible::summary(text, TEXT_CHARACTERS_MAX);
+            Some(format!("exec {text} {end} {}", duration(*milliseconds)))
+        }
+        Progress::Refused(refusal) if !finished => {
+            Some(format!("refused {} {}", visible::line(&refusal.operation), visible::line(&refusal.path)))
+        }
+        Progress::CommandStarted(_) | Progress::Refused(_) | Progress::Emitted(..) => None,
+    }
+}
+
+fn stamped(at: Timestamp, node: &str, what: &str) -> String {
+    let time = at.to_zoned(TimeZone::system()).strftime("%H:%M:%S");
+    format!("{time} {} {what}", visible::line(node))
+}
+
+fn words(event: &Event) -> Vec<String> {
+    let one = |text: String| vec![text];
+    match event {
+        Event::RunStarted(run) => one(format!(
+            "started {} pipeline={} model={} sandbox={}",
+            visible::line(&run.run_id),
+            visible::line(&run.pipeline_name),
+            visible::line(&run.model),
+            visible::line(&run.sandbox_tier)
+        )),
+        Event::RunResumed(_) => one("resumed".to_owned()),
+        Event::StageReady(_) | Event::StagePassed(_) => Vec::new(),
+        Event::StageStarted(stage) => one(match (stage.visit, stage.ordinal) {
+            (1, 1) => "started".to_owned(),
+            (visit, ordinal) => format!("started visit={visit} attempt={ordinal}"),
+        }),
+        Event::StageFinished(stage) => finished(stage),
+        Event::StageRetrying(stage) => one(format!("retrying attempt={} in {}", stage.ordinal, duration(stage.delay_ms))),
+        Event::RouteTaken(route) => one(format!("-> {} ({})", visible::line(&route.to), how(route.how))),
+        Event::GateUnmet(gate) => one(format!(
+            "goal gate unmet at {}: last status {}",
+            visible::line(&gate.exit_node),
+            gate.status.map_or("none, never visited", |status| status.as_str())
+        )),
+        Event::RunCanceled(cancel) => one(format!("canceled by {}", visible::line(&cancel.by))),
+        Event::RunFinished(run) => one(match (&run.status, &run.failure) {
+            (Verdict::Success, _) => "success".to_owned(),
+            (Verdict::Fail, None) => "fail".to_owned(),
+            (Verdict::Fail, Some(failure)) => {
+                format!("fail {}: {}", failure.class.as_str(), visible::summary(&failure.reason, TEXT_CHARACTERS_MAX))
+            }
+        }),
+    }
+}
+
+fn finished(stage: &StageFinished) -> Vec<String> {
+    let mut lines: Vec<String> = stage.refusals.iter().map(refused).collect();
+    lines.extend(stage.quarantined.iter().map(|file| {
+        format!("quarantined {}: {}", visible::line(&file.path), visible::summary(&file.reason, TEXT_CHARACTERS_MAX))
+    }));
+    let mut end = format!("{} {}", stage.outcome.status.as_str(), duration(stage.duration_ms));
+    if stage.turns_used > 0 {
+        end.push_str(&format!(" turns={}", stage.turns_used));
+    }
+    if !stage.changes.is_empty() {
+        end.push_str(&format!(" changed={}", stage.changes.len()));
+    }
+    if let Some(failure) = &stage.outcome.failure {
+        let reason = visible::summary(&failure.reason, TEXT_CHARACTERS_MAX);
+        end.push_str(&format!(" {} [{}]: {reason}", failure.class.as_str(), visible::line(&failure.code)));
+    }
+    lines.push(end);
+    lines
+}
+
+/// A refusal with the grant that would allow it, when one would.
+pub fn refused(refusal: &glovebox_engine::event::Refusal) -> String {
+    let mut line = format!(
+        "refused {} {}: {}",
+        visible::line(&refusal.operation),
+        visible::line(&refusal.path),
+        visible::summary(&refusal.reason, TEXT_CHARACTERS_MAX)
+    );
+    if let Some(grant) = &refusal.grant {
+        line.push_str(&format!(" (to allow it: {})", visible::line(grant)));
+    }
+    line
+}
+
+fn how(how: RouteHow) -> &'static str {
+    match how {
+        RouteHow::Condition => "condition",
+        RouteHow::PreferredLabel => "preferred label",
+        RouteHow::SuggestedId => "suggested",
+        RouteHow::Default => "default edge",
+        RouteHow::Weight => "plain edge",
+        RouteHow::FailureToDiamond => "failure, to a diamond",
+        RouteHow::RetryTarget => "retry target",
+        RouteHow::FallbackRetryTarget => "fallback retry target",
+        RouteHow::GateTarget => "goal gate unmet",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_reads_as_one_line_and_obeys_nothing() {
+        let at: Timestamp = "2026-01-02T12:04:31Z".parse().unwrap();
+        let ended = Progress::CommandEnded("cargo \u{1b}[2Jcheck\nrm".into(), "exited".into(), Some(0), 11_230);
+        let line = of_progress(at, "bu\u{7}ild", &ended).unwrap();
+        assert!(line.ends_with("bu\\x07ild exec cargo \\x1b[2Jcheck exit=0 11.2s"), "{line}");
+        assert!(of_progress(at, "build", &Progress::CommandStarted("cargo check".into())).is_none());
+    }
+}

@@ -1,0 +1,199 @@
+//! Progress of a run while it goes on: one line per node on a terminal, one line per event elsewhere.
+//!
+//! Told by the journal's records, which are complete, and by live hints, which may be lost: whoever only reads the records
+//! misses no fact. Knows nothing of how a run is driven. Everything goes to stderr; `--json` records go to stdout.
+
+use crate::terminal::{Stream, duration, lines, visible};
+use glovebox_engine::event::{Event, Record, StageFinished};
+use glovebox_host::call::Progress;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+const DRAWS_PER_SECOND_MAX: u8 = 10;
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// A board that is redrawn.
+    Live,
+    /// A line per event.
+    Lines,
+    /// Records as JSON lines on stdout.
+    Json,
+    /// Not at all.
+    Quiet,
+}
+
+impl Manner {
+    /// Chooses by flags and by whether anybody looks.
+    pub fn choose(json: bool, quiet: bool) -> Self {
+        match (json, quiet) {
+            (true, _) => Manner::Json,
+            (false, true) => Manner::Quiet,
+            (false, false) if Stream::Stderr.is_live() => Manner::Live,
+            (false, false) => Manner::Lines,
+        }
+    }
+}
+
+/// Shows a run's progress.
+#[derive(Debug)]
+pub struct Reporter {
+    manner: Manner,
+    board: Option<Board>,
+}
+
+impl Reporter {
+    /// Shows progress over the nodes of a pipeline, in file order.
+    pub fn new<'a>(manner: Manner, nodes: impl Iterator<Item = &'a str>) -> Self {
+        let board = (manner == Manner::Live).then(|| Board::new(nodes));
+        Self { manner, board }
+    }
+
+    /// Shows a journal record.
+    pub fn record(&mut self, record: &Record) {
+        match (self.manner, &mut self.board) {
+            (Manner::Json, _) => json_line(record),
+            (Manner::Lines, _) => lines::of_record(record).iter().for_each(|line| prose(line)),
+            (Manner::Live, Some(board)) => board.record(record),
+            (Manner::Live, None) | (Manner::Quiet, _) => {}
+        }
+    }
+
+    /// Shows what goes on within an attempt of a node.
+    pub fn activity(&mut self, node: &str, progress: &Progress) {
+        match (self.manner, &mut self.board) {
+            (Manner::Lines, _) => {
+                if let Some(line) = lines::of_progress(Timestamp::now(), node, progress) {
+                    prose(&line);
+                }
+            }
+            (Manner::Live, Some(board)) => board.activity(node, progress),
+            _ => {}
+        }
+    }
+
+    /// Says something in between.
+    pub fn say(&mut self, text: &str) {
+        match (self.manner, &self.board) {
+            (Manner::Live, Some(board)) => board.above(text),
+            (Manner::Quiet, _) => {}
+            _ => prose(text),
+        }
+    }
+
+    /// Leaves the board as it is.
+    pub fn close(&mut self) {
+        if let Some(board) = self.board.take() {
+            board.close();
+        }
+    }
+}
+
+/// Writes a line to stderr. Nobody there to read it is no reason to stop a run.
+fn prose(line: &str) {
+    let _unread = writeln!(std::io::stderr(), "{line}");
+}
+
+fn json_line(record: &Record) {
+    if let Ok(text) = serde_json::to_string(record) {
+        let mut stdout = std::io::stdout().lock();
+        let _unread = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    }
+}
+
+/// One line per node, redrawn in place; refusals stay above it.
+#[derive(Debug)]
+struct Board {
+    bars: MultiProgress,
+    nodes: BTreeMap<String, ProgressBar>,
+    visits: BTreeMap<String, u32>,
+    waiting: ProgressStyle,
+    running: ProgressStyle,
+}
+
+impl Board {
+    fn new<'a>(nodes: impl Iterator<Item = &'a str>) -> Self {
+        let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND_MAX));
+        let style = |template: &str| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let waiting = style(" {prefix} {wide_msg}");
+        let running = style(" {prefix} {elapsed:>4} {wide_msg}");
+        let names: Vec<&str> = nodes.collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let nodes = names
+            .into_iter()
+            .map(|name| {
+                let bar = bars.add(ProgressBar::new_spinner().with_style(waiting.clone()));
+                bar.set_prefix(format!("{:<width$}", visible::line(name)));
+                bar.set_message("·");
+                (name.to_owned(), bar)
+            })
+            .collect();
+        Self { bars, nodes, visits: BTreeMap::new(), waiting, running }
+    }
+
+    fn record(&mut self, record: &Record) {
+        let Some(bar) = record.event.node().and_then(|node| self.nodes.get(node)) else {
+            return lines::of_record(record).iter().for_each(|line| self.above(line));
+        };
+        match &record.event {
+            Event::StageStarted(stage) => {
+                self.visits.insert(stage.node.clone(), stage.visit);
+                bar.set_style(self.running.clone());
+                bar.reset_elapsed();
+                bar.enable_steady_tick(Duration::from_millis(500));
+                bar.set_message(format!("{}running", self.mark(&stage.node, stage.ordinal)));
+            }
+            Event::StageFinished(stage) => {
+                bar.disable_steady_tick();
+                bar.set_style(self.waiting.clone());
+                bar.set_message(format!("{}{}", self.mark(&stage.node, stage.ordinal), ending(stage)));
+                stage.refusals.iter().for_each(|refusal| self.above(&format!(" {}: {}", visible::line(&stage.node), lines::refused(refusal))));
+            }
+            Event::StageRetrying(stage) => {
+                bar.set_message(format!("waiting {} before attempt {}", duration(stage.delay_ms), stage.ordinal));
+            }
+            Event::StagePassed(stage) => bar.set_message(stage.status.as_str()),
+            Event::GateUnmet(_) => lines::of_record(record).iter().for_each(|line| self.above(line)),
+            _ => {}
+        }
+    }
+
+    /// `×2 ` from the second visit on, `try 2 ` from the second attempt on.
+    fn mark(&self, node: &str, ordinal: u32) -> String {
+        let visit = self.visits.get(node).copied().unwrap_or(1);
+        let again = if visit > 1 { format!("×{visit} ") } else { String::new() };
+        if ordinal > 1 { format!("{again}try {ordinal} ") } else { again }
+    }
+
+    fn activity(&self, node: &str, progress: &Progress) {
+        if let (Some(bar), Some(what)) = (self.nodes.get(node), lines::activity(progress, false)) {
+            bar.set_message(what);
+        }
+    }
+
+    fn above(&self, line: &str) {
+        let _unread = self.bars.println(line);
+    }
+
+    fn close(self) {
+        self.nodes.values().for_each(ProgressBar::abandon);
+    }
+}
+
+fn ending(stage: &StageFinished) -> String {
+    let mut text = format!("{} in {}", stage.outcome.status.as_str(), duration(stage.duration_ms));
+    if !stage.changes.is_empty() {
+        text.push_str(&format!(", {} changed", stage.changes.len()));
+    }
+    if stage.refusals_total > 0 {
+        text.push_str(&format!(", {} refused", stage.refusals_total));
+    }
+    if let Some(failure) = &stage.outcome.failure {
+        text.push_str(&format!(": {}", visible::summary(&failure.reason, 100)));
+    }
+    text
+}

@@ -1,0 +1,251 @@
+//! What a run came to: verified, refused, changed, quarantined, and the command to go on with.
+//!
+//! A fold of the journal's records and nothing else, so that `run`, `resume` and `show` say the same of the same journal. A
+//! command counts as verified only by its host-made receipt; a stage that merely says so is not listed.
+
+use crate::exit::Exit;
+use crate::terminal::{duration, lines, visible};
+use glovebox_engine::event::{ChangeOp, Event, FileChange, Receipt, Record, Refusal, RunFinished, RunStarted, Verdict};
+use glovebox_engine::outcome::FailureClass;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+const REFUSALS_SHOWN_MAX: usize = 10;
+
+/// What a run came to so far.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Summary {
+    /// The run.
+    pub run_id: String,
+    /// The graph's name.
+    pub pipeline: String,
+    /// `success`, `fail`, or `unfinished`.
+    pub status: String,
+    /// How the process that drove it would end.
+    pub exit: ExitRecord,
+    /// The failure's class, code and reason.
+    pub failure: Option<glovebox_engine::outcome::Failure>,
+    /// Every finished visit in order.
+    pub visited: Vec<Visit>,
+    /// Receipts of each node's last visit.
+    pub receipts: Vec<Evidence>,
+    /// What was refused, by node; each once.
+    pub refused: Vec<Refused>,
+    /// What is changed in the end, one entry per path.
+    pub changed: Vec<FileChange>,
+    /// What was set aside, by node.
+    pub quarantined: Vec<Quarantine>,
+    /// From the first record to the last, milliseconds.
+    pub duration_ms: u64,
+    #[serde(skip)]
+    canceled_by: Option<String>,
+}
+
+/// An exit code with its name.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ExitRecord {
+    /// The number.
+    pub code: u8,
+    /// The name.
+    pub name: &'static str,
+}
+
+/// One finished visit.
+#[derive(Debug, Clone, Serialize)]
+pub struct Visit {
+    /// The node.
+    pub node: String,
+    /// Which visit.
+    pub visit: u32,
+    /// Attempts it took.
+    pub attempts: u32,
+    /// How it ended.
+    pub status: &'static str,
+}
+
+/// A receipt and whose it is.
+#[derive(Debug, Clone, Serialize)]
+pub struct Evidence {
+    /// The node.
+    pub node: String,
+    /// The evidence.
+    #[serde(flatten)]
+    pub receipt: Receipt,
+}
+
+/// A refusal and whose it is.
+#[derive(Debug, Clone, Serialize)]
+pub struct Refused {
+    /// The node.
+    pub node: String,
+    /// What was refused.
+    #[serde(flatten)]
+    pub refusal: Refusal,
+}
+
+/// Something set aside.
+#[derive(Debug, Clone, Serialize)]
+pub struct Quarantine {
+    /// The node.
+    pub node: String,
+    /// The path in the workspace.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Summary {
+    /// Folds the records of a journal.
+    pub fn of(records: &[Record]) -> Self {
+        let mut summary = Self { status: "unfinished".to_owned(), ..Self::default() };
+        let mut changed = BTreeMap::new();
+        let mut finished = None;
+        for record in records {
+            match &record.event {
+                Event::RunStarted(run) => summary.started(run),
+                Event::StageFinished(stage) => {
+                    summary.stage(stage);
+                    changed.extend(stage.changes.iter().map(|change| (change.path.clone(), change.clone())));
+                }
+                Event::RunCanceled(cancel) => summary.canceled_by = Some(cancel.by.clone()),
+                Event::RunResumed(_) => summary.canceled_by = None,
+                Event::RunFinished(run) => finished = Some(run),
+                _ => {}
+            }
+        }
+        summary.changed = changed.into_values().collect();
+        if let (Some(first), Some(last)) = (records.first(), records.last()) {
+            summary.duration_ms = last.at.duration_since(first.at).as_millis().try_into().unwrap_or(0);
+        }
+        summary.finish(finished);
+        summary
+    }
+
+    fn started(&mut self, run: &RunStarted) {
+        self.run_id.clone_from(&run.run_id);
+        self.pipeline.clone_from(&run.pipeline_name);
+    }
+
+    fn stage(&mut self, stage: &glovebox_engine::event::StageFinished) {
+        let node = || stage.node.clone();
+        self.visited.retain(|visit| visit.node != stage.node || visit.visit != stage.visit);
+        let status = stage.outcome.status.as_str();
+        self.visited.push(Visit { node: node(), visit: stage.visit, attempts: stage.ordinal, status });
+        self.receipts.retain(|evidence| evidence.node != stage.node);
+        self.receipts.extend(stage.receipts.iter().map(|receipt| Evidence { node: node(), receipt: receipt.clone() }));
+        for refusal in &stage.refusals {
+            let known = |known: &Refused| known.node == stage.node && &known.refusal == refusal;
+            if !self.refused.iter().any(known) {
+                self.refused.push(Refused { node: node(), refusal: refusal.clone() });
+            }
+        }
+        self.quarantined.extend(stage.quarantined.iter().map(|file| Quarantine {
+            node: node(),
+            path: file.path.clone(),
+            reason: file.reason.clone(),
+        }));
+    }
+
+    fn finish(&mut self, finished: Option<&RunFinished>) {
+        let exit = match finished {
+            None => Exit::Transient,
+            Some(run) if run.status == Verdict::Success => Exit::Ok,
+            Some(run) => exit_of(run.failure.as_ref(), self.canceled_by.as_deref()),
+        };
+        if let Some(run) = finished {
+            self.status = if run.status == Verdict::Success { "success" } else { "fail" }.to_owned();
+            self.failure.clone_from(&run.failure);
+        }
+        self.exit = ExitRecord { code: exit.code(), name: exit.name() };
+    }
+}
+
+/// The exit code of a failed run, from the failure's class and code (design §9 #16).
+pub fn exit_of(failure: Option<&glovebox_engine::outcome::Failure>, canceled_by: Option<&str>) -> Exit {
+    let Some(failure) = failure else { return Exit::RunFailed };
+    match failure.class {
+        FailureClass::Canceled if canceled_by.is_some_and(|by| by.contains("TERM")) => Exit::Terminated,
+        FailureClass::Canceled => Exit::Interrupted,
+        FailureClass::Budget => Exit::Budget,
+        FailureClass::Scope => Exit::Policy,
+        FailureClass::Contract | FailureClass::Internal => Exit::Plugin,
+        FailureClass::Transient => Exit::Transient,
+        FailureClass::Deterministic if failure.code == "GoalGateUnsatisfied" => Exit::Unverified,
+        FailureClass::Deterministic if failure.code.starts_with("model/") => Exit::Provider,
+        FailureClass::Deterministic => Exit::RunFailed,
+    }
+}
+
+/// Prints a summary for people. `next` is what comes after `glovebox diff` and its like: the run, and flags to find it.
+pub fn render(summary: &Summary, next: &str) -> String {
+    let mut text = String::new();
+    let mut row = |title: &str, body: String| {
+        let written = writeln!(text, "{title:<12} {body}");
+        debug_assert!(written.is_ok(), "writing to a string cannot fail");
+    };
+    row("run", headline(summary));
+    if let Some(failure) = &summary.failure {
+        row("because", format!("{} ({}): {}", failure.class.as_str(), visible::line(&failure.code), visible::line(&failure.reason)));
+    }
+    for evidence in &summary.receipts {
+        row(if evidence.receipt.code == Some(0) { "verified" } else { "not verified" }, receipt(evidence));
+    }
+    if summary.receipts.is_empty() {
+        row("verified", "nothing: no stage ran a command".to_owned());
+    }
+    for refused in summary.refused.iter().take(REFUSALS_SHOWN_MAX) {
+        let line = lines::refused(&refused.refusal);
+        row("refused", format!("{}: {}", visible::line(&refused.node), line.trim_start_matches("refused ")));
+    }
+    if summary.refused.len() > REFUSALS_SHOWN_MAX {
+        row("refused", format!("and {} more: glovebox show {next}", summary.refused.len() - REFUSALS_SHOWN_MAX));
+    }
+    for change in &summary.changed {
+        row("changed", change_line(change));
+    }
+    for file in &summary.quarantined {
+        row("quarantined", format!("{}: {} ({})", visible::line(&file.node), visible::line(&file.path), visible::line(&file.reason)));
+    }
+    row("next", what_next(summary, next));
+    text
+}
+
+fn headline(summary: &Summary) -> String {
+    let (id, name) = (visible::line(&summary.run_id), visible::line(&summary.pipeline));
+    let exit = match summary.exit.code {
+        0 => String::new(),
+        code => format!(", exit {code} ({})", summary.exit.name),
+    };
+    format!("{id} of {name}: {}{exit}, {} visits in {}", summary.status, summary.visited.len(), duration(summary.duration_ms))
+}
+
+fn receipt(evidence: &Evidence) -> String {
+    let receipt = &evidence.receipt;
+    let end = receipt.code.map_or_else(|| visible::line(&receipt.how).into_owned(), |code| format!("exit {code}"));
+    let command = visible::summary(&receipt.argv.join(" "), 100);
+    format!("{}: {command} {end} in {} ({})", visible::line(&evidence.node), duration(receipt.duration_ms), visible::line(&receipt.tier))
+}
+
+fn change_line(change: &FileChange) -> String {
+    let path = visible::line(&change.path);
+    match change.op {
+        ChangeOp::Write => format!("{path} ({} bytes)", change.bytes),
+        ChangeOp::Delete => format!("{path} (deleted)"),
+        ChangeOp::MakeDirectory => format!("{path}/"),
+        ChangeOp::RemoveDirectory => format!("{path}/ (deleted)"),
+    }
+}
+
+fn what_next(summary: &Summary, next: &str) -> String {
+    match (summary.status.as_str(), summary.changed.is_empty()) {
+        ("success", false) => format!("glovebox diff {next}, then glovebox apply {next}"),
+        ("success", true) => format!("glovebox show {next}"),
+        ("fail", _) if !resumable(summary) => format!("glovebox show {next}"),
+        _ => format!("glovebox resume {next}"),
+    }
+}
+
+fn resumable(summary: &Summary) -> bool {
+    [Exit::Interrupted, Exit::Terminated, Exit::Transient, Exit::Paused].iter().any(|exit| exit.code() == summary.exit.code)
+}
