@@ -12,7 +12,7 @@ use crate::exit::Stop;
 use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;
 
-const ISSUES: &str = "https://github.com/glovebox-dev/glovebox/issues";
+
 
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure of the command.
 pub fn print(text: &str) {
@@ -50,8 +50,12 @@ pub fn report_bug(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     let text = panic.payload_as_str().unwrap_or("no message");
     let version = env!("CARGO_PKG_VERSION");
+    let tracker = match env!("CARGO_PKG_REPOSITORY") {
+        "" => "the project's issue tracker",
+        repository => repository,
+    };
     let what = visible::summary(text, 200);
-    say(&format!("error: glovebox {version} hit a bug at {place}: {what}; please report this line at {ISSUES}\n"));
+    say(&format!("error: glovebox {version} hit a bug at {place}: {what}; please report this line to {tracker}\n"));
 }
 
 /// A stream that people may be reading.

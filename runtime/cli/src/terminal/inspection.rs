@@ -1,0 +1,73 @@
+//! A component as its bytes describe it, for people.
+
+use crate::terminal::visible;
+use glovebox_host::grants::{FileTier, Grants};
+use glovebox_host::inspect::{Import, Inspection};
+use glovebox_host::provided::State;
+use std::fmt::Write;
+
+/// Renders an inspection. Every name in it was chosen by the component's author and is escaped.
+pub fn render(inspection: &Inspection) -> String {
+    let mut text = String::new();
+    let mut row = |title: &str, body: &str| {
+        let written = writeln!(text, "{title:<9} {body}");
+        debug_assert!(written.is_ok(), "writing to a string cannot fail");
+    };
+    match &inspection.manifest {
+        Some(manifest) => {
+            row("plugin", &visible::line(&format!("{} {}", manifest.name, manifest.version)));
+            if !manifest.description.is_empty() {
+                row("about", &visible::line(&manifest.description));
+            }
+        }
+        None => row("plugin", "carries no manifest: `wants` in glovebox.toml stands in for it"),
+    }
+    row("world", inspection.world);
+    row("digest", &inspection.digest.to_string());
+    row("bytes", &inspection.bytes.to_string());
+    for import in &inspection.imports {
+        row("import", &import_line(import));
+    }
+    for export in &inspection.exports {
+        row("export", &visible::line(export));
+    }
+    let wants = inspection.manifest.as_ref().map(|manifest| grant_lines(&manifest.wants)).unwrap_or_default();
+    for want in &wants {
+        row("wants", want);
+    }
+    if wants.is_empty() {
+        row("wants", "nothing");
+    }
+    text
+}
+
+fn import_line(import: &Import) -> String {
+    let name = visible::line(&import.name);
+    match &import.state {
+        State::Provided => name.into_owned(),
+        State::OtherVersion { provided } => format!("{name} (not linked: this host has {provided})"),
+        State::Denied { reason } => format!("{name} (never granted: {reason})"),
+        State::Unknown => format!("{name} (unknown to this host)"),
+    }
+}
+
+/// Grants or wants as they are written in `glovebox.toml`, one line each; none for nothing at all.
+pub fn grant_lines(grants: &Grants) -> Vec<String> {
+    let list = |paths: &[String]| paths.iter().map(|path| format!("\"{}\"", visible::line(path))).collect::<Vec<_>>().join(", ");
+    let mut lines = Vec::new();
+    match grants.filesystem {
+        FileTier::None => {}
+        FileTier::Workspace => lines.push("filesystem = \"workspace\"".to_owned()),
+        FileTier::Posix => lines.push("filesystem = \"posix\"".to_owned()),
+    }
+    for (name, values) in [("read", &grants.read), ("write", &grants.write), ("commands", &grants.commands)] {
+        if !values.is_empty() {
+            lines.push(format!("{name} = [{}]", list(values)));
+        }
+    }
+    if grants.model {
+        lines.push("model = true".to_owned());
+    }
+    lines.extend(grants.limits.iter().map(|(name, value)| format!("limits.{name} = {value}")));
+    lines
+}
