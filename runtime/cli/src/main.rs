@@ -8,8 +8,7 @@ mod arguments;
 mod builtins;
 mod commands;
 mod exit;
-mod project;
-mod runs;
+mod source;
 mod terminal;
 
 use arguments::{Arguments, Command, PluginCommand};
@@ -32,17 +31,10 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Ended {
     match command {
-        Command::Run(arguments) => commands::run::run(arguments),
         Command::Check(arguments) => commands::check::check(&arguments),
         Command::Graph(arguments) => commands::graph::graph(&arguments),
-        Command::Plan(arguments) => commands::plan::plan(&arguments),
-        Command::Resume(arguments) => commands::resume::resume(&arguments),
-        Command::Ls(arguments) => commands::ls::ls(&arguments),
-        Command::Show(arguments) => commands::show::show(&arguments),
-        Command::Apply(arguments) => commands::apply::apply(&arguments),
-        Command::Diff(arguments) => commands::diff::diff(&arguments),
         Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
-        Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock(&arguments),
         Command::Version(arguments) => commands::version::version(&arguments),
+        _ => Err(exit::Stop::new(Exit::Internal, "not built in")),
     }
 }

@@ -1,0 +1,78 @@
+//! The `glovebox.toml` and `glovebox.lock` that go with a pipeline or a folder.
+//!
+//! Finds and reads files; what they mean is decided elsewhere. `glovebox.toml` is looked up from the pipeline's folder upward
+//! to the workdir and never above it; a pipeline outside the workdir looks in its own folder, then in the workdir.
+
+use crate::exit::{Exit, Stop};
+use crate::source::{invalid, read_text, report};
+use crate::terminal::diagnostics::Findings;
+use glovebox_engine::config::{CONFIG_FILE_NAME, Config};
+use glovebox_engine::lock::{LOCK_FILE_NAME, Lock};
+use glovebox_pipeline::diagnostic::Severity;
+use std::path::{Path, PathBuf};
+
+/// A project's configuration and the folder its paths are relative to.
+#[derive(Debug)]
+pub struct Project {
+    /// The project, absolute.
+    pub workdir: PathBuf,
+    /// What `glovebox.toml` says; the default when there is none.
+    pub config: Config,
+    /// The configuration's folder; the workdir when there is no file.
+    pub config_dir: PathBuf,
+    /// True when there is a file.
+    pub has_config: bool,
+    /// What `glovebox.lock` agrees to; none when there is no file.
+    pub lock: Option<Lock>,
+}
+
+/// Reads the configuration that goes with a pipeline, or with the workdir alone.
+pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, Stop> {
+    let place = workdir.display();
+    let workdir = std::fs::canonicalize(workdir).map_err(|error| Stop::io(format!("open workdir `{place}`"), &error))?;
+    if !workdir.is_dir() {
+        return Err(Stop::new(Exit::Usage, format!("workdir `{place}` is not a directory")));
+    }
+    let found = candidates(&workdir, pipeline)?.into_iter().find(|folder| folder.join(CONFIG_FILE_NAME).is_file());
+    let Some(config_dir) = found else {
+        let config_dir = workdir.clone();
+        return Ok(Project { workdir, config: Config::default(), config_dir, has_config: false, lock: None });
+    };
+    let config = read_config(&config_dir.join(CONFIG_FILE_NAME))?;
+    let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
+    Ok(Project { workdir, config, config_dir, has_config: true, lock })
+}
+
+/// Folders that may hold the configuration, best first.
+fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Result<Vec<PathBuf>, Stop> {
+    let Some(pipeline) = pipeline else { return Ok(vec![workdir.to_owned()]) };
+    let pipeline = std::fs::canonicalize(pipeline)
+        .map_err(|error| Stop::io(format!("open `{}`", pipeline.display()), &error))?;
+    let folder = pipeline.parent().unwrap_or(workdir);
+    if !folder.starts_with(workdir) {
+        return Ok(vec![folder.to_owned(), workdir.to_owned()]);
+    }
+    Ok(folder.ancestors().take_while(|ancestor| ancestor.starts_with(workdir)).map(Path::to_owned).collect())
+}
+
+fn read_config(file: &Path) -> Result<Config, Stop> {
+    let text = read_text(file)?;
+    Config::parse(&text, &file.display().to_string()).map_err(|problems| {
+        let diagnostics = problems.iter().map(|problem| problem.to_diagnostic()).collect();
+        let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
+        report(&findings, Severity::Warning);
+        invalid(&findings)
+    })
+}
+
+fn read_lock(file: &Path) -> Result<Option<Lock>, Stop> {
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let text = read_text(file)?;
+    let lock = Lock::parse(&text).map_err(|error| {
+        Stop::new(Exit::Plugin, format!("`{}`: {error}", file.display()))
+            .with_help("look at the plugins, then write it anew with `glovebox plugin lock`")
+    })?;
+    Ok(Some(lock))
+}

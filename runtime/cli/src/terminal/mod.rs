@@ -3,9 +3,10 @@
 //! Results go to stdout and prose to stderr; nothing here decides anything about a run.
 
 pub mod diagnostics;
-pub mod lines;
-pub mod progress;
-pub mod summary;
+pub mod inspection;
+//pub mod lines;
+//pub mod progress;
+//pub mod summary;
 pub mod visible;
 
 use crate::exit::Stop;

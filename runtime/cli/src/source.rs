@@ -1,0 +1,72 @@
+//! A pipeline's text on disk: read, check, say what was found.
+//!
+//! What the findings mean is decided in the pipeline crate, how they look in the terminal; this only brings them together.
+
+use crate::exit::{Exit, Stop};
+use crate::terminal::diagnostics::Findings;
+use crate::terminal::{self, Stream, diagnostics};
+use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::{Checked, Inputs};
+use std::path::{Path, PathBuf};
+
+/// The largest pipeline, configuration or script that is read.
+const TEXT_BYTES_MAX: u64 = 4 << 20;
+
+/// Reads a text file; a byte order mark is left to its parser.
+pub fn read_text(file: &Path) -> Result<String, Stop> {
+    let place = file.display();
+    let failed = |error: std::io::Error| Stop::io(format!("read `{place}`"), &error);
+    let length = std::fs::metadata(file).map_err(failed)?.len();
+    if length > TEXT_BYTES_MAX {
+        return Err(Stop::new(Exit::Invalid, format!("`{place}` has {length} bytes, at most {TEXT_BYTES_MAX} are read")));
+    }
+    let bytes = std::fs::read(file).map_err(failed)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Stop::new(Exit::Invalid, format!("`{place}` is not UTF-8 text at byte {at}"))
+    })
+}
+
+/// `--set` values as the pipeline takes them; the last of two with the same key wins.
+pub fn inputs(set: &[(String, String)]) -> Inputs {
+    Inputs { set: set.iter().cloned().collect() }
+}
+
+/// A pipeline that has no errors, with its text.
+#[derive(Debug)]
+pub struct Source {
+    /// The file as the user named it.
+    pub file: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// What it says.
+    pub pipeline: Pipeline,
+}
+
+/// Reads and checks a pipeline. Findings go to stderr; with an error among them this stops with exit 3.
+pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<Source, Stop> {
+    let text = read_text(file)?;
+    let Checked { pipeline, diagnostics } = glovebox_pipeline::check(&text, inputs);
+    let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
+    report(&findings, Severity::Warning);
+    match pipeline {
+        Some(pipeline) => Ok(Source { file: file.to_owned(), text: findings.source, pipeline }),
+        None => Err(invalid(&findings)),
+    }
+}
+
+/// Prints findings that are at least that bad.
+pub fn report(findings: &Findings, at_least: Severity) {
+    let mut shown = findings.diagnostics.clone();
+    shown.retain(|diagnostic| diagnostic.severity <= at_least);
+    let findings = Findings { file: findings.file.clone(), source: findings.source.clone(), diagnostics: shown };
+    terminal::say(&diagnostics::render(&findings, Stream::Stderr.is_coloured()));
+}
+
+/// The stop after errors have been printed.
+pub fn invalid(findings: &Findings) -> Stop {
+    let count = findings.count(Severity::Error);
+    let noun = if count == 1 { "error" } else { "errors" };
+    Stop::new(Exit::Invalid, format!("`{}` has {count} {noun}", findings.file))
+}
