@@ -62,10 +62,7 @@ pub const EXITS: [(Exit, u8, &str); 15] = [
 
 impl Exit {
     fn row(self) -> (u8, &'static str) {
-        EXITS
-            .iter()
-            .find(|(exit, ..)| *exit == self)
-            .map_or((70, "internal"), |(_, code, name)| (*code, name))
+        EXITS.iter().find(|(exit, ..)| *exit == self).map_or((70, "internal"), |(_, code, name)| (*code, name))
     }
 
     /// The process exit code.

@@ -3,6 +3,7 @@
 //! The only crate that prints or reads the environment. Commands are one file each; this page is all the dispatch there is.
 
 #![forbid(unsafe_code)]
+#![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
 mod arguments;
 mod builtins;

@@ -19,7 +19,10 @@ pub fn read_text(file: &Path) -> Result<String, Stop> {
     let failed = |error: std::io::Error| Stop::io(format!("read `{place}`"), &error);
     let length = std::fs::metadata(file).map_err(failed)?.len();
     if length > TEXT_BYTES_MAX {
-        return Err(Stop::new(Exit::Invalid, format!("`{place}` has {length} bytes, at most {TEXT_BYTES_MAX} are read")));
+        return Err(Stop::new(
+            Exit::Invalid,
+            format!("`{place}` has {length} bytes, at most {TEXT_BYTES_MAX} are read"),
+        ));
     }
     let bytes = std::fs::read(file).map_err(failed)?;
     String::from_utf8(bytes).map_err(|error| {

@@ -3,8 +3,8 @@
 use crate::arguments::{CheckArguments, CheckFormat};
 use crate::exit::{Ended, Exit, Stop};
 use crate::source;
-use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal;
+use crate::terminal::diagnostics::{self, Findings};
 use glovebox_pipeline::diagnostic::Severity;
 
 /// Checks every file before it answers, so that one bad file hides no other.

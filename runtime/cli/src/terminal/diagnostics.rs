@@ -171,9 +171,7 @@ mod tests {
          --> ship.dot:3:37
           |
         3 |   build -> exit [condition="outcome == success"]
-          |   -------------                     ^^ expected `=` or `!=`
-          |   |
-          |   on this edge
+          |   ------------- on this edge        ^^ expected `=` or `!=`
           |
         help: use a single `=`
           |
@@ -191,7 +189,7 @@ mod tests {
         assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
         insta::assert_snapshot!(text, @r#"
         warning[shape_known]: no shape `bl\x1bob`
-         --> ship.dot:2:37
+         --> ship.dot:2:38
           |
         2 |   a [label="\x1b[2J\u{202e}x", shape=blob]
           |                                      ^^^^

@@ -13,8 +13,6 @@ use crate::exit::Stop;
 use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;
 
-
-
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure of the command.
 pub fn print(text: &str) {
     let mut stdout = std::io::stdout().lock();
