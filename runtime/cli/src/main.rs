@@ -9,6 +9,8 @@ mod arguments;
 mod builtins;
 mod commands;
 mod exit;
+mod journal;
+mod runs;
 mod source;
 mod terminal;
 
@@ -36,6 +38,8 @@ fn dispatch(command: Command) -> Ended {
         Command::Graph(arguments) => commands::graph::graph(&arguments),
         Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
         Command::Version(arguments) => commands::version::version(&arguments),
+        Command::Ls(arguments) => commands::ls::ls(&arguments),
+        Command::Show(arguments) => commands::show::show(&arguments),
         _ => Err(exit::Stop::new(Exit::Internal, "not built in")),
     }
 }

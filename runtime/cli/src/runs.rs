@@ -86,11 +86,14 @@ pub fn select(runs_dir: &Path, selector: &str) -> Result<RunFolder, Stop> {
     if let Some(exact) = runs.iter().position(|run| run.id == selector) {
         return Ok(runs.swap_remove(exact));
     }
-    let matches: Vec<&RunFolder> = runs.iter().filter(|run| !selector.is_empty() && run.id.starts_with(selector)).collect();
+    let matches: Vec<&RunFolder> =
+        runs.iter().filter(|run| !selector.is_empty() && run.id.starts_with(selector)).collect();
     match matches[..] {
         [only] => Ok(only.clone()),
         [] => Err(absent(format!("no run `{selector}` in `{place}`"))),
-        [one, other, ..] => Err(absent(format!("`{selector}` is not unique in `{place}`: `{}`, `{}`, …", one.id, other.id))),
+        [one, other, ..] => {
+            Err(absent(format!("`{selector}` is not unique in `{place}`: `{}`, `{}`, …", one.id, other.id)))
+        }
     }
 }
 
@@ -105,7 +108,11 @@ pub fn spelled(selector: &str, runs_dir: &Path) -> String {
 /// Quotes a word for a POSIX shell where it needs quotes.
 fn shell_word(word: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%,=".contains(character);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]
@@ -125,12 +132,10 @@ mod tests {
     #[test]
     fn a_selector_is_an_id_a_unique_prefix_or_latest() {
         let folder = runs(&["beta", "alpha-1", "alpha-2", "alpha"]);
-        let check = |selector: &str, expected: Result<&str, &str>| {
-            match (select(folder.path(), selector), expected) {
-                (Ok(run), Ok(id)) => assert_eq!(run.id, id),
-                (Err(stop), Err(part)) => assert!(stop.message.contains(part), "{}", stop.message),
-                (found, expected) => panic!("{selector}: {found:?}, expected {expected:?}"),
-            }
+        let check = |selector: &str, expected: Result<&str, &str>| match (select(folder.path(), selector), expected) {
+            (Ok(run), Ok(id)) => assert_eq!(run.id, id),
+            (Err(stop), Err(part)) => assert!(stop.message.contains(part), "{}", stop.message),
+            (found, expected) => panic!("{selector}: {found:?}, expected {expected:?}"),
         };
         check("latest", Ok("alpha"));
         check("alpha", Ok("alpha"));

@@ -4,10 +4,10 @@
 pub mod check;
 //pub mod diff;
 pub mod graph;
-//pub mod ls;
+pub mod ls;
 //pub mod plan;
 pub mod plugin;
 //pub mod resume;
 //pub mod run;
-//pub mod show;
+pub mod show;
 pub mod version;

@@ -62,14 +62,17 @@ pub fn grant_lines(grants: &Grants) -> Vec<String> {
         FileTier::Workspace => lines.push("filesystem = \"workspace\"".to_owned()),
         FileTier::Posix => lines.push("filesystem = \"posix\"".to_owned()),
     }
-    for (name, values) in [("read", &grants.read), ("write", &grants.write), ("commands", &grants.commands)] {
-        if !values.is_empty() {
-            lines.push(format!("{name} = [{}]", list(values)));
-        }
-    }
+    let lists =
+        [("read", quoted(&grants.read)), ("write", quoted(&grants.write)), ("commands", quoted(&grants.commands))];
+    lines.extend(lists.iter().filter(|(_, list)| !list.is_empty()).map(|(name, list)| format!("{name} = [{list}]")));
     if grants.model {
         lines.push("model = true".to_owned());
     }
     lines.extend(grants.limits.iter().map(|(name, value)| format!("limits.{name} = {value}")));
     lines
+}
+
+fn quoted(values: &[impl ToString]) -> String {
+    let quoted: Vec<String> = values.iter().map(|value| format!("\"{}\"", visible::line(&value.to_string()))).collect();
+    quoted.join(", ")
 }

@@ -4,7 +4,7 @@
 //! wrote is escaped. Refusals come from the journal's record and not from the live hint, so that each is printed once.
 
 use crate::terminal::{duration, visible};
-use glovebox_engine::event::{Event, Record, RouteHow, StageFinished, Verdict};
+use glovebox_engine::event::{Event, Record, StageFinished, Verdict};
 use glovebox_host::call::Progress;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -29,7 +29,9 @@ pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
             Some(format!("{} {}", visible::line(level), visible::summary(message, TEXT_CHARACTERS_MAX)))
         }
         Progress::ModelTurn(turn) => Some(format!("model turn {turn}")),
-        Progress::CommandStarted(text) if !finished => Some(format!("exec {}", visible::summary(text, TEXT_CHARACTERS_MAX))),
+        Progress::CommandStarted(text) if !finished => {
+            Some(format!("exec {}", visible::summary(text, TEXT_CHARACTERS_MAX)))
+        }
         Progress::CommandEnded(text, how, code, milliseconds) => {
             let end = code.map_or_else(|| visible::line(how).into_owned(), |code| format!("exit={code}"));
             let text = visible::summary(text, TEXT_CHARACTERS_MAX);
@@ -64,8 +66,12 @@ fn words(event: &Event) -> Vec<String> {
             (visit, ordinal) => format!("started visit={visit} attempt={ordinal}"),
         }),
         Event::StageFinished(stage) => finished(stage),
-        Event::StageRetrying(stage) => one(format!("retrying attempt={} in {}", stage.ordinal, duration(stage.delay_ms))),
-        Event::RouteTaken(route) => one(format!("-> {} ({})", visible::line(&route.to), how(route.how))),
+        Event::StageRetrying(stage) => {
+            one(format!("retrying attempt={} in {}", stage.ordinal, duration(stage.delay_ms)))
+        }
+        Event::RouteTaken(route) => {
+            one(format!("-> {} ({})", visible::line(&route.to), visible::line(&route.how.replace('_', " "))))
+        }
         Event::GateUnmet(gate) => one(format!(
             "goal gate unmet at {}: last status {}",
             visible::line(&gate.exit_node),
@@ -110,24 +116,10 @@ pub fn refused(refusal: &glovebox_engine::event::Refusal) -> String {
         visible::line(&refusal.path),
         visible::summary(&refusal.reason, TEXT_CHARACTERS_MAX)
     );
-    if let Some(grant) = &refusal.grant {
-        line.push_str(&format!(" (to allow it: {})", visible::line(grant)));
+    if !refusal.help.is_empty() {
+        line.push_str(&format!(" ({})", visible::line(&refusal.help)));
     }
     line
-}
-
-fn how(how: RouteHow) -> &'static str {
-    match how {
-        RouteHow::Condition => "condition",
-        RouteHow::PreferredLabel => "preferred label",
-        RouteHow::SuggestedId => "suggested",
-        RouteHow::Default => "default edge",
-        RouteHow::Weight => "plain edge",
-        RouteHow::FailureToDiamond => "failure, to a diamond",
-        RouteHow::RetryTarget => "retry target",
-        RouteHow::FallbackRetryTarget => "fallback retry target",
-        RouteHow::GateTarget => "goal gate unmet",
-    }
 }
 
 #[cfg(test)]

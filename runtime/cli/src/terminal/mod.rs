@@ -4,9 +4,9 @@
 
 pub mod diagnostics;
 pub mod inspection;
-//pub mod lines;
-//pub mod progress;
-//pub mod summary;
+pub mod lines;
+pub mod progress;
+pub mod summary;
 pub mod visible;
 
 use crate::exit::Stop;

@@ -40,7 +40,6 @@ impl Manner {
 }
 
 /// Shows a run's progress.
-#[derive(Debug)]
 pub struct Reporter {
     manner: Manner,
     board: Option<Board>,
@@ -106,7 +105,6 @@ fn json_line(record: &Record) {
 }
 
 /// One line per node, redrawn in place; refusals stay above it.
-#[derive(Debug)]
 struct Board {
     bars: MultiProgress,
     nodes: BTreeMap<String, ProgressBar>,
@@ -118,7 +116,9 @@ struct Board {
 impl Board {
     fn new<'a>(nodes: impl Iterator<Item = &'a str>) -> Self {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND_MAX));
-        let style = |template: &str| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let style = |template: &str| {
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+        };
         let waiting = style(" {prefix} {wide_msg}");
         let running = style(" {prefix} {elapsed:>4} {wide_msg}");
         let names: Vec<&str> = nodes.collect();
@@ -151,7 +151,9 @@ impl Board {
                 bar.disable_steady_tick();
                 bar.set_style(self.waiting.clone());
                 bar.set_message(format!("{}{}", self.mark(&stage.node, stage.ordinal), ending(stage)));
-                stage.refusals.iter().for_each(|refusal| self.above(&format!(" {}: {}", visible::line(&stage.node), lines::refused(refusal))));
+                stage.refusals.iter().for_each(|refusal| {
+                    self.above(&format!(" {}: {}", visible::line(&stage.node), lines::refused(refusal)))
+                });
             }
             Event::StageRetrying(stage) => {
                 bar.set_message(format!("waiting {} before attempt {}", duration(stage.delay_ms), stage.ordinal));

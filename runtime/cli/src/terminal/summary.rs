@@ -169,10 +169,10 @@ pub fn exit_of(failure: Option<&glovebox_engine::outcome::Failure>, canceled_by:
         FailureClass::Canceled => Exit::Interrupted,
         FailureClass::Budget => Exit::Budget,
         FailureClass::Scope => Exit::Policy,
+        _ if failure.code.starts_with("provider/") && failure.class != FailureClass::Transient => Exit::Provider,
         FailureClass::Contract | FailureClass::Internal => Exit::Plugin,
         FailureClass::Transient => Exit::Transient,
         FailureClass::Deterministic if failure.code == "GoalGateUnsatisfied" => Exit::Unverified,
-        FailureClass::Deterministic if failure.code.starts_with("model/") => Exit::Provider,
         FailureClass::Deterministic => Exit::RunFailed,
     }
 }
@@ -186,7 +186,15 @@ pub fn render(summary: &Summary, next: &str) -> String {
     };
     row("run", headline(summary));
     if let Some(failure) = &summary.failure {
-        row("because", format!("{} ({}): {}", failure.class.as_str(), visible::line(&failure.code), visible::line(&failure.reason)));
+        row(
+            "because",
+            format!(
+                "{} ({}): {}",
+                failure.class.as_str(),
+                visible::line(&failure.code),
+                visible::line(&failure.reason)
+            ),
+        );
     }
     for evidence in &summary.receipts {
         row(if evidence.receipt.code == Some(0) { "verified" } else { "not verified" }, receipt(evidence));
@@ -205,7 +213,10 @@ pub fn render(summary: &Summary, next: &str) -> String {
         row("changed", change_line(change));
     }
     for file in &summary.quarantined {
-        row("quarantined", format!("{}: {} ({})", visible::line(&file.node), visible::line(&file.path), visible::line(&file.reason)));
+        row(
+            "quarantined",
+            format!("{}: {} ({})", visible::line(&file.node), visible::line(&file.path), visible::line(&file.reason)),
+        );
     }
     row("next", what_next(summary, next));
     text
@@ -217,23 +228,35 @@ fn headline(summary: &Summary) -> String {
         0 => String::new(),
         code => format!(", exit {code} ({})", summary.exit.name),
     };
-    format!("{id} of {name}: {}{exit}, {} visits in {}", summary.status, summary.visited.len(), duration(summary.duration_ms))
+    format!(
+        "{id} of {name}: {}{exit}, {} visits in {}",
+        summary.status,
+        summary.visited.len(),
+        duration(summary.duration_ms)
+    )
 }
 
 fn receipt(evidence: &Evidence) -> String {
     let receipt = &evidence.receipt;
     let end = receipt.code.map_or_else(|| visible::line(&receipt.how).into_owned(), |code| format!("exit {code}"));
     let command = visible::summary(&receipt.argv.join(" "), 100);
-    format!("{}: {command} {end} in {} ({})", visible::line(&evidence.node), duration(receipt.duration_ms), visible::line(&receipt.tier))
+    format!(
+        "{}: {command} {end} in {} ({})",
+        visible::line(&evidence.node),
+        duration(receipt.duration_ms),
+        visible::line(&receipt.tier)
+    )
 }
 
-fn change_line(change: &FileChange) -> String {
+/// A change of a path in a few words.
+pub fn change_line(change: &FileChange) -> String {
     let path = visible::line(&change.path);
     match change.op {
         ChangeOp::Write => format!("{path} ({} bytes)", change.bytes),
         ChangeOp::Delete => format!("{path} (deleted)"),
-        ChangeOp::MakeDirectory => format!("{path}/"),
-        ChangeOp::RemoveDirectory => format!("{path}/ (deleted)"),
+        ChangeOp::Mkdir => format!("{path}/"),
+        ChangeOp::Rmdir => format!("{path}/ (deleted)"),
+        ChangeOp::Symlink => format!("{path} -> {}", visible::line(change.target.as_deref().unwrap_or("?"))),
     }
 }
 
@@ -247,5 +270,7 @@ fn what_next(summary: &Summary, next: &str) -> String {
 }
 
 fn resumable(summary: &Summary) -> bool {
-    [Exit::Interrupted, Exit::Terminated, Exit::Transient, Exit::Paused].iter().any(|exit| exit.code() == summary.exit.code)
+    [Exit::Interrupted, Exit::Terminated, Exit::Transient, Exit::Paused]
+        .iter()
+        .any(|exit| exit.code() == summary.exit.code)
 }

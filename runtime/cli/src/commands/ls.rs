@@ -1,0 +1,65 @@
+//! `glovebox ls`: the runs there are, newest first.
+
+use crate::arguments::ListArguments;
+use crate::exit::{Ended, Exit};
+use crate::runs::RunFolder;
+use crate::terminal::summary::Summary;
+use crate::terminal::{self, duration, visible};
+use crate::{journal, runs};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    pipeline: String,
+    status: String,
+    started: Option<jiff::Timestamp>,
+    duration_ms: u64,
+    problem: Option<String>,
+}
+
+/// Prints one line per run. A run whose journal cannot be read is listed with the reason and hides no other.
+pub fn ls(arguments: &ListArguments) -> Ended {
+    let rows: Vec<Row> = runs::list(&arguments.runs.runs_dir)?.iter().map(row).collect();
+    if arguments.json {
+        terminal::print_json(&rows)?;
+        return Ok(Exit::Ok);
+    }
+    if rows.is_empty() {
+        terminal::say(&format!("no runs in `{}`\n", arguments.runs.runs_dir.display()));
+    }
+    for row in &rows {
+        terminal::print(&line(row));
+    }
+    Ok(Exit::Ok)
+}
+
+fn row(run: &RunFolder) -> Row {
+    let id = run.id.clone();
+    match journal::read(run) {
+        Ok(records) => {
+            let summary = Summary::of(&records);
+            let started = records.first().map(|record| record.at);
+            let (pipeline, status, duration_ms) = (summary.pipeline, summary.status, summary.duration_ms);
+            Row { id, pipeline, status, started, duration_ms, problem: None }
+        }
+        Err(stop) => {
+            let (pipeline, status) = (String::new(), "unreadable".to_owned());
+            Row { id, pipeline, status, started: None, duration_ms: 0, problem: Some(stop.message) }
+        }
+    }
+}
+
+fn line(row: &Row) -> String {
+    let time = row.started.map_or_else(String::new, |at| {
+        at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    });
+    let rest = row.problem.as_deref().unwrap_or(&row.pipeline);
+    format!(
+        "{:<26} {:<10} {time:<19} {:>7} {}\n",
+        visible::line(&row.id),
+        row.status,
+        duration(row.duration_ms),
+        visible::line(rest)
+    )
+}

@@ -1,0 +1,110 @@
+//! `glovebox show`: what a run came to, or what happened at one of its nodes.
+
+use crate::arguments::ShowArguments;
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::RunFolder;
+use crate::terminal::summary::{self, Summary};
+use crate::terminal::{self, duration, lines, visible};
+use crate::{journal, runs};
+use glovebox_engine::event::{Event, Record, RouteTaken, StageFinished};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Prints a run's summary, or every attempt of a node with limits, receipts, refusals and the edge taken afterwards.
+pub fn show(arguments: &ShowArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let records = journal::read(&run)?;
+    journal::beginning(&run, &records)?;
+    match &arguments.node {
+        None => show_run(arguments, &run, &records),
+        Some(node) => show_node(arguments, node, &records),
+    }
+}
+
+fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> Ended {
+    let found = Summary::of(records);
+    if arguments.json {
+        terminal::print_json(&found)?;
+        return Ok(Exit::Ok);
+    }
+    let mut text = summary::render(&found, &runs::spelled(&run.id, &arguments.runs.runs_dir));
+    for visit in &found.visited {
+        let again = if visit.visit > 1 { format!(" visit {}", visit.visit) } else { String::new() };
+        let tries = if visit.attempts > 1 { format!(" after {} attempts", visit.attempts) } else { String::new() };
+        text.push_str(&format!("{:<12} {}{again}: {}{tries}\n", "visited", visible::line(&visit.node), visit.status));
+    }
+    text.push_str(&format!("{:<12} {}\n", "folder", visible::line(&run.path.to_string_lossy())));
+    terminal::print(&text);
+    Ok(Exit::Ok)
+}
+
+fn show_node(arguments: &ShowArguments, node: &str, records: &[Record]) -> Ended {
+    let about: Vec<&Record> = records.iter().filter(|record| record.event.node() == Some(node)).collect();
+    if about.is_empty() {
+        let seen: BTreeSet<&str> = records.iter().filter_map(|record| record.event.node()).collect();
+        let seen: Vec<String> = seen.iter().map(|name| format!("`{}`", visible::line(name))).collect();
+        return Err(Stop::new(Exit::Usage, format!("run `{}` never came to a node `{node}`", arguments.run))
+            .with_help(format!("it came to {}", seen.join(", "))));
+    }
+    if arguments.json {
+        terminal::print_json(&about)?;
+        return Ok(Exit::Ok);
+    }
+    let mut text = String::new();
+    for record in about {
+        match &record.event {
+            Event::StageFinished(stage) => attempt(&mut text, stage),
+            Event::RouteTaken(route) => edge(&mut text, route),
+            _ => lines::of_record(record).iter().for_each(|line| text.push_str(&format!("{line}\n"))),
+        }
+    }
+    terminal::print(&text);
+    Ok(Exit::Ok)
+}
+
+fn attempt(text: &mut String, stage: &StageFinished) {
+    let mut row = |title: &str, body: &str| {
+        let written = writeln!(text, "  {title:<12} {body}");
+        debug_assert!(written.is_ok(), "writing to a string cannot fail");
+    };
+    let status = stage.outcome.status.as_str();
+    row("attempt", &format!("{} of visit {}: {status} in {}", stage.ordinal, stage.visit, duration(stage.duration_ms)));
+    if let Some(failure) = &stage.outcome.failure {
+        let (class, code) = (failure.class.as_str(), visible::line(&failure.code));
+        row("because", &format!("{class} ({code}): {}", visible::line(&failure.reason)));
+    }
+    if !stage.outcome.notes.is_empty() {
+        row("notes", &visible::line(&stage.outcome.notes));
+    }
+    for receipt in &stage.receipts {
+        let end = receipt.code.map_or_else(|| receipt.how.clone(), |code| format!("exit {code}"));
+        let command = visible::line(&receipt.argv.join(" ")).into_owned();
+        row(
+            "command",
+            &format!(
+                "{command}: {} in {} ({})",
+                visible::line(&end),
+                duration(receipt.duration_ms),
+                visible::line(&receipt.tier)
+            ),
+        );
+    }
+    stage.refusals.iter().for_each(|refusal| row("refused", lines::refused(refusal).trim_start_matches("refused ")));
+    stage.changes.iter().for_each(|change| row("changed", &summary::change_line(change)));
+    stage.quarantined.iter().for_each(|file| row("quarantined", &visible::line(&file.path)));
+    let used = stage.usage.iter().filter(|usage| usage.used > 0);
+    used.for_each(|usage| row("limit", &format!("{} {} of {}", visible::line(&usage.name), usage.used, usage.limit)));
+}
+
+fn edge(text: &mut String, route: &RouteTaken) {
+    text.push_str(&format!("  {:<12} -> {} ({})\n", "route", visible::line(&route.to), visible::line(&route.how)));
+    for candidate in &route.candidates {
+        let mark = if candidate.matched { "+" } else { "-" };
+        text.push_str(&format!(
+            "  {:<12} {mark} {}: {}\n",
+            "",
+            visible::line(&candidate.to),
+            visible::line(&candidate.reason)
+        ));
+    }
+}
