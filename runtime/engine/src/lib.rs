@@ -3,6 +3,7 @@
 //! `Plan -run-> Event* -fold-> RunState -project-> files`. The journal is written first and everything else is derived from
 //! it. Reading order: [`event`] and [`outcome`] (the facts), [`ports`] (where they are kept), [`sqlite`], [`blobs`] and
 //! [`signals`] (the adapters for one machine), [`context`] and [`state`] (the fold), [`schedule`] (what follows),
+//! [`driver`] (the loop).
 //! [`config`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).
 
 #![forbid(unsafe_code)]
@@ -10,6 +11,7 @@
 pub mod blobs;
 pub mod config;
 pub mod context;
+pub mod driver;
 pub mod event;
 pub mod lock;
 pub mod outcome;

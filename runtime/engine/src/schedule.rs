@@ -15,6 +15,7 @@ use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use crate::state::RunState;
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::route::{self, Answer, Candidate, FailureTarget};
+use jiff::Timestamp;
 
 /// What follows from `event`, which is already folded into `state`. Empty: wait for an attempt, or the run has ended.
 pub fn schedule(pipeline: &Pipeline, state: &RunState, event: &Event) -> Vec<Event> {
@@ -26,7 +27,7 @@ pub fn schedule(pipeline: &Pipeline, state: &RunState, event: &Event) -> Vec<Eve
         let under_way = state.open.as_ref().is_some_and(|open| open.attempt_id.is_some());
         return if under_way { Vec::new() } else { vec![canceled(by)] };
     }
-    if let Some(failure) = wall_exceeded(state).filter(|_| !waits(event)) {
+    if let Some(failure) = wall_failure(state, state.driven_ms).filter(|_| !waits(event)) {
         return vec![failed(failure)];
     }
     match event {
@@ -197,10 +198,17 @@ fn steps_exceeded(state: &RunState) -> Option<Failure> {
     (state.steps >= steps_max).then(|| Failure::new(FailureClass::Budget, "limit/max_steps", reason()))
 }
 
-fn wall_exceeded(state: &RunState) -> Option<Failure> {
+/// The end of a run that has no time left at `now`, while nothing of it is under way.
+pub fn out_of_time(state: &RunState, now: Timestamp) -> Option<Event> {
+    let since = state.at.map_or(0, |at| now.as_millisecond().saturating_sub(at.as_millisecond()));
+    let driven_ms = state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));
+    wall_failure(state, driven_ms).map(failed)
+}
+
+fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
     let wall_max_ms = state.run.as_ref()?.wall_max_ms?;
     let reason = || format!("Pipeline exceeded maximum wall time ({wall_max_ms} ms). Use --max-wall-time to increase.");
-    (state.driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, "limit/max_wall_time", reason()))
+    (driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, "limit/max_wall_time", reason()))
 }
 
 /// The stage's own failure, unchanged.

@@ -14,14 +14,15 @@ pub const NO_OUTCOME: &str = "outcome/missing";
 const PROVIDER: &str = "provider/";
 
 /// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
-/// An attempt that may not be repeated any more never keeps the status `retry`.
-pub fn settle(pipeline: &Pipeline, state: &RunState, finished: &mut StageFinished) {
+/// An attempt that may not be repeated any more never keeps the status `retry`. Nothing is repeated once the run is `stopping`.
+pub fn settle(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &mut StageFinished) {
     let Some(node) = pipeline.node(&NodeId::new(&finished.node)) else { return };
     accept_silence(node, finished);
     let outcome = &finished.outcome;
-    finished.retrying = state.canceled.is_none() && finished.ordinal < attempts_max(pipeline, node, outcome);
+    let stopping = stopping || state.canceled.is_some();
+    finished.retrying = !stopping && finished.ordinal < attempts_max(pipeline, node, outcome);
     if outcome.status == Status::Retry && !finished.retrying {
-        exhaust(node, state.canceled.is_none(), &mut finished.outcome);
+        exhaust(node, !stopping, &mut finished.outcome);
     }
 }
 

@@ -1,0 +1,231 @@
+//! The loop that drives a run: take what is ready, claim it, have it executed, commit it with everything that follows.
+//!
+//! It owns the clock and the waiting, and decides nothing: [`crate::schedule`] does. Memory does not grow with the run, records
+//! are folded and let go. Each append expects the heads it was decided on, so a driver that was overtaken stores nothing.
+
+mod attempt;
+
+pub use attempt::Claim;
+
+use crate::event::{Event, Record, RunCanceled, RunResumed, StageFinished, StageStarted, Subject};
+use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
+use crate::schedule::{out_of_time, schedule, settle};
+use crate::state::RunState;
+use glovebox_pipeline::ir::Pipeline;
+use jiff::Timestamp;
+use std::error::Error;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long a delivery is held before it may be handed out again; it is extended at a third of that.
+const LEASE_MS: u64 = 30_000;
+/// Records read at a time.
+const CHUNK: usize = 256;
+
+/// Why a run could not go on. It is not lost: a later resume continues it.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A store failed, or another driver was faster.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// An attempt could not be made: a fault of the runtime, not of the stage.
+    #[error("could not execute node `{node}`")]
+    Execute {
+        /// The node.
+        node: String,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The journal is ahead of the run's files; a resume writes them.
+    #[error("could not write the run's files")]
+    Project(#[source] Box<dyn Error + Send + Sync>),
+    /// Nothing is ready and nothing is under way.
+    #[error("the run is at node `{0}` and nothing is ready, expected an attempt or an end")]
+    Stalled(String),
+    /// The journal has no `run.started`.
+    #[error("the journal is empty, expected a run that was started")]
+    NotStarted,
+}
+
+/// A run in the hands of its driver.
+pub struct Driver<'a, J, S> {
+    /// The checked pipeline.
+    pub pipeline: &'a Pipeline,
+    /// Journal and queue.
+    pub journal: &'a J,
+    /// Where the wish to stop arrives.
+    pub signals: &'a S,
+    /// Who drives, for the record.
+    pub worker: String,
+    /// What is known of the run.
+    pub state: RunState,
+}
+
+impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
+    /// Drives the run to its end. `execute` makes one attempt and answers with what is to be committed; `project` is told the
+    /// records of every append, after they are durable, with the state they led to.
+    pub async fn drive<E, P>(&mut self, execute: E, mut project: P) -> Result<(), RunError>
+    where
+        E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
+        P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
+    {
+        while self.state.verdict.is_none() {
+            let records = if self.asked_to_stop() {
+                self.cancel().await?
+            } else if let Some(end) = out_of_time(&self.state, Timestamp::now()) {
+                self.append(vec![(Subject::Run, self.state.run_head)], vec![end], None).await?
+            } else {
+                match self.journal.next(Timestamp::now(), LEASE_MS)? {
+                    Next::Due(delivery) => self.work(&delivery, &execute, &mut project).await?,
+                    Next::At(due) => self.sleep_until(due).await,
+                    Next::Empty => return Err(self.stalled()),
+                }
+            };
+            project(&records, &self.state).map_err(RunError::Project)?;
+        }
+        Ok(())
+    }
+
+    /// One attempt from claim to commit.
+    async fn work<E, P>(&mut self, delivery: &Delivery, execute: &E, project: &mut P) -> Result<Vec<Record>, RunError>
+    where
+        E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
+        P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
+    {
+        let mut committed = Vec::new();
+        if let Some((claim, claimed)) = self.claim(delivery).await? {
+            project(&claimed, &self.state).map_err(RunError::Project)?;
+            let finished = self.wait_for(&claim, delivery, execute).await?;
+            committed = self.commit(&claim, finished).await?;
+        }
+        self.journal.done(delivery)?;
+        Ok(committed)
+    }
+
+    /// Starts the run: `started` and what follows from it, in one append on an empty journal.
+    pub async fn start(&mut self, started: Event) -> Result<Vec<Record>, RunError> {
+        self.append(vec![(Subject::Run, 0)], vec![started], None).await
+    }
+
+    /// Takes over a run that `last` was the last event of. An attempt that was under way is abandoned: its worker's token is
+    /// stale from here on.
+    pub async fn resume(&mut self, last: Option<Event>) -> Result<Vec<Record>, RunError> {
+        let resumed = Event::RunResumed(RunResumed { worker: self.worker.clone() });
+        self.append(vec![(Subject::Run, self.state.run_head)], vec![resumed], last).await
+    }
+
+    /// Claims what was delivered. None when it is not what the run waits for: a delivery may come twice.
+    async fn claim(&mut self, delivery: &Delivery) -> Result<Option<(Claim, Vec<Record>)>, RunError> {
+        let Some(open) = self.state.open.clone().filter(|open| open.task == delivery.task) else { return Ok(None) };
+        let claim = Claim::new(&open, &self.worker);
+        let started = Event::StageStarted(StageStarted {
+            task: open.task.clone(),
+            node: open.node,
+            visit: open.visit,
+            ordinal: open.ordinal,
+            attempt_id: claim.attempt_id.clone(),
+            worker: self.worker.clone(),
+        });
+        let records = self.append(vec![(Subject::Task(open.task), open.head)], vec![started], None).await?;
+        let token = records.first().map_or(0, |record| record.seq);
+        Ok(Some((Claim { token, ..claim }, records)))
+    }
+
+    /// Commits an attempt and everything that follows, expecting its token: a newer claim has moved the head, and then nothing
+    /// of this is stored.
+    async fn commit(&mut self, claim: &Claim, mut finished: StageFinished) -> Result<Vec<Record>, RunError> {
+        let mut events = Vec::new();
+        if self.asked_to_stop() {
+            events.push(self.cancellation().await);
+        }
+        attempt::admit_context(&self.state, &mut finished);
+        settle(self.pipeline, &self.state, !events.is_empty(), &mut finished);
+        events.push(Event::StageFinished(Box::new(finished)));
+        let expect = vec![(Subject::Task(claim.task.clone()), claim.token), (Subject::Run, self.state.run_head)];
+        self.append(expect, events, None).await
+    }
+
+    async fn cancel(&mut self) -> Result<Vec<Record>, RunError> {
+        let canceled = self.cancellation().await;
+        self.append(vec![(Subject::Run, self.state.run_head)], vec![canceled], None).await
+    }
+
+    /// Appends events and all that follows from them, in one piece. `because` stands in for the first one's cause: an event of
+    /// the past whose consequences may be outstanding.
+    async fn append(
+        &mut self,
+        expect: Vec<(Subject, u64)>,
+        mut events: Vec<Event>,
+        mut because: Option<Event>,
+    ) -> Result<Vec<Record>, RunError> {
+        let at = Timestamp::now();
+        let mut folded = 0;
+        while let Some(event) = events.get(folded) {
+            self.state.fold(at, event);
+            let cause = because.take();
+            let follow = schedule(self.pipeline, &self.state, cause.as_ref().unwrap_or(event));
+            events.extend(follow);
+            folded += 1;
+        }
+        let records = match self.journal.append(expect, at, events.clone()).await {
+            Err(PortError::Ambiguous(what)) => self.look_again(what, &events)?,
+            answer => answer?,
+        };
+        records.iter().for_each(|record| self.state.place(record));
+        Ok(records)
+    }
+
+    /// "Unknown" is never "no": what was appended is either there now or it is not.
+    fn look_again(&self, what: String, events: &[Event]) -> Result<Vec<Record>, RunError> {
+        let found = self.journal.read(self.state.seq + 1, events.len())?;
+        let same =
+            found.len() == events.len() && found.iter().zip(events).all(|(record, event)| record.event == *event);
+        if same { Ok(found) } else { Err(PortError::Ambiguous(what).into()) }
+    }
+
+    fn asked_to_stop(&self) -> bool {
+        self.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
+    }
+
+    async fn cancellation(&self) -> Event {
+        Event::RunCanceled(RunCanceled { by: self.signals.canceled().await })
+    }
+
+    /// Waits for a timer, no longer than the run may take, and not at all once somebody asks to stop.
+    async fn sleep_until(&self, due: Timestamp) -> Vec<Record> {
+        let wait = Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO);
+        let wait = self.time_left().map_or(wait, |left| wait.min(left));
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = self.signals.canceled() => {}
+        }
+        Vec::new()
+    }
+
+    fn stalled(&self) -> RunError {
+        RunError::Stalled(self.state.current_node.clone().unwrap_or_default())
+    }
+}
+
+/// Reads a run back: its state, and the last event whose consequences may be outstanding. `seen` is told every record with the
+/// state it led to.
+pub fn replay<J: RunLog>(
+    journal: &J,
+    mut seen: impl FnMut(&Record, &RunState) -> Result<(), RunError>,
+) -> Result<(RunState, Option<Event>), RunError> {
+    let mut state = RunState::default();
+    let mut last = None;
+    loop {
+        let records = journal.read(state.seq + 1, CHUNK)?;
+        if records.is_empty() {
+            return if state.run.is_some() { Ok((state, last)) } else { Err(RunError::NotStarted) };
+        }
+        for record in records {
+            state.apply(&record);
+            seen(&record, &state)?;
+            if !matches!(record.event, Event::RunResumed(_)) {
+                last = Some(record.event);
+            }
+        }
+    }
+}
