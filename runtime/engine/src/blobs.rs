@@ -31,6 +31,11 @@ impl DirBlobs {
         run.create_dir_all("blobs").and_then(|()| run.open_dir("blobs")).map(Self::new).map_err(unavailable)
     }
 
+    /// Opens a blob's file without digesting it, for readers that do so themselves while they copy.
+    pub fn open_file(&self, digest: &Digest) -> io::Result<std::fs::File> {
+        self.root.open(place(digest)).map(cap_std::fs::File::into_std)
+    }
+
     fn is_stored(&self, digest: &Digest, bytes: u64) -> bool {
         self.root.symlink_metadata(place(digest)).is_ok_and(|found| found.is_file() && found.len() == bytes)
     }

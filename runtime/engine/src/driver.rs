@@ -7,7 +7,7 @@ mod attempt;
 
 pub use attempt::Claim;
 
-use crate::event::{Event, Record, RunCanceled, RunResumed, StageFinished, StageStarted, Subject};
+use crate::event::{Event, Record, RunCanceled, RunResumed, StageFinished, StageStarted, Subject, Verdict};
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use crate::schedule::{out_of_time, schedule, settle};
 use crate::state::RunState;
@@ -39,6 +39,17 @@ pub enum RunError {
     /// The journal is ahead of the run's files; a resume writes them.
     #[error("could not write the run's files")]
     Project(#[source] Box<dyn Error + Send + Sync>),
+    /// The workspace could not be made or brought up to date.
+    #[error("could not bring the workspace to where the journal says")]
+    Workspace(#[source] Box<dyn Error + Send + Sync>),
+    /// The run is over; there is nothing to resume.
+    #[error("run `{run_id}` has ended already ({verdict}), expected one that was interrupted")]
+    Ended {
+        /// Which run.
+        run_id: String,
+        /// How it ended.
+        verdict: Verdict,
+    },
     /// Nothing is ready and nothing is under way.
     #[error("the run is at node `{0}` and nothing is ready, expected an attempt or an end")]
     Stalled(String),
@@ -102,18 +113,6 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         Ok(committed)
     }
 
-    /// Starts the run: `started` and what follows from it, in one append on an empty journal.
-    pub async fn start(&mut self, started: Event) -> Result<Vec<Record>, RunError> {
-        self.append(vec![(Subject::Run, 0)], vec![started], None).await
-    }
-
-    /// Takes over a run that `last` was the last event of. An attempt that was under way is abandoned: its worker's token is
-    /// stale from here on.
-    pub async fn resume(&mut self, last: Option<Event>) -> Result<Vec<Record>, RunError> {
-        let resumed = Event::RunResumed(RunResumed { worker: self.worker.clone() });
-        self.append(vec![(Subject::Run, self.state.run_head)], vec![resumed], last).await
-    }
-
     /// Claims what was delivered. None when it is not what the run waits for: a delivery may come twice.
     async fn claim(&mut self, delivery: &Delivery) -> Result<Option<(Claim, Vec<Record>)>, RunError> {
         let Some(open) = self.state.open.clone().filter(|open| open.task == delivery.task) else { return Ok(None) };
@@ -150,6 +149,43 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         self.append(vec![(Subject::Run, self.state.run_head)], vec![canceled], None).await
     }
 
+    fn asked_to_stop(&self) -> bool {
+        self.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
+    }
+
+    async fn cancellation(&self) -> Event {
+        Event::RunCanceled(RunCanceled { by: self.signals.canceled().await })
+    }
+
+    /// Waits for a timer, no longer than the run may take, and not at all once somebody asks to stop.
+    async fn sleep_until(&self, due: Timestamp) -> Vec<Record> {
+        let wait = Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO);
+        let wait = self.time_left().map_or(wait, |left| wait.min(left));
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = self.signals.canceled() => {}
+        }
+        Vec::new()
+    }
+
+    fn stalled(&self) -> RunError {
+        RunError::Stalled(self.state.current_node.clone().unwrap_or_default())
+    }
+}
+
+impl<J: RunLog, S> Driver<'_, J, S> {
+    /// Starts the run: `started` and what follows from it, in one append on an empty journal.
+    pub async fn start(&mut self, started: Event) -> Result<Vec<Record>, RunError> {
+        self.append(vec![(Subject::Run, 0)], vec![started], None).await
+    }
+
+    /// Takes over a run that `last` was the last event of. An attempt that was under way is abandoned: its worker's token is
+    /// stale from here on.
+    pub async fn resume(&mut self, last: Option<Event>) -> Result<Vec<Record>, RunError> {
+        let resumed = Event::RunResumed(RunResumed { worker: self.worker.clone() });
+        self.append(vec![(Subject::Run, self.state.run_head)], vec![resumed], last).await
+    }
+
     /// Appends events and all that follows from them, in one piece. `because` stands in for the first one's cause: an event of
     /// the past whose consequences may be outstanding.
     async fn append(
@@ -181,29 +217,6 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let same =
             found.len() == events.len() && found.iter().zip(events).all(|(record, event)| record.event == *event);
         if same { Ok(found) } else { Err(PortError::Ambiguous(what).into()) }
-    }
-
-    fn asked_to_stop(&self) -> bool {
-        self.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
-    }
-
-    async fn cancellation(&self) -> Event {
-        Event::RunCanceled(RunCanceled { by: self.signals.canceled().await })
-    }
-
-    /// Waits for a timer, no longer than the run may take, and not at all once somebody asks to stop.
-    async fn sleep_until(&self, due: Timestamp) -> Vec<Record> {
-        let wait = Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO);
-        let wait = self.time_left().map_or(wait, |left| wait.min(left));
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            _ = self.signals.canceled() => {}
-        }
-        Vec::new()
-    }
-
-    fn stalled(&self) -> RunError {
-        RunError::Stalled(self.state.current_node.clone().unwrap_or_default())
     }
 }
 

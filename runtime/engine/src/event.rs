@@ -608,6 +608,15 @@ pub enum Verdict {
     Fail,
 }
 
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Success => "success",
+            Verdict::Fail => "fail",
+        })
+    }
+}
+
 /// The run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFinished {

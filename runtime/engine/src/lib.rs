@@ -3,7 +3,7 @@
 //! `Plan -run-> Event* -fold-> RunState -project-> files`. The journal is written first and everything else is derived from
 //! it. Reading order: [`event`] and [`outcome`] (the facts), [`ports`] (where they are kept), [`sqlite`], [`blobs`] and
 //! [`signals`] (the adapters for one machine), [`context`] and [`state`] (the fold), [`schedule`] (what follows),
-//! [`driver`] (the loop).
+//! [`driver`] (the loop), [`run`] (a run's directory),
 //! [`config`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).
 
 #![forbid(unsafe_code)]
@@ -18,6 +18,7 @@ pub mod outcome;
 pub mod plan;
 pub mod ports;
 pub mod project;
+pub mod run;
 pub mod schedule;
 pub mod signals;
 pub mod sqlite;

@@ -1,0 +1,152 @@
+//! A run on this machine: its directory, created or opened again, and driven to its end.
+//!
+//! A [`Session`] holds the run's lock, so nobody else drives it. Creating one puts the journal's first record after everything
+//! that the record names; opening one verifies the whole chain before a word of it is believed. The workspace is the base copy
+//! and the changes of finished stages, applied again on resume, since a crash may have cut the last ones short.
+
+mod begin;
+mod workspace;
+
+pub use begin::NewRun;
+pub use workspace::apply_changes;
+
+use crate::blobs::DirBlobs;
+use crate::driver::{Claim, Driver, RunError, replay};
+use crate::event::{Event, Record, StageFinished, Verdict};
+use crate::ports::{RunLog, Signals};
+use crate::sqlite::{Owner, SqliteLog};
+use crate::state::RunState;
+use cap_std::fs::Dir;
+use glovebox_pipeline::ir::Pipeline;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// File names in a run directory.
+pub const JOURNAL_FILE: &str = "journal.sqlite";
+/// The lock of whoever drives the run.
+pub const OWNER_FILE: &str = "owner.sqlite";
+/// The run's copy of the project.
+pub const WORKSPACE_DIR: &str = "workspace";
+
+/// The directory of one run. It exists before it gets here: where it lies is the caller's business.
+pub struct RunDir {
+    /// Its absolute path, for the stores that open files by path.
+    pub path: PathBuf,
+    /// The same directory, opened.
+    pub dir: Dir,
+}
+
+impl RunDir {
+    /// The run's copy of the project.
+    pub fn workspace(&self) -> PathBuf {
+        self.path.join(WORKSPACE_DIR)
+    }
+}
+
+/// A run that this process may drive.
+pub struct Session {
+    /// Its directory.
+    pub dir: RunDir,
+    /// Its journal.
+    pub journal: SqliteLog,
+    /// Its blobs.
+    pub blobs: Arc<DirBlobs>,
+    /// What is known of it.
+    pub state: RunState,
+    worker: String,
+    last: Option<Event>,
+    // Let go last: until the stores above are closed nobody else may open them.
+    _owner: Owner,
+}
+
+impl Session {
+    /// Opens a run that was started before: takes the lock, verifies the chain, reads the state back. `seen` is told every
+    /// record with the state it led to, so that files can be made again.
+    pub fn open(
+        dir: RunDir,
+        worker: String,
+        seen: impl FnMut(&Record, &RunState) -> Result<(), RunError>,
+    ) -> Result<Self, RunError> {
+        let (owner, journal, blobs) = stores(&dir)?;
+        let (state, last) = replay(&journal, seen)?;
+        Ok(Self { dir, journal, blobs, state, worker, last, _owner: owner })
+    }
+
+    /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
+    /// whatever decision was outstanding. A run that has ended is an error that says how.
+    pub async fn resume(&mut self, pipeline: &Pipeline) -> Result<Vec<Record>, RunError> {
+        if let Some(verdict) = &self.state.verdict {
+            let run_id = self.run_id().to_owned();
+            return Err(RunError::Ended { run_id, verdict: verdict.status });
+        }
+        apply_changes(&self.dir.workspace(), &self.blobs, self.state.changes.values())?;
+        let last = self.last.take();
+        let mut driver = driver(pipeline, &self.journal, &(), &self.worker, &mut self.state);
+        let resumed = driver.resume(last).await;
+        self.state = driver.state;
+        resumed
+    }
+
+    /// Drives the run to its end, see [`Driver::drive`]. After each append the workspace follows, then `project` is told.
+    pub async fn drive<S, E, P>(
+        &mut self,
+        pipeline: &Pipeline,
+        signals: &S,
+        execute: E,
+        mut project: P,
+    ) -> Result<(), RunError>
+    where
+        S: Signals,
+        E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
+        P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
+    {
+        let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
+        let mut driver = driver(pipeline, &self.journal, signals, &self.worker, &mut self.state);
+        let driven = driver.drive(execute, |records, state| {
+            follow(&workspace, &blobs, records)?;
+            project(records, state)
+        });
+        let driven = driven.await;
+        self.state = driver.state;
+        driven
+    }
+
+    /// The run's id; empty only before it was started.
+    pub fn run_id(&self) -> &str {
+        self.state.run.as_ref().map_or("", |run| run.run_id.as_str())
+    }
+
+    /// How it ended, if it has.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.state.verdict.as_ref().map(|ended| ended.status)
+    }
+}
+
+fn driver<'a, J: RunLog, S>(
+    pipeline: &'a Pipeline,
+    journal: &'a J,
+    signals: &'a S,
+    worker: &str,
+    state: &mut RunState,
+) -> Driver<'a, J, S> {
+    Driver { pipeline, journal, signals, worker: worker.to_owned(), state: std::mem::take(state) }
+}
+
+/// The lock first: nothing of a run is opened for writing without it.
+fn stores(dir: &RunDir) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
+    let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
+    let journal = SqliteLog::open(&dir.path.join(JOURNAL_FILE))?;
+    let blobs = Arc::new(DirBlobs::open_in(&dir.dir)?);
+    Ok((owner, journal, blobs))
+}
+
+/// Applies the changes of stages that were just committed.
+fn follow(workspace: &Path, blobs: &DirBlobs, records: &[Record]) -> Result<(), Box<dyn Error + Send + Sync>> {
+    for record in records {
+        if let Event::StageFinished(finished) = &record.event {
+            apply_changes(workspace, blobs, finished.changes.iter())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! The beginning of a run: its private copy of the project and the journal's first record.
+//!
+//! Everything that `run.started` names is durable before it is appended. A directory without that record is no run, whatever
+//! else lies in it.
+
+use super::{RunDir, Session, driver, stores};
+use crate::driver::RunError;
+use crate::event::{Digest, Event, Record, RunStarted, SCHEMA_VERSION};
+use crate::ports::BlobStore;
+use crate::state::RunState;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_sandbox::project::{self, Include};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Everything a run begins with.
+pub struct NewRun<'a> {
+    /// Its id.
+    pub run_id: String,
+    /// Who drives it.
+    pub worker: String,
+    /// The checked pipeline.
+    pub pipeline: &'a Pipeline,
+    /// Its source, kept so that a resume reads the same.
+    pub source: &'a str,
+    /// Where the source was read from, for people.
+    pub pipeline_path: String,
+    /// The user's project; only read.
+    pub project: &'a Path,
+    /// Ignored files that are copied all the same.
+    pub include: Include,
+    /// Digest of the plan.
+    pub plan_digest: Digest,
+    /// `scripted` or `simulated`.
+    pub model: String,
+    /// The script of a scripted model.
+    pub script: Option<&'a [u8]>,
+    /// `--set` values.
+    pub inputs: BTreeMap<String, String>,
+    /// Tier of subprocesses.
+    pub sandbox_tier: String,
+    /// `--max-steps`; the lower of this and the pipeline's own counts.
+    pub steps_max: Option<u64>,
+    /// `--max-wall-time` in milliseconds; the lower of this and the pipeline's own counts.
+    pub wall_max_ms: Option<u64>,
+    /// Free labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Session {
+    /// Starts a run in an empty directory: copies the project, stores what the first record names, appends it with all that
+    /// follows up to the first attempt. Returns what was appended, for the projections.
+    pub async fn create(dir: RunDir, new: NewRun<'_>) -> Result<(Self, Vec<Record>), RunError> {
+        let (owner, journal, blobs) = stores(&dir)?;
+        let (from, to) = (new.project.to_path_buf(), dir.workspace());
+        let base = copy(from, to, new.include.clone()).await?;
+        let started = RunStarted {
+            pipeline_digest: blobs.put_bytes(new.source.as_bytes())?,
+            base_digest: blobs.put_bytes(&base)?,
+            script_digest: new.script.map(|script| blobs.put_bytes(script)).transpose()?,
+            ..describe(&new)
+        };
+        let mut state = RunState::default();
+        let mut driver = driver(new.pipeline, &journal, &(), &new.worker, &mut state);
+        let records = driver.start(Event::RunStarted(Box::new(started))).await?;
+        let state = driver.state;
+        let session = Self { dir, journal, blobs, state, worker: new.worker, last: None, _owner: owner };
+        Ok((session, records))
+    }
+}
+
+/// Copies the project off the executor's threads; returns the list of what was copied as JSON.
+async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Vec<u8>, RunError> {
+    let copied = tokio::task::spawn_blocking(move || project::copy(&from, &to, &include)).await;
+    let base = match copied {
+        Ok(base) => base.map_err(|error| RunError::Workspace(Box::new(error)))?,
+        Err(panic) => return Err(RunError::Workspace(Box::new(panic))),
+    };
+    serde_json::to_vec(&base).map_err(|error| RunError::Workspace(Box::new(error)))
+}
+
+fn describe(new: &NewRun<'_>) -> RunStarted {
+    let bounds = &new.pipeline.bounds;
+    let wall_of_pipeline = bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
+    let attributes = &new.pipeline.attributes;
+    RunStarted {
+        schema_version: SCHEMA_VERSION,
+        engine_version: env!("CARGO_PKG_VERSION").to_owned(),
+        run_id: new.run_id.clone(),
+        generation: 0,
+        pipeline_name: new.pipeline.name.clone(),
+        goal: new.pipeline.goal.clone(),
+        graph: attributes.iter().map(|(key, attribute)| (key.clone(), attribute.value.clone())).collect(),
+        pipeline_path: new.pipeline_path.clone(),
+        pipeline_digest: Digest::ZERO,
+        plan_digest: new.plan_digest,
+        base_digest: Digest::ZERO,
+        source_dir: new.project.display().to_string(),
+        model: new.model.clone(),
+        script_digest: None,
+        inputs: new.inputs.clone(),
+        sandbox_tier: new.sandbox_tier.clone(),
+        steps_max: new.steps_max.map_or(bounds.steps_max, |steps| steps.min(bounds.steps_max)),
+        wall_max_ms: [new.wall_max_ms, wall_of_pipeline].into_iter().flatten().min(),
+        labels: new.labels.clone(),
+    }
+}
