@@ -10,6 +10,7 @@ use glovebox_host::call::CommandGrant;
 use glovebox_host::component::Component;
 use glovebox_host::grants::FileTier;
 use glovebox_host::limits::Limits;
+use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
 use glovebox_sandbox::scope::Scope;
@@ -43,6 +44,8 @@ pub struct Plan {
     pub sandbox_tier: &'static str,
     /// `scripted` or `simulated`.
     pub model: String,
+    /// The script of a scripted model.
+    pub script: Option<Arc<Script>>,
     /// What was odd but no error.
     pub warnings: Vec<Diagnostic>,
 }

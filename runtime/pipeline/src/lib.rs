@@ -14,7 +14,7 @@ pub mod graph;
 pub mod ir;
 pub mod lint;
 pub mod lower;
-mod nearest;
+pub mod nearest;
 pub mod route;
 pub mod span;
 pub mod stylesheet;

@@ -4,7 +4,7 @@
 //! letters are not offered: a bad suggestion is worse than none.
 
 /// The nearest candidate, the first of several; none when all are too far.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
     let bound = (word.len() / 3).max(1);
     let mut best: Option<(usize, &str)> = None;

@@ -1,0 +1,230 @@
+//! Pipeline to plan: every working node gets its component, its grants and its limits, or the reasons why not.
+//!
+//! Everything wrong is told at once, in three classes that end differently: the pipeline's file asks for what this version
+//! would not enforce or names a handler nobody has (exit 3), a plugin is not what was agreed to (exit 7), a node may run
+//! commands that nothing confines (exit 6). Reading files is the caller's business; bytes come in.
+
+pub mod effective;
+mod problem;
+
+pub use problem::{BindClass, BindErrors, PluginProblem, PolicyProblem};
+
+use crate::config::{Config, PluginEntry, is_plugin_name};
+use crate::lock::Lock;
+use crate::plan::{Binding, Plan, TIER_NONE, TIER_UNCONFINED};
+use effective::{Effective, Sides, effective, grant_lines, granted};
+use glovebox_host::component::{Component, LoadError};
+use glovebox_host::limits::Limits;
+use glovebox_host::model::{Model, Script};
+use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
+use glovebox_pipeline::ir::{Handler, Node, Pipeline};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The components at hand, as bytes.
+#[derive(Default)]
+pub struct Catalog {
+    /// What came with the binary, by handler type.
+    pub builtins: BTreeMap<String, Arc<[u8]>>,
+    /// What `[plugins]` names, by handler type.
+    pub plugins: BTreeMap<String, PluginFile>,
+}
+
+/// A plugin's file, read or not.
+pub struct PluginFile {
+    /// Where it lies, for messages.
+    pub path: String,
+    /// Its bytes, or why it could not be read.
+    pub bytes: Result<Arc<[u8]>, String>,
+}
+
+/// What the caller decided. The default refuses unconfined commands and has no script.
+#[derive(Clone, Default)]
+pub struct BindOptions {
+    /// `--dangerously-no-sandbox`.
+    pub no_sandbox: bool,
+    /// `--script`.
+    pub script: Option<Arc<Script>>,
+}
+
+/// Loads a component of at most so many bytes: the host's part, handed in so that binding needs nothing else of it.
+pub type Load<'a> = &'a dyn Fn(&[u8], u64) -> Result<Arc<Component>, LoadError>;
+
+/// Binds every working node, or says everything that stands against it.
+pub fn bind(
+    pipeline: Arc<Pipeline>,
+    catalog: &Catalog,
+    operator: (&Config, &Lock),
+    load: Load<'_>,
+    options: &BindOptions,
+) -> Result<Plan, BindErrors> {
+    let (config, lock) = operator;
+    let mut binder = Binder { catalog, config, lock, load, loaded: BTreeMap::new(), errors: BindErrors::default() };
+    let mut warnings = Vec::new();
+    binder.errors.diagnostics.extend(refused(&pipeline));
+    let mut bindings = BTreeMap::new();
+    for node in &pipeline.nodes {
+        let Handler::Component(handler) = &node.handler else { continue };
+        if let Some(binding) = binder.node(node, handler, &mut warnings) {
+            bindings.insert(node.id.clone(), binding);
+        }
+    }
+    let unconfined: Vec<_> =
+        bindings.iter().filter(|(_, binding)| binding.runs_commands()).map(|(id, _)| id.clone()).collect();
+    let sandbox_tier = if unconfined.is_empty() { TIER_NONE } else { TIER_UNCONFINED };
+    if !unconfined.is_empty() && !options.no_sandbox {
+        binder.errors.policy = Some(PolicyProblem { nodes: unconfined });
+    }
+    if !binder.errors.is_empty() {
+        binder.errors.diagnostics.extend(warnings);
+        return Err(binder.errors);
+    }
+    let model = if options.script.is_some() { "scripted" } else { "simulated" };
+    Ok(Plan {
+        pipeline,
+        bindings,
+        exec: config.exec.clone(),
+        workspace_include: config.workspace.include.clone(),
+        sandbox_tier,
+        model: model.to_owned(),
+        script: options.script.clone(),
+        warnings,
+    })
+}
+
+/// What this version would not enforce, as errors.
+fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
+    let mut found = glovebox_pipeline::lint::not_enforced(pipeline);
+    for diagnostic in &mut found {
+        diagnostic.severity = Severity::Error;
+    }
+    for node in &pipeline.nodes {
+        let Handler::Unavailable(name) = &node.handler else { continue };
+        if !found.iter().any(|diagnostic| diagnostic.node.as_deref() == Some(node.id.as_str())) {
+            let message = format!("node `{}` needs the handler `{name}`, which this version does not execute", node.id);
+            found.push(Diagnostic::error("not_enforced", message, node.span).with_node(node.id.as_str()));
+        }
+    }
+    found
+}
+
+struct Binder<'a> {
+    catalog: &'a Catalog,
+    config: &'a Config,
+    lock: &'a Lock,
+    load: Load<'a>,
+    loaded: BTreeMap<String, Option<Arc<Component>>>,
+    errors: BindErrors,
+}
+
+impl Binder<'_> {
+    fn node(&mut self, node: &Node, handler: &str, warnings: &mut Vec<Diagnostic>) -> Option<Binding> {
+        let plugin = self.config.plugins.get(handler);
+        if plugin.is_none() && !self.catalog.builtins.contains_key(handler) {
+            self.errors.diagnostics.push(self.unknown_type(node, handler));
+            return None;
+        }
+        let component = self.component(handler, plugin)?;
+        let inspection = component.inspection();
+        let sides = Sides { node, handler, inspection, plugin, limits: &self.config.limits };
+        let Effective { tier, scope, commands, model, limits, mut origins, diagnostics } = effective(sides);
+        let (wrong, odd): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(Diagnostic::is_error);
+        self.errors.diagnostics.extend(wrong);
+        warnings.extend(odd);
+        if model {
+            self.errors.diagnostics.extend(wrong_test_answers(node));
+        }
+        origins.sort();
+        let digest = blake3_of(&component);
+        let first_party = plugin.is_none();
+        let handler = handler.to_owned();
+        Some(Binding { handler, component, digest, first_party, tier, scope, commands, limits, model, origins })
+    }
+
+    /// The component of a handler type, loaded once however many nodes name it.
+    fn component(&mut self, handler: &str, plugin: Option<&PluginEntry>) -> Option<Arc<Component>> {
+        if let Some(known) = self.loaded.get(handler) {
+            return known.clone();
+        }
+        let found = match self.admitted(handler, plugin) {
+            Ok(component) => Some(component),
+            Err(problem) => {
+                self.errors.plugins.push(problem);
+                None
+            }
+        };
+        self.loaded.insert(handler.to_owned(), found.clone());
+        found
+    }
+
+    /// Compares with the lock before anything is compiled: bytes nobody agreed to never reach the compiler.
+    fn admitted(&self, handler: &str, plugin: Option<&PluginEntry>) -> Result<Arc<Component>, PluginProblem> {
+        let problem = |message: String, help: Option<String>| PluginProblem { name: handler.to_owned(), message, help };
+        let bytes = match plugin {
+            None => {
+                self.catalog.builtins.get(handler).cloned().ok_or_else(|| problem("not built in".to_owned(), None))?
+            }
+            Some(entry) => plugin_bytes(handler, entry, self.catalog.plugins.get(handler))?,
+        };
+        if let Some(entry) = plugin {
+            let inspection = glovebox_host::inspect::inspect(&bytes)
+                .map_err(|error| problem(format!("plugin `{handler}` cannot be read: {error}"), None))?;
+            let named = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
+            if let Some(named) = named.filter(|named| *named != handler) {
+                let message = format!("plugin `{handler}` calls itself `{named}`, `{handler}` is expected");
+                return Err(problem(message, Some(format!("name it `[plugins.\"{named}\"]` in glovebox.toml"))));
+            }
+            let lines = grant_lines(&granted(&inspection, Some(entry)));
+            self.lock
+                .verify(handler, &inspection.digest.to_string(), &lines)
+                .map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
+        }
+        let most = self.config.limits.get("component_bytes").unwrap_or(Limits::default().component_bytes);
+        (self.load)(&bytes, most).map_err(|error| problem(format!("`{handler}` cannot be loaded: {error}"), None))
+    }
+
+    fn unknown_type(&self, node: &Node, handler: &str) -> Diagnostic {
+        let known = self.catalog.builtins.keys().chain(self.config.plugins.keys()).map(String::as_str);
+        let nearest = glovebox_pipeline::nearest::nearest(handler, known);
+        let place = node.attributes.get("type").map_or(node.span, |attribute| attribute.span);
+        let message =
+            format!("node `{}` has the type `{handler}`, which no built-in handler and no plugin has", node.id);
+        let diagnostic = Diagnostic::error("type_unknown", message, place).with_node(node.id.as_str());
+        let diagnostic = match nearest {
+            Some(nearest) => diagnostic.with_note(format!("did you mean `{nearest}`?")),
+            None => diagnostic,
+        };
+        match is_plugin_name(handler) {
+            true => diagnostic.with_help(format!(
+                "name the component in glovebox.toml:\n[plugins.\"{handler}\"]\npath = \"plugin.wasm\"\n\
+                 grants = {{ filesystem = \"workspace\", read = [\"src/\"] }}"
+            )),
+            false => diagnostic.with_help("a plugin's type has a dot, such as `acme.review`"),
+        }
+    }
+}
+
+fn plugin_bytes(handler: &str, entry: &PluginEntry, file: Option<&PluginFile>) -> Result<Arc<[u8]>, PluginProblem> {
+    let unreadable = |path: &str, reason: &str| PluginProblem {
+        name: handler.to_owned(),
+        message: format!("plugin `{handler}` cannot be read from `{path}`: {reason}"),
+        help: Some(format!("build it, or set `path` under `[plugins.\"{handler}\"]` (glovebox.toml:{})", entry.line)),
+    };
+    let file = file.ok_or_else(|| unreadable(&entry.path, "nobody looked for it"))?;
+    file.bytes.clone().map_err(|reason| unreadable(&file.path, &reason))
+}
+
+fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {
+    let attributes: Vec<(String, String)> =
+        node.attributes.iter().map(|(key, attribute)| (key.clone(), attribute.value.clone())).collect();
+    let error = Model::bind(node.id.as_str(), &attributes, None, 0, 0).err()?;
+    Some(
+        Diagnostic::error("test_attribute", format!("node `{}`: {error}", node.id), node.span)
+            .with_node(node.id.as_str()),
+    )
+}
+
+fn blake3_of(component: &Component) -> crate::event::Digest {
+    let text = component.digest().to_string();
+    text.parse().expect("the host writes digests as the journal reads them")
+}

@@ -1,0 +1,275 @@
+//! What a node may do: what the author wants, the operator grants and the node's attributes allow, all at once.
+//!
+//! Pure, and the one place where the three meet. Every result is at most what each side says; a limit is at most what the
+//! operator wrote. Deny by default: a third-party component without grants, or on a node without `allowed_write_paths`, has
+//! nothing to write (design §9 #21), and what a component does not import it is not given.
+
+use crate::config::PluginEntry;
+use crate::plan::Origin;
+use glovebox_host::call::CommandGrant;
+use glovebox_host::grants::{FileTier, Grants};
+use glovebox_host::inspect::Inspection;
+use glovebox_host::limits::{LimitSettings, Limits};
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::ir::{Node, PathList};
+use glovebox_pipeline::span::Span;
+use glovebox_sandbox::scope::{Entry, Scope, intersect};
+
+/// Paths that do not exist for any stage: they make programs run, or are the run's own.
+const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
+
+/// Hold-outs do not exist for whoever builds what they judge (design §7).
+const HIDDEN_FROM_BUILDERS: [&str; 1] = ["scripts/scenarios/"];
+
+/// Everything that has a say in what a node may do.
+#[derive(Clone, Copy)]
+pub struct Sides<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// Its handler type.
+    pub handler: &'a str,
+    /// What the component's bytes say: imports and the author's wants.
+    pub inspection: &'a Inspection,
+    /// The operator's table; none for what came with the binary.
+    pub plugin: Option<&'a PluginEntry>,
+    /// The operator's bounds for every stage.
+    pub limits: &'a LimitSettings,
+}
+
+/// What a node may do. The default denies everything.
+#[derive(Debug, Clone, Default)]
+pub struct Effective {
+    /// How the component reaches files.
+    pub tier: FileTier,
+    /// What it and its commands may read and write.
+    pub scope: Scope,
+    /// What it may run.
+    pub commands: CommandGrant,
+    /// Whether it may ask the model.
+    pub model: bool,
+    /// Bounds of one attempt.
+    pub limits: Limits,
+    /// Where every grant comes from.
+    pub origins: Vec<Origin>,
+    /// Attributes that could not be followed.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What author and operator agree on, whatever the node says.
+pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
+    let manifest = inspection.manifest.as_ref().map(|manifest| &manifest.wants);
+    let configured = plugin.and_then(|plugin| plugin.wants.as_ref());
+    let wants = match (manifest, configured) {
+        (Some(manifest), Some(configured)) => manifest.intersect(configured),
+        (Some(wants), None) | (None, Some(wants)) => wants.clone(),
+        (None, None) => Grants::default(),
+    };
+    match plugin {
+        None => wants,
+        Some(plugin) => wants.intersect(plugin.grants.as_ref().unwrap_or(&Grants::default())),
+    }
+}
+
+/// The grants as lines, sorted, as `glovebox.lock` keeps them. Limits are bounds and no permission, so they are not among them.
+pub fn grant_lines(grants: &Grants) -> Vec<String> {
+    let mut lines = vec![format!("filesystem {}", crate::plan::tier_word(grants.filesystem))];
+    lines.extend(grants.read.iter().map(|entry| format!("read {entry}")));
+    lines.extend(grants.write.iter().map(|entry| format!("write {entry}")));
+    lines.extend(grants.commands.iter().map(|command| format!("run {command}")));
+    lines.extend(grants.model.then(|| "model".to_owned()));
+    lines.sort();
+    lines
+}
+
+/// Works out what a node may do.
+pub fn effective(sides: Sides<'_>) -> Effective {
+    let granted = granted(sides.inspection, sides.plugin);
+    let mut effective = Effective { tier: granted.filesystem, ..Effective::default() };
+    paths(sides, &granted, &mut effective);
+    commands(sides, &granted, &mut effective);
+    effective.model = granted.model && imports(sides.inspection, "llm");
+    if effective.model {
+        effective.note("model".to_owned(), source(sides, "model"));
+    }
+    limits(sides, &mut effective);
+    effective
+}
+
+impl Effective {
+    fn note(&mut self, grant: String, from: String) {
+        self.origins.push(Origin { grant, from });
+    }
+}
+
+/// Whoever gave a grant before the node narrowed it.
+fn source(sides: Sides<'_>, field: &str) -> String {
+    match sides.plugin {
+        None => format!("built-in `{}`", sides.handler),
+        Some(plugin) => format!("wants of `{}` and `grants.{field}` of glovebox.toml:{}", sides.handler, plugin.line),
+    }
+}
+
+fn imports(inspection: &Inspection, interface: &str) -> bool {
+    let prefix = format!("glovebox:plugin/{interface}@");
+    inspection.imports.iter().any(|import| import.name.starts_with(&prefix))
+}
+
+fn paths(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
+    let whole = [Entry::whole()];
+    // A built-in without a file tier still has commands, and they see what the node is given.
+    let by_default = sides.plugin.is_none() && granted.filesystem == FileTier::None;
+    let (may_read, may_write): (&[Entry], &[Entry]) =
+        if by_default { (&whole, &whole) } else { (&granted.read, &granted.write) };
+    let read = sides.node.read_paths.as_ref().map(|list| entries(sides.node, "read_paths", list, effective));
+    let write =
+        sides.node.allowed_write_paths.as_ref().map(|list| entries(sides.node, "allowed_write_paths", list, effective));
+    effective.scope.read = read.as_ref().map_or_else(|| may_read.to_vec(), |list| intersect(may_read, list));
+    effective.scope.write = match &write {
+        Some(list) => intersect(may_write, list),
+        None if sides.plugin.is_none() => may_write.to_vec(),
+        None => Vec::new(),
+    };
+    if write.is_none() && sides.plugin.is_some() && !may_write.is_empty() {
+        effective.diagnostics.push(unused_write_grant(sides, may_write));
+    }
+    let hidden = HIDDEN.iter().chain(HIDDEN_FROM_BUILDERS.iter().filter(|_| is_builder(sides)));
+    effective.scope.hidden = hidden.filter_map(|text| Entry::parse(text).ok()).collect();
+    let narrowed = |attribute: &str, is_set: bool, field: &str| match is_set {
+        true => format!("{}, `{attribute}` of the node", source(sides, field)),
+        false => format!("{}, `{attribute}` is not set", source(sides, field)),
+    };
+    for entry in effective.scope.read.clone() {
+        effective.note(format!("read {entry}"), narrowed("read_paths", read.is_some(), "read"));
+    }
+    for entry in effective.scope.write.clone() {
+        effective.note(format!("write {entry}"), narrowed("allowed_write_paths", write.is_some(), "write"));
+    }
+}
+
+fn is_builder(sides: Sides<'_>) -> bool {
+    sides.plugin.is_some() || !matches!(sides.handler, "tool" | "verify")
+}
+
+fn entries(node: &Node, attribute: &'static str, list: &PathList, effective: &mut Effective) -> Vec<Entry> {
+    let mut found = Vec::new();
+    for text in &list.0 {
+        match Entry::parse(text) {
+            Ok(entry) => found.push(entry),
+            Err(error) => effective.diagnostics.push(
+                Diagnostic::error(
+                    "path_invalid",
+                    format!("`{attribute}` of node `{}`: {error}", node.id),
+                    place(node, attribute),
+                )
+                .with_node(node.id.as_str()),
+            ),
+        }
+    }
+    found
+}
+
+fn unused_write_grant(sides: Sides<'_>, may_write: &[Entry]) -> Diagnostic {
+    let node = &sides.node.id;
+    let paths = may_write.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let message =
+        format!("node `{node}` writes nothing: `{}` is granted `{paths}`, but the node does not say so", sides.handler);
+    Diagnostic::warning("write_scope_missing", message, sides.node.span)
+        .with_help(format!("add `allowed_write_paths=\"{paths}\"` to the node"))
+        .with_node(node.as_str())
+}
+
+fn commands(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
+    if granted.commands.is_empty() || !imports(sides.inspection, "exec") {
+        return;
+    }
+    let attribute = match (sides.plugin, sides.handler) {
+        (None, "tool") => Some("tool_command"),
+        (None, "verify") => Some("command"),
+        _ => None,
+    };
+    if let Some(attribute) = attribute {
+        let text = sides.node.attributes.get(attribute).map(|attribute| attribute.value.clone());
+        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+            effective.note(format!("run {text}"), format!("`{attribute}` of the node"));
+            effective.commands.shell_texts.push(text);
+        }
+        return;
+    }
+    let asked = Grants { commands: sides.node.allowed_commands.clone().unwrap_or_default(), ..Grants::default() };
+    let both = Grants { commands: granted.commands.clone(), ..Grants::default() }.intersect(&asked);
+    for command in both.commands {
+        let from = format!("{}, `allowed_commands` of the node", source(sides, "commands"));
+        effective.note(format!("run {command}"), from);
+        if command.trim() == "*" {
+            effective.commands.any = true;
+        } else {
+            effective.commands.argv_prefixes.push(command.split_whitespace().map(str::to_owned).collect());
+        }
+    }
+}
+
+fn limits(sides: Sides<'_>, effective: &mut Effective) {
+    let node = sides.node;
+    let granted = sides.plugin.and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
+    let operator = granted.map_or_else(|| sides.limits.clone(), |granted| sides.limits.merge(granted));
+    let mut limits = Limits::defaults_for(sides.handler);
+    limits.replace(&operator);
+    let timeout = node.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+    // A node's own timeout and turns stand in for the defaults, but never for what the operator wrote.
+    let own = [("wall_ms", "timeout", timeout), ("turns", "max_turns", node.max_turns.map(u64::from))];
+    for (name, attribute, value) in own {
+        let Some(value) = value else { continue };
+        let bound = operator.get(name).map_or(value, |most| most.min(value));
+        limits.replace(&settings(&[(name, bound)]));
+        if name == "turns" && operator.get("tool_rounds").is_none() {
+            limits.replace(&settings(&[("tool_rounds", limits.tool_rounds.max(bound))]));
+        }
+        effective.note(format!("limit {name} {bound}"), format!("`{attribute}` of the node"));
+    }
+    for wants in [
+        sides.inspection.manifest.as_ref().map(|manifest| &manifest.wants),
+        sides.plugin.and_then(|p| p.wants.as_ref()),
+    ] {
+        limits.lower(&wants.map(|wants| wants.limits.clone()).unwrap_or_default());
+    }
+    for (name, value) in &node.limits {
+        lower_by_attribute(node, name, *value, &mut limits, effective);
+    }
+    effective.limits = limits;
+}
+
+fn lower_by_attribute(node: &Node, name: &str, value: u64, limits: &mut Limits, effective: &mut Effective) {
+    let attribute = format!("limits.{name}");
+    let mut setting = LimitSettings::default();
+    if let Err(error) = setting.set(name, &value.to_string()) {
+        let message = format!("`{attribute}` of node `{}`: {error}", node.id);
+        effective
+            .diagnostics
+            .push(Diagnostic::error("limit_unknown", message, place(node, &attribute)).with_node(node.id.as_str()));
+        return;
+    }
+    let bound = limits.get(name).unwrap_or(u64::MAX);
+    if value > bound {
+        let message = format!("`{attribute}` of node `{}` asks for {value}, the bound is {bound}", node.id);
+        let diagnostic = Diagnostic::warning("limit_not_raised", message, place(node, &attribute))
+            .with_help(format!(
+                "a node can only lower a bound; raise it with `{name} = {value}` under `[limits]` in glovebox.toml"
+            ))
+            .with_node(node.id.as_str());
+        effective.diagnostics.push(diagnostic);
+        return;
+    }
+    limits.lower(&setting);
+    effective.note(format!("limit {name} {value}"), format!("`{attribute}` of the node"));
+}
+
+fn settings(pairs: &[(&str, u64)]) -> LimitSettings {
+    let texts: Vec<(&str, String)> = pairs.iter().map(|(name, value)| (*name, value.to_string())).collect();
+    LimitSettings::from_pairs(texts.iter().map(|(name, value)| (*name, value.as_str())))
+        .expect("names and numbers are our own")
+}
+
+/// Where an attribute stands; the node itself when a default brought it.
+fn place(node: &Node, attribute: &str) -> Span {
+    node.attributes.get(attribute).map_or(node.span, |attribute| attribute.span)
+}
