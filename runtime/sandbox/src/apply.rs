@@ -3,9 +3,14 @@
 //! All or nothing: when one touched path is not what it was when the project was copied, nothing is written. A path that
 //! already is what the run made of it is no conflict.
 
-use crate::commit::{CommitError, FileChange};
-use crate::project::Base;
+use crate::commit::{Applying, ChangeOp, CommitError, FileChange, Obstacle, digest_of, fold};
+use crate::path::ScopePath;
+use crate::project::{Base, FileFact};
+use crate::protect::Protected;
+use crate::tree::{self, Tree};
+use rustix::fs::{FileType, Stat};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -34,7 +39,7 @@ pub struct ApplyPlan {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Touched paths differ from what the run was started from.
-    #[error("{} in the way of the run's result, nothing was written", .0.len())]
+    #[error("{} paths changed since the run began, nothing was written", .0.len())]
     Conflicts(Vec<Conflict>),
     /// A change could not be made.
     #[error(transparent)]
@@ -47,36 +52,188 @@ pub struct Difference {
     /// Path relative to the project.
     pub path: String,
     /// The file before; none when there was none.
-    pub before: Option<crate::project::FileFact>,
+    pub before: Option<FileFact>,
     /// The file after; none when there is none.
     pub after: Option<FileChange>,
 }
 
+/// What is at a path, as far as the comparison goes.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Directory,
+    File { digest: String, executable: bool },
+    Link(String),
+    Other,
+}
+
+impl State {
+    fn in_base(base: &Base, path: &str) -> Self {
+        if let Some(file) = base.files.get(path) {
+            return Self::File { digest: file.digest.clone(), executable: file.executable };
+        }
+        match base.symlinks.get(path) {
+            Some(target) => Self::Link(target.clone()),
+            None if base.directories.contains(path) => Self::Directory,
+            None => Self::Absent,
+        }
+    }
+
+    fn after(change: &FileChange) -> Self {
+        match change.op {
+            ChangeOp::Write => Self::File { digest: change.hex().to_owned(), executable: change.executable },
+            ChangeOp::Symlink => Self::Link(change.target.clone().unwrap_or_default()),
+            ChangeOp::Mkdir => Self::Directory,
+            ChangeOp::Delete | ChangeOp::Rmdir => Self::Absent,
+        }
+    }
+
+    fn in_tree(tree: &Tree, path: &Path) -> io::Result<Self> {
+        let Some(stat) = tree.stat(path)? else { return Ok(Self::Absent) };
+        Ok(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Self::Directory,
+            FileType::RegularFile => {
+                Self::File { digest: digest_of(tree.file(path)?)?, executable: tree::is_executable(&stat) }
+            }
+            FileType::Symlink => {
+                let (parent, name) = tree.parent(path)?;
+                Self::Link(tree::read_link(&parent, name)?.to_string_lossy().into_owned())
+            }
+            _ => Self::Other,
+        })
+    }
+}
+
 /// Compares the final state of `changes` with `base` and with the user's tree.
+///
+/// # Errors
+/// [`CommitError`] when the user's tree cannot be read; what stands in the way is no error but a conflict.
 pub fn plan(base: &Base, changes: &[FileChange], user_tree: &Path) -> Result<ApplyPlan, CommitError> {
-    let _ = (base, changes);
-    Err(CommitError::Io { path: user_tree.display().to_string(), source: io::ErrorKind::Unsupported.into() })
+    let tree = Tree::open(user_tree).map_err(|source| CommitError::io(user_tree, source))?;
+    let folded = fold(changes);
+    let planned: BTreeMap<&str, ChangeOp> = folded.iter().map(|change| (change.path.as_str(), change.op)).collect();
+    let mut plan = ApplyPlan::default();
+    for change in &folded {
+        match compare(base, change, &tree, &planned) {
+            Ok(Step::Nothing) => {}
+            Ok(Step::Do) if change.op.removes() => plan.deletes.push(change.clone()),
+            Ok(Step::Do) => plan.writes.push(change.clone()),
+            Err(reason) => plan.conflicts.push(Conflict { path: change.path.clone(), reason }),
+        }
+    }
+    Ok(plan)
+}
+
+enum Step {
+    Nothing,
+    Do,
+}
+
+/// Says what a change means for the user's tree, or why it conflicts with it.
+fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&str, ChangeOp>) -> Result<Step, String> {
+    if ScopePath::parse(&change.path).map_or(true, |path| path.is_root()) {
+        return Err("it is no path inside the project".to_owned());
+    }
+    if let Some(reason) = Protected::default().reason(&change.path) {
+        return Err(reason);
+    }
+    let path = Path::new(&change.path);
+    let (before, after) = (State::in_base(base, &change.path), State::after(change));
+    let now = State::in_tree(tree, path).map_err(|error| format!("could not compare it: {error}"))?;
+    if now == after || before == after {
+        return Ok(Step::Nothing);
+    }
+    if now != before {
+        return Err(difference(&before, &now).to_owned());
+    }
+    if now == State::Directory && !change.op.removes() {
+        only_planned_below(tree, path, planned)?;
+    }
+    for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+        let known = above.to_str().is_some_and(|above| planned.contains_key(above));
+        let stat = tree.stat(above).map_err(|error| format!("could not look at `{}`: {error}", tree::shown(above)))?;
+        let is_directory = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if !known && stat.as_ref().is_some_and(|stat| !is_directory(stat)) {
+            return Err(format!("`{}` is no directory any more", tree::shown(above)));
+        }
+    }
+    Ok(Step::Do)
+}
+
+fn difference(before: &State, now: &State) -> &'static str {
+    match (before, now) {
+        (State::Absent, _) => "it was made here since the run began",
+        (_, State::Absent) => "it was removed here since the run began",
+        _ => "it was changed here since the run began",
+    }
+}
+
+/// A directory gives way to a file only when everything in it goes by the same plan.
+fn only_planned_below(tree: &Tree, path: &Path, planned: &BTreeMap<&str, ChangeOp>) -> Result<(), String> {
+    let below = tree.below(path).map_err(|error| format!("could not look into it: {error}"))?;
+    let visit = &mut |met: &tree::Met<'_>| {
+        let whole = path.join(met.path);
+        let goes = whole.to_str().and_then(|whole| planned.get(whole)).is_some_and(|op| op.removes());
+        if goes {
+            Ok(true)
+        } else {
+            Err(Unknown(format!("it holds `{}`, which the run did not know", tree::shown(&whole))))
+        }
+    };
+    tree::walk(&below, visit).map_err(|Unknown(reason)| reason)
+}
+
+struct Unknown(String);
+
+impl From<tree::WalkError> for Unknown {
+    fn from(error: tree::WalkError) -> Self {
+        Self(format!("could not look into it: {}", error.source))
+    }
 }
 
 /// Performs a plan, after comparing once more. Denied: any write when a conflict is known or found.
+///
+/// # Errors
+/// [`ApplyError::Conflicts`] before anything was written; [`ApplyError::Commit`] possibly between two writes, after which
+/// planning and performing again goes on where it stopped.
 pub fn perform(
     plan: &ApplyPlan,
     base: &Base,
     user_tree: &Path,
     open_blob: &dyn Fn(&str) -> io::Result<File>,
 ) -> Result<(), ApplyError> {
-    let _ = (plan, base, open_blob);
-    Err(CommitError::Io { path: user_tree.display().to_string(), source: io::ErrorKind::Unsupported.into() }.into())
+    let changes: Vec<FileChange> = plan.deletes.iter().chain(&plan.writes).cloned().collect();
+    let again = self::plan(base, &changes, user_tree)?;
+    if let Some(conflicts) = [&plan.conflicts, &again.conflicts].into_iter().find(|conflicts| !conflicts.is_empty()) {
+        return Err(ApplyError::Conflicts(conflicts.clone()));
+    }
+    let tree = Tree::open(user_tree).map_err(|source| CommitError::io(user_tree, source))?;
+    let applying = Applying { tree: &tree, obstacle: Obstacle::Refuse, open_blob };
+    applying.all(&again.deletes)?;
+    applying.all(&again.writes)?;
+    Ok(())
 }
 
 /// Lists what the run changed against `base`, by path; what ended as it began is left out.
 pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
-    let _ = (base, changes);
-    Vec::new()
+    let mut listed: Vec<Difference> = fold(changes)
+        .into_iter()
+        .filter(|change| State::in_base(base, &change.path) != State::after(change))
+        .map(|change| Difference {
+            path: change.path.clone(),
+            before: base.files.get(&change.path).cloned(),
+            after: Some(change).filter(|change| !change.op.removes()),
+        })
+        .collect();
+    listed.sort_by(|a, b| a.path.cmp(&b.path));
+    listed
 }
 
 /// Opens a file of the user's tree for `diff`, following no link.
+///
+/// # Errors
+/// Whatever the system answers; anything but a regular file is an error.
 pub fn open_before(user_tree: &Path, path: &str) -> io::Result<File> {
-    let _ = (user_tree, path);
-    Err(io::ErrorKind::Unsupported.into())
+    let path = ScopePath::parse(path).map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
+    Tree::open(user_tree)?.file(Path::new(path.as_str()))
 }

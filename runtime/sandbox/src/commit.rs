@@ -3,10 +3,19 @@
 //! What is listed in the journal is a [`FileChange`]; its bytes are in a blob store that this file reaches only by closures.
 //! Applying is idempotent and never follows a link out of the workspace.
 
-use crate::stage::{Copy, Found, StageError};
+use crate::found::{Found, Op};
+use crate::link;
+use crate::path::ScopePath;
+use crate::stage::{Copy, StageError};
+use crate::tree::{self, Owner, Tree};
+use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// One committed change, as the journal lists it.
@@ -30,6 +39,19 @@ pub struct FileChange {
     pub target: Option<String>,
 }
 
+impl FileChange {
+    /// Makes a change without content.
+    pub(crate) fn bare(path: &str, op: ChangeOp) -> Self {
+        Self { path: path.to_owned(), op, digest: None, bytes: 0, executable: false, target: None }
+    }
+
+    /// Returns the digest as hexadecimal digits, without the name of the algorithm before it.
+    pub(crate) fn hex(&self) -> &str {
+        let digest = self.digest.as_deref().unwrap_or_default();
+        digest.strip_prefix("blake3:").unwrap_or(digest)
+    }
+}
+
 /// The operations of a [`FileChange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -44,6 +66,13 @@ pub enum ChangeOp {
     Rmdir,
     /// A symbolic link is there.
     Symlink,
+}
+
+impl ChangeOp {
+    /// True for what takes something away.
+    pub fn removes(self) -> bool {
+        matches!(self, Self::Delete | Self::Rmdir)
+    }
 }
 
 /// Why changes could not be stored or applied.
@@ -76,6 +105,12 @@ pub enum CommitError {
         /// Digest of the bytes.
         found: String,
     },
+    /// Something the changes do not know stands at a path.
+    #[error("`{path}` is in the way and was not touched")]
+    InTheWay {
+        /// Where.
+        path: String,
+    },
     /// The operating system refused.
     #[error("could not commit `{path}`: {source}")]
     Io {
@@ -86,23 +121,266 @@ pub enum CommitError {
     },
 }
 
+impl CommitError {
+    pub(crate) fn io(path: impl AsRef<Path>, source: io::Error) -> Self {
+        Self::Io { path: tree::shown(path.as_ref()), source }
+    }
+}
+
 /// Hands the content of every allowed change to `keep`, which answers with its digest, and lists the changes in an order in
 /// which they can be applied. Disallowed ones are left out.
+///
+/// # Errors
+/// [`CommitError::Unstable`] when a file is no longer what was found, so that nothing is listed that was not judged.
 pub fn store(
     found: &[Found],
     copy: &Copy,
     keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<String>,
 ) -> Result<Vec<FileChange>, CommitError> {
-    let _ = (found, keep);
-    Err(CommitError::Io { path: copy.root().display().to_string(), source: io::ErrorKind::Unsupported.into() })
+    let mut changes = Vec::new();
+    for change in found.iter().filter(|change| change.is_allowed()) {
+        changes.push(match &change.op {
+            Op::Write { bytes, executable } => {
+                let digest = store_file(change, *bytes, copy, keep)?;
+                let stored = FileChange::bare(&change.path, ChangeOp::Write);
+                FileChange { digest: Some(digest), bytes: *bytes, executable: *executable, ..stored }
+            }
+            Op::Link { target } => {
+                FileChange { target: Some(target.clone()), ..FileChange::bare(&change.path, ChangeOp::Symlink) }
+            }
+            Op::Delete => FileChange::bare(&change.path, ChangeOp::Delete),
+            Op::MakeDir => FileChange::bare(&change.path, ChangeOp::Mkdir),
+            Op::RemoveDir => FileChange::bare(&change.path, ChangeOp::Rmdir),
+            Op::Special { .. } => continue,
+        });
+    }
+    sort(&mut changes);
+    Ok(changes)
 }
 
-/// Makes the workspace what the changes say. Applying again, also after an interruption, gives the same tree.
+fn store_file(
+    change: &Found,
+    bytes: u64,
+    copy: &Copy,
+    keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<String>,
+) -> Result<String, CommitError> {
+    let failed = |source: io::Error| CommitError::io(&change.raw, source);
+    let mut file = copy.tree.file(&change.raw).map_err(failed)?.take(bytes.saturating_add(1));
+    let digest = keep(&mut file).map_err(failed)?;
+    if file.limit() == 1 { Ok(digest) } else { Err(CommitError::Unstable { path: change.path.clone() }) }
+}
+
+/// Removals from the leaves up, then directories from the root down, then files and links.
+fn sort(changes: &mut [FileChange]) {
+    changes.sort_by(|a, b| {
+        let rank = |change: &FileChange| match change.op {
+            ChangeOp::Delete | ChangeOp::Rmdir => 0,
+            ChangeOp::Mkdir => 1,
+            ChangeOp::Write | ChangeOp::Symlink => 2,
+        };
+        let by_path = Path::new(&a.path).cmp(Path::new(&b.path));
+        rank(a).cmp(&rank(b)).then(if rank(a) == 0 { by_path.reverse() } else { by_path })
+    });
+}
+
+/// Returns the final state of every path a list of changes touches, in an order in which it can be applied.
+pub fn fold(changes: &[FileChange]) -> Vec<FileChange> {
+    let last: BTreeMap<&str, &FileChange> = changes.iter().map(|change| (change.path.as_str(), change)).collect();
+    let mut folded: Vec<FileChange> = last.into_values().cloned().collect();
+    sort(&mut folded);
+    folded
+}
+
+/// Makes the workspace what the changes say: those of one stage, or those of all stages of a run in order.
+///
+/// Idempotent: applied again to what it made, to a half-made tree, or to the tree of a later stage with the later stages'
+/// changes after it, it ends in the same tree. What the changes contradict gives way; nothing outside is ever touched.
 pub fn apply(
     workspace: &Path,
     changes: &[FileChange],
     open_blob: &dyn Fn(&str) -> io::Result<File>,
 ) -> Result<(), CommitError> {
-    let _ = (changes, open_blob);
-    Err(CommitError::Io { path: workspace.display().to_string(), source: io::ErrorKind::Unsupported.into() })
+    let tree = Tree::open(workspace).map_err(|source| CommitError::io(workspace, source))?;
+    Applying { tree: &tree, obstacle: Obstacle::Replace, open_blob }.all(&fold(changes))
+}
+
+/// What becomes of something that stands where a change needs another kind of file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// It goes: the tree is a projection of the changes. What lies in a directory that goes was made by later changes and
+    /// comes back with them; content no stage could see is safe, since such a directory is never allowed to be replaced.
+    Replace,
+    /// It stays and nothing is done: the tree is the user's.
+    Refuse,
+}
+
+/// Changes being made below one folder.
+pub(crate) struct Applying<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) obstacle: Obstacle,
+    pub(crate) open_blob: &'a dyn Fn(&str) -> io::Result<File>,
+}
+
+impl Applying<'_> {
+    /// Makes all changes in the order given.
+    pub(crate) fn all(&self, changes: &[FileChange]) -> Result<(), CommitError> {
+        changes.iter().try_for_each(|change| self.one(change))
+    }
+
+    fn one(&self, change: &FileChange) -> Result<(), CommitError> {
+        let refused = |problem: String| CommitError::Path { path: change.path.clone(), problem };
+        let path = ScopePath::parse(&change.path).map_err(|problem| refused(problem.to_string()))?;
+        if path.is_root() {
+            return Err(refused("it is the workspace itself".to_owned()));
+        }
+        match change.op {
+            ChangeOp::Delete | ChangeOp::Rmdir => self.remove(&path),
+            ChangeOp::Mkdir => self.directory(&path).map(drop),
+            ChangeOp::Write => self.write(&path, change),
+            ChangeOp::Symlink => {
+                let target = change.target.as_deref().unwrap_or_default();
+                link::destination(&path, Path::new(target)).map_err(|reason| refused(reason.to_owned()))?;
+                self.link(&path, target)
+            }
+        }
+    }
+
+    fn remove(&self, path: &ScopePath) -> Result<(), CommitError> {
+        let failed = |source: io::Error| CommitError::io(path.as_str(), source);
+        let at = Path::new(path.as_str());
+        let (parent, name) = match self.tree.parent(at) {
+            Err(error) if tree::is_absent(&error) => return Ok(()),
+            other => other.map_err(failed)?,
+        };
+        let Some(stat) = tree::stat_at(&parent, name).map_err(failed)? else { return Ok(()) };
+        let flags = if kind(&stat) == FileType::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        match rustix::fs::unlinkat(&parent, name, flags) {
+            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+
+    fn write(&self, path: &ScopePath, change: &FileChange) -> Result<(), CommitError> {
+        let failed = |source: io::Error| CommitError::io(path.as_str(), source);
+        let parent = self.directory(&path.parent().unwrap_or_default())?;
+        let name = OsStr::new(path.name().unwrap_or_default());
+        if is_already(&parent, name, change).map_err(failed)? {
+            return Ok(());
+        }
+        let part = part_name(path);
+        unlink_if_there(&parent, &part).map_err(failed)?;
+        let blob = (self.open_blob)(change.digest.as_deref().unwrap_or_default()).map_err(failed)?;
+        let file = tree::create_file(&parent, OsStr::new(&part), tree::file_mode(change.executable)).map_err(failed)?;
+        let found = copy_blob(blob, file).map_err(failed)?;
+        if found != change.hex() {
+            unlink_if_there(&parent, &part).map_err(failed)?;
+            let expected = change.hex().to_owned();
+            return Err(CommitError::Corrupt { path: path.to_string(), expected, found });
+        }
+        self.put(path, &parent, &part, name)
+    }
+
+    fn link(&self, path: &ScopePath, target: &str) -> Result<(), CommitError> {
+        let failed = |source: io::Error| CommitError::io(path.as_str(), source);
+        let parent = self.directory(&path.parent().unwrap_or_default())?;
+        let part = part_name(path);
+        unlink_if_there(&parent, &part).map_err(failed)?;
+        rustix::fs::symlinkat(target, &parent, part.as_str()).map_err(|error| failed(error.into()))?;
+        self.put(path, &parent, &part, OsStr::new(path.name().unwrap_or_default()))
+    }
+
+    /// Renames the finished part to its name; a directory that stands there has to go first.
+    fn put(&self, path: &ScopePath, parent: &OwnedFd, part: &str, name: &OsStr) -> Result<(), CommitError> {
+        let failed = |source: io::Error| CommitError::io(path.as_str(), source);
+        match rustix::fs::renameat(parent, part, parent, name) {
+            Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) if self.obstacle == Obstacle::Replace => {
+                tree::remove(parent, name).map_err(failed)?;
+                rustix::fs::renameat(parent, part, parent, name).map_err(|error| failed(error.into()))
+            }
+            Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) => {
+                unlink_if_there(parent, part).map_err(failed)?;
+                Err(CommitError::InTheWay { path: path.to_string() })
+            }
+            other => other.map_err(|error| failed(error.into())),
+        }
+    }
+
+    /// Opens the directory at `path`, made as far as it is missing. No link is ever followed.
+    fn directory(&self, path: &ScopePath) -> Result<OwnedFd, CommitError> {
+        if let Ok(directory) = self.tree.directory(Path::new(path.as_str())) {
+            return Ok(directory);
+        }
+        let failed = |source: io::Error| CommitError::io(path.as_str(), source);
+        let mut at = self.tree.directory(Path::new("")).map_err(failed)?;
+        for name in path.names() {
+            let name = OsStr::new(name);
+            match tree::stat_at(&at, name).map_err(failed)? {
+                Some(stat) if kind(&stat) == FileType::Directory => {}
+                None => make_directory(&at, name).map_err(failed)?,
+                Some(_) if self.obstacle == Obstacle::Replace => {
+                    tree::remove(&at, name).map_err(failed)?;
+                    make_directory(&at, name).map_err(failed)?;
+                }
+                Some(_) => return Err(CommitError::InTheWay { path: path.to_string() }),
+            }
+            at = tree::open_directory(&at, name, Owner::Somebody).map_err(failed)?;
+        }
+        Ok(at)
+    }
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+fn make_directory(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    match rustix::fs::mkdirat(parent, name, tree::DIRECTORY_MODE) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn unlink_if_there(parent: &OwnedFd, name: &str) -> io::Result<()> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Names the unfinished file of a path. Always the same, so that what an interruption left is replaced by the next try.
+fn part_name(path: &ScopePath) -> String {
+    format!(".glovebox-part-{}", &blake3::hash(path.as_str().as_bytes()).to_hex()[..16])
+}
+
+/// True when the file is there with this very content; keeps its times for build tools.
+fn is_already(parent: &OwnedFd, name: &OsStr, change: &FileChange) -> io::Result<bool> {
+    let Some(stat) = tree::stat_at(parent, name)? else { return Ok(false) };
+    if kind(&stat) != FileType::RegularFile
+        || tree::length(&stat) != change.bytes
+        || tree::is_executable(&stat) != change.executable
+        || stat.st_nlink != 1
+    {
+        return Ok(false);
+    }
+    Ok(digest_of(tree::open_regular(parent, name, Owner::Somebody)?)? == change.hex())
+}
+
+/// Returns the BLAKE3 of everything a file holds, as hexadecimal digits.
+pub(crate) fn digest_of(file: File) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(file)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+fn copy_blob(mut blob: impl Read, mut file: impl Write) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        let got = tree::read_full(&mut blob, &mut buffer)?;
+        if got == 0 {
+            return Ok(hasher.finalize().to_hex().to_string());
+        }
+        hasher.update(&buffer[..got]);
+        file.write_all(&buffer[..got])?;
+    }
 }

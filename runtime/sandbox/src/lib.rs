@@ -7,6 +7,8 @@
 pub mod apply;
 pub mod commit;
 pub mod exec;
+pub mod found;
+mod link;
 pub mod path;
 pub mod project;
 pub mod protect;
@@ -14,4 +16,5 @@ pub mod quarantine;
 pub mod refusal;
 pub mod scope;
 pub mod stage;
+pub mod tree;
 pub mod view;

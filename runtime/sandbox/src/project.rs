@@ -3,17 +3,28 @@
 //! Ignored files stay behind unless `workspace.include` names them; `.git` and `.glovebox` always do. Links are never
 //! followed. The user's tree is only read. Invariant: [`Base`] lists exactly what was written to the copy.
 
+use crate::link;
+use crate::path::ScopePath;
 use crate::scope::{Entry, EntryProblem};
+use crate::tree::{self, Met, Tree, WalkError};
+use ignore::{DirEntry, WalkBuilder};
+use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// Names that are never copied, wherever they stand.
+const NEVER: [&str; 2] = [".git", ".glovebox"];
 
 /// Ignored paths that are copied all the same (`workspace.include`), and the caps of the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Include {
     /// `dir/` for a subtree, else exactly that path.
     pub entries: Vec<Entry>,
+    /// What is never copied, not even when an entry names it: the folder of the runs, sealed hold-outs.
+    pub leave_out: Vec<Entry>,
     /// Most files copied; limit `project_files`.
     pub files_max: u64,
     /// Most bytes copied; limit `project_bytes`.
@@ -22,7 +33,7 @@ pub struct Include {
 
 impl Default for Include {
     fn default() -> Self {
-        Self { entries: Vec::new(), files_max: 200_000, bytes_max: 8 << 30 }
+        Self { entries: Vec::new(), leave_out: Vec::new(), files_max: 200_000, bytes_max: 8 << 30 }
     }
 }
 
@@ -81,9 +92,6 @@ pub enum ProjectError {
     /// An entry of `workspace.include` names nothing.
     #[error("`workspace.include` names `{0}`, which does not exist in the project")]
     IncludeMissing(String),
-    /// The copy would lie inside what is copied and is not left out.
-    #[error("the copy `{}` must not exist before", .0.display())]
-    Occupied(PathBuf),
     /// The operating system refused.
     #[error("could not copy `{path}`: {source}")]
     Io {
@@ -94,11 +102,216 @@ pub enum ProjectError {
     },
 }
 
+impl ProjectError {
+    fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: tree::shown(path), source }
+    }
+}
+
+impl From<WalkError> for ProjectError {
+    fn from(error: WalkError) -> Self {
+        Self::io(&error.path, error.source)
+    }
+}
+
 /// Copies the project at `from` to the new folder `to`.
 ///
 /// `.gitignore` files count, also without a repository; hidden files are kept. Links are copied when they are relative and
 /// stay inside, everything else that is no regular file or directory is listed in [`Base::skipped`].
+///
+/// # Errors
+/// [`ProjectError`] when `to` exists, a cap is reached, an entry of `include` names nothing or the system refuses.
 pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectError> {
-    let _ = (to, include);
-    Err(ProjectError::Io { path: from.display().to_string(), source: io::ErrorKind::Unsupported.into() })
+    let source = Tree::open(from).map_err(|source| ProjectError::io(from, source))?;
+    let target = Tree::create(to).map_err(|source| ProjectError::io(to, source))?;
+    let own = std::fs::canonicalize(to).map_err(|source| ProjectError::io(to, source))?;
+    let mut copying = Copying { source: &source, target: &target, include, own: &own, base: Base::default(), bytes: 0 };
+    for entry in listing(from, &own) {
+        let entry = entry.map_err(|error| ProjectError::io(from, io::Error::other(error)))?;
+        copying.take_listed(from, &entry)?;
+    }
+    for entry in &include.entries {
+        copying.take_included(entry)?;
+    }
+    let mut base = copying.base;
+    base.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+    base.skipped.dedup();
+    Ok(base)
+}
+
+/// Lists what git would not ignore. Settings outside the project count only within its own repository, so that the same
+/// project gives the same copy everywhere.
+fn listing(from: &Path, own: &Path) -> ignore::Walk {
+    let has_git = |folder: &Path| folder.join(".git").exists();
+    let whole = std::fs::canonicalize(from).unwrap_or_else(|_| from.to_owned());
+    let in_repository = !has_git(&whole) && whole.ancestors().skip(1).any(has_git);
+    let own = own.to_owned();
+    WalkBuilder::new(from)
+        .hidden(false)
+        .ignore(false)
+        .parents(in_repository)
+        .git_global(false)
+        .git_exclude(true)
+        .git_ignore(true)
+        .require_git(false)
+        .follow_links(false)
+        .sort_by_file_name(Ord::cmp)
+        .filter_entry(move |entry| {
+            let never = entry.depth() > 0 && NEVER.iter().any(|name| entry.file_name() == *name);
+            !never && !std::fs::canonicalize(entry.path()).is_ok_and(|path| entry.depth() > 0 && path == own)
+        })
+        .build()
+}
+
+struct Copying<'c> {
+    source: &'c Tree,
+    target: &'c Tree,
+    include: &'c Include,
+    own: &'c Path,
+    base: Base,
+    bytes: u64,
+}
+
+impl Copying<'_> {
+    fn take_listed(&mut self, from: &Path, entry: &DirEntry) -> Result<(), ProjectError> {
+        let Ok(path) = entry.path().strip_prefix(from) else { return Ok(()) };
+        if path.as_os_str().is_empty() {
+            return Ok(());
+        }
+        match self.source.stat(path).map_err(|source| ProjectError::io(path, source))? {
+            Some(stat) => self.take(path, &stat),
+            None => Ok(()),
+        }
+    }
+
+    fn take_included(&mut self, entry: &Entry) -> Result<(), ProjectError> {
+        let path = Path::new(entry.path().as_str());
+        let missing = || ProjectError::IncludeMissing(entry.to_string());
+        if entry.path().is_root() {
+            return self.take_below(path);
+        }
+        let stat = self.source.stat(path).map_err(|source| ProjectError::io(path, source))?.ok_or_else(missing)?;
+        self.take(path, &stat)?;
+        if entry.is_subtree() { self.take_below(path) } else { Ok(()) }
+    }
+
+    fn take_below(&mut self, path: &Path) -> Result<(), ProjectError> {
+        let below = self.source.below(path).map_err(|source| ProjectError::io(path, source))?;
+        tree::walk(&below, &mut |met: &Met<'_>| {
+            let never = NEVER.iter().any(|name| met.name == *name);
+            let path = path.join(met.path);
+            let is_own = self.own.file_name() == Some(met.name)
+                && self.target.inode().ok() == Some((met.stat.st_dev, met.stat.st_ino));
+            if never || is_own {
+                return Ok(false);
+            }
+            self.take(&path, &met.stat)?;
+            Ok(true)
+        })
+    }
+
+    /// Takes one path over, unless it is there already or must not be.
+    fn take(&mut self, path: &Path, stat: &Stat) -> Result<(), ProjectError> {
+        let failed = |source: io::Error| ProjectError::io(path, source);
+        let named = path.to_str().filter(|text| !text.chars().any(tree::acts)).map(ScopePath::parse);
+        let Some(Ok(scope_path)) = named else {
+            self.skip(path, "its name is not valid UTF-8 or has control characters");
+            return Ok(());
+        };
+        if self.include.leave_out.iter().any(|entry| scope_path.starts_with(entry.path())) || self.has(&scope_path) {
+            return Ok(());
+        }
+        if let Some(parent) = scope_path.parent().filter(|parent| !parent.is_root()) {
+            self.make_directory(&parent).map_err(failed)?;
+        }
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => self.make_directory(&scope_path).map_err(failed),
+            FileType::RegularFile => self.take_file(&scope_path, stat),
+            FileType::Symlink => self.take_link(&scope_path).map_err(failed),
+            _ => {
+                self.skip(path, "it is no regular file, directory or link");
+                Ok(())
+            }
+        }
+    }
+
+    fn has(&self, path: &ScopePath) -> bool {
+        self.base.files.contains_key(path.as_str()) || self.base.symlinks.contains_key(path.as_str())
+    }
+
+    fn make_directory(&mut self, path: &ScopePath) -> io::Result<()> {
+        let mut at = ScopePath::root();
+        for name in path.names() {
+            let parent = at.clone();
+            at = at.join(name).map_err(io::Error::other)?;
+            if self.base.directories.contains(at.as_str()) {
+                continue;
+            }
+            let parent = self.target.directory(Path::new(parent.as_str()))?;
+            rustix::fs::mkdirat(parent, name, tree::DIRECTORY_MODE)?;
+            self.base.directories.insert(at.as_str().to_owned());
+        }
+        Ok(())
+    }
+
+    fn take_file(&mut self, path: &ScopePath, stat: &Stat) -> Result<(), ProjectError> {
+        let at = Path::new(path.as_str());
+        let failed = |source: io::Error| ProjectError::io(at, source);
+        if self.base.files.len() as u64 >= self.include.files_max {
+            return Err(ProjectError::Limit { limit: "project_files", max: self.include.files_max });
+        }
+        let mut source = self.source.file(at).map_err(failed)?;
+        let (parent, name) = self.target.parent(at).map_err(failed)?;
+        let executable = tree::is_executable(stat);
+        let target = tree::create_file(parent, name, tree::file_mode(executable)).map_err(failed)?;
+        let left = self.include.bytes_max.saturating_sub(self.bytes);
+        let (digest, bytes) = copy_hashed(&mut source, &target, left).map_err(failed)?;
+        if bytes > left {
+            return Err(ProjectError::Limit { limit: "project_bytes", max: self.include.bytes_max });
+        }
+        tree::keep_times(OwnedFd::from(target), stat).map_err(failed)?;
+        self.bytes += bytes;
+        self.base.files.insert(path.as_str().to_owned(), FileFact { digest, bytes, executable });
+        Ok(())
+    }
+
+    fn take_link(&mut self, path: &ScopePath) -> io::Result<()> {
+        let at = Path::new(path.as_str());
+        let (parent, name) = self.source.parent(at)?;
+        let target = tree::read_link(&parent, name)?;
+        match link::destination(path, Path::new(&target)) {
+            Err(reason) => self.skip(at, reason),
+            Ok(leads_to) if leads_to.names().any(|name| NEVER.contains(&name)) => {
+                self.skip(at, "its target is not copied")
+            }
+            Ok(_) => {
+                let (parent, name) = self.target.parent(at)?;
+                rustix::fs::symlinkat(&target, parent, name)?;
+                let target = target.to_string_lossy().into_owned();
+                self.base.symlinks.insert(path.as_str().to_owned(), target);
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, path: &Path, reason: &str) {
+        self.base.skipped.push(Skipped { path: tree::shown(path), reason: reason.to_owned() });
+    }
+}
+
+/// Copies at most one byte more than `bytes_max` and returns digest and length.
+fn copy_hashed(from: &mut impl Read, mut to: impl Write, bytes_max: u64) -> io::Result<(String, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    let mut limited = from.take(bytes_max.saturating_add(1));
+    let mut buffer = vec![0; 128 << 10];
+    let mut bytes = 0;
+    loop {
+        let got = tree::read_full(&mut limited, &mut buffer)?;
+        if got == 0 {
+            return Ok((hasher.finalize().to_hex().to_string(), bytes));
+        }
+        hasher.update(&buffer[..got]);
+        to.write_all(&buffer[..got])?;
+        bytes += got as u64;
+    }
 }

@@ -4,10 +4,17 @@
 //! into the folder; mode 0600. `report.json` says what was what.
 
 use crate::commit::CommitError;
-use crate::stage::{Copy, Found};
+use crate::found::{Found, Op, Verdict};
+use crate::stage::Copy;
+use crate::tree::{self, Tree};
+use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
-use std::io;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::path::Path;
+
+const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Caps of a quarantine folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +55,53 @@ pub struct Report {
 
 /// Copies the disallowed regular files of `found` to the new folder `into` and writes `report.json` there. Nothing is made
 /// when nothing was disallowed.
+///
+/// # Errors
+/// [`CommitError::Io`] when `into` exists or the system refuses.
 pub fn quarantine(copy: &Copy, found: &[Found], into: &Path, caps: &Caps) -> Result<Report, CommitError> {
-    let _ = (copy, found, caps);
-    Err(CommitError::Io { path: into.display().to_string(), source: io::ErrorKind::Unsupported.into() })
+    let mut report = Report::default();
+    if found.iter().all(Found::is_allowed) {
+        return Ok(report);
+    }
+    let failed = |source: io::Error| CommitError::io(into, source);
+    let tree = Tree::create(into).map_err(failed)?;
+    let folder = tree.directory(Path::new("")).map_err(failed)?;
+    let (mut files_left, mut bytes_left) = (caps.files_max, caps.bytes_max);
+    for change in found {
+        let Verdict::Disallowed(reason) = &change.verdict else { continue };
+        let mut kept = Kept {
+            path: change.path.clone(),
+            op: change.op.as_str().to_owned(),
+            reason: reason.clone(),
+            bytes: 0,
+            stored_as: None,
+        };
+        if let Op::Write { bytes, .. } = change.op {
+            kept.bytes = bytes;
+            if files_left > 0 && bytes <= bytes_left {
+                let name = stored_name(report.kept.len() + 1, &change.raw);
+                keep(copy, change, &folder, &name, bytes).map_err(failed)?;
+                kept.stored_as = Some(name);
+                (files_left, bytes_left) = (files_left - 1, bytes_left - bytes);
+            }
+        }
+        report.kept.push(kept);
+    }
+    let file = tree::create_file(&folder, OsStr::new("report.json"), OWNER_ONLY).map_err(failed)?;
+    serde_json::to_writer_pretty(file, &report).map_err(|error| failed(error.into()))?;
+    Ok(report)
+}
+
+fn keep(copy: &Copy, change: &Found, folder: &OwnedFd, name: &str, bytes: u64) -> io::Result<()> {
+    let source = copy.tree.file(&change.raw)?;
+    let mut target = tree::create_file(folder, OsStr::new(name), OWNER_ONLY)?;
+    io::copy(&mut source.take(bytes), &mut target)?;
+    Ok(())
+}
+
+/// Numbers a file and appends what is harmless of its last name, so that a person finds it.
+fn stored_name(number: usize, path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' });
+    format!("{number:04}-{}", plain.take(64).collect::<String>())
 }

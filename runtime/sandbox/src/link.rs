@@ -1,0 +1,55 @@
+//! Which symbolic links may exist in a workspace: relative ones that cannot lead out of it.
+//!
+//! `..` is accepted only at the front of a target. The directories above a link are real ones, so a front `..` means what it
+//! says; behind the first name another link may stand, and `..` behind a link leads anywhere.
+
+use crate::path::ScopePath;
+use std::path::{Component, Path};
+
+/// Returns where a link at `path` with this target leads, or why it must not exist.
+pub(crate) fn destination(path: &ScopePath, target: &Path) -> Result<ScopePath, &'static str> {
+    let Some(text) = target.to_str() else { return Err("its target is not valid UTF-8") };
+    if text.chars().any(crate::tree::acts) {
+        return Err("its target has control characters");
+    }
+    let mut at = path.parent().unwrap_or_default();
+    let mut named = false;
+    for component in target.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if named => return Err("its target has `..` behind a name"),
+            Component::ParentDir => at = at.parent().ok_or("its target is outside the workspace")?,
+            Component::Normal(name) => {
+                named = true;
+                let name = name.to_str().unwrap_or_default();
+                at = at.join(name).map_err(|_| "its target is no path of a workspace")?;
+            }
+            Component::RootDir | Component::Prefix(_) => return Err("its target is absolute"),
+        }
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_links_that_stay_inside_have_a_destination() {
+        let check = |path: &str, target: &str, expected: Option<&str>| {
+            let path = ScopePath::parse(path).unwrap();
+            let got = destination(&path, Path::new(target)).ok();
+            assert_eq!(got.as_ref().map(ScopePath::as_str), expected, "{path} -> {target}");
+        };
+        check("a/b", "c", Some("a/c"));
+        check("a/b", "../c/d", Some("c/d"));
+        check("a/b", "./../c", Some("c"));
+        check("a/b", "..", Some(""));
+        check("a/b", "../../c", None);
+        check("a/b", "/etc/passwd", None);
+        check("a/b", "c/../../..", None);
+        check("a/b", "c/../d", None);
+        check("b", "..", None);
+        check("b", "c\u{1b}[2J", None);
+    }
+}

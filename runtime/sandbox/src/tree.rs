@@ -1,0 +1,431 @@
+//! A folder reached by descriptor: opening below it, walking it, emptying it.
+//!
+//! Nothing here follows a symbolic link or leaves the folder, however hostile its content: every name is resolved beneath one
+//! open descriptor, nothing recurses, and no operation blocks on a FIFO. It knows no scope.
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Longest relative path the kernel takes in one call, in bytes.
+pub(crate) const PATH_BYTES_MAX: u64 = 4095;
+/// How often an open is repeated when a rename elsewhere made the kernel unsure (`EAGAIN`).
+const UNSURE_TRIES: u32 = 32;
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+
+/// Whose files a folder holds, and so what is done about one that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// Ours: a program may have taken the permissions from what it made; they are given back.
+    Us,
+    /// Somebody's: permissions stay as they are.
+    Somebody,
+}
+
+/// A folder held by its descriptor.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    root: OwnedFd,
+    pub(crate) owner: Owner,
+}
+
+impl Tree {
+    /// Opens an existing folder; links on the way to it are followed, it is the caller's own path.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let root = rustix::fs::open(path, DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { root, owner: Owner::Somebody })
+    }
+
+    /// Makes a new folder that only this user can enter.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        rustix::fs::mkdir(path, Mode::RWXU)?;
+        Ok(Self { owner: Owner::Us, ..Self::open(path)? })
+    }
+
+    /// Opens a directory below as a tree of its own.
+    pub(crate) fn below(&self, path: &Path) -> io::Result<Self> {
+        Ok(Self { root: self.directory(path)?, owner: self.owner })
+    }
+
+    /// Returns the numbers of the file system and of the folder on it.
+    pub(crate) fn inode(&self) -> io::Result<(u64, u64)> {
+        let stat = rustix::fs::fstat(&self.root)?;
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
+    /// Opens a directory below; the empty path is the folder itself.
+    pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        Ok(open_beneath(&self.root, path, DIRECTORY)?)
+    }
+
+    /// Opens a regular file below for reading.
+    pub(crate) fn file(&self, path: &Path) -> io::Result<File> {
+        let (parent, name) = self.parent(path)?;
+        open_regular(&parent, name, self.owner)
+    }
+
+    /// Opens the directory `path` lies in and returns its last name.
+    pub(crate) fn parent<'p>(&self, path: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
+        let Some(Component::Normal(name)) = path.components().next_back() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        Ok((self.directory(path.parent().unwrap_or(Path::new("")))?, name))
+    }
+
+    /// Returns what is at a path; nothing when the path or a directory on the way is missing.
+    pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
+        match self.parent(path) {
+            Ok((parent, name)) => stat_at(&parent, name),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// True when an error says that the path, or a directory on the way, is not there.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Returns what is at a name, links not followed.
+pub(crate) fn stat_at(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<Stat>> {
+    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens a regular file by its name; anything else at that name is an error, and nothing blocks.
+pub(crate) fn open_regular(directory: &OwnedFd, name: &OsStr, owner: Owner) -> io::Result<File> {
+    let open = || rustix::fs::openat(directory, name, OFlags::RDONLY | CAREFUL, Mode::empty());
+    let file = match open() {
+        Err(Errno::ACCESS) if owner == Owner::Us => {
+            make_readable(directory, name, Mode::RUSR | Mode::WUSR)?;
+            open()?
+        }
+        other => other?,
+    };
+    if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file any more"));
+    }
+    Ok(File::from(file))
+}
+
+/// Opens a directory by its name; a link is an error.
+pub(crate) fn open_directory(directory: &OwnedFd, name: &OsStr, owner: Owner) -> io::Result<OwnedFd> {
+    let open = || rustix::fs::openat(directory, name, DIRECTORY | CAREFUL, Mode::empty());
+    match open() {
+        Err(Errno::ACCESS) if owner == Owner::Us => {
+            make_readable(directory, name, Mode::RWXU)?;
+            Ok(open()?)
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Adds permissions to an own file or directory; the descriptor in between makes sure that it is not a link's target.
+fn make_readable(directory: &OwnedFd, name: &OsStr, add: Mode) -> io::Result<()> {
+    let held = rustix::fs::openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let stat = rustix::fs::fstat(&held)?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+        return Err(Errno::LOOP.into());
+    }
+    rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::from_raw_mode(stat.st_mode & 0o777) | add)?;
+    Ok(())
+}
+
+/// Opens beneath a directory in one kernel-checked step, or by single names where the kernel cannot.
+fn open_beneath(root: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    for _ in 0..UNSURE_TRIES {
+        match rustix::fs::openat2(root, path, flags | CAREFUL, Mode::empty(), resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::NOSYS | Errno::PERM) => return open_by_names(root, path, flags),
+            other => return other,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// As [`open_beneath`] for kernels and containers without `openat2`: one name at a time, none of them a link or `..`.
+fn open_by_names(root: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let mut at = rustix::fs::openat(root, ".", DIRECTORY | CAREFUL, Mode::empty())?;
+    let mut names = path.components().filter(|component| *component != Component::CurDir).peekable();
+    while let Some(component) = names.next() {
+        let Component::Normal(name) = component else { return Err(Errno::XDEV) };
+        let wanted = if names.peek().is_some() { DIRECTORY } else { flags };
+        at = rustix::fs::openat(&at, name, wanted | CAREFUL, Mode::empty())?;
+    }
+    Ok(at)
+}
+
+/// One entry met by [`walk`].
+pub(crate) struct Met<'w> {
+    /// Path relative to the walked folder.
+    pub(crate) path: &'w Path,
+    /// The directory it lies in.
+    pub(crate) directory: &'w OwnedFd,
+    /// Its name there.
+    pub(crate) name: &'w OsStr,
+    /// What it was when it was met.
+    pub(crate) stat: Stat,
+    /// 1 for entries of the folder itself.
+    pub(crate) depth: u32,
+}
+
+impl Met<'_> {
+    /// Returns what kind of file it is.
+    pub(crate) fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.stat.st_mode)
+    }
+
+    /// Returns where a link points.
+    pub(crate) fn target(&self) -> io::Result<OsString> {
+        read_link(self.directory, self.name)
+    }
+}
+
+/// Returns where a link points.
+pub(crate) fn read_link(directory: &OwnedFd, name: &OsStr) -> io::Result<OsString> {
+    let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
+    Ok(OsStr::from_bytes(target.to_bytes()).to_owned())
+}
+
+/// Meets every entry once, a directory before what lies in it. `visit` says whether to go into a directory; what vanishes
+/// during the walk is passed over. Holds one descriptor, whatever the depth.
+pub(crate) fn walk<E: From<WalkError>>(
+    tree: &Tree,
+    visit: &mut dyn FnMut(&Met<'_>) -> Result<bool, E>,
+) -> Result<(), E> {
+    let mut pending = vec![(PathBuf::new(), 0_u32)];
+    while let Some((path, depth)) = pending.pop() {
+        let failed = |source: io::Error| E::from(WalkError { path: path.clone(), source });
+        let directory = if path.as_os_str().is_empty() {
+            tree.directory(&path).map_err(failed)?
+        } else {
+            let (parent, name) = tree.parent(&path).map_err(failed)?;
+            open_directory(&parent, name, tree.owner).map_err(failed)?
+        };
+        for entry in Dir::read_from(&directory).map_err(|error| failed(error.into()))? {
+            let entry = entry.map_err(|error| failed(error.into()))?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let Some(stat) = stat_at(&directory, name).map_err(failed)? else { continue };
+            let path = path.join(name);
+            let met = Met { path: &path, directory: &directory, name, stat, depth: depth + 1 };
+            if visit(&met)? && met.kind() == FileType::Directory {
+                pending.push((path, depth + 1));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a walk failed.
+#[derive(Debug)]
+pub(crate) struct WalkError {
+    /// Relative to the walked folder.
+    pub(crate) path: PathBuf,
+    /// The system's answer.
+    pub(crate) source: io::Error,
+}
+
+/// Removes a name and everything below it, however deep, with three descriptors; a missing name is no error. Directories
+/// deeper down are first moved up, since neither descriptors nor path lengths suffice for thousands of levels.
+pub(crate) fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    let mut moved = 0_u64;
+    match unlink(parent, name)? {
+        Gone::Yes => return Ok(()),
+        Gone::Directory => {}
+    }
+    let top = open_directory(parent, name, Owner::Us)?;
+    each_until_empty(&top, &mut |first| {
+        if matches!(unlink(&top, first)?, Gone::Yes) {
+            return Ok(());
+        }
+        let below = open_directory(&top, first, Owner::Us)?;
+        each_until_empty(&below, &mut |inner| {
+            if matches!(unlink(&below, inner)?, Gone::Directory) {
+                // A directory without write permission cannot be moved: its `..` would have to change.
+                if stat_at(&below, inner)?.is_some_and(|stat| stat.st_mode & 0o700 != 0o700) {
+                    make_readable(&below, inner, Mode::RWXU)?;
+                }
+                move_up(&below, inner, &top, &mut moved)?;
+            }
+            Ok(())
+        })?;
+        Ok(rustix::fs::unlinkat(&top, first, AtFlags::REMOVEDIR)?)
+    })?;
+    Ok(rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Lists a directory again and again, handing over every name, until it is empty.
+fn each_until_empty(directory: &OwnedFd, act: &mut dyn FnMut(&OsStr) -> io::Result<()>) -> io::Result<()> {
+    loop {
+        let mut empty = true;
+        for entry in Dir::read_from(directory)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                empty = false;
+                act(name)?;
+            }
+        }
+        if empty {
+            return Ok(());
+        }
+    }
+}
+
+enum Gone {
+    Yes,
+    Directory,
+}
+
+fn unlink(directory: &OwnedFd, name: &OsStr) -> io::Result<Gone> {
+    let unlinked = match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        Err(Errno::ACCESS) => {
+            // The directory itself lost its write permission.
+            rustix::fs::fchmod(directory, Mode::RWXU)?;
+            rustix::fs::unlinkat(directory, name, AtFlags::empty())
+        }
+        other => other,
+    };
+    match unlinked {
+        Ok(()) | Err(Errno::NOENT) => Ok(Gone::Yes),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(Gone::Directory),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn move_up(from: &OwnedFd, name: &OsStr, to: &OwnedFd, moved: &mut u64) -> io::Result<()> {
+    loop {
+        *moved += 1;
+        let fresh = format!(".removed-{moved}");
+        match rustix::fs::renameat_with(from, name, to, &fresh, rustix::fs::RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Removes a folder and everything below it; a missing one is no error. Fit for folders hostile programs have written.
+///
+/// # Errors
+/// Whatever the system answers, such as a directory that belongs to somebody else.
+pub fn remove_all(path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    match Tree::open(parent) {
+        Ok(parent) => remove(&parent.root, name),
+        Err(error) if is_absent(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a file system says about a file without its content being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    inode: u64,
+    mode: u32,
+}
+
+impl Stamp {
+    /// Takes the stamp from what a stat said.
+    #[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self {
+            bytes: length(stat),
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            inode: stat.st_ino as u64,
+            mode: stat.st_mode as u32,
+        }
+    }
+
+    /// Returns when the file's inode last changed, in seconds and nanoseconds.
+    pub(crate) fn changed(&self) -> (i64, i64) {
+        self.changed
+    }
+}
+
+/// Returns the length of a file in bytes.
+pub(crate) fn length(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// True when the owner may execute a file with this mode.
+pub(crate) fn is_executable(stat: &Stat) -> bool {
+    stat.st_mode & 0o100 != 0
+}
+
+/// Returns the only two modes files get here: read and write, and execute or not. Never set-id bits.
+pub(crate) fn file_mode(executable: bool) -> Mode {
+    Mode::from_raw_mode(if executable { 0o755 } else { 0o644 })
+}
+
+/// The mode directories get.
+pub(crate) const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+
+/// Makes a new regular file; an existing name is an error.
+pub(crate) fn create_file(directory: impl AsFd, name: &OsStr, mode: Mode) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::openat(directory, name, flags, mode)?))
+}
+
+/// Returns a path for people: bytes that are no UTF-8 and characters that could act on a terminal or reorder text escaped.
+pub fn shown(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if acts(character) { text.extend(character.escape_unicode()) } else { text.push(character) }
+        }
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
+}
+
+/// True for control characters and those that change the direction of text.
+pub(crate) fn acts(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Fills the buffer as far as the source goes.
+pub(crate) fn read_full(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < into.len() {
+        match from.read(&mut into[got..]) {
+            Ok(0) => break,
+            Ok(more) => got += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+/// Gives a file the times another one had. Build tools compare times; a copy younger than its outputs would be built anew.
+#[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
+pub(crate) fn keep_times(file: impl AsFd, stat: &Stat) -> io::Result<()> {
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: stat.st_atime as i64, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime as i64, tv_nsec: stat.st_mtime_nsec as _ },
+    };
+    Ok(rustix::fs::futimens(file, &times)?)
+}
