@@ -1,5 +1,7 @@
 //! A stage's copy, what is found in it and what reaches the workspace. Witnesses stand outside the copy.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
 use glovebox_sandbox::commit::{self, ChangeOp, FileChange};
 use glovebox_sandbox::found::{Found, Limits, Op, Verdict};
 use glovebox_sandbox::protect::Protected;
