@@ -40,7 +40,7 @@ use walk::Root;
 pub struct Quota {
     /// Bytes, counted as written or as growth of a file, whichever is more; limit `write_bytes`.
     pub write_bytes: u64,
-    /// Files and directories created; limit `write_entries`.
+    /// Files and directories created, renamed or removed; limit `write_entries`.
     pub write_entries: u64,
 }
 
@@ -165,15 +165,15 @@ impl View {
         Err(self.refuse_quota(path, "write_bytes", self.quota.write_bytes))
     }
 
-    /// Charges one new file or directory, does the work, and gives the charge back when that failed.
-    fn charged_entry<T>(&self, path: &ScopePath, create: impl FnOnce() -> Result<T, Errno>) -> Result<T, Denied> {
+    /// Charges one change of an entry, does it, and gives the charge back when that failed.
+    fn charged_entry<T>(&self, path: &ScopePath, change: impl FnOnce() -> Result<T, Errno>) -> Result<T, Denied> {
         if !charge(&self.written_entries, 1, self.quota.write_entries) {
             return Err(self.refuse_quota(path, "write_entries", self.quota.write_entries));
         }
-        match create() {
-            Ok(created) => {
+        match change() {
+            Ok(changed) => {
                 self.touch();
-                Ok(created)
+                Ok(changed)
             }
             Err(errno) => {
                 self.written_entries.fetch_sub(1, Ordering::Relaxed);

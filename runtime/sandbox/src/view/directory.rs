@@ -74,10 +74,8 @@ impl View {
         }
         let Some(name) = path.name() else { return Err(Denied::Exists) };
         let place = self.parent(Operation::MakeDirectory, path)?;
-        match self.look(Operation::MakeDirectory, &place, path, name) {
-            Ok(_) => return Err(Denied::Exists),
-            Err(Denied::NotFound) => {}
-            Err(denied) => return Err(denied),
+        if self.glance(Operation::MakeDirectory, &place, path, name)?.is_some() {
+            return Err(Denied::Exists);
         }
         self.charged_entry(path, || rustix::fs::mkdirat(&place, name, Mode::from_raw_mode(0o777)))
     }
@@ -90,8 +88,7 @@ impl View {
         if Kind::of(&self.look(Operation::Remove, &place, path, name)?) == Kind::Directory {
             return Err(Denied::IsADirectory);
         }
-        self.touch();
-        Ok(rustix::fs::unlinkat(&place, name, AtFlags::empty())?)
+        self.charged_entry(path, || rustix::fs::unlinkat(&place, name, AtFlags::empty()))
     }
 
     /// Removes an empty directory; not the one a write entry names, and not one with something hidden below.
@@ -107,12 +104,9 @@ impl View {
             Kind::Symlink => return Err(self.refuse_link(Operation::Remove, path)),
             Kind::File | Kind::Special => return Err(Denied::NotADirectory),
         }
-        self.touch();
-        match rustix::fs::unlinkat(&place, name, AtFlags::REMOVEDIR) {
-            // Some systems say EXIST for a directory that is not empty.
-            Err(Errno::EXIST) => Err(Denied::NotEmpty),
-            done => Ok(done?),
-        }
+        // Some systems say EXIST for a directory that is not empty.
+        let not_empty = |denied| if denied == Denied::Exists { Denied::NotEmpty } else { denied };
+        self.charged_entry(path, || rustix::fs::unlinkat(&place, name, AtFlags::REMOVEDIR)).map_err(not_empty)
     }
 
     /// Sets the times of a file or directory in the write scope.

@@ -79,13 +79,11 @@ impl View {
         let Some(name) = path.name() else { return Err(Denied::IsADirectory) };
         let place = self.parent(operation, path)?;
         for _ in 0..CREATE_TRIES_MAX {
-            match self.look(operation, &place, path, name) {
-                Ok(stat) if wish.create == Create::MustBeNew => {
-                    return Err(self.refuse_existing(operation, path, &stat));
-                }
-                Ok(stat) => return self.open_existing(&place, path, name, wish, &stat),
-                Err(Denied::NotFound) if wish.create != Create::Never => {}
-                Err(denied) => return Err(denied),
+            match self.glance(operation, &place, path, name)? {
+                Some(_) if wish.create == Create::MustBeNew => return Err(Denied::Exists),
+                Some(stat) => return self.open_existing(&place, path, name, wish, &stat),
+                None if wish.create == Create::Never => return Err(Denied::NotFound),
+                None => {}
             }
             match self.create_new(&place, path, name, wish) {
                 Err(Denied::Exists) if wish.create == Create::IfAbsent => {}
@@ -177,14 +175,6 @@ impl View {
         Ok(())
     }
 
-    fn refuse_existing(&self, operation: Operation, path: &ScopePath, stat: &Stat) -> Denied {
-        if self.hidden.contains(Identity::of(stat)) {
-            self.refuse_hidden_object(operation, path)
-        } else {
-            Denied::Exists
-        }
-    }
-
     /// Demands at least `needed` for `path`, and records a refusal otherwise.
     pub(super) fn require(&self, operation: Operation, path: &ScopePath, needed: Access) -> Result<(), Denied> {
         if self.scope.access(path) >= needed { Ok(()) } else { Err(self.refuse_scope(operation, path)) }
@@ -207,11 +197,23 @@ impl View {
         path: &ScopePath,
         name: &str,
     ) -> Result<Stat, Denied> {
-        let stat = rustix::fs::statat(place, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if self.hidden.contains(Identity::of(&stat)) {
-            return Err(self.refuse_hidden_object(operation, path));
+        self.glance(operation, place, path, name)?.ok_or(Denied::NotFound)
+    }
+
+    /// As [`View::look`], but tells apart what is absent (none) from what must not be touched (an error).
+    pub(super) fn glance(
+        &self,
+        operation: Operation,
+        place: &Place<'_>,
+        path: &ScopePath,
+        name: &str,
+    ) -> Result<Option<Stat>, Denied> {
+        match rustix::fs::statat(place, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if self.hidden.contains(Identity::of(&stat)) => Err(self.refuse_hidden_object(operation, path)),
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
         }
-        Ok(stat)
     }
 
     /// Translates what the kernel said; a link is a refusal.

@@ -32,13 +32,11 @@ impl View {
             Kind::Symlink => return Err(self.refuse_link(operation, from)),
             Kind::Special => return Err(self.refuse_object(operation, from, "a pipe, socket or device")),
         }
-        match self.look(operation, &to_place, to, to_name) {
-            Ok(stat) if Kind::of(&stat) == Kind::Directory => self.require_movable_directory(from, to)?,
-            Ok(_) | Err(Denied::NotFound) => {}
-            Err(denied) => return Err(denied),
+        let replaced = self.glance(operation, &to_place, to, to_name)?;
+        if replaced.is_some_and(|stat| Kind::of(&stat) == Kind::Directory) {
+            self.require_movable_directory(from, to)?;
         }
-        self.touch();
-        Ok(rustix::fs::renameat(&from_place, from_name, &to_place, to_name)?)
+        self.charged_entry(to, || rustix::fs::renameat(&from_place, from_name, &to_place, to_name))
     }
 
     fn require_movable_directory(&self, from: &ScopePath, to: &ScopePath) -> Result<(), Denied> {

@@ -96,8 +96,9 @@ impl Root {
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let mut tries_left = 8;
         loop {
+            // No NOFOLLOW: with PATH it would open the link itself, while NO_SYMLINKS refuses it.
             // AGAIN: a rename happened elsewhere while the kernel was on its way.
-            match rustix::fs::openat2(at, path, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode, beneath) {
+            match rustix::fs::openat2(at, path, flags | OFlags::CLOEXEC, mode, beneath) {
                 Err(Errno::AGAIN | Errno::INTR) if tries_left > 0 => tries_left -= 1,
                 opened => return opened,
             }

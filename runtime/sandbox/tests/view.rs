@@ -1,0 +1,17 @@
+//! The walls of a view, attacked from inside, with a witness outside that looks at the disk.
+//!
+//! `attacks` is the table of escapes, run with `openat2` and without; `objects` are links, pipes, devices and holes; `race` swaps
+//! directories under the walk; `model` plays random operations against a model of what should have happened.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "view/attacks.rs"]
+mod attacks;
+#[path = "view/fixture.rs"]
+mod fixture;
+#[path = "view/model.rs"]
+mod model;
+#[path = "view/objects.rs"]
+mod objects;
+#[path = "view/race.rs"]
+mod race;
