@@ -4,7 +4,7 @@
 //! plugins; the lint `attribute_known` says when it is nearly one of these.
 
 /// What may carry an attribute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// The graph.
     Graph,

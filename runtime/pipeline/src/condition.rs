@@ -3,6 +3,11 @@
 //! A condition is a conjunction of comparisons of text; there is nothing else, and whoever writes `==`, `||` or `>` is told what
 //! to write instead. Evaluation sees an answer and a look into the context, and cannot fail.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a diagnostic ends the reading of one value; it is built once and moved twice"
+)]
+
 use crate::diagnostic::Diagnostic;
 use crate::route::Answer;
 use crate::span::{Places, Span};

@@ -243,6 +243,8 @@ pub struct Pipeline {
     pub bounds: Bounds,
     /// Graph attributes by key.
     pub attributes: BTreeMap<String, Attribute>,
+    /// The place of its name, of the whole graph when it has none.
+    pub span: Span,
 }
 
 impl Pipeline {

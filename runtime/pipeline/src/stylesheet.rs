@@ -3,6 +3,11 @@
 //! Parsed from the value of `model_stylesheet`, with faults shown inside it. A rule says nothing about what a stage may do; it
 //! only sets the three model attributes where a node has none.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a diagnostic ends the reading of one value; it is built once and moved twice"
+)]
+
 use crate::diagnostic::Diagnostic;
 use crate::ir::Attribute;
 use crate::nearest::nearest;

@@ -191,7 +191,7 @@ impl<'a> Parser<'a> {
         }
         let message = format!("expected `digraph`, found {}", self.found());
         self.syntax(message, self.token.span);
-        while !self.at(Kind::End) && !(self.at_word("digraph") && self.token.first) {
+        while !(self.at(Kind::End) || self.at_word("digraph") && self.token.first) {
             self.advance();
         }
         self.at(Kind::Word)

@@ -14,7 +14,6 @@ use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
 use crate::dot::Ast;
 use crate::ir::{Bounds, Edge, Handler, Node, NodeId, Pipeline, STEPS_MAX_DEFAULT};
-use crate::span::Span;
 use crate::stylesheet::Stylesheet;
 use inputs::Expansion;
 use node::Surroundings;
@@ -50,8 +49,9 @@ pub fn lower(source: &str, ast: &Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Dia
         fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
         bounds: bounds(&graph, &mut findings),
         attributes: Attributes::new(),
+        span: place,
     };
-    expansion.finish(&graph, Span::new(place.start, place.end), &mut findings);
+    expansion.finish(&graph, place, &mut findings);
     (Pipeline { attributes: graph, ..pipeline }, findings.diagnostics)
 }
 
@@ -89,6 +89,10 @@ fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
 }
 
 /// The edge's condition; none for an absent or empty one, which is no condition (spec §10.5).
+#[expect(
+    clippy::result_large_err,
+    reason = "a diagnostic ends the reading of one value; it is built once and moved twice"
+)]
 fn condition(attributes: &Attributes, findings: &Findings<'_>) -> Result<Option<Condition>, Diagnostic> {
     match attributes.get("condition").filter(|attribute| !attribute.value.trim().is_empty()) {
         Some(attribute) => Condition::parse(&attribute.value, &findings.places(attribute)).map(Some),

@@ -1,0 +1,221 @@
+//! Rules about single attributes: names and values that are read, and would be read as something else, or not at all.
+
+use super::{Rule, Subject};
+use crate::attributes::{ATTRIBUTES, Carrier, is_known};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Attribute, Handler, Node};
+use crate::lower::handler::{SHAPES, TYPES};
+use crate::nearest::nearest;
+use std::collections::{BTreeMap, HashSet};
+
+const FIDELITIES: &[&str] = &["full", "truncate", "compact", "summary:low", "summary:medium", "summary:high"];
+
+const EFFORTS: &[&str] = &["low", "medium", "high"];
+
+const PROVIDERS: &[&str] = &[
+    "anthropic",
+    "openai",
+    "gemini",
+    "google",
+    "vertex",
+    "azure",
+    "bedrock",
+    "openrouter",
+    "mistral",
+    "groq",
+    "deepseek",
+    "xai",
+    "cohere",
+    "cerebras",
+    "kimi",
+    "moonshot",
+    "zai",
+    "minimax",
+    "ollama",
+    "lmstudio",
+    "vllm",
+    "openai_compatible",
+    "scripted",
+    "simulated",
+];
+
+type Attributes = BTreeMap<String, Attribute>;
+
+/// A finding at an attribute's value, with the word that was probably meant.
+fn unknown_word(rule: &Rule, key: &str, attribute: &Attribute, known: &[&str]) -> Diagnostic {
+    let found = rule.found(format!("`{key}` has the unknown value `{}`", attribute.value), attribute.span);
+    match nearest(&attribute.value, known.iter().copied()) {
+        Some(meant) => {
+            found.with_help(format!("did you mean `{meant}`?")).with_fix(attribute.span, crate::dot::quote(meant))
+        }
+        None => found,
+    }
+}
+
+/// The attribute, when it says something that is not among the known words.
+fn unknown<'a>(from: &'a Attributes, key: &str, known: &[&str]) -> Option<&'a Attribute> {
+    from.get(key).filter(|attribute| !attribute.value.is_empty() && !known.contains(&attribute.value.as_str()))
+}
+
+/// Checks a node attribute against known words; a value that came from a defaults block is told once.
+fn node_words(
+    rule: &Rule,
+    subject: &Subject<'_>,
+    key: &str,
+    known: &[&str],
+    applies: impl Fn(&Node) -> bool,
+) -> Vec<Diagnostic> {
+    let mut told = HashSet::new();
+    let nodes = subject.pipeline.nodes.iter().filter(|node| applies(node));
+    let unknown = nodes.filter_map(|node| unknown(&node.attributes, key, known).map(|attribute| (node, attribute)));
+    let fresh = unknown.filter(|(_, attribute)| told.insert(attribute.span));
+    fresh.map(|(node, attribute)| unknown_word(rule, key, attribute, known).with_node(node.id.as_str())).collect()
+}
+
+/// Names with a dot belong to plugins and are known only to who runs the pipeline, unless they are nearly one of ours.
+pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let ours = |node: &Node| {
+        let name = node.handler.name();
+        !name.contains('.') || nearest(name, TYPES.iter().copied().filter(|known| known.contains('.'))).is_some()
+    };
+    node_words(rule, subject, "type", TYPES, ours)
+}
+
+pub(super) fn shape_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let shapes: Vec<&str> = SHAPES.iter().map(|(shape, _)| *shape).collect();
+    let decides = |node: &Node| node.attributes.get("type").is_none_or(|name| name.value.trim().is_empty());
+    node_words(rule, subject, "shape", &shapes, decides)
+}
+
+pub(super) fn provider_valid(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    node_words(rule, subject, "llm_provider", PROVIDERS, |_| true)
+}
+
+pub(super) fn reasoning_effort_valid(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    node_words(rule, subject, "reasoning_effort", EFFORTS, |_| true)
+}
+
+pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let mut found = node_words(rule, subject, "fidelity", FIDELITIES, |_| true);
+    if let Some(attribute) = unknown(&subject.pipeline.attributes, "default_fidelity", FIDELITIES) {
+        found.push(unknown_word(rule, "default_fidelity", attribute, FIDELITIES));
+    }
+    let mut told = HashSet::new();
+    for edge in &subject.pipeline.edges {
+        if let Some(attribute) =
+            unknown(&edge.attributes, "fidelity", FIDELITIES).filter(|attribute| told.insert(attribute.span))
+        {
+            found.push(
+                unknown_word(rule, "fidelity", attribute, FIDELITIES).with_edge(edge.from.as_str(), edge.to.as_str()),
+            );
+        }
+    }
+    found
+}
+
+pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let mut told = HashSet::new();
+    let graph = std::iter::once((None, &subject.pipeline.attributes));
+    let nodes = subject.pipeline.nodes.iter().map(|node| (Some(node), &node.attributes));
+    let mut found = Vec::new();
+    for (node, attributes) in graph.chain(nodes) {
+        for key in ["retry_target", "fallback_retry_target"] {
+            let Some(attribute) = attributes.get(key) else { continue };
+            let name = attribute.value.trim();
+            if name.is_empty() || subject.index(name).is_some() || !told.insert(attribute.span) {
+                continue;
+            }
+            let mut finding = rule.found(format!("`{key}` names `{name}`, which is not declared"), attribute.span);
+            // Only a few are worth a walk over all names.
+            if told.len() < 20
+                && let Some(meant) = nearest(name, subject.pipeline.nodes.iter().map(|node| node.id.as_str()))
+            {
+                finding = finding.with_help(format!("did you mean `{meant}`?")).with_fix(attribute.span, meant);
+            }
+            finding.node = node.map(|node| node.id.to_string());
+            found.push(finding);
+        }
+    }
+    found
+}
+
+pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let pipeline = subject.pipeline;
+    if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
+        return Vec::new();
+    }
+    let stuck = |node: &&Node| node.goal_gate && node.retry_target.is_none() && node.fallback_retry_target.is_none();
+    let found = |node: &Node| {
+        let message = format!("the goal gate `{}` has no `retry_target`", node.id);
+        rule.found(message, node.span).with_node(node.id.as_str())
+    };
+    pipeline.nodes.iter().filter(stuck).map(found).collect()
+}
+
+pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let says =
+        |node: &Node, key: &str| node.attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty());
+    let silent = |node: &&Node| node.handler.name() == "codergen" && !says(node, "prompt") && !says(node, "label");
+    let found = |node: &Node| {
+        let message = format!("the agent stage `{}` has neither `prompt` nor `label`", node.id);
+        rule.found(message, node.span).with_node(node.id.as_str())
+    };
+    subject.pipeline.nodes.iter().filter(silent).map(found).collect()
+}
+
+/// Names that are nearly known, or known elsewhere. Others are kept for plugins and inputs without a word.
+pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let mut look = Names { rule, seen: HashSet::new(), found: Vec::new() };
+    look.at(&subject.pipeline.attributes, Carrier::Graph, None);
+    for node in &subject.pipeline.nodes {
+        let third_party = matches!(&node.handler, Handler::Component(name) if !TYPES.contains(&name.as_str()));
+        if !third_party {
+            look.at(&node.attributes, Carrier::Node, Some(node));
+        }
+    }
+    subject.pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None));
+    look.found
+}
+
+/// Looks at each name once for each kind of carrier.
+struct Names<'a> {
+    rule: &'a Rule,
+    seen: HashSet<(Carrier, &'a str)>,
+    found: Vec<Diagnostic>,
+}
+
+impl<'a> Names<'a> {
+    fn at(&mut self, attributes: &'a Attributes, carrier: Carrier, node: Option<&Node>) {
+        for (key, attribute) in attributes {
+            if !self.seen.insert((carrier, key)) || is_known(key, carrier) {
+                continue;
+            }
+            let finding = misplaced(self.rule, key, attribute, carrier);
+            if let Some(mut finding) = finding.or_else(|| misspelt(self.rule, key, attribute, carrier)) {
+                finding.node = node.map(|node| node.id.to_string());
+                self.found.push(finding);
+            }
+        }
+    }
+}
+
+fn misplaced(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) -> Option<Diagnostic> {
+    let known = ATTRIBUTES.iter().find(|known| known.name == key)?;
+    let place = |carrier: &Carrier| match carrier {
+        Carrier::Graph => "the graph",
+        Carrier::Node => "a node",
+        Carrier::Edge => "an edge",
+    };
+    let places: Vec<&str> = known.on.iter().map(place).collect();
+    let message = format!("`{key}` is not read on {}", place(&carrier));
+    Some(rule.found(message, attribute.key_span).with_help(format!("it belongs on {}", places.join(" or "))))
+}
+
+fn misspelt(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) -> Option<Diagnostic> {
+    const LETTERS_MIN: usize = 4;
+    let candidates = ATTRIBUTES.iter().filter(|known| known.on.contains(&carrier)).map(|known| known.name);
+    let meant = if key == "node_type" { Some("type") } else { nearest(key, candidates) };
+    let meant = meant.filter(|_| key.len() >= LETTERS_MIN)?;
+    let found = rule.found(format!("there is no attribute `{key}`"), attribute.key_span);
+    Some(found.with_help(format!("did you mean `{meant}`?")).with_fix(attribute.key_span, meant))
+}

@@ -1,0 +1,83 @@
+//! Rules about what stages may do: write scopes, and commands that are there and stay in the workspace (seed 2).
+//!
+//! These are early, friendly words. No promise rests on them: the scope is enforced where the stage runs.
+
+use super::structure::names;
+use super::{Rule, Subject};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Attribute, Handler, Node};
+use crate::lower::handler::FIRST_PARTY;
+
+fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
+    node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
+}
+
+/// One finding for the file: it is one decision, and a list is easier to read than the same words for each stage.
+pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let ours = |node: &Node| matches!(&node.handler, Handler::Component(name) if FIRST_PARTY.contains(&name.as_str()));
+    let nodes = subject.pipeline.nodes.iter();
+    let unbound: Vec<&Node> = nodes.filter(|node| ours(node) && node.allowed_write_paths.is_none()).collect();
+    let Some(first) = unbound.first() else { return Vec::new() };
+    let message = format!("{} may write anything in the workspace", names(&unbound));
+    vec![rule.found(message, first.span).with_node(first.id.as_str())]
+}
+
+pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for node in &subject.pipeline.nodes {
+        for (key, paths) in [("allowed_write_paths", &node.allowed_write_paths), ("read_paths", &node.read_paths)] {
+            let pattern = paths.as_ref().and_then(|paths| paths.0.iter().find(|path| path.contains(['*', '?'])));
+            if let (Some(pattern), Some(attribute)) = (pattern, node.attributes.get(key)) {
+                let message = format!("`{pattern}` in `{key}` is taken as a file of that very name");
+                found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
+            }
+        }
+    }
+    found
+}
+
+pub(super) fn tool_command_required(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    required(rule, subject, "tool", "tool_command")
+}
+
+pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    required(rule, subject, "verify", "command")
+}
+
+fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Vec<Diagnostic> {
+    let empty = |node: &&Node| node.handler.name() == handler && text(node, key).is_none();
+    let found = |node: &Node| {
+        let message = format!("the {handler} stage `{}` has no `{key}`", node.id);
+        rule.found(message, node.span).with_node(node.id.as_str())
+    };
+    subject.pipeline.nodes.iter().filter(empty).map(found).collect()
+}
+
+pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let tools = subject.pipeline.nodes.iter().filter(|node| node.handler.name() == "tool");
+    let found = |node: &Node| {
+        let attribute = text(node, "tool_command")?;
+        let fault = command_fault(&attribute.value)?;
+        let message = format!("tool_command rejected by guardrail: contains {fault}");
+        Some(rule.found(message, attribute.span).with_node(node.id.as_str()))
+    };
+    tools.filter_map(found).collect()
+}
+
+/// What seed 2 refuses in a tool command: `~`, a `..` segment, a token that is an absolute path.
+fn command_fault(command: &str) -> Option<&'static str> {
+    for token in command.split_whitespace() {
+        let token = token.trim_matches(['"', '\'']);
+        if token.contains('~') {
+            return Some("~");
+        }
+        let outside_name = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '.' | '_' | '-');
+        if token.split(outside_name).any(|segment| segment == "..") {
+            return Some("..");
+        }
+        if token.starts_with('/') {
+            return Some("absolute path");
+        }
+    }
+    None
+}

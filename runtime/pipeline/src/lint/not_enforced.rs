@@ -1,0 +1,71 @@
+//! What a file may ask for and this version would not enforce: accepted by `check` with a warning, refused by a run.
+//!
+//! An attribute that promises a bound or a guard and is silently ignored is worse than none.
+
+use super::{Rule, Subject};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Attribute, Handler};
+use std::collections::{BTreeMap, HashSet};
+
+/// Attributes by name; one that ends in a dot means all that begin with it.
+const REFUSED: &[&str] = &[
+    "verify_command",
+    "scenarios",
+    "max_budget_usd",
+    "max_tokens",
+    "tool_hooks.",
+    "requires_tool_success",
+    "join_policy",
+    "loop_restart",
+    "codex.sandbox",
+    "codex.approval",
+    "codex.workdir",
+    "codex.add_dirs",
+    "codex.block_read_paths",
+    "codex.allow_read_scenarios",
+    "codex.strict_read_scope",
+    "codex.auto_approve_commands",
+    "codex.dangerous_bypass",
+    "codex.disable_mcp",
+];
+
+pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let pipeline = subject.pipeline;
+    let mut found = Vec::new();
+    let mut told = HashSet::new();
+    let mut look = |attributes: &BTreeMap<String, Attribute>, node: Option<&str>, edge: Option<(&str, &str)>| {
+        for (key, attribute) in attributes.iter().filter(|(key, attribute)| refused(key, attribute)) {
+            if told.insert(attribute.span) {
+                let message = match key.as_str() {
+                    "prompt" => format!("a prompt from a file, `{}`, is not read in this version", attribute.value),
+                    _ => format!("`{key}` is not enforced in this version"),
+                };
+                let mut finding = rule.found(message, attribute.key_span.to(attribute.span));
+                finding.node = node.map(str::to_owned);
+                finding.edge = edge.map(|(from, to)| (from.to_owned(), to.to_owned()));
+                found.push(finding);
+            }
+        }
+    };
+    look(&pipeline.attributes, None, None);
+    pipeline.nodes.iter().for_each(|node| look(&node.attributes, Some(node.id.as_str()), None));
+    pipeline.edges.iter().for_each(|edge| look(&edge.attributes, None, Some((edge.from.as_str(), edge.to.as_str()))));
+    found.extend(handlers(rule, subject));
+    found
+}
+
+fn refused(key: &str, attribute: &Attribute) -> bool {
+    let named = REFUSED.iter().any(|refused| key == *refused || (refused.ends_with('.') && key.starts_with(refused)));
+    let file_prompt = key == "prompt" && attribute.value.starts_with('@');
+    (named || file_prompt) && !matches!(attribute.value.trim(), "" | "false")
+}
+
+fn handlers<'a>(rule: &'a Rule, subject: &Subject<'a>) -> impl Iterator<Item = Diagnostic> + 'a {
+    subject.pipeline.nodes.iter().filter_map(move |node| {
+        let Handler::Unavailable(name) = &node.handler else { return None };
+        let written = node.attributes.get("type").or_else(|| node.attributes.get("shape"));
+        let message = format!("the handler `{name}` of `{}` is not executed in this version", node.id);
+        let found = rule.found(message, written.map_or(node.span, |attribute| attribute.span));
+        Some(found.with_label(node.span, "this node").with_node(node.id.as_str()))
+    })
+}

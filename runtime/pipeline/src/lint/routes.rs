@@ -1,0 +1,187 @@
+//! Rules about where outcomes lead: conditions that leave a gap, that never hold, or that let a failure out as a success.
+//!
+//! A node's conditions are tried on every combination of the values they name; beyond [`COMBINATIONS_MAX`] no judgement is made.
+
+use super::{Rule, Subject};
+use crate::condition::{Clause, Condition, Operator};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Edge, Handler, Status};
+use crate::nearest::nearest;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most combinations of context values tried for one node and outcome.
+const COMBINATIONS_MAX: usize = 256;
+
+const STATUSES: &[Status] = &[Status::Success, Status::PartialSuccess, Status::Retry, Status::Fail, Status::Skipped];
+
+/// A value that no condition names.
+const OTHER: &str = "\u{0}other";
+
+/// How far conditions cover one outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coverage {
+    /// In no combination of values does one hold.
+    Never,
+    /// In some.
+    Sometimes,
+    /// In all.
+    Always,
+    /// Too many combinations to say.
+    Unknown,
+}
+
+/// Tries the conditions on an outcome with every combination of the values they name.
+fn coverage(conditions: &[&Condition], status: Status) -> Coverage {
+    let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for clause in conditions.iter().flat_map(|condition| &condition.clauses).filter(|clause| !is_outcome(clause)) {
+        let named = values.entry(&clause.key).or_insert_with(|| BTreeSet::from([OTHER]));
+        named.insert(if clause.operator == Operator::Truthy { "" } else { &clause.literal });
+    }
+    let combinations = values.values().try_fold(1_usize, |product, named| product.checked_mul(named.len()));
+    let Some(combinations) = combinations.filter(|combinations| *combinations <= COMBINATIONS_MAX) else {
+        return Coverage::Unknown;
+    };
+    let holding = (0..combinations).filter(|number| {
+        let chosen = combination(&values, *number);
+        conditions.iter().any(|condition| condition.clauses.iter().all(|clause| admits(clause, &chosen, status)))
+    });
+    match holding.count() {
+        0 => Coverage::Never,
+        count if count == combinations => Coverage::Always,
+        _ => Coverage::Sometimes,
+    }
+}
+
+/// The combination of that number: one value for each key.
+fn combination<'a>(values: &BTreeMap<&'a str, BTreeSet<&'a str>>, mut number: usize) -> BTreeMap<&'a str, &'a str> {
+    let mut chosen = BTreeMap::new();
+    for (key, named) in values {
+        chosen.extend(named.iter().nth(number % named.len()).map(|value| (*key, *value)));
+        number /= named.len();
+    }
+    chosen
+}
+
+fn admits(clause: &Clause, chosen: &BTreeMap<&str, &str>, status: Status) -> bool {
+    if is_outcome(clause) {
+        return clause.admits(status.as_str());
+    }
+    clause.admits(chosen.get(clause.key.as_str()).copied().unwrap_or_default())
+}
+
+fn is_outcome(clause: &Clause) -> bool {
+    matches!(clause.key.as_str(), "outcome" | "context.outcome")
+}
+
+fn conditions<'a>(edges: impl Iterator<Item = &'a Edge>) -> Vec<&'a Condition> {
+    edges.filter_map(|edge| edge.condition.as_ref()).collect()
+}
+
+pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (number, node) in subject.working() {
+        let asking: Vec<&Condition> =
+            conditions(subject.outgoing(number)).into_iter().filter(|condition| condition.reads_outcome()).collect();
+        let has_target = node.retry_target.is_some() || node.fallback_retry_target.is_some();
+        let into_diamond = |edge: &Edge| {
+            edge.condition.is_none()
+                && subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Conditional)
+        };
+        if asking.is_empty() || has_target || subject.outgoing(number).any(into_diamond) {
+            continue;
+        }
+        if coverage(&asking, Status::Fail) == Coverage::Never {
+            let message = format!("when `{}` fails the run stops: no edge of it holds for `outcome=fail`", node.id);
+            found.push(rule.found(message, node.span).with_node(node.id.as_str()));
+        }
+    }
+    found
+}
+
+pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (number, node) in subject.pipeline.nodes.iter().enumerate() {
+        let edges = subject.outgoing(number);
+        if edges.clone().next().is_none() || edges.clone().any(|edge| edge.condition.is_none()) {
+            continue;
+        }
+        let conditions = conditions(edges);
+        // A diamond passes a failure on and has to route it; other stages have routes of their own for it.
+        let passed: &[Status] =
+            if node.handler == Handler::Conditional { &[Status::Success, Status::Fail] } else { &[Status::Success] };
+        let gap = passed
+            .iter()
+            .find(|status| matches!(coverage(&conditions, **status), Coverage::Never | Coverage::Sometimes));
+        if let Some(status) = gap {
+            let message = format!(
+                "every edge of `{}` has a condition, and with `outcome={}` none may hold",
+                node.id,
+                status.as_str()
+            );
+            found.push(rule.found(message, node.span).with_node(node.id.as_str()));
+        }
+    }
+    found
+}
+
+/// Edges into an exit that are there for failures alone. A goal gate is checked at the exit and may lead there.
+pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let is_exit = |edge: &Edge| subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Exit);
+    let is_gate = |edge: &Edge| subject.node(edge.from.as_str()).is_some_and(|node| node.goal_gate);
+    let for_failure = |edge: &Edge| {
+        let condition: Vec<&Condition> = edge.condition.iter().collect();
+        let may = |status: Status| !matches!(coverage(&condition, status), Coverage::Never | Coverage::Unknown);
+        !condition.is_empty() && may(Status::Fail) && !may(Status::Success) && !may(Status::PartialSuccess)
+    };
+    let edges = subject.pipeline.edges.iter().filter(|edge| is_exit(edge) && !is_gate(edge) && for_failure(edge));
+    let found = |edge: &Edge| {
+        let message = format!("when `{}` fails the run ends as a success at `{}`", edge.from, edge.to);
+        rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
+    };
+    edges.map(found).collect()
+}
+
+/// Every clause of every edge, with its edge.
+fn clauses<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a Edge, &'a Clause)> {
+    let edges = subject.pipeline.edges.iter();
+    edges.flat_map(|edge| {
+        edge.condition.iter().flat_map(|condition| &condition.clauses).map(move |clause| (edge, clause))
+    })
+}
+
+pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let words: Vec<&str> = STATUSES.iter().map(|status| status.as_str()).collect();
+    let odd = clauses(subject).filter(|(_, clause)| {
+        is_outcome(clause) && clause.operator != Operator::Truthy && !words.contains(&clause.literal.as_str())
+    });
+    let found = |(edge, clause): (&Edge, &Clause)| {
+        let message = format!("there is no outcome `{}`", clause.literal);
+        let found = rule.found(message, clause.span).with_edge(edge.from.as_str(), edge.to.as_str());
+        match nearest(&clause.literal, words.iter().copied()) {
+            Some(meant) => found.with_help(format!("did you mean `{meant}`?")),
+            None => found,
+        }
+    };
+    odd.map(found).collect()
+}
+
+pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    const KEYS: &[&str] = &["outcome", "preferred_label", "context"];
+    let found = |(edge, clause): (&Edge, &Clause)| {
+        let head = clause.key.split('.').next().unwrap_or_default();
+        let meant = if KEYS.contains(&head) { None } else { nearest(head, KEYS.iter().copied()) }?;
+        let message = format!("`{}` reads a context key of that name", clause.key);
+        let found = rule.found(message, clause.span).with_edge(edge.from.as_str(), edge.to.as_str());
+        Some(found.with_help(format!("did you mean `{meant}`?")))
+    };
+    clauses(subject).filter_map(found).collect()
+}
+
+pub(super) fn default_ignored(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let edges = subject.pipeline.edges.iter().filter(|edge| edge.default && edge.condition.is_some());
+    let found = |edge: &Edge| {
+        let message = "`default=true` has no effect on an edge with a condition";
+        rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
+    };
+    edges.map(found).collect()
+}

@@ -1,0 +1,183 @@
+//! Rules about the graph's form: starts, exits, edges that lead somewhere, nodes that can be reached and left.
+
+use super::subject::Link;
+use super::{Rule, Subject};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Edge, Handler, Node};
+use crate::span::Span;
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::NodeIndex;
+use petgraph::unionfind::UnionFind;
+use petgraph::visit::EdgeRef;
+use std::collections::{BTreeMap, HashSet};
+
+pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let mut starts = subject.with_handler(&Handler::Start);
+    let Some(first) = starts.next() else {
+        return vec![rule.found("the pipeline has no start node", subject.pipeline.span)];
+    };
+    let second = |node: &Node| {
+        let message = format!("`{}` is a second start node", node.id);
+        let found = rule.found(message, node.span).with_label(first.span, "the first start node");
+        found
+            .with_help("keep one; a node called `start` is a start node unless it has a shape")
+            .with_node(node.id.as_str())
+    };
+    starts.map(second).collect()
+}
+
+pub(super) fn terminal_node(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    match subject.with_handler(&Handler::Exit).next() {
+        Some(_) => Vec::new(),
+        None => vec![rule.found("the pipeline has no exit node", subject.pipeline.span)],
+    }
+}
+
+pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    if subject.with_handler(&Handler::Start).next().is_none() {
+        return Vec::new();
+    }
+    let reached = subject.reached();
+    let unreached =
+        subject.pipeline.nodes.iter().zip(reached).filter(|(node, reached)| !reached && node.handler != Handler::Start);
+    let found = |(node, _): (&Node, bool)| {
+        let message = format!("`{}` cannot be reached from the start", node.id);
+        rule.found(message, node.span).with_node(node.id.as_str())
+    };
+    unreached.map(found).collect()
+}
+
+pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let mut told: HashSet<usize> = HashSet::new();
+    let mut found = Vec::new();
+    for edge in &subject.pipeline.edges {
+        let ends = [(edge.to.as_str(), edge.to_span, "leads to"), (edge.from.as_str(), edge.from_span, "comes from")];
+        for (name, span, verb) in ends {
+            if subject.index(name).is_none() && told.insert(span.start) {
+                found.push(undeclared(rule, subject, edge, name, span, verb));
+            }
+        }
+    }
+    found
+}
+
+fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, name: &str, span: Span, verb: &str) -> Diagnostic {
+    let message = format!("the edge {verb} `{name}`, which is not declared");
+    let found = rule.found(message, span).with_edge(edge.from.as_str(), edge.to.as_str());
+    match subject.meant.get(name).copied().flatten() {
+        Some(meant) => found.with_help(format!("did you mean `{meant}`?")).with_fix(span, meant),
+        None => found.with_help(format!("declare it: `{name} [prompt=\"…\"]`")),
+    }
+}
+
+pub(super) fn start_no_incoming(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let into_start = |edge: &&Edge| subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Start);
+    let found = |edge: &Edge| {
+        let message = format!("an edge leads from `{}` back into the start node `{}`", edge.from, edge.to);
+        rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
+    };
+    subject.pipeline.edges.iter().filter(into_start).map(found).collect()
+}
+
+pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let from_exit = |edge: &&Edge| subject.node(edge.from.as_str()).is_some_and(|node| node.handler == Handler::Exit);
+    let found = |edge: &Edge| {
+        let message = format!("an edge leaves the exit node `{}`", edge.from);
+        rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
+    };
+    subject.pipeline.edges.iter().filter(from_exit).map(found).collect()
+}
+
+/// Seed 1's orphan detection: pieces of the graph that no edge joins with the start's piece.
+pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let Some(start) = subject.with_handler(&Handler::Start).next().and_then(|node| subject.index(node.id.as_str()))
+    else {
+        return Vec::new();
+    };
+    let mut pieces = UnionFind::<usize>::new(subject.pipeline.nodes.len());
+    for edge in subject.graph.edge_references() {
+        pieces.union(edge.source().index(), edge.target().index());
+    }
+    let mut apart: BTreeMap<usize, Vec<&Node>> = BTreeMap::new();
+    for (index, node) in subject.pipeline.nodes.iter().enumerate() {
+        if !pieces.equiv(start, index) {
+            apart.entry(pieces.find(index)).or_default().push(node);
+        }
+    }
+    let found = |piece: Vec<&Node>| {
+        let message = match piece.len() {
+            1 => format!("no edge joins {} with anything", names(&piece)),
+            _ => format!("no edge joins {} with the rest of the graph", names(&piece)),
+        };
+        rule.found(message, piece[0].span).with_node(piece[0].id.as_str())
+    };
+    apart.into_values().map(found).collect()
+}
+
+/// Nodes from which every way ends, or turns, without an exit: one finding for each such end.
+pub(super) fn exit_reachable(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    if subject.with_handler(&Handler::Exit).next().is_none() {
+        return Vec::new();
+    }
+    let leading = subject.leading_out();
+    if leading.iter().all(|leads| *leads) {
+        return Vec::new();
+    }
+    let reached = subject.reached();
+    let mut found = Vec::new();
+    for cycle in kosaraju_scc(&subject.graph) {
+        let lost = |node: &NodeIndex| !leading[node.index()] && reached[node.index()];
+        let inside: HashSet<NodeIndex> = cycle.iter().copied().collect();
+        let leaves = cycle.iter().flat_map(|node| subject.graph.neighbors(*node)).any(|next| !inside.contains(&next));
+        if !leaves && cycle.iter().all(lost) {
+            found.push(dead_end(rule, subject, &cycle));
+        }
+    }
+    found
+}
+
+fn dead_end(rule: &Rule, subject: &Subject<'_>, cycle: &[NodeIndex]) -> Diagnostic {
+    let nodes = in_file_order(subject, cycle);
+    let message = match nodes.as_slice() {
+        [node] if subject.graph.neighbors(cycle[0]).next().is_none() => {
+            format!("`{}` leads nowhere: a run that gets there fails for want of a route", node.id)
+        }
+        _ => format!("the loop through {} never leads to an exit", names(&nodes)),
+    };
+    rule.found(message, nodes[0].span).with_node(nodes[0].id.as_str())
+}
+
+pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let graph = &subject.pipeline.attributes;
+    if graph.contains_key("max_steps") || graph.contains_key("max_wall_time") {
+        return Vec::new();
+    }
+    let turns = |cycle: &Vec<NodeIndex>| {
+        cycle.len() > 1
+            || subject.graph.edges(cycle[0]).any(|edge| edge.target() == cycle[0] && *edge.weight() != Link::Meant)
+    };
+    let found = |cycle: Vec<NodeIndex>| {
+        let nodes = in_file_order(subject, &cycle);
+        let steps = subject.pipeline.bounds.steps_max;
+        let message = format!("the loop through {} stops only at the default of {steps} steps", names(&nodes));
+        rule.found(message, nodes[0].span).with_node(nodes[0].id.as_str())
+    };
+    kosaraju_scc(&subject.graph).into_iter().filter(turns).map(found).collect()
+}
+
+fn in_file_order<'a>(subject: &Subject<'a>, nodes: &[NodeIndex]) -> Vec<&'a Node> {
+    let mut numbers: Vec<usize> = nodes.iter().map(|node| node.index()).collect();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|number| &subject.pipeline.nodes[number]).collect()
+}
+
+/// `a`, `b` and `c`; of many the first four and how many more there are.
+pub(super) fn names(nodes: &[&Node]) -> String {
+    const SHOWN_MAX: usize = 4;
+    let shown: Vec<String> = nodes.iter().take(SHOWN_MAX).map(|node| format!("`{}`", node.id)).collect();
+    match (shown.split_last(), nodes.len().saturating_sub(SHOWN_MAX)) {
+        (Some((last, [])), _) => last.clone(),
+        (Some((last, rest)), 0) => format!("{} and {last}", rest.join(", ")),
+        (_, more) => format!("{} and {more} more", shown.join(", ")),
+    }
+}

@@ -1,0 +1,159 @@
+//! What rules look at: the pipeline, and its graph with indices in place of names.
+//!
+//! Built once for all rules, in time proportional to the file.
+
+use crate::ir::{Edge, Handler, Node, Pipeline};
+use crate::nearest::nearest;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::{Dfs, Reversed};
+use std::collections::HashMap;
+
+/// The most names for which a nearest one is looked for; each look costs a walk over all nodes.
+const SUGGESTIONS_MAX: usize = 20;
+
+/// A lowered pipeline, ready to be looked at.
+pub struct Subject<'a> {
+    /// The pipeline.
+    pub pipeline: &'a Pipeline,
+    /// Nodes as in `pipeline.nodes`; an edge of the graph is an edge of the file or a jump to a retry target.
+    pub(super) graph: DiGraph<(), Link>,
+    index: HashMap<&'a str, usize>,
+    outgoing: Vec<Vec<usize>>,
+    /// Undeclared names of edges and the declared one that was probably meant.
+    pub(super) meant: HashMap<&'a str, Option<&'a str>>,
+}
+
+/// What joins two nodes of the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// An edge of the file.
+    Edge,
+    /// A jump to a `retry_target`.
+    Jump,
+    /// An edge of the file, to the node it probably means.
+    Meant,
+}
+
+impl<'a> Subject<'a> {
+    /// Indexes a pipeline.
+    pub fn new(pipeline: &'a Pipeline) -> Self {
+        let index: HashMap<&str, usize> =
+            pipeline.nodes.iter().enumerate().map(|(i, node)| (node.id.as_str(), i)).collect();
+        let mut graph = DiGraph::with_capacity(pipeline.nodes.len(), pipeline.edges.len());
+        pipeline.nodes.iter().for_each(|_| {
+            graph.add_node(());
+        });
+        let outgoing = vec![Vec::new(); pipeline.nodes.len()];
+        let mut subject = Self { pipeline, graph, index, outgoing, meant: HashMap::new() };
+        subject.add_edges();
+        subject.add_jumps();
+        subject
+    }
+
+    fn add_edges(&mut self) {
+        let pipeline = self.pipeline;
+        for (number, edge) in pipeline.edges.iter().enumerate() {
+            let known = self.index(edge.from.as_str()).is_some() && self.index(edge.to.as_str()).is_some();
+            if let Some(from) = self.index(edge.from.as_str()) {
+                self.outgoing[from].push(number);
+            }
+            let link = if known { Link::Edge } else { Link::Meant };
+            if let (Some(from), Some(to)) = (self.resolve(edge.from.as_str()), self.resolve(edge.to.as_str())) {
+                self.graph.add_edge(NodeIndex::new(from), NodeIndex::new(to), link);
+            }
+        }
+    }
+
+    fn add_jumps(&mut self) {
+        let pipeline = self.pipeline;
+        for (from, node) in pipeline.nodes.iter().enumerate() {
+            for target in [&node.retry_target, &node.fallback_retry_target].into_iter().flatten() {
+                self.add_jump(from, target.as_str());
+            }
+        }
+        // A gate that is unmet at an exit leads to the graph's targets.
+        let exits: Vec<usize> =
+            (0..pipeline.nodes.len()).filter(|node| pipeline.nodes[*node].handler == Handler::Exit).collect();
+        for target in [&pipeline.retry_target, &pipeline.fallback_retry_target].into_iter().flatten() {
+            for exit in &exits {
+                self.add_jump(*exit, target.as_str());
+            }
+        }
+    }
+
+    fn add_jump(&mut self, from: usize, target: &str) {
+        if let Some(to) = self.index(target) {
+            self.graph.add_edge(NodeIndex::new(from), NodeIndex::new(to), Link::Jump);
+        }
+    }
+
+    /// The number of a declared node.
+    pub(super) fn index(&self, id: &str) -> Option<usize> {
+        self.index.get(id).copied()
+    }
+
+    /// The number of a declared node, or of the one that an undeclared name probably means.
+    fn resolve(&mut self, id: &'a str) -> Option<usize> {
+        if let Some(index) = self.index(id) {
+            return Some(index);
+        }
+        if !self.meant.contains_key(id) {
+            let names = self.pipeline.nodes.iter().map(|node| node.id.as_str());
+            let found = if self.meant.len() < SUGGESTIONS_MAX { nearest(id, names) } else { None };
+            self.meant.insert(id, found);
+        }
+        self.meant[id].and_then(|found| self.index(found))
+    }
+
+    /// The declared node of that name.
+    pub(super) fn node(&self, id: &str) -> Option<&'a Node> {
+        self.index(id).map(|index| &self.pipeline.nodes[index])
+    }
+
+    /// Edges that leave the node with that number, in file order.
+    pub(super) fn outgoing(&self, node: usize) -> impl Iterator<Item = &'a Edge> + Clone {
+        let edges = &self.pipeline.edges;
+        self.outgoing[node].iter().map(move |number| &edges[*number])
+    }
+
+    /// Nodes with a handler, in file order.
+    pub(super) fn with_handler(&self, handler: &'static Handler) -> impl Iterator<Item = &'a Node> {
+        self.pipeline.nodes.iter().filter(move |node| node.handler == *handler)
+    }
+
+    /// Nodes that a component works for, or would.
+    pub(super) fn working(&self) -> impl Iterator<Item = (usize, &'a Node)> {
+        let works = |node: &Node| matches!(node.handler, Handler::Component(_) | Handler::Unavailable(_));
+        self.pipeline.nodes.iter().enumerate().filter(move |(_, node)| works(node))
+    }
+
+    /// Which nodes can be reached from the start, by edges and jumps.
+    pub(super) fn reached(&self) -> Vec<bool> {
+        let mut reached = vec![false; self.pipeline.nodes.len()];
+        for start in self.with_handler(&Handler::Start) {
+            let Some(start) = self.index(start.id.as_str()) else { continue };
+            let mut walk = Dfs::new(&self.graph, NodeIndex::new(start));
+            while let Some(node) = walk.next(&self.graph) {
+                reached[node.index()] = true;
+            }
+        }
+        reached
+    }
+
+    /// Which nodes can reach an exit, by edges and jumps.
+    pub(super) fn leading_out(&self) -> Vec<bool> {
+        let mut leading = vec![false; self.pipeline.nodes.len()];
+        let backwards = Reversed(&self.graph);
+        let mut walk = Dfs::empty(backwards);
+        for (index, node) in self.pipeline.nodes.iter().enumerate() {
+            if node.handler != Handler::Exit {
+                continue;
+            }
+            walk.move_to(NodeIndex::new(index));
+            while let Some(node) = walk.next(backwards) {
+                leading[node.index()] = true;
+            }
+        }
+        leading
+    }
+}
