@@ -2,6 +2,8 @@
 //!
 //! It can be called any number of times at once; every call gets a fresh instance.
 
+use crate::attempt::Attempt;
+use crate::bindings::ProvidedPre;
 use crate::digest::Digest;
 use crate::inspect::{Import, InspectError, Inspection};
 use crate::provided::State;
@@ -9,6 +11,14 @@ use crate::provided::State;
 /// A component that was checked, compiled and linked.
 pub struct Component {
     pub(crate) inspection: Inspection,
+    pub(crate) pre: ProvidedPre<Attempt>,
+    pub(crate) needs: Needs,
+}
+
+/// What its core modules declare.
+pub(crate) struct Needs {
+    pub(crate) memories: u64,
+    pub(crate) tables: u64,
 }
 
 impl Component {
@@ -43,6 +53,14 @@ pub enum LoadError {
     /// It has no stage.
     #[error("the component exports no `glovebox:plugin/stage@0.1.0`, so it cannot be a handler; it exports {}", exports_text(.0))]
     NoStage(Vec<String>),
+    /// It would be too large a crowd.
+    #[error("the component makes {count} core instances, expected at most {limit} (limit `instances`)")]
+    TooManyInstances {
+        /// How many.
+        count: u64,
+        /// The bound.
+        limit: u64,
+    },
     /// The compiler refused it.
     #[error("the component does not compile: {0}")]
     Compile(String),

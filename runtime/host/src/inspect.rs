@@ -3,6 +3,7 @@
 //! The imports a component names are its permission manifest (design §5): what it does not import it cannot do. This file
 //! knows how names are laid out in a binary and which of them this version provides; it decides nothing about grants.
 
+use crate::crowd::Crowd;
 use crate::digest::Digest;
 use crate::grants::Wants;
 use crate::provided::{self, State};
@@ -51,6 +52,8 @@ pub struct Inspection {
     pub imports: Vec<Import>,
     /// Names of its exports.
     pub exports: Vec<String>,
+    /// Instances it makes when it is instantiated: core ones, and nested components.
+    pub core_instances: u64,
     /// Its own description, when it carries one.
     pub manifest: Option<Manifest>,
 }
@@ -64,6 +67,9 @@ pub enum InspectError {
     /// A core module.
     #[error("a core module, expected a component: build it for `wasm32-wasip2`")]
     CoreModule,
+    /// What it makes cannot be counted.
+    #[error("the component instantiates a component it was handed, expected only components of its own")]
+    HandedComponent,
     /// The custom section does not parse.
     #[error("the section `{MANIFEST_SECTION}` is no plugin manifest: {0}")]
     Manifest(#[from] serde_json::Error),
@@ -78,10 +84,11 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
         return Err(InspectError::CoreModule);
     }
     Validator::new_with_features(features()).validate_all(bytes)?;
-    let mut found = Found::default();
+    let (mut found, mut crowd) = (Found::default(), Crowd::default());
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload?;
+        crowd.take(&payload)?;
         match payload {
             Payload::Version { .. } => depth += 1,
             Payload::End(_) => depth -= 1,
@@ -94,6 +101,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
         world: world(&found.imports, &found.exports),
         imports: found.imports.into_iter().map(|name| Import { state: provided::state_of(&name), name }).collect(),
         exports: found.exports,
+        core_instances: crowd.total(),
         manifest: found.manifest,
     })
 }

@@ -5,15 +5,39 @@
 
 #![deny(unsafe_code)]
 
+// What others hand in and get back.
+pub mod call;
 pub mod digest;
-pub mod outcome;
-
 pub mod grants;
 pub mod limits;
 pub mod model;
+pub mod outcome;
 
+// From bytes to a component.
+mod aot;
+pub mod component;
+mod crowd;
+mod engine;
+pub mod host;
+pub mod inspect;
+mod link;
+mod probe;
 pub mod provided;
 
-pub mod call;
-pub mod component;
-pub mod inspect;
+// From a call to its report.
+mod answer;
+mod attempt;
+mod ending;
+mod limiter;
+mod report;
+mod run;
+mod stdio;
+mod stop;
+
+// The contract, one file per interface.
+mod bindings;
+mod control;
+mod exec;
+mod llm;
+
+pub use aot::AotCounts;

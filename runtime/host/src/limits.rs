@@ -142,6 +142,8 @@ limits! {
     command_output_bytes: Bytes = 1 << 20;
     /// Commands run.
     commands: Count = 1_000;
+    /// Bytes of a handler's answer: context updates, notes, hints, claims.
+    outcome_bytes: Bytes = 1 << 20;
     /// Refusals kept in the record; more are only counted.
     refusals: Count = 1_000;
 }

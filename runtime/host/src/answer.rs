@@ -1,0 +1,233 @@
+//! A handler's answer, taken over the border: converted, bounded, and judged by what the host knows better.
+//!
+//! What is malformed fails the stage instead of being repaired. A claim counts only when the host's own record says the same.
+
+use crate::attempt::Attempt;
+use crate::bindings::types;
+use crate::call::FileTier;
+use crate::ending::failed;
+use crate::outcome::{Failure, FailureClass, Outcome, StageInput, Status};
+use glovebox_sandbox::refusal::escaped;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Longest key, label or node id in characters.
+const NAME_CHARS_MAX: usize = 256;
+/// Most suggested next ids.
+const SUGGESTIONS_MAX: usize = 64;
+/// Longest notes and failure reason in bytes; the rest is cut.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Beginnings of codes only the host gives.
+const HOST_CODES: &[&str] = &["limit/", "trap/", "plugin/", "claim/", "script/", "outcome/", "host/", "canceled"];
+
+/// Converts what a handler is told.
+pub(crate) fn input_of(input: StageInput, tier: FileTier, may_write: Option<bool>) -> types::StageInput {
+    let attempt = input.attempt;
+    let mounts = match (tier, may_write) {
+        (FileTier::None, _) | (_, None) => Vec::new(),
+        (_, Some(may_write)) => {
+            let access = if may_write { "write" } else { "read" };
+            vec![types::Mount { guest_path: ".".to_owned(), access: access.to_owned() }]
+        }
+    };
+    let entry = |(key, value): (String, Value)| types::Entry { key, value: value.to_string() };
+    let edge = |edge: crate::outcome::OutgoingEdge| types::Edge {
+        to: edge.to,
+        label: edge.label,
+        condition: edge.condition,
+        weight: edge.weight,
+    };
+    types::StageInput {
+        attempt: types::Attempt {
+            run_id: attempt.run_id,
+            run_generation: attempt.run_generation,
+            branch_id: attempt.branch_id,
+            node_id: attempt.node_id,
+            attempt_id: attempt.attempt_id,
+            ordinal: attempt.ordinal,
+            visit: attempt.visit,
+        },
+        handler_type: input.handler_type,
+        label: input.label,
+        prompt: input.prompt,
+        goal: input.goal,
+        attributes: input.attributes,
+        context: input.context.into_iter().map(entry).collect(),
+        outgoing: input.outgoing.into_iter().map(edge).collect(),
+        mounts,
+        last_failure: input.last_failure.map(|failure| types::Failure {
+            class: class_word(failure.class).to_owned(),
+            code: failure.code,
+            reason: failure.reason,
+        }),
+        extra: input.extra,
+    }
+}
+
+/// Judges a handler's answer: malformed ones, exhausted turns and scripts, unproven claims become failures.
+pub(crate) fn judge(answer: types::Outcome, attempt: &Attempt) -> Outcome {
+    if bytes_of(&answer) > attempt.limits.outcome_bytes {
+        return crate::ending::limit_hit("outcome_bytes", &attempt.limits).outcome;
+    }
+    let outcome = match accept(answer) {
+        Ok(outcome) => outcome,
+        Err(problem) => return failed(FailureClass::Contract, "outcome/malformed".to_owned(), problem),
+    };
+    if let Some(problem) = &attempt.conversation.exhausted {
+        return put_failure(outcome, FailureClass::Deterministic, "script/exhausted", problem.clone());
+    }
+    if let Some(name) = attempt.conversation.limit_hit.filter(|_| !attempt.conversation.declared_success) {
+        let bound = attempt.limits.get(name).unwrap_or_default();
+        let reason = format!("limit `{name}` ({bound}) reached without an earlier declared success");
+        return put_failure(outcome, FailureClass::Budget, &format!("limit/{name}"), reason);
+    }
+    if attempt.is_canceled() && matches!(outcome.status, Status::Fail | Status::Retry) {
+        return put_failure(outcome, FailureClass::Canceled, "canceled", "the run was told to stop".to_owned());
+    }
+    check_claims(outcome, attempt)
+}
+
+/// The host's failure in place of the handler's status; notes stay, hints and updates of a refused success do not.
+fn put_failure(outcome: Outcome, class: FailureClass, code: &str, reason: String) -> Outcome {
+    Outcome { notes: outcome.notes, ..failed(class, code.to_owned(), reason) }
+}
+
+fn check_claims(mut outcome: Outcome, attempt: &Attempt) -> Outcome {
+    let succeeded = matches!(outcome.status, Status::Success | Status::PartialSuccess);
+    let unproven = outcome.claims.iter().find_map(|(kind, value)| unproven(kind, value, attempt));
+    match unproven {
+        None => outcome,
+        Some(reason) if succeeded => put_failure(outcome, FailureClass::Contract, "claim/unproven", reason),
+        Some(_) => {
+            outcome.claims.retain(|(kind, value)| self::unproven(kind, value, attempt).is_none());
+            outcome
+        }
+    }
+}
+
+fn unproven(kind: &str, value: &str, attempt: &Attempt) -> Option<String> {
+    let shown = escaped(value);
+    match kind {
+        "command-passed" => match attempt.receipts.iter().find(|receipt| receipt.id == value) {
+            None => {
+                Some(format!("claims that a command passed by receipt `{shown}`, which was not given to this attempt"))
+            }
+            Some(receipt) if receipt.how == "exited" && receipt.code == Some(0) => None,
+            Some(receipt) => Some(format!(
+                "claims that the command of receipt `{shown}` passed, but it {} with {}",
+                receipt.how,
+                receipt.code.map_or("no code".to_owned(), |code| format!("code {code}"))
+            )),
+        },
+        "artifact" if attempt.artifacts.iter().any(|artifact| artifact.name == value) => None,
+        "artifact" => Some(format!("claims an artifact `{shown}` that was not kept")),
+        "file-written" if attempt.wrote(value) => None,
+        "file-written" => Some(format!("claims to have written `{shown}`, which is no file it could have written")),
+        _ => Some(format!("makes a claim of the unknown kind `{}`", escaped(kind))),
+    }
+}
+
+fn accept(answer: types::Outcome) -> Result<Outcome, String> {
+    let status = match answer.status {
+        types::Status::Success => Status::Success,
+        types::Status::PartialSuccess => Status::PartialSuccess,
+        types::Status::Retry => Status::Retry,
+        types::Status::Fail => Status::Fail,
+        types::Status::Skipped => Status::Skipped,
+    };
+    let preferred_label = answer.preferred_label.filter(|label| !label.is_empty());
+    if let Some(label) = &preferred_label {
+        check_name("preferred label", label)?;
+    }
+    if answer.suggested_next_ids.len() > SUGGESTIONS_MAX {
+        return Err(format!(
+            "suggests {} next ids, expected at most {SUGGESTIONS_MAX}",
+            answer.suggested_next_ids.len()
+        ));
+    }
+    answer.suggested_next_ids.iter().try_for_each(|id| check_name("suggested next id", id))?;
+    let notes = cut(answer.notes);
+    Ok(Outcome {
+        failure: failure_of(status, answer.failure, &notes),
+        status,
+        preferred_label,
+        suggested_next_ids: answer.suggested_next_ids,
+        context_updates: context_of(answer.context_updates)?,
+        notes,
+        claims: answer.claims,
+    })
+}
+
+fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, String> {
+    let mut updates = BTreeMap::new();
+    for types::Entry { key, value } in entries {
+        check_name("context key", &key)?;
+        let value = serde_json::from_str(&value)
+            .map_err(|problem| format!("the value of context key `{key}` is not JSON: {problem}"))?;
+        if updates.insert(key.clone(), value).is_some() {
+            return Err(format!("context key `{key}` is given twice"));
+        }
+    }
+    Ok(updates)
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
+        return Err(format!(
+            "{what} `{}`, expected 1 to {NAME_CHARS_MAX} characters and no control ones",
+            escaped(&shown)
+        ));
+    }
+    Ok(())
+}
+
+/// The class is the host's: a handler may only say whether trying again may help. Codes the host gives cannot be borrowed.
+fn failure_of(status: Status, failure: Option<types::Failure>, notes: &str) -> Option<Failure> {
+    if !matches!(status, Status::Fail | Status::Retry) {
+        return None;
+    }
+    let fallback = if status == Status::Retry { "the handler asks to be executed again" } else { "the handler failed" };
+    let reason_of = |text: &str| if text.is_empty() { fallback.to_owned() } else { text.to_owned() };
+    let Some(failure) = failure else {
+        let class = if status == Status::Retry { FailureClass::Transient } else { FailureClass::Deterministic };
+        return Some(Failure { class, code: "stage/failed".to_owned(), reason: reason_of(notes) });
+    };
+    let class = if failure.class == "transient" { FailureClass::Transient } else { FailureClass::Deterministic };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '.');
+    let good = (1..=64).contains(&failure.code.len())
+        && failure.code.chars().all(allowed)
+        && !HOST_CODES.iter().any(|prefix| failure.code.starts_with(prefix));
+    let code = if good { failure.code } else { "stage/failed".to_owned() };
+    Some(Failure { class, code, reason: reason_of(&cut(failure.reason)) })
+}
+
+fn class_word(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Transient => "transient",
+        FailureClass::Deterministic => "deterministic",
+        FailureClass::Canceled => "canceled",
+        FailureClass::Budget => "budget",
+        FailureClass::Scope => "scope",
+        FailureClass::Contract => "contract",
+        FailureClass::Internal => "internal",
+    }
+}
+
+/// How much an answer carries.
+pub(crate) fn bytes_of(answer: &types::Outcome) -> u64 {
+    let pairs = |list: &[(String, String)]| list.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
+    let context: usize = answer.context_updates.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
+    let suggested: usize = answer.suggested_next_ids.iter().map(String::len).sum();
+    let failure = answer.failure.as_ref().map_or(0, |failure| failure.code.len() + failure.reason.len());
+    let label = answer.preferred_label.as_ref().map_or(0, String::len);
+    (context + suggested + failure + label + answer.notes.len() + pairs(&answer.claims) + pairs(&answer.extra)) as u64
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.push_str(" […]");
+    }
+    text
+}

@@ -1,0 +1,242 @@
+//! Compiled components kept on disk, so that one is compiled once.
+//!
+//! Loading compiled code is running it, so an artefact counts only when its keyed MAC is right. The key is made here at first
+//! use and readable by its owner alone, the folder belongs to its owner alone, and the bytes that were verified are the bytes
+//! that are loaded. Whatever is wrong means: compile again.
+
+use crate::digest::Digest;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
+use std::hash::{Hash, Hasher};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+const KEY_FILE: &str = "mac.key";
+const KEY_BYTES: usize = 32;
+
+/// Largest artefact that is read back; about eight times the largest component.
+const ARTEFACT_BYTES_MAX: u64 = 512 << 20;
+
+/// What the store did; for `glovebox` to report and for tests to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AotCounts {
+    /// Loaded from the store.
+    pub loaded: u64,
+    /// Not there.
+    pub missing: u64,
+    /// There, but not to be trusted or not of this engine; compiled again.
+    pub rejected: u64,
+    /// Written.
+    pub stored: u64,
+}
+
+/// A folder of compiled components.
+pub(crate) struct AotStore {
+    dir: Dir,
+    key: [u8; KEY_BYTES],
+    compatibility: String,
+    loaded: AtomicU64,
+    missing: AtomicU64,
+    rejected: AtomicU64,
+    stored: AtomicU64,
+}
+
+impl AotStore {
+    /// Opens or makes the store below `cache_dir`. Denied: a folder or key of another user, and a key others can read.
+    pub(crate) fn open(cache_dir: &Path, engine: &Engine) -> io::Result<Self> {
+        Dir::create_ambient_dir_all(cache_dir, ambient_authority())?;
+        let cache = Dir::open_ambient_dir(cache_dir, ambient_authority())?;
+        match cache.create_dir("aot") {
+            Err(problem) if problem.kind() != io::ErrorKind::AlreadyExists => return Err(problem),
+            _ => {}
+        }
+        let dir = cache.open_dir("aot")?;
+        check_owner(dir.dir_metadata()?.uid(), "the folder of compiled components")?;
+        dir.set_permissions(".", Permissions::from_mode(0o700))?;
+        let key = read_key(&dir).or_else(|problem| match problem.kind() {
+            io::ErrorKind::NotFound => make_key(&dir),
+            _ => Err(problem),
+        })?;
+        let [loaded, missing, rejected, stored] = Default::default();
+        Ok(AotStore { dir, key, compatibility: compatibility(engine), loaded, missing, rejected, stored })
+    }
+
+    pub(crate) fn counts(&self) -> AotCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        AotCounts {
+            loaded: read(&self.loaded),
+            missing: read(&self.missing),
+            rejected: read(&self.rejected),
+            stored: read(&self.stored),
+        }
+    }
+
+    /// The compiled component, if it is there and can be trusted.
+    pub(crate) fn load(&self, engine: &Engine, digest: Digest) -> Option<Component> {
+        let name = self.name(digest);
+        let found = self.verified(&name).and_then(|verified| verified.map(|bytes| revive(engine, &bytes)).transpose());
+        let counter = match &found {
+            Ok(Some(_)) => &self.loaded,
+            Ok(None) => &self.missing,
+            Err(problem) => {
+                tracing::warn!(%digest, %problem, "compiled component rejected, compiling again");
+                &self.rejected
+            }
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        found.ok().flatten()
+    }
+
+    /// Keeps a compiled component. Failing to is no failure of the run: it is told and the next run compiles again.
+    pub(crate) fn store(&self, digest: Digest, component: &Component) {
+        let name = self.name(digest);
+        let written = component.serialize().map_err(io::Error::other).and_then(|bytes| {
+            let mac = self.mac(&name, &bytes);
+            // The MAC is replaced last: until then the pair does not match and is compiled again.
+            self.replace(&name, &bytes)?;
+            self.replace(&mac_name(&name), mac.to_hex().as_bytes())
+        });
+        match written {
+            Ok(()) => drop(self.stored.fetch_add(1, Ordering::Relaxed)),
+            Err(problem) => tracing::warn!(%digest, %problem, "compiled component not kept"),
+        }
+    }
+
+    fn verified(&self, name: &str) -> io::Result<Option<Verified>> {
+        let Some(bytes) = read_if_there(&self.dir, name, ARTEFACT_BYTES_MAX)? else {
+            return Ok(None);
+        };
+        let Some(mac) = read_if_there(&self.dir, &mac_name(name), 64)? else {
+            return Err(wrong("the artefact has no MAC"));
+        };
+        let claimed = blake3::Hash::from_hex(&mac).map_err(|_| wrong("the MAC is malformed"))?;
+        // Comparing `blake3::Hash` takes the same time for any two values.
+        if claimed == self.mac(name, &bytes) { Ok(Some(Verified(bytes))) } else { Err(wrong("the MAC does not match")) }
+    }
+
+    /// Over the name too, so that a good artefact cannot stand in for another component's.
+    fn mac(&self, name: &str, bytes: &[u8]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(bytes);
+        hasher.finalize()
+    }
+
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let temporary = format!("{name}.{}.{}", std::process::id(), unique());
+        let written =
+            write_new(&self.dir, &temporary, bytes).and_then(|()| self.dir.rename(&temporary, &self.dir, name));
+        if written.is_err() {
+            // The first error is the one to tell.
+            let _ = self.dir.remove_file(&temporary);
+        }
+        written
+    }
+
+    fn name(&self, digest: Digest) -> String {
+        format!("{}-{}.cwasm", digest.to_hex(), self.compatibility)
+    }
+}
+
+/// Bytes whose MAC was right.
+struct Verified(Vec<u8>);
+
+#[expect(unsafe_code, reason = "wasmtime cannot check machine code; the keyed MAC of this store does")]
+fn revive(engine: &Engine, verified: &Verified) -> io::Result<Component> {
+    // SAFETY: the bytes are what `Component::serialize` gave to `AotStore::store`: `Verified` is made in one place, after a
+    // MAC under a key only this user can read matched these very bytes, which are in memory and cannot change since.
+    // Artefacts of another version or configuration are refused by wasmtime itself.
+    unsafe { Component::deserialize(engine, &verified.0) }.map_err(io::Error::other)
+}
+
+fn mac_name(name: &str) -> String {
+    format!("{name}.mac")
+}
+
+fn wrong(problem: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
+}
+
+fn unique() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn check_owner(uid: u32, what: &str) -> io::Result<()> {
+    if uid == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{what} belongs to another user")))
+}
+
+fn open_nofollow(dir: &Dir, name: &str) -> io::Result<File> {
+    dir.open_with(name, OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()))
+}
+
+fn read_if_there(dir: &Dir, name: &str, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match open_nofollow(dir, name) {
+        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let metadata = file.metadata()?;
+    check_owner(metadata.uid(), "the artefact")?;
+    if !metadata.is_file() || metadata.len() > bytes_max {
+        return Err(wrong("the artefact is no file of a sensible size"));
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+fn write_new(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut file = dir.open_with(name, OpenOptions::new().write(true).create_new(true).mode(0o600))?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn read_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
+    let mut file = open_nofollow(dir, KEY_FILE)?;
+    let metadata = file.metadata()?;
+    check_owner(metadata.uid(), "the key of compiled components")?;
+    if !metadata.is_file() || metadata.mode() & 0o077 != 0 || metadata.nlink() != 1 {
+        return Err(wrong("the key of compiled components is not private, expected a file of mode 0600"));
+    }
+    let mut key = [0; KEY_BYTES];
+    file.read_exact(&mut key)?;
+    Ok(key)
+}
+
+/// Linked into place, so that of two processes that start at once one wins and both use its key.
+fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
+    let mut key = [0; KEY_BYTES];
+    let mut filled = 0;
+    while filled < KEY_BYTES {
+        filled += rustix::rand::getrandom(&mut key[filled..], rustix::rand::GetRandomFlags::empty())?;
+    }
+    let temporary = format!("{KEY_FILE}.{}.{}", std::process::id(), unique());
+    write_new(dir, &temporary, &key)?;
+    let linked = dir.hard_link(&temporary, dir, KEY_FILE);
+    dir.remove_file(&temporary)?;
+    match linked {
+        Err(problem) if problem.kind() != io::ErrorKind::AlreadyExists => Err(problem),
+        _ => read_key(dir),
+    }
+}
+
+/// What decides whether this engine can load an artefact, as part of its name.
+fn compatibility(engine: &Engine) -> String {
+    struct Sink(blake3::Hasher);
+    impl Hasher for Sink {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut sink = Sink(blake3::Hasher::new());
+    engine.precompile_compatibility_hash().hash(&mut sink);
+    sink.0.finalize().to_hex()[..16].to_owned()
+}

@@ -1,0 +1,107 @@
+//! One call in progress: everything a guest's imports act on. It is the store's data and lives as long as one call.
+//!
+//! Each import has its own file; what they share is here: the bounds, the counters, and the record that becomes the report.
+//! It refuses to know wasmtime's engine and how the call ends.
+
+use crate::bindings::types;
+use crate::call::{Artifact, CommandSetting, FileTier, LogLine, Progress, Receipt};
+use crate::limiter::Meter;
+use crate::limits::Limits;
+use crate::llm::Conversation;
+use crate::stdio::Output;
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::refusal::{Refusal, RefusalLog};
+use glovebox_sandbox::scope::Access;
+use glovebox_sandbox::view::{Kind, View};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::Sender;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+/// The data of one store.
+pub(crate) struct Attempt {
+    /// Live handles; bounded by `resources`.
+    pub(crate) table: ResourceTable,
+    /// The part of WASI that is not the file system.
+    pub(crate) wasi: WasiCtx,
+    /// How files are reached.
+    pub(crate) tier: FileTier,
+    /// The files themselves; none when the call was given none.
+    pub(crate) view: Option<Arc<View>>,
+    /// Commands; none when the call was given none.
+    pub(crate) commands: Option<CommandSetting>,
+    /// The model and what was asked of it.
+    pub(crate) conversation: Conversation,
+    /// Bounds of the call.
+    pub(crate) limits: Limits,
+    /// Memory, tables and the other counters.
+    pub(crate) meter: Meter,
+    /// What was refused, shared with the view.
+    pub(crate) refusals: Arc<RefusalLog>,
+    /// Evidence of commands.
+    pub(crate) receipts: Vec<Receipt>,
+    /// Kept bytes.
+    pub(crate) artifacts: Vec<Artifact>,
+    /// Kept log lines.
+    pub(crate) log: Vec<LogLine>,
+    /// Standard output.
+    pub(crate) stdout: Output,
+    /// Standard error.
+    pub(crate) stderr: Output,
+    /// The attempt's id, from which receipts get theirs.
+    pub(crate) attempt_id: String,
+    /// The run was told to stop.
+    pub(crate) canceled: Arc<AtomicBool>,
+    /// When the wall time is over.
+    pub(crate) deadline: Instant,
+    /// Where progress goes.
+    pub(crate) progress: Sender<Progress>,
+}
+
+impl Attempt {
+    /// What is left of the wall time.
+    pub(crate) fn remaining(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// True once the run was told to stop.
+    pub(crate) fn is_canceled(&self) -> bool {
+        self.canceled.load(Ordering::Relaxed)
+    }
+
+    /// Tells progress; nothing happens when nobody keeps up.
+    pub(crate) fn tell(&self, progress: Progress) {
+        // Progress is a hint by contract: the record is what the report says.
+        let _ = self.progress.try_send(progress);
+    }
+
+    /// Notes how many handles are live.
+    pub(crate) fn count_handles(&mut self) {
+        let live = self.table.iter_mut().count() as u64;
+        self.meter.resources_peak = self.meter.resources_peak.max(live);
+    }
+
+    /// True for a file this attempt was allowed to write and that is there.
+    pub(crate) fn wrote(&self, path: &str) -> bool {
+        let (Some(view), Ok(path)) = (&self.view, ScopePath::parse(path)) else {
+            return false;
+        };
+        view.scope().access(&path) == Access::Write && view.stat(&path).is_ok_and(|found| found.kind == Kind::File)
+    }
+
+    /// Records a refusal with the grant that would allow it.
+    pub(crate) fn refuse(&self, operation: &str, path: &str, reason: impl Into<String>, help: impl Into<String>) {
+        self.refusals.record(Refusal::new(operation, path, reason, help));
+    }
+}
+
+impl WasiView for Attempt {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl types::Host for Attempt {}
+impl crate::bindings::chat::Host for Attempt {}

@@ -1,0 +1,28 @@
+//! The contract in Rust: what `wit/` says, made into types and traits by wasmtime.
+//!
+//! Only the interfaces this version provides are here, so there is no code that could answer the others.
+
+#![allow(unreachable_pub, clippy::all, unused_qualifications)]
+
+wasmtime::component::bindgen!({
+    path: "../../wit",
+    inline: "
+        package glovebox:host;
+
+        world provided {
+            import glovebox:plugin/types@0.1.0;
+            import glovebox:plugin/chat@0.1.0;
+            import glovebox:plugin/files@0.1.0;
+            import glovebox:plugin/control@0.1.0;
+            import glovebox:plugin/llm@0.1.0;
+            import glovebox:plugin/exec@0.1.0;
+            export glovebox:plugin/stage@0.1.0;
+        }
+    ",
+    world: "glovebox:host/provided",
+    imports: { default: trappable },
+    exports: { default: async },
+    with: { "glovebox:plugin/llm.completion": crate::llm::Completion },
+});
+
+pub(crate) use glovebox::plugin::{chat, control, exec, files, llm, types};

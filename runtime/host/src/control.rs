@@ -1,0 +1,149 @@
+//! The `control` interface: log lines, events, cancellation, bounds, artifacts.
+//!
+//! Nothing here reaches outside the attempt's record. A flood of lines is cut and counted, not punished.
+
+use crate::attempt::Attempt;
+use crate::bindings::control::Host;
+use crate::call::{Artifact, LogLine, Progress};
+use crate::limits::UNBOUNDED;
+
+/// Names the runtime writes beside a stage's record.
+const RESERVED: &[&str] = &["status.json", "stdout.log", "stderr.log", "receipts.json"];
+
+/// What an artifact costs at least of `artifact_bytes`, so that empty ones are bounded too.
+const ARTIFACT_BYTES_MIN: u64 = 4 << 10;
+
+/// Longest kept text of one log line, event or media type; the rest is cut.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// Most pairs kept of one log line.
+const FIELDS_MAX: usize = 32;
+
+impl Host for Attempt {
+    fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> wasmtime::Result<()> {
+        self.meter.carried(message.len() + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>());
+        let level = match level.as_str() {
+            "trace" | "debug" | "info" | "warn" | "error" => level,
+            _ => "info".to_owned(),
+        };
+        let fields = fields.into_iter().take(FIELDS_MAX).map(|(name, value)| (cut(name), cut(value))).collect();
+        let line = LogLine { level, message: cut(message), fields };
+        if self.keeps_line(&line) {
+            self.tell(Progress::Log(line.level.clone(), line.message.clone(), line.fields.clone()));
+            self.log.push(line);
+        }
+        Ok(())
+    }
+
+    fn emit(&mut self, kind: String, data: String) -> wasmtime::Result<()> {
+        self.meter.carried(kind.len() + data.len());
+        self.meter.log_lines += 1;
+        if self.meter.log_lines <= self.limits.log_lines && data.len() <= TEXT_BYTES_MAX {
+            // What is not JSON is passed on as the text it is.
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok();
+            let data = if is_json { data } else { serde_json::Value::String(data).to_string() };
+            self.tell(Progress::Emitted(cut(kind), data));
+        }
+        Ok(())
+    }
+
+    fn canceled(&mut self) -> wasmtime::Result<bool> {
+        Ok(self.is_canceled())
+    }
+
+    fn limits(&mut self) -> wasmtime::Result<Vec<(String, u64)>> {
+        let named = self.limits.iter().map(|(name, value)| {
+            let value = if value == UNBOUNDED { self.limits.wall_ms } else { value };
+            (name.replace('_', "-"), value)
+        });
+        Ok(named.collect())
+    }
+
+    fn put_artifact(
+        &mut self,
+        name: String,
+        media_type: String,
+        data: Vec<u8>,
+    ) -> wasmtime::Result<Result<(), String>> {
+        self.meter.carried(data.len());
+        if let Err(problem) = check_name(&name) {
+            self.refuse(
+                "keep artifact",
+                &name,
+                &problem,
+                "artifact names are 1 to 64 of letters, digits, `.`, `_`, `-`",
+            );
+            return Ok(Err(problem));
+        }
+        let cost = |bytes: usize| (bytes as u64).max(ARTIFACT_BYTES_MIN);
+        let replaced = self.artifacts.iter().position(|artifact| artifact.name == name);
+        let freed = replaced.map_or(0, |at| cost(self.artifacts[at].data.len()));
+        let total = self.meter.artifact_bytes - freed + cost(data.len());
+        if total > self.limits.artifact_bytes {
+            let problem = format!("limit `artifact_bytes` ({}) reached", self.limits.artifact_bytes);
+            self.refuse("keep artifact", &name, &problem, "limits = { artifact_bytes = … } in `glovebox.toml` sets it");
+            return Ok(Err(problem));
+        }
+        self.meter.artifact_bytes = total;
+        let artifact = Artifact { name, media_type: cut(media_type), data };
+        match replaced {
+            Some(at) => self.artifacts[at] = artifact,
+            None => self.artifacts.push(artifact),
+        }
+        Ok(Ok(()))
+    }
+}
+
+impl Attempt {
+    /// Counts a line and says whether it is kept: by number, and by bytes so that few long ones are bounded too.
+    fn keeps_line(&mut self, line: &LogLine) -> bool {
+        let bytes =
+            line.message.len() + line.fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        self.meter.log_lines += 1;
+        let kept_bytes = self.meter.log_bytes + bytes as u64;
+        let keeps = self.meter.log_lines <= self.limits.log_lines && kept_bytes <= self.limits.output_bytes;
+        if keeps {
+            self.meter.log_bytes = kept_bytes;
+        }
+        keeps
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if !(1..=64).contains(&name.len()) || !name.chars().all(allowed) {
+        return Err("not an artifact name, expected 1 to 64 of letters, digits, `.`, `_` and `-`".to_owned());
+    }
+    if name.starts_with('.') {
+        return Err(format!("`{name}` begins with a dot, expected a letter, a digit, `_` or `-`"));
+    }
+    if RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
+        return Err(format!("`{name}` is written by the runtime, expected another name"));
+    }
+    Ok(())
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn artifact_names_cannot_name_anything_else() {
+        let check = |name: &str, good: bool| assert_eq!(check_name(name).is_ok(), good, "{name:?}");
+        check("prompt.md", true);
+        check("a-b_c.1", true);
+        for bad in ["", ".", "..", ".hidden", "../x", "a/b", "a\\b", "a\0b", "a b", "é", "status.json", "STDOUT.log"] {
+            check(bad, false);
+        }
+        check(&"n".repeat(64), true);
+        check(&"n".repeat(65), false);
+    }
+}

@@ -1,0 +1,148 @@
+//! How many instances a component makes, counted from its bytes before anything is compiled.
+//!
+//! Nested components multiply: twenty that each instantiate the next one twice make a million. The compiler would follow, so
+//! the count comes first. A component that instantiates one it was handed at run time cannot be counted and is refused.
+
+use crate::inspect::InspectError;
+use wasmparser::{
+    ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentTypeRef, Encoding,
+    Instance, Payload,
+};
+
+/// Counts while the payloads of a binary go by.
+#[derive(Default)]
+pub(crate) struct Crowd {
+    open: Vec<Option<Frame>>,
+    total: u64,
+}
+
+/// A component whose end was not seen yet.
+#[derive(Default)]
+struct Frame {
+    /// What one instantiation costs, by index; none where that is not known here.
+    components: Vec<Option<u64>>,
+    count: u64,
+}
+
+impl Crowd {
+    /// Instances of the outermost component, once all of it went by.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(crate) fn take(&mut self, payload: &Payload<'_>) -> Result<(), InspectError> {
+        match payload {
+            Payload::Version { encoding: Encoding::Component, .. } => self.open.push(Some(Frame::default())),
+            Payload::Version { .. } => self.open.push(None),
+            Payload::End(_) => self.close(),
+            Payload::ComponentAliasSection(section) => {
+                for alias in section.clone() {
+                    self.alias(&alias?);
+                }
+            }
+            _ => {
+                if let Some(Some(frame)) = self.open.last_mut() {
+                    frame.take(payload)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        let Some(Some(frame)) = self.open.pop() else {
+            return;
+        };
+        match self.open.last_mut() {
+            Some(Some(parent)) => parent.components.push(Some(frame.count.saturating_add(1))),
+            _ => self.total = frame.count,
+        }
+    }
+
+    fn alias(&mut self, alias: &ComponentAlias<'_>) {
+        let known = match alias {
+            ComponentAlias::InstanceExport { kind: ComponentExternalKind::Component, .. } => None,
+            ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {
+                let outer = self.open.iter().rev().flatten().nth(*count as usize);
+                outer.and_then(|frame| frame.components.get(*index as usize).copied().flatten())
+            }
+            _ => return,
+        };
+        if let Some(Some(frame)) = self.open.last_mut() {
+            frame.components.push(known);
+        }
+    }
+}
+
+impl Frame {
+    fn take(&mut self, payload: &Payload<'_>) -> Result<(), InspectError> {
+        match payload {
+            Payload::InstanceSection(section) => {
+                for instance in section.clone() {
+                    if matches!(instance?, Instance::Instantiate { .. }) {
+                        self.count = self.count.saturating_add(1);
+                    }
+                }
+            }
+            Payload::ComponentInstanceSection(section) => {
+                for instance in section.clone() {
+                    if let ComponentInstance::Instantiate { component_index, .. } = instance? {
+                        let cost = self.components.get(component_index as usize).copied().flatten();
+                        self.count = self.count.saturating_add(cost.ok_or(InspectError::HandedComponent)?);
+                    }
+                }
+            }
+            Payload::ComponentImportSection(section) => {
+                for import in section.clone() {
+                    if matches!(import?.ty, ComponentTypeRef::Component(_)) {
+                        self.components.push(None);
+                    }
+                }
+            }
+            Payload::ComponentExportSection(section) => {
+                for export in section.clone() {
+                    let export = export?;
+                    if export.kind == ComponentExternalKind::Component {
+                        self.components.push(self.components.get(export.index as usize).copied().flatten());
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::inspect::inspect;
+    use std::fmt::Write as _;
+
+    /// `depth` components, each instantiating the one before it twice.
+    fn tower(depth: u32) -> Vec<u8> {
+        let mut text = "(component (component $c0 (core module $m) (core instance (instantiate $m)))".to_owned();
+        for level in 1..=depth {
+            let below = level - 1;
+            write!(
+                text,
+                "(component $c{level} (alias outer 1 $c{below} (component $b)) (instance (instantiate $b)) (instance (instantiate $b)))"
+            )
+            .unwrap();
+        }
+        write!(text, "(instance (instantiate $c{depth})))").unwrap();
+        wat::parse_str(text).unwrap()
+    }
+
+    #[test]
+    fn nested_instances_multiply() {
+        assert_eq!(inspect(&tower(0)).unwrap().core_instances, 2);
+        assert_eq!(inspect(&tower(1)).unwrap().core_instances, 5);
+        assert!(inspect(&tower(40)).unwrap().core_instances > 1 << 40);
+    }
+
+    #[test]
+    fn a_component_handed_over_is_not_instantiated() {
+        let bytes = wat::parse_str("(component (import \"c\" (component $c)) (instance (instantiate $c)))").unwrap();
+        assert!(inspect(&bytes).unwrap_err().to_string().contains("handed"));
+    }
+}

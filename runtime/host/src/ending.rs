@@ -1,0 +1,140 @@
+//! How a call that did not return ended, found by the type of its error and never by its text.
+
+use crate::call::Ending;
+use crate::limits::Limits;
+use crate::outcome::{Failure, FailureClass, Outcome, Status};
+use crate::probe::CarriedTooMuch;
+use crate::stop::Stop;
+use glovebox_sandbox::refusal::escaped;
+use std::collections::BTreeMap;
+use wasmtime::{Error, PoolConcurrencyLimitError, Trap, WasmBacktrace};
+use wasmtime_wasi::{I32Exit, ResourceTableError};
+
+/// Most frames of a trap that are told.
+const FRAMES_MAX: usize = 8;
+
+/// The ending of a call and the outcome the host puts in place of the handler's.
+pub(crate) struct Ended {
+    pub(crate) ending: Ending,
+    pub(crate) outcome: Outcome,
+}
+
+/// What is known when a call ends by an error.
+pub(crate) struct Circumstances<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) carried_too_much: &'a CarriedTooMuch,
+    /// The end of stderr, where a panic leaves its text.
+    pub(crate) stderr_tail: &'a str,
+    /// False while the component was still being instantiated.
+    pub(crate) started: bool,
+}
+
+/// Judges the error a call ended with.
+pub(crate) fn judge(error: &Error, circumstances: &Circumstances<'_>) -> Ended {
+    if let Some(stop) = error.downcast_ref::<Stop>() {
+        return match stop {
+            Stop::Limit(name) => limit_hit(name, circumstances.limits),
+            Stop::Canceled => canceled(),
+        };
+    }
+    if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
+        return limit_hit("resources", circumstances.limits);
+    }
+    if circumstances.carried_too_much.is(error) {
+        return limit_hit("hostcall_bytes", circumstances.limits);
+    }
+    if let Some(trap) = error.downcast_ref::<Trap>() {
+        return trapped(trap_kind(*trap), trap.to_string(), error, circumstances.stderr_tail);
+    }
+    if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
+        let text = format!("the component called exit({code}) instead of returning an outcome");
+        return trapped("exit", text, error, circumstances.stderr_tail);
+    }
+    if error.is::<PoolConcurrencyLimitError>() || !circumstances.started {
+        return not_linked(error.root_cause().to_string());
+    }
+    trapped("host-call", error.root_cause().to_string(), error, circumstances.stderr_tail)
+}
+
+/// A named limit ended the call.
+pub(crate) fn limit_hit(name: &str, limits: &Limits) -> Ended {
+    let bound = limits.get(name).unwrap_or_default();
+    Ended {
+        ending: Ending::LimitHit(name.to_owned()),
+        outcome: failed(FailureClass::Budget, format!("limit/{name}"), format!("limit `{name}` ({bound}) reached")),
+    }
+}
+
+/// The run was told to stop.
+pub(crate) fn canceled() -> Ended {
+    Ended {
+        ending: Ending::Canceled,
+        outcome: failed(FailureClass::Canceled, "canceled".to_owned(), "the run was told to stop".to_owned()),
+    }
+}
+
+/// The component could not be instantiated.
+pub(crate) fn not_linked(problem: String) -> Ended {
+    let reason = format!("the component could not be instantiated: {problem}");
+    Ended {
+        ending: Ending::NotLinked(problem),
+        outcome: failed(FailureClass::Contract, "plugin/not-linked".to_owned(), reason),
+    }
+}
+
+/// The host itself failed while it ran the component.
+pub(crate) fn host_fault(problem: String) -> Ended {
+    let reason = format!("the host failed while it ran the component: {problem}");
+    Ended {
+        outcome: failed(FailureClass::Internal, "host/fault".to_owned(), reason.clone()),
+        ending: Ending::Trapped(reason),
+    }
+}
+
+fn trapped(kind: &str, text: String, error: &Error, stderr_tail: &str) -> Ended {
+    let mut told = text;
+    if !stderr_tail.is_empty() {
+        let lines: Vec<String> = stderr_tail.lines().map(escaped).collect();
+        told = format!("{told}\n{}", lines.join("\n"));
+    }
+    let frames: Vec<String> = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
+    if !frames.is_empty() {
+        told = format!("{told}\nin {}", frames.join(" < "));
+    }
+    Ended {
+        outcome: failed(FailureClass::Internal, format!("trap/{kind}"), told.clone()),
+        ending: Ending::Trapped(told),
+    }
+}
+
+fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
+    backtrace.frames().iter().filter_map(|frame| frame.func_name()).take(FRAMES_MAX).map(escaped).collect()
+}
+
+/// A failed outcome made by the host.
+pub(crate) fn failed(class: FailureClass, code: String, reason: String) -> Outcome {
+    Outcome {
+        status: Status::Fail,
+        preferred_label: None,
+        suggested_next_ids: Vec::new(),
+        context_updates: BTreeMap::new(),
+        notes: String::new(),
+        failure: Some(Failure { class, code, reason }),
+        claims: Vec::new(),
+    }
+}
+
+fn trap_kind(trap: Trap) -> &'static str {
+    match trap {
+        Trap::StackOverflow => "stack-overflow",
+        Trap::MemoryOutOfBounds => "memory-out-of-bounds",
+        Trap::TableOutOfBounds => "table-out-of-bounds",
+        Trap::IndirectCallToNull => "call-to-null",
+        Trap::BadSignature => "bad-signature",
+        Trap::IntegerOverflow => "integer-overflow",
+        Trap::IntegerDivisionByZero => "division-by-zero",
+        Trap::BadConversionToInteger => "bad-conversion",
+        Trap::UnreachableCodeReached => "unreachable",
+        _ => "other",
+    }
+}

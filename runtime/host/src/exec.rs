@@ -1,0 +1,228 @@
+//! The `exec` interface: host programs, if the attempt was granted them.
+//!
+//! Two grants, never mixed: shell text only when it is exactly what the pipeline's author wrote, argv only behind a granted
+//! prefix of whole words and without shell operators (design §9 #17). Every command that ran leaves a receipt made here.
+
+use crate::attempt::Attempt;
+use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
+use crate::call::{CommandGrant, Progress, Receipt};
+use glovebox_sandbox::exec::{self as sandbox, ExecError, ExecPolicy, Program, TIER_UNCONFINED};
+use glovebox_sandbox::path::ScopePath;
+use std::time::Duration;
+use wasmtime::Result;
+
+impl Host for Attempt {
+    fn run(&mut self, command: Command) -> Result<Result<Exit, Error>> {
+        self.meter
+            .carried(command.stdin.as_ref().map_or(0, Vec::len) + command.argv.iter().map(String::len).sum::<usize>());
+        Ok(self.run_command(command))
+    }
+}
+
+impl Attempt {
+    fn run_command(&mut self, command: Command) -> Result<Exit, Error> {
+        let program = self.granted_program(&command)?;
+        let timeout = self.command_timeout(command.timeout_ms)?;
+        let cwd =
+            ScopePath::parse(&command.cwd).map_err(|e| error("invalid", format!("cwd `{}`: {e}", command.cwd)))?;
+        let Some(setting) = &self.commands else {
+            return Err(not_granted(""));
+        };
+        let policy = ExecPolicy {
+            output_bytes_max: setting.policy.output_bytes_max.min(self.limits.command_output_bytes),
+            ..setting.policy.clone()
+        };
+        let env_names = command.env.iter().map(|(name, _)| name.clone()).collect();
+        let (shown, argv) = (text_of(&program), argv_of(&program));
+        let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout };
+        self.meter.commands += 1;
+        self.tell(Progress::CommandStarted(shown.clone()));
+        let exit = sandbox::run(&setting.root, &setting.scratch, &policy, &asked, &self.canceled);
+        let exit = exit.map_err(|problem| error(code_of(&problem), problem.to_string()))?;
+        let receipt = self.receipt(&exit, argv, command.cwd, env_names);
+        self.tell(Progress::CommandEnded(shown, receipt.how.clone(), receipt.code, receipt.duration_ms));
+        let answer = answered(exit, &receipt);
+        self.receipts.push(receipt);
+        Ok(answer)
+    }
+
+    fn granted_program(&self, command: &Command) -> Result<Program, Error> {
+        let program = match (&command.shell, command.argv.is_empty()) {
+            (Some(text), true) => Program::Shell(text.clone()),
+            (None, false) => Program::Argv(command.argv.clone()),
+            _ => return Err(error("invalid", "either `argv` or `shell` must be given, and not both")),
+        };
+        let grant = self.commands.as_ref().map(|setting| &setting.grant);
+        match grant.map_or(Err("the stage has no commands".to_owned()), |grant| check(grant, &program)) {
+            Ok(()) => Ok(program),
+            Err(reason) => {
+                let help = format!("allowed_commands=\"{}\"", remedy(&program));
+                self.refuse("run", &text_of(&program), &reason, &help);
+                Err(error("not-granted", format!("{reason}; `{help}` would allow it")))
+            }
+        }
+    }
+
+    fn command_timeout(&self, asked_ms: Option<u64>) -> Result<Duration, Error> {
+        if self.is_canceled() {
+            return Err(error("canceled", "the run was told to stop"));
+        }
+        if self.meter.commands >= self.limits.commands {
+            return Err(error("limit", format!("limit `commands` ({}) reached", self.limits.commands)));
+        }
+        let bound = Duration::from_millis(self.limits.command_ms).min(self.remaining());
+        Ok(asked_ms.map_or(bound, |asked| Duration::from_millis(asked).min(bound)))
+    }
+
+    fn receipt(&mut self, exit: &sandbox::Exit, argv: Vec<String>, cwd: String, env_names: Vec<String>) -> Receipt {
+        let duration_ms = u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX);
+        self.meter.command_ms_peak = self.meter.command_ms_peak.max(duration_ms);
+        for stream in [&exit.stdout, &exit.stderr] {
+            let kept = (stream.head.len() + stream.tail.len()) as u64;
+            self.meter.command_output_bytes_peak = self.meter.command_output_bytes_peak.max(kept);
+        }
+        Receipt {
+            id: format!("{}/{}", self.attempt_id, self.receipts.len() + 1),
+            argv,
+            cwd,
+            env_names,
+            tier: TIER_UNCONFINED.to_owned(),
+            how: exit.how.as_str().to_owned(),
+            code: exit.code,
+            duration_ms,
+            stdout_digest: exit.stdout.digest.clone(),
+            stdout_bytes: exit.stdout.total_bytes,
+            stderr_digest: exit.stderr.digest.clone(),
+            stderr_bytes: exit.stderr.total_bytes,
+        }
+    }
+}
+
+fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
+    let captured = |stream: sandbox::Captured| Captured {
+        head: stream.head,
+        tail: stream.tail,
+        total_bytes: stream.total_bytes,
+        truncated: stream.truncated || stream.cut,
+    };
+    Exit {
+        how: receipt.how.clone(),
+        code: receipt.code,
+        duration_ms: receipt.duration_ms,
+        stdout: captured(exit.stdout),
+        stderr: captured(exit.stderr),
+        // What it changed is first known when the stage's copy is walked after its end.
+        changed: Vec::new(),
+        receipt: receipt.id.clone(),
+        extra: vec![("tier".to_owned(), receipt.tier.clone())],
+    }
+}
+
+fn check(grant: &CommandGrant, program: &Program) -> Result<(), String> {
+    match program {
+        _ if grant.any => Ok(()),
+        Program::Shell(text) if grant.shell_texts.contains(text) => Ok(()),
+        Program::Shell(_) => Err("the text is not one the pipeline's author wrote".to_owned()),
+        Program::Argv(argv) if !grant.argv_prefixes.iter().any(|prefix| begins(argv, prefix)) => {
+            Err("the command is not among the granted ones".to_owned())
+        }
+        Program::Argv(argv) => match argv.iter().find_map(|word| operator_in(word)) {
+            Some(operator) => Err(format!("verification_command_unsupported_format: `{operator}` in an argument")),
+            None => Ok(()),
+        },
+    }
+}
+
+fn begins(argv: &[String], prefix: &[String]) -> bool {
+    !prefix.is_empty() && argv.len() >= prefix.len() && argv.iter().zip(prefix).all(|(word, granted)| word == granted)
+}
+
+/// An argument is never seen by a shell; one that only makes sense there is a mistake or an attempt.
+fn operator_in(word: &str) -> Option<&'static str> {
+    ["$(", "`", "&&", "||", "|", ";", "<", ">", "\n"].into_iter().find(|operator| word.contains(operator))
+}
+
+fn remedy(program: &Program) -> String {
+    match program {
+        Program::Shell(_) => "*".to_owned(),
+        Program::Argv(argv) if argv.iter().any(|word| operator_in(word).is_some()) => "*".to_owned(),
+        Program::Argv(argv) => argv.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn text_of(program: &Program) -> String {
+    match program {
+        Program::Shell(text) => text.clone(),
+        Program::Argv(argv) => argv.join(" "),
+    }
+}
+
+fn argv_of(program: &Program) -> Vec<String> {
+    match program {
+        Program::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
+        Program::Argv(argv) => argv.clone(),
+    }
+}
+
+fn code_of(problem: &ExecError) -> &'static str {
+    match problem {
+        ExecError::NotFound(_) => "not-found",
+        ExecError::Invalid(_) => "invalid",
+        ExecError::Survivors { .. } | ExecError::Io { .. } => "io",
+    }
+}
+
+fn not_granted(detail: &str) -> Error {
+    error("not-granted", format!("the stage has no commands{detail}"))
+}
+
+fn error(code: &str, message: impl Into<String>) -> Error {
+    Error { code: code.to_owned(), message: message.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn commands_need_their_own_grant() {
+        let grant = CommandGrant {
+            shell_texts: vec!["make check | tail".to_owned()],
+            argv_prefixes: vec![words("cargo test"), words("git status"), Vec::new()],
+            any: false,
+        };
+        let argv = |text: &str, expected: bool| {
+            assert_eq!(check(&grant, &Program::Argv(words(text))).is_ok(), expected, "{text}");
+        };
+        argv("cargo test", true);
+        argv("cargo test --lib", true);
+        argv("cargo tests", false);
+        argv("cargo", false);
+        argv("cargo build", false);
+        argv("sh -c cargo", false);
+        argv("cargo test $(id)", false);
+        argv("cargo test a;b", false);
+        argv("cargo test >out", false);
+        let shell = |text: &str, expected: bool| {
+            assert_eq!(check(&grant, &Program::Shell(text.to_owned())).is_ok(), expected, "{text}");
+        };
+        shell("make check | tail", true);
+        shell("make check | tail ", false);
+        shell("make check", false);
+        shell("cargo test", false);
+        let any = CommandGrant { any: true, ..CommandGrant::default() };
+        assert!(check(&any, &Program::Shell("a | b".to_owned())).is_ok());
+        assert!(check(&CommandGrant::default(), &Program::Argv(words("true"))).is_err());
+    }
+
+    #[test]
+    fn a_refusal_names_what_would_allow_it() {
+        assert_eq!(remedy(&Program::Argv(words("cargo test --lib"))), "cargo test");
+        assert_eq!(remedy(&Program::Argv(words("cargo test a|b"))), "*");
+        assert_eq!(remedy(&Program::Shell("make".to_owned())), "*");
+    }
+}

@@ -1,0 +1,142 @@
+//! The host: loads components and executes calls of them.
+//!
+//! A component is compiled once and known by its digest; every call gets a fresh store on a thread of its own, so nothing of
+//! one call is there in the next. The host knows no graph and no retry.
+
+use crate::aot::{AotCounts, AotStore};
+use crate::attempt::Attempt;
+use crate::bindings::ProvidedPre;
+use crate::call::{Call, Report};
+use crate::component::{Component, LoadError, Needs};
+use crate::digest::Digest;
+use crate::engine::{self, Prepared};
+use crate::inspect::inspect;
+use crate::limits::Limits;
+use crate::provided::State;
+use crate::{link, run};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
+use wasmtime::component::Linker;
+
+/// How a host is set up.
+#[derive(Debug, Clone)]
+pub struct HostConfig {
+    /// Where compiled components are kept; none means they are compiled in every process. Never inside a workspace.
+    pub cache_dir: Option<PathBuf>,
+    /// Calls at the same time; more of them wait. At least 1.
+    pub pool_slots: u32,
+}
+
+/// Why there is no host.
+#[derive(Debug, thiserror::Error)]
+#[error("the WebAssembly engine does not start: {0}")]
+pub struct HostError(String);
+
+/// Loads and executes components.
+///
+/// Denied to every component, whatever is granted: network, environment variables, arguments, standard input, processes and
+/// files other than through the contract, memory of another call.
+pub struct Host {
+    prepared: Prepared,
+    linker: Linker<Attempt>,
+    aot: Option<AotStore>,
+    loaded: Mutex<HashMap<Digest, Arc<Component>>>,
+    slots: Semaphore,
+}
+
+impl Host {
+    /// Starts an engine. A cache folder that cannot be used or trusted is told and left alone.
+    pub fn new(config: HostConfig) -> Result<Host, HostError> {
+        let slots = config.pool_slots.max(1);
+        let prepared = engine::prepare(slots).map_err(|problem| HostError(problem.to_string()))?;
+        let linker = link::linker(&prepared.engine).map_err(|problem| HostError(problem.to_string()))?;
+        let aot = config.cache_dir.and_then(|dir| match AotStore::open(&dir, &prepared.engine) {
+            Ok(store) => Some(store),
+            Err(problem) => {
+                tracing::warn!(dir = %dir.display(), %problem, "compiled components are not kept");
+                None
+            }
+        });
+        let slots = Semaphore::new(usize::try_from(slots).unwrap_or(Semaphore::MAX_PERMITS));
+        Ok(Host { prepared, linker, aot, loaded: Mutex::default(), slots })
+    }
+
+    /// Loads a component: size, imports and exports are checked before anything is compiled, and all imports this host does
+    /// not give are told at once. Blocks while it compiles.
+    pub fn load(&self, bytes: &[u8]) -> Result<Arc<Component>, LoadError> {
+        let limits = Limits::default();
+        if bytes.len() as u64 > limits.component_bytes {
+            return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: limits.component_bytes });
+        }
+        let digest = Digest::of(bytes);
+        if let Some(component) = self.loaded().get(&digest) {
+            return Ok(Arc::clone(component));
+        }
+        let inspection = inspect(bytes)?;
+        let refused: Vec<_> = inspection.imports.iter().filter(|i| i.state != State::Provided).cloned().collect();
+        if !refused.is_empty() {
+            return Err(LoadError::Imports(refused));
+        }
+        if !inspection.exports.iter().any(|export| export.starts_with("glovebox:plugin/stage@")) {
+            return Err(LoadError::NoStage(inspection.exports));
+        }
+        if inspection.core_instances > limits.instances {
+            return Err(LoadError::TooManyInstances { count: inspection.core_instances, limit: limits.instances });
+        }
+        let code = self.compile(digest, bytes)?;
+        let pre = self.linker.instantiate_pre(&code).and_then(ProvidedPre::new);
+        let pre = pre.map_err(|problem| LoadError::Link(format!("{problem:#}")))?;
+        let required = code.resources_required();
+        let needs = Needs {
+            memories: required.as_ref().map_or(0, |required| u64::from(required.num_memories)),
+            tables: required.as_ref().map_or(0, |required| u64::from(required.num_tables)),
+        };
+        let component = Arc::new(Component { inspection, pre, needs });
+        self.loaded().insert(digest, Arc::clone(&component));
+        Ok(component)
+    }
+
+    /// Executes one call and says everything about it; a component cannot make this fail. Needs a tokio runtime with time.
+    ///
+    /// Waits for a free slot, which does not count as wall time. Dropping the future does not stop the call: set
+    /// [`Call::canceled`], then the report comes within a few ticks, and nothing of the call is running any more.
+    pub async fn execute(&self, component: &Arc<Component>, call: Call) -> Report {
+        let Ok(_slot) = self.slots.acquire().await else {
+            return run::fault(&call, "the host is closed");
+        };
+        let (component, carried) = (Arc::clone(component), self.prepared.carried_too_much.clone());
+        let lost = run::fault(&call, "the thread of the call panicked");
+        let runtime = tokio::runtime::Handle::current();
+        let call = move || runtime.block_on(run::run(&component, call, &carried));
+        tokio::task::spawn_blocking(call).await.unwrap_or(lost)
+    }
+
+    /// True when instances come from a pool; false when this machine does not let one be made.
+    pub fn is_pooled(&self) -> bool {
+        self.prepared.pooled
+    }
+
+    /// What the store of compiled components did; none when there is none.
+    pub fn aot_counts(&self) -> Option<AotCounts> {
+        self.aot.as_ref().map(AotStore::counts)
+    }
+
+    fn compile(&self, digest: Digest, bytes: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
+        let engine = &self.prepared.engine;
+        if let Some(code) = self.aot.as_ref().and_then(|store| store.load(engine, digest)) {
+            return Ok(code);
+        }
+        let code = wasmtime::component::Component::from_binary(engine, bytes);
+        let code = code.map_err(|problem| LoadError::Compile(format!("{problem:#}")))?;
+        if let Some(store) = &self.aot {
+            store.store(digest, &code);
+        }
+        Ok(code)
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, HashMap<Digest, Arc<Component>>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,103 @@
+//! The counters of one call: memory and tables as wasmtime asks for them, everything else as imports use it.
+//!
+//! Memory is summed over all memories of the component, which the stock limiter does not do. Going over a bound ends the
+//! call at once, so that the record names the bound instead of what a guest makes of a failed allocation.
+
+use crate::stop::Stop;
+use wasmtime::{Error, ResourceLimiter, Result};
+
+/// What a call has used.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    memory_bytes_max: u64,
+    table_elements_max: u64,
+    instances_max: usize,
+    memory_bytes: u64,
+    table_elements: u64,
+    /// Taken for a growth that may still fail.
+    last_growth: u64,
+    /// Most memory at any time.
+    pub(crate) memory_bytes_peak: u64,
+    /// Most table elements at any time.
+    pub(crate) table_elements_peak: u64,
+    /// Most live handles seen.
+    pub(crate) resources_peak: u64,
+    /// Largest payload of one call of an import of the contract.
+    pub(crate) hostcall_bytes_peak: u64,
+    /// Bytes of artifacts.
+    pub(crate) artifact_bytes: u64,
+    /// Log lines and events, dropped ones too.
+    pub(crate) log_lines: u64,
+    /// Bytes of kept log lines.
+    pub(crate) log_bytes: u64,
+    /// Bytes of the answer.
+    pub(crate) outcome_bytes: u64,
+    /// Commands started.
+    pub(crate) commands: u64,
+    /// Longest command.
+    pub(crate) command_ms_peak: u64,
+    /// Longest kept stream of a command.
+    pub(crate) command_output_bytes_peak: u64,
+}
+
+impl Meter {
+    pub(crate) fn new(limits: &crate::limits::Limits) -> Self {
+        Meter {
+            memory_bytes_max: limits.memory_bytes,
+            table_elements_max: limits.table_elements,
+            instances_max: usize::try_from(limits.instances).unwrap_or(usize::MAX),
+            ..Meter::default()
+        }
+    }
+
+    /// Notes how much one call of an import carried.
+    pub(crate) fn carried(&mut self, bytes: usize) {
+        self.hostcall_bytes_peak = self.hostcall_bytes_peak.max(bytes as u64);
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<bool> {
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.last_growth = desired.saturating_sub(current) as u64;
+        let total = self.memory_bytes.saturating_add(self.last_growth);
+        if total > self.memory_bytes_max {
+            return Err(Error::new(Stop::Limit("memory_bytes")));
+        }
+        self.memory_bytes = total;
+        self.memory_bytes_peak = self.memory_bytes_peak.max(total);
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, _: Error) -> Result<()> {
+        self.memory_bytes = self.memory_bytes.saturating_sub(std::mem::take(&mut self.last_growth));
+        Ok(())
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<bool> {
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        let total = self.table_elements.saturating_add(desired.saturating_sub(current) as u64);
+        if total > self.table_elements_max {
+            return Err(Error::new(Stop::Limit("table_elements")));
+        }
+        self.table_elements = total;
+        self.table_elements_peak = self.table_elements_peak.max(total);
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        self.instances_max
+    }
+
+    fn tables(&self) -> usize {
+        self.instances_max
+    }
+
+    fn memories(&self) -> usize {
+        self.instances_max
+    }
+}

@@ -1,0 +1,58 @@
+//! What a component can reach: the linker, one line per interface. What is not here does not exist for a guest.
+//!
+//! No sockets and no http, whatever anybody grants; see [`crate::provided`] for what is said about them.
+
+use crate::attempt::Attempt;
+use crate::bindings::{chat, control, exec, llm, types};
+use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
+use wasmtime::{Engine, Result};
+use wasmtime_wasi::cli::{WasiCli, WasiCliView};
+use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView};
+use wasmtime_wasi::p2::bindings::{cli, clocks, random};
+use wasmtime_wasi::random::WasiRandom;
+use wasmtime_wasi_io::bindings::wasi::io;
+
+type This = HasSelf<Attempt>;
+
+struct Handles;
+
+impl HasData for Handles {
+    type Data<'a> = &'a mut ResourceTable;
+}
+
+/// The linker of every component.
+pub(crate) fn linker(engine: &Engine) -> Result<Linker<Attempt>> {
+    let mut linker = Linker::new(engine);
+    contract(&mut linker)?;
+    wasi(&mut linker)?;
+    Ok(linker)
+}
+
+fn contract(l: &mut Linker<Attempt>) -> Result<()> {
+    types::add_to_linker::<_, This>(l, |attempt| attempt)?;
+    chat::add_to_linker::<_, This>(l, |attempt| attempt)?;
+    control::add_to_linker::<_, This>(l, |attempt| attempt)?;
+    llm::add_to_linker::<_, This>(l, |attempt| attempt)?;
+    exec::add_to_linker::<_, This>(l, |attempt| attempt)
+}
+
+fn wasi(l: &mut Linker<Attempt>) -> Result<()> {
+    io::error::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.table)?;
+    io::poll::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.table)?;
+    io::streams::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.table)?;
+    clocks::wall_clock::add_to_linker::<_, WasiClocks>(l, Attempt::clocks)?;
+    clocks::monotonic_clock::add_to_linker::<_, WasiClocks>(l, Attempt::clocks)?;
+    random::random::add_to_linker::<_, WasiRandom>(l, |attempt| attempt.wasi.random())?;
+    random::insecure::add_to_linker::<_, WasiRandom>(l, |attempt| attempt.wasi.random())?;
+    random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |attempt| attempt.wasi.random())?;
+    cli::exit::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
+    cli::environment::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
+    cli::stdin::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
+    cli::stdout::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
+    cli::stderr::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
+    cli::terminal_input::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
+    cli::terminal_output::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
+    cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
+    cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, Attempt::cli)?;
+    cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, Attempt::cli)
+}

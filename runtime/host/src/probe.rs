@@ -1,0 +1,50 @@
+//! A tiny component the host runs on itself before it runs anybody's.
+//!
+//! It answers two questions no setting answers: whether the pooling allocator really works here (address space, overcommit),
+//! and what wasmtime says when a host call carries too much, which has no public type to look for.
+
+use wasmtime::component::{Component, Linker};
+use wasmtime::{Engine, Error, Result, Store};
+
+/// The binary form of `probe.wat`.
+const PROBE: &[u8] = include_bytes!("probe.wasm");
+
+/// What wasmtime says when a host call carries more than `hostcall_bytes`.
+#[derive(Debug, Clone)]
+pub(crate) struct CarriedTooMuch(String);
+
+impl CarriedTooMuch {
+    /// True when this is that error.
+    pub(crate) fn is(&self, error: &Error) -> bool {
+        error.root_cause().to_string() == self.0
+    }
+}
+
+/// Runs the probe: once with all it needs, once with nothing to carry its answer.
+pub(crate) fn run(engine: &Engine) -> Result<CarriedTooMuch> {
+    let component = Component::from_binary(engine, PROBE)?;
+    call(engine, &component, PROBE.len())?;
+    match call(engine, &component, 0) {
+        Err(error) => Ok(CarriedTooMuch(error.root_cause().to_string())),
+        Ok(()) => Err(Error::msg("the bound on what a host call carries does not hold")),
+    }
+}
+
+fn call(engine: &Engine, component: &Component, hostcall_bytes: usize) -> Result<()> {
+    let mut store = Store::new(engine, ());
+    store.set_epoch_deadline(u64::MAX / 2);
+    store.set_hostcall_fuel(hostcall_bytes);
+    let instance = Linker::new(engine).instantiate(&mut store, component)?;
+    let ping = instance.get_typed_func::<(), (String,)>(&mut store, "ping")?;
+    let (answer,) = ping.call(&mut store, ())?;
+    if answer == "pong" { Ok(()) } else { Err(Error::msg("the probe component answered something else")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_binary_is_the_text() {
+        let built = wat::parse_str(include_str!("probe.wat")).unwrap();
+        assert_eq!(built, super::PROBE, "probe.wasm is not what probe.wat says");
+    }
+}

@@ -1,0 +1,189 @@
+//! One call from its beginning to its report: a fresh store, the guest, and whoever stops it.
+//!
+//! Three things end a guest: it returns or traps, a tick finds the deadline passed or the run canceled, or, while it waits
+//! inside the host, the watch beside it does. Afterwards nothing of the guest is left but the record.
+
+use crate::answer;
+use crate::attempt::Attempt;
+use crate::bindings::types;
+use crate::call::{Call, Progress, Report};
+use crate::component::Component;
+use crate::ending::{self, Circumstances, Ended};
+use crate::limiter::Meter;
+use crate::limits::Limits;
+use crate::llm::Conversation;
+use crate::probe::CarriedTooMuch;
+use crate::report;
+use crate::stdio::Output;
+use crate::stop::Stop;
+use glovebox_sandbox::refusal::RefusalLog;
+use glovebox_sandbox::view::{Quota, View};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wasmtime::component::ResourceTable;
+use wasmtime::{Error, Result, Store, UpdateDeadline};
+use wasmtime_wasi::WasiCtx;
+
+/// How often a waiting call looks whether it was canceled.
+const WATCH: Duration = Duration::from_millis(10);
+
+/// Most random bytes a guest gets in one call.
+const RANDOM_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs a call on the current thread, which may block.
+pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooMuch) -> Report {
+    let started = Instant::now();
+    let (limits, canceled) = (call.limits.clone(), Arc::clone(&call.canceled));
+    if component.inspection.bytes > limits.component_bytes {
+        return report::without_guest(&limits, ending::limit_hit("component_bytes", &limits));
+    }
+    if let Some(name) = over_static(component, &limits) {
+        return report::without_guest(&limits, ending::limit_hit(name, &limits));
+    }
+    if canceled.load(std::sync::atomic::Ordering::Relaxed) {
+        return report::without_guest(&limits, ending::canceled());
+    }
+    let (attempt, input) = match prepare(call, started) {
+        Ok(prepared) => prepared,
+        Err(problem) => return report::without_guest(&limits, ending::host_fault(problem)),
+    };
+    let mut store = store_of(component, attempt);
+    let mut instantiated = false;
+    let ended = tokio::select! {
+        biased;
+        ended = guest(component, &mut store, &input, &mut instantiated) => ended,
+        stop = watch(&limits, started, &canceled) => Err(Error::new(stop)),
+    };
+    let mut attempt = store.into_data();
+    let ended = match ended {
+        Ok(outcome) => answered(outcome, &mut attempt),
+        Err(error) => {
+            let stderr_tail = attempt.stderr.tail(2 << 10);
+            let circumstances = Circumstances {
+                limits: &limits,
+                carried_too_much: carried,
+                stderr_tail: &stderr_tail,
+                started: instantiated,
+            };
+            ending::judge(&error, &circumstances)
+        }
+    };
+    report::of(component, attempt, ended, started.elapsed())
+}
+
+/// The report of a call that could not even be tried.
+pub(crate) fn fault(call: &Call, problem: &str) -> Report {
+    report::without_guest(&call.limits, ending::host_fault(problem.to_owned()))
+}
+
+async fn guest(
+    component: &Component,
+    store: &mut Store<Attempt>,
+    input: &types::StageInput,
+    instantiated: &mut bool,
+) -> Result<types::Outcome> {
+    let instance = component.pre.instantiate_async(&mut *store).await?;
+    *instantiated = true;
+    instance.glovebox_plugin_stage().call_execute(&mut *store, input).await
+}
+
+async fn watch(limits: &Limits, started: Instant, canceled: &std::sync::atomic::AtomicBool) -> Stop {
+    loop {
+        if let Some(stop) = stop_of(limits, started, canceled) {
+            return stop;
+        }
+        tokio::time::sleep(WATCH).await;
+    }
+}
+
+fn stop_of(limits: &Limits, started: Instant, canceled: &std::sync::atomic::AtomicBool) -> Option<Stop> {
+    if canceled.load(std::sync::atomic::Ordering::Relaxed) {
+        Some(Stop::Canceled)
+    } else if started.elapsed() >= Duration::from_millis(limits.wall_ms) {
+        Some(Stop::Limit("wall_ms"))
+    } else {
+        None
+    }
+}
+
+fn answered(outcome: types::Outcome, attempt: &mut Attempt) -> Ended {
+    attempt.meter.outcome_bytes = answer::bytes_of(&outcome);
+    Ended { ending: crate::call::Ending::Returned, outcome: answer::judge(outcome, attempt) }
+}
+
+/// What the binary says it needs, against what this call may have.
+fn over_static(component: &Component, limits: &Limits) -> Option<&'static str> {
+    let needs = &component.needs;
+    let most = component.inspection.core_instances.max(needs.memories).max(needs.tables);
+    (most > limits.instances).then_some("instances")
+}
+
+fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput), String> {
+    let Call { input, tier, files, commands, model, limits, canceled, progress } = call;
+    let told = progress.clone();
+    let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
+    let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
+        // Progress is a hint by contract.
+        let _ = told.try_send(Progress::Refused(refusal.clone()));
+    });
+    let refusals = Arc::new(refusals);
+    let quota = Quota { write_bytes: limits.write_bytes, write_entries: limits.write_entries };
+    let view = files.map(|files| View::open(&files.root, files.scope, quota, Arc::clone(&refusals)));
+    let view = view.transpose().map_err(|problem| problem.to_string())?.map(Arc::new);
+    let attempt_id = input.attempt.attempt_id.clone();
+    let input = answer::input_of(input, tier, view.as_ref().map(|view| view.scope().may_write()));
+    let (stdout, stderr) = (Output::new(limits.output_bytes), Output::new(limits.output_bytes));
+    let mut table = ResourceTable::new();
+    table.set_max_capacity(usize::try_from(limits.resources).unwrap_or(usize::MAX));
+    let attempt = Attempt {
+        wasi: wasi_of(&stdout, &stderr),
+        table,
+        tier,
+        view,
+        commands,
+        conversation: Conversation::new(model),
+        meter: Meter::new(&limits),
+        deadline: started + Duration::from_millis(limits.wall_ms),
+        limits,
+        refusals,
+        receipts: Vec::new(),
+        artifacts: Vec::new(),
+        log: Vec::new(),
+        stdout,
+        stderr,
+        attempt_id,
+        canceled,
+        progress,
+    };
+    Ok((attempt, input))
+}
+
+/// The part of WASI that is not files. Denied: arguments, environment, standard input, sockets.
+fn wasi_of(stdout: &Output, stderr: &Output) -> WasiCtx {
+    let mut builder = WasiCtx::builder();
+    builder.stdout(stdout.clone()).stderr(stderr.clone());
+    // The call has this thread to itself; hopping to another for each file costs five times the work.
+    builder.allow_blocking_current_thread(true).max_random_size(RANDOM_BYTES_MAX);
+    builder.build()
+}
+
+fn store_of(component: &Component, attempt: Attempt) -> Store<Attempt> {
+    let limits = attempt.limits.clone();
+    let canceled = Arc::clone(&attempt.canceled);
+    let deadline = attempt.deadline;
+    let mut store = Store::new(component.pre.engine(), attempt);
+    store.limiter(|attempt| &mut attempt.meter);
+    store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |mut context| {
+        context.data_mut().count_handles();
+        if canceled.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(Error::new(Stop::Canceled));
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::new(Stop::Limit("wall_ms")));
+        }
+        Ok(UpdateDeadline::Yield(1))
+    });
+    store
+}
