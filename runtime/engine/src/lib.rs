@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attempt;
 pub mod bind;
 pub mod blobs;
 pub mod config;

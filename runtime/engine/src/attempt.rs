@@ -1,0 +1,297 @@
+//! One attempt of one node: a private copy, one call of its component, and what came of it as a fact to be committed.
+//!
+//! It decides nothing about retries or routes. What it hands back names only blobs that are stored already, and nothing has
+//! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
+
+mod claims;
+mod input;
+mod outcome;
+
+use crate::driver::Claim;
+use crate::event::{Artifact, Captured, Digest, FileChange, Quarantined, StageFinished};
+use crate::outcome::{Failure, FailureClass, Outcome};
+use crate::plan::{Binding, Plan};
+use crate::ports::{BlobStore, PortError};
+use crate::run::RunDir;
+use crate::state::RunState;
+use glovebox_host::call::{Call, CommandSetting, FileSetting, FileTier, Progress, Report};
+use glovebox_host::model::TestAttributeError;
+use glovebox_pipeline::ir::{Node, NodeId};
+use glovebox_sandbox::commit::{self, CommitError};
+use glovebox_sandbox::exec::ExecPolicy;
+use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::quarantine::{Caps, quarantine};
+use glovebox_sandbox::scope::Scope;
+use glovebox_sandbox::stage::{self, Copy, Found, StageError};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
+
+/// Folder of the private copies in a run directory.
+pub const STAGE_DIR: &str = "stage";
+/// Folder of what was set aside in a run directory.
+pub const QUARANTINE_DIR: &str = "quarantine";
+/// The failure that hides behind disallowed writes (seed 2).
+pub const GUARDRAIL: &str = "guardrail_violation: wrote disallowed files: ";
+
+/// Why an attempt could not be made: a fault of the runtime, never of the stage.
+#[derive(Debug, thiserror::Error)]
+pub enum AttemptError {
+    /// The plan has nothing for the node.
+    #[error("node `{0}` is bound to no component")]
+    Unbound(String),
+    /// The stage's copy could not be made or read.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    /// Changes could not be stored or set aside.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The blob store failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The attempt's folder could not be made.
+    #[error("could not make the attempt's folder: {0}")]
+    Folder(#[source] io::Error),
+    /// Test answers that bind accepted are no longer readable.
+    #[error(transparent)]
+    TestAnswers(#[from] TestAttributeError),
+    /// A thread of the runtime died.
+    #[error("a thread of the runtime ended: {0}")]
+    Thread(String),
+}
+
+/// What all attempts of a run share.
+pub struct Workbench<B> {
+    /// What each node is bound to.
+    pub plan: Arc<Plan>,
+    /// The run's directory.
+    pub run: Arc<RunDir>,
+    /// Where bytes are kept.
+    pub blobs: Arc<B>,
+    /// How commands find their programs.
+    pub policy: ExecPolicy,
+    /// What no stage may change, whatever its scope says.
+    pub protected: Protected,
+    /// Where progress goes; lossy.
+    pub progress: Sender<Progress>,
+}
+
+/// An attempt that is ready to be called.
+pub struct Prepared {
+    /// What the host is asked.
+    pub call: Call,
+    /// The private copy; none when the stage can change nothing.
+    pub copy: Option<Copy>,
+}
+
+impl<B: BlobStore + 'static> Workbench<B> {
+    /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
+    /// stage reads the workspace itself and has no way to change it.
+    pub async fn prepare(&self, claim: &Claim, state: &RunState) -> Result<Prepared, AttemptError> {
+        let (node, binding) = self.bound(&claim.node)?;
+        let copy = if binding.needs_copy() { Some(self.copy(claim, binding).await?) } else { None };
+        let root = copy.as_ref().map_or_else(|| self.run.workspace(), |copy| copy.root().to_owned());
+        let model = match binding.model {
+            true => Some(input::model(node, &self.plan, state)?),
+            false => None,
+        };
+        let call = Call {
+            input: input::stage_input(&self.plan.pipeline, node, claim, state),
+            tier: binding.tier,
+            files: files(binding, &root, copy.is_some()),
+            commands: binding.runs_commands().then(|| CommandSetting {
+                grant: binding.commands.clone(),
+                policy: self.policy.clone(),
+                root,
+                scratch: self.run.path.join(STAGE_DIR).join(&claim.attempt_id).join("scratch"),
+            }),
+            model,
+            limits: binding.limits.clone(),
+            canceled: Arc::clone(&claim.canceled),
+            progress: self.progress.clone(),
+        };
+        Ok(Prepared { call, copy })
+    }
+
+    /// Makes a fact of what the host saw: stores every byte it names, sets aside what was not allowed, checks claims, and
+    /// removes the private copy.
+    pub async fn finish(
+        &self,
+        claim: &Claim,
+        report: Report,
+        copy: Option<Copy>,
+    ) -> Result<StageFinished, AttemptError> {
+        let (_, binding) = self.bound(&claim.node)?;
+        let mut finished = self.record(claim, report)?;
+        let Some(copy) = copy else {
+            claims::check(&self.run.dir, crate::run::WORKSPACE_DIR, &mut finished.0, &finished.1);
+            return Ok(finished.0);
+        };
+        let examine = Examine {
+            run: Arc::clone(&self.run),
+            blobs: Arc::clone(&self.blobs),
+            protected: self.protected.clone(),
+            limits: stage::Limits {
+                write_bytes: binding.limits.write_bytes,
+                write_entries: binding.limits.write_entries,
+                ..stage::Limits::default()
+            },
+            attempt_id: claim.attempt_id.clone(),
+        };
+        let (mut fact, stated) = finished;
+        tokio::task::spawn_blocking(move || examine.take(copy, &mut fact, &stated).map(|()| fact))
+            .await
+            .map_err(|error| AttemptError::Thread(error.to_string()))?
+    }
+
+    fn bound(&self, name: &str) -> Result<(&Node, &Binding), AttemptError> {
+        let id = NodeId::new(name);
+        let found = self.plan.pipeline.node(&id).zip(self.plan.binding(&id));
+        found.ok_or_else(|| AttemptError::Unbound(name.to_owned()))
+    }
+
+    async fn copy(&self, claim: &Claim, binding: &Binding) -> Result<Copy, AttemptError> {
+        let folder = format!("{STAGE_DIR}/{}", claim.attempt_id);
+        self.run.dir.create_dir_all(format!("{folder}/scratch")).map_err(AttemptError::Folder)?;
+        let (workspace, at) = (self.run.workspace(), self.run.path.join(folder).join("files"));
+        let scope = binding.scope.clone();
+        let made = tokio::task::spawn_blocking(move || Copy::create(&workspace, &at, &scope)).await;
+        Ok(made.map_err(|error| AttemptError::Thread(error.to_string()))??)
+    }
+
+    /// The report in the journal's words, with what the stage claims.
+    fn record(&self, claim: &Claim, report: Report) -> Result<(StageFinished, Vec<(String, String)>), AttemptError> {
+        let claims = report.outcome.claims.clone();
+        let artifacts = report.artifacts.iter().map(|artifact| {
+            let (digest, bytes) = self.store(&artifact.data)?;
+            Ok(Artifact { name: artifact.name.clone(), media_type: artifact.media_type.clone(), digest, bytes })
+        });
+        let artifacts = artifacts.collect::<Result<Vec<_>, PortError>>()?;
+        let fact = StageFinished {
+            task: claim.task.clone(),
+            node: claim.node.clone(),
+            visit: claim.visit,
+            ordinal: claim.ordinal,
+            attempt_id: claim.attempt_id.clone(),
+            retrying: false,
+            stdout: self.captured(&report.stdout)?,
+            stderr: self.captured(&report.stderr)?,
+            ending: outcome::ending(report.ending),
+            outcome: outcome::outcome(report.outcome),
+            usage: report.usage.into_iter().map(outcome::limit_use).collect(),
+            refusals: report.refusals.into_iter().map(outcome::refusal).collect(),
+            refusals_total: report.refusals_total,
+            receipts: report.receipts.into_iter().map(outcome::receipt).collect(),
+            changes: Vec::new(),
+            quarantined: Vec::new(),
+            artifacts,
+            turns_used: report.turns_used,
+            duration_ms: report.duration_ms,
+        };
+        Ok((fact, claims))
+    }
+
+    fn captured(&self, bytes: &[u8]) -> Result<Option<Captured>, PortError> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let (digest, bytes) = self.store(bytes)?;
+        Ok(Some(Captured { digest, bytes }))
+    }
+
+    fn store(&self, bytes: &[u8]) -> Result<(Digest, u64), PortError> {
+        Ok((self.blobs.put(&mut &bytes[..])?, bytes.len() as u64))
+    }
+}
+
+/// Removes what attempts that were cut off left behind. To be called while nothing runs.
+pub fn sweep(run: &RunDir) {
+    remove_folder(run, STAGE_DIR);
+}
+
+/// The files a call is given. Without a copy the write scope is taken away: nothing may change the workspace but a commit.
+fn files(binding: &Binding, root: &std::path::Path, is_copy: bool) -> Option<FileSetting> {
+    if binding.tier == FileTier::None {
+        return None;
+    }
+    let scope = match is_copy {
+        true => binding.scope.clone(),
+        false => Scope { write: Vec::new(), ..binding.scope.clone() },
+    };
+    Some(FileSetting { root: root.to_owned(), scope })
+}
+
+fn remove_folder(run: &RunDir, folder: &str) {
+    match run.dir.remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::warn!(folder, %error, "not removed"),
+        _ => {}
+    }
+}
+
+/// What is needed to see what a stage left in its copy.
+struct Examine<B> {
+    run: Arc<RunDir>,
+    blobs: Arc<B>,
+    protected: Protected,
+    limits: stage::Limits,
+    attempt_id: String,
+}
+
+impl<B: BlobStore> Examine<B> {
+    fn take(self, copy: Copy, fact: &mut StageFinished, stated: &[(String, String)]) -> Result<(), AttemptError> {
+        let taken = match fact.ending {
+            crate::event::Ending::Returned => self.changes(&copy, fact),
+            _ => Ok(()),
+        };
+        if taken.is_ok() {
+            claims::check(&self.run.dir, &format!("{STAGE_DIR}/{}/files", self.attempt_id), fact, stated);
+        }
+        if let Err(error) = copy.remove() {
+            tracing::warn!(%error, "the stage's copy was not removed");
+        }
+        remove_folder(&self.run, &format!("{STAGE_DIR}/{}", self.attempt_id));
+        taken
+    }
+
+    fn changes(&self, copy: &Copy, fact: &mut StageFinished) -> Result<(), AttemptError> {
+        let found = match copy.changes(&self.limits, &self.protected) {
+            Ok(found) => found,
+            Err(error @ StageError::Limit { limit, .. }) => {
+                fact.ending = crate::event::Ending::LimitHit(limit.to_owned());
+                outcome::replace(fact, Failure::new(FailureClass::Budget, format!("limit/{limit}"), error.to_string()));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let keep = &mut |bytes: &mut dyn io::Read| {
+            self.blobs.put(bytes).map(|digest| digest.to_string()).map_err(io::Error::other)
+        };
+        let stored = commit::store(&found, copy, keep)?;
+        fact.changes = stored.into_iter().map(outcome::change).collect::<Result<Vec<FileChange>, _>>()?;
+        self.set_aside(copy, &found, fact)
+    }
+
+    fn set_aside(&self, copy: &Copy, found: &[Found], fact: &mut StageFinished) -> Result<(), AttemptError> {
+        if found.iter().all(Found::is_allowed) {
+            return Ok(());
+        }
+        self.run.dir.create_dir_all(QUARANTINE_DIR).map_err(AttemptError::Folder)?;
+        let into: PathBuf = self.run.path.join(QUARANTINE_DIR).join(&self.attempt_id);
+        let report = quarantine(copy, found, &into, &Caps::default())?;
+        let paths: Vec<&str> = report.kept.iter().map(|kept| kept.path.as_str()).collect();
+        let reason = format!("{GUARDRAIL}{}", paths.join(","));
+        fact.quarantined = report
+            .kept
+            .iter()
+            .map(|kept| Quarantined { path: kept.path.clone(), reason: kept.reason.clone() })
+            .collect();
+        outcome::replace(fact, Failure::new(FailureClass::Scope, "scope/write", reason));
+        Ok(())
+    }
+}
+
+/// An outcome for a stage that failed in the host's judgement, keeping what it said for people.
+fn failed(failure: Failure, notes: String) -> Outcome {
+    Outcome { notes, ..Outcome::failed(failure) }
+}

@@ -1,0 +1,61 @@
+//! What a handler is told about its stage, and the model it may ask.
+//!
+//! Everything comes from the pipeline and the fold of the journal, so the same attempt made again is told the same. The
+//! engine's counters are not among it.
+
+use super::{AttemptError, outcome::told};
+use crate::driver::Claim;
+use crate::plan::Plan;
+use crate::state::RunState;
+use glovebox_host::model::Model;
+use glovebox_host::outcome::{AttemptIdentity, OutgoingEdge, StageInput};
+use glovebox_pipeline::ir::{Node, Pipeline};
+
+/// Context keys of the engine that no stage is told, in either spelling.
+const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
+
+/// What the handler is told.
+pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state: &RunState) -> StageInput {
+    let run = state.run.as_ref();
+    let context =
+        state.context.entries().iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));
+    let outgoing = pipeline.outgoing(&node.id).map(|(_, edge)| OutgoingEdge {
+        to: edge.to.to_string(),
+        label: edge.label.clone(),
+        condition: edge.condition.as_ref().map(|condition| condition.text.clone()).unwrap_or_default(),
+        weight: i32::try_from(edge.weight).unwrap_or(if edge.weight < 0 { i32::MIN } else { i32::MAX }),
+    });
+    StageInput {
+        attempt: AttemptIdentity {
+            run_id: run.map(|run| run.run_id.clone()).unwrap_or_default(),
+            run_generation: run.map_or(0, |run| run.generation),
+            branch_id: "main".to_owned(),
+            node_id: claim.node.clone(),
+            attempt_id: claim.attempt_id.clone(),
+            ordinal: claim.ordinal,
+            visit: claim.visit,
+        },
+        handler_type: node.handler.name().to_owned(),
+        label: node.label.clone(),
+        prompt: node.prompt.clone(),
+        goal: pipeline.goal.clone(),
+        attributes: attributes(node),
+        context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        outgoing: outgoing.collect(),
+        last_failure: state.last_failure.as_ref().map(told),
+        extra: Vec::new(),
+    }
+}
+
+/// The model at the turn where the node's finished attempts left it: an attempt that was cut off is told the same again.
+pub(super) fn model(node: &Node, plan: &Plan, state: &RunState) -> Result<Model, AttemptError> {
+    let id = node.id.as_str();
+    let turns = state.turns.get(id).copied().unwrap_or(0);
+    let attempts = state.attempts.get(id).copied().unwrap_or(0);
+    let turns = u32::try_from(turns).unwrap_or(u32::MAX);
+    Ok(Model::bind(id, &attributes(node), plan.script.as_ref(), turns, attempts)?)
+}
+
+fn attributes(node: &Node) -> Vec<(String, String)> {
+    node.attributes.iter().map(|(key, attribute)| (key.clone(), attribute.value.clone())).collect()
+}
