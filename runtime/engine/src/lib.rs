@@ -23,5 +23,7 @@ pub mod project;
 pub mod run;
 pub mod schedule;
 pub mod signals;
+#[cfg(test)]
+mod simulation;
 pub mod sqlite;
 pub mod state;

@@ -1,0 +1,161 @@
+//! Runs a pipeline against given answers, without journal, clock or component: the tests' way to ask the scheduler what it does.
+
+use crate::event::{Digest, Ending, Event, Record, RunStarted, StageFinished, StageStarted};
+use crate::outcome::Outcome;
+use crate::schedule::{schedule, settle};
+use crate::state::{OpenTask, RunState};
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::{Inputs, dot, lower};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+
+/// Lowers a file without linting it: the scheduler must stay inside its bounds for any graph.
+pub(crate) fn pipeline(source: &str) -> Pipeline {
+    let (ast, _) = dot::parse(source);
+    lower::lower(source, &ast, &Inputs::default()).0
+}
+
+/// A first record with these bounds.
+pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u64>) -> RunStarted {
+    RunStarted {
+        schema_version: 1,
+        engine_version: "0".into(),
+        run_id: "run".into(),
+        generation: 0,
+        pipeline_name: pipeline.name.clone(),
+        goal: pipeline.goal.clone(),
+        graph: BTreeMap::new(),
+        pipeline_path: "pipeline.dot".into(),
+        pipeline_digest: Digest::ZERO,
+        plan_digest: Digest::ZERO,
+        base_digest: Digest::ZERO,
+        source_dir: ".".into(),
+        model: "simulated".into(),
+        script_digest: None,
+        inputs: BTreeMap::new(),
+        sandbox_tier: "none".into(),
+        steps_max,
+        wall_max_ms,
+        labels: BTreeMap::new(),
+    }
+}
+
+/// An attempt's record with this answer and nothing else.
+pub(crate) fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
+    StageFinished {
+        task: open.task.clone(),
+        node: open.node.clone(),
+        visit: open.visit,
+        ordinal: open.ordinal,
+        attempt_id: open.attempt_id.clone().unwrap_or_default(),
+        outcome,
+        retrying: false,
+        ending: Ending::Returned,
+        usage: Vec::new(),
+        refusals: Vec::new(),
+        refusals_total: 0,
+        receipts: Vec::new(),
+        changes: Vec::new(),
+        quarantined: Vec::new(),
+        artifacts: Vec::new(),
+        stdout: None,
+        stderr: None,
+        turns_used: 1,
+        duration_ms: 1,
+    }
+}
+
+/// A run in the making.
+pub(crate) struct Simulation<'a> {
+    pub(crate) pipeline: &'a Pipeline,
+    pub(crate) state: RunState,
+    pub(crate) records: Vec<Record>,
+    /// Milliseconds that each attempt takes.
+    pub(crate) attempt_ms: i64,
+    at: Timestamp,
+}
+
+impl<'a> Simulation<'a> {
+    pub(crate) fn new(pipeline: &'a Pipeline) -> Self {
+        let at = Timestamp::UNIX_EPOCH;
+        Self { pipeline, state: RunState::default(), records: Vec::new(), attempt_ms: 1, at }
+    }
+
+    /// A run from its first record to its end.
+    pub(crate) fn run(
+        pipeline: &'a Pipeline,
+        steps_max: u64,
+        answer: &mut dyn FnMut(&OpenTask) -> StageFinished,
+    ) -> Self {
+        let mut run = Self::new(pipeline);
+        run.append(vec![Event::RunStarted(Box::new(started(pipeline, steps_max, None)))]);
+        run.go_on(answer);
+        run
+    }
+
+    /// The state after these records, and what was outstanding.
+    pub(crate) fn from_prefix(pipeline: &'a Pipeline, prefix: &[Record]) -> Self {
+        let mut run = Self::new(pipeline);
+        for record in prefix {
+            run.state.apply(record);
+            run.records.push(record.clone());
+            run.at = record.at;
+        }
+        if let Some(last) = prefix.last() {
+            let outstanding = schedule(pipeline, &run.state, &last.event);
+            run.append(outstanding);
+        }
+        run
+    }
+
+    /// Appends events and all that follows.
+    pub(crate) fn append(&mut self, mut events: Vec<Event>) {
+        events.reverse();
+        while let Some(event) = events.pop() {
+            let seq = self.state.seq + 1;
+            let record = Record { seq, at: self.at, prev: Digest::ZERO, hash: Digest::ZERO, event };
+            self.state.apply(&record);
+            events.splice(0..0, schedule(self.pipeline, &self.state, &record.event));
+            self.records.push(record);
+        }
+    }
+
+    /// Claims, answers and commits until the run has ended.
+    pub(crate) fn go_on(&mut self, answer: &mut dyn FnMut(&OpenTask) -> StageFinished) {
+        while self.state.verdict.is_none() {
+            let open = self.state.open.clone().expect("a run that has not ended waits for an attempt");
+            self.at = open.due_at.map_or(self.at, |due| due.max(self.at));
+            self.append(vec![Event::StageStarted(StageStarted {
+                task: open.task.clone(),
+                node: open.node.clone(),
+                visit: open.visit,
+                ordinal: open.ordinal,
+                attempt_id: format!("{}-{}", open.task, open.ordinal),
+                worker: "test".into(),
+            })]);
+            let open = self.state.open.clone().expect("it was just claimed");
+            self.at = self.at.checked_add(SignedDuration::from_millis(self.attempt_ms)).expect("early enough");
+            let mut finished = answer(&open);
+            settle(self.pipeline, &self.state, false, &mut finished);
+            self.append(vec![Event::StageFinished(Box::new(finished))]);
+        }
+    }
+
+    /// The nodes that were executed, one word per attempt.
+    pub(crate) fn attempts(&self) -> String {
+        let nodes = self.records.iter().filter_map(|record| match &record.event {
+            Event::StageFinished(finished) => Some(finished.node.as_str()),
+            _ => None,
+        });
+        nodes.collect::<Vec<_>>().join(" ")
+    }
+
+    /// `success EXIT` or `fail CODE: REASON`.
+    pub(crate) fn verdict(&self) -> String {
+        let ended = self.state.verdict.as_ref().expect("the run has ended");
+        match (&ended.failure, &ended.exit_node) {
+            (Some(failure), _) => format!("fail {}: {}", failure.code, failure.reason),
+            (None, exit) => format!("success {}", exit.as_deref().unwrap_or("?")),
+        }
+    }
+}
