@@ -14,7 +14,8 @@ use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::RunDir;
 use crate::state::RunState;
-use glovebox_host::call::{Call, CommandSetting, FileSetting, FileTier, Progress, Report};
+use glovebox_host::call::{Call, CommandSetting, FileSetting, FileTier, LogLine, Progress, Report};
+use glovebox_host::host::Host;
 use glovebox_host::model::TestAttributeError;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_sandbox::commit::{self, CommitError};
@@ -32,6 +33,8 @@ use tokio::sync::mpsc::Sender;
 pub const STAGE_DIR: &str = "stage";
 /// Folder of what was set aside in a run directory.
 pub const QUARANTINE_DIR: &str = "quarantine";
+/// What a stage logged, beside its status.
+pub const LOG_FILE: &str = "log.ndjson";
 /// The failure that hides behind disallowed writes (seed 2).
 pub const GUARDRAIL: &str = "guardrail_violation: wrote disallowed files: ";
 
@@ -65,6 +68,8 @@ pub enum AttemptError {
 pub struct Workbench<B> {
     /// What each node is bound to.
     pub plan: Arc<Plan>,
+    /// Executes components.
+    pub host: Arc<Host>,
     /// The run's directory.
     pub run: Arc<RunDir>,
     /// Where bytes are kept.
@@ -86,6 +91,15 @@ pub struct Prepared {
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
+    /// Makes one attempt from its private copy to the fact that is to be committed. What becomes of the fact is the driver's
+    /// business; an attempt whose future is dropped leaves its folder to [`sweep`].
+    pub async fn execute(&self, claim: &Claim, state: &RunState) -> Result<StageFinished, AttemptError> {
+        let Prepared { call, copy } = self.prepare(claim, state).await?;
+        let (_, binding) = self.bound(&claim.node)?;
+        let report = self.host.execute(&binding.component, call).await;
+        self.finish(claim, report, copy).await
+    }
+
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
     /// stage reads the workspace itself and has no way to change it.
     pub async fn prepare(&self, claim: &Claim, state: &RunState) -> Result<Prepared, AttemptError> {
@@ -167,7 +181,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
             let (digest, bytes) = self.store(&artifact.data)?;
             Ok(Artifact { name: artifact.name.clone(), media_type: artifact.media_type.clone(), digest, bytes })
         });
-        let artifacts = artifacts.collect::<Result<Vec<_>, PortError>>()?;
+        let mut artifacts = artifacts.collect::<Result<Vec<_>, PortError>>()?;
+        artifacts.extend(self.log(&report.log)?);
         let fact = StageFinished {
             task: claim.task.clone(),
             node: claim.node.clone(),
@@ -190,6 +205,21 @@ impl<B: BlobStore + 'static> Workbench<B> {
             duration_ms: report.duration_ms,
         };
         Ok((fact, claims))
+    }
+
+    /// What the stage logged, kept like an artifact: one JSON object per line.
+    fn log(&self, lines: &[LogLine]) -> Result<Option<Artifact>, PortError> {
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let texts = lines.iter().map(|line| {
+            let fields: serde_json::Map<_, _> =
+                line.fields.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+            serde_json::json!({ "level": line.level, "message": line.message, "fields": fields }).to_string()
+        });
+        let text = texts.collect::<Vec<_>>().join("\n") + "\n";
+        let (digest, bytes) = self.store(text.as_bytes())?;
+        Ok(Some(Artifact { name: LOG_FILE.to_owned(), media_type: "application/x-ndjson".to_owned(), digest, bytes }))
     }
 
     fn captured(&self, bytes: &[u8]) -> Result<Option<Captured>, PortError> {

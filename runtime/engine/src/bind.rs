@@ -13,8 +13,8 @@ use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::lock::Lock;
 use crate::plan::{Binding, Plan, TIER_NONE, TIER_UNCONFINED};
 use effective::{Effective, Sides, effective, grant_lines, granted};
-use glovebox_host::component::{Component, LoadError};
-use glovebox_host::limits::Limits;
+use glovebox_host::component::Component;
+use glovebox_host::host::Host;
 use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, Pipeline};
@@ -47,19 +47,16 @@ pub struct BindOptions {
     pub script: Option<Arc<Script>>,
 }
 
-/// Loads a component of at most so many bytes: the host's part, handed in so that binding needs nothing else of it.
-pub type Load<'a> = &'a dyn Fn(&[u8], u64) -> Result<Arc<Component>, LoadError>;
-
 /// Binds every working node, or says everything that stands against it.
 pub fn bind(
     pipeline: Arc<Pipeline>,
     catalog: &Catalog,
     operator: (&Config, &Lock),
-    load: Load<'_>,
+    host: &Host,
     options: &BindOptions,
 ) -> Result<Plan, BindErrors> {
     let (config, lock) = operator;
-    let mut binder = Binder { catalog, config, lock, load, loaded: BTreeMap::new(), errors: BindErrors::default() };
+    let mut binder = Binder { catalog, config, lock, host, loaded: BTreeMap::new(), errors: BindErrors::default() };
     let mut warnings = Vec::new();
     binder.errors.diagnostics.extend(refused(&pipeline));
     let mut bindings = BTreeMap::new();
@@ -112,7 +109,7 @@ struct Binder<'a> {
     catalog: &'a Catalog,
     config: &'a Config,
     lock: &'a Lock,
-    load: Load<'a>,
+    host: &'a Host,
     loaded: BTreeMap<String, Option<Arc<Component>>>,
     errors: BindErrors,
 }
@@ -179,8 +176,7 @@ impl Binder<'_> {
                 .verify(handler, &inspection.digest.to_string(), &lines)
                 .map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
         }
-        let most = self.config.limits.get("component_bytes").unwrap_or(Limits::default().component_bytes);
-        (self.load)(&bytes, most).map_err(|error| problem(format!("`{handler}` cannot be loaded: {error}"), None))
+        self.host.load(&bytes).map_err(|error| problem(format!("`{handler}` cannot be loaded: {error}"), None))
     }
 
     fn unknown_type(&self, node: &Node, handler: &str) -> Diagnostic {
