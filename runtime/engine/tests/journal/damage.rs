@@ -1,0 +1,80 @@
+//! Whatever is changed behind the journal's back is found when it is opened, and named by its sequence number.
+
+use super::{Place, append, note};
+use glovebox_engine::ports::PortError;
+use glovebox_engine::sqlite::{SqliteLog, SqliteReader};
+
+async fn journal(records: usize) -> Place {
+    let place = Place::new();
+    let log = place.open();
+    append(&log, 0, (0..records).map(|index| note(&format!("event {index}"))).collect()).await.unwrap();
+    place
+}
+
+#[track_caller]
+fn check(place: &Place, damage: &str, expected: &str) {
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    assert!(connection.execute(damage, []).unwrap() > 0, "`{damage}` changes something");
+    drop(connection);
+    for error in [SqliteLog::open(&place.path).err(), SqliteReader::open(&place.path).err()] {
+        let Some(PortError::Corrupt { what, .. }) = error else { panic!("`{damage}` went unseen") };
+        assert_eq!(what, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_flipped_byte_is_found_wherever_it_is() {
+    for (damage, expected) in [
+        ("UPDATE record SET event = replace(event, 'event 4', 'event 5') WHERE seq = 5", "journal record 5"),
+        ("UPDATE record SET at = at + 1 WHERE seq = 3", "journal record 3"),
+        ("UPDATE record SET prev = zeroblob(32) WHERE seq = 4", "journal record 4"),
+        ("UPDATE record SET hash = zeroblob(32) WHERE seq = 9", "journal record 9"),
+        ("UPDATE record SET hash = zeroblob(31) WHERE seq = 2", "journal record 2"),
+        ("DELETE FROM record WHERE seq = 6", "journal record 6"),
+        ("DELETE FROM record WHERE seq = 1", "journal record 1"),
+        ("UPDATE record SET seq = 100 WHERE seq = 9", "journal record 9"),
+    ] {
+        check(&journal(9).await, damage, expected);
+    }
+}
+
+#[tokio::test]
+async fn every_bit_of_a_record_counts() {
+    let place = journal(1).await;
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    let text: String = connection.query_row("SELECT event FROM record", [], |row| row.get(0)).unwrap();
+    for index in 0..text.len() {
+        let mut damaged = text.clone().into_bytes();
+        damaged[index] ^= 1;
+        let Ok(damaged) = String::from_utf8(damaged) else { continue };
+        connection.execute("UPDATE record SET event = ?1", [&damaged]).unwrap();
+        assert!(matches!(SqliteReader::open(&place.path), Err(PortError::Corrupt { .. })), "{damaged}");
+    }
+    connection.execute("UPDATE record SET event = ?1", [&text]).unwrap();
+    SqliteReader::open(&place.path).unwrap();
+}
+
+#[tokio::test]
+async fn a_record_filed_under_another_subject_is_found_when_it_is_read() {
+    let place = journal(2).await;
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    connection.execute("UPDATE record SET subject = 'task.n#1' WHERE seq = 2", []).unwrap();
+    let reader = SqliteReader::open(&place.path).unwrap();
+    assert!(matches!(reader.read(1, 10), Err(PortError::Corrupt { what, .. }) if what == "journal record 2"));
+}
+
+#[test]
+fn another_database_is_no_journal() {
+    let place = Place::new();
+    rusqlite::Connection::open(&place.path).unwrap().execute("CREATE TABLE t (a)", []).unwrap();
+    assert!(matches!(SqliteLog::open(&place.path), Err(PortError::Corrupt { .. })));
+    std::fs::write(&place.path, "not a database, but long enough to be taken for one ".repeat(100)).unwrap();
+    assert!(matches!(SqliteLog::open(&place.path), Err(PortError::Corrupt { .. })));
+}
+
+#[test]
+fn looking_never_makes_a_journal() {
+    let place = Place::new();
+    assert!(matches!(SqliteReader::open(&place.path), Err(PortError::Unavailable(_))));
+    assert!(!place.path.exists());
+}
