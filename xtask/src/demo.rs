@@ -11,8 +11,7 @@ const QUICKSTART: &str = "examples/quickstart";
 pub(crate) fn run() -> Step {
     components::build(Rung::from_environment()?)?;
     process::demand(process::cargo(&repository()).args(["build", "--package", "glovebox"]))?;
-    let toml = format!("{QUICKSTART}/glovebox.toml");
-    let locked = glovebox(&["plugin", "lock", "--config", &toml])?;
+    let locked = glovebox(&["plugin", "lock", "--workdir", QUICKSTART])?;
     if locked != ExitCode::SUCCESS {
         return Ok(locked);
     }

@@ -4,42 +4,48 @@
 //! comes from the package `wasi-libc`. Nothing outside `target/` changes. A sysroot is complete or it does not count.
 
 use crate::process::{at, capture, demand, nested_cargo};
-use crate::wasm_std::{TARGET, holds_std, rustc, rustc_field};
+use crate::wasm_std::{TARGET, rustc, rustc_field};
 use crate::{Step, debian};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What the C side contributes to linking a component.
 const LIBC_FILES: [&str; 3] = ["libc.a", "crt1-command.o", "crt1-reactor.o"];
 
-/// Says whether this sysroot was built to its end.
-pub(crate) fn is_built(sysroot: &Path) -> bool {
-    sysroot.join("complete").is_file() && holds_std(&libraries(sysroot))
+/// Finds the sysroot in a compiler's folder that was built to its end.
+pub(crate) fn find(folder: &Path) -> Option<PathBuf> {
+    let sysroots = folder.read_dir().ok()?.flatten().map(|entry| entry.path());
+    sysroots.into_iter().find(|sysroot| sysroot.join("complete").is_file())
 }
 
-/// Builds the sysroot unless it is there, and returns its folder.
+/// Builds a sysroot in a compiler's folder unless it holds one, and returns it.
+///
+/// Every build has a name of its own: cargo does not look into a sysroot, and what it compiled against an earlier one would
+/// not link against the next.
 ///
 /// # Errors
 /// No source or no C library was found, or the build of the std failed.
-pub(crate) fn build(sysroot: &Path) -> Step<PathBuf> {
-    if is_built(sysroot) {
-        return Ok(sysroot.to_owned());
+pub(crate) fn build(folder: &Path) -> Step<PathBuf> {
+    if let Some(sysroot) = find(folder) {
+        return Ok(sysroot);
     }
     eprintln!("building a std for {TARGET} from source, once for this compiler");
-    // What an interrupted build left would be found beside the new libraries.
-    if sysroot.exists() {
-        at(sysroot, fs::remove_dir_all(sysroot))?;
+    if folder.exists() {
+        at(folder, fs::remove_dir_all(folder))?;
     }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let sysroot = folder.join(now.to_string());
     let work = sysroot.join("work");
     at(&work, fs::create_dir_all(&work))?;
     let wanted = Wanted { source: installed_source()?, libc: installed_libc() };
     let (source, libc) = wanted.complete(&work)?;
     // The C library goes in first: the std is then built against this sysroot alone, and an installed target stays unseen.
-    lay_out_libc(&libc, sysroot)?;
-    compile(&source, sysroot, &work)?;
-    at(sysroot, fs::write(sysroot.join("complete"), b"built by cargo xtask components\n"))?;
+    lay_out_libc(&libc, &sysroot)?;
+    compile(&source, &sysroot, &work)?;
     at(&work, fs::remove_dir_all(&work))?;
-    Ok(sysroot.to_owned())
+    at(&sysroot, fs::write(sysroot.join("complete"), b"built by cargo xtask components\n"))?;
+    Ok(sysroot)
 }
 
 /// What is on the machine already; the rest is fetched.

@@ -60,7 +60,7 @@ pub(crate) fn rustflags(forced: Option<Rung>) -> Step<Vec<String>> {
         return rung.climb();
     }
     // A sysroot built earlier comes before the download that failed then: it would only fail again, slowly.
-    let known = if sysroot::is_built(&sysroot_folder()?) { Rung::Source } else { Rung::Installed };
+    let known = if sysroot::find(&sysroot_folder()?).is_some() { Rung::Source } else { Rung::Installed };
     let order = if is_installed()? {
         [Rung::Installed, Rung::Rustup, Rung::Source]
     } else {
@@ -95,8 +95,7 @@ fn is_installed() -> Step<bool> {
     Ok(holds_std(Path::new(printed.trim())))
 }
 
-/// Says whether a folder holds a built standard library.
-pub(crate) fn holds_std(folder: &Path) -> bool {
+fn holds_std(folder: &Path) -> bool {
     let Ok(entries) = folder.read_dir() else { return false };
     entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("libstd-"))
 }

@@ -1,7 +1,7 @@
 //! The `codergen` handler (spec §4.5): an agent loop that asks the node's model, runs the tools it calls, and goes on until
 //! an answer is text only.
 //!
-//! Reading order: [`prompt`] is what is asked, [`agent`] the loop, [`ending`] how the answer becomes an outcome, [`toolbox`]
+//! Reading order: `prompt` is what is asked, `agent` the loop, `ending` how the answer becomes an outcome, `toolbox`
 //! the tools. Nothing here is a wall: scope, turns, commands and secrets are the host's, and hold if this code is wrong.
 #![forbid(unsafe_code)]
 

@@ -1,0 +1,47 @@
+//! A reviewer by rules: reads the Rust files it may see, writes `REVIEW.md`, and objects to code that can panic.
+
+use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, log};
+use std::{fs, io, path::Path};
+
+const RULES: [(&str, &str); 3] = [(".unwrap()", "may panic"), ("todo!(", "is unfinished"), ("unsafe ", "is unsafe")];
+
+struct Review;
+
+impl Handler for Review {
+    fn execute(stage: Stage) -> Outcome {
+        let mut findings = Vec::new();
+        if let Err(error) = review(Path::new("src"), &mut findings) {
+            return Outcome::fail("review/read", format!("cannot read the sources: {error}"));
+        }
+        log::info("reviewed", &[("node", stage.node_id()), ("findings", &findings.len().to_string())]);
+        let report = format!("# Review\n\nGoal: {}\n\n{}\n", stage.goal(), findings.join("\n"));
+        if let Err(error) = fs::write("REVIEW.md", report) {
+            return Outcome::fail("review/write", format!("cannot write `REVIEW.md`: {error}"));
+        }
+        match findings.first() {
+            None => Outcome::success().notes("nothing to object to").set("review.findings", 0).claim_file("REVIEW.md"),
+            Some(first) => Outcome::fail("review/finding", first).set("review.findings", findings.len()),
+        }
+    }
+}
+
+fn review(folder: &Path, findings: &mut Vec<String>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            review(&path, findings)?;
+        } else {
+            for (line, number) in fs::read_to_string(&path)?.lines().zip(1..) {
+                let broken = RULES.iter().filter(|(text, _)| line.contains(text));
+                findings.extend(broken.map(|(_, why)| format!("- {}:{number} {why}", path.display())));
+            }
+        }
+    }
+    Ok(())
+}
+
+export!(
+    Review,
+    manifest = r#"{"name":"acme.review","version":"0.1.0","description":"Reviews Rust sources by rules.",
+    "wants":{"filesystem":"posix","read":["src/"],"write":["REVIEW.md"]}}"#
+);
