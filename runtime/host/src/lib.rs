@@ -38,6 +38,9 @@ mod stop;
 mod bindings;
 mod control;
 mod exec;
+mod files;
 mod llm;
+mod wasi_files;
 
 pub use aot::AotCounts;
+pub use files::READ_BYTES_MAX;

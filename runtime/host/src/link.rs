@@ -3,7 +3,8 @@
 //! No sockets and no http, whatever anybody grants; see [`crate::provided`] for what is said about them.
 
 use crate::attempt::Attempt;
-use crate::bindings::{chat, control, exec, llm, types};
+use crate::bindings::{chat, control, exec, files, llm, types};
+use crate::wasi_files;
 use wasmtime::component::{HasData, HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Result};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
@@ -31,12 +32,15 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<Attempt>> {
 fn contract(l: &mut Linker<Attempt>) -> Result<()> {
     types::add_to_linker::<_, This>(l, |attempt| attempt)?;
     chat::add_to_linker::<_, This>(l, |attempt| attempt)?;
+    files::add_to_linker::<_, This>(l, |attempt| attempt)?;
     control::add_to_linker::<_, This>(l, |attempt| attempt)?;
     llm::add_to_linker::<_, This>(l, |attempt| attempt)?;
     exec::add_to_linker::<_, This>(l, |attempt| attempt)
 }
 
 fn wasi(l: &mut Linker<Attempt>) -> Result<()> {
+    // The whole file system, and it is ours: see there.
+    wasi_files::add_to_linker(l, Attempt::posix_files)?;
     io::error::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.table)?;
     io::poll::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.table)?;
     io::streams::add_to_linker::<_, Handles>(l, |attempt| &mut attempt.table)?;

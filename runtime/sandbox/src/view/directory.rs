@@ -23,6 +23,8 @@ pub struct DirectoryEntry {
     pub name: String,
     /// What it is.
     pub kind: Kind,
+    /// Size in bytes; 0 for anything but a regular file.
+    pub size: u64,
 }
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
@@ -59,8 +61,8 @@ impl View {
             }
             let Ok(name) = entry.file_name().to_str() else { continue };
             let Ok(child) = path.join(name) else { continue };
-            if let Some(kind) = self.shown(&opened, &child, name)? {
-                listing.push(DirectoryEntry { name: name.to_owned(), kind });
+            if let Some(Metadata { kind, size, .. }) = self.shown(&opened, &child, name)? {
+                listing.push(DirectoryEntry { name: name.to_owned(), kind, size });
             }
         }
         listing.sort_by(|a, b| a.name.cmp(&b.name));
@@ -167,8 +169,8 @@ impl View {
         Ok(fd)
     }
 
-    /// Returns the kind of an entry if the listing may show it. Leaving out is not a refusal.
-    fn shown(&self, directory: &OwnedFd, child: &ScopePath, name: &str) -> Result<Option<Kind>, Denied> {
+    /// Looks at an entry if the listing may show it. Leaving out is not a refusal.
+    fn shown(&self, directory: &OwnedFd, child: &ScopePath, name: &str) -> Result<Option<Metadata>, Denied> {
         let access = self.scope.access(child);
         if access <= Access::Absent {
             return Ok(None);
@@ -178,8 +180,8 @@ impl View {
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
-        let kind = Kind::of(&stat);
-        let only_passed = access == Access::Traverse && kind != Kind::Directory;
-        Ok((!only_passed && !self.hidden.contains(Identity::of(&stat))).then_some(kind))
+        let metadata = Metadata::of(&stat);
+        let only_passed = access == Access::Traverse && metadata.kind != Kind::Directory;
+        Ok((!only_passed && !self.hidden.contains(metadata.identity)).then_some(metadata))
     }
 }

@@ -136,6 +136,11 @@ impl View {
         if self.scope.access(path) <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
     }
 
+    /// Refuses to follow a symbolic link that was asked for by name.
+    pub fn refuse_following(&self, operation: Operation, path: &ScopePath) -> Denied {
+        self.refuse_link(operation, path)
+    }
+
     fn record(&self, operation: Operation, path: &str, reason: String, help: String) {
         self.refusals.record(Refusal::new(operation.as_str(), path, reason, help));
     }

@@ -1,0 +1,127 @@
+//! The `files` interface: single calls on paths, over the same view as the `posix` tier.
+//!
+//! No descriptors and no streams, so nothing is left open between two calls. Replacing a file writes in place: the view a
+//! stage writes to is its own copy, and an attempt that is killed half-way commits nothing.
+
+use crate::attempt::Attempt;
+use crate::bindings::files::{Error, Host, Node};
+use crate::call::FileTier;
+use crate::wasi_files::FilesView;
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::view::{Denied, DirectoryEntry, Kind, Operation, View};
+use std::sync::Arc;
+
+/// Most bytes one `read` returns; asking for more of a longer file is an error, never a short answer.
+pub const READ_BYTES_MAX: u32 = 16 << 20;
+
+type Answer<T> = wasmtime::Result<Result<T, Error>>;
+
+impl Host for Attempt {
+    fn read(&mut self, path: String, offset: u64, max: u32) -> Answer<Vec<u8>> {
+        let content = self.on_path(Operation::Read, &path, |view, at| {
+            if max > READ_BYTES_MAX && view.stat(at)?.size.saturating_sub(offset) > u64::from(READ_BYTES_MAX) {
+                return Err(Denied::TooLarge);
+            }
+            view.read_file(at, offset, max.min(READ_BYTES_MAX) as usize)
+        });
+        self.meter.carried(content.as_ref().map_or(0, Vec::len));
+        Ok(content)
+    }
+
+    fn write(&mut self, path: String, data: Vec<u8>) -> Answer<()> {
+        self.meter.carried(data.len());
+        Ok(self.on_path(Operation::Write, &path, |view, at| view.write_file(at, &data)))
+    }
+
+    fn list(&mut self, path: String) -> Answer<Vec<Node>> {
+        let entries = self.on_path(Operation::List, &path, |view, at| view.list(at));
+        Ok(entries.map(|entries| entries.into_iter().filter_map(node_of).collect()))
+    }
+
+    fn stat(&mut self, path: String) -> Answer<Node> {
+        Ok(self.on_path(Operation::Stat, &path, |view, at| {
+            let metadata = view.stat(at)?;
+            let kind = kind_text(metadata.kind).ok_or_else(|| view.refuse_following(Operation::Stat, at))?;
+            Ok(Node { name: at.name().unwrap_or_default().to_owned(), kind: kind.to_owned(), size: metadata.size })
+        }))
+    }
+
+    fn remove(&mut self, path: String) -> Answer<()> {
+        Ok(self.on_path(Operation::Remove, &path, |view, at| match view.unlink(at) {
+            Err(Denied::IsADirectory) => view.remove_directory(at),
+            removed => removed,
+        }))
+    }
+}
+
+impl Attempt {
+    /// What the `posix` tier gets to see; nothing in any other tier.
+    pub(crate) fn posix_files(&mut self) -> FilesView<'_> {
+        let view = if self.tier == FileTier::Posix { self.view.as_ref() } else { None };
+        FilesView { table: &mut self.table, view }
+    }
+
+    /// Does an operation on a path, or says in the contract's words why not.
+    fn on_path<T>(
+        &mut self,
+        operation: Operation,
+        path: &str,
+        work: impl FnOnce(&Arc<View>, &ScopePath) -> Result<T, Denied>,
+    ) -> Result<T, Error> {
+        let view = match &self.view {
+            Some(view) if self.tier != FileTier::None => view,
+            _ => {
+                let help =
+                    "`grants = { filesystem = \"workspace\", read = [\"./\"] }` for the plugin in `glovebox.toml`";
+                self.refuse(operation.as_str(), path, "no files are granted", help);
+                return Err(error_of(Denied::NotPermitted, "no files are granted"));
+            }
+        };
+        let done = match ScopePath::parse(path) {
+            Ok(at) => work(view, &at),
+            Err(problem) => {
+                return Err(error_of(view.refuse_path(operation, path, problem), &problem.to_string()));
+            }
+        };
+        done.map_err(|denied| error_of(denied, &message(denied, path, view)))
+    }
+}
+
+/// Only files and directories exist for this interface.
+fn kind_text(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::File => Some("file"),
+        Kind::Directory => Some("directory"),
+        Kind::Symlink | Kind::Special => None,
+    }
+}
+
+fn node_of(entry: DirectoryEntry) -> Option<Node> {
+    Some(Node { kind: kind_text(entry.kind)?.to_owned(), name: entry.name, size: entry.size })
+}
+
+/// Says what is wrong with which path; for a write outside the scope, also what the scope is.
+fn message(denied: Denied, path: &str, view: &View) -> String {
+    if denied != Denied::NotPermitted {
+        return format!("`{path}`: {denied}");
+    }
+    let granted: Vec<String> = view.scope().write.iter().map(|entry| format!("`{entry}`")).collect();
+    let granted = if granted.is_empty() { "nothing".to_owned() } else { granted.join(", ") };
+    format!("`{path}`: {denied}; this stage may write {granted}")
+}
+
+fn error_of(denied: Denied, message: &str) -> Error {
+    let code = match denied {
+        Denied::NotFound => "not-found",
+        Denied::NotPermitted | Denied::Loop => "not-permitted",
+        Denied::Exists => "exists",
+        Denied::NotADirectory => "not-a-directory",
+        Denied::IsADirectory => "is-a-directory",
+        Denied::NotEmpty => "not-empty",
+        Denied::Invalid => "invalid",
+        Denied::TooLarge => "too-large",
+        Denied::Quota => "quota",
+        Denied::Io(_) => "io",
+    };
+    Error { code: code.to_owned(), message: message.to_owned() }
+}

@@ -1,0 +1,130 @@
+//! The `posix` tier: a `wasi:filesystem` that enforces a scope on every operation.
+//!
+//! All of the interface is answered here, over a [`View`]; nothing reaches the stock implementation, whose descriptors never
+//! enter the resource table. A guest gets one preopened directory, `/`, and a path is checked each time it is used: a
+//! descriptor of a directory is only a name. Without a view there are no preopens, hence no descriptor to call anything on.
+
+mod codes;
+mod descriptor;
+mod streams;
+
+use codes::{denied, kind_type};
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::view::{Denied, DirectoryEntry, FileHandle, Operation, View};
+use std::sync::Arc;
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
+use wasmtime_wasi::p2::{FsError, FsResult};
+
+/// The guest path of the only preopened directory; relative paths of `std::fs` resolve against it as well.
+const ROOT: &str = "/";
+
+/// What the interface needs of a call in progress.
+pub(crate) struct FilesView<'a> {
+    /// Live handles.
+    pub(crate) table: &'a mut ResourceTable,
+    /// The directory, only in the tier `posix`; none means there is no file system.
+    pub(crate) view: Option<&'a Arc<View>>,
+}
+
+struct WasiFiles;
+
+impl HasData for WasiFiles {
+    type Data<'a> = FilesView<'a>;
+}
+
+/// Adds `wasi:filesystem/types` and `wasi:filesystem/preopens`, and nothing else.
+pub(crate) fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    files: fn(&mut T) -> FilesView<'_>,
+) -> wasmtime::Result<()> {
+    types::add_to_linker::<T, WasiFiles>(linker, files)?;
+    preopens::add_to_linker::<T, WasiFiles>(linker, files)
+}
+
+/// What a descriptor stands for.
+enum Node {
+    Directory(ScopePath),
+    File(Arc<FileHandle>),
+}
+
+/// A listing that is being read.
+struct Listing(std::vec::IntoIter<DirectoryEntry>);
+
+impl FilesView<'_> {
+    fn view(&self) -> FsResult<&Arc<View>> {
+        self.view.ok_or_else(|| types::ErrorCode::BadDescriptor.into())
+    }
+
+    /// Hands out a descriptor. The table keys entries by number and our type; the contract's type names the number only.
+    fn push(&mut self, node: Node) -> FsResult<Resource<types::Descriptor>> {
+        let pushed = self.table.push(node).map_err(FsError::trap)?;
+        Ok(Resource::new_own(pushed.rep()))
+    }
+
+    fn node(&self, fd: &Resource<types::Descriptor>) -> FsResult<&Node> {
+        self.table.get(&Resource::<Node>::new_borrow(fd.rep())).map_err(FsError::trap)
+    }
+
+    fn file(&self, fd: &Resource<types::Descriptor>) -> FsResult<&Arc<FileHandle>> {
+        match self.node(fd)? {
+            Node::File(file) => Ok(file),
+            Node::Directory(_) => Err(types::ErrorCode::BadDescriptor.into()),
+        }
+    }
+
+    fn directory(&self, fd: &Resource<types::Descriptor>) -> FsResult<&ScopePath> {
+        match self.node(fd)? {
+            Node::Directory(path) => Ok(path),
+            Node::File(_) => Err(types::ErrorCode::NotDirectory.into()),
+        }
+    }
+
+    /// Resolves what a guest wrote against a directory descriptor.
+    fn resolve(&self, operation: Operation, fd: &Resource<types::Descriptor>, path: &str) -> FsResult<ScopePath> {
+        let base = self.directory(fd)?;
+        match base.resolve(path) {
+            Ok(resolved) => Ok(resolved),
+            Err(problem) => Err(denied(self.view()?.refuse_path(operation, path, problem))),
+        }
+    }
+}
+
+impl preopens::Host for FilesView<'_> {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<types::Descriptor>, String)>> {
+        if self.view.is_none() {
+            return Ok(Vec::new());
+        }
+        let root = self.table.push(Node::Directory(ScopePath::root()))?;
+        Ok(vec![(Resource::new_own(root.rep()), ROOT.to_owned())])
+    }
+}
+
+impl types::Host for FilesView<'_> {
+    fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<types::ErrorCode> {
+        error.downcast()
+    }
+
+    fn filesystem_error_code(
+        &mut self,
+        error: Resource<wasmtime::Error>,
+    ) -> wasmtime::Result<Option<types::ErrorCode>> {
+        Ok(self.table.get(&error)?.downcast_ref::<Denied>().copied().map(codes::code))
+    }
+}
+
+impl types::HostDirectoryEntryStream for FilesView<'_> {
+    async fn read_directory_entry(
+        &mut self,
+        stream: Resource<types::DirectoryEntryStream>,
+    ) -> FsResult<Option<types::DirectoryEntry>> {
+        let listing = Resource::<Listing>::new_borrow(stream.rep());
+        let entry = self.table.get_mut(&listing).map_err(FsError::trap)?.0.next();
+        Ok(entry.map(|entry| types::DirectoryEntry { type_: kind_type(entry.kind), name: entry.name }))
+    }
+
+    fn drop(&mut self, stream: Resource<types::DirectoryEntryStream>) -> wasmtime::Result<()> {
+        self.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
+        Ok(())
+    }
+}

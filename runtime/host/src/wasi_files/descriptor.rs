@@ -1,0 +1,292 @@
+//! Every method of a descriptor, each enforced by the view or refused.
+//!
+//! Symbolic links are never followed, so the flag that asks for it changes one thing: looking at a link is an error then.
+
+use super::codes::{denied, identity_hash, new_time, stat};
+use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
+use super::{FilesView, Listing, Node};
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::view::{Create, Denied, Kind, Metadata, Operation, View, Wish};
+use std::sync::Arc;
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    Advice, Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntryStream, ErrorCode, Filesize,
+    HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
+
+type Fd = Resource<Descriptor>;
+
+impl HostDescriptor for FilesView<'_> {
+    fn read_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
+        let reader: DynInputStream = match self.node(&fd)? {
+            Node::File(file) if file.readable() => Box::new(Reader::new(Arc::clone(file), offset)),
+            Node::File(_) => return Err(ErrorCode::BadDescriptor.into()),
+            Node::Directory(_) => return Err(ErrorCode::IsDirectory.into()),
+        };
+        self.table.push(reader).map_err(FsError::trap)
+    }
+
+    fn write_via_stream(&mut self, fd: Fd, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
+        self.writer(&fd, Target::Position(offset))
+    }
+
+    fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
+        self.writer(&fd, Target::End)
+    }
+
+    async fn advise(&mut self, fd: Fd, _offset: Filesize, _length: Filesize, _advice: Advice) -> FsResult<()> {
+        self.file(&fd)?;
+        Ok(())
+    }
+
+    async fn sync_data(&mut self, fd: Fd) -> FsResult<()> {
+        self.sync_node(&fd, false)
+    }
+
+    async fn sync(&mut self, fd: Fd) -> FsResult<()> {
+        self.sync_node(&fd, true)
+    }
+
+    async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
+        let when = |on: bool, flag: DescriptorFlags| if on { flag } else { DescriptorFlags::empty() };
+        Ok(match self.node(&fd)? {
+            Node::File(file) => {
+                when(file.readable(), DescriptorFlags::READ) | when(file.writable(), DescriptorFlags::WRITE)
+            }
+            Node::Directory(_) => {
+                let may_write = self.view()?.scope().may_write();
+                DescriptorFlags::READ | when(may_write, DescriptorFlags::MUTATE_DIRECTORY)
+            }
+        })
+    }
+
+    async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
+        Ok(match self.node(&fd)? {
+            Node::File(_) => DescriptorType::RegularFile,
+            Node::Directory(_) => DescriptorType::Directory,
+        })
+    }
+
+    async fn set_size(&mut self, fd: Fd, size: Filesize) -> FsResult<()> {
+        self.file(&fd)?.set_len(size).map_err(denied)
+    }
+
+    async fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
+        let (accessed, modified) = (new_time(accessed)?, new_time(modified)?);
+        match self.node(&fd)? {
+            Node::File(file) => file.set_times(accessed, modified),
+            Node::Directory(path) => self.view()?.set_times(path, accessed, modified),
+        }
+        .map_err(denied)
+    }
+
+    async fn read(&mut self, fd: Fd, length: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(CHUNK_BYTES_MAX);
+        let mut buffer = vec![0; length];
+        let count = self.file(&fd)?.read_at(&mut buffer, offset).map_err(denied)?;
+        buffer.truncate(count);
+        Ok((buffer, count == 0))
+    }
+
+    async fn write(&mut self, fd: Fd, buffer: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
+        self.file(&fd)?.write_at(&buffer, offset).map_err(denied)?;
+        Ok(buffer.len() as Filesize)
+    }
+
+    async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
+        let entries = self.view()?.list(self.directory(&fd)?).map_err(denied)?;
+        let listing = self.table.push(Listing(entries.into_iter())).map_err(FsError::trap)?;
+        Ok(Resource::new_own(listing.rep()))
+    }
+
+    async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        let path = self.resolve(Operation::MakeDirectory, &fd, &path)?;
+        self.view()?.make_directory(&path).map_err(denied)
+    }
+
+    async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
+        Ok(stat(&self.metadata(&fd)?))
+    }
+
+    async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+        Ok(stat(&self.metadata_at(&fd, flags, &path)?))
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Fd,
+        _flags: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        let (accessed, modified) = (new_time(accessed)?, new_time(modified)?);
+        let path = self.resolve(Operation::SetTimes, &fd, &path)?;
+        self.view()?.set_times(&path, accessed, modified).map_err(denied)
+    }
+
+    async fn link_at(&mut self, fd: Fd, _flags: PathFlags, old: String, new_fd: Fd, new: String) -> FsResult<()> {
+        self.resolve(Operation::Link, &new_fd, &new)?;
+        self.refuse_linking(Operation::Link, &fd, &old)
+    }
+
+    async fn open_at(
+        &mut self,
+        fd: Fd,
+        _path_flags: PathFlags,
+        path: String,
+        open: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<Fd> {
+        let wish = wish(open, flags)?;
+        let operation = if wish.changes() { Operation::Write } else { Operation::Read };
+        let path = self.resolve(operation, &fd, &path)?;
+        let node = open_node(self.view()?, path, wish, open.contains(OpenFlags::DIRECTORY)).map_err(denied)?;
+        self.push(node)
+    }
+
+    async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
+        self.refuse_linking(Operation::ReadLink, &fd, &path)
+    }
+
+    async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        let path = self.resolve(Operation::Remove, &fd, &path)?;
+        self.view()?.remove_directory(&path).map_err(denied)
+    }
+
+    async fn rename_at(&mut self, fd: Fd, old: String, new_fd: Fd, new: String) -> FsResult<()> {
+        let old = self.resolve(Operation::Rename, &fd, &old)?;
+        let new = self.resolve(Operation::Rename, &new_fd, &new)?;
+        self.view()?.rename(&old, &new).map_err(denied)
+    }
+
+    async fn symlink_at(&mut self, fd: Fd, _target: String, path: String) -> FsResult<()> {
+        self.refuse_linking(Operation::Symlink, &fd, &path)
+    }
+
+    async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
+        let path = self.resolve(Operation::Remove, &fd, &path)?;
+        self.view()?.unlink(&path).map_err(denied)
+    }
+
+    async fn is_same_object(&mut self, a: Fd, b: Fd) -> wasmtime::Result<bool> {
+        Ok(match (self.metadata(&a), self.metadata(&b)) {
+            (Ok(a), Ok(b)) => a.identity == b.identity,
+            _ => false,
+        })
+    }
+
+    async fn metadata_hash(&mut self, fd: Fd) -> FsResult<MetadataHashValue> {
+        Ok(identity_hash(self.metadata(&fd)?.identity))
+    }
+
+    async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
+        Ok(identity_hash(self.metadata_at(&fd, flags, &path)?.identity))
+    }
+
+    fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
+        self.table.delete(Resource::<Node>::new_own(fd.rep()))?;
+        Ok(())
+    }
+}
+
+impl FilesView<'_> {
+    fn writer(&mut self, fd: &Fd, target: Target) -> FsResult<Resource<DynOutputStream>> {
+        let file = self.file(fd)?;
+        if !file.writable() {
+            // The handle records the refusal and says what it is.
+            file.append(&[]).map_err(denied)?;
+        }
+        let writer: DynOutputStream = Box::new(Writer::new(Arc::clone(file), target));
+        self.table.push(writer).map_err(FsError::trap)
+    }
+
+    fn sync_node(&self, fd: &Fd, all: bool) -> FsResult<()> {
+        match self.node(fd)? {
+            Node::File(file) => file.sync(all).map_err(denied),
+            Node::Directory(_) => Ok(()),
+        }
+    }
+
+    fn metadata(&self, fd: &Fd) -> FsResult<Metadata> {
+        match self.node(fd)? {
+            Node::File(file) => file.metadata(),
+            Node::Directory(path) => self.view()?.directory(path),
+        }
+        .map_err(denied)
+    }
+
+    fn metadata_at(&self, fd: &Fd, flags: PathFlags, path: &str) -> FsResult<Metadata> {
+        let path = self.resolve(Operation::Stat, fd, path)?;
+        let metadata = self.view()?.stat(&path).map_err(denied)?;
+        if metadata.kind == Kind::Symlink && flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            return Err(denied(self.view()?.refuse_following(Operation::Stat, &path)));
+        }
+        Ok(metadata)
+    }
+
+    fn refuse_linking<T>(&self, operation: Operation, fd: &Fd, path: &str) -> FsResult<T> {
+        let path = self.resolve(operation, fd, path)?;
+        Err(denied(self.view()?.refuse_linking(operation, &path)))
+    }
+}
+
+/// Reads the flags of an open; what a view cannot promise is unsupported rather than ignored.
+fn wish(open: OpenFlags, flags: DescriptorFlags) -> FsResult<Wish> {
+    let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
+        | DescriptorFlags::DATA_INTEGRITY_SYNC
+        | DescriptorFlags::REQUESTED_WRITE_SYNC;
+    if flags.intersects(synchronous) {
+        return Err(ErrorCode::Unsupported.into());
+    }
+    if open.contains(OpenFlags::DIRECTORY)
+        && open.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE)
+    {
+        return Err(ErrorCode::Invalid.into());
+    }
+    let create = match (open.contains(OpenFlags::CREATE), open.contains(OpenFlags::EXCLUSIVE)) {
+        (false, _) => Create::Never,
+        (true, false) => Create::IfAbsent,
+        (true, true) => Create::MustBeNew,
+    };
+    let write = flags.contains(DescriptorFlags::WRITE);
+    let read = flags.contains(DescriptorFlags::READ) || !write;
+    Ok(Wish { read, write, create, truncate: open.contains(OpenFlags::TRUNCATE) })
+}
+
+fn open_node(view: &Arc<View>, path: ScopePath, wish: Wish, only_directory: bool) -> Result<Node, Denied> {
+    if only_directory {
+        view.directory(&path)?;
+        return if wish.write { Err(Denied::IsADirectory) } else { Ok(Node::Directory(path)) };
+    }
+    match view.open_file(&path, wish) {
+        Ok(file) => Ok(Node::File(Arc::new(file))),
+        Err(Denied::IsADirectory) if !wish.changes() => {
+            view.directory(&path)?;
+            Ok(Node::Directory(path))
+        }
+        Err(denied) => Err(denied),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_become_a_wish_or_an_error() {
+        let none = OpenFlags::empty();
+        let read = DescriptorFlags::READ;
+        let write = DescriptorFlags::WRITE;
+        let check = |open: OpenFlags, flags: DescriptorFlags, expected: Option<Wish>| {
+            assert_eq!(wish(open, flags).ok(), expected, "{open:?} {flags:?}");
+        };
+        check(none, read, Some(Wish::READ));
+        check(none, DescriptorFlags::empty(), Some(Wish::READ));
+        check(OpenFlags::CREATE | OpenFlags::TRUNCATE, write, Some(Wish::REPLACE));
+        check(OpenFlags::TRUNCATE, read, Some(Wish { truncate: true, ..Wish::READ }));
+        check(none, read | DescriptorFlags::FILE_INTEGRITY_SYNC, None);
+        check(OpenFlags::DIRECTORY | OpenFlags::CREATE, read, None);
+    }
+}

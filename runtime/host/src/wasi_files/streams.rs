@@ -1,0 +1,102 @@
+//! Streams over an opened file of a view.
+//!
+//! Regular files never make anybody wait, so both directions work at once and are always ready. Writing goes through
+//! [`FileHandle::write_at`] and [`FileHandle::append`]: a stream has the same quota as everything else.
+
+use bytes::Bytes;
+use glovebox_sandbox::view::{Denied, FileHandle};
+use std::sync::Arc;
+use wasmtime_wasi::async_trait;
+use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
+
+/// Most bytes moved by one read or write.
+pub(super) const CHUNK_BYTES_MAX: usize = 64 << 10;
+
+/// Reads from a position to the end.
+pub(super) struct Reader {
+    file: Arc<FileHandle>,
+    position: u64,
+}
+
+impl Reader {
+    pub(super) fn new(file: Arc<FileHandle>, position: u64) -> Self {
+        Self { file, position }
+    }
+}
+
+#[async_trait]
+impl Pollable for Reader {
+    async fn ready(&mut self) {}
+}
+
+#[async_trait]
+impl InputStream for Reader {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        if size == 0 {
+            return Ok(Bytes::new());
+        }
+        let mut buffer = vec![0; size.min(CHUNK_BYTES_MAX)];
+        let count = self.file.read_at(&mut buffer, self.position).map_err(failed)?;
+        if count == 0 {
+            return Err(StreamError::Closed);
+        }
+        buffer.truncate(count);
+        self.position += count as u64;
+        Ok(buffer.into())
+    }
+}
+
+/// Where a stream writes.
+pub(super) enum Target {
+    Position(u64),
+    End,
+}
+
+/// Writes from a position on, or at the end.
+pub(super) struct Writer {
+    file: Arc<FileHandle>,
+    target: Target,
+    closed: bool,
+}
+
+impl Writer {
+    pub(super) fn new(file: Arc<FileHandle>, target: Target) -> Self {
+        Self { file, target, closed: false }
+    }
+}
+
+#[async_trait]
+impl Pollable for Writer {
+    async fn ready(&mut self) {}
+}
+
+#[async_trait]
+impl OutputStream for Writer {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        if self.closed {
+            return Err(StreamError::Closed);
+        }
+        let written = match &mut self.target {
+            Target::End => self.file.append(&bytes),
+            Target::Position(position) => {
+                let written = self.file.write_at(&bytes, *position);
+                *position = position.saturating_add(bytes.len() as u64);
+                written
+            }
+        };
+        self.closed = written.is_err();
+        written.map_err(failed)
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        if self.closed { Err(StreamError::Closed) } else { Ok(()) }
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        if self.closed { Err(StreamError::Closed) } else { Ok(CHUNK_BYTES_MAX) }
+    }
+}
+
+fn failed(denied: Denied) -> StreamError {
+    StreamError::LastOperationFailed(wasmtime::Error::new(denied))
+}
