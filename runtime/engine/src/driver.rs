@@ -4,10 +4,14 @@
 //! are folded and let go. Each append expects the heads it was decided on, so a driver that was overtaken stores nothing.
 
 mod attempt;
+#[cfg(test)]
+mod tests;
 
-pub use attempt::Claim;
+pub use attempt::{Claim, GRACE};
 
-use crate::event::{Event, Record, RunCanceled, RunResumed, StageFinished, StageStarted, Subject, Verdict};
+use crate::event::{
+    Event, Record, RunCanceled, RunResumed, StageFinished, StageStarted, Subject, Verdict, whole_milliseconds,
+};
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use crate::schedule::{out_of_time, schedule, settle};
 use crate::state::RunState;
@@ -68,6 +72,8 @@ pub struct Driver<'a, J, S> {
     pub signals: &'a S,
     /// Who drives, for the record.
     pub worker: String,
+    /// How long an attempt may take to end after it was asked to; [`GRACE`] unless there is a reason.
+    pub grace: Duration,
     /// What is known of the run.
     pub state: RunState,
 }
@@ -194,7 +200,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         mut events: Vec<Event>,
         mut because: Option<Event>,
     ) -> Result<Vec<Record>, RunError> {
-        let at = Timestamp::now();
+        let at = whole_milliseconds(Timestamp::now());
         let mut folded = 0;
         while let Some(event) = events.get(folded) {
             self.state.fold(at, event);

@@ -646,6 +646,11 @@ pub struct Record {
     pub event: Event,
 }
 
+/// Cuts a moment to the whole milliseconds that records keep, so that a record reads back as it was made.
+pub fn whole_milliseconds(at: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
+}
+
 /// Hashes a record: BLAKE3 over previous hash, sequence number, milliseconds since the epoch (both little-endian) and the
 /// event's [`canonical`] text. Keyed by a purpose, so that no other hash in this program can stand in for it.
 pub fn chain(prev: &Digest, seq: u64, at: Timestamp, canonical_event: &str) -> Digest {

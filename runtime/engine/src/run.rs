@@ -11,7 +11,7 @@ pub use begin::NewRun;
 pub use workspace::apply_changes;
 
 use crate::blobs::DirBlobs;
-use crate::driver::{Claim, Driver, RunError, replay};
+use crate::driver::{Claim, Driver, GRACE, RunError, replay};
 use crate::event::{Event, Record, StageFinished, Verdict};
 use crate::ports::{RunLog, Signals};
 use crate::sqlite::{Owner, SqliteLog};
@@ -130,7 +130,7 @@ fn driver<'a, J: RunLog, S>(
     worker: &str,
     state: &mut RunState,
 ) -> Driver<'a, J, S> {
-    Driver { pipeline, journal, signals, worker: worker.to_owned(), state: std::mem::take(state) }
+    Driver { pipeline, journal, signals, worker: worker.to_owned(), grace: GRACE, state: std::mem::take(state) }
 }
 
 /// The lock first: nothing of a run is opened for writing without it.

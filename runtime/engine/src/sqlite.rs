@@ -12,7 +12,7 @@ mod writer;
 
 pub use owner::Owner;
 
-use crate::event::{Event, Record, Subject, canonical};
+use crate::event::{Digest, Event, Record, Subject, canonical, whole_milliseconds};
 use crate::ports::{PortError, RunLog};
 use jiff::Timestamp;
 use queue::Leases;
@@ -42,7 +42,7 @@ impl SqliteLog {
     }
 
     /// The hash of the last record: two journals with the same one are the same.
-    pub fn tip(&self) -> Result<crate::event::Digest, PortError> {
+    pub fn tip(&self) -> Result<Digest, PortError> {
         Ok(rows::tip(&self.reader())?.hash)
     }
 
@@ -98,14 +98,9 @@ impl SqliteReader {
     }
 
     /// Sequence number and hash of the last record.
-    pub fn tip(&self) -> Result<(u64, crate::event::Digest), PortError> {
+    pub fn tip(&self) -> Result<(u64, Digest), PortError> {
         rows::tip(&self.connection).map(|tip| (tip.seq, tip.hash))
     }
-}
-
-/// The journal keeps whole milliseconds, so that a record reads back as it was appended.
-fn whole_milliseconds(at: Timestamp) -> Timestamp {
-    Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
 }
 
 /// What SQLite says, in the four kinds.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long an attempt may take to end after it was asked to.
-const GRACE: Duration = Duration::from_secs(10);
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// An attempt that is this driver's to make.
 #[derive(Debug, Clone)]
@@ -78,9 +78,9 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
             error = self.keep_lease(delivery) => return Err(error),
         };
         claim.canceled.store(true, Ordering::SeqCst);
-        let finished = match tokio::time::timeout(GRACE, attempt).await {
+        let finished = match tokio::time::timeout(self.grace, attempt).await {
             Ok(finished) => finished.map_err(|source| execute_error(claim, source))?,
-            Err(_) => abandoned(claim),
+            Err(_) => abandoned(claim, self.grace),
         };
         Ok(match stop {
             Stop::OutOfTime if finished.ending == Ending::Canceled => self.cut_for_time(finished),
@@ -144,8 +144,8 @@ pub(super) fn admit_context(state: &RunState, finished: &mut StageFinished) {
 }
 
 /// What is committed for an attempt that did not listen: nothing of it.
-fn abandoned(claim: &Claim) -> StageFinished {
-    let reason = format!("the attempt did not end within {} s of being asked to", GRACE.as_secs());
+fn abandoned(claim: &Claim, grace: Duration) -> StageFinished {
+    let reason = format!("the attempt did not end within {} ms of being asked to", grace.as_millis());
     StageFinished {
         task: claim.task.clone(),
         node: claim.node.clone(),

@@ -1,0 +1,269 @@
+//! The loop over a real journal, with stages that are closures.
+
+use super::*;
+use crate::event::{Ending, FileChange};
+use crate::outcome::{Failure, FailureClass, Outcome, Status};
+use crate::signals::LocalSignals;
+use crate::simulation::{finished, pipeline, started};
+use crate::sqlite::SqliteLog;
+use crate::state::OpenTask;
+use serde_json::json;
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+
+const GRAPH: &str =
+    "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; d [shape=diamond]; a [max_retries=1]; b; fix;
+    start -> a -> b -> d; d -> exit [condition=\"outcome=success\"]; d -> fix [condition=\"outcome=fail\"]; fix -> b }";
+
+type Failed = Box<dyn Error + Send + Sync>;
+
+/// `a` asks for a retry first, `b` fails on its first visit: the same answer whoever asks.
+fn answer(claim: &Claim) -> StageFinished {
+    let status = match (claim.node.as_str(), claim.visit, claim.ordinal) {
+        ("a", _, 1) => Status::Retry,
+        ("b", 1, _) => Status::Fail,
+        _ => Status::Success,
+    };
+    let mut outcome = Outcome::of(status);
+    outcome.context_updates.insert("visits".into(), json!(claim.visit));
+    outcome.context_updates.insert("graph.goal".into(), json!("forged"));
+    finished(&open(claim), outcome)
+}
+
+fn open(claim: &Claim) -> OpenTask {
+    OpenTask {
+        task: claim.task.clone(),
+        node: claim.node.clone(),
+        visit: claim.visit,
+        ordinal: claim.ordinal,
+        due_at: None,
+        head: 0,
+        attempt_id: Some(claim.attempt_id.clone()),
+    }
+}
+
+async fn at_once(claim: &Claim, _: &RunState) -> Result<StageFinished, Failed> {
+    Ok(answer(claim))
+}
+
+fn driver<'a>(
+    pipeline: &'a Pipeline,
+    journal: &'a SqliteLog,
+    signals: &'a LocalSignals,
+) -> Driver<'a, SqliteLog, LocalSignals> {
+    Driver { pipeline, journal, signals, worker: "test".into(), grace: GRACE, state: RunState::default() }
+}
+
+fn journal(folder: &Path) -> SqliteLog {
+    SqliteLog::open(&folder.join("journal.sqlite")).unwrap()
+}
+
+fn first(pipeline: &Pipeline, wall_max_ms: Option<u64>) -> Event {
+    Event::RunStarted(Box::new(started(pipeline, 50, wall_max_ms)))
+}
+
+fn reason(state: &RunState) -> String {
+    let failure = state.verdict.as_ref().and_then(|ended| ended.failure.clone());
+    failure.map_or("success".into(), |failure| format!("{}: {}", failure.code, failure.reason))
+}
+
+#[tokio::test]
+async fn a_run_is_driven_to_its_end_and_reads_back_the_same() {
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
+    let log = journal(folder.path());
+    let told = RefCell::new(Vec::new());
+    let mut driver = driver(&pipeline, &log, &signals);
+    told.borrow_mut().extend(driver.start(first(&pipeline, None)).await.unwrap());
+    let project = |records: &[Record], _: &RunState| {
+        told.borrow_mut().extend_from_slice(records);
+        Ok(())
+    };
+    driver.drive(at_once, project).await.unwrap();
+    assert_eq!(reason(&driver.state), "success");
+    assert_eq!(driver.state.completed, ["start", "a", "b", "d", "fix", "b", "d"]);
+    assert_eq!(driver.state.current_node.as_deref(), Some("exit"));
+    assert_eq!(driver.state.context.text("graph.goal"), "", "a handler cannot write engine keys");
+    assert_eq!(driver.state.refusals_total, 5, "one per attempt");
+    assert_eq!(told.into_inner(), log.read(1, 1000).unwrap(), "every record was told, once and in order");
+    let (replayed, _) = replay(&log, |_, _| Ok(())).unwrap();
+    assert_eq!(replayed, driver.state);
+}
+
+#[tokio::test]
+async fn every_prefix_of_the_journal_can_be_resumed() {
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut whole = driver(&pipeline, &log, &signals);
+    whole.start(first(&pipeline, None)).await.unwrap();
+    whole.drive(at_once, |_, _| Ok(())).await.unwrap();
+    let records = log.read(1, 1000).unwrap();
+    for length in 1..records.len() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = journal(folder.path());
+        for record in &records[..length] {
+            log.append(Vec::new(), record.at, vec![record.event.clone()]).await.unwrap();
+        }
+        drop(log);
+        let log = journal(folder.path());
+        let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
+        let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
+        resumed.resume(last).await.unwrap();
+        resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
+        assert_eq!(resumed.state.verdict, whole.state.verdict, "after record {length}");
+        assert_eq!(resumed.state.completed, whole.state.completed);
+        assert_eq!(resumed.state.context, whole.state.context);
+        assert_eq!(resumed.state.steps, whole.state.steps);
+        assert_eq!(replay(&log, |_, _| Ok(())).unwrap().0, resumed.state);
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut zombie = driver(&pipeline, &log, &signals);
+    zombie.start(first(&pipeline, None)).await.unwrap();
+    let result = zombie
+        .drive(
+            async |claim: &Claim, _: &RunState| {
+                // Meanwhile another driver takes the run over and claims the same attempt.
+                let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
+                let mut successor = Driver { state, ..driver(&pipeline, &log, &signals) };
+                successor.resume(last).await.unwrap();
+                let task = successor.state.open.clone().unwrap();
+                let delivery = Delivery { task: task.task, ready_seq: task.head };
+                successor.claim(&delivery).await.unwrap().unwrap();
+                Ok(answer(claim))
+            },
+            |_, _| Ok(()),
+        )
+        .await;
+    assert!(matches!(result, Err(RunError::Port(PortError::Conflict { .. }))), "{result:?}");
+    let records = log.read(1, 100).unwrap();
+    assert!(!records.iter().any(|record| matches!(record.event, Event::StageFinished(_))));
+}
+
+#[tokio::test]
+async fn a_cancel_stops_the_attempt_and_the_run() {
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut driver = driver(&pipeline, &log, &signals);
+    driver.start(first(&pipeline, None)).await.unwrap();
+    let listening = async |claim: &Claim, _: &RunState| {
+        signals.cancel("signal INT");
+        while !claim.canceled.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
+        Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(claim), Outcome::failed(failure)) })
+    };
+    driver.drive(listening, |_, _| Ok(())).await.unwrap();
+    assert_eq!(reason(&driver.state), "run/canceled: canceled by signal INT");
+    let kinds: Vec<_> = log.read(1, 100).unwrap().iter().map(|record| record.event.kind()).collect();
+    let expected = ["run.canceled", "stage.finished", "run.finished"];
+    assert_eq!(kinds[kinds.len() - 3..], expected, "no edge was chosen");
+}
+
+#[tokio::test]
+async fn an_attempt_that_does_not_listen_is_given_up() {
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut driver = driver(&pipeline, &log, &signals);
+    driver.grace = Duration::from_millis(20);
+    driver.start(first(&pipeline, None)).await.unwrap();
+    let deaf = async |_: &Claim, _: &RunState| {
+        signals.cancel("signal TERM");
+        std::future::pending().await
+    };
+    driver.drive(deaf, |_, _| Ok(())).await.unwrap();
+    assert_eq!(reason(&driver.state), "run/canceled: canceled by signal TERM");
+    assert!(driver.state.changes.is_empty());
+}
+
+#[tokio::test]
+async fn a_cancel_before_anything_is_under_way_ends_the_run() {
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut driver = driver(&pipeline, &log, &signals);
+    driver.start(first(&pipeline, None)).await.unwrap();
+    signals.cancel("signal INT");
+    let calls = Cell::new(0);
+    let counted = async |claim: &Claim, state: &RunState| {
+        calls.set(calls.get() + 1);
+        at_once(claim, state).await
+    };
+    driver.drive(counted, |_, _| Ok(())).await.unwrap();
+    assert_eq!((calls.get(), reason(&driver.state).as_str()), (0, "run/canceled: canceled by signal INT"));
+}
+
+#[tokio::test]
+async fn the_runs_time_ends_an_attempt_and_a_wait() {
+    let graph = "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a [max_retries=9, retry_policy=patient]; start -> a -> exit }";
+    let pipeline = pipeline(graph);
+    for waits in [false, true] {
+        let (folder, signals) = (tempfile::tempdir().unwrap(), LocalSignals::new());
+        let log = journal(folder.path());
+        let mut driver = driver(&pipeline, &log, &signals);
+        driver.start(first(&pipeline, Some(60))).await.unwrap();
+        let stage = async |claim: &Claim, _: &RunState| {
+            if waits {
+                return Ok(finished(&open(claim), Outcome::of(Status::Retry)));
+            }
+            while !claim.canceled.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
+            Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(claim), Outcome::failed(failure)) })
+        };
+        driver.drive(stage, |_, _| Ok(())).await.unwrap();
+        let failure = driver.state.verdict.clone().unwrap().failure.unwrap();
+        assert_eq!(
+            (failure.class, failure.code.as_str()),
+            (FailureClass::Budget, "limit/max_wall_time"),
+            "{failure:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_fault_of_the_runtime_leaves_a_run_that_can_be_resumed() {
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut driver = driver(&pipeline, &log, &signals);
+    driver.start(first(&pipeline, None)).await.unwrap();
+    let broken = async |_: &Claim, _: &RunState| Err("the disk is full".into());
+    let error = driver.drive(broken, |_, _| Ok(())).await.unwrap_err();
+    assert_eq!(error.to_string(), "could not execute node `a`");
+    drop(log);
+    let log = journal(folder.path());
+    let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
+    let mut resumed = Driver { state, ..self::driver(&pipeline, &log, &signals) };
+    resumed.resume(last).await.unwrap();
+    resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
+    assert_eq!(reason(&resumed.state), "success");
+}
+
+#[tokio::test]
+async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
+    let graph = "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a; start -> a; a -> a; a -> exit [condition=\"outcome=fail\"] }";
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(graph), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut driver = driver(&pipeline, &log, &signals);
+    driver.start(first(&pipeline, None)).await.unwrap();
+    let changing = async |claim: &Claim, _: &RunState| {
+        let path = format!("file{}", claim.visit % 3);
+        let change = FileChange {
+            path,
+            op: crate::event::ChangeOp::Mkdir,
+            digest: None,
+            bytes: 0,
+            executable: false,
+            target: None,
+        };
+        Ok(StageFinished { changes: vec![change], ..finished(&open(claim), Outcome::of(Status::Success)) })
+    };
+    driver.drive(changing, |_, _| Ok(())).await.unwrap();
+    let state = &driver.state;
+    assert_eq!((state.changes.len(), state.outcomes.len(), state.visits.len()), (3, 2, 2));
+    assert_eq!(state.completed.len() as u64, state.steps, "the one list that grows is bounded by the steps");
+}
