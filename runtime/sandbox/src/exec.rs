@@ -3,12 +3,27 @@
 //! A command gets an empty environment plus an allow-list, a fixed `PATH`, its own session, a wall timeout and capped output.
 //! When it ends, however it ends, its whole tree is killed before [`run`] returns.
 
+mod capture;
+mod drive;
+mod environment;
+mod family;
+mod program;
+
+pub use environment::is_dangerous;
+
 use crate::path::ScopePath;
+use crate::tree::Tree;
+use drive::Bounds;
+use family::Family;
+use program::Resolved;
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
+use std::process::{self, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Name of the tier in which a command is guarded only: it can read, write and connect wherever the user can.
 pub const TIER_UNCONFINED: &str = "unconfined";
@@ -144,7 +159,7 @@ pub enum ExecError {
         waited: Duration,
     },
     /// The operating system refused.
-    #[error("could not {act}: {source}")]
+    #[error("could not run the command: failed to {act}: {source}")]
     Io {
         /// What was tried.
         act: &'static str,
@@ -156,7 +171,11 @@ pub enum ExecError {
 /// Runs a command in `root` and returns when nothing of it is alive any more. Blocks.
 ///
 /// `scratch` holds its private HOME and TMPDIR. Denied: the caller's environment, programs from the workspace, dangerous
-/// variables, processes that outlive it. Not denied in this tier: files and network of the user.
+/// variables, the caller's terminal, processes that outlive it. Not denied in this tier: files and network of the user, and
+/// descriptors that whoever started this program left open for every child.
+///
+/// # Errors
+/// [`ExecError`] when it was not started, or when something of it could not be killed.
 pub fn run(
     root: &Path,
     scratch: &Path,
@@ -164,6 +183,78 @@ pub fn run(
     command: &Command,
     canceled: &AtomicBool,
 ) -> Result<Exit, ExecError> {
-    let _ = (root, scratch, policy, command, canceled);
-    Err(ExecError::Io { act: "start a command", source: io::ErrorKind::Unsupported.into() })
+    let begin = Instant::now();
+    for folder in ["home", "tmp"] {
+        std::fs::create_dir_all(scratch.join(folder)).map_err(io_error("make its scratch folders"))?;
+    }
+    let inside = [root, scratch].map(std::fs::canonicalize).into_iter().collect::<Result<Vec<_>, _>>();
+    let inside = inside.map_err(io_error("find the workspace"))?;
+    let resolved = program::resolve(policy, &command.program, &inside)?;
+    let marker = marker().map_err(io_error("draw a number"))?;
+    let environment = environment::build(policy, command, &inside[1], &marker)?;
+    let cwd = working_directory(root, &command.cwd)?;
+    let mut spawned = process(&resolved);
+    spawned.env_clear().envs(environment);
+    // By descriptor: nothing can be put in the place of the folder between the check and the start.
+    spawned.current_dir(format!("/proc/self/fd/{}", cwd.as_raw_fd()));
+    spawned.stdin(if command.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+    spawned.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let family = Family::start(marker, || spawned.spawn()).map_err(io_error("start it"))?;
+    let bounds = Bounds { policy, timeout: command.timeout, canceled };
+    let driven = drive::drive(family, command.stdin.clone(), &bounds)?;
+    let (how, code) = match (driven.stopped, driven.status.code()) {
+        (Some(how), _) => (how, None),
+        (None, Some(code)) => (How::Exited, Some(code)),
+        (None, None) => (How::Signaled, driven.status.signal()),
+    };
+    Ok(Exit {
+        how,
+        code,
+        duration: begin.elapsed(),
+        stdout: driven.stdout,
+        stderr: driven.stderr,
+        program: resolved.file,
+        killed: driven.killed,
+    })
+}
+
+/// Puts the command into a session of its own, so that it has no terminal and its group is its own. `setsid` replaces itself
+/// by the program, under the same process id. Where it is missing, a process group has to do: then the command can still
+/// open the terminal.
+fn process(resolved: &Resolved) -> process::Command {
+    let setsid = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists());
+    let mut spawned = match setsid {
+        Some(setsid) => {
+            let mut spawned = process::Command::new(setsid);
+            spawned.arg(&resolved.file);
+            spawned
+        }
+        None => {
+            let mut spawned = process::Command::new(&resolved.file);
+            spawned.process_group(0);
+            spawned
+        }
+    };
+    spawned.args(&resolved.arguments);
+    spawned
+}
+
+fn working_directory(root: &Path, cwd: &ScopePath) -> Result<OwnedFd, ExecError> {
+    let tree = Tree::open(root).map_err(io_error("open the workspace"))?;
+    let missing = |_| ExecError::Invalid(format!("`{cwd}` is no directory of the workspace the stage may see"));
+    tree.directory(Path::new(cwd.as_str())).map_err(missing)
+}
+
+/// Draws a number nobody can guess; whoever carries it belongs to the command.
+fn marker() -> io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn io_error(act: &'static str) -> impl Fn(io::Error) -> ExecError {
+    move |source| ExecError::Io { act, source }
 }

@@ -15,11 +15,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-struct Box_ {
+struct Bench {
     dir: tempfile::TempDir,
 }
 
-impl Box_ {
+impl Bench {
     fn new(files: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let made = Self { dir };
@@ -124,7 +124,7 @@ fn snapshot(root: &Path) -> BTreeMap<String, String> {
 #[test]
 fn an_exact_entry_works_for_every_way_of_writing() {
     let check = |script: &str, expected: Option<&str>| {
-        let made = Box_::new(&[("main.go", "old\n"), ("other.go", "other\n")]);
+        let made = Bench::new(&[("main.go", "old\n"), ("other.go", "other\n")]);
         let refused = made.round(&scope(&["./"], &["main.go", "go.mod"], &[]), script);
         assert_eq!(refused, Vec::<String>::new(), "{script}");
         assert_eq!(fs::read_to_string(made.workspace().join("main.go")).ok().as_deref(), expected, "{script}");
@@ -137,7 +137,7 @@ fn an_exact_entry_works_for_every_way_of_writing() {
     check("set -C; echo module > go.mod", Some("old\n"));
     check("ln other.go go.mod", Some("old\n"));
 
-    let made = Box_::new(&[("main.go", "old\n")]);
+    let made = Bench::new(&[("main.go", "old\n")]);
     assert!(made.round(&scope(&["./"], &["main.go"], &[]), "chmod +x main.go").is_empty());
     assert_eq!(fs::metadata(made.workspace().join("main.go")).unwrap().permissions().mode() & 0o777, 0o755);
 }
@@ -146,7 +146,7 @@ fn an_exact_entry_works_for_every_way_of_writing() {
 fn what_is_outside_the_write_scope_never_reaches_the_workspace() {
     let check = |script: &str, expected: &[&str]| {
         let files = [("src/a.rs", "a"), ("README.md", "r"), (".git/config", "g"), ("secret/key", "k")];
-        let made = Box_::new(&files);
+        let made = Bench::new(&files);
         let before = snapshot(&made.workspace());
         assert_eq!(made.round(&scope(&["./"], &["src/"], &["secret/"]), script), expected, "{script}");
         assert_eq!(snapshot(&made.workspace()), before, "{script}");
@@ -166,7 +166,7 @@ fn what_is_outside_the_write_scope_never_reaches_the_workspace() {
 
 #[test]
 fn odd_files_are_reported_and_nothing_hangs() {
-    let made = Box_::new(&[("src/a", "a"), ("src/b", "b"), ("src/d/c", "c")]);
+    let made = Bench::new(&[("src/a", "a"), ("src/b", "b"), ("src/d/c", "c")]);
     let script = "rm src/a; mkfifo src/a; ln -s /etc/passwd src/out; ln -s ../../x src/up; ln -s b src/fine; mkfifo pipe; \
                   printf x > \"$(printf 'src/new\\nline')\"; printf x > \"$(printf 'src/esc\\033[2J')\"; \
                   printf x > \"$(printf 'src/bad\\377')\"; ln -s d/../../../x src/twisted";
@@ -182,7 +182,7 @@ fn odd_files_are_reported_and_nothing_hangs() {
 
 #[test]
 fn hidden_and_ungranted_paths_do_not_exist_in_the_copy() {
-    let made = Box_::new(&[("src/a", "a"), ("src/secret/k", "k"), ("docs/d", "d"), ("other/o", "o"), ("top", "t")]);
+    let made = Bench::new(&[("src/a", "a"), ("src/secret/k", "k"), ("docs/d", "d"), ("other/o", "o"), ("top", "t")]);
     symlink("secret/k", made.workspace().join("src/way")).unwrap();
     let copy = made.copy(&scope(&["src/", "docs/d"], &["out/"], &["src/secret/"]));
     assert_eq!(snapshot(copy.root()).into_keys().collect::<Vec<_>>(), ["docs", "docs/d", "src", "src/a"]);
@@ -190,7 +190,7 @@ fn hidden_and_ungranted_paths_do_not_exist_in_the_copy() {
 
 #[test]
 fn a_directory_that_holds_more_than_the_stage_sees_is_never_replaced() {
-    let made = Box_::new(&[("src/d/a", "a"), ("src/d/secret", "s"), ("src/e", "e")]);
+    let made = Bench::new(&[("src/d/a", "a"), ("src/d/secret", "s"), ("src/e", "e")]);
     let scope = scope(&[], &["src/"], &["src/d/secret"]);
     assert_eq!(made.round(&scope, "rm -r src/d; echo x > src/d"), ["src/d"]);
     assert_eq!(fs::read_to_string(made.workspace().join("src/d/secret")).unwrap(), "s");
@@ -202,7 +202,7 @@ fn a_directory_that_holds_more_than_the_stage_sees_is_never_replaced() {
 
 #[test]
 fn a_file_outside_the_scope_does_not_give_way_to_a_folder_inside() {
-    let made = Box_::new(&[("a", "file")]);
+    let made = Bench::new(&[("a", "file")]);
     let refused = made.round(&scope(&["./"], &["a/x"], &[]), "rm a; mkdir a; echo x > a/x");
     assert_eq!(refused, ["a", "a/x"]);
     assert_eq!(fs::read_to_string(made.workspace().join("a")).unwrap(), "file");
@@ -214,7 +214,7 @@ fn a_file_outside_the_scope_does_not_give_way_to_a_folder_inside() {
 
 #[test]
 fn set_id_bits_and_closed_permissions_do_not_survive() {
-    let made = Box_::new(&[("src/a", "a")]);
+    let made = Bench::new(&[("src/a", "a")]);
     let script =
         "echo x > src/s; chmod 6777 src/s; mkdir src/closed; echo y > src/closed/f; chmod 000 src/closed/f src/closed";
     assert!(made.round(&scope(&["./"], &["src/"], &[]), script).is_empty());
@@ -225,7 +225,7 @@ fn set_id_bits_and_closed_permissions_do_not_survive() {
 
 #[test]
 fn a_change_that_sets_its_times_back_is_found() {
-    let made = Box_::new(&[("src/a", "aaaa"), ("src/b", "bbbb")]);
+    let made = Bench::new(&[("src/a", "aaaa"), ("src/b", "bbbb")]);
     let copy = made.copy(&scope(&["./"], &["src/"], &[]));
     // At once, in the same clock tick as the copy if there were no wait.
     let path = copy.root().join("src/a");
@@ -243,7 +243,7 @@ fn a_change_that_sets_its_times_back_is_found() {
 #[test]
 fn each_limit_is_named() {
     let check = |limits: Limits, script: &str, expected: &str| {
-        let made = Box_::new(&[("a", "a")]);
+        let made = Bench::new(&[("a", "a")]);
         let copy = made.copy(&Scope::everything());
         sh(copy.root(), script);
         match copy.changes(&limits, &Protected::default()) {
@@ -262,7 +262,7 @@ fn each_limit_is_named() {
 
 #[test]
 fn a_tree_of_five_thousand_levels_is_refused_and_removed() {
-    let made = Box_::new(&[]);
+    let made = Bench::new(&[]);
     let copy = made.copy(&Scope::everything());
     deepen(copy.root(), "d", 5_000);
     deepen(copy.root(), &"n".repeat(200), 30);
@@ -293,7 +293,7 @@ fn applying_twice_or_again_after_any_interruption_gives_the_same_tree() {
     let script =
         "rm a; mkdir a; echo new > a/b; rm -r d; echo d > d; rm -r gone; chmod +x run.sh; mkdir -p n/m; ln -s keep l";
     let second = "rm -r a; echo again > a; rm d; mkdir d; echo y2 > d/y; rm l";
-    let made = Box_::new(&files);
+    let made = Bench::new(&files);
     let mut stages = Vec::new();
     let mut states = vec![snapshot(&made.workspace())];
     for script in [script, second] {
@@ -319,7 +319,7 @@ fn applying_twice_or_again_after_any_interruption_gives_the_same_tree() {
     // Interrupted before every blob it needs, then applied again, from the very beginning.
     let steps = all.iter().filter(|change| change.op == ChangeOp::Write).count();
     for stop in 0..=steps {
-        let fresh = Box_::new(&files);
+        let fresh = Bench::new(&files);
         for (name, _) in fs::read_dir(made.blobs()).unwrap().map(|e| (e.unwrap().file_name(), ())) {
             fs::copy(made.blobs().join(&name), fresh.blobs().join(&name)).unwrap();
         }
@@ -338,7 +338,7 @@ fn applying_twice_or_again_after_any_interruption_gives_the_same_tree() {
 
 #[test]
 fn what_an_interrupted_write_left_is_gone_after_the_next() {
-    let made = Box_::new(&[("a", "old")]);
+    let made = Bench::new(&[("a", "old")]);
     let copy = made.copy(&Scope::everything());
     sh(copy.root(), "echo new > a");
     let changes = made.store(&look(&copy), &copy);
@@ -360,7 +360,7 @@ fn what_an_interrupted_write_left_is_gone_after_the_next() {
 
 #[test]
 fn changes_with_paths_that_lead_out_are_refused() {
-    let made = Box_::new(&[]);
+    let made = Bench::new(&[]);
     let outside = made.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
     symlink(&outside, made.workspace().join("way")).unwrap();
@@ -386,7 +386,7 @@ fn changes_with_paths_that_lead_out_are_refused() {
 
 #[test]
 fn a_swapped_directory_never_lets_a_commit_out() {
-    let made = Box_::new(&[("d/f", "0"), ("d/sub/g", "0")]);
+    let made = Bench::new(&[("d/f", "0"), ("d/sub/g", "0")]);
     let outside = made.dir.path().join("outside");
     fs::create_dir_all(outside.join("sub")).unwrap();
     fs::write(outside.join("f"), "canary").unwrap();
@@ -418,7 +418,7 @@ fn a_swapped_directory_never_lets_a_commit_out() {
                 target: None,
             };
             let gone = FileChange { op: ChangeOp::Delete, digest: None, ..change("d/f") };
-            let list = if turn % 3 == 0 { vec![gone] } else { vec![change("d/f"), change("d/sub/g"), change("d/n/h")] };
+            let list = if turn.is_multiple_of(3) { vec![gone] } else { vec![change("d/f"), change("d/sub/g"), change("d/n/h")] };
             match commit::apply(&workspace, &list, &|_| File::open(&blob)) {
                 Ok(()) => done += 1,
                 Err(_) => failed += 1,
@@ -439,7 +439,7 @@ fn a_swapped_directory_never_lets_a_commit_out() {
 
 #[test]
 fn quarantine_keeps_everything_and_nothing_of_it_can_act() {
-    let made = Box_::new(&[("src/a", "a")]);
+    let made = Bench::new(&[("src/a", "a")]);
     let copy = made.copy(&scope(&["./"], &["src/"], &[]));
     let script = "mkdir -p .git/hooks; printf '#!/bin/sh' > .git/hooks/pre-commit; chmod 4755 .git/hooks/pre-commit; \
                   echo out > .envrc; mkfifo p; ln -s /etc/passwd l; echo fine > src/b; rm src/a; echo big > big";
@@ -464,7 +464,7 @@ fn quarantine_keeps_everything_and_nothing_of_it_can_act() {
 
 #[test]
 fn an_untouched_copy_of_five_thousand_files_is_not_read() {
-    let made = Box_::new(&[]);
+    let made = Bench::new(&[]);
     for n in 0..5_000 {
         put(&made.workspace().join(format!("d{}/f{n}", n % 50)), "some content");
     }

@@ -1,0 +1,75 @@
+//! What is kept of an output stream: its head, its tail, its length and its digest.
+//!
+//! Memory is bounded by the cap whatever a program prints; the digest and the length are those of everything.
+
+use super::Captured;
+use std::collections::VecDeque;
+
+/// A stream being read.
+pub(super) struct Capture {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    head_max: usize,
+    tail_max: usize,
+    total_bytes: u64,
+    hasher: blake3::Hasher,
+}
+
+impl Capture {
+    /// Keeps at most `bytes_max`, half from the head and half from the tail.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        let max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let (head_max, tail_max) = (max.div_ceil(2), max / 2);
+        let (head, tail) = (Vec::new(), VecDeque::new());
+        Self { head, tail, head_max, tail_max, total_bytes: 0, hasher: blake3::Hasher::new() }
+    }
+
+    /// Takes the next bytes.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        self.total_bytes += bytes.len() as u64;
+        self.hasher.update(bytes);
+        let (first, rest) = bytes.split_at(bytes.len().min(self.head_max - self.head.len()));
+        self.head.extend_from_slice(first);
+        let rest = &rest[rest.len().saturating_sub(self.tail_max)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(self.tail_max);
+        self.tail.drain(..excess);
+        self.tail.extend(rest);
+    }
+
+    /// Ends the stream; `cut` when it was still open.
+    pub(super) fn finish(self, cut: bool) -> Captured {
+        let kept = (self.head.len() + self.tail.len()) as u64;
+        Captured {
+            head: self.head,
+            tail: self.tail.into(),
+            total_bytes: self.total_bytes,
+            truncated: self.total_bytes > kept,
+            cut,
+            digest: self.hasher.finalize().to_hex().to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn head_and_tail_are_those_of_the_whole(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20), max in 0_u64..60) {
+            let whole = chunks.concat();
+            let mut capture = Capture::new(max);
+            chunks.iter().for_each(|chunk| capture.take(chunk));
+            let kept = capture.finish(false);
+            prop_assert!(whole.starts_with(&kept.head) && whole.ends_with(&kept.tail));
+            prop_assert!((kept.head.len() + kept.tail.len()) as u64 <= max);
+            prop_assert_eq!(kept.truncated, whole.len() as u64 > max);
+            prop_assert_eq!(kept.total_bytes, whole.len() as u64);
+            prop_assert_eq!(kept.digest, blake3::hash(&whole).to_hex().to_string());
+            if !kept.truncated {
+                prop_assert_eq!([kept.head, kept.tail].concat(), whole);
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The environment of a command: empty, plus an allow-list.
+//!
+//! Nothing of the caller's environment is read here or passed on. Names that make programs load or run something else are
+//! refused from whoever proposes a command; only the operator may set them.
+
+use super::{Command, ExecError, ExecPolicy};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The variable that marks everything a command starts.
+pub(super) const MARKER: &str = "GLOVEBOX_COMMAND";
+
+/// Names that begin like this make programs load or run something else, or lead them to somebody's settings.
+const DANGEROUS_STARTS: &[&str] = &[
+    "LD_",
+    "DYLD_",
+    "GIT_",
+    "PYTHON",
+    "PERL",
+    "RUBY",
+    "NODE_",
+    "NPM_CONFIG_",
+    "CARGO_",
+    "RUSTC",
+    "RUSTDOC",
+    "RUSTUP_",
+    "BASH_FUNC_",
+    "SSH_",
+    "DBUS_",
+    "XDG_",
+    "DOCKER_",
+    "MALLOC_",
+    "GLIBC_",
+    "GCONV_",
+    "MAVEN_",
+    "GRADLE_",
+    "GLOVEBOX_",
+];
+
+/// Whole names that do.
+const DANGEROUS: &[&str] = &[
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "SHELL",
+    "ENV",
+    "BASH_ENV",
+    "PROMPT_COMMAND",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PS4",
+    "IFS",
+    "CDPATH",
+    "ZDOTDIR",
+    "RUSTFLAGS",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "GOFLAGS",
+    "GOENV",
+    "GOROOT",
+    "GOPATH",
+    "GOTOOLCHAIN",
+    "GOPROXY",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "GNUMAKEFLAGS",
+    "MAKEFILES",
+    "LOCPATH",
+    "NLSPATH",
+    "HOSTALIASES",
+    "BROWSER",
+    "CC",
+    "CXX",
+    "LUA_INIT",
+    "PHPRC",
+];
+
+/// True for names that nobody but the operator may set: `LD_PRELOAD`, `BASH_ENV`, `GIT_SSH_COMMAND` and their like.
+pub fn is_dangerous(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    DANGEROUS.contains(&name.as_str()) || DANGEROUS_STARTS.iter().any(|start| name.starts_with(start))
+}
+
+/// Returns every variable of a command. Later layers win: fixed ones, the operator's, the command's own.
+pub(super) fn build(
+    policy: &ExecPolicy,
+    command: &Command,
+    scratch: &Path,
+    marker: &str,
+) -> Result<BTreeMap<String, OsString>, ExecError> {
+    let mut all: BTreeMap<String, OsString> = BTreeMap::new();
+    for (name, value) in [("LANG", "C.UTF-8"), ("TZ", "UTC"), ("TERM", "dumb")] {
+        all.insert(name.to_owned(), value.into());
+    }
+    all.insert("HOME".to_owned(), scratch.join("home").into());
+    all.insert("TMPDIR".to_owned(), scratch.join("tmp").into());
+    for (name, value) in &policy.env {
+        check(name, value)?;
+        if name == "PATH" {
+            return Err(invalid("PATH is fixed; `[exec] path` in glovebox.toml adds folders".to_owned()));
+        }
+        let filled = value.replace("{scratch}", &scratch.to_string_lossy());
+        all.insert(name.clone(), filled.into());
+    }
+    for (name, value) in &command.env {
+        check(name, value)?;
+        if is_dangerous(name) && policy.env.get(name) != Some(value) {
+            let remedy = format!("only `[exec] env` in glovebox.toml may set `{name}`");
+            return Err(invalid(format!(
+                "the command may not set `{name}`, which makes programs run something else; {remedy}"
+            )));
+        }
+        if !policy.env.contains_key(name) || !is_dangerous(name) {
+            all.insert(name.clone(), value.into());
+        }
+    }
+    let path = std::env::join_paths(&policy.path).map_err(|error| invalid(format!("PATH: {error}")))?;
+    all.insert("PATH".to_owned(), path);
+    all.insert(MARKER.to_owned(), marker.into());
+    Ok(all)
+}
+
+fn check(name: &str, value: &str) -> Result<(), ExecError> {
+    let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(invalid(format!("`{}` is no name of a variable", name.escape_default())));
+    }
+    if value.contains('\0') { Err(invalid(format!("the value of `{name}` contains a NUL byte"))) } else { Ok(()) }
+}
+
+fn invalid(message: String) -> ExecError {
+    ExecError::Invalid(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::Program;
+    use crate::path::ScopePath;
+    use std::time::Duration;
+
+    fn build_with(policy: &[(&str, &str)], own: &[(&str, &str)]) -> Result<BTreeMap<String, OsString>, ExecError> {
+        let pair = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        let policy = ExecPolicy { env: policy.iter().map(pair).collect(), ..ExecPolicy::default() };
+        let command = Command {
+            program: Program::Shell(String::new()),
+            cwd: ScopePath::root(),
+            env: own.iter().map(pair).collect(),
+            stdin: None,
+            timeout: Duration::ZERO,
+        };
+        build(&policy, &command, Path::new("/scratch"), "id")
+    }
+
+    #[test]
+    fn dangerous_names_come_from_the_operator_or_not_at_all() {
+        let names = [
+            "LD_PRELOAD",
+            "BASH_ENV",
+            "GIT_SSH_COMMAND",
+            "NODE_OPTIONS",
+            "PYTHONPATH",
+            "PATH",
+            "HOME",
+            "RUSTC_WRAPPER",
+        ];
+        for name in names {
+            assert!(matches!(build_with(&[], &[(name, "x")]), Err(ExecError::Invalid(_))), "{name}");
+        }
+        assert!(build_with(&[("CARGO_HOME", "/c")], &[("CARGO_HOME", "/evil")]).is_err());
+        let all =
+            build_with(&[("CARGO_HOME", "{scratch}/c"), ("LANG", "de")], &[("MODE", "fast"), ("LANG", "fr")]).unwrap();
+        let get = |name: &str| all.get(name).and_then(|value| value.to_str());
+        assert_eq!((get("CARGO_HOME"), get("MODE"), get("LANG")), (Some("/scratch/c"), Some("fast"), Some("fr")));
+        assert!(build_with(&[("PATH", "/x")], &[]).is_err() && build_with(&[], &[("a=b", "x")]).is_err());
+    }
+}
