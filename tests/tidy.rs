@@ -27,7 +27,9 @@ impl Source {
 
     /// Test code: suites, guests, benches, and examples (which are projects of their own).
     fn is_test(&self) -> bool {
-        self.is_under(&["tests/", "examples/"]) || self.path.contains("/tests/") || self.path.contains("/benches/")
+        self.is_under(&["tests/", "examples/"])
+            || self.path.contains("/tests/")
+            || self.path.contains("/benches/")
             || self.path.ends_with("/tests.rs")
     }
 }
@@ -106,9 +108,11 @@ fn literal_end(bytes: &[u8], at: usize) -> usize {
     if rest[0] == b'"' {
         return at + quoted_end(rest, b'"');
     }
-    let is_character = rest[0] == b'\'' && (rest.get(1) == Some(&b'\\') || find(rest, b"'", 2).is_some_and(|found| {
-        std::str::from_utf8(&rest[1..found]).is_ok_and(|inner| inner.chars().count() == 1)
-    }));
+    let is_character = rest[0] == b'\''
+        && (rest.get(1) == Some(&b'\\')
+            || find(rest, b"'", 2).is_some_and(|found| {
+                std::str::from_utf8(&rest[1..found]).is_ok_and(|inner| inner.chars().count() == 1)
+            }));
     if is_character { at + quoted_end(rest, b'\'') } else { at }
 }
 
@@ -191,7 +195,9 @@ fn engines_of_others_stay_in_one_crate() {
     }
     for manifest in files("toml").iter().filter(|path| path.ends_with("/Cargo.toml")) {
         let used = dependencies(manifest);
-        for (name, home) in [("wasmtime", "runtime/host/"), ("wasmtime-wasi", "runtime/host/"), ("petgraph", "runtime/pipeline/")] {
+        for (name, home) in
+            [("wasmtime", "runtime/host/"), ("wasmtime-wasi", "runtime/host/"), ("petgraph", "runtime/pipeline/")]
+        {
             if used.contains(name) && !manifest.starts_with(home) {
                 findings.push(format!("{manifest}: depends on {name}"));
             }
@@ -209,7 +215,9 @@ fn ambient_authority_stays_outside() {
             let dense: String = line.chars().filter(|character| !character.is_whitespace()).collect();
             let direct = ["std::fs", "std::env", "std::process", "std::net"].iter().any(|name| dense.contains(name));
             let grouped = dense.split("std::{").nth(1).is_some_and(|group| {
-                group.split(['{', '}', ',']).any(|name| matches!(name.split("::").next(), Some("fs" | "env" | "process" | "net")))
+                group
+                    .split(['{', '}', ','])
+                    .any(|name| matches!(name.split("::").next(), Some("fs" | "env" | "process" | "net")))
             });
             if direct || grouped || dense.contains("ambient_authority()") {
                 findings.push(format!("{}:{}: {}", source.path, index + 1, line.trim()));
@@ -265,8 +273,10 @@ fn functions(code: &str) -> Vec<(String, usize, usize)> {
     let mut at = 0;
     while let Some(next) = code[at..].find("fn ").map(|offset| at + offset) {
         at = next + 3;
-        let bounded = next == 0 || !code.as_bytes()[next - 1].is_ascii_alphanumeric() && code.as_bytes()[next - 1] != b'_';
-        let name: String = code[at..].chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect();
+        let bounded =
+            next == 0 || !code.as_bytes()[next - 1].is_ascii_alphanumeric() && code.as_bytes()[next - 1] != b'_';
+        let name: String =
+            code[at..].chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect();
         let Some(open) = code[at..].find(['{', ';']).map(|offset| at + offset) else { break };
         if !bounded || name.is_empty() || code.as_bytes()[open] == b';' {
             continue;
@@ -296,7 +306,10 @@ fn functions_fit_a_page() {
     for source in sources() {
         for (name, line, lines) in functions(&blank(&source.text)) {
             if lines > LINES_PER_FUNCTION_MAX {
-                findings.push(format!("{}:{line}: `{name}` has {lines} lines, at most {LINES_PER_FUNCTION_MAX}", source.path));
+                findings.push(format!(
+                    "{}:{line}: `{name}` has {lines} lines, at most {LINES_PER_FUNCTION_MAX}",
+                    source.path
+                ));
             }
         }
     }
@@ -337,7 +350,9 @@ fn names_say_something() {
         let mut names = vec![(1, "mod", stem.as_str())];
         let all = words(&source.code);
         let kinds = ["struct", "enum", "trait", "type", "mod", "fn"];
-        names.extend(all.windows(2).filter(|pair| kinds.contains(&pair[0].1)).map(|pair| (pair[1].0, pair[0].1, pair[1].1)));
+        names.extend(
+            all.windows(2).filter(|pair| kinds.contains(&pair[0].1)).map(|pair| (pair[1].0, pair[0].1, pair[1].1)),
+        );
         for (line, kind, name) in names {
             let parts = segments(name);
             let vague = parts.iter().any(|part| anywhere.contains(&part.as_str()))
@@ -449,13 +464,16 @@ fn commands_in_the_documentation_are_real() {
                 }
                 continue;
             }
-            let Some(at) = words.iter().position(|word| *word == "glovebox" || word.ends_with("/glovebox")) else { continue };
+            let Some(at) = words.iter().position(|word| *word == "glovebox" || word.ends_with("/glovebox")) else {
+                continue;
+            };
             let Some(name) = words.get(at + 1).filter(|_| at == 0) else { continue };
             if !knows(&top, name) {
                 findings.push(format!("{page}: `{command}`: no command `{name}`"));
                 continue;
             }
-            let help = help_of(&[name]) + &if *name == "plugin" { help_of(&["plugin", words[at + 2]]) } else { String::new() };
+            let help =
+                help_of(&[name]) + &if *name == "plugin" { help_of(&["plugin", words[at + 2]]) } else { String::new() };
             for flag in words.iter().filter(|word| word.starts_with("--")) {
                 let flag = flag.split('=').next().unwrap();
                 if !knows(&help, flag) {
