@@ -1,8 +1,14 @@
 //! `glovebox plugin`: what a component asks for, and which bytes the project agrees to run.
 
-use crate::arguments::InspectArguments;
+use crate::arguments::{InspectArguments, LockArguments};
 use crate::exit::{Ended, Exit, Stop};
-use crate::terminal::{self, inspection};
+use crate::project::{self, Project};
+use crate::terminal::{self, inspection, visible};
+use glovebox_engine::bind::effective::{grant_lines, granted};
+use glovebox_engine::config::{CONFIG_FILE_NAME, PluginEntry};
+use glovebox_engine::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
+use glovebox_host::inspect::Inspection;
+use std::io::Write;
 use std::path::Path;
 
 /// Prints what a component's bytes say. Nothing in it is executed.
@@ -16,8 +22,77 @@ pub fn inspect(arguments: &InspectArguments) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn read(file: &Path) -> Result<glovebox_host::inspect::Inspection, Stop> {
+fn read(file: &Path) -> Result<Inspection, Stop> {
     let bytes = std::fs::read(file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
     glovebox_host::inspect::inspect(&bytes)
         .map_err(|error| Stop::new(Exit::Plugin, format!("`{}` is {error}", file.display())))
+}
+
+/// Agrees to the plugins of `glovebox.toml` as they are now: prints what each may do and writes `glovebox.lock`.
+pub fn lock(arguments: &LockArguments) -> Ended {
+    let project = project::read_project(&arguments.workdir, arguments.file.as_deref())?;
+    if !project.has_config {
+        let place = arguments.workdir.display();
+        return Err(Stop::new(Exit::Invalid, format!("no `{CONFIG_FILE_NAME}` for `{place}`, so there is nothing to lock")));
+    }
+    let mut agreed = Lock::default();
+    for (name, entry) in &project.config.plugins {
+        let locked = locked(&project, name, entry)?;
+        if !arguments.json {
+            terminal::print(&render(&locked, project.lock.as_ref()));
+        }
+        agreed.plugins.insert(name.clone(), locked);
+    }
+    let file = project.config_dir.join(LOCK_FILE_NAME);
+    replace(&file, &agreed.to_text()).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?;
+    if arguments.json {
+        terminal::print_json(&agreed.plugins.values().collect::<Vec<_>>())?;
+    }
+    terminal::say(&format!("wrote `{}`: {} plugins\n", visible::line(&file.to_string_lossy()), agreed.plugins.len()));
+    Ok(Exit::Ok)
+}
+
+fn locked(project: &Project, name: &str, entry: &PluginEntry) -> Result<LockedPlugin, Stop> {
+    let found = read(&project.config_dir.join(&entry.path))?;
+    if let Some(manifest) = found.manifest.as_ref().filter(|manifest| manifest.name != name) {
+        let message = format!("plugin `{name}` calls itself `{}`", manifest.name);
+        return Err(Stop::new(Exit::Plugin, message).with_help(format!("name it `[plugins.\"{}\"]`", manifest.name)));
+    }
+    let mut imports: Vec<String> = found.imports.iter().map(|import| import.name.clone()).collect();
+    imports.sort();
+    Ok(LockedPlugin {
+        name: name.to_owned(),
+        digest: found.digest.to_string(),
+        bytes: found.bytes,
+        world: found.world.to_owned(),
+        imports,
+        grants: grant_lines(&granted(&found, Some(entry))),
+    })
+}
+
+fn render(plugin: &LockedPlugin, before: Option<&Lock>) -> String {
+    let known = before.and_then(|lock| lock.plugins.get(&plugin.name));
+    let news = match known {
+        None => "new",
+        Some(known) if known.digest != plugin.digest => "other bytes than before",
+        Some(known) if known.grants != plugin.grants => "other grants than before",
+        Some(_) => "as before",
+    };
+    let mut text = format!("{} ({}, {news})\n  digest   {}\n", visible::line(&plugin.name), plugin.world, plugin.digest);
+    for import in &plugin.imports {
+        text.push_str(&format!("  import   {}\n", visible::line(import)));
+    }
+    for grant in &plugin.grants {
+        text.push_str(&format!("  granted  {}\n", visible::line(grant)));
+    }
+    text
+}
+
+/// Replaces a file as a whole: a crash leaves the old one or the new one.
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    let beside = file.with_extension("lock.new");
+    let mut new = std::fs::File::create(&beside)?;
+    new.write_all(text.as_bytes())?;
+    new.sync_all()?;
+    std::fs::rename(&beside, file)
 }

@@ -1,0 +1,118 @@
+//! From what the user points at to a plan: the host, the components' bytes, the script, and the binding of all of it.
+//!
+//! Reads files and starts the host; what may run with which grants is decided by the engine. What stands against a plan is
+//! printed in full before this stops.
+
+use crate::builtins::BUILTINS;
+use crate::exit::{Exit, Stop};
+use crate::project::Project;
+use crate::source::{self, Source};
+use crate::terminal::diagnostics::Findings;
+use crate::terminal::{self, visible};
+use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
+use glovebox_engine::lock::Lock;
+use glovebox_engine::plan::Plan;
+use glovebox_host::component::LoadError;
+use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::model::Script;
+use glovebox_pipeline::diagnostic::Severity;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Calls at the same time; this version executes one stage after the other.
+const POOL_SLOTS: u32 = 4;
+
+/// A plan and the host that loaded its components.
+pub struct Bound {
+    /// What may happen.
+    pub plan: Plan,
+    /// Who executes it.
+    pub host: Arc<Host>,
+}
+
+/// A model script as it was read.
+pub struct ScriptFile {
+    /// Its bytes, for the journal.
+    pub text: String,
+    /// What it says.
+    pub script: Arc<Script>,
+}
+
+/// Binds a pipeline, or stops after everything that stands against it has been printed.
+pub fn bind_plan(source: &Source, project: &Project, script: Option<&ScriptFile>, no_sandbox: bool) -> Result<Bound, Stop> {
+    let host = start_host()?;
+    let load = |bytes: &[u8], bytes_max: u64| {
+        let length = bytes.len() as u64;
+        if length > bytes_max {
+            return Err(LoadError::TooLarge { bytes: length, limit: bytes_max });
+        }
+        host.load(bytes)
+    };
+    let lock = project.lock.clone().unwrap_or_else(Lock::default);
+    let options = BindOptions { no_sandbox, script: script.map(|file| Arc::clone(&file.script)) };
+    let pipeline = Arc::new(source.pipeline.clone());
+    match bind(pipeline, &catalog(project), (&project.config, &lock), &load, &options) {
+        Ok(plan) => {
+            let diagnostics = plan.warnings.clone();
+            source::report(&findings(source, diagnostics), Severity::Warning);
+            Ok(Bound { plan, host })
+        }
+        Err(errors) => Err(refuse(source, &errors)),
+    }
+}
+
+fn findings(source: &Source, diagnostics: Vec<glovebox_pipeline::diagnostic::Diagnostic>) -> Findings {
+    Findings { file: source.file.display().to_string(), source: source.text.clone(), diagnostics }
+}
+
+/// Prints everything that stands against a plan; the class decides the exit code.
+fn refuse(source: &Source, errors: &BindErrors) -> Stop {
+    let findings = findings(source, errors.diagnostics.clone());
+    source::report(&findings, Severity::Warning);
+    for problem in &errors.plugins {
+        terminal::say(&format!("error: {}\n", visible::block(&problem.message)));
+        problem.help.iter().for_each(|help| terminal::say(&format!("help: {}\n", visible::block(help))));
+    }
+    match (errors.class(), &errors.policy) {
+        (BindClass::Invalid, _) => source::invalid(&findings),
+        (BindClass::Plugin, _) => Stop::silent(Exit::Plugin),
+        (BindClass::Policy, Some(policy)) => Stop::new(Exit::Policy, policy.to_string()).with_help(policy.help()),
+        (BindClass::Policy, None) => Stop::silent(Exit::Policy),
+    }
+}
+
+fn start_host() -> Result<Arc<Host>, Stop> {
+    let config = HostConfig { cache_dir: cache_dir(), pool_slots: POOL_SLOTS };
+    Host::new(config).map(Arc::new).map_err(|error| Stop::new(Exit::Internal, error.to_string()))
+}
+
+/// Where compiled components are kept: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.
+fn cache_dir() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    variable("GLOVEBOX_CACHE_DIR")
+        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("glovebox")))
+        .or_else(|| variable("HOME").map(|home| home.join(".cache/glovebox")))
+}
+
+fn catalog(project: &Project) -> Catalog {
+    let builtins = BUILTINS.iter().map(|builtin| (builtin.name.to_owned(), Arc::from(builtin.bytes))).collect();
+    let plugins = project.config.plugins.iter().map(|(name, entry)| {
+        let path = project.config_dir.join(&entry.path);
+        let bytes = std::fs::read(&path).map(Arc::from).map_err(|error| error.to_string());
+        (name.clone(), PluginFile { path: entry.path.clone(), bytes })
+    });
+    Catalog { builtins, plugins: plugins.collect() }
+}
+
+/// Reads a model script; one that does not parse is exit 3 with its line.
+pub fn read_script(file: &Path) -> Result<ScriptFile, Stop> {
+    let text = source::read_text(file)?;
+    parse_script(text, &file.display().to_string())
+}
+
+/// Parses a model script that was read from `name`.
+pub fn parse_script(text: String, name: &str) -> Result<ScriptFile, Stop> {
+    let script = Script::parse(&text)
+        .map_err(|error| Stop::new(Exit::Invalid, format!("script `{name}` line {}: {}", error.line, error.problem)))?;
+    Ok(ScriptFile { text, script: Arc::new(script) })
+}

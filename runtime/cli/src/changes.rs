@@ -1,0 +1,102 @@
+//! What a run made of its copy of the project, against what it was copied from.
+//!
+//! Reads the journal's facts and the blobs; touches neither workspace nor project.
+
+use crate::exit::{Exit, Stop};
+use crate::journal;
+use crate::runs::RunFolder;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use glovebox_engine::blobs::DirBlobs;
+use glovebox_engine::event::{self, Digest, Event, Record, RunStarted, Verdict};
+use glovebox_engine::ports::BlobStore;
+use glovebox_sandbox::commit::{ChangeOp, FileChange};
+use glovebox_sandbox::project::Base;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+/// Largest list of files and largest pipeline that is read back.
+const BLOB_BYTES_MAX: u64 = 1 << 30;
+
+/// A run's changes with everything needed to show or apply them.
+pub struct Changes {
+    /// What the copy was made of.
+    pub base: Base,
+    /// Every change in order.
+    pub changes: Vec<FileChange>,
+    /// The project it was copied from.
+    pub project: PathBuf,
+    /// How the run ended; none when it has not.
+    pub verdict: Option<Verdict>,
+    blobs: DirBlobs,
+}
+
+impl Changes {
+    /// Reads them from a run's journal and blobs.
+    pub fn read(run: &RunFolder) -> Result<Self, Stop> {
+        let records = journal::read(run)?;
+        let started = journal::beginning(run, &records)?;
+        let blobs = open_blobs(run)?;
+        let base = read_base(run, &blobs, started)?;
+        let verdict = records.iter().find_map(|record| match &record.event {
+            Event::RunFinished(finished) => Some(finished.status),
+            _ => None,
+        });
+        Ok(Self { base, changes: listed(&records), project: PathBuf::from(&started.source_dir), verdict, blobs })
+    }
+
+    /// Opens the bytes of a change by the digest it names.
+    pub fn open(&self, digest: &str) -> io::Result<File> {
+        let digest: Digest = digest.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.blobs.open_file(&digest)
+    }
+}
+
+/// Opens a run's blobs.
+pub fn open_blobs(run: &RunFolder) -> Result<DirBlobs, Stop> {
+    let dir = Dir::open_ambient_dir(&run.path, ambient_authority())
+        .map_err(|error| Stop::io(format!("open run `{}`", run.id), &error))?;
+    DirBlobs::open_in(&dir).map_err(|error| journal::unreadable(run, &error))
+}
+
+/// Reads a blob that is text.
+pub fn read_blob_text(run: &RunFolder, blobs: &DirBlobs, digest: &Digest) -> Result<String, Stop> {
+    let bytes = blobs.read(digest, BLOB_BYTES_MAX).map_err(|error| journal::unreadable(run, &error))?;
+    String::from_utf8(bytes).map_err(|_| Stop::new(Exit::Mismatch, format!("blob {digest} of run `{}` is not text", run.id)))
+}
+
+fn read_base(run: &RunFolder, blobs: &DirBlobs, started: &RunStarted) -> Result<Base, Stop> {
+    let text = read_blob_text(run, blobs, &started.base_digest)?;
+    serde_json::from_str(&text)
+        .map_err(|error| Stop::new(Exit::Mismatch, format!("the list of copied files of run `{}`: {error}", run.id)))
+}
+
+fn listed(records: &[Record]) -> Vec<FileChange> {
+    records
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::StageFinished(stage) => Some(&stage.changes),
+            _ => None,
+        })
+        .flatten()
+        .map(on_disk)
+        .collect()
+}
+
+fn on_disk(change: &event::FileChange) -> FileChange {
+    FileChange {
+        path: change.path.clone(),
+        op: match change.op {
+            event::ChangeOp::Write => ChangeOp::Write,
+            event::ChangeOp::Delete => ChangeOp::Delete,
+            event::ChangeOp::Mkdir => ChangeOp::Mkdir,
+            event::ChangeOp::Rmdir => ChangeOp::Rmdir,
+            event::ChangeOp::Symlink => ChangeOp::Symlink,
+        },
+        digest: change.digest.as_ref().map(ToString::to_string),
+        bytes: change.bytes,
+        executable: change.executable,
+        target: change.target.clone(),
+    }
+}

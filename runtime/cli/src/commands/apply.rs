@@ -1,0 +1,67 @@
+//! `glovebox apply`: the only command that writes the user's project, and only on request.
+//!
+//! All or nothing: when a path is not what it was when the run copied it, nothing is written.
+
+use crate::arguments::ApplyArguments;
+use crate::changes::Changes;
+use crate::exit::{Ended, Exit, Stop};
+use crate::terminal::{self, visible};
+use crate::runs;
+use glovebox_engine::event::Verdict;
+use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
+
+/// Brings the changes of a successful run into the project, or says what is in the way.
+pub fn apply(arguments: &ApplyArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let changes = Changes::read(&run)?;
+    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    match changes.verdict {
+        Some(Verdict::Success) => {}
+        Some(Verdict::Fail) => {
+            let message = format!("run `{}` failed, so nothing vouches for its changes; nothing was written", run.id);
+            return Err(Stop::new(Exit::Policy, message).with_help(format!("look at them with `glovebox diff {named}`")));
+        }
+        None => {
+            let message = format!("run `{}` has not ended; nothing was written", run.id);
+            return Err(Stop::new(Exit::Usage, message).with_help(format!("go on with `glovebox resume {named}`")));
+        }
+    }
+    let project = arguments.workdir.as_ref().unwrap_or(&changes.project);
+    let place = project.display();
+    let failed = |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{place}`: {error}"));
+    let plan = apply::plan(&changes.base, &changes.changes, project).map_err(|error| failed(&error))?;
+    if !plan.conflicts.is_empty() {
+        return Err(refuse(&plan.conflicts, &place.to_string()));
+    }
+    match apply::perform(&plan, &changes.base, project, &|digest| changes.open(digest)) {
+        Ok(()) => done(arguments, &plan),
+        Err(ApplyError::Conflicts(conflicts)) => Err(refuse(&conflicts, &place.to_string())),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+fn refuse(conflicts: &[Conflict], place: &str) -> Stop {
+    for conflict in conflicts {
+        terminal::say(&format!("conflict: {}: {}\n", visible::line(&conflict.path), visible::line(&conflict.reason)));
+    }
+    let count = conflicts.len();
+    Stop::new(Exit::Policy, format!("{count} conflicts in `{place}`, nothing was written"))
+        .with_help("put these paths back or aside, or apply to another copy with `--workdir D`")
+}
+
+fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
+    if arguments.json {
+        terminal::print_json(plan)?;
+        return Ok(Exit::Ok);
+    }
+    for change in &plan.deletes {
+        terminal::print(&format!("removed {}\n", visible::line(&change.path)));
+    }
+    for change in &plan.writes {
+        terminal::print(&format!("wrote   {}\n", visible::line(&change.path)));
+    }
+    if plan.deletes.is_empty() && plan.writes.is_empty() {
+        terminal::say("nothing to do: the project already is what the run made of it\n");
+    }
+    Ok(Exit::Ok)
+}

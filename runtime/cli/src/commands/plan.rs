@@ -1,0 +1,68 @@
+//! `glovebox plan`: what a pipeline could read, write, execute and reach. Nothing in a run lies outside it; nothing runs here.
+
+use crate::arguments::PlanArguments;
+use crate::exit::{Ended, Exit};
+use crate::terminal::{self, visible};
+use crate::{bound, project, source};
+use glovebox_engine::plan::{Could, PlanFile, PlanNode};
+use std::collections::BTreeSet;
+
+/// Prints the plan. A sandbox is not asked for, since nothing is executed.
+pub fn plan(arguments: &PlanArguments) -> Ended {
+    let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
+    let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
+    let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
+    let bound = bound::bind_plan(&source, &project, script.as_ref(), true)?;
+    let mut file = bound.plan.to_json();
+    if let Some(steps_max) = arguments.execution.max_steps {
+        file.steps_max = file.steps_max.min(steps_max);
+    }
+    if arguments.json {
+        terminal::print_json(&file)?;
+    } else {
+        terminal::print(&render(&file));
+    }
+    Ok(Exit::Ok)
+}
+
+fn render(file: &PlanFile) -> String {
+    let mut text = format!("plan of {}: {} nodes, at most {} steps", visible::line(&file.pipeline), file.nodes.len(), file.steps_max);
+    if let Some(wall_ms) = file.wall_max_ms {
+        text.push_str(&format!(", at most {}", terminal::duration(wall_ms)));
+    }
+    text.push_str(&format!(", model {}, sandbox {}\n", visible::line(&file.model), visible::line(&file.sandbox_tier)));
+    text.push_str(&could("all nodes", &file.could));
+    for node in &file.nodes {
+        text.push_str(&render_node(node));
+    }
+    if file.sandbox_tier != glovebox_engine::plan::TIER_NONE {
+        text.push_str("commands run unconfined in this version: `glovebox run` asks for --dangerously-no-sandbox\n");
+    }
+    text
+}
+
+fn render_node(node: &PlanNode) -> String {
+    let (id, handler) = (visible::line(&node.id), visible::line(&node.handler));
+    let Some(component) = &node.component else { return format!("{id} ({handler}): does no work\n") };
+    let whose = if component.first_party { "built in" } else { "plugin" };
+    let mut text = could(&format!("{id} ({handler}, {whose}, files: {})", component.filesystem), &node.could);
+    for origin in component.origins.iter().filter(|_| !component.first_party) {
+        text.push_str(&format!("  {:<8} {}: {}\n", "because", visible::line(&origin.grant), visible::line(&origin.from)));
+    }
+    text
+}
+
+fn could(title: &str, could: &Could) -> String {
+    let list = |entries: &BTreeSet<String>| match entries.is_empty() {
+        true => "nothing".to_owned(),
+        false => entries.iter().map(|entry| visible::line(entry).into_owned()).collect::<Vec<_>>().join(", "),
+    };
+    let model = if could.model { "yes" } else { "no" };
+    format!(
+        "{title}\n  read     {}\n  write    {}\n  execute  {}\n  reach    {}\n  model    {model}\n",
+        list(&could.read),
+        list(&could.write),
+        list(&could.execute),
+        list(&could.reach)
+    )
+}
