@@ -12,7 +12,6 @@ use crate::terminal::{self, visible};
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
 use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::Plan;
-use glovebox_host::component::LoadError;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Severity;
@@ -39,19 +38,17 @@ pub struct ScriptFile {
 }
 
 /// Binds a pipeline, or stops after everything that stands against it has been printed.
-pub fn bind_plan(source: &Source, project: &Project, script: Option<&ScriptFile>, no_sandbox: bool) -> Result<Bound, Stop> {
+pub fn bind_plan(
+    source: &Source,
+    project: &Project,
+    script: Option<&ScriptFile>,
+    no_sandbox: bool,
+) -> Result<Bound, Stop> {
     let host = start_host()?;
-    let load = |bytes: &[u8], bytes_max: u64| {
-        let length = bytes.len() as u64;
-        if length > bytes_max {
-            return Err(LoadError::TooLarge { bytes: length, limit: bytes_max });
-        }
-        host.load(bytes)
-    };
     let lock = project.lock.clone().unwrap_or_else(Lock::default);
     let options = BindOptions { no_sandbox, script: script.map(|file| Arc::clone(&file.script)) };
     let pipeline = Arc::new(source.pipeline.clone());
-    match bind(pipeline, &catalog(project), (&project.config, &lock), &load, &options) {
+    match bind(pipeline, &catalog(project), (&project.config, &lock), &host, &options) {
         Ok(plan) => {
             let diagnostics = plan.warnings.clone();
             source::report(&findings(source, diagnostics), Severity::Warning);

@@ -62,8 +62,9 @@ pub fn open_blobs(run: &RunFolder) -> Result<DirBlobs, Stop> {
 
 /// Reads a blob that is text.
 pub fn read_blob_text(run: &RunFolder, blobs: &DirBlobs, digest: &Digest) -> Result<String, Stop> {
-    let bytes = blobs.read(digest, BLOB_BYTES_MAX).map_err(|error| journal::unreadable(run, &error))?;
-    String::from_utf8(bytes).map_err(|_| Stop::new(Exit::Mismatch, format!("blob {digest} of run `{}` is not text", run.id)))
+    let bytes = blobs.read_all(digest, BLOB_BYTES_MAX).map_err(|error| journal::unreadable(run, &error))?;
+    String::from_utf8(bytes)
+        .map_err(|_| Stop::new(Exit::Mismatch, format!("blob {digest} of run `{}` is not text", run.id)))
 }
 
 fn read_base(run: &RunFolder, blobs: &DirBlobs, started: &RunStarted) -> Result<Base, Stop> {

@@ -6,13 +6,18 @@
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
 mod arguments;
+mod bound;
 mod builtins;
+mod changes;
 mod commands;
+mod drive;
 mod exit;
 mod journal;
+mod project;
 mod runs;
 mod source;
 mod terminal;
+mod toolchain;
 
 use arguments::{Arguments, Command, PluginCommand};
 use clap::Parser;
@@ -34,12 +39,17 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Ended {
     match command {
+        Command::Run(arguments) => commands::run::run(arguments),
         Command::Check(arguments) => commands::check::check(&arguments),
         Command::Graph(arguments) => commands::graph::graph(&arguments),
-        Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
-        Command::Version(arguments) => commands::version::version(&arguments),
+        Command::Plan(arguments) => commands::plan::plan(&arguments),
+        Command::Resume(arguments) => commands::resume::resume(&arguments),
         Command::Ls(arguments) => commands::ls::ls(&arguments),
         Command::Show(arguments) => commands::show::show(&arguments),
-        _ => Err(exit::Stop::new(Exit::Internal, "not built in")),
+        Command::Apply(arguments) => commands::apply::apply(&arguments),
+        Command::Diff(arguments) => commands::diff::diff(&arguments),
+        Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
+        Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock(&arguments),
+        Command::Version(arguments) => commands::version::version(&arguments),
     }
 }

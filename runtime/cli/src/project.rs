@@ -29,11 +29,12 @@ pub struct Project {
 /// Reads the configuration that goes with a pipeline, or with the workdir alone.
 pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, Stop> {
     let place = workdir.display();
-    let workdir = std::fs::canonicalize(workdir).map_err(|error| Stop::io(format!("open workdir `{place}`"), &error))?;
+    let workdir =
+        std::fs::canonicalize(workdir).map_err(|error| Stop::io(format!("open workdir `{place}`"), &error))?;
     if !workdir.is_dir() {
         return Err(Stop::new(Exit::Usage, format!("workdir `{place}` is not a directory")));
     }
-    let found = candidates(&workdir, pipeline)?.into_iter().find(|folder| folder.join(CONFIG_FILE_NAME).is_file());
+    let found = candidates(&workdir, pipeline).into_iter().find(|folder| folder.join(CONFIG_FILE_NAME).is_file());
     let Some(config_dir) = found else {
         let config_dir = workdir.clone();
         return Ok(Project { workdir, config: Config::default(), config_dir, has_config: false, lock: None });
@@ -44,15 +45,15 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
 }
 
 /// Folders that may hold the configuration, best first.
-fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Result<Vec<PathBuf>, Stop> {
-    let Some(pipeline) = pipeline else { return Ok(vec![workdir.to_owned()]) };
-    let pipeline = std::fs::canonicalize(pipeline)
-        .map_err(|error| Stop::io(format!("open `{}`", pipeline.display()), &error))?;
+fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
+    let Some(pipeline) = pipeline else { return vec![workdir.to_owned()] };
+    // A run that is resumed names a file that may be gone; its folder still says where the configuration is.
+    let pipeline = std::fs::canonicalize(pipeline).unwrap_or_else(|_| pipeline.to_owned());
     let folder = pipeline.parent().unwrap_or(workdir);
     if !folder.starts_with(workdir) {
-        return Ok(vec![folder.to_owned(), workdir.to_owned()]);
+        return vec![folder.to_owned(), workdir.to_owned()];
     }
-    Ok(folder.ancestors().take_while(|ancestor| ancestor.starts_with(workdir)).map(Path::to_owned).collect())
+    folder.ancestors().take_while(|ancestor| ancestor.starts_with(workdir)).map(Path::to_owned).collect()
 }
 
 fn read_config(file: &Path) -> Result<Config, Stop> {

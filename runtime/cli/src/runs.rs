@@ -70,6 +70,27 @@ fn folder(entry: &std::fs::DirEntry) -> Option<RunFolder> {
     Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
 }
 
+/// Makes the folder of a new run. A name that is taken is refused, whatever is in it.
+pub fn create(runs_dir: &Path, id: &RunId) -> Result<RunFolder, Stop> {
+    let failed = |error: &std::io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
+    std::fs::create_dir_all(runs_dir).map_err(|error| failed(&error))?;
+    let path = std::fs::canonicalize(runs_dir).map_err(|error| failed(&error))?.join(id.as_str());
+    match std::fs::create_dir(&path) {
+        Ok(()) => Ok(RunFolder { id: id.0.clone(), path, created: SystemTime::now() }),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let named = spelled(&id.0, runs_dir);
+            Err(Stop::new(Exit::Usage, format!("run `{}` exists already in `{}`", id.0, runs_dir.display()))
+                .with_help(format!("go on with it: `glovebox resume {named}`, or choose another `--run-id`")))
+        }
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// Removes the folder of a run that never began; what cannot be removed is no run and stays.
+pub fn discard(run: &RunFolder) {
+    let _left = std::fs::remove_dir_all(&run.path);
+}
+
 /// Finds the run that a selector names.
 pub fn select(runs_dir: &Path, selector: &str) -> Result<RunFolder, Stop> {
     let mut runs = list(runs_dir)?;

@@ -4,7 +4,7 @@
 
 use crate::exit::{Exit, Stop};
 use crate::terminal::diagnostics::Findings;
-use crate::terminal::{self, Stream, diagnostics};
+use crate::terminal::{self, diagnostics};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs};
@@ -64,7 +64,7 @@ pub fn report(findings: &Findings, at_least: Severity) {
     let mut shown = findings.diagnostics.clone();
     shown.retain(|diagnostic| diagnostic.severity <= at_least);
     let findings = Findings { file: findings.file.clone(), source: findings.source.clone(), diagnostics: shown };
-    terminal::say(&diagnostics::render(&findings, Stream::Stderr.is_coloured()));
+    terminal::say(&diagnostics::render(&findings, terminal::is_coloured()));
 }
 
 /// The stop after errors have been printed.

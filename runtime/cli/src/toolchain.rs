@@ -24,7 +24,8 @@ pub fn exec_policy(setting: &ExecSetting) -> Result<ExecPolicy, Stop> {
 fn add_rust(policy: &mut ExecPolicy) -> Result<(), Stop> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let cargo_home = folder("CARGO_HOME", home.as_ref().map(|home| home.join(".cargo")));
-    let on_path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>()).unwrap_or_default();
+    let on_path =
+        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>()).unwrap_or_default();
     let own = cargo_home.as_ref().map(|folder| folder.join("bin"));
     let bin = on_path.into_iter().chain(own).find(|folder| folder.is_absolute() && folder.join("cargo").is_file());
     let bin = bin.ok_or_else(|| {

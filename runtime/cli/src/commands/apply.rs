@@ -5,8 +5,8 @@
 use crate::arguments::ApplyArguments;
 use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
-use crate::terminal::{self, visible};
 use crate::runs;
+use crate::terminal::{self, visible};
 use glovebox_engine::event::Verdict;
 use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
 
@@ -19,7 +19,9 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
         Some(Verdict::Success) => {}
         Some(Verdict::Fail) => {
             let message = format!("run `{}` failed, so nothing vouches for its changes; nothing was written", run.id);
-            return Err(Stop::new(Exit::Policy, message).with_help(format!("look at them with `glovebox diff {named}`")));
+            return Err(
+                Stop::new(Exit::Policy, message).with_help(format!("look at them with `glovebox diff {named}`"))
+            );
         }
         None => {
             let message = format!("run `{}` has not ended; nothing was written", run.id);

@@ -44,7 +44,8 @@ pub fn diff(arguments: &DiffArguments) -> Ended {
 fn render(changes: &Changes, difference: &Difference) -> Result<String, Stop> {
     let path = visible::line(&difference.path);
     if let Some(change) = difference.after.as_ref().filter(|change| change.op != ChangeOp::Write) {
-        let target = change.target.as_deref().map(|target| format!(" -> {}", visible::line(target))).unwrap_or_default();
+        let target =
+            change.target.as_deref().map(|target| format!(" -> {}", visible::line(target))).unwrap_or_default();
         let what = if change.op == ChangeOp::Symlink { "link" } else { "directory" };
         return Ok(format!("{what} {path}{target}\n"));
     }

@@ -1,13 +1,13 @@
 //! The commands, one file each. A command reads its arguments, asks the crates below, prints, and says how it ended.
 
-//pub mod apply;
+pub mod apply;
 pub mod check;
-//pub mod diff;
+pub mod diff;
 pub mod graph;
 pub mod ls;
-//pub mod plan;
+pub mod plan;
 pub mod plugin;
-//pub mod resume;
-//pub mod run;
+pub mod resume;
+pub mod run;
 pub mod show;
 pub mod version;

@@ -26,7 +26,12 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
 }
 
 fn render(file: &PlanFile) -> String {
-    let mut text = format!("plan of {}: {} nodes, at most {} steps", visible::line(&file.pipeline), file.nodes.len(), file.steps_max);
+    let mut text = format!(
+        "plan of {}: {} nodes, at most {} steps",
+        visible::line(&file.pipeline),
+        file.nodes.len(),
+        file.steps_max
+    );
     if let Some(wall_ms) = file.wall_max_ms {
         text.push_str(&format!(", at most {}", terminal::duration(wall_ms)));
     }
@@ -47,7 +52,12 @@ fn render_node(node: &PlanNode) -> String {
     let whose = if component.first_party { "built in" } else { "plugin" };
     let mut text = could(&format!("{id} ({handler}, {whose}, files: {})", component.filesystem), &node.could);
     for origin in component.origins.iter().filter(|_| !component.first_party) {
-        text.push_str(&format!("  {:<8} {}: {}\n", "because", visible::line(&origin.grant), visible::line(&origin.from)));
+        text.push_str(&format!(
+            "  {:<8} {}: {}\n",
+            "because",
+            visible::line(&origin.grant),
+            visible::line(&origin.from)
+        ));
     }
     text
 }

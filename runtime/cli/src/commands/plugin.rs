@@ -33,7 +33,10 @@ pub fn lock(arguments: &LockArguments) -> Ended {
     let project = project::read_project(&arguments.workdir, arguments.file.as_deref())?;
     if !project.has_config {
         let place = arguments.workdir.display();
-        return Err(Stop::new(Exit::Invalid, format!("no `{CONFIG_FILE_NAME}` for `{place}`, so there is nothing to lock")));
+        return Err(Stop::new(
+            Exit::Invalid,
+            format!("no `{CONFIG_FILE_NAME}` for `{place}`, so there is nothing to lock"),
+        ));
     }
     let mut agreed = Lock::default();
     for (name, entry) in &project.config.plugins {
@@ -78,7 +81,8 @@ fn render(plugin: &LockedPlugin, before: Option<&Lock>) -> String {
         Some(known) if known.grants != plugin.grants => "other grants than before",
         Some(_) => "as before",
     };
-    let mut text = format!("{} ({}, {news})\n  digest   {}\n", visible::line(&plugin.name), plugin.world, plugin.digest);
+    let mut text =
+        format!("{} ({}, {news})\n  digest   {}\n", visible::line(&plugin.name), plugin.world, plugin.digest);
     for import in &plugin.imports {
         text.push_str(&format!("  import   {}\n", visible::line(import)));
     }

@@ -53,9 +53,6 @@ fn import_line(import: &Import) -> String {
 
 /// Grants or wants as they are written in `glovebox.toml`, one line each; none for nothing at all.
 pub fn grant_lines(grants: &Grants) -> Vec<String> {
-    let list = |paths: &[String]| {
-        paths.iter().map(|path| format!("\"{}\"", visible::line(path))).collect::<Vec<_>>().join(", ")
-    };
     let mut lines = Vec::new();
     match grants.filesystem {
         FileTier::None => {}

@@ -57,37 +57,18 @@ pub fn report_bug(panic: &PanicHookInfo<'_>) {
     say(&format!("error: glovebox {version} hit a bug at {place}: {what}; please report this line to {tracker}\n"));
 }
 
-/// A stream that people may be reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// Results.
-    Stdout,
-    /// Prose and progress.
-    Stderr,
+/// True when somebody looks at stderr and it can move its cursor: a terminal whose `TERM` is not `dumb`.
+pub fn is_live() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-impl Stream {
-    /// True when somebody looks at it and it can move its cursor: a terminal whose `TERM` is not `dumb`.
-    pub fn is_live(self) -> bool {
-        self.is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+/// True when stderr may carry colours: `NO_COLOR` says never, `CLICOLOR_FORCE` always, else a live terminal does.
+pub fn is_coloured() -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if set("NO_COLOR").is_some() {
+        return false;
     }
-
-    /// True when it may carry colours: `NO_COLOR` says never, `CLICOLOR_FORCE` always, else a live terminal does.
-    pub fn is_coloured(self) -> bool {
-        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if set("NO_COLOR") {
-            return false;
-        }
-        let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
-        forced || self.is_live()
-    }
-
-    fn is_terminal(self) -> bool {
-        match self {
-            Stream::Stdout => std::io::stdout().is_terminal(),
-            Stream::Stderr => std::io::stderr().is_terminal(),
-        }
-    }
+    set("CLICOLOR_FORCE").is_some_and(|value| value != "0") || is_live()
 }
 
 /// Milliseconds as people say them: `85ms`, `3.2s`, `4m05s`, `2h03m`.

@@ -3,7 +3,7 @@
 //! Told by the journal's records, which are complete, and by live hints, which may be lost: whoever only reads the records
 //! misses no fact. Knows nothing of how a run is driven. Everything goes to stderr; `--json` records go to stdout.
 
-use crate::terminal::{Stream, duration, lines, visible};
+use crate::terminal::{self, duration, lines, visible};
 use glovebox_engine::event::{Event, Record, StageFinished};
 use glovebox_host::call::Progress;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -33,7 +33,7 @@ impl Manner {
         match (json, quiet) {
             (true, _) => Manner::Json,
             (false, true) => Manner::Quiet,
-            (false, false) if Stream::Stderr.is_live() => Manner::Live,
+            (false, false) if terminal::is_live() => Manner::Live,
             (false, false) => Manner::Lines,
         }
     }
@@ -72,15 +72,6 @@ impl Reporter {
             }
             (Manner::Live, Some(board)) => board.activity(node, progress),
             _ => {}
-        }
-    }
-
-    /// Says something in between.
-    pub fn say(&mut self, text: &str) {
-        match (self.manner, &self.board) {
-            (Manner::Live, Some(board)) => board.above(text),
-            (Manner::Quiet, _) => {}
-            _ => prose(text),
         }
     }
 

@@ -43,12 +43,33 @@ pub struct Summary {
 }
 
 /// An exit code with its name.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct ExitRecord {
     /// The number.
     pub code: u8,
     /// The name.
     pub name: &'static str,
+    #[serde(skip)]
+    exit: Exit,
+}
+
+impl ExitRecord {
+    /// The exit it describes.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+}
+
+impl From<Exit> for ExitRecord {
+    fn from(exit: Exit) -> Self {
+        Self { code: exit.code(), name: exit.name(), exit }
+    }
+}
+
+impl Default for ExitRecord {
+    fn default() -> Self {
+        Exit::Transient.into()
+    }
 }
 
 /// One finished visit.
@@ -157,7 +178,7 @@ impl Summary {
             self.status = if run.status == Verdict::Success { "success" } else { "fail" }.to_owned();
             self.failure.clone_from(&run.failure);
         }
-        self.exit = ExitRecord { code: exit.code(), name: exit.name() };
+        self.exit = exit.into();
     }
 }
 

@@ -1,0 +1,79 @@
+//! `glovebox resume`: goes on with a run that was killed, canceled by nobody, or cut off by a crash.
+//!
+//! Everything is read from the run: pipeline, script and inputs from its blobs, the rest from the project it was started for.
+//! What would run now must be what was agreed to then: another plan is exit 11.
+
+use crate::arguments::ResumeArguments;
+use crate::bound::{self, Bound};
+use crate::changes;
+use crate::drive::{self, Drive};
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::{self, RunFolder};
+use crate::source::Source;
+use crate::terminal::progress::{Manner, Reporter};
+use crate::{journal, project};
+use glovebox_engine::event::RunStarted;
+use glovebox_engine::plan::TIER_UNCONFINED;
+use glovebox_engine::run::Session;
+use glovebox_pipeline::Inputs;
+use std::path::{Path, PathBuf};
+
+/// Goes on with a run. One that has ended is shown again and ends as it did.
+pub fn resume(arguments: &ResumeArguments) -> Ended {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
+    let records = journal::read(&run)?;
+    let started = journal::beginning(&run, &records)?;
+    let source = read_source(&run, started)?;
+    let bound = bind(&run, started, &source)?;
+    drive::runtime()?.block_on(go_on(&bound, &source, &run, manner))?;
+    drive::conclude(&run, manner, &runs::spelled(&run.id, &arguments.runs.runs_dir))
+}
+
+async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) -> Result<(), Stop> {
+    let failed = |error| drive::stop(run, &error);
+    let opened = Session::open(drive::open_dir(run)?, super::run::worker(), |_record, _state| Ok(()));
+    let mut session = opened.map_err(failed)?;
+    if session.verdict().is_some() {
+        return Ok(());
+    }
+    glovebox_engine::attempt::sweep(&session.dir);
+    let begun = session.resume(&source.pipeline).await.map_err(failed)?;
+    let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
+    Drive { bound, run, reporter }.to_end(session, &begun).await
+}
+
+/// The pipeline as the run keeps it, not as the file is now.
+fn read_source(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
+    let blobs = changes::open_blobs(run)?;
+    let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
+    let checked = glovebox_pipeline::check(&text, &Inputs { set: started.inputs.clone() });
+    let pipeline = checked.pipeline.ok_or_else(|| {
+        let message = format!("the pipeline of run `{}` is not valid for this version of glovebox", run.id);
+        Stop::new(Exit::Mismatch, message).with_help("resume it with the version that started it")
+    })?;
+    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline })
+}
+
+fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Bound, Stop> {
+    let project = project::read_project(Path::new(&started.source_dir), Some(&source.file))?;
+    let script = match &started.script_digest {
+        Some(digest) => {
+            let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;
+            Some(bound::parse_script(text, "of the run")?)
+        }
+        None => None,
+    };
+    let unconfined = started.sandbox_tier == TIER_UNCONFINED;
+    let bound = bound::bind_plan(source, &project, script.as_ref(), unconfined)?;
+    if bound.plan.digest() != started.plan_digest {
+        let message = format!(
+            "run `{}` was started with another plan: a component, a grant or a limit has changed since",
+            run.id
+        );
+        return Err(
+            Stop::new(Exit::Mismatch, message).with_help("put glovebox.toml and the plugins back, or run again")
+        );
+    }
+    Ok(bound)
+}

@@ -1,0 +1,76 @@
+//! `glovebox run`: a pipeline in a private copy of the project, to its end.
+
+use crate::arguments::RunArguments;
+use crate::bound::{self, Bound, ScriptFile};
+use crate::drive::{self, Drive};
+use crate::exit::{Ended, Exit, Stop};
+use crate::project::{self, Project};
+use crate::runs::{self, RunFolder, RunId};
+use crate::source::{self, Source};
+use crate::terminal::progress::{Manner, Reporter};
+use glovebox_engine::run::{NewRun, Session};
+use glovebox_sandbox::project::Include;
+use glovebox_sandbox::scope::Entry;
+use std::path::Path;
+
+/// Runs a pipeline. Everything that can be refused is refused before the run exists.
+pub fn run(arguments: RunArguments) -> Ended {
+    let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
+    let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
+    let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
+    let bound = bound::bind_plan(&source, &project, script.as_ref(), arguments.execution.dangerously_no_sandbox)?;
+    let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
+    let run = runs::create(&arguments.runs.runs_dir, &id)?;
+    let new = NewRun {
+        run_id: run.id.clone(),
+        worker: worker(),
+        pipeline: &source.pipeline,
+        source: &source.text,
+        pipeline_path: absolute(&source.file),
+        project: &project.workdir,
+        include: include(&bound, &project, &run)?,
+        plan_digest: bound.plan.digest(),
+        model: bound.plan.model.clone(),
+        script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
+        inputs: arguments.project.inputs.iter().cloned().collect(),
+        sandbox_tier: bound.plan.sandbox_tier.to_owned(),
+        steps_max: arguments.execution.max_steps,
+        wall_max_ms: None,
+        labels: std::collections::BTreeMap::new(),
+    };
+    let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
+    drive::runtime()?.block_on(begin(&bound, &source, &run, new, manner))?;
+    drive::conclude(&run, manner, &runs::spelled(&run.id, &arguments.runs.runs_dir))
+}
+
+async fn begin(bound: &Bound, source: &Source, run: &RunFolder, new: NewRun<'_>, manner: Manner) -> Result<(), Stop> {
+    let created = Session::create(drive::open_dir(run)?, new).await;
+    let (session, begun) = created.map_err(|error| {
+        runs::discard(run);
+        drive::stop(run, &error)
+    })?;
+    let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
+    Drive { bound, run, reporter }.to_end(session, &begun).await
+}
+
+/// What goes into the copy beside what git knows; never the runs themselves.
+fn include(bound: &Bound, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
+    let mut include = Include::parse(&bound.plan.workspace_include)
+        .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))?;
+    let runs_dir = run.path.parent().and_then(|folder| folder.strip_prefix(&project.workdir).ok());
+    if let Some(inside) = runs_dir.and_then(Path::to_str).filter(|inside| !inside.is_empty()) {
+        let entry = Entry::parse(&format!("{inside}/"));
+        include.leave_out.extend(entry.ok());
+    }
+    Ok(include)
+}
+
+/// Who drives a run, for the record.
+pub fn worker() -> String {
+    format!("pid-{}", std::process::id())
+}
+
+fn absolute(file: &Path) -> String {
+    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,174 @@
+//! Driving a run from the command line: signals in, progress out, and the exit code that its journal means.
+//!
+//! Shared by `run` and `resume`. Decides nothing about the run; the first Ctrl-C asks it to stop and waits for its last
+//! record, the second ends the process at once.
+
+use crate::bound::Bound;
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::RunFolder;
+use crate::terminal::progress::{Manner, Reporter};
+use crate::terminal::summary::{self, Summary};
+use crate::terminal::{self, visible};
+use crate::{journal, toolchain};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use glovebox_engine::attempt::Workbench;
+use glovebox_engine::driver::RunError;
+use glovebox_engine::event::{Event, Record};
+use glovebox_engine::ports::{PortError, Signals};
+use glovebox_engine::run::{RunDir, Session};
+use glovebox_engine::signals::LocalSignals;
+use glovebox_host::call::Progress;
+use std::cell::RefCell;
+use std::error::Error;
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+/// Hints of progress that wait to be shown; more are dropped.
+const PROGRESS_WAITING_MAX: usize = 256;
+
+/// A run in this process's hands.
+pub struct Drive<'a> {
+    /// The plan and the host.
+    pub bound: &'a Bound,
+    /// The run's folder.
+    pub run: &'a RunFolder,
+    /// Shows progress.
+    pub reporter: Reporter,
+}
+
+/// Opens a run's folder for the engine.
+pub fn open_dir(run: &RunFolder) -> Result<RunDir, Stop> {
+    let dir = Dir::open_ambient_dir(&run.path, ambient_authority())
+        .map_err(|error| Stop::io(format!("open run `{}`", run.id), &error))?;
+    Ok(RunDir { path: run.path.clone(), dir })
+}
+
+/// Starts the executor that a run lives on.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Stop> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    built.map_err(|error| Stop::io("start the executor", &error))
+}
+
+impl Drive<'_> {
+    /// Drives a session to its end. `begun` are the records it began or was resumed with.
+    pub async fn to_end(self, mut session: Session, begun: &[Record]) -> Result<(), Stop> {
+        let signals = LocalSignals::new();
+        let listening = tokio::spawn(listen(signals.clone())?);
+        let (sender, receiver) = mpsc::channel(PROGRESS_WAITING_MAX);
+        let bench = self.bench(&session, sender)?;
+        let shown = RefCell::new(Shown { reporter: self.reporter, node: String::new() });
+        shown.borrow_mut().records(begun);
+        let pipeline = Arc::clone(&self.bound.plan.pipeline);
+        let execute = async |claim: &_, state: &_| {
+            bench.execute(claim, state).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
+        };
+        let project = |records: &[Record], _state: &_| {
+            shown.borrow_mut().records(records);
+            Ok(())
+        };
+        let driven = tokio::select! {
+            driven = session.drive(&pipeline, &signals, execute, project) => driven,
+            () = show(receiver, &shown) => Err(RunError::Stalled("progress".to_owned())),
+        };
+        shown.borrow_mut().reporter.close();
+        listening.abort();
+        driven.map_err(|error| stop(self.run, &error))
+    }
+
+    fn bench(
+        &self,
+        session: &Session,
+        progress: Sender<Progress>,
+    ) -> Result<Workbench<glovebox_engine::blobs::DirBlobs>, Stop> {
+        Ok(Workbench {
+            plan: Arc::new(self.bound.plan.clone()),
+            host: Arc::clone(&self.bound.host),
+            run: Arc::new(open_dir(self.run)?),
+            blobs: Arc::clone(&session.blobs),
+            policy: toolchain::exec_policy(&self.bound.plan.exec)?,
+            protected: glovebox_sandbox::protect::Protected::default(),
+            progress,
+        })
+    }
+}
+
+/// What is shown, and the node that hints are about: one stage runs at a time.
+struct Shown {
+    reporter: Reporter,
+    node: String,
+}
+
+impl Shown {
+    fn records(&mut self, records: &[Record]) {
+        for record in records {
+            if let Event::StageStarted(stage) = &record.event {
+                self.node.clone_from(&stage.node);
+            }
+            self.reporter.record(record);
+        }
+    }
+}
+
+/// Shows hints for as long as it is polled; never ends, since a run outlives its hints.
+async fn show(mut hints: Receiver<Progress>, shown: &RefCell<Shown>) {
+    while let Some(hint) = hints.recv().await {
+        let mut shown = shown.borrow_mut();
+        let node = shown.node.clone();
+        shown.reporter.activity(&node, &hint);
+    }
+    std::future::pending().await
+}
+
+/// Turns the operating system's signals into the wish to stop.
+fn listen(signals: LocalSignals) -> Result<impl Future<Output = ()>, Stop> {
+    let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
+    let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
+    Ok(async move {
+        let exit = first_of(&mut interrupt, &mut terminate).await;
+        let name = if exit == Exit::Terminated { "signal TERM" } else { "signal INT" };
+        terminal::say("stopping: waiting for the stage to end; again to stop at once\n");
+        signals.cancel(name);
+        let exit = first_of(&mut interrupt, &mut terminate).await;
+        std::process::exit(i32::from(exit.code()));
+    })
+}
+
+async fn first_of(interrupt: &mut Signal, terminate: &mut Signal) -> Exit {
+    tokio::select! {
+        _ = interrupt.recv() => Exit::Interrupted,
+        _ = terminate.recv() => Exit::Terminated,
+    }
+}
+
+/// Why a run could not be driven on, with the command that does.
+pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
+    let exit = match error {
+        RunError::Port(PortError::Corrupt { .. }) => Exit::Mismatch,
+        RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) => Exit::Transient,
+        RunError::Workspace(_) | RunError::Ended { .. } => Exit::Usage,
+        RunError::Stalled(_) | RunError::NotStarted => Exit::Internal,
+    };
+    let mut message = format!("run `{}`: {error}", run.id);
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    Stop::new(exit, message)
+}
+
+/// Prints what a run came to and answers with the exit code that its journal means.
+pub fn conclude(run: &RunFolder, manner: Manner, named: &str) -> Ended {
+    let records = journal::read(run)?;
+    let found = Summary::of(&records);
+    let text = summary::render(&found, named);
+    match manner {
+        Manner::Json => terminal::say(&text),
+        _ => terminal::print(&text),
+    }
+    let exit = found.exit.exit();
+    tracing::debug!(run = %visible::line(&run.id), code = exit.code(), "concluded");
+    Ok(exit)
+}
