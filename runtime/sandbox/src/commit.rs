@@ -235,7 +235,7 @@ impl Applying<'_> {
         }
         match change.op {
             ChangeOp::Delete | ChangeOp::Rmdir => self.remove(&path),
-            ChangeOp::Mkdir => self.directory(&path).map(drop),
+            ChangeOp::Mkdir => self.mkdir(&path),
             ChangeOp::Write => self.write(&path, change),
             ChangeOp::Symlink => {
                 let target = change.target.as_deref().unwrap_or_default();
@@ -258,6 +258,15 @@ impl Applying<'_> {
             Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
             Err(error) => Err(failed(error.into())),
         }
+    }
+
+    /// Makes the directory; a file that stands at this very path is what the change replaces.
+    fn mkdir(&self, path: &ScopePath) -> Result<(), CommitError> {
+        let stat = self.tree.stat(Path::new(path.as_str())).map_err(|source| CommitError::io(path.as_str(), source));
+        if stat.is_ok_and(|stat| stat.is_some_and(|stat| kind(&stat) != FileType::Directory)) {
+            self.remove(path)?;
+        }
+        self.directory(path).map(drop)
     }
 
     fn write(&self, path: &ScopePath, change: &FileChange) -> Result<(), CommitError> {
@@ -292,17 +301,18 @@ impl Applying<'_> {
     /// Renames the finished part to its name; a directory that stands there has to go first.
     fn put(&self, path: &ScopePath, parent: &OwnedFd, part: &str, name: &OsStr) -> Result<(), CommitError> {
         let failed = |source: io::Error| CommitError::io(path.as_str(), source);
-        match rustix::fs::renameat(parent, part, parent, name) {
-            Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) if self.obstacle == Obstacle::Replace => {
-                tree::remove(parent, name).map_err(failed)?;
-                rustix::fs::renameat(parent, part, parent, name).map_err(|error| failed(error.into()))
-            }
-            Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) => {
-                unlink_if_there(parent, part).map_err(failed)?;
-                Err(CommitError::InTheWay { path: path.to_string() })
-            }
-            other => other.map_err(|error| failed(error.into())),
+        let rename = || rustix::fs::renameat(parent, part, parent, name);
+        match rename() {
+            Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY) => {}
+            other => return other.map_err(|error| failed(error.into())),
         }
+        if self.obstacle == Obstacle::Replace {
+            tree::remove(parent, name).map_err(failed)?;
+        } else if rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_err() {
+            unlink_if_there(parent, part).map_err(failed)?;
+            return Err(CommitError::InTheWay { path: path.to_string() });
+        }
+        rename().map_err(|error| failed(error.into()))
     }
 
     /// Opens the directory at `path`, made as far as it is missing. No link is ever followed.

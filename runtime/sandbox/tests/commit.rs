@@ -418,7 +418,11 @@ fn a_swapped_directory_never_lets_a_commit_out() {
                 target: None,
             };
             let gone = FileChange { op: ChangeOp::Delete, digest: None, ..change("d/f") };
-            let list = if turn.is_multiple_of(3) { vec![gone] } else { vec![change("d/f"), change("d/sub/g"), change("d/n/h")] };
+            let list = if turn.is_multiple_of(3) {
+                vec![gone]
+            } else {
+                vec![change("d/f"), change("d/sub/g"), change("d/n/h")]
+            };
             match commit::apply(&workspace, &list, &|_| File::open(&blob)) {
                 Ok(()) => done += 1,
                 Err(_) => failed += 1,
