@@ -662,10 +662,10 @@ pub fn chain(prev: &Digest, seq: u64, at: Timestamp, canonical_event: &str) -> D
     hasher.finalize().into()
 }
 
-/// Writes an event as canonical JSON: object keys sorted, no white space.
-pub fn canonical(event: &Event) -> Result<String, serde_json::Error> {
+/// Writes an event, or anything made from one, as canonical JSON: object keys sorted, no white space.
+pub fn canonical<T: Serialize>(fact: &T) -> Result<String, serde_json::Error> {
     let mut text = String::with_capacity(256);
-    write_canonical(&serde_json::to_value(event)?, &mut text)?;
+    write_canonical(&serde_json::to_value(fact)?, &mut text)?;
     Ok(text)
 }
 

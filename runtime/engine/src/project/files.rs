@@ -5,7 +5,7 @@
 //! Nothing is synced: after a power loss the journal is the truth and the files are made again.
 
 use cap_std::fs::{Dir, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 /// Folders and files of the run directory that are not a node's.
 const NAMES_TAKEN: [&str; 12] = [
@@ -34,14 +34,14 @@ pub fn node_folder(node: &str) -> String {
 }
 
 /// Puts a whole file in place, making its folder. Readers see the old bytes or the new ones, never a part.
-pub(crate) fn replace(dir: &Dir, path: &str, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(dir: &Dir, path: &str, bytes: &mut dyn Read) -> io::Result<()> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     if !folder.is_empty() {
         dir.create_dir_all(folder)?;
     }
     let beside = if folder.is_empty() { format!(".{name}.new") } else { format!("{folder}/.{name}.new") };
     let mut file = dir.open_with(&beside, OpenOptions::new().write(true).create(true).truncate(true))?;
-    file.write_all(bytes)?;
+    io::copy(bytes, &mut file)?;
     drop(file);
     dir.rename(&beside, dir, path)
 }
@@ -77,13 +77,13 @@ mod tests {
     fn replacing_leaves_nothing_beside_and_appending_keeps_what_was() {
         let folder = tempfile::tempdir().expect("tempdir");
         let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority()).expect("open");
-        replace(&dir, "a/status.json", b"one").expect("first");
-        replace(&dir, "a/status.json", b"two").expect("second");
+        replace(&dir, "a/status.json", &mut &b"one"[..]).expect("first");
+        replace(&dir, "a/status.json", &mut &b"two"[..]).expect("second");
         assert_eq!(dir.read("a/status.json").expect("read"), b"two");
         assert_eq!(dir.read_dir("a").expect("list").count(), 1);
         append(&dir, "lines", b"1\n").expect("append");
         append(&dir, "lines", b"2\n").expect("append");
         assert_eq!(dir.read("lines").expect("read"), b"1\n2\n");
-        assert!(replace(&dir, "../out", b"x").is_err(), "the run directory has no outside");
+        assert!(replace(&dir, "../out", &mut &b"x"[..]).is_err(), "the run directory has no outside");
     }
 }

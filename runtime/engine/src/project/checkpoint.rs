@@ -1,0 +1,49 @@
+//! `checkpoint.json`: where the run stands (spec §5.3), in the words of design §9 #29.
+//!
+//! For people and other tools. A resume reads the journal and never this file, so nobody gains anything by changing it.
+
+use crate::event::Record;
+use crate::state::RunState;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What `checkpoint.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "checkpoint.json")]
+pub struct CheckpointFile {
+    /// Always 1.
+    pub schema_version: u32,
+    /// The run's id.
+    pub run_id: String,
+    /// When the last node completed, RFC 3339.
+    pub timestamp: String,
+    /// The node that completed last; the exit when the run has ended there.
+    pub current_node: String,
+    /// Every finished visit in order, failed ones included, exits not.
+    pub completed_nodes: Vec<String>,
+    /// Retries since the node last succeeded.
+    pub node_retries: BTreeMap<String, u32>,
+    /// The pipeline's context.
+    pub context: BTreeMap<String, Value>,
+    /// One line per finished attempt.
+    pub logs: Vec<String>,
+}
+
+impl CheckpointFile {
+    /// Says where the run stands after a record.
+    pub fn of(record: &Record, state: &RunState, logs: &[String]) -> Self {
+        let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.clone());
+        Self {
+            schema_version: 1,
+            run_id: state.run.as_ref().map(|run| run.run_id.clone()).unwrap_or_default(),
+            timestamp: record.at.to_string(),
+            current_node: exit.or_else(|| state.completed.last().cloned()).unwrap_or_default(),
+            completed_nodes: state.completed.clone(),
+            node_retries: state.retries.clone(),
+            context: state.context.entries().clone(),
+            logs: logs.to_vec(),
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The files of a run: made while it lives and made again from its journal they are the same, at every record.
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use glovebox_engine::blobs::DirBlobs;
+use glovebox_engine::event::{
+    Artifact, Captured, Digest, Ending, Event, Quarantined, Receipt, Record, RouteCandidate, RouteTaken, RunFinished,
+    RunResumed, RunStarted, StageFinished, StagePassed, StageReady, StageRetrying, StageStarted, TaskId, Verdict,
+};
+use glovebox_engine::outcome::{Failure, FailureClass, Outcome, Status};
+use glovebox_engine::ports::BlobStore;
+use glovebox_engine::project::Projector;
+use glovebox_pipeline::ir::Pipeline;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const PIPELINE: &str = r#"digraph demo {
+    goal="make it pass"
+    start [shape=Mdiamond]
+    workspace [prompt="implement $goal", max_retries=1]
+    test [shape=parallelogram, tool_command="true"]
+    done [shape=Msquare]
+    start -> workspace -> test
+    test -> done [condition="outcome=success", weight=3]
+    test -> workspace [condition="outcome=fail"]
+}"#;
+
+struct Run {
+    folder: tempfile::TempDir,
+    blobs: Arc<DirBlobs>,
+    pipeline: Arc<Pipeline>,
+}
+
+impl Run {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("tempdir");
+        let blobs = Arc::new(DirBlobs::open_in(&open(folder.path())).expect("blobs"));
+        let checked = glovebox_pipeline::check(PIPELINE, &glovebox_pipeline::Inputs::default());
+        let pipeline = Arc::new(checked.pipeline.unwrap_or_else(|| panic!("{:?}", checked.diagnostics)));
+        Self { folder, blobs, pipeline }
+    }
+
+    fn dir(&self, name: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(&path).expect("folder");
+        path
+    }
+
+    fn projector(&self, at: &Path) -> Projector<DirBlobs> {
+        Projector::new(open(at), Arc::clone(&self.blobs), Arc::clone(&self.pipeline))
+    }
+
+    fn artifact(&self, name: &str, text: &str) -> Artifact {
+        let digest = self.blobs.put_bytes(text.as_bytes()).expect("blob");
+        Artifact { name: name.to_owned(), media_type: "text/plain".to_owned(), digest, bytes: text.len() as u64 }
+    }
+
+    fn finished(&self, node: &str, ordinal: u32, outcome: Outcome) -> StageFinished {
+        StageFinished {
+            task: TaskId::new(node, 1),
+            node: node.to_owned(),
+            visit: 1,
+            ordinal,
+            attempt_id: format!("{node}-{ordinal}"),
+            outcome,
+            retrying: false,
+            ending: Ending::Returned,
+            usage: Vec::new(),
+            refusals: Vec::new(),
+            refusals_total: 2,
+            receipts: Vec::new(),
+            changes: Vec::new(),
+            quarantined: Vec::new(),
+            artifacts: Vec::new(),
+            stdout: None,
+            stderr: None,
+            turns_used: 1,
+            duration_ms: 5,
+        }
+    }
+
+    /// A run with a retry, a node whose name is a folder of the run directory, a crash and an end.
+    fn records(&self) -> Vec<Record> {
+        let failure =
+            Failure::new(FailureClass::Scope, "scope/write", "guardrail_violation: wrote disallowed files: x");
+        let output = self.blobs.put_bytes(b"out").expect("blob");
+        let first = StageFinished {
+            retrying: true,
+            artifacts: vec![self.artifact("prompt.md", "do"), self.artifact("draft.md", "x")],
+            stdout: Some(Captured { digest: output, bytes: 3 }),
+            quarantined: vec![Quarantined { path: "x".into(), reason: "outside".into() }],
+            ..self.finished("workspace", 1, Outcome::failed(failure))
+        };
+        let mut success = Outcome::of(Status::Success);
+        success.context_updates.insert("tests_passed".into(), Value::from("true"));
+        let second = StageFinished {
+            artifacts: vec![
+                self.artifact("prompt.md", "do again"),
+                self.artifact("status.json", "{\"outcome\":\"fail\"}"),
+            ],
+            ..self.finished("workspace", 2, success)
+        };
+        let test = StageFinished {
+            receipts: vec![receipt()],
+            artifacts: vec![self.artifact("tool.stdout.txt", "ok")],
+            ..self.finished("test", 1, Outcome::of(Status::Success))
+        };
+        let events = vec![
+            Event::RunStarted(Box::new(started(&self.pipeline))),
+            Event::StagePassed(StagePassed { node: "start".into(), visit: 1, status: Status::Success }),
+            route("start", "workspace", 0, ""),
+            ready("workspace", 1),
+            claimed("workspace", 1),
+            Event::StageFinished(Box::new(first)),
+            Event::StageRetrying(StageRetrying {
+                task: TaskId::new("workspace", 1),
+                node: "workspace".into(),
+                ordinal: 2,
+                delay_ms: 0,
+                due_at: at(6),
+            }),
+            ready("workspace", 2),
+            Event::RunResumed(RunResumed { worker: "w2".into() }),
+            claimed("workspace", 2),
+            Event::StageFinished(Box::new(second)),
+            route("workspace", "test", 1, ""),
+            ready("test", 1),
+            claimed("test", 1),
+            Event::StageFinished(Box::new(test)),
+            route("test", "done", 2, "outcome=success"),
+            Event::RunFinished(RunFinished { status: Verdict::Success, exit_node: Some("done".into()), failure: None }),
+        ];
+        events.into_iter().zip(1..).map(|(event, seq)| record(seq, event)).collect()
+    }
+}
+
+fn open(path: &Path) -> Dir {
+    Dir::open_ambient_dir(path, ambient_authority()).expect("open")
+}
+
+fn at(seq: u64) -> jiff::Timestamp {
+    jiff::Timestamp::from_millisecond(1_700_000_000_000 + i64::try_from(seq).expect("small") * 1000).expect("time")
+}
+
+fn record(seq: u64, event: Event) -> Record {
+    Record { seq, at: at(seq), prev: Digest::ZERO, hash: Digest::of(&seq.to_le_bytes()), event }
+}
+
+fn started(pipeline: &Pipeline) -> RunStarted {
+    let text = serde_json::json!({
+        "schema_version": 1, "engine_version": "0.1.0", "run_id": "r1", "generation": 0,
+        "pipeline_name": pipeline.name, "goal": pipeline.goal, "pipeline_path": "pipeline.dot",
+        "pipeline_digest": Digest::of(b"p"), "plan_digest": Digest::of(b"q"), "base_digest": Digest::of(b"b"),
+        "source_dir": "/project", "model": "simulated", "sandbox_tier": "unconfined", "steps_max": 200,
+    });
+    serde_json::from_value(text).expect("run.started")
+}
+
+fn ready(node: &str, ordinal: u32) -> Event {
+    let task = TaskId::new(node, 1);
+    Event::StageReady(StageReady { task, node: node.into(), visit: 1, ordinal, due_at: None })
+}
+
+fn claimed(node: &str, ordinal: u32) -> Event {
+    Event::StageStarted(StageStarted {
+        task: TaskId::new(node, 1),
+        node: node.into(),
+        visit: 1,
+        ordinal,
+        attempt_id: format!("{node}-{ordinal}"),
+        worker: "w1".into(),
+    })
+}
+
+fn route(from: &str, to: &str, edge: usize, condition: &str) -> Event {
+    let (to, condition) = (to.to_owned(), condition.to_owned());
+    let candidate = RouteCandidate { edge, to: to.clone(), condition, matched: true, reason: "holds".into() };
+    Event::RouteTaken(RouteTaken {
+        from: from.into(),
+        to,
+        how: "condition".into(),
+        edge: Some(edge),
+        candidates: vec![candidate],
+    })
+}
+
+fn receipt() -> Receipt {
+    let text = serde_json::json!({
+        "id": "test-1/1", "argv": ["sh", "-c", "true"], "cwd": "", "env_names": [], "tier": "unconfined", "how": "exited",
+        "code": 0, "duration_ms": 1, "stdout_digest": "", "stdout_bytes": 0, "stderr_digest": "", "stderr_bytes": 0,
+    });
+    serde_json::from_value(text).expect("receipt")
+}
+
+/// Every file below a folder, but the blobs.
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("list") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(root).expect("below").display().to_string();
+                found.insert(name, std::fs::read(&path).expect("read"));
+            }
+        }
+    }
+    found
+}
+
+fn json(files: &BTreeMap<String, Vec<u8>>, name: &str) -> Value {
+    let bytes = files.get(name).unwrap_or_else(|| panic!("{name} is missing among {:?}", files.keys()));
+    serde_json::from_slice(bytes).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn made_again_is_the_same_as_made_live_at_every_record() {
+    let run = Run::new();
+    let records = run.records();
+    let live_at = run.dir("live");
+    let mut live = run.projector(&live_at);
+    live.caught_up().expect("nothing yet");
+    for count in 0..=records.len() {
+        if count > 0 {
+            live.tell(&records[count - 1..count]).expect("live");
+        }
+        let again_at = run.dir(&format!("again-{count}"));
+        // What a crash may leave: half a line and an old file.
+        std::fs::write(again_at.join("progress.ndjson"), "{\"seq\":1,").expect("half a line");
+        std::fs::write(again_at.join("live.json"), "{}").expect("old file");
+        let mut again = run.projector(&again_at);
+        again.tell(&records[..count]).expect("take");
+        again.caught_up().expect("write");
+        if count > 0 {
+            assert_eq!(files(&live_at), files(&again_at), "after {count} records");
+        }
+        // Whoever resumes is told the last records a second time and goes on from there.
+        again.tell(&records[count.saturating_sub(1)..]).expect("go on");
+        let whole_at = run.dir(&format!("whole-{count}"));
+        let blobs = Arc::clone(&run.blobs);
+        Projector::rebuild(open(&whole_at), blobs, Arc::clone(&run.pipeline), &records).expect("whole");
+        assert_eq!(files(&again_at), files(&whole_at), "resumed after {count} records");
+    }
+}
+
+#[test]
+fn the_files_say_what_other_tools_read() {
+    let run = Run::new();
+    let at = run.dir("run");
+    let blobs = Arc::clone(&run.blobs);
+    Projector::rebuild(open(&at), blobs, Arc::clone(&run.pipeline), &run.records()).expect("files");
+    let files = files(&at);
+    let manifest = json(&files, "manifest.json");
+    assert_eq!((manifest["name"].as_str(), manifest["goal"].as_str()), (Some("demo"), Some("make it pass")));
+    let checkpoint = json(&files, "checkpoint.json");
+    assert_eq!(checkpoint["current_node"], "done");
+    assert_eq!(checkpoint["completed_nodes"], serde_json::json!(["start", "workspace", "test"]));
+    assert_eq!(checkpoint["context"]["tests_passed"], "true");
+    assert!(
+        checkpoint["node_retries"].is_object() && checkpoint["logs"].as_array().is_some_and(|logs| logs.len() == 3)
+    );
+    let last = json(&files, "final.json");
+    assert_eq!(
+        (last["status"].as_str(), last["run_id"].as_str(), last["exit_node"].as_str()),
+        (Some("success"), Some("r1"), Some("done"))
+    );
+    for field in ["timestamp", "final_git_commit_sha", "cxdb_context_id", "cxdb_head_turn_id"] {
+        assert!(last[field].is_string(), "{field}: {last}");
+    }
+    assert!(last.get("failure_reason").is_none(), "{last}");
+    assert_eq!((last["refusals_total"].as_u64(), last["quarantined"].as_u64()), (Some(6), Some(1)));
+    assert_eq!(json(&files, "live.json")["event"]["kind"], "run.finished");
+    assert_eq!(json(&files, "test/receipts.json")["receipts"][0]["code"], 0);
+}
+
+#[test]
+fn a_nodes_folder_holds_its_latest_attempt_and_nothing_forged() {
+    let run = Run::new();
+    let at = run.dir("run");
+    let blobs = Arc::clone(&run.blobs);
+    Projector::rebuild(open(&at), blobs, Arc::clone(&run.pipeline), &run.records()).expect("files");
+    let files = files(&at);
+    assert!(!files.keys().any(|name| name.starts_with("workspace/")), "a node never writes into the workspace");
+    let status = json(&files, "node-workspace/status.json");
+    assert_eq!(
+        (status["outcome"].as_str(), status["status_owner_attempt_id"].as_str()),
+        (Some("success"), Some("workspace-2"))
+    );
+    assert_eq!(files["node-workspace/prompt.md"], b"do again");
+    assert!(!files.contains_key("node-workspace/draft.md"), "left by an earlier attempt");
+    assert!(!files.contains_key("node-workspace/stdout.log"), "left by an earlier attempt");
+    assert_eq!(files["artifacts/workspace.1.1/draft.md"], b"x");
+    assert_eq!(files["artifacts/workspace.1.2/prompt.md"], b"do again");
+}
+
+#[test]
+fn lines_are_whole_sorted_and_of_the_known_types() {
+    let run = Run::new();
+    let at = run.dir("run");
+    let records = run.records();
+    let blobs = Arc::clone(&run.blobs);
+    Projector::rebuild(open(&at), blobs, Arc::clone(&run.pipeline), &records).expect("files");
+    let files = files(&at);
+    let progress = String::from_utf8(files["progress.ndjson"].clone()).expect("text");
+    let read: Vec<Record> = progress.lines().map(|line| serde_json::from_str(line).expect("record")).collect();
+    assert_eq!(read, records);
+    let trace = String::from_utf8(files["trace.jsonl"].clone()).expect("text");
+    let types: Vec<String> = trace
+        .lines()
+        .map(|line| {
+            let value: Value = serde_json::from_str(line).expect("line");
+            assert_eq!(line, glovebox_engine::event::canonical(&value).expect("canonical"), "keys are sorted");
+            assert_eq!(value["schema_version"], 1);
+            value["type"].as_str().expect("type").to_owned()
+        })
+        .collect();
+    let expected = [
+        "SessionInitialized",
+        "PipelineStarted",
+        "NodeInputCaptured",
+        "NodeOutputCaptured",
+        "RouteEvaluated",
+        "NodeInputCaptured",
+        "NodeOutputCaptured",
+        "ResumeLoaded",
+        "NodeInputCaptured",
+        "NodeOutputCaptured",
+        "RouteEvaluated",
+        "NodeInputCaptured",
+        "NodeOutputCaptured",
+        "RouteEvaluated",
+        "PipelineCompleted",
+    ];
+    assert_eq!(types, expected);
+    let delta = trace.lines().filter(|line| line.contains("NodeOutputCaptured")).nth(2).expect("second attempt");
+    let delta: Value = serde_json::from_str(delta).expect("line");
+    assert_eq!(delta["context_delta"]["added"]["tests_passed"], "true", "{delta}");
+    assert!(trace.contains(
+        r#""candidates":[{"condition":"outcome=success","matched":true,"reason":"holds","to":"done","weight":3}]"#
+    ));
+}
