@@ -93,3 +93,43 @@ impl Stage {
 fn lookup<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::glovebox::plugin::types::Entry;
+
+    fn stage(prompt: Option<&str>) -> Stage {
+        let (run_id, branch_id, node_id, attempt_id) = ("r".into(), "main".into(), "n".into(), "a".into());
+        let entry = |key: &str, value: &str| Entry { key: key.to_owned(), value: value.to_owned() };
+        Stage::from(StageInput {
+            attempt: Attempt { run_id, run_generation: 0, branch_id, node_id, attempt_id, ordinal: 1, visit: 1 },
+            handler_type: "codergen".to_owned(),
+            label: "N".to_owned(),
+            prompt: prompt.map(str::to_owned),
+            goal: "g".to_owned(),
+            attributes: vec![("timeout".to_owned(), "5m".to_owned())],
+            context: vec![entry("n", "1"), entry("text", "plain")],
+            outgoing: Vec::new(),
+            mounts: Vec::new(),
+            last_failure: None,
+            extra: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn an_empty_prompt_is_none() {
+        assert_eq!(stage(Some("")).prompt(), None);
+        assert_eq!(stage(None).prompt(), None);
+        assert_eq!(stage(Some("do")).prompt(), Some("do"));
+    }
+
+    #[test]
+    fn values_are_looked_up_by_name() {
+        let stage = stage(None);
+        assert_eq!((stage.attribute("timeout"), stage.attribute("time")), (Some("5m"), None));
+        assert_eq!(stage.context("n"), Some(Value::from(1)));
+        assert_eq!(stage.context("text"), Some(Value::from("plain")));
+        assert_eq!(stage.context("none"), None);
+    }
+}

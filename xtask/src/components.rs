@@ -11,17 +11,19 @@ use std::path::Path;
 
 /// The handlers embedded in the binary.
 const FIRST_PARTY: [&str; 3] = ["codergen", "tool", "verify"];
-/// Plugins as their authors would have them: own workspace, own lock, plain `cargo build`.
-const EXAMPLES: [&str; 2] = ["examples/quickstart/review-plugin", "examples/hostile-plugin/plugin"];
+/// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.
+pub(crate) const REVIEW_PLUGIN: &str = "examples/quickstart/review-plugin";
+/// The plugins of all examples.
+pub(crate) const EXAMPLES: [&str; 2] = [REVIEW_PLUGIN, "examples/hostile-plugin/plugin"];
 
-/// Builds every component.
-pub(crate) fn build(forced: Option<Rung>) -> Step<()> {
+/// Builds the first-party components and these plugins of examples.
+pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
     let std_flags = wasm_std::rustflags(forced)?;
     build_first_party(&FIRST_PARTY, &std_flags, &repository().join("target/wasm"))?;
     for name in FIRST_PARTY {
         publish(name)?;
     }
-    EXAMPLES.iter().try_for_each(|folder| build_example(&repository().join(folder), &std_flags))
+    examples.iter().try_for_each(|folder| build_example(&repository().join(folder), &std_flags))
 }
 
 /// Builds one component aside, to prove that a way to a std works; `target/components` stays as it is.

@@ -9,7 +9,7 @@ const QUICKSTART: &str = "examples/quickstart";
 
 /// Builds components and the binary, locks the example's plugin and runs its pipeline.
 pub(crate) fn run() -> Step {
-    components::build(Rung::from_environment()?)?;
+    components::build(Rung::from_environment()?, &[components::REVIEW_PLUGIN])?;
     process::demand(process::cargo(&repository()).args(["build", "--package", "glovebox"]))?;
     let locked = glovebox(&["plugin", "lock", "--workdir", QUICKSTART])?;
     if locked != ExitCode::SUCCESS {

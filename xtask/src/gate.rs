@@ -66,7 +66,7 @@ fn dependency_policy() -> Step<()> {
 }
 
 fn run_tests(arguments: &[String]) -> Step<Tally> {
-    components::build(Rung::from_environment()?)?;
+    components::build(Rung::from_environment()?, &components::EXAMPLES)?;
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", process::shown(&command)))?;

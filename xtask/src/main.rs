@@ -70,7 +70,7 @@ fn build_components(arguments: &[String]) -> Step {
     if check {
         components::check(forced)?
     } else {
-        components::build(forced)?
+        components::build(forced, &components::EXAMPLES)?
     }
     Ok(ExitCode::SUCCESS)
 }

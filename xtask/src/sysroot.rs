@@ -78,9 +78,11 @@ fn installed_source() -> Step<Option<PathBuf>> {
     Ok(library.join("sysroot/Cargo.toml").is_file().then_some(library))
 }
 
+/// The C library's package, or a WASI sysroot that `WASI_SYSROOT` names.
 fn installed_libc() -> Option<PathBuf> {
-    let folder = PathBuf::from("/usr/lib").join(TARGET);
-    holds_libc(&folder).then_some(folder)
+    let named = std::env::var_os("WASI_SYSROOT").map(|root| PathBuf::from(root).join("lib"));
+    let folders = named.into_iter().chain([PathBuf::from("/usr/lib")]);
+    folders.map(|folder| folder.join(TARGET)).find(|folder| holds_libc(folder))
 }
 
 fn holds_libc(folder: &Path) -> bool {

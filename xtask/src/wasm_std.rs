@@ -83,7 +83,7 @@ fn no_way(reasons: &[String]) -> String {
     format!(
         "no standard library for {TARGET}, so no component can be built; any one of these helps:\n\
          \x20 1. rustup target add {TARGET}\n\
-         \x20 2. rustup component add rust-src, with the package wasi-libc installed (it holds libc.a for {TARGET})\n\
+         \x20 2. rustup component add rust-src, with libc.a for {TARGET}: the package wasi-libc, or WASI_SYSROOT set\n\
          \x20 3. a Debian mirror that apt can reach and that has rust-src of the running rustc\n\
          what was tried:\n{}",
         reasons.join("\n")

@@ -116,7 +116,7 @@ impl Toolbox {
     pub(crate) fn of(stage: &Stage) -> Self {
         let write_scope = stage.attribute("allowed_write_paths").filter(|paths| !paths.trim().is_empty());
         let shell = stage.attribute("allowed_commands").and_then(ShellGrant::parse);
-        let (root, served) = (PathBuf::new(), Served::default());
+        let (root, served) = (PathBuf::from("."), Served::default());
         Self { workspace: Workspace { root, write_scope: write_scope.map(str::to_owned), served }, shell }
     }
 
