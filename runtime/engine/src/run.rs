@@ -46,8 +46,8 @@ impl RunDir {
 
 /// A run that this process may drive.
 pub struct Session {
-    /// Its directory.
-    pub dir: RunDir,
+    /// Its directory, shared with whoever makes its attempts.
+    pub dir: Arc<RunDir>,
     /// Its journal.
     pub journal: SqliteLog,
     /// Its blobs.
@@ -70,7 +70,7 @@ impl Session {
     ) -> Result<Self, RunError> {
         let (owner, journal, blobs) = stores(&dir)?;
         let (state, last) = replay(&journal, seen)?;
-        Ok(Self { dir, journal, blobs, state, worker, last, _owner: owner })
+        Ok(Self { dir: Arc::new(dir), journal, blobs, state, worker, last, _owner: owner })
     }
 
     /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends

@@ -73,7 +73,8 @@ async fn a_run_is_driven_to_its_end_and_reads_back_the_same() {
     let log = journal(folder.path());
     let told = RefCell::new(Vec::new());
     let mut driver = driver(&pipeline, &log, &signals);
-    told.borrow_mut().extend(driver.start(first(&pipeline, None)).await.unwrap());
+    let beginning = driver.start(first(&pipeline, None)).await.unwrap();
+    told.borrow_mut().extend(beginning);
     let project = |records: &[Record], _: &RunState| {
         told.borrow_mut().extend_from_slice(records);
         Ok(())

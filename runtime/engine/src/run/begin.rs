@@ -12,6 +12,7 @@ use glovebox_pipeline::ir::Pipeline;
 use glovebox_sandbox::project::{self, Include};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Everything a run begins with.
 pub struct NewRun<'a> {
@@ -64,6 +65,7 @@ impl Session {
         let mut driver = driver(new.pipeline, &journal, &(), &new.worker, &mut state);
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
         let state = driver.state;
+        let dir = Arc::new(dir);
         let session = Self { dir, journal, blobs, state, worker: new.worker, last: None, _owner: owner };
         Ok((session, records))
     }

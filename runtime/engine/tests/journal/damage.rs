@@ -5,7 +5,7 @@ use glovebox_engine::ports::PortError;
 use glovebox_engine::sqlite::{SqliteLog, SqliteReader};
 
 async fn journal(records: usize) -> Place {
-    let place = Place::new();
+    let place = Place::make();
     let log = place.open();
     append(&log, 0, (0..records).map(|index| note(&format!("event {index}"))).collect()).await.unwrap();
     place
@@ -65,7 +65,7 @@ async fn a_record_filed_under_another_subject_is_found_when_it_is_read() {
 
 #[test]
 fn another_database_is_no_journal() {
-    let place = Place::new();
+    let place = Place::make();
     rusqlite::Connection::open(&place.path).unwrap().execute("CREATE TABLE t (a)", []).unwrap();
     assert!(matches!(SqliteLog::open(&place.path), Err(PortError::Corrupt { .. })));
     std::fs::write(&place.path, "not a database, but long enough to be taken for one ".repeat(100)).unwrap();
@@ -74,7 +74,7 @@ fn another_database_is_no_journal() {
 
 #[test]
 fn looking_never_makes_a_journal() {
-    let place = Place::new();
+    let place = Place::make();
     assert!(matches!(SqliteReader::open(&place.path), Err(PortError::Unavailable(_))));
     assert!(!place.path.exists());
 }

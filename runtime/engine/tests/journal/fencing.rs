@@ -28,7 +28,7 @@ async fn claim(log: &SqliteLog, expected: u64, worker: &str) -> Result<u64, Port
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_sixteen_writers_with_one_expectation_one_is_stored() {
-    let place = Place::new();
+    let place = Place::make();
     let log = Arc::new(place.open());
     for round in 0..20u64 {
         let writers: Vec<_> = (0..WRITERS)
@@ -55,7 +55,7 @@ async fn of_sixteen_writers_with_one_expectation_one_is_stored() {
 
 #[tokio::test]
 async fn a_stale_token_stores_nothing_of_its_batch() {
-    let place = Place::new();
+    let place = Place::make();
     let log = place.open();
     append(&log, 0, vec![ready("n")]).await.unwrap();
     let stale = claim(&log, 1, "zombie").await.unwrap();
@@ -75,7 +75,7 @@ async fn a_stale_token_stores_nothing_of_its_batch() {
 
 #[tokio::test]
 async fn sixteen_producers_share_commits() {
-    let place = Place::new();
+    let place = Place::make();
     let log = Arc::new(place.open());
     let wal = place.path.with_extension("sqlite-wal");
     let before = commits(&std::fs::read(&wal).unwrap());
@@ -105,7 +105,7 @@ fn commits(wal: &[u8]) -> usize {
 
 #[tokio::test]
 async fn append_is_enqueue_and_a_lease_comes_back() {
-    let place = Place::new();
+    let place = Place::make();
     let log = place.open();
     let now = Timestamp::now();
     let later = |ms: i64| now.checked_add(SignedDuration::from_millis(ms)).unwrap();
@@ -125,7 +125,7 @@ async fn append_is_enqueue_and_a_lease_comes_back() {
 
 #[tokio::test]
 async fn a_timer_survives_its_process() {
-    let place = Place::new();
+    let place = Place::make();
     let now = Timestamp::now();
     let due = Timestamp::from_millisecond(now.as_millisecond() + 60_000).unwrap();
     let Event::StageReady(mut timer) = ready("n") else { unreachable!("ready makes no other") };

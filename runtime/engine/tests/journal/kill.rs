@@ -31,7 +31,7 @@ fn child() {
 
 #[test]
 fn what_was_acknowledged_outlives_a_kill_and_batches_stay_whole() {
-    let place = Place::new();
+    let place = Place::make();
     let mut acknowledged = 0;
     for round in 0..6u64 {
         let mut child = Command::new(std::env::current_exe().unwrap())

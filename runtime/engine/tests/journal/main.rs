@@ -1,5 +1,7 @@
 //! The SQLite journal from outside: exclusive appends, fencing, group commit, corruption, and a process killed in mid-append.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
 mod damage;
 mod fencing;
 mod kill;
@@ -17,7 +19,7 @@ pub struct Place {
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub fn make() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.sqlite");
         Self { _folder: folder, path }
@@ -43,7 +45,7 @@ pub async fn append(log: &SqliteLog, head: u64, events: Vec<Event>) -> Result<Ve
 
 #[tokio::test]
 async fn what_is_appended_is_what_is_read() {
-    let place = Place::new();
+    let place = Place::make();
     let log = place.open();
     assert!(log.read(1, 10).unwrap().is_empty());
     let mut appended = append(&log, 0, vec![note("a"), ready("n"), note("ü \"quoted\"\n")]).await.unwrap();

@@ -1,0 +1,253 @@
+//! What is told of an attempt: that it is ready, that it was claimed, and everything the host saw of it.
+//!
+//! The host's report in the journal's own words. Bytes are named by digest and stored before the event that names them.
+
+use super::{Digest, TaskId};
+use crate::outcome::Outcome;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An attempt may be claimed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StageReady {
+    /// The visit.
+    pub task: TaskId,
+    /// The node.
+    pub node: String,
+    /// 1 for the first visit of the node in this run.
+    pub visit: u32,
+    /// 1 for the first attempt of the visit.
+    pub ordinal: u32,
+    /// Not before this moment; at once when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub due_at: Option<Timestamp>,
+}
+
+/// A worker claimed the attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StageStarted {
+    /// The visit.
+    pub task: TaskId,
+    /// The node.
+    pub node: String,
+    /// Which visit.
+    pub visit: u32,
+    /// Which attempt of the visit. An attempt cut by a crash is claimed again with the same ordinal and a new id.
+    pub ordinal: u32,
+    /// Unique and opaque.
+    pub attempt_id: String,
+    /// Who claimed it.
+    pub worker: String,
+}
+
+/// The attempt was committed, with everything the host saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageFinished {
+    /// The visit.
+    pub task: TaskId,
+    /// The node.
+    pub node: String,
+    /// Which visit.
+    pub visit: u32,
+    /// Which attempt of the visit.
+    pub ordinal: u32,
+    /// The attempt that was claimed.
+    pub attempt_id: String,
+    /// What the handler answered, or the host in its place; settled by the engine's retry rules before it is appended.
+    pub outcome: Outcome,
+    /// True when another attempt of this visit follows. The engine sets it; whoever executes an attempt says false.
+    #[serde(default)]
+    pub retrying: bool,
+    /// How the call itself went.
+    pub ending: Ending,
+    /// Every limit, used and bound.
+    #[serde(default)]
+    pub usage: Vec<LimitUse>,
+    /// What was refused; capped.
+    #[serde(default)]
+    pub refusals: Vec<Refusal>,
+    /// All refusals, also those beyond the cap.
+    #[serde(default)]
+    pub refusals_total: u64,
+    /// One per command.
+    #[serde(default)]
+    pub receipts: Vec<Receipt>,
+    /// What changed in the workspace; every digest is stored.
+    #[serde(default)]
+    pub changes: Vec<FileChange>,
+    /// Changes that were not allowed and were set aside.
+    #[serde(default)]
+    pub quarantined: Vec<Quarantined>,
+    /// Kept bytes.
+    #[serde(default)]
+    pub artifacts: Vec<Artifact>,
+    /// The stage's standard output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<Captured>,
+    /// The stage's standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<Captured>,
+    /// Model turns that were answered.
+    #[serde(default)]
+    pub turns_used: u32,
+    /// Wall time of the call, milliseconds.
+    #[serde(default)]
+    pub duration_ms: u64,
+}
+
+/// How a call went, apart from what the handler answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "how", content = "detail", rename_all = "snake_case")]
+pub enum Ending {
+    /// The export returned.
+    Returned,
+    /// The component trapped: the trap and the captured panic.
+    Trapped(String),
+    /// A named limit was hit.
+    LimitHit(String),
+    /// The run was told to stop.
+    Canceled,
+    /// It could not be instantiated.
+    NotLinked(String),
+}
+
+/// A limit and how much of it was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitUse {
+    /// The limit's name, which carries the unit.
+    pub name: String,
+    /// Used.
+    pub used: u64,
+    /// The bound.
+    pub limit: u64,
+}
+
+/// Something a stage asked for and was not given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refusal {
+    /// What was asked: `read`, `write`, `run`, `context`, ….
+    pub operation: String,
+    /// The path, the command or the key.
+    pub path: String,
+    /// Why not.
+    pub reason: String,
+    /// The grant that would allow it, or why none can.
+    #[serde(default)]
+    pub help: String,
+}
+
+/// Host-made evidence of a command (design §1, promise 3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Receipt {
+    /// Unique within the run.
+    pub id: String,
+    /// argv, or `["sh", "-c", text]`.
+    pub argv: Vec<String>,
+    /// Relative to the workspace.
+    pub cwd: String,
+    /// Names of the environment, not values.
+    pub env_names: Vec<String>,
+    /// Sandbox tier.
+    pub tier: String,
+    /// `exited`, `signaled`, `timed-out`, `canceled`.
+    pub how: String,
+    /// Exit code when it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// Wall time, milliseconds.
+    pub duration_ms: u64,
+    /// BLAKE3 of all of stdout, hexadecimal.
+    pub stdout_digest: String,
+    /// Length of all of stdout.
+    pub stdout_bytes: u64,
+    /// BLAKE3 of all of stderr, hexadecimal.
+    pub stderr_digest: String,
+    /// Length of all of stderr.
+    pub stderr_bytes: u64,
+}
+
+/// What happened to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeOp {
+    /// A regular file has these bytes and this mode now.
+    Write,
+    /// No file is there.
+    Delete,
+    /// A directory is there.
+    Mkdir,
+    /// No directory is there, unless something still lies in it.
+    Rmdir,
+    /// A symbolic link is there.
+    Symlink,
+}
+
+/// One change of the workspace. Applying it twice is the same as once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileChange {
+    /// Relative to the workspace, `/`-separated.
+    pub path: String,
+    /// What happened.
+    pub op: ChangeOp,
+    /// Blob with the bytes, for a write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// Length.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Whether the owner may execute it.
+    #[serde(default)]
+    pub executable: bool,
+    /// Where a link points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+}
+
+/// A change that was not allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quarantined {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Why it was not taken.
+    pub reason: String,
+}
+
+/// Bytes a stage asked to keep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Artifact {
+    /// File name, checked.
+    pub name: String,
+    /// As claimed.
+    pub media_type: String,
+    /// Blob with the bytes.
+    pub digest: Digest,
+    /// Length.
+    pub bytes: u64,
+}
+
+/// Captured output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Captured {
+    /// Blob with the bytes kept.
+    pub digest: Digest,
+    /// Length of what was kept.
+    pub bytes: u64,
+}
+
+/// Another attempt of the same visit follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StageRetrying {
+    /// The visit.
+    pub task: TaskId,
+    /// The node.
+    pub node: String,
+    /// The attempt that follows.
+    pub ordinal: u32,
+    /// Back-off, milliseconds.
+    pub delay_ms: u64,
+    /// When it may start.
+    #[schemars(with = "String")]
+    pub due_at: Timestamp,
+}

@@ -1,0 +1,218 @@
+//! A run's directory: begun, cut off, opened again, and the workspace beside it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use glovebox_engine::driver::{Claim, RunError};
+use glovebox_engine::event::{ChangeOp, Digest, Ending, Event, FileChange, Record, StageFinished, Verdict};
+use glovebox_engine::outcome::{Outcome, Status};
+use glovebox_engine::ports::{BlobStore, PortError, RunLog};
+use glovebox_engine::run::{NewRun, RunDir, Session};
+use glovebox_engine::signals::LocalSignals;
+use glovebox_engine::state::RunState;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::{Inputs, check};
+use glovebox_sandbox::project::{Base, Include};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const SOURCE: &str = "digraph g { goal=\"ship\"; max_steps=30; start [shape=Mdiamond]; exit [shape=Msquare];
+    a [prompt=\"x\"]; b [prompt=\"y\"]; start -> a -> b -> exit }";
+
+struct Place {
+    folder: tempfile::TempDir,
+    pipeline: Pipeline,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("project/src")).unwrap();
+        std::fs::write(folder.path().join("project/src/main.rs"), "fn main() {}").unwrap();
+        std::fs::write(folder.path().join("project/old.txt"), "old").unwrap();
+        std::fs::create_dir(folder.path().join("run")).unwrap();
+        let pipeline = check(SOURCE, &Inputs::default()).pipeline.expect("the graph is valid");
+        Self { folder, pipeline }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run_dir(&self) -> RunDir {
+        let path = self.path("run");
+        RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path }
+    }
+
+    async fn create(&self) -> (Session, Vec<Record>) {
+        let new = NewRun {
+            run_id: "run-1".into(),
+            worker: "first".into(),
+            pipeline: &self.pipeline,
+            source: SOURCE,
+            pipeline_path: "pipeline.dot".into(),
+            project: &self.path("project"),
+            include: Include::default(),
+            plan_digest: Digest::of(b"plan"),
+            model: "scripted".into(),
+            script: Some(b"script"),
+            inputs: BTreeMap::new(),
+            sandbox_tier: "none".into(),
+            steps_max: Some(100),
+            wall_max_ms: None,
+            labels: BTreeMap::new(),
+        };
+        Session::create(self.run_dir(), new).await.unwrap()
+    }
+
+    fn open(&self) -> Session {
+        Session::open(self.run_dir(), "second".into(), |_, _| Ok(())).unwrap()
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.path("run/workspace").join(path)).ok()
+    }
+}
+
+fn change(path: &str, op: ChangeOp, digest: Option<Digest>) -> FileChange {
+    FileChange { path: path.into(), op, digest, bytes: 3, executable: false, target: None }
+}
+
+fn finish(claim: &Claim, changes: Vec<FileChange>) -> StageFinished {
+    StageFinished {
+        task: claim.task.clone(),
+        node: claim.node.clone(),
+        visit: claim.visit,
+        ordinal: claim.ordinal,
+        attempt_id: claim.attempt_id.clone(),
+        outcome: Outcome::of(Status::Success),
+        retrying: false,
+        ending: Ending::Returned,
+        usage: Vec::new(),
+        refusals: Vec::new(),
+        refusals_total: 0,
+        receipts: Vec::new(),
+        changes,
+        quarantined: Vec::new(),
+        artifacts: Vec::new(),
+        stdout: None,
+        stderr: None,
+        turns_used: 0,
+        duration_ms: 0,
+    }
+}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// `a` writes, makes and deletes; `b` is a fault of the runtime unless `whole`.
+async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), RunError> {
+    let blobs = session.blobs.clone();
+    let stage = async |claim: &Claim, _: &RunState| -> Result<StageFinished, Failed> {
+        if claim.node == "b" {
+            return if whole { Ok(finish(claim, Vec::new())) } else { Err("the machine is on fire".into()) };
+        }
+        let digest = blobs.put_bytes(b"new")?;
+        let changes = vec![
+            change("old.txt", ChangeOp::Delete, None),
+            change("made", ChangeOp::Mkdir, None),
+            change("made/new.txt", ChangeOp::Write, Some(digest)),
+        ];
+        Ok(finish(claim, changes))
+    };
+    session.drive(&place.pipeline, &LocalSignals::new(), stage, |_, _| Ok(())).await
+}
+
+#[tokio::test]
+async fn the_first_record_names_what_is_stored_already() {
+    let place = Place::new();
+    let (session, records) = place.create().await;
+    let kinds: Vec<_> = records.iter().map(|record| record.event.kind()).collect();
+    assert_eq!(kinds, ["run.started", "stage.passed", "route.taken", "stage.ready"]);
+    let Event::RunStarted(started) = &records[0].event else { panic!("the first record is the start") };
+    assert_eq!(session.blobs.read_all(&started.pipeline_digest, 10_000).unwrap(), SOURCE.as_bytes());
+    assert_eq!(session.blobs.read_all(&started.script_digest.unwrap(), 10).unwrap(), b"script");
+    let base: Base = serde_json::from_slice(&session.blobs.read_all(&started.base_digest, 10_000).unwrap()).unwrap();
+    assert_eq!(base.files.keys().collect::<Vec<_>>(), ["old.txt", "src/main.rs"]);
+    assert_eq!(place.read("src/main.rs").as_deref(), Some("fn main() {}"));
+    assert_eq!((started.steps_max, started.goal.as_str(), started.run_id.as_str()), (30, "ship", "run-1"));
+    assert_eq!(session.state.context.text("graph.goal"), "ship");
+}
+
+#[tokio::test]
+async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
+    let place = Place::new();
+    let (mut session, _) = place.create().await;
+    let error = drive(&place, &mut session, false).await.unwrap_err();
+    assert_eq!(error.to_string(), "could not execute node `b`");
+    drop(session);
+    assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
+    // What a crash in the middle of applying, or a meddler, may leave behind.
+    std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
+    std::fs::write(place.path("run/workspace/old.txt"), "back again").unwrap();
+
+    let mut session = place.open();
+    assert_eq!((session.run_id(), session.verdict()), ("run-1", None));
+    session.resume(&place.pipeline).await.unwrap();
+    assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
+    drive(&place, &mut session, true).await.unwrap();
+    assert_eq!(session.verdict(), Some(Verdict::Success));
+    assert_eq!(session.state.completed, ["start", "a", "b"]);
+    let started = kinds(&session).into_iter().filter(|kind| *kind == "stage.started").count();
+    assert_eq!(started, 3, "`a` once, `b` twice: a finished stage is not executed again");
+    assert_eq!(
+        std::fs::read_to_string(place.path("project/old.txt")).unwrap(),
+        "old",
+        "the user's tree is never written"
+    );
+}
+
+fn kinds(session: &Session) -> Vec<&'static str> {
+    session.journal.read(1, 1000).unwrap().iter().map(|record| record.event.kind()).collect()
+}
+
+#[tokio::test]
+async fn a_finished_run_says_so() {
+    let place = Place::new();
+    let (mut session, _) = place.create().await;
+    drive(&place, &mut session, true).await.unwrap();
+    drop(session);
+    let mut session = place.open();
+    let before = kinds(&session);
+    let error = session.resume(&place.pipeline).await.unwrap_err();
+    assert_eq!(error.to_string(), "run `run-1` has ended already (success), expected one that was interrupted");
+    assert_eq!(kinds(&session), before);
+}
+
+#[tokio::test]
+async fn nobody_else_may_drive_a_run_that_is_driven() {
+    let place = Place::new();
+    let (session, _) = place.create().await;
+    let error = Session::open(place.run_dir(), "second".into(), |_, _| Ok(())).err().expect("it is taken");
+    assert!(matches!(error, RunError::Port(PortError::Unavailable(_))), "{error}");
+    drop(session);
+    place.open();
+}
+
+#[tokio::test]
+async fn a_directory_without_a_first_record_is_no_run() {
+    let place = Place::new();
+    let error = Session::open(place.run_dir(), "second".into(), |_, _| Ok(())).err().expect("nothing was started");
+    assert!(matches!(error, RunError::NotStarted), "{error}");
+}
+
+#[tokio::test]
+async fn a_rotten_blob_stops_a_resume() {
+    let place = Place::new();
+    let (mut session, _) = place.create().await;
+    drive(&place, &mut session, false).await.unwrap_err();
+    drop(session);
+    let hex = Digest::of(b"new").hex();
+    let blob = Path::new("run/blobs").join(&hex[..2]).join(&hex);
+    std::fs::write(place.path(blob.to_str().unwrap()), "bad").unwrap();
+    std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
+    let mut session = place.open();
+    let error = session.resume(&place.pipeline).await.unwrap_err();
+    assert!(matches!(error, RunError::Workspace(_)), "{error}");
+    assert_eq!(place.read("made/new.txt"), None, "nothing that is not what was stored gets into the workspace");
+}
