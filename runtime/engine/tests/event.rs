@@ -53,7 +53,7 @@ fn canonical_text_has_sorted_keys_and_no_white_space() {
     let event: Event = serde_json::from_str(line).unwrap();
     assert_eq!(canonical(&event).unwrap(), "{\"kind\":\"run.resumed\",\"worker\":\"ü\\n\"}");
     let line = r#"{"kind":"stage.finished","task":"a#1","node":"a","visit":1,"ordinal":1,"attempt_id":"x","ending":{"how":"returned"},"outcome":{"status":"success","context_updates":{"b":{"z":1,"a":[1.5,null]},"a":"x"}}}"#;
-    let text = canonical(&serde_json::from_str(line).unwrap()).unwrap();
+    let text = canonical(&serde_json::from_str::<Event>(line).unwrap()).unwrap();
     assert!(text.contains(r#""context_updates":{"a":"x","b":{"a":[1.5,null],"z":1}}"#), "{text}");
 }
 
