@@ -66,7 +66,8 @@ fn check(case: &Case) {
             }
             Is(file, pointer, text) => {
                 let found = bench.run_json("r", file);
-                let value = found.pointer(pointer).unwrap_or_else(|| panic!("{}: {file} has no {pointer}: {found}", case.name));
+                let value =
+                    found.pointer(pointer).unwrap_or_else(|| panic!("{}: {file} has no {pointer}: {found}", case.name));
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 assert_eq!(&value, text, "{}: {file} {pointer}", case.name);
             }
@@ -110,7 +111,7 @@ fn pipelines_are_read() {
         },
         Case {
             name: "a pipeline with more than ten nodes",
-            graph: "node [prompt=\"go\"]; start -> a1 -> a2 -> a3 -> a4 -> a5 -> a6 -> a7 -> a8 -> a9 -> a10 -> a11 -> done",
+            graph: "node [prompt=\"go\"]; a1; a2; a3; a4; a5; a6; a7; a8; a9; a10; a11; start -> a1 -> a2 -> a3 -> a4 -> a5 -> a6 -> a7 -> a8 -> a9 -> a10 -> a11 -> done",
             visited: "a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11",
             ..PLAIN
         },
@@ -129,15 +130,47 @@ fn pipelines_are_read() {
 fn invalid_pipelines_are_refused_with_their_place() {
     let invalid = |name, graph, said: &'static [Fact]| Case { name, graph, exit: 3, facts: said, ..PLAIN };
     for case in [
-        invalid("missing start", "start [shape=box, prompt=x]; start -> done; other [shape=Msquare, label=Mdiamond]", &[Says("start_node")]),
-        invalid("missing exit", "A [prompt=Msquare]; start -> A; done [shape=box, prompt=x]; A -> done", &[Says("terminal_node")]),
-        invalid("orphan node", "A [prompt=\"a\"]; lost [prompt=\"x\"]; start -> A -> done", &[Says("lost"), Says("reachability")]),
-        invalid("edge to an undeclared node", "build [prompt=\"a\"]; start -> biuld; start -> build -> done", &[Says("did you mean `build`?")]),
-        invalid("start with an incoming edge", "A [prompt=\"a\"]; start -> A -> done; A -> start", &[Says("start_no_incoming")]),
-        invalid("exit with an outgoing edge", "A [prompt=\"a\"]; start -> A -> done; done -> A", &[Says("exit_no_outgoing")]),
-        invalid("a condition that does not parse", "A [prompt=\"a\"]; start -> A; A -> done [condition=\"outcome ~ x\"]", &[Says("pipeline.dot:4:")]),
+        invalid(
+            "missing start",
+            "start [shape=box, prompt=x]; start -> done; other [shape=Msquare, label=Mdiamond]",
+            &[Says("start_node")],
+        ),
+        invalid(
+            "missing exit",
+            "A [prompt=Msquare]; start -> A; done [shape=box, prompt=x]; A -> done",
+            &[Says("terminal_node")],
+        ),
+        invalid(
+            "orphan node",
+            "A [prompt=\"a\"]; lost [prompt=\"x\"]; start -> A -> done",
+            &[Says("lost"), Says("reachability")],
+        ),
+        invalid(
+            "edge to an undeclared node",
+            "build [prompt=\"a\"]; start -> biuld; start -> build -> done",
+            &[Says("did you mean `build`?")],
+        ),
+        invalid(
+            "start with an incoming edge",
+            "A [prompt=\"a\"]; start -> A -> done; A -> start",
+            &[Says("start_no_incoming")],
+        ),
+        invalid(
+            "exit with an outgoing edge",
+            "A [prompt=\"a\"]; start -> A -> done; done -> A",
+            &[Says("exit_no_outgoing")],
+        ),
+        invalid(
+            "a condition that does not parse",
+            "A [prompt=\"a\"]; start -> A; A -> done [condition=\"outcome ~ x\"]",
+            &[Says("pipeline.dot:4:")],
+        ),
         invalid("a handler this version does not run", "A [shape=hexagon]; start -> A -> done", &[Says("wait.human")]),
-        invalid("an attribute this version does not enforce", "A [prompt=\"a\", verify_command=\"true\"]; start -> A -> done", &[Says("verify_command")]),
+        invalid(
+            "an attribute this version does not enforce",
+            "A [prompt=\"a\", verify_command=\"true\"]; start -> A -> done",
+            &[Says("verify_command")],
+        ),
     ] {
         let bench_name = case.name;
         println!("{bench_name}");
@@ -164,37 +197,37 @@ fn routes_are_chosen_by_the_five_steps() {
         },
         Case {
             name: "a condition wins over weight",
-            graph: "node [prompt=\"x\"]; start -> A; A -> heavy [weight=99]; A -> right [condition=\"outcome=success\"]; heavy -> done; right -> done",
+            graph: "node [prompt=\"x\"]; A; heavy; right; start -> A; A -> heavy [weight=99]; A -> right [condition=\"outcome=success\"]; heavy -> done; right -> done",
             visited: "A right",
             ..PLAIN
         },
         Case {
             name: "weight breaks ties for unconditional edges",
-            graph: "node [prompt=\"x\"]; start -> A; A -> a [weight=1]; A -> z [weight=5]; a -> done; z -> done",
+            graph: "node [prompt=\"x\"]; A; a; z; start -> A; A -> a [weight=1]; A -> z [weight=5]; a -> done; z -> done",
             visited: "A z",
             ..PLAIN
         },
         Case {
             name: "lexical tiebreak as the final fallback",
-            graph: "node [prompt=\"x\"]; start -> A; A -> zeta; A -> beta; zeta -> done; beta -> done",
+            graph: "node [prompt=\"x\"]; A; beta; zeta; start -> A; A -> zeta; A -> beta; zeta -> done; beta -> done",
             visited: "A beta",
             ..PLAIN
         },
         Case {
             name: "a preferred label wins over weight",
-            graph: "node [prompt=\"x\"]; A [test.preferred_next_label=\"Ship it\"]; start -> A; A -> a [weight=9]; A -> z [label=\"[S] Ship it\"]; a -> done; z -> done",
+            graph: "node [prompt=\"x\"]; a; z; A [test.preferred_next_label=\"Ship it\"]; start -> A; A -> a [weight=9]; A -> z [label=\"[S] Ship it\"]; a -> done; z -> done",
             visited: "A z",
             ..PLAIN
         },
         Case {
             name: "a suggested id wins over weight",
-            graph: "node [prompt=\"x\"]; A [test.suggested_next_ids=\"z\"]; start -> A; A -> a [weight=9]; A -> z; a -> done; z -> done",
+            graph: "node [prompt=\"x\"]; a; z; A [test.suggested_next_ids=\"z\"]; start -> A; A -> a [weight=9]; A -> z; a -> done; z -> done",
             visited: "A z",
             ..PLAIN
         },
         Case {
             name: "a default edge comes before weight",
-            graph: "node [prompt=\"x\"]; start -> A; A -> a [weight=9]; A -> z [default=true]; a -> done; z -> done",
+            graph: "node [prompt=\"x\"]; A; a; z; start -> A; A -> a [weight=9]; A -> z [default=true]; a -> done; z -> done",
             visited: "A z",
             ..PLAIN
         },
@@ -216,13 +249,13 @@ fn routes_are_chosen_by_the_five_steps() {
         },
         Case {
             name: "a failed stage goes to its retry target",
-            graph: "node [prompt=\"x\"]; A [test.outcome_sequence=\"fail,success\", retry_target=fix]; start -> A -> done; fix -> A; A -> fix [condition=\"context.never=1\"]",
+            graph: "node [prompt=\"x\"]; A [test.outcome_sequence=\"fail,success\", retry_target=fix]; fix; start -> A -> done; fix -> A; A -> fix [condition=\"context.never=1\"]",
             visited: "A fix A",
             ..PLAIN
         },
         Case {
             name: "a loop without an end stops at max_steps",
-            graph: "node [prompt=\"x\"]; start -> A -> B; B -> A; B -> done [condition=\"outcome=fail\"]",
+            graph: "node [prompt=\"x\"]; A; B; start -> A -> B; B -> A; B -> done [condition=\"outcome=fail\"]",
             flags: &["--max-steps", "6"],
             exit: 5,
             visited: "A B A B A",
@@ -284,7 +317,7 @@ fn goal_gates_hold() {
         },
         Case {
             name: "a gate that was never visited is unmet",
-            graph: "node [prompt=\"x\"]; B [goal_gate=true]; start -> A; A -> done [weight=5]; A -> B -> done",
+            graph: "node [prompt=\"x\"]; A; B [goal_gate=true]; start -> A; A -> done [weight=5]; A -> B -> done",
             exit: 4,
             visited: "A",
             ..PLAIN
@@ -297,7 +330,7 @@ fn context_flows_and_engine_keys_are_reserved() {
     check_all(&[
         Case {
             name: "context updates from one node are visible to the next",
-            graph: "node [prompt=\"x\"]; start -> A -> B; B -> good [condition=\"context.colour=blue\"]; B -> bad; good -> done; bad -> done",
+            graph: "node [prompt=\"x\"]; A; B; good; bad; start -> A -> B; B -> good [condition=\"context.colour=blue\"]; B -> bad; good -> done; bad -> done",
             script: "[[node.A]]\ntext = \"done\"\noutcome = { status = \"success\", context_updates = { colour = \"blue\" } }\n\
                      [[node.B]]\ntext = \"b\"\n[[node.good]]\ntext = \"g\"\n",
             visited: "A B good",
@@ -404,7 +437,8 @@ fn smoke_holds(bench: &Workbench, visited: &str) {
     assert_eq!(bench.run_json("r", "implement/status.json")["outcome"], "success");
     let checkpoint = bench.run_json("r", "checkpoint.json");
     assert_eq!(checkpoint["current_node"], "done");
-    let completed: Vec<&str> = checkpoint["completed_nodes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let completed: Vec<&str> =
+        checkpoint["completed_nodes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(completed.join(" "), visited);
 }
 

@@ -9,7 +9,7 @@ use crate::runs::RunFolder;
 use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::summary::{self, Summary};
 use crate::terminal::{self, visible};
-use crate::{journal, toolchain};
+use crate::{journal, runs, toolchain};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::Workbench;
@@ -21,6 +21,7 @@ use glovebox_engine::signals::LocalSignals;
 use glovebox_host::call::Progress;
 use std::cell::RefCell;
 use std::error::Error;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -160,10 +161,10 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
 }
 
 /// Prints what a run came to and answers with the exit code that its journal means.
-pub fn conclude(run: &RunFolder, manner: Manner, named: &str) -> Ended {
+pub fn conclude(run: &RunFolder, manner: Manner, runs_dir: &Path) -> Ended {
     let records = journal::read(run)?;
     let found = Summary::of(&records);
-    let text = summary::render(&found, named);
+    let text = summary::render(&found, &runs::named(run, runs_dir)?);
     match manner {
         Manner::Json => terminal::say(&text),
         _ => terminal::print(&text),

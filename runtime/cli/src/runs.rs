@@ -3,6 +3,7 @@
 //! Knows where runs lie and how they are called, and nothing of what is in them.
 
 use crate::exit::{Exit, Stop};
+use crate::terminal::summary::Named;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -124,6 +125,13 @@ pub fn spelled(selector: &str, runs_dir: &Path) -> String {
         return selector.to_owned();
     }
     format!("{selector} --runs-dir {}", shell_word(&runs_dir.to_string_lossy()))
+}
+
+/// A run as the commands that go on name it.
+pub fn named(run: &RunFolder, runs_dir: &Path) -> Result<Named, Stop> {
+    let is_latest = list(runs_dir)?.first().is_some_and(|latest| latest.id == run.id);
+    let exact = spelled(&run.id, runs_dir);
+    Ok(Named { short: if is_latest { spelled("latest", runs_dir) } else { exact.clone() }, exact })
 }
 
 /// Quotes a word for a POSIX shell where it needs quotes.

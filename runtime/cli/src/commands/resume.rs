@@ -27,7 +27,7 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     let source = read_source(&run, started)?;
     let bound = bind(&run, started, &source)?;
     drive::runtime()?.block_on(go_on(&bound, &source, &run, manner))?;
-    drive::conclude(&run, manner, &runs::spelled(&run.id, &arguments.runs.runs_dir))
+    drive::conclude(&run, manner, &arguments.runs.runs_dir)
 }
 
 async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) -> Result<(), Stop> {

@@ -40,7 +40,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     };
     let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
     drive::runtime()?.block_on(begin(&bound, &source, &run, new, manner))?;
-    drive::conclude(&run, manner, &runs::spelled(&run.id, &arguments.runs.runs_dir))
+    drive::conclude(&run, manner, &arguments.runs.runs_dir)
 }
 
 async fn begin(bound: &Bound, source: &Source, run: &RunFolder, new: NewRun<'_>, manner: Manner) -> Result<(), Stop> {

@@ -27,7 +27,7 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> E
         terminal::print_json(&found)?;
         return Ok(Exit::Ok);
     }
-    let mut text = summary::render(&found, &runs::spelled(&run.id, &arguments.runs.runs_dir));
+    let mut text = summary::render(&found, &runs::named(run, &arguments.runs.runs_dir)?);
     for visit in &found.visited {
         let again = if visit.visit > 1 { format!(" visit {}", visit.visit) } else { String::new() };
         let tries = if visit.attempts > 1 { format!(" after {} attempts", visit.attempts) } else { String::new() };
@@ -89,7 +89,9 @@ fn attempt(text: &mut String, stage: &StageFinished) {
             ),
         );
     }
-    stage.refusals.iter().for_each(|refusal| row("refused", lines::refused(refusal).trim_start_matches("refused ")));
+    for (refusal, times) in lines::distinct(stage.refusals.iter()) {
+        row("refused", lines::refused(refusal, times).trim_start_matches("refused "));
+    }
     stage.changes.iter().for_each(|change| row("changed", &summary::change_line(change)));
     stage.quarantined.iter().for_each(|file| row("quarantined", &visible::line(&file.path)));
     let used = stage.usage.iter().filter(|usage| usage.used > 0);

@@ -4,12 +4,15 @@
 //! wrote is escaped. Refusals come from the journal's record and not from the live hint, so that each is printed once.
 
 use crate::terminal::{duration, visible};
-use glovebox_engine::event::{Event, Record, StageFinished, Verdict};
+use glovebox_engine::event::{Event, Record, Refusal, StageFinished, Verdict};
 use glovebox_host::call::Progress;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 const TEXT_CHARACTERS_MAX: usize = 160;
+
+/// Refusals of one attempt that get a line of their own; `glovebox show` has them all.
+pub const REFUSALS_SHOWN_MAX: usize = 10;
 
 /// The lines of a journal record; empty for one that only machines care about.
 pub fn of_record(record: &Record) -> Vec<String> {
@@ -89,7 +92,12 @@ fn words(event: &Event) -> Vec<String> {
 }
 
 fn finished(stage: &StageFinished) -> Vec<String> {
-    let mut lines: Vec<String> = stage.refusals.iter().map(refused).collect();
+    let refusals = distinct(stage.refusals.iter());
+    let mut lines: Vec<String> =
+        refusals.iter().take(REFUSALS_SHOWN_MAX).map(|(one, times)| refused(one, *times)).collect();
+    if refusals.len() > REFUSALS_SHOWN_MAX {
+        lines.push(format!("refused {} more", refusals.len() - REFUSALS_SHOWN_MAX));
+    }
     lines.extend(stage.quarantined.iter().map(|file| {
         format!("quarantined {}: {}", visible::line(&file.path), visible::summary(&file.reason, TEXT_CHARACTERS_MAX))
     }));
@@ -108,10 +116,24 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     lines
 }
 
-/// A refusal with the grant that would allow it, when one would.
-pub fn refused(refusal: &glovebox_engine::event::Refusal) -> String {
+/// Refusals of the same operation on the same path as one, with how many there were; in the order of the first.
+pub fn distinct<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<(&'a Refusal, usize)> {
+    let mut found: Vec<(&Refusal, usize)> = Vec::new();
+    for refusal in refusals {
+        let same = |known: &Refusal| known.operation == refusal.operation && known.path == refusal.path;
+        match found.iter_mut().find(|(known, _)| same(known)) {
+            Some((_, times)) => *times += 1,
+            None => found.push((refusal, 1)),
+        }
+    }
+    found
+}
+
+/// A refusal that happened so many times, with the grant that would allow it, when one would.
+pub fn refused(refusal: &Refusal, times: usize) -> String {
+    let again = if times > 1 { format!(" (×{times})") } else { String::new() };
     let mut line = format!(
-        "refused {} {}: {}",
+        "refused {} {}{again}: {}",
         visible::line(&refusal.operation),
         visible::line(&refusal.path),
         visible::summary(&refusal.reason, TEXT_CHARACTERS_MAX)

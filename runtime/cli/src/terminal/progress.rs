@@ -142,9 +142,10 @@ impl Board {
                 bar.disable_steady_tick();
                 bar.set_style(self.waiting.clone());
                 bar.set_message(format!("{}{}", self.mark(&stage.node, stage.ordinal), ending(stage)));
-                stage.refusals.iter().for_each(|refusal| {
-                    self.above(&format!(" {}: {}", visible::line(&stage.node), lines::refused(refusal)))
-                });
+                let refusals = lines::distinct(stage.refusals.iter());
+                for (refusal, times) in refusals.into_iter().take(lines::REFUSALS_SHOWN_MAX) {
+                    self.above(&format!(" {}: {}", visible::line(&stage.node), lines::refused(refusal, times)));
+                }
             }
             Event::StageRetrying(stage) => {
                 bar.set_message(format!("waiting {} before attempt {}", duration(stage.delay_ms), stage.ordinal));

@@ -11,8 +11,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const REFUSALS_SHOWN_MAX: usize = 10;
-
 /// What a run came to so far.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Summary {
@@ -100,6 +98,8 @@ pub struct Evidence {
 pub struct Refused {
     /// The node.
     pub node: String,
+    /// How many times.
+    pub times: usize,
     /// What was refused.
     #[serde(flatten)]
     pub refusal: Refusal,
@@ -155,10 +155,11 @@ impl Summary {
         self.visited.push(Visit { node: node(), visit: stage.visit, attempts: stage.ordinal, status });
         self.receipts.retain(|evidence| evidence.node != stage.node);
         self.receipts.extend(stage.receipts.iter().map(|receipt| Evidence { node: node(), receipt: receipt.clone() }));
-        for refusal in &stage.refusals {
-            let known = |known: &Refused| known.node == stage.node && &known.refusal == refusal;
-            if !self.refused.iter().any(known) {
-                self.refused.push(Refused { node: node(), refusal: refusal.clone() });
+        for (refusal, times) in lines::distinct(stage.refusals.iter()) {
+            let same = |known: &Refusal| known.operation == refusal.operation && known.path == refusal.path;
+            match self.refused.iter_mut().find(|known| known.node == stage.node && same(&known.refusal)) {
+                Some(known) => known.times += times,
+                None => self.refused.push(Refused { node: node(), times, refusal: refusal.clone() }),
             }
         }
         self.quarantined.extend(stage.quarantined.iter().map(|file| Quarantine {
@@ -198,8 +199,17 @@ pub fn exit_of(failure: Option<&glovebox_engine::outcome::Failure>, canceled_by:
     }
 }
 
-/// Prints a summary for people. `next` is what comes after `glovebox diff` and its like: the run, and flags to find it.
-pub fn render(summary: &Summary, next: &str) -> String {
+/// How a run is named in the commands that go on: what follows `glovebox diff`, and what follows `glovebox resume`.
+pub struct Named {
+    /// May be `latest`.
+    pub short: String,
+    /// Always the id, since `latest` may be another run by then.
+    pub exact: String,
+}
+
+/// Prints a summary for people.
+pub fn render(summary: &Summary, named: &Named) -> String {
+    let next = &named.short;
     let mut text = String::new();
     let mut row = |title: &str, body: String| {
         let written = writeln!(text, "{title:<12} {body}");
@@ -223,12 +233,12 @@ pub fn render(summary: &Summary, next: &str) -> String {
     if summary.receipts.is_empty() {
         row("verified", "nothing: no stage ran a command".to_owned());
     }
-    for refused in summary.refused.iter().take(REFUSALS_SHOWN_MAX) {
-        let line = lines::refused(&refused.refusal);
+    for refused in summary.refused.iter().take(lines::REFUSALS_SHOWN_MAX) {
+        let line = lines::refused(&refused.refusal, refused.times);
         row("refused", format!("{}: {}", visible::line(&refused.node), line.trim_start_matches("refused ")));
     }
-    if summary.refused.len() > REFUSALS_SHOWN_MAX {
-        row("refused", format!("and {} more: glovebox show {next}", summary.refused.len() - REFUSALS_SHOWN_MAX));
+    if summary.refused.len() > lines::REFUSALS_SHOWN_MAX {
+        row("refused", format!("and {} more: glovebox show {next}", summary.refused.len() - lines::REFUSALS_SHOWN_MAX));
     }
     for change in &summary.changed {
         row("changed", change_line(change));
@@ -239,7 +249,7 @@ pub fn render(summary: &Summary, next: &str) -> String {
             format!("{}: {} ({})", visible::line(&file.node), visible::line(&file.path), visible::line(&file.reason)),
         );
     }
-    row("next", what_next(summary, next));
+    row("next", what_next(summary, named));
     text
 }
 
@@ -281,12 +291,13 @@ pub fn change_line(change: &FileChange) -> String {
     }
 }
 
-fn what_next(summary: &Summary, next: &str) -> String {
+fn what_next(summary: &Summary, named: &Named) -> String {
+    let next = &named.short;
     match (summary.status.as_str(), summary.changed.is_empty()) {
         ("success", false) => format!("glovebox diff {next}, then glovebox apply {next}"),
         ("success", true) => format!("glovebox show {next}"),
         ("fail", _) if !resumable(summary) => format!("glovebox show {next}"),
-        _ => format!("glovebox resume {next}"),
+        _ => format!("glovebox resume {}", named.exact),
     }
 }
 
