@@ -13,12 +13,15 @@ use crate::{journal, runs, toolchain};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::Workbench;
+use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::driver::RunError;
 use glovebox_engine::event::{Event, Record};
 use glovebox_engine::ports::{PortError, Signals};
+use glovebox_engine::project::Projector;
 use glovebox_engine::run::{RunDir, Session};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_host::call::Progress;
+use glovebox_pipeline::ir::Pipeline;
 use std::cell::RefCell;
 use std::error::Error;
 use std::path::Path;
@@ -46,6 +49,13 @@ pub fn open_dir(run: &RunFolder) -> Result<RunDir, Stop> {
     Ok(RunDir { path: run.path.clone(), dir })
 }
 
+/// Makes a run's files from its journal, as it is now.
+pub fn project(run: &RunFolder, pipeline: &Arc<Pipeline>, blobs: &Arc<DirBlobs>) -> Result<Projector<DirBlobs>, Stop> {
+    let dir = open_dir(run)?.dir;
+    let projector = Projector::rebuild(dir, Arc::clone(blobs), Arc::clone(pipeline), &journal::read(run)?);
+    projector.map_err(|error| stop(run, &RunError::Project(Box::new(error))))
+}
+
 /// Starts the executor that a run lives on.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Stop> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -53,12 +63,14 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Stop> {
 }
 
 impl Drive<'_> {
-    /// Drives a session to its end. `begun` are the records it began or was resumed with.
+    /// Drives a session to its end. `begun` are the records it began or was resumed with. The run's files are made again
+    /// from the whole journal first, since a crash may have cut them short.
     pub async fn to_end(self, mut session: Session, begun: &[Record]) -> Result<(), Stop> {
         let signals = LocalSignals::new();
         let listening = tokio::spawn(listen(signals.clone())?);
         let (sender, receiver) = mpsc::channel(PROGRESS_WAITING_MAX);
         let bench = self.bench(&session, sender)?;
+        let mut projector = project(self.run, &self.bound.plan.pipeline, &session.blobs)?;
         let shown = RefCell::new(Shown { reporter: self.reporter, node: String::new() });
         shown.borrow_mut().records(begun);
         let pipeline = Arc::clone(&self.bound.plan.pipeline);
@@ -66,6 +78,7 @@ impl Drive<'_> {
             bench.execute(claim, state).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
         };
         let project = |records: &[Record], _state: &_| {
+            projector.tell(records)?;
             shown.borrow_mut().records(records);
             Ok(())
         };
@@ -78,11 +91,7 @@ impl Drive<'_> {
         driven.map_err(|error| stop(self.run, &error))
     }
 
-    fn bench(
-        &self,
-        session: &Session,
-        progress: Sender<Progress>,
-    ) -> Result<Workbench<glovebox_engine::blobs::DirBlobs>, Stop> {
+    fn bench(&self, session: &Session, progress: Sender<Progress>) -> Result<Workbench<DirBlobs>, Stop> {
         Ok(Workbench {
             plan: Arc::new(self.bound.plan.clone()),
             host: Arc::clone(&self.bound.host),

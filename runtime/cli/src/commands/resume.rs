@@ -35,7 +35,7 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
     let opened = Session::open(drive::open_dir(run)?, super::run::worker(), |_record, _state| Ok(()));
     let mut session = opened.map_err(failed)?;
     if session.verdict().is_some() {
-        return Ok(());
+        return drive::project(run, &bound.plan.pipeline, &session.blobs).map(drop);
     }
     glovebox_engine::attempt::sweep(&session.dir);
     let begun = session.resume(&source.pipeline).await.map_err(failed)?;
