@@ -27,7 +27,9 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, may_write: Option<bool
         (FileTier::None, _) | (_, None) => Vec::new(),
         (_, Some(may_write)) => {
             let access = if may_write { "write" } else { "read" };
-            vec![types::Mount { guest_path: ".".to_owned(), access: access.to_owned() }]
+            // Where `std::fs` finds it, or, without a file system, what `files` calls it.
+            let guest_path = if tier == FileTier::Posix { "/" } else { "" };
+            vec![types::Mount { guest_path: guest_path.to_owned(), access: access.to_owned() }]
         }
     };
     let entry = |(key, value): (String, Value)| types::Entry { key, value: value.to_string() };

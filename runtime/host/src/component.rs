@@ -27,6 +27,11 @@ impl Component {
         self.inspection.digest
     }
 
+    /// What `instances` bounds: its instances, or its memories or tables if there are more of those.
+    pub(crate) fn instances(&self) -> u64 {
+        self.inspection.core_instances.max(self.needs.memories).max(self.needs.tables)
+    }
+
     /// What its bytes say.
     pub fn inspection(&self) -> &Inspection {
         &self.inspection

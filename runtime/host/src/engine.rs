@@ -13,6 +13,8 @@ const TICK: Duration = Duration::from_millis(10);
 const PER_SLOT_MEMORIES: u32 = 4;
 const PER_SLOT_TABLES: u32 = 16;
 const PER_SLOT_INSTANCES: u32 = 64;
+/// The most `table_elements` can be raised to where there is a pool.
+const PER_TABLE_ELEMENTS: usize = 100_000;
 
 /// An engine that has been tried out.
 pub(crate) struct Prepared {
@@ -54,7 +56,7 @@ fn pool(slots: u32) -> InstanceAllocationStrategy {
     pool.total_component_instances(slots).total_stacks(slots);
     pool.total_memories(slots.saturating_mul(PER_SLOT_MEMORIES)).max_memories_per_component(PER_SLOT_MEMORIES);
     pool.total_tables(slots.saturating_mul(PER_SLOT_TABLES)).max_tables_per_component(PER_SLOT_TABLES);
-    pool.max_tables_per_module(PER_SLOT_TABLES);
+    pool.max_tables_per_module(PER_SLOT_TABLES).table_elements(PER_TABLE_ELEMENTS);
     pool.total_core_instances(slots.saturating_mul(PER_SLOT_INSTANCES));
     pool.max_core_instances_per_component(PER_SLOT_INSTANCES);
     pool.linear_memory_keep_resident(1 << 20).table_keep_resident(64 << 10);

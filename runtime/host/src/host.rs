@@ -79,11 +79,11 @@ impl Host {
         if !refused.is_empty() {
             return Err(LoadError::Imports(refused));
         }
-        if !inspection.exports.iter().any(|export| export.starts_with("glovebox:plugin/stage@")) {
-            return Err(LoadError::NoStage(inspection.exports));
-        }
         if inspection.core_instances > limits.instances {
             return Err(LoadError::TooManyInstances { count: inspection.core_instances, limit: limits.instances });
+        }
+        if !inspection.exports.iter().any(|export| export.starts_with("glovebox:plugin/stage@")) {
+            return Err(LoadError::NoStage(inspection.exports));
         }
         let code = self.compile(digest, bytes)?;
         let pre = self.linker.instantiate_pre(&code).and_then(ProvidedPre::new);

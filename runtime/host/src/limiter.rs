@@ -58,14 +58,15 @@ impl Meter {
 
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<bool> {
-        if maximum.is_some_and(|maximum| desired > maximum) {
-            return Ok(false);
-        }
-        self.last_growth = desired.saturating_sub(current) as u64;
-        let total = self.memory_bytes.saturating_add(self.last_growth);
+        let growth = desired.saturating_sub(current) as u64;
+        let total = self.memory_bytes.saturating_add(growth);
         if total > self.memory_bytes_max {
             return Err(Error::new(Stop::Limit("memory_bytes")));
         }
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.last_growth = growth;
         self.memory_bytes = total;
         self.memory_bytes_peak = self.memory_bytes_peak.max(total);
         Ok(true)
@@ -77,12 +78,12 @@ impl ResourceLimiter for Meter {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<bool> {
-        if maximum.is_some_and(|maximum| desired > maximum) {
-            return Ok(false);
-        }
         let total = self.table_elements.saturating_add(desired.saturating_sub(current) as u64);
         if total > self.table_elements_max {
             return Err(Error::new(Stop::Limit("table_elements")));
+        }
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
         }
         self.table_elements = total;
         self.table_elements_peak = self.table_elements_peak.max(total);

@@ -31,6 +31,7 @@ pub(crate) struct Conversation {
 
 /// A streamed answer: events that were not yet fetched.
 #[derive(Debug)]
+#[expect(unreachable_pub, reason = "the generated bindings re-export it")]
 pub struct Completion {
     events: VecDeque<Event>,
     canceled: bool,

@@ -36,10 +36,18 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
     }
 }
 
-/// The report of a call whose guest was never started.
-pub(crate) fn without_guest(limits: &Limits, ended: Ended) -> Report {
-    let usage =
-        limits.iter().map(|(name, limit)| LimitUse { name: name.to_owned(), used: 0, limit: bound(limit, limits) });
+/// The report of a call whose guest was never started; the component is known unless the host itself failed.
+pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ended: Ended) -> Report {
+    let used = |name: &str| match (name, component) {
+        ("component_bytes", Some(component)) => component.inspection.bytes,
+        ("instances", Some(component)) => component.instances(),
+        _ => 0,
+    };
+    let usage = limits.iter().map(|(name, limit)| LimitUse {
+        name: name.to_owned(),
+        used: used(name),
+        limit: bound(limit, limits),
+    });
     Report {
         usage: usage.collect(),
         outcome: ended.outcome,
@@ -67,7 +75,7 @@ fn used(name: &str, component: &Component, attempt: &Attempt, outcome: &Outcome,
         "wall_ms" => duration_ms,
         "memory_bytes" => meter.memory_bytes_peak,
         "table_elements" => meter.table_elements_peak,
-        "instances" => component.inspection.core_instances,
+        "instances" => component.instances(),
         "resources" => meter.resources_peak,
         "hostcall_bytes" => meter.hostcall_bytes_peak,
         "output_bytes" => attempt.stdout.total_bytes().max(attempt.stderr.total_bytes()),

@@ -34,18 +34,15 @@ const RANDOM_BYTES_MAX: u64 = 1 << 20;
 pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooMuch) -> Report {
     let started = Instant::now();
     let (limits, canceled) = (call.limits.clone(), Arc::clone(&call.canceled));
-    if component.inspection.bytes > limits.component_bytes {
-        return report::without_guest(&limits, ending::limit_hit("component_bytes", &limits));
-    }
     if let Some(name) = over_static(component, &limits) {
-        return report::without_guest(&limits, ending::limit_hit(name, &limits));
+        return report::without_guest(Some(component), &limits, ending::limit_hit(name, &limits));
     }
     if canceled.load(std::sync::atomic::Ordering::Relaxed) {
-        return report::without_guest(&limits, ending::canceled());
+        return report::without_guest(Some(component), &limits, ending::canceled());
     }
     let (attempt, input) = match prepare(call, started) {
         Ok(prepared) => prepared,
-        Err(problem) => return report::without_guest(&limits, ending::host_fault(problem)),
+        Err(problem) => return report::without_guest(Some(component), &limits, ending::host_fault(problem)),
     };
     let mut store = store_of(component, attempt);
     let mut instantiated = false;
@@ -73,7 +70,7 @@ pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooM
 
 /// The report of a call that could not even be tried.
 pub(crate) fn fault(call: &Call, problem: &str) -> Report {
-    report::without_guest(&call.limits, ending::host_fault(problem.to_owned()))
+    report::without_guest(None, &call.limits, ending::host_fault(problem.to_owned()))
 }
 
 async fn guest(
@@ -113,9 +110,10 @@ fn answered(outcome: types::Outcome, attempt: &mut Attempt) -> Ended {
 
 /// What the binary says it needs, against what this call may have.
 fn over_static(component: &Component, limits: &Limits) -> Option<&'static str> {
-    let needs = &component.needs;
-    let most = component.inspection.core_instances.max(needs.memories).max(needs.tables);
-    (most > limits.instances).then_some("instances")
+    if component.inspection.bytes > limits.component_bytes {
+        return Some("component_bytes");
+    }
+    (component.instances() > limits.instances).then_some("instances")
 }
 
 fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput), String> {

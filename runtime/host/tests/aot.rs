@@ -1,0 +1,133 @@
+//! Compiled components on disk: what is kept is used, what was tampered with is compiled again.
+
+#![allow(clippy::unwrap_used)] // A test may panic.
+
+#[path = "../../../tests/guests/mod.rs"]
+mod guests;
+
+use glovebox_host::AotCounts;
+use glovebox_host::host::{Host, HostConfig};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+fn host(cache: &Path) -> Host {
+    Host::new(HostConfig { cache_dir: Some(cache.to_owned()), pool_slots: 1 }).unwrap()
+}
+
+/// Loads a guest with a new host and says what the store did.
+fn load(cache: &Path, name: &str) -> AotCounts {
+    let host = host(cache);
+    host.load(&guests::build(name)).unwrap();
+    host.aot_counts().unwrap()
+}
+
+fn artefacts(cache: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(cache.join("aot")).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "cwasm")).collect();
+    paths.sort();
+    paths
+}
+
+fn mac_of(artefact: &Path) -> PathBuf {
+    artefact.with_extension("cwasm.mac")
+}
+
+const STORED: AotCounts = AotCounts { loaded: 0, missing: 1, rejected: 0, stored: 1 };
+const LOADED: AotCounts = AotCounts { loaded: 1, missing: 0, rejected: 0, stored: 0 };
+const REPLACED: AotCounts = AotCounts { loaded: 0, missing: 0, rejected: 1, stored: 1 };
+
+#[test]
+fn a_component_is_compiled_once() {
+    let cache = tempfile::tempdir().unwrap();
+    assert_eq!(load(cache.path(), "traps"), STORED);
+    assert_eq!(load(cache.path(), "traps"), LOADED);
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(cache.path().join("aot")), 0o700);
+    assert_eq!(mode(cache.path().join("aot/mac.key")), 0o600);
+}
+
+#[test]
+fn a_host_without_a_folder_keeps_nothing() {
+    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+    host.load(&guests::build("traps")).unwrap();
+    assert_eq!(host.aot_counts(), None);
+}
+
+#[test]
+fn what_was_tampered_with_is_compiled_again() {
+    let cache = tempfile::tempdir().unwrap();
+    type Tamper = fn(&Path);
+    let tampers: [(&str, Tamper); 6] = [
+        ("corrupted artefact", |artefact| {
+            let mut bytes = fs::read(artefact).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(artefact, bytes).unwrap();
+        }),
+        ("MAC without the key", |artefact| {
+            let plain = blake3::hash(&fs::read(artefact).unwrap());
+            fs::write(mac_of(artefact), plain.to_hex().as_bytes()).unwrap();
+        }),
+        ("no MAC", |artefact| fs::remove_file(mac_of(artefact)).unwrap()),
+        ("MAC that is none", |artefact| fs::write(mac_of(artefact), "yes").unwrap()),
+        ("link in its place", |artefact| {
+            let moved = artefact.with_extension("moved");
+            fs::rename(artefact, &moved).unwrap();
+            std::os::unix::fs::symlink(&moved, artefact).unwrap();
+        }),
+        ("another version under a good MAC", |artefact| {
+            let name = artefact.file_name().unwrap().to_str().unwrap();
+            let key: [u8; 32] = fs::read(artefact.with_file_name("mac.key")).unwrap().try_into().unwrap();
+            let mut bytes = fs::read(artefact).unwrap();
+            // The producer's major version is part of the artefact's header, with its length before it.
+            let version = bytes.windows(4).position(|window| window == b"\0\x0248").expect("a version in the artefact");
+            bytes[version + 3] = b'7';
+            let mut mac = blake3::Hasher::new_keyed(&key);
+            mac.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(&bytes);
+            fs::write(artefact, &bytes).unwrap();
+            fs::write(mac_of(artefact), mac.finalize().to_hex().as_bytes()).unwrap();
+        }),
+    ];
+    assert_eq!(load(cache.path(), "traps"), STORED);
+    for (what, tamper) in tampers {
+        tamper(&artefacts(cache.path())[0]);
+        assert_eq!(load(cache.path(), "traps"), REPLACED, "{what}");
+        assert_eq!(load(cache.path(), "traps"), LOADED, "after {what}");
+    }
+}
+
+#[test]
+fn one_component_cannot_stand_in_for_another() {
+    let cache = tempfile::tempdir().unwrap();
+    assert_eq!(load(cache.path(), "traps"), STORED);
+    let first = artefacts(cache.path()).remove(0);
+    assert_eq!(load(cache.path(), "exits"), STORED);
+    let second = artefacts(cache.path()).into_iter().find(|path| *path != first).unwrap();
+    fs::copy(&first, &second).unwrap();
+    fs::copy(mac_of(&first), mac_of(&second)).unwrap();
+    assert_eq!(load(cache.path(), "exits"), REPLACED);
+}
+
+#[test]
+fn a_key_others_can_read_is_not_used() {
+    let cache = tempfile::tempdir().unwrap();
+    load(cache.path(), "traps");
+    let key = cache.path().join("aot/mac.key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(host(cache.path()).aot_counts(), None);
+}
+
+#[test]
+fn a_folder_of_another_user_is_not_used() {
+    let cache = tempfile::tempdir().unwrap();
+    load(cache.path(), "traps");
+    let folder = cache.path().join("aot");
+    let other = if fs::metadata(&folder).unwrap().uid() == 0 { 12345 } else { 0 };
+    // Only root can give files away; where the tests run as somebody else, the folder itself is the other user's.
+    if std::os::unix::fs::chown(&folder, Some(other), None).is_ok() {
+        assert_eq!(host(cache.path()).aot_counts(), None);
+    } else {
+        assert_eq!(host(Path::new("/")).aot_counts(), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! What is read from a component's bytes, and how a component that does not fit is told why: all of it at once.
+
+#![allow(clippy::unwrap_used)] // A test may panic.
+
+#[path = "../../../tests/guests/mod.rs"]
+mod guests;
+
+use glovebox_host::component::LoadError;
+use glovebox_host::grants::FileTier;
+use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::inspect::{InspectError, inspect};
+use glovebox_host::provided::State;
+
+const IDLE: &str = "(func $execute)";
+
+fn with_section(text: &str) -> Vec<u8> {
+    guests::component(&format!("(@custom \"glovebox:manifest\" \"{}\")\n{IDLE}", text.replace('"', "\\\"")))
+}
+
+#[test]
+fn the_world_follows_from_imports_and_exports() {
+    let check = |bytes: &[u8], world: &str| assert_eq!(inspect(bytes).unwrap().world, world);
+    check(&guests::build("traps"), "handler");
+    check(&guests::build("log-flood"), "handler");
+    check(&guests::build("runs-command"), "verifier");
+    check(&guests::build("asks-model"), "agent");
+    check(&wat::parse_str("(component)").unwrap(), "unknown");
+}
+
+#[test]
+fn imports_are_only_what_is_used() {
+    let inspection = inspect(&guests::build("log-flood")).unwrap();
+    let names: Vec<&str> = inspection.imports.iter().map(|import| import.name.as_str()).collect();
+    assert_eq!(names, ["glovebox:plugin/types@0.1.0", "glovebox:plugin/control@0.1.0"]);
+    assert!(inspection.imports.iter().all(|import| import.state == State::Provided));
+    assert_eq!(inspection.exports, ["glovebox:plugin/stage@0.1.0"]);
+    assert_eq!(inspection.manifest, None);
+}
+
+#[test]
+fn the_manifest_is_read_without_running_anything() {
+    let bytes = with_section(
+        r#"{"name":"acme.review","version":"0.1.0","description":"d","wants":{"filesystem":"posix","read":["src/"]}}"#,
+    );
+    let inspection = inspect(&bytes).unwrap();
+    let manifest = inspection.manifest.unwrap();
+    assert_eq!((manifest.name.as_str(), manifest.wants.filesystem), ("acme.review", FileTier::Posix));
+    assert_eq!((inspection.bytes, inspection.digest), (bytes.len() as u64, glovebox_host::digest::Digest::of(&bytes)));
+}
+
+#[test]
+fn a_manifest_that_asks_for_the_impossible_is_an_error() {
+    let check = |section: &str, expected: &str| {
+        let error = inspect(&with_section(section)).unwrap_err();
+        assert!(matches!(error, InspectError::Manifest(_)), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check(r#"{"name":"a","version":"1","wants":{"network":true}}"#, "the host cannot enforce `network`");
+    check(r#"{"name":"a","version":"1","secrets":[]}"#, "unknown field `secrets`");
+    check(r#"{"name":"a"}"#, "missing field `version`");
+    check("not JSON", "no plugin manifest");
+}
+
+#[test]
+fn bytes_that_are_no_component_are_told_apart() {
+    let core = wat::parse_str("(module)").unwrap();
+    assert!(matches!(inspect(&core).unwrap_err(), InspectError::CoreModule));
+    assert!(matches!(inspect(b"#!/bin/sh").unwrap_err(), InspectError::Invalid(_)));
+    let mut cut = guests::build("traps");
+    cut.truncate(cut.len() / 2);
+    assert!(matches!(inspect(&cut).unwrap_err(), InspectError::Invalid(_)));
+    let memory64 = wat::parse_str("(component (core module (memory i64 1)))").unwrap();
+    assert!(matches!(inspect(&memory64).unwrap_err(), InspectError::Invalid(_)));
+}
+
+#[test]
+fn all_that_is_wrong_with_imports_is_told_at_once() {
+    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+    let names = [
+        "glovebox:plugin/control@0.2.0",
+        "glovebox:plugin/human@0.1.0",
+        "glovebox:plugin/control@0.1.0",
+        "wasi:http/outgoing-handler@0.2.6",
+        "acme:secret/store@1.0.0",
+    ];
+    let imports: String = names.iter().map(|name| format!("(import \"{name}\" (instance))")).collect();
+    let error = host.load(&wat::parse_str(format!("(component {imports})")).unwrap()).err().unwrap();
+    let LoadError::Imports(refused) = &error else { panic!("{error}") };
+    assert_eq!(refused.len(), 4);
+    let text = error.to_string();
+    for line in [
+        "`glovebox:plugin/control@0.2.0`: this host has version 0.1.0",
+        "`glovebox:plugin/human@0.1.0`: questions to a person are not provided in this version",
+        "`wasi:http/outgoing-handler@0.2.6`: components have no network",
+        "`acme:secret/store@1.0.0`: unknown here",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
+fn a_component_without_a_stage_or_with_another_shape_is_told_why() {
+    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+    let load = |text: &str| host.load(&wat::parse_str(text).unwrap()).err().unwrap();
+    assert!(load("(component)").to_string().contains("exports no `glovebox:plugin/stage@0.1.0`"));
+    let empty_stage = "(component (instance $i) (export \"glovebox:plugin/stage@0.1.0\" (instance $i)))";
+    assert!(matches!(load(empty_stage), LoadError::Link(_)));
+    let other_shape = "(component (import \"glovebox:plugin/control@0.1.0\" (instance (export \"canceled\" (func))))
+        (instance $i) (export \"glovebox:plugin/stage@0.1.0\" (instance $i)))";
+    assert!(matches!(load(other_shape), LoadError::Link(_)));
+}
+
+#[test]
+fn a_component_is_loaded_once() {
+    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+    let bytes = guests::build("traps");
+    let (first, second) = (host.load(&bytes).unwrap(), host.load(&bytes).unwrap());
+    assert!(std::sync::Arc::ptr_eq(&first, &second));
+}

@@ -1,0 +1,15 @@
+  ;; Tries names that are not its own, then a good one; fails when a bad one was taken.
+  (import "glovebox:plugin/control@0.1.0" "put-artifact" (func $put (param i32 i32 i32 i32 i32 i32 i32)))
+  (data (i32.const 1024) "../../journal.sqlitestatus.json/etc/passwdx\00y.gitprompt.md")
+  (func $bad (param $at i32) (param $length i32)
+    (call $put (local.get $at) (local.get $length) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 128))
+    (if (i32.eqz (i32.load8_u (i32.const 128))) (then (call $status (i32.const 3)))))
+  (func $execute
+    (call $bad (i32.const 1024) (i32.const 20))
+    (call $bad (i32.const 1044) (i32.const 11))
+    (call $bad (i32.const 1055) (i32.const 11))
+    (call $bad (i32.const 1066) (i32.const 3))
+    (call $bad (i32.const 1069) (i32.const 4))
+    (call $bad (i32.const 1024) (i32.const 0))
+    (call $put (i32.const 1073) (i32.const 9) (i32.const 0) (i32.const 0) (i32.const 1073) (i32.const 9) (i32.const 128))
+    (if (i32.load8_u (i32.const 128)) (then (call $status (i32.const 3)))))

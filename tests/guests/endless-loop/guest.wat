@@ -1,0 +1,2 @@
+  ;; Never comes back and never calls the host.
+  (func $execute (loop $again (br $again)))

@@ -1,0 +1,55 @@
+//! Misbehaving components, built from text: loops, hogs, traps, lies, floods.
+//!
+//! A folder here is a behaviour. `guest.wat` holds the fields of a core module that are put before `prelude.wat` and made a
+//! component of `world.wit`; `component.wat` is a whole component. No compiler for another target is needed.
+
+#![allow(dead_code, unreachable_pub)] // Every suite that includes this file uses another part of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// The world every guest is built for; what a guest does not use is not imported by its component.
+const WORLD: &str = include_str!("world.wit");
+
+/// What every guest has: memory, an allocator, an empty successful outcome.
+const PRELUDE: &str = include_str!("prelude.wat");
+
+/// The folder this file is in.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests")
+}
+
+/// Every behaviour, in name order.
+pub fn names() -> Vec<String> {
+    let entries = fs::read_dir(folder()).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Builds the component of a behaviour.
+pub fn build(name: &str) -> Vec<u8> {
+    let folder = folder().join(name);
+    let whole = folder.join("component.wat");
+    if whole.exists() {
+        return wat::parse_file(whole).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let text = fs::read_to_string(folder.join("guest.wat")).unwrap_or_else(|e| panic!("guest {name}: {e}"));
+    component(&text)
+}
+
+/// Builds a component from the fields of a core module.
+pub fn component(fields: &str) -> Vec<u8> {
+    let mut core = wat::parse_str(format!("(module\n{fields}\n{PRELUDE})")).unwrap_or_else(|e| panic!("{e}"));
+    let mut resolve = Resolve::default();
+    resolve.push_dir(folder().join("../../wit")).unwrap_or_else(|e| panic!("{e:?}"));
+    let package = resolve.push_str("world.wit", WORLD).unwrap_or_else(|e| panic!("{e:?}"));
+    let world = resolve.select_world(&[package], Some("guest")).unwrap_or_else(|e| panic!("{e:?}"));
+    embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8, false)
+        .unwrap_or_else(|e| panic!("{e:?}"));
+    let mut encoder = ComponentEncoder::default();
+    let encoded = encoder.validate(true).module(&core).and_then(|encoder| encoder.encode());
+    encoded.unwrap_or_else(|e| panic!("{e:?}"))
+}

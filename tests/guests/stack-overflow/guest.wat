@@ -1,0 +1,2 @@
+  ;; Calls itself without end.
+  (func $execute (call $execute))
