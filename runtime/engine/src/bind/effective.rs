@@ -273,3 +273,6 @@ fn settings(pairs: &[(&str, u64)]) -> LimitSettings {
 fn place(node: &Node, attribute: &str) -> Span {
     node.attributes.get(attribute).map_or(node.span, |attribute| attribute.span)
 }
+
+#[cfg(test)]
+mod tests;
