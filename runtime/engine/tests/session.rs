@@ -216,3 +216,56 @@ async fn a_rotten_blob_stops_a_resume() {
     assert!(matches!(error, RunError::Workspace(_)), "{error}");
     assert_eq!(place.read("made/new.txt"), None, "nothing that is not what was stored gets into the workspace");
 }
+
+/// Names the folder for the child; this test program is its own child.
+const CHILD: &str = "GLOVEBOX_TEST_SESSION";
+
+/// In the child: begins or takes up the run and drives it, until it ends or is killed.
+#[tokio::test]
+async fn child() {
+    let Some(folder) = std::env::var_os(CHILD) else { return };
+    let path = Path::new(&folder).join("run");
+    let dir = RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path };
+    let pipeline = check(SOURCE, &Inputs::default()).pipeline.unwrap();
+    let mut session = Session::open(dir, format!("process {}", std::process::id()), |_, _| Ok(())).unwrap();
+    session.resume(&pipeline).await.unwrap();
+    let blobs = session.blobs.clone();
+    let stage = async |claim: &Claim, _: &RunState| -> Result<StageFinished, Failed> {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        let digest = blobs.put_bytes(b"new")?;
+        let path = format!("by-{}.txt", claim.node);
+        Ok(finish(claim, vec![change(&path, ChangeOp::Write, Some(digest))]))
+    };
+    session.drive(&pipeline, &LocalSignals::new(), stage, |_, _| Ok(())).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_killed_again_and_again_ends_as_if_it_had_not_been() {
+    let place = Place::new();
+    drop(place.create().await);
+    let spawn = || {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--nocapture"])
+            .env(CHILD, place.folder.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    for round in 0..12 {
+        let mut child = spawn();
+        std::thread::sleep(std::time::Duration::from_millis(6 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    // Whoever comes last finishes it; or it had ended before, and then the child says so and fails.
+    let finished_before = place.open().verdict().is_some();
+    assert_eq!(spawn().wait().unwrap().success(), !finished_before);
+    let session = place.open();
+    assert_eq!(session.verdict(), Some(Verdict::Success));
+    assert_eq!(session.state.completed, ["start", "a", "b"]);
+    assert_eq!(kinds(&session).iter().filter(|kind| **kind == "stage.finished").count(), 2, "nothing is told twice");
+    for path in ["by-a.txt", "by-b.txt"] {
+        assert_eq!(place.read(path).as_deref(), Some("new"));
+    }
+}
