@@ -1,0 +1,154 @@
+//! What the commands cost as whole processes, each beside a baseline measured in the same run.
+//!
+//! `cargo bench -p glovebox` prints a table: the measured median, the baseline's, and their ratio. Runs in turn (A B A B …), so
+//! that a machine whose speed drifts moves both. Nothing here passes or fails.
+
+#![allow(clippy::unwrap_used)] // A benchmark may panic.
+
+use glovebox_engine::event::{Event, RunResumed, Subject};
+use glovebox_engine::ports::RunLog;
+use glovebox_engine::sqlite::SqliteLog;
+use jiff::Timestamp;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const GLOVEBOX: &str = env!("CARGO_BIN_EXE_glovebox");
+const SAMPLES: usize = 21;
+
+fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    println!("{:<44} {:>12} {:>12} {:>8}  baseline", "measured", "median", "baseline", "ratio");
+    for nodes in [1_000, 10_000] {
+        let file = folder.path().join(format!("{nodes}.dot"));
+        fs::write(&file, chain(nodes)).unwrap();
+        let check = || spawn(GLOVEBOX, &["check", file.to_str().unwrap()], folder.path());
+        row(&format!("check, {nodes} nodes, process"), check, || spawn("true", &[], folder.path()), "spawn of `true`");
+    }
+    warm_start(folder.path());
+    for stages in [50, 200, 800] {
+        stage_overhead(folder.path(), stages);
+    }
+}
+
+/// Prints the medians of two things done in turn.
+fn row(name: &str, mut measured: impl FnMut() -> Duration, mut baseline: impl FnMut() -> Duration, of: &str) {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    measured();
+    baseline();
+    for _ in 0..SAMPLES {
+        ours.push(measured());
+        theirs.push(baseline());
+    }
+    print(name, median(ours), median(theirs), of);
+}
+
+fn print(name: &str, ours: Duration, theirs: Duration, of: &str) {
+    let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+    println!("{name:<44} {:>12} {:>12} {ratio:>8.2}  {of}", format!("{ours:.2?}"), format!("{theirs:.2?}"));
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// Time of a process from start to end.
+fn spawn(program: &str, arguments: &[&str], folder: &Path) -> Duration {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder).env("GLOVEBOX_CACHE_DIR", folder.join("cache"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    let status = command.status().unwrap();
+    assert!(status.success(), "{program} {arguments:?} ended with {status}");
+    start.elapsed()
+}
+
+/// A pipeline of conditional nodes in a row, with attributes and conditions of ordinary size.
+fn chain(nodes: usize) -> String {
+    let mut text =
+        String::from("digraph big {\n  graph [goal=\"measure\"]\n  start [shape=Mdiamond]\n  done [shape=Msquare]\n");
+    for node in 0..nodes {
+        writeln!(
+            text,
+            "  n{node} [shape=box, label=\"Stage {node}\", prompt=\"Do part {node} of $goal\", allowed_write_paths=\"src/\"]"
+        )
+        .unwrap();
+    }
+    text.push_str("  start -> n0\n");
+    for node in 1..nodes {
+        writeln!(text, "  n{} -> n{node} [condition=\"outcome=success\"]", node - 1).unwrap();
+        writeln!(text, "  n{} -> done [condition=\"outcome=fail\"]", node - 1).unwrap();
+    }
+    writeln!(text, "  n{} -> done\n}}", nodes - 1).unwrap();
+    text
+}
+
+/// `stages` simulated component stages in a row; the smallest run is one stage.
+fn stages(stages: usize) -> String {
+    let mut text = format!(
+        "digraph d {{ graph [max_steps={}]\n start [shape=Mdiamond] done [shape=Msquare]\n start -> n1\n",
+        stages + 2
+    );
+    for node in 1..=stages {
+        let next = if node == stages { "done".to_owned() } else { format!("n{}", node + 1) };
+        writeln!(text, " n{node} [type=codergen, prompt=x, read_paths=\"a.txt\", allowed_write_paths=\"b.txt\"]\n n{node} -> {next}").unwrap();
+    }
+    text + "}\n"
+}
+
+fn project(folder: &Path, stage_count: usize) -> std::path::PathBuf {
+    let project = folder.join(format!("project-{stage_count}"));
+    fs::create_dir_all(&project).unwrap();
+    fs::write(project.join("a.txt"), "a").unwrap();
+    fs::write(project.join("p.dot"), stages(stage_count)).unwrap();
+    project
+}
+
+fn run_stages(project: &Path) -> Duration {
+    let time = spawn(GLOVEBOX, &["run", "p.dot", "--quiet"], project);
+    fs::remove_dir_all(project.join(".glovebox")).unwrap();
+    time
+}
+
+/// A run with one stage, components compiled before, beside `glovebox version`.
+fn warm_start(folder: &Path) {
+    let project = project(folder, 1);
+    row(
+        "run of one stage, process, warm",
+        || run_stages(&project),
+        || spawn(GLOVEBOX, &["version"], folder),
+        "`glovebox version`",
+    );
+}
+
+/// What each further stage costs, beside the durable appends it needs.
+fn stage_overhead(folder: &Path, count: usize) {
+    let (one, many) = (project(folder, 1), project(folder, count));
+    let (mut per_stage, mut per_append) = (Vec::new(), Vec::new());
+    run_stages(&one);
+    for round in 0..5 {
+        let extra = run_stages(&many).saturating_sub(run_stages(&one));
+        per_stage.push(extra / (count as u32 - 1));
+        per_append.push(appends(&folder.join(format!("bench-{count}-{round}.sqlite")), count));
+    }
+    let name = format!("one of {count} component stages, engine included");
+    print(&name, median(per_stage), median(per_append), "the two durable appends of a stage");
+}
+
+/// Time of two durable appends, of `count` pairs.
+fn appends(path: &Path, count: usize) -> Duration {
+    let journal = SqliteLog::open(path).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let start = Instant::now();
+    let mut head = 0;
+    for _ in 0..2 * count {
+        let event = Event::RunResumed(RunResumed { worker: "x".repeat(400) });
+        let stored =
+            runtime.block_on(journal.append(vec![(Subject::Run, head)], Timestamp::now(), vec![event])).unwrap();
+        head = stored[0].seq;
+    }
+    start.elapsed() / count as u32
+}
