@@ -1,6 +1,8 @@
   ;; Addresses: 16 to 100 is the outcome (all zero: success), 128 to 512 where imports put results, 1024 and up is the guest's.
   (memory (export "memory") 2)
   (global $heap (mut i32) (i32.const 65536))
+  ;; What the stage was told.
+  (global $input (mut i32) (i32.const 0))
 
   ;; Gives memory out and never takes it back.
   (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
@@ -12,6 +14,7 @@
     (local.get $at))
 
   (func (export "glovebox:plugin/stage@0.1.0#execute") (param i32) (result i32)
+    (global.set $input (local.get 0))
     (call $execute)
     (i32.const 16))
 

@@ -133,7 +133,9 @@ fn expect_limit(report: &Report, name: &str) {
 
 #[test]
 fn every_guest_has_a_test() {
-    assert_eq!(guests::names(), TESTED);
+    // `escapes` attacks files, in `files.rs`.
+    let here: Vec<String> = guests::names().into_iter().filter(|name| name != "escapes").collect();
+    assert_eq!(here, TESTED);
 }
 
 #[test]

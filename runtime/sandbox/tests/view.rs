@@ -15,3 +15,5 @@ mod model;
 mod objects;
 #[path = "view/race.rs"]
 mod race;
+#[path = "view/table.rs"]
+mod table;
