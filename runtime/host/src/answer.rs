@@ -233,3 +233,77 @@ fn cut(mut text: String) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: types::Status) -> types::Outcome {
+        types::Outcome {
+            status,
+            preferred_label: None,
+            suggested_next_ids: Vec::new(),
+            context_updates: Vec::new(),
+            notes: String::new(),
+            failure: None,
+            claims: Vec::new(),
+            extra: Vec::new(),
+        }
+    }
+
+    fn failing(class: &str, code: &str, reason: &str) -> Failure {
+        let failure = types::Failure { class: class.to_owned(), code: code.to_owned(), reason: reason.to_owned() };
+        accept(types::Outcome { failure: Some(failure), ..answer(types::Status::Fail) }).unwrap().failure.unwrap()
+    }
+
+    #[test]
+    fn the_class_and_the_hosts_codes_cannot_be_borrowed() {
+        let check = |class: &str, code: &str, expected: (FailureClass, &str)| {
+            let failure = failing(class, code, "why");
+            assert_eq!(
+                (failure.class, failure.code.as_str(), failure.reason.as_str()),
+                (expected.0, expected.1, "why")
+            );
+        };
+        check("transient", "tool/exit-code", (FailureClass::Transient, "tool/exit-code"));
+        check("deterministic", "acme/x", (FailureClass::Deterministic, "acme/x"));
+        check("canceled", "canceled", (FailureClass::Deterministic, "stage/failed"));
+        check("budget", "limit/turns", (FailureClass::Deterministic, "stage/failed"));
+        check("internal", "trap/unreachable", (FailureClass::Deterministic, "stage/failed"));
+        check("whatever", "a b", (FailureClass::Deterministic, "stage/failed"));
+    }
+
+    #[test]
+    fn a_failure_always_has_a_reason_and_a_success_has_none() {
+        let outcome = accept(types::Outcome { notes: "broke".to_owned(), ..answer(types::Status::Fail) }).unwrap();
+        assert_eq!(outcome.failure.unwrap().reason, "broke");
+        assert_eq!(accept(answer(types::Status::Retry)).unwrap().failure.unwrap().class, FailureClass::Transient);
+        let failure = types::Failure { class: String::new(), code: String::new(), reason: String::new() };
+        let outcome = accept(types::Outcome { failure: Some(failure), ..answer(types::Status::Success) }).unwrap();
+        assert_eq!(outcome.failure, None);
+    }
+
+    #[test]
+    fn what_is_malformed_is_refused() {
+        let context = |entries: &[(&str, &str)]| {
+            let entry =
+                |(key, value): &(&str, &str)| types::Entry { key: (*key).to_owned(), value: (*value).to_owned() };
+            let context_updates = entries.iter().map(entry).collect();
+            accept(types::Outcome { context_updates, ..answer(types::Status::Success) })
+                .map(|o| o.context_updates.len())
+        };
+        assert_eq!(context(&[("a", "1"), ("b.c", "\"x\"")]), Ok(2));
+        assert!(context(&[("a", "1"), ("a", "2")]).unwrap_err().contains("given twice"));
+        assert!(
+            context(&[("", "1")]).is_err() && context(&[("a\nb", "1")]).is_err() && context(&[("a", "{")]).is_err()
+        );
+        assert!(context(&[(&"k".repeat(257), "1")]).is_err());
+        let label = |label: &str| {
+            accept(types::Outcome { preferred_label: Some(label.to_owned()), ..answer(types::Status::Success) })
+        };
+        assert_eq!(label("").unwrap().preferred_label, None);
+        assert!(label("a\u{1b}[2J").unwrap_err().contains("\\u{1b}"));
+        let suggested_next_ids = vec!["a".to_owned(); SUGGESTIONS_MAX + 1];
+        assert!(accept(types::Outcome { suggested_next_ids, ..answer(types::Status::Success) }).is_err());
+    }
+}

@@ -8,6 +8,7 @@ use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
 use crate::call::{CommandGrant, Progress, Receipt};
 use glovebox_sandbox::exec::{self as sandbox, ExecError, ExecPolicy, Program, TIER_UNCONFINED};
 use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::refusal::escaped;
 use std::time::Duration;
 use wasmtime::Result;
 
@@ -15,30 +16,60 @@ impl Host for Attempt {
     fn run(&mut self, command: Command) -> Result<Result<Exit, Error>> {
         self.meter
             .carried(command.stdin.as_ref().map_or(0, Vec::len) + command.argv.iter().map(String::len).sum::<usize>());
-        Ok(self.run_command(command))
+        match self.run_command(command) {
+            Ok(exit) => Ok(Ok(exit)),
+            Err(Failed::Answer(error)) => Ok(Err(error)),
+            // What lives on could still write: the call must not end by itself, or its files would be committed.
+            Err(Failed::Escaped(problem)) => Err(wasmtime::Error::new(problem)),
+        }
+    }
+}
+
+/// Why a command has no exit.
+enum Failed {
+    /// The guest is told.
+    Answer(Error),
+    /// The call ends.
+    Escaped(ExecError),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Failed::Answer(error)
+    }
+}
+
+impl From<ExecError> for Failed {
+    fn from(problem: ExecError) -> Self {
+        let code = match &problem {
+            ExecError::Survivors { .. } => return Failed::Escaped(problem),
+            ExecError::NotFound(_) => "not-found",
+            ExecError::Invalid(_) => "invalid",
+            ExecError::Io { .. } => "io",
+        };
+        Failed::Answer(error(code, problem.to_string()))
     }
 }
 
 impl Attempt {
-    fn run_command(&mut self, command: Command) -> Result<Exit, Error> {
+    fn run_command(&mut self, command: Command) -> Result<Exit, Failed> {
         let program = self.granted_program(&command)?;
         let timeout = self.command_timeout(command.timeout_ms)?;
         let cwd =
             ScopePath::parse(&command.cwd).map_err(|e| error("invalid", format!("cwd `{}`: {e}", command.cwd)))?;
         let Some(setting) = &self.commands else {
-            return Err(not_granted(""));
+            return Err(error("not-granted", "the stage has no commands").into());
         };
         let policy = ExecPolicy {
             output_bytes_max: setting.policy.output_bytes_max.min(self.limits.command_output_bytes),
             ..setting.policy.clone()
         };
         let env_names = command.env.iter().map(|(name, _)| name.clone()).collect();
-        let (shown, argv) = (text_of(&program), argv_of(&program));
+        let (shown, argv) = (escaped(&text_of(&program)), argv_of(&program));
         let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout };
         self.meter.commands += 1;
         self.tell(Progress::CommandStarted(shown.clone()));
-        let exit = sandbox::run(&setting.root, &setting.scratch, &policy, &asked, &self.canceled);
-        let exit = exit.map_err(|problem| error(code_of(&problem), problem.to_string()))?;
+        let exit = sandbox::run(&setting.root, &setting.scratch, &policy, &asked, &self.canceled)?;
         let receipt = self.receipt(&exit, argv, command.cwd, env_names);
         self.tell(Progress::CommandEnded(shown, receipt.how.clone(), receipt.code, receipt.duration_ms));
         let answer = answered(exit, &receipt);
@@ -162,18 +193,6 @@ fn argv_of(program: &Program) -> Vec<String> {
         Program::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
         Program::Argv(argv) => argv.clone(),
     }
-}
-
-fn code_of(problem: &ExecError) -> &'static str {
-    match problem {
-        ExecError::NotFound(_) => "not-found",
-        ExecError::Invalid(_) => "invalid",
-        ExecError::Survivors { .. } | ExecError::Io { .. } => "io",
-    }
-}
-
-fn not_granted(detail: &str) -> Error {
-    error("not-granted", format!("the stage has no commands{detail}"))
 }
 
 fn error(code: &str, message: impl Into<String>) -> Error {

@@ -7,6 +7,7 @@ use crate::crowd::Crowd;
 use crate::digest::Digest;
 use crate::grants::Wants;
 use crate::provided::{self, State};
+use glovebox_sandbox::refusal::escaped;
 use serde::{Deserialize, Serialize};
 use wasmparser::{ComponentTypeRef, Parser, Payload, Validator, WasmFeatures};
 
@@ -15,18 +16,44 @@ pub const MANIFEST_SECTION: &str = "glovebox:manifest";
 
 /// A plugin's own description, written by the SDK into the custom section [`MANIFEST_SECTION`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "WrittenManifest")]
 pub struct Manifest {
-    /// Its handler type, such as `acme.review`.
+    /// Its handler type, such as `acme.review`: 1 to 128 letters, digits, `.`, `_`, `-`.
     pub name: String,
     /// Its own version.
     pub version: String,
-    /// One line for people.
-    #[serde(default)]
+    /// One line for people, without control characters.
     pub description: String,
     /// What it asks for; the operator's grants are intersected with it.
-    #[serde(default)]
     pub wants: Wants,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenManifest {
+    name: String,
+    version: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    wants: Wants,
+}
+
+impl TryFrom<WrittenManifest> for Manifest {
+    type Error = String;
+
+    fn try_from(written: WrittenManifest) -> Result<Self, String> {
+        let WrittenManifest { name, version, description, wants } = written;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if !(1..=128).contains(&name.len()) || !name.chars().all(allowed) {
+            return Err(format!("`name` is `{}`, expected 1 to 128 of letters, digits, `.`, `_`, `-`", escaped(&name)));
+        }
+        // They are printed by whoever inspects a component that was not trusted yet.
+        if version.chars().chain(description.chars()).any(char::is_control) {
+            return Err("`version` and `description` must not have control characters".to_owned());
+        }
+        Ok(Manifest { name, version, description, wants })
+    }
 }
 
 /// One import of a component and what this host says to it.

@@ -102,3 +102,20 @@ impl ResourceLimiter for Meter {
         self.instances_max
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_summed_and_a_failed_growth_is_given_back() {
+        let mut meter = Meter { memory_bytes_max: 100, ..Meter::default() };
+        assert!(meter.memory_growing(0, 60, None).unwrap());
+        assert!(meter.memory_growing(0, 40, None).unwrap());
+        let stop = meter.memory_growing(40, 41, None).unwrap_err();
+        assert_eq!(stop.downcast_ref(), Some(&Stop::Limit("memory_bytes")));
+        meter.memory_grow_failed(Error::msg("no pages")).unwrap();
+        assert_eq!((meter.memory_bytes, meter.memory_bytes_peak), (60, 100));
+        assert!(!meter.memory_growing(0, 30, Some(20)).unwrap());
+    }
+}

@@ -232,3 +232,53 @@ fn request_bytes(request: &Request) -> usize {
     parts.map(|part| part.text.len()).sum::<usize>()
         + request.tools.iter().map(|tool| tool.parameters.len()).sum::<usize>()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::chat::ToolDef;
+    use crate::model::ToolCall;
+
+    fn request(options: &[(&str, &str)]) -> Request {
+        let tool =
+            |name: &str| ToolDef { name: name.to_owned(), description: String::new(), parameters: "{}".to_owned() };
+        Request {
+            messages: Vec::new(),
+            tools: vec![tool("glob")],
+            options: options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        }
+    }
+
+    #[test]
+    fn tuning_is_known_or_refused() {
+        let good = |name, value| check(&request(&[(name, value)])).is_ok();
+        assert!(good("max-tokens", "100") && good("temperature", "0.5") && good("reasoning-effort", "high"));
+        assert!(!good("max-tokens", "0") && !good("temperature", "NaN") && !good("top-p", "2"));
+        let refused = check(&request(&[("model", "other")])).unwrap_err();
+        assert_eq!((refused.kind.as_str(), refused.retryable), ("invalid-request", false));
+        assert!(refused.message.contains("option `model`"), "{}", refused.message);
+    }
+
+    #[test]
+    fn roles_and_schemas_are_checked() {
+        let mut asked = request(&[]);
+        asked.messages.push(Message { role: "root".to_owned(), parts: Vec::new() });
+        assert!(check(&asked).unwrap_err().message.contains("role `root`"));
+        let mut asked = request(&[]);
+        asked.tools[0].parameters = "{".to_owned();
+        assert!(check(&asked).unwrap_err().message.contains("tool `glob`"));
+    }
+
+    #[test]
+    fn a_call_of_a_tool_that_was_not_offered_has_a_problem() {
+        let call =
+            |name: &str| ToolCall { id: "call-1-1".to_owned(), name: name.to_owned(), arguments: "{}".to_owned() };
+        let answer = Answer { tool_calls: vec![call("glob"), call("rm")], ..Answer::default() };
+        let response = response(answer, "scripted", &request(&[]));
+        let problems: Vec<bool> =
+            response.message.parts.iter().map(|part| part.fields.iter().any(|(name, _)| name == "problem")).collect();
+        assert_eq!((problems, response.finish.as_str()), (vec![false, true], "tool-calls"));
+        let kinds: Vec<String> = streamed(response).into_iter().map(|event| event.kind).collect();
+        assert_eq!(kinds, ["tool-call", "tool-call", "finish"]);
+    }
+}

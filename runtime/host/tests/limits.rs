@@ -33,9 +33,11 @@ const TESTED: &[&str] = &[
     "memory-hog",
     "opens-sockets",
     "output-flood",
+    "overreads-completion",
     "panics",
     "runs-command",
     "shouts",
+    "sleeping-command",
     "sleeps",
     "stack-overflow",
     "table-hog",
@@ -390,6 +392,66 @@ fn commands_are_counted() {
     let mut call = call(&[("commands", "0")]);
     call.commands = Some(commands("true"));
     assert_eq!(execute("runs-command", call).outcome.notes, "limit");
+}
+
+#[test]
+fn a_granted_command_leaves_a_receipt_that_proves_a_claim() {
+    let mut call = call(&[]);
+    call.commands = Some(commands("true"));
+    let report = execute("runs-command", call);
+    assert_eq!((report.outcome.status, report.outcome.notes.as_str()), (Status::Success, "run-1/n/1"), "{report:?}");
+    let receipt = &report.receipts[0];
+    assert_eq!((receipt.how.as_str(), receipt.code, receipt.tier.as_str()), ("exited", Some(0), "unconfined"));
+    assert_eq!(usage(&report, "commands"), (1, 1000));
+    assert!(report.touched_files);
+}
+
+#[test]
+fn a_command_ends_with_its_call() {
+    let mut call = call(&[("wall_ms", "300ms")]);
+    call.commands = Some(commands("sleep"));
+    let began = Instant::now();
+    let report = execute("sleeping-command", call);
+    assert_eq!(report.ending, Ending::LimitHit("wall_ms".to_owned()));
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert_eq!(
+        (report.receipts[0].how.as_str(), report.receipts[0].argv.join(" ").as_str()),
+        ("timed-out", "sleep 600")
+    );
+}
+
+#[test]
+fn a_command_has_its_own_bound() {
+    let mut call = call(&[("command_ms", "200ms")]);
+    call.commands = Some(commands("sleep"));
+    let report = execute("sleeping-command", call);
+    assert_eq!((report.ending.clone(), report.outcome.notes.as_str()), (Ending::Returned, "timed-out"));
+    let (used, limit) = usage(&report, "command_ms");
+    assert!(used >= 200 && limit == 200, "{used} of {limit}");
+}
+
+#[test]
+fn cancellation_reaches_a_command() {
+    let mut call = call(&[]);
+    call.commands = Some(commands("sleep"));
+    let canceled = Arc::clone(&call.canceled);
+    let teller = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        canceled.store(true, Ordering::Relaxed);
+    });
+    let report = execute("sleeping-command", call);
+    teller.join().unwrap();
+    assert_eq!(report.ending, Ending::Canceled);
+    assert_eq!(report.receipts[0].how, "canceled");
+}
+
+#[test]
+fn a_streamed_answer_ends_with_finish_and_not_again() {
+    let mut call = call(&[]);
+    call.model = Some(Model::bind("n", &[], None, 0, 0).unwrap());
+    let report = execute("overreads-completion", call);
+    assert_eq!((report.outcome.status, report.outcome.notes.as_str()), (Status::Success, "2"), "{report:?}");
+    assert_eq!(report.turns_used, 1);
 }
 
 #[test]
