@@ -1,0 +1,263 @@
+//! One attempt: what reaches the journal of what a stage did to its copy, and what never does.
+
+mod components;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use components::{agreed, catalog, component, config, host, pipeline, plan};
+use glovebox_engine::attempt::{Prepared, Workbench, sweep};
+use glovebox_engine::blobs::DirBlobs;
+use glovebox_engine::driver::Claim;
+use glovebox_engine::event::{ChangeOp, Ending, StageFinished, TaskId};
+use glovebox_engine::lock::Lock;
+use glovebox_engine::outcome::{FailureClass, Status};
+use glovebox_engine::ports::BlobStore;
+use glovebox_engine::run::RunDir;
+use glovebox_engine::state::RunState;
+use glovebox_host::call::{self, Receipt, Report};
+use glovebox_host::outcome::{Failure, Outcome};
+use glovebox_sandbox::protect::Protected;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+struct Bench {
+    folder: tempfile::TempDir,
+    bench: Workbench<DirBlobs>,
+}
+
+impl Bench {
+    fn new(attributes: &str) -> Self {
+        let folder = tempfile::tempdir().expect("tempdir");
+        let path = folder.path().to_owned();
+        std::fs::create_dir_all(path.join("workspace/src")).expect("workspace");
+        std::fs::write(path.join("workspace/src/lib.rs"), "old").expect("file");
+        std::fs::write(path.join("workspace/secret.txt"), "secret").expect("file");
+        let dir = Dir::open_ambient_dir(&path, ambient_authority()).expect("open");
+        let grants = "[plugins.\"acme.review\"]\npath = \"p.wasm\"\n\
+             grants = { filesystem = \"posix\", read = [\"src/\"], write = [\"src/\"] }\n";
+        let (config, bytes) = (
+            config(grants),
+            component("shouts", "acme.review", r#"{"filesystem":"posix","read":["./"],"write":["./"]}"#),
+        );
+        let lock =
+            if attributes.contains("acme.review") { agreed(&config, "acme.review", &bytes) } else { Lock::default() };
+        let plan = plan(&pipeline(attributes), &catalog(&[("acme.review", bytes)]), &config, &lock);
+        let bench = Workbench {
+            plan: Arc::new(plan.unwrap_or_else(|errors| panic!("{errors}"))),
+            host: host(),
+            blobs: Arc::new(DirBlobs::open_in(&dir).expect("blobs")),
+            run: Arc::new(RunDir { path, dir }),
+            policy: glovebox_sandbox::exec::ExecPolicy::default(),
+            protected: Protected::default(),
+            progress: tokio::sync::mpsc::channel(8).0,
+        };
+        Self { folder, bench }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Makes the copy, lets `act` loose on it and settles what a stage with that report did.
+    async fn settle(&self, act: impl FnOnce(&Path), report: Report) -> StageFinished {
+        let Prepared { call, copy } = self.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+        drop(call);
+        act(copy.as_ref().expect("a stage that may write works on a copy").root());
+        let fact = self.bench.finish(&claim(), report, copy).await.expect("settled");
+        assert_eq!(std::fs::read_dir(self.path("stage")).expect("list").count(), 0, "the copy is removed");
+        assert_eq!(std::fs::read(self.path("workspace/src/lib.rs")).expect("read"), b"old", "nothing is committed yet");
+        fact
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        task: TaskId::new("n", 1),
+        node: "n".to_owned(),
+        visit: 1,
+        ordinal: 1,
+        attempt_id: "A1".to_owned(),
+        token: 5,
+        canceled: Arc::default(),
+    }
+}
+
+fn outcome(status: glovebox_host::outcome::Status) -> Outcome {
+    Outcome {
+        status,
+        preferred_label: None,
+        suggested_next_ids: Vec::new(),
+        context_updates: BTreeMap::new(),
+        notes: String::new(),
+        failure: None,
+        claims: Vec::new(),
+    }
+}
+
+fn report() -> Report {
+    Report {
+        outcome: outcome(glovebox_host::outcome::Status::Success),
+        ending: call::Ending::Returned,
+        usage: Vec::new(),
+        refusals: Vec::new(),
+        refusals_total: 0,
+        receipts: Vec::new(),
+        artifacts: Vec::new(),
+        log: Vec::new(),
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        turns_used: 2,
+        duration_ms: 1,
+        touched_files: true,
+    }
+}
+
+fn receipt(id: &str, code: i32) -> Receipt {
+    Receipt {
+        id: id.to_owned(),
+        argv: vec!["true".to_owned()],
+        cwd: String::new(),
+        env_names: Vec::new(),
+        tier: "unconfined".to_owned(),
+        how: "exited".to_owned(),
+        code: Some(code),
+        duration_ms: 1,
+        stdout_digest: String::new(),
+        stdout_bytes: 0,
+        stderr_digest: String::new(),
+        stderr_bytes: 0,
+    }
+}
+
+fn write_both(root: &Path) {
+    std::fs::write(root.join("src/lib.rs"), "new").expect("allowed");
+    std::fs::write(root.join("evil.txt"), "evil").expect("disallowed");
+    std::fs::write(root.join("also.txt"), "evil").expect("disallowed");
+}
+
+#[tokio::test]
+async fn allowed_changes_are_stored_and_listed() {
+    let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
+    let act = |root: &Path| {
+        std::fs::write(root.join("src/lib.rs"), "new").expect("write");
+        std::fs::write(root.join("src/more.rs"), "more").expect("write");
+    };
+    let fact = bench.settle(act, report()).await;
+    assert_eq!((fact.outcome.status, fact.turns_used, fact.quarantined.len()), (Status::Success, 2, 0));
+    let paths: Vec<_> = fact.changes.iter().map(|change| (change.path.as_str(), change.op)).collect();
+    assert_eq!(paths, [("src/lib.rs", ChangeOp::Write), ("src/more.rs", ChangeOp::Write)]);
+    let digest = fact.changes[0].digest.expect("stored");
+    assert_eq!(bench.bench.blobs.read_all(&digest, 10).expect("blob"), b"new");
+}
+
+#[tokio::test]
+async fn disallowed_changes_fail_the_stage_and_are_set_aside() {
+    let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
+    let fact = bench.settle(write_both, report()).await;
+    let failure = fact.outcome.failure.expect("failure");
+    assert_eq!(
+        (fact.outcome.status, failure.class, failure.code.as_str()),
+        (Status::Fail, FailureClass::Scope, "scope/write")
+    );
+    assert_eq!(failure.reason, "guardrail_violation: wrote disallowed files: also.txt,evil.txt");
+    assert_eq!(fact.quarantined.len(), 2);
+    assert_eq!(fact.changes.len(), 1, "what was allowed counts: the fix loop goes on from it");
+    assert!(bench.path("quarantine/A1/report.json").exists());
+    assert!(!bench.path("workspace/evil.txt").exists());
+}
+
+#[tokio::test]
+async fn a_stages_own_reason_stays_readable() {
+    let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
+    let failure = Failure {
+        class: glovebox_host::outcome::FailureClass::Deterministic,
+        code: "tool/exit-code".to_owned(),
+        reason: "tool_exit_code_1".to_owned(),
+    };
+    let failed = Outcome { failure: Some(failure), ..outcome(glovebox_host::outcome::Status::Fail) };
+    let fact = bench.settle(write_both, Report { outcome: failed, ..report() }).await;
+    assert_eq!(fact.outcome.notes, "the stage itself failed: tool_exit_code_1");
+    assert_eq!(fact.outcome.failure.map(|failure| failure.code).as_deref(), Some("scope/write"));
+}
+
+#[tokio::test]
+async fn a_stage_that_did_not_end_by_itself_changes_nothing() {
+    for ending in
+        [call::Ending::Trapped("trap".into()), call::Ending::LimitHit("wall_ms".into()), call::Ending::Canceled]
+    {
+        let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
+        let failed = outcome(glovebox_host::outcome::Status::Fail);
+        let fact = bench.settle(write_both, Report { ending: ending.clone(), outcome: failed, ..report() }).await;
+        assert!(fact.changes.is_empty() && fact.quarantined.is_empty(), "{ending:?}");
+        assert!(!bench.path("quarantine").exists(), "{ending:?}");
+    }
+}
+
+#[tokio::test]
+async fn more_than_a_limit_allows_is_a_failure_that_names_it() {
+    let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\", limits.write_bytes=10");
+    let fact =
+        bench.settle(|root| std::fs::write(root.join("src/lib.rs"), "x".repeat(11)).expect("write"), report()).await;
+    let failure = fact.outcome.failure.expect("failure");
+    assert_eq!((failure.class, failure.code.as_str()), (FailureClass::Budget, "limit/write_bytes"));
+    assert_eq!((fact.ending, fact.changes.len()), (Ending::LimitHit("write_bytes".to_owned()), 0));
+}
+
+#[tokio::test]
+async fn a_claim_without_evidence_fails_the_stage() {
+    let check = async |claims: &[(&str, &str)], expected: Option<&str>| {
+        let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
+        let claims = claims.iter().map(|(kind, value)| ((*kind).to_owned(), (*value).to_owned())).collect();
+        let outcome = Outcome { claims, ..outcome(glovebox_host::outcome::Status::Success) };
+        let receipts = vec![receipt("A1/1", 0), receipt("A1/2", 1)];
+        let fact = bench.settle(|_| {}, Report { outcome, receipts, ..report() }).await;
+        let failure = fact.outcome.failure;
+        assert_eq!(failure.as_ref().map(|failure| failure.class), expected.map(|_| FailureClass::Contract));
+        assert!(failure.is_none_or(|failure| failure.reason.contains(expected.unwrap_or_default())));
+    };
+    check(&[("command-passed", "A1/1"), ("file-written", "src/lib.rs"), ("new-kind", "x")], None).await;
+    check(&[("command-passed", "A1/2")], Some("code Some(1)")).await;
+    check(&[("command-passed", "B7/1")], Some("no such receipt")).await;
+    check(&[("file-written", "src/none.rs")], Some("no such file")).await;
+    check(&[("file-written", "../../journal.sqlite")], Some("no such file")).await;
+    check(&[("artifact", "proof.txt")], Some("no such artifact")).await;
+}
+
+#[tokio::test]
+async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
+    let bench = Bench::new("type=\"acme.review\"");
+    let Prepared { call, copy } = bench.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+    let files = call.files.expect("it may read");
+    assert!(copy.is_none() && call.commands.is_none() && call.model.is_none() && files.scope.write.is_empty());
+    assert_eq!(files.root, bench.path("workspace"));
+    let writer = Bench::new("type=\"acme.review\", allowed_write_paths=\"src/\"");
+    let Prepared { copy, .. } = writer.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+    let root = copy.expect("copy").root().to_owned();
+    assert!(root.join("src/lib.rs").exists() && !root.join("secret.txt").exists(), "only what it may see exists");
+    sweep(&writer.bench.run);
+    assert!(!writer.path("stage").exists());
+}
+
+#[tokio::test]
+async fn a_component_is_executed_from_copy_to_fact() {
+    let bench = Bench::new("prompt=x, max_turns=3, allowed_write_paths=\"src/\"");
+    let fact = bench.bench.execute(&claim(), &RunState::default()).await.expect("executed");
+    assert_eq!((fact.node.as_str(), fact.ordinal, fact.retrying), ("n", 1, false));
+    assert_eq!(fact.turns_used, 3, "it asks its model until the limit");
+    let turns = fact.usage.iter().find(|usage| usage.name == "turns").expect("reported");
+    assert_eq!((turns.used, turns.limit), (3, 3));
+    assert!(fact.changes.is_empty() && !bench.path("stage/A1").exists());
+}
+
+#[tokio::test]
+async fn the_input_hides_the_engines_counters_and_names_the_way_on() {
+    let bench = Bench::new("prompt=\"do $goal\", label=\"Build\"");
+    let mut state = RunState::default();
+    state.context.set("internal.retry_count.n", 2.into());
+    state.context.set("tests_passed", "true".into());
+    let Prepared { call, .. } = bench.bench.prepare(&claim(), &state).await.expect("prepared");
+    assert_eq!(call.input.context.keys().collect::<Vec<_>>(), ["tests_passed"]);
+    assert_eq!((call.input.label.as_str(), call.input.outgoing[0].to.as_str()), ("Build", "e"));
+    assert_eq!((call.input.handler_type.as_str(), call.input.attempt.attempt_id.as_str()), ("codergen", "A1"));
+}

@@ -1,0 +1,95 @@
+//! Components with manifests, a host, and plans over them, for the suites of binding and of attempts.
+
+#![allow(dead_code, unreachable_pub, reason = "every suite that includes this file uses another part of it")]
+
+#[path = "../../../../tests/guests/mod.rs"]
+mod guests;
+
+use glovebox_engine::bind::effective::{grant_lines, granted};
+use glovebox_engine::bind::{BindErrors, BindOptions, Catalog, PluginFile, bind};
+use glovebox_engine::config::Config;
+use glovebox_engine::lock::{Lock, LockedPlugin};
+use glovebox_engine::plan::Plan;
+use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::inspect::inspect;
+use glovebox_pipeline::ir::Pipeline;
+use std::sync::{Arc, OnceLock};
+
+/// What the built-in tool wants.
+const TOOL: &str = r#"{"filesystem":"none","commands":["*"]}"#;
+/// What the built-in codergen wants.
+const CODERGEN: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
+
+/// One host for all tests of a suite.
+pub fn host() -> Arc<Host> {
+    static HOST: OnceLock<Arc<Host>> = OnceLock::new();
+    let make = || Arc::new(Host::new(HostConfig { cache_dir: None, pool_slots: 4 }).expect("host"));
+    Arc::clone(HOST.get_or_init(make))
+}
+
+/// A behaviour of `tests/guests` with a manifest of that name and these wants.
+pub fn component(behaviour: &str, name: &str, wants: &str) -> Arc<[u8]> {
+    let manifest = format!(r#"{{"name":"{name}","version":"0.1.0","description":"","wants":{wants}}}"#);
+    let mut bytes = guests::build(behaviour);
+    let section = "glovebox:manifest";
+    let mut body = vec![u8::try_from(section.len()).expect("short")];
+    body.extend_from_slice(section.as_bytes());
+    body.extend_from_slice(manifest.as_bytes());
+    bytes.push(0);
+    let mut length = body.len();
+    while length >= 0x80 {
+        bytes.push(u8::try_from(length & 0x7f).expect("seven bits") | 0x80);
+        length >>= 7;
+    }
+    bytes.push(u8::try_from(length).expect("seven bits"));
+    bytes.extend(body);
+    bytes.into()
+}
+
+/// A catalog with built-ins and these plugins.
+pub fn catalog(plugins: &[(&str, Arc<[u8]>)]) -> Catalog {
+    let mut catalog = Catalog::default();
+    catalog.builtins.insert("codergen".to_owned(), component("asks-model", "codergen", CODERGEN));
+    catalog.builtins.insert("tool".to_owned(), component("runs-command", "tool", TOOL));
+    for (name, bytes) in plugins {
+        let file = PluginFile { path: "p.wasm".to_owned(), bytes: Ok(Arc::clone(bytes)) };
+        catalog.plugins.insert((*name).to_owned(), file);
+    }
+    catalog
+}
+
+/// A configuration from its text.
+pub fn config(text: &str) -> Config {
+    Config::parse(text, "glovebox.toml").unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+/// A lock that agrees to what a configuration grants a plugin with these bytes.
+pub fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
+    let inspection = inspect(bytes).expect("component");
+    let plugin = LockedPlugin {
+        name: name.to_owned(),
+        digest: inspection.digest.to_string(),
+        bytes: inspection.bytes,
+        world: inspection.world.to_owned(),
+        imports: inspection.imports.iter().map(|import| import.name.clone()).collect(),
+        grants: grant_lines(&granted(&inspection, config.plugins.get(name))),
+    };
+    Lock { plugins: [(name.to_owned(), plugin)].into() }
+}
+
+/// A pipeline of one node between start and exit.
+pub fn pipeline(attributes: &str) -> Arc<Pipeline> {
+    whole(&format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}"))
+}
+
+/// A pipeline from its text.
+pub fn whole(text: &str) -> Arc<Pipeline> {
+    let checked = glovebox_pipeline::check(text, &glovebox_pipeline::Inputs::default());
+    Arc::new(checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics)))
+}
+
+/// Binds without a sandbox, as the flag allows.
+pub fn plan(pipeline: &Arc<Pipeline>, catalog: &Catalog, config: &Config, lock: &Lock) -> Result<Plan, BindErrors> {
+    let options = BindOptions { no_sandbox: true, ..BindOptions::default() };
+    bind(Arc::clone(pipeline), catalog, (config, lock), &host(), &options)
+}
