@@ -2,6 +2,9 @@
 //!
 //! A command gets an empty environment plus an allow-list, a fixed `PATH`, its own session, a wall timeout and capped output.
 //! When it ends, however it ends, its whole tree is killed before [`run`] returns.
+//!
+//! What this tier does not stop: reading, writing and connecting wherever the user can; work that another service does on a
+//! command's behalf; a command that outlives this program when that one is killed itself.
 
 mod capture;
 mod drive;
@@ -22,7 +25,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Name of the tier in which a command is guarded only: it can read, write and connect wherever the user can.
@@ -193,6 +196,9 @@ pub fn run(
     let marker = marker().map_err(io_error("draw a number"))?;
     let environment = environment::build(policy, command, &inside[1], &marker)?;
     let cwd = working_directory(root, &command.cwd)?;
+    if canceled.load(Ordering::Relaxed) {
+        return Ok(not_begun(resolved, begin.elapsed()));
+    }
     let mut spawned = process(&resolved);
     spawned.env_clear().envs(environment);
     // By descriptor: nothing can be put in the place of the folder between the check and the start.
@@ -216,6 +222,13 @@ pub fn run(
         program: resolved.file,
         killed: driven.killed,
     })
+}
+
+/// The run was canceled before the command began, so nothing was started.
+fn not_begun(resolved: Resolved, duration: Duration) -> Exit {
+    let nothing = || capture::Capture::new(0).finish(false);
+    let (stdout, stderr) = (nothing(), nothing());
+    Exit { how: How::Canceled, code: None, duration, stdout, stderr, program: resolved.file, killed: 0 }
 }
 
 /// Puts the command into a session of its own, so that it has no terminal and its group is its own. `setsid` replaces itself

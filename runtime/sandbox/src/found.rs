@@ -226,6 +226,9 @@ impl Search<'_> {
             if let Some(reason) = self.protected.reason(leads_to.as_str()) {
                 return Err(format!("it links to a protected path: {reason}"));
             }
+            if scope.is_hidden(&leads_to) {
+                return Err("it links to something outside the stage's scope".to_owned());
+            }
         }
         Ok(())
     }

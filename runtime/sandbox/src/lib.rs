@@ -1,7 +1,10 @@
 //! Confinement: scoped views of a directory, guarded subprocesses, the private copy and its commit.
 //!
 //! Reading order: [`path`] names things inside a scope, [`scope`] says what may be done with them, [`view`] does it on a real
-//! directory without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it.
+//! directory without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it. Around a
+//! stage: [`project`] is the run's own copy, [`stage`] what a stage sees of it, [`exec`] runs programs there, [`found`] says
+//! what changed and, with [`protect`], what of it may stay, [`commit`] brings that back, [`quarantine`] keeps the rest, and
+//! [`apply`] takes a run's result to the user.
 //! The crate knows no graph, no component and no journal.
 
 pub mod apply;

@@ -429,3 +429,52 @@ pub(crate) fn keep_times(file: impl AsFd, stat: &Stat) -> io::Result<()> {
     };
     Ok(rustix::fs::futimens(file, &times)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn both_ways_of_opening_stay_beneath() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        std::fs::create_dir_all(at("in/a/b")).unwrap();
+        std::fs::create_dir_all(at("out/b")).unwrap();
+        symlink("../out", at("in/way")).unwrap();
+        symlink("a", at("in/short")).unwrap();
+        let tree = Tree::open(&at("in")).unwrap();
+        let check = |path: &str, opens: bool| {
+            let path = Path::new(path);
+            assert_eq!(open_beneath(&tree.root, path, DIRECTORY).is_ok(), opens, "{path:?}");
+            assert_eq!(open_by_names(&tree.root, path, DIRECTORY).is_ok(), opens, "{path:?} by names");
+        };
+        check(".", true);
+        check("a/b", true);
+        for path in ["way", "way/b", "short/b", "..", "a/../../out", "missing", "/"] {
+            check(path, false);
+        }
+    }
+
+    #[test]
+    fn removing_takes_links_and_not_what_they_point_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        std::fs::create_dir_all(at("in/a/b/c")).unwrap();
+        std::fs::create_dir(at("out")).unwrap();
+        std::fs::write(at("out/canary"), "alive").unwrap();
+        symlink("../../out", at("in/a/way")).unwrap();
+        symlink("out", at("top")).unwrap();
+        for path in ["in", "top", "missing", "missing/below"] {
+            remove_all(&at(path)).unwrap();
+            assert!(std::fs::symlink_metadata(at(path)).is_err());
+        }
+        assert_eq!(std::fs::read_to_string(at("out/canary")).unwrap(), "alive");
+    }
+
+    #[test]
+    fn paths_for_people_cannot_drive_a_terminal() {
+        let path = Path::new(OsStr::from_bytes(b"a\n\x1b[2J\xff\xe2\x80\xae\xc3\xa9"));
+        assert_eq!(shown(path), "a\\u{a}\\u{1b}[2J\\xff\\u{202e}\u{e9}");
+    }
+}

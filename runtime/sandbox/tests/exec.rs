@@ -56,7 +56,7 @@ fn output(exit: &Exit) -> String {
 
 /// Waits longer than a survivor would have needed, then demands that it did nothing.
 fn assert_silent(place: &Place) {
-    std::thread::sleep(Duration::from_millis(1_500));
+    std::thread::sleep(Duration::from_millis(3_200));
     assert!(!place.witness().exists(), "something outlived its command and wrote");
 }
 
@@ -96,11 +96,11 @@ fn an_endless_flood_ends_with_its_time() {
 #[test]
 fn a_daemon_dies_with_its_command_and_holds_no_pipe() {
     for daemon in [
-        "(sleep 1; echo x > {W}) &",
-        "nohup setsid sh -c 'sleep 1; echo x > {W}' &",
+        "(sleep 3; echo x > {W}) &",
+        "nohup setsid sh -c 'sleep 3; echo x > {W}' &",
         // Double fork, own session, no marker in the environment, no open pipe.
-        "(env -i setsid sh -c '(exec >/dev/null 2>&1; sleep 1; echo x > {W}) &' &) ; sleep 0.2",
-        "trap '' TERM HUP INT; (trap '' TERM HUP; sleep 1; echo x > {W}) & echo started",
+        "(env -i setsid sh -c '(exec >/dev/null 2>&1; sleep 3; echo x > {W}) &' &) ; sleep 0.2",
+        "trap '' TERM HUP INT; (trap '' TERM HUP; sleep 3; echo x > {W}) & echo started",
     ] {
         let place = Place::new();
         let script = daemon.replace("{W}", &place.witness().display().to_string());
@@ -108,7 +108,7 @@ fn a_daemon_dies_with_its_command_and_holds_no_pipe() {
         assert_eq!((exit.how, exit.code), (How::Exited, Some(0)), "{daemon}");
         assert!(exit.killed > 0, "{daemon}");
         assert!(
-            !exit.stdout.cut && !exit.stderr.cut && exit.duration < Duration::from_millis(900),
+            !exit.stdout.cut && !exit.stderr.cut && exit.duration < Duration::from_millis(2_800),
             "{daemon}: {exit:?}"
         );
         assert_silent(&place);
@@ -122,13 +122,13 @@ fn a_timeout_asks_first_and_then_kills_everything() {
     let polite = shell("trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done");
     let exit = place.run(&Command { timeout: limit, ..polite }).unwrap();
     assert_eq!((exit.how, exit.code, output(&exit).as_str()), (How::TimedOut, None, "bye\n"));
-    assert!(exit.duration < Duration::from_millis(1_500), "{:?}", exit.duration);
+    assert!(exit.duration < limit + Duration::from_secs(2), "it was killed: {:?}", exit.duration);
 
     let script =
-        format!("trap '' TERM; (trap '' TERM; sleep 3; echo x > {}) & sleep 30; sleep 30", place.witness().display());
+        format!("trap '' TERM; (trap '' TERM; sleep 4; echo x > {}) & sleep 30; sleep 30", place.witness().display());
     let exit = place.run(&Command { timeout: limit, ..shell(&script) }).unwrap();
     assert_eq!(exit.how, How::TimedOut);
-    assert!(exit.duration >= Duration::from_secs(2) && exit.duration < Duration::from_secs(5), "{:?}", exit.duration);
+    assert!(exit.duration >= Duration::from_secs(2) && exit.duration < Duration::from_secs(10), "{:?}", exit.duration);
     assert_silent(&place);
 }
 
@@ -143,7 +143,12 @@ fn canceling_ends_a_command_at_once() {
         running.join().unwrap().unwrap()
     });
     assert_eq!((exit.how, exit.code), (How::Canceled, None));
-    assert!(exit.duration < Duration::from_secs(2));
+    assert!(exit.duration < Duration::from_secs(5));
+
+    let script = format!("echo x > {}", place.witness().display());
+    let exit = place.run_with(&ExecPolicy::default(), &shell(&script), &canceled).unwrap();
+    assert_eq!(exit.how, How::Canceled);
+    assert!(!place.witness().exists(), "a canceled run started a command");
 }
 
 #[test]
@@ -168,7 +173,7 @@ fn the_end_of_one_command_leaves_others_alone() {
     let mut bystander = std::process::Command::new("sleep").arg("5").spawn().unwrap();
     std::thread::scope(|threads| {
         // Hides its daemon as well as it can, and needs it at its end.
-        let script = "(env -i setsid sh -c 'sleep 1; echo alive > proof' &); sleep 1.5; cat proof";
+        let script = "(env -i setsid sh -c 'sleep 1; echo alive > proof' &); for i in $(seq 100); do [ -e proof ] && break; sleep 0.1; done; cat proof";
         let long = threads.spawn(|| other.run(&shell(script)).unwrap());
         std::thread::sleep(Duration::from_millis(300));
         let until = Instant::now() + Duration::from_millis(900);

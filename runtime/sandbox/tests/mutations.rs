@@ -16,7 +16,7 @@ use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-const NAMES: &[&str] = &["a", "b", "c", "src", "out", "x", ".git", "glovebox.toml"];
+const NAMES: &[&str] = &["a", "b", "src", ".git"];
 
 #[derive(Debug, Clone)]
 enum Act {
