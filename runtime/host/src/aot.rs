@@ -125,7 +125,7 @@ impl AotStore {
     }
 
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let temporary = format!("{name}.{}.{}", std::process::id(), unique());
+        let temporary = format!("{name}.{}", unique()?);
         let written =
             write_new(&self.dir, &temporary, bytes).and_then(|()| self.dir.rename(&temporary, &self.dir, name));
         if written.is_err() {
@@ -159,9 +159,18 @@ fn wrong(problem: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-fn unique() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+/// A name no other process and no other thread uses.
+fn unique() -> io::Result<String> {
+    Ok(random::<8>()?.map(|byte| format!("{byte:02x}")).concat())
+}
+
+fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    let mut filled = 0;
+    while filled < BYTES {
+        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
+    }
+    Ok(bytes)
 }
 
 fn check_owner(uid: u32, what: &str) -> io::Result<()> {
@@ -210,13 +219,8 @@ fn read_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
 
 /// Linked into place, so that of two processes that start at once one wins and both use its key.
 fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
-    let mut key = [0; KEY_BYTES];
-    let mut filled = 0;
-    while filled < KEY_BYTES {
-        filled += rustix::rand::getrandom(&mut key[filled..], rustix::rand::GetRandomFlags::empty())?;
-    }
-    let temporary = format!("{KEY_FILE}.{}.{}", std::process::id(), unique());
-    write_new(dir, &temporary, &key)?;
+    let temporary = format!("{KEY_FILE}.{}", unique()?);
+    write_new(dir, &temporary, &random::<KEY_BYTES>()?)?;
     let linked = dir.hard_link(&temporary, dir, KEY_FILE);
     dir.remove_file(&temporary)?;
     match linked {

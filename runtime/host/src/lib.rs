@@ -14,7 +14,7 @@ pub mod model;
 pub mod outcome;
 
 // From bytes to a component.
-mod aot;
+pub mod aot;
 pub mod component;
 mod crowd;
 mod engine;
@@ -41,6 +41,4 @@ mod exec;
 mod files;
 mod llm;
 mod wasi_files;
-
-pub use aot::AotCounts;
 pub use files::READ_BYTES_MAX;

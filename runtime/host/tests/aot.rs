@@ -5,7 +5,7 @@
 #[path = "../../../tests/guests/mod.rs"]
 mod guests;
 
-use glovebox_host::AotCounts;
+use glovebox_host::aot::AotCounts;
 use glovebox_host::host::{Host, HostConfig};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

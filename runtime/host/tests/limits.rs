@@ -5,7 +5,7 @@
 #[path = "../../../tests/guests/mod.rs"]
 mod guests;
 
-use glovebox_host::call::{Call, CommandGrant, CommandSetting, Ending, FileTier, Report};
+use glovebox_host::call::{Call, CommandGrant, CommandSetting, Ending, FileSetting, FileTier, Report};
 use glovebox_host::component::{Component, LoadError};
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::limits::{LimitSettings, Limits};
@@ -24,17 +24,21 @@ const TESTED: &[&str] = &[
     "asks-model",
     "crowd",
     "endless-loop",
+    "entry-hog",
     "exits",
     "handle-hog",
     "huge-argument",
     "lies",
     "log-flood",
+    "loud-command",
     "malformed-outcome",
     "memory-hog",
     "opens-sockets",
     "output-flood",
     "overreads-completion",
     "panics",
+    "refusal-flood",
+    "remembers",
     "runs-command",
     "shouts",
     "sleeping-command",
@@ -42,6 +46,7 @@ const TESTED: &[&str] = &[
     "stack-overflow",
     "table-hog",
     "traps",
+    "write-hog",
 ];
 
 struct World {
@@ -472,4 +477,83 @@ fn artifacts_are_bounded_even_when_empty() {
     let report = run("artifact-flood", &[("artifact_bytes", "1MiB")]);
     assert_eq!((report.outcome.status, report.artifacts.len()), (Status::Success, 256));
     assert_eq!(usage(&report, "artifact_bytes"), (1 << 20, 1 << 20));
+}
+
+fn with_files(limits: &[(&str, &str)]) -> (tempfile::TempDir, Call) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut call = call(limits);
+    call.tier = FileTier::Workspace;
+    call.files =
+        Some(FileSetting { root: folder.path().to_owned(), scope: glovebox_sandbox::scope::Scope::everything() });
+    (folder, call)
+}
+
+#[test]
+fn written_bytes_are_bounded() {
+    let (folder, call) = with_files(&[("write_bytes", "100KiB")]);
+    let report = execute("write-hog", call);
+    assert_eq!((&report.ending, report.outcome.notes.as_str()), (&Ending::Returned, "quota"));
+    assert_eq!(usage(&report, "write_bytes"), (96 << 10, 100 << 10));
+    assert_eq!(std::fs::metadata(folder.path().join("big.bin")).unwrap().len(), 32 << 10);
+    assert!(report.touched_files);
+}
+
+#[test]
+fn created_entries_are_bounded() {
+    let (folder, call) = with_files(&[("write_entries", "10")]);
+    let report = execute("entry-hog", call);
+    assert_eq!(report.outcome.notes, "quota");
+    assert_eq!(usage(&report, "write_entries"), (10, 10));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 10);
+}
+
+#[test]
+fn refusals_are_kept_up_to_a_bound_and_counted_beyond() {
+    let report = run("refusal-flood", &[]);
+    assert_eq!((report.refusals.len(), report.refusals_total), (1000, 5000));
+    assert_eq!(usage(&report, "refusals"), (5000, 1000));
+}
+
+#[test]
+fn what_a_command_prints_is_kept_up_to_a_bound() {
+    let mut call = call(&[("command_output_bytes", "64KiB")]);
+    call.commands = Some(commands("seq"));
+    let report = execute("loud-command", call);
+    assert!(report.outcome.notes.starts_with("1\n2\n3\n"), "{report:?}");
+    assert_eq!(report.receipts[0].stdout_bytes, 6_888_896);
+    let (used, limit) = usage(&report, "command_output_bytes");
+    assert!(used <= limit && limit == 64 << 10, "{used} of {limit}");
+}
+
+#[test]
+fn nothing_of_a_call_is_there_in_the_next() {
+    for _ in 0..3 {
+        assert_eq!(run("remembers", &[]).outcome.notes, "11");
+    }
+}
+
+#[test]
+fn more_calls_than_slots_wait_for_their_turn() {
+    let component = load("remembers");
+    let calls: Vec<_> = (0..12).map(|_| (Arc::clone(&component), call(&[]))).collect();
+    let notes = world().runtime.block_on(async {
+        let running =
+            calls.into_iter().map(|(component, call)| async move { world().host.execute(&component, call).await });
+        let tasks: Vec<_> = running.map(tokio::spawn).collect();
+        let mut notes = Vec::new();
+        for task in tasks {
+            notes.push(task.await.unwrap().outcome.notes);
+        }
+        notes
+    });
+    assert_eq!(notes, vec!["11"; 12]);
+}
+
+#[test]
+fn a_pool_that_cannot_be_made_is_done_without() {
+    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 << 24 }).unwrap();
+    assert!(!host.is_pooled());
+    let component = host.load(&guests::build("remembers")).unwrap();
+    let report = world().runtime.block_on(host.execute(&component, call(&[])));
+    assert_eq!(report.outcome.notes, "11");
 }
