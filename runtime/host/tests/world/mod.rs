@@ -1,0 +1,136 @@
+//! One host for a test process, calls with nothing granted, and what is expected of their reports.
+
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub)] // A test may panic; each suite uses another part.
+
+#[path = "../../../../tests/guests/mod.rs"]
+pub mod guests;
+
+use glovebox_host::call::{Call, Ending, FileTier, Report};
+use glovebox_host::component::Component;
+use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::limits::{LimitSettings, Limits};
+use glovebox_host::outcome::{AttemptIdentity, FailureClass, StageInput, Status};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+/// One or more tests per behaviour, here or in the suites beside; `every_guest_has_a_test` compares it with the folders.
+pub const TESTED: &[&str] = &[
+    "artifact-flood",
+    "artifact-tricks",
+    "asks-model",
+    "crowd",
+    "endless-loop",
+    "entry-hog",
+    "exits",
+    "handle-hog",
+    "huge-argument",
+    "lies",
+    "log-flood",
+    "loud-command",
+    "malformed-outcome",
+    "memory-hog",
+    "opens-sockets",
+    "output-flood",
+    "overreads-completion",
+    "panics",
+    "refusal-flood",
+    "remembers",
+    "runs-command",
+    "shouts",
+    "sleeping-command",
+    "sleeps",
+    "stack-overflow",
+    "table-hog",
+    "traps",
+    "write-hog",
+];
+
+pub struct World {
+    pub host: Host,
+    pub runtime: tokio::runtime::Runtime,
+    pub folder: tempfile::TempDir,
+}
+
+/// One host for the whole process: starting one and compiling is what takes time.
+pub fn world() -> &'static World {
+    static WORLD: OnceLock<World> = OnceLock::new();
+    WORLD.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let config = HostConfig { cache_dir: Some(folder.path().join("cache")), pool_slots: 4 };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        World { host: Host::new(config).unwrap(), runtime, folder }
+    })
+}
+
+pub fn load(name: &str) -> Arc<Component> {
+    assert!(TESTED.contains(&name));
+    world().host.load(&guests::build(name)).unwrap()
+}
+
+pub fn call(limits: &[(&str, &str)]) -> Call {
+    let mut bounds = Limits { wall_ms: 30_000, ..Limits::default() };
+    bounds.replace(&LimitSettings::from_pairs(limits.iter().copied()).unwrap());
+    let attempt = AttemptIdentity {
+        run_id: "run-1".to_owned(),
+        run_generation: 0,
+        branch_id: "main".to_owned(),
+        node_id: "n".to_owned(),
+        attempt_id: "run-1/n".to_owned(),
+        ordinal: 1,
+        visit: 1,
+    };
+    Call {
+        input: StageInput {
+            attempt,
+            handler_type: "test.guest".to_owned(),
+            label: "n".to_owned(),
+            prompt: None,
+            goal: "stay inside".to_owned(),
+            attributes: vec![],
+            context: BTreeMap::new(),
+            outgoing: vec![],
+            last_failure: None,
+            extra: vec![],
+        },
+        tier: FileTier::None,
+        files: None,
+        commands: None,
+        model: None,
+        limits: bounds,
+        canceled: Arc::new(AtomicBool::new(false)),
+        progress: tokio::sync::mpsc::channel(16).0,
+    }
+}
+
+pub fn execute(name: &str, call: Call) -> Report {
+    let component = load(name);
+    world().runtime.block_on(world().host.execute(&component, call))
+}
+
+pub fn run(name: &str, limits: &[(&str, &str)]) -> Report {
+    execute(name, call(limits))
+}
+
+pub fn usage(report: &Report, name: &str) -> (u64, u64) {
+    let found = report.usage.iter().find(|usage| usage.name == name).unwrap();
+    (found.used, found.limit)
+}
+
+#[track_caller]
+pub fn expect_failure(report: &Report, class: FailureClass, code: &str) {
+    let failure = report.outcome.failure.as_ref().unwrap_or_else(|| panic!("no failure: {report:?}"));
+    assert_eq!(
+        (report.outcome.status, failure.class, failure.code.as_str()),
+        (Status::Fail, class, code),
+        "{report:?}"
+    );
+}
+
+#[track_caller]
+pub fn expect_limit(report: &Report, name: &str) {
+    expect_failure(report, FailureClass::Budget, &format!("limit/{name}"));
+    assert_eq!(report.ending, Ending::LimitHit(name.to_owned()));
+    let (used, limit) = usage(report, name);
+    assert!(used >= limit, "{name}: used {used} of {limit}");
+}
