@@ -153,18 +153,28 @@ fn canceling_ends_a_command_at_once() {
 
 #[test]
 fn fork_racers_lose() {
-    let place = Place::new();
-    // Each replaces itself by a child again and again.
-    fs::write(place.root().join("racer"), "sh ./racer &").unwrap();
-    let script = "for i in 1 2 3 4 5 6 7 8; do sh ./racer & done; sleep 0.3";
-    let exit = place.run(&Command { timeout: Duration::from_secs(5), ..shell(script) }).unwrap();
-    assert!(exit.killed > 0);
-    let marker = place.dir.path().display().to_string();
-    let alive = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
-        fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&marker))
-            && !fs::read_to_string(entry.path().join("stat")).unwrap_or_default().contains(") Z ")
+    // Each replaces itself by a child again and again, in the session of the command or in ever new ones.
+    for racer in ["sh ./racer &", "setsid sh ./racer &", "sh ./racer & sh ./racer & sleep 0.01; exit"] {
+        let place = Place::new();
+        fs::write(place.root().join("racer"), racer).unwrap();
+        let script = "for i in 1 2 3 4 5 6 7 8; do sh ./racer & done; sleep 0.05";
+        let exit = place.run(&Command { timeout: Duration::from_secs(5), ..shell(script) }).unwrap();
+        assert!(exit.killed > 0);
+        for _ in 0..5 {
+            assert_eq!(alive_in(&place), Vec::<String>::new(), "{racer}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Everything alive whose working directory is in the place.
+fn alive_in(place: &Place) -> Vec<String> {
+    let within = fs::canonicalize(place.dir.path()).unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&within))
+            && fs::read_to_string(entry.path().join("stat")).is_ok_and(|stat| !stat.contains(") Z "))
     });
-    assert_eq!(alive.count(), 0);
+    processes.map(|entry| fs::read_to_string(entry.path().join("stat")).unwrap_or_default()).collect()
 }
 
 #[test]

@@ -20,8 +20,10 @@ use std::time::{Duration, Instant};
 
 /// Commands that are running now, in all threads.
 static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
-/// A scan of `/proc` is no snapshot; only after this many in a row without a survivor is there none.
+/// How many scans in a row have to find nobody; one would do.
 const EMPTY_SCANS: u32 = 2;
+/// As many when somebody is alive who may be another command's: while a program is being started, its marker cannot be read.
+const UNCLEAR_SCANS: u32 = 10;
 const SCAN_PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Clone)]
@@ -91,14 +93,14 @@ impl Family {
 
     /// Sends a signal to everything that is alive now and says how many there were.
     pub(super) fn signal(&self, signal: Signal) -> usize {
-        let alive: Vec<Process> = self.members(&running()).into_iter().filter(|process| !process.dead).collect();
+        let alive: Vec<Process> = self.scan(&running()).members.into_iter().filter(|process| !process.dead).collect();
         alive.iter().for_each(|process| send(process, signal));
         alive.len()
     }
 
     /// True while anything but the command itself is alive.
     pub(super) fn has_others(&self) -> bool {
-        self.members(&running()).iter().any(|process| !process.dead && process.pid != self.me.pid)
+        self.scan(&running()).members.iter().any(|process| !process.dead && process.pid != self.me.pid)
     }
 
     /// Kills everything until nothing is left, reaps it, and returns how the command ended and how many others were killed.
@@ -114,20 +116,25 @@ impl Family {
     }
 
     /// Kills and reaps until nothing is left; returns the ids of all that had to be killed, the command itself not counted.
+    ///
+    /// A scan of `/proc` is no snapshot: what was alive when it was listed may be dead when it is looked at, and its child
+    /// not listed. But a direct child of this process stays, alive or dead, until it is reaped here, and every process has
+    /// one above it. So the end is reached when a scan finds nobody, the dead included, and not before.
     fn kill_all(&self, max: Duration) -> Result<HashSet<i32>, usize> {
         let deadline = Instant::now() + max;
         let (mut killed, mut empty) = (HashSet::new(), 0);
         loop {
             let running = running();
-            let members = self.members(&running);
-            let alive: Vec<&Process> = members.iter().filter(|process| !process.dead).collect();
+            let scan = self.scan(&running);
+            let (dead, alive): (Vec<Process>, Vec<Process>) =
+                scan.members.into_iter().partition(|process| process.dead);
             alive.iter().for_each(|process| send(process, Signal::KILL));
             killed.extend(alive.iter().map(|process| process.pid).filter(|pid| *pid != self.me.pid));
-            let own = own_id();
-            let orphans = members.iter().filter(|process| process.dead && process.parent == own);
-            orphans.filter(|process| process.pid != self.me.pid).for_each(reap);
-            empty = if alive.is_empty() { empty + 1 } else { 0 };
-            if empty >= EMPTY_SCANS {
+            let dead: Vec<Process> =
+                dead.into_iter().chain(scan.unclear_dead).filter(|process| process.pid != self.me.pid).collect();
+            dead.iter().filter(|process| process.parent == own_id()).for_each(reap);
+            empty = if alive.is_empty() && dead.is_empty() { empty + 1 } else { 0 };
+            if empty >= if scan.unclear_alive { UNCLEAR_SCANS } else { EMPTY_SCANS } {
                 return Ok(killed);
             }
             if Instant::now() >= deadline {
@@ -142,40 +149,66 @@ impl Family {
         running().retain(|other| other.marker != self.me.marker);
     }
 
-    /// Finds everything of this command in one scan, the command itself included until it is reaped.
-    fn members(&self, running: &[Running]) -> Vec<Process> {
-        let own = own_id();
+    /// Finds everything of this command, the command itself included until it is reaped.
+    fn scan(&self, running: &[Running]) -> Scan {
         let all = read_all();
-        let Some(host) = all.iter().find(|process| process.pid == own).copied() else { return Vec::new() };
+        let Some(host) = all.iter().find(|process| process.pid == own_id()).copied() else { return Scan::default() };
         let mut by_parent: HashMap<i32, Vec<Process>> = HashMap::new();
         all.iter().for_each(|process| by_parent.entry(process.parent).or_default().push(*process));
-        let direct = by_parent.get(&own).into_iter().flatten();
-        let mut members: Vec<Process> =
-            direct.filter(|process| self.is_mine(process, &host, running)).copied().collect();
+        let mut scan = Scan::default();
+        for process in by_parent.get(&host.pid).into_iter().flatten() {
+            match self.owner(process, &host, running) {
+                Owner::Me => scan.members.push(*process),
+                Owner::Unclear if process.dead => scan.unclear_dead.push(*process),
+                Owner::Unclear => scan.unclear_alive = true,
+                Owner::Other => {}
+            }
+        }
         let mut next = 0;
-        while let Some(process) = members.get(next).copied() {
-            members.extend(by_parent.get(&process.pid).into_iter().flatten());
+        while let Some(process) = scan.members.get(next).copied() {
+            scan.members.extend(by_parent.get(&process.pid).into_iter().flatten());
             next += 1;
         }
-        members
+        scan
     }
 
-    /// Says whether a direct child of this process belongs to this command.
-    fn is_mine(&self, process: &Process, host: &Process, running: &[Running]) -> bool {
+    /// Says whose a direct child of this process is.
+    fn owner(&self, process: &Process, host: &Process, running: &[Running]) -> Owner {
+        let is_me = |owner: &Running| if owner.marker == self.me.marker { Owner::Me } else { Owner::Other };
         let by_place = |owner: &&Running| [process.pid, process.session, process.group].contains(&owner.pid);
         if let Some(owner) = running.iter().find(by_place) {
-            return owner.marker == self.me.marker;
+            return is_me(owner);
         }
         if let Some(owner) =
             marker_of(process.pid).and_then(|marker| running.iter().find(|owner| owner.marker == marker))
         {
-            return owner.marker == self.me.marker;
+            return is_me(owner);
         }
         // No sign left: whoever was running when it began may have started it, so it ends with the last of those.
-        let candidates = running.iter().filter(|owner| owner.start <= process.start);
-        let last = candidates.map(|owner| owner.marker.as_str()).collect::<Vec<_>>();
-        process.session != host.session && last == [self.me.marker.as_str()]
+        let mut candidates = running.iter().filter(|owner| owner.start <= process.start);
+        let may_be_mine = process.session != host.session && self.me.start <= process.start;
+        match (may_be_mine, candidates.all(|owner| owner.marker == self.me.marker)) {
+            (true, true) => Owner::Me,
+            (true, false) => Owner::Unclear,
+            (false, _) => Owner::Other,
+        }
     }
+}
+
+/// What one look at `/proc` found.
+#[derive(Default)]
+struct Scan {
+    members: Vec<Process>,
+    /// Dead without a sign of whose they were.
+    unclear_dead: Vec<Process>,
+    /// True when somebody without a sign is alive and another running command may be the owner.
+    unclear_alive: bool,
+}
+
+enum Owner {
+    Me,
+    Unclear,
+    Other,
 }
 
 impl Drop for Family {
