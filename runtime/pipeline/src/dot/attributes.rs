@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
     /// `= value`, the current token being the `=`.
     pub(super) fn attribute_value(&mut self, key: Cow<'a, str>, key_span: Span, quoted: bool) -> Option<Attr<'a>> {
         if !quoted && !is_identifier(&key) {
-            self.remark("a key with dots that is not in quotes", key_span, quote(&key));
+            self.remark("a key with dots without quotes", key_span, quote(&key));
         }
         let value = self.value(&key)?;
         Some(Attr { key, key_span, value })
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
         }
         let text = self.text(span);
         if !is_identifier(text) && !is_numeral(text) && text.is_ascii() {
-            self.remark("a bare value with such letters", span, quote(text));
+            self.remark("a value like this without quotes", span, quote(text));
         }
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }
@@ -216,7 +216,9 @@ impl<'a> Parser<'a> {
     fn html_value(&mut self, start: usize) -> Option<Value<'a>> {
         let closed = if self.html_open { None } else { html_end(&self.lexer.source[start..]) };
         self.html_open |= closed.is_none();
-        self.extend(closed.map_or_else(|| self.lexer.rest_of_line(start).end, |length| start + length));
+        // What hangs on it (`<b>x</b>` without outer brackets) goes with it.
+        let end = closed.map_or_else(|| self.lexer.rest_of_line(start).end, |length| start + length);
+        self.extend(self.lexer.run(end, |letter| !b",;[]{}\"\n".contains(&letter)));
         let span = self.advance().span;
         let error = Diagnostic::error("dot_syntax", "HTML labels are not supported", span);
         self.error(error.with_help("write the text in double quotes"));

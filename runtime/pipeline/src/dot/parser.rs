@@ -208,7 +208,7 @@ impl<'a> Parser<'a> {
         let span = self.advance().span;
         let text = self.text(span);
         if !is_identifier(text) {
-            self.remark("a graph name with such letters", span, super::quote(text));
+            self.remark("a graph name like this without quotes", span, super::quote(text));
         }
         Some(Name { text: Cow::Borrowed(text), span })
     }
@@ -416,7 +416,7 @@ impl<'a> Parser<'a> {
             let help = format!("write `{id}`, and put what people should read into `label`");
             self.error(Diagnostic::error("dot_syntax", message, name.span).with_help(help).with_fix(name.span, id));
         } else if is_keyword(&name.text) && self.text(name.span) == name.text {
-            self.remark("a keyword in other letters as a node id", name.span, super::quote(&name.text));
+            self.remark("this as a node id: it is a keyword in any letters", name.span, super::quote(&name.text));
         }
         if self.at(Kind::Colon) {
             self.port();

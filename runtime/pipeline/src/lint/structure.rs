@@ -64,7 +64,7 @@ pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Vec<Diag
 fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, name: &str, span: Span, verb: &str) -> Diagnostic {
     let message = format!("the edge {verb} `{name}`, which is not declared");
     let found = rule.found(message, span).with_edge(edge.from.as_str(), edge.to.as_str());
-    match subject.meant.get(name).copied().flatten() {
+    match subject.meant.get(name).copied() {
         Some(meant) => found.with_help(format!("did you mean `{meant}`?")).with_fix(span, meant),
         None => found.with_help(format!("declare it: `{name} [prompt=\"…\"]`")),
     }
@@ -94,7 +94,7 @@ pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic>
     else {
         return Vec::new();
     };
-    let mut pieces = UnionFind::<usize>::new(subject.pipeline.nodes.len());
+    let mut pieces = UnionFind::<usize>::new(subject.graph.node_count());
     for edge in subject.graph.edge_references() {
         pieces.union(edge.source().index(), edge.target().index());
     }
@@ -126,7 +126,7 @@ pub(super) fn exit_reachable(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnost
     let reached = subject.reached();
     let mut found = Vec::new();
     for cycle in kosaraju_scc(&subject.graph) {
-        let lost = |node: &NodeIndex| !leading[node.index()] && reached[node.index()];
+        let lost = |node: &NodeIndex| subject.is_declared(*node) && !leading[node.index()] && reached[node.index()];
         let inside: HashSet<NodeIndex> = cycle.iter().copied().collect();
         let leaves = cycle.iter().flat_map(|node| subject.graph.neighbors(*node)).any(|next| !inside.contains(&next));
         if !leaves && cycle.iter().all(lost) {
@@ -153,8 +153,9 @@ pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Vec<Diag
         return Vec::new();
     }
     let turns = |cycle: &Vec<NodeIndex>| {
-        cycle.len() > 1
-            || subject.graph.edges(cycle[0]).any(|edge| edge.target() == cycle[0] && *edge.weight() != Link::Meant)
+        cycle.iter().any(|node| subject.is_declared(*node))
+            && (cycle.len() > 1
+                || subject.graph.edges(cycle[0]).any(|edge| edge.target() == cycle[0] && *edge.weight() != Link::Meant))
     };
     let found = |cycle: Vec<NodeIndex>| {
         let nodes = in_file_order(subject, &cycle);
@@ -166,7 +167,8 @@ pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Vec<Diag
 }
 
 fn in_file_order<'a>(subject: &Subject<'a>, nodes: &[NodeIndex]) -> Vec<&'a Node> {
-    let mut numbers: Vec<usize> = nodes.iter().map(|node| node.index()).collect();
+    let mut numbers: Vec<usize> =
+        nodes.iter().filter(|node| subject.is_declared(**node)).map(|node| node.index()).collect();
     numbers.sort_unstable();
     numbers.into_iter().map(|number| &subject.pipeline.nodes[number]).collect()
 }

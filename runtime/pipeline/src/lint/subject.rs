@@ -8,19 +8,21 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
 use std::collections::HashMap;
 
-/// The most names for which a nearest one is looked for; each look costs a walk over all nodes.
+/// The most names for which a nearest one is offered; each look costs a walk over all nodes.
 const SUGGESTIONS_MAX: usize = 20;
 
 /// A lowered pipeline, ready to be looked at.
 pub struct Subject<'a> {
     /// The pipeline.
     pub pipeline: &'a Pipeline,
-    /// Nodes as in `pipeline.nodes`; an edge of the graph is an edge of the file or a jump to a retry target.
+    /// Nodes as in `pipeline.nodes`, then one for each undeclared name that resembles no other; an edge of the graph is an edge
+    /// of the file or a jump to a retry target. So a missing declaration does not make the rest look unreachable.
     pub(super) graph: DiGraph<(), Link>,
     index: HashMap<&'a str, usize>,
     outgoing: Vec<Vec<usize>>,
     /// Undeclared names of edges and the declared one that was probably meant.
-    pub(super) meant: HashMap<&'a str, Option<&'a str>>,
+    pub(super) meant: HashMap<&'a str, &'a str>,
+    standing_in: HashMap<&'a str, NodeIndex>,
 }
 
 /// What joins two nodes of the graph.
@@ -44,7 +46,7 @@ impl<'a> Subject<'a> {
             graph.add_node(());
         });
         let outgoing = vec![Vec::new(); pipeline.nodes.len()];
-        let mut subject = Self { pipeline, graph, index, outgoing, meant: HashMap::new() };
+        let mut subject = Self { pipeline, graph, index, outgoing, meant: HashMap::new(), standing_in: HashMap::new() };
         subject.add_edges();
         subject.add_jumps();
         subject
@@ -58,9 +60,8 @@ impl<'a> Subject<'a> {
                 self.outgoing[from].push(number);
             }
             let link = if known { Link::Edge } else { Link::Meant };
-            if let (Some(from), Some(to)) = (self.resolve(edge.from.as_str()), self.resolve(edge.to.as_str())) {
-                self.graph.add_edge(NodeIndex::new(from), NodeIndex::new(to), link);
-            }
+            let (from, to) = (self.resolve(edge.from.as_str()), self.resolve(edge.to.as_str()));
+            self.graph.add_edge(from, to, link);
         }
     }
 
@@ -92,17 +93,28 @@ impl<'a> Subject<'a> {
         self.index.get(id).copied()
     }
 
-    /// The number of a declared node, or of the one that an undeclared name probably means.
-    fn resolve(&mut self, id: &'a str) -> Option<usize> {
+    /// The graph's node for a name: the declared one, the one it probably means, or one of its own.
+    fn resolve(&mut self, id: &'a str) -> NodeIndex {
         if let Some(index) = self.index(id) {
-            return Some(index);
+            return NodeIndex::new(index);
         }
-        if !self.meant.contains_key(id) {
-            let names = self.pipeline.nodes.iter().map(|node| node.id.as_str());
-            let found = if self.meant.len() < SUGGESTIONS_MAX { nearest(id, names) } else { None };
-            self.meant.insert(id, found);
+        if let Some(node) = self.standing_in.get(id) {
+            return *node;
         }
-        self.meant[id].and_then(|found| self.index(found))
+        let names = self.pipeline.nodes.iter().map(|node| node.id.as_str());
+        let found = if self.standing_in.len() < SUGGESTIONS_MAX { nearest(id, names) } else { None };
+        let node = match found.and_then(|found| self.index(found)) {
+            Some(index) => NodeIndex::new(index),
+            None => self.graph.add_node(()),
+        };
+        self.meant.extend(found.map(|found| (id, found)));
+        self.standing_in.insert(id, node);
+        node
+    }
+
+    /// True for a node of the graph that the file declares.
+    pub(super) fn is_declared(&self, node: NodeIndex) -> bool {
+        node.index() < self.pipeline.nodes.len()
     }
 
     /// The declared node of that name.
@@ -129,7 +141,7 @@ impl<'a> Subject<'a> {
 
     /// Which nodes can be reached from the start, by edges and jumps.
     pub(super) fn reached(&self) -> Vec<bool> {
-        let mut reached = vec![false; self.pipeline.nodes.len()];
+        let mut reached = vec![false; self.graph.node_count()];
         for start in self.with_handler(&Handler::Start) {
             let Some(start) = self.index(start.id.as_str()) else { continue };
             let mut walk = Dfs::new(&self.graph, NodeIndex::new(start));
@@ -142,7 +154,7 @@ impl<'a> Subject<'a> {
 
     /// Which nodes can reach an exit, by edges and jumps.
     pub(super) fn leading_out(&self) -> Vec<bool> {
-        let mut leading = vec![false; self.pipeline.nodes.len()];
+        let mut leading = vec![false; self.graph.node_count()];
         let backwards = Reversed(&self.graph);
         let mut walk = Dfs::empty(backwards);
         for (index, node) in self.pipeline.nodes.iter().enumerate() {

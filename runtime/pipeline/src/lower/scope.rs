@@ -131,7 +131,9 @@ fn set(attributes: &mut Attributes, given: &[Attr<'_>], findings: &mut Findings<
         if let Some(before) = before.filter(|before| before.value != attr.value.text) {
             let message = format!("`{}` is set twice; the later value holds", attr.key);
             let warning = Diagnostic::warning("duplicate_attribute", message, attr.span());
-            findings.push(warning.with_label(before.key_span.to(before.span), "set here first"));
+            findings.push(
+                warning.with_label(before.key_span.to(before.span), "set here first").with_help("keep one of the two"),
+            );
         }
     }
 }

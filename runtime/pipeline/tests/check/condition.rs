@@ -1,0 +1,117 @@
+//! Conditions: what holds, and what is said about what does not parse.
+
+use super::{edge, errors, found, run, with};
+use glovebox_pipeline::condition::Condition;
+use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::ir::Status;
+use glovebox_pipeline::route::Answer;
+use glovebox_pipeline::span::{Places, Span};
+use insta::assert_snapshot;
+
+/// Evaluates with `outcome=success`, `preferred_label=Fix` and a small context.
+#[track_caller]
+fn check(text: &str, expected: bool) {
+    let condition =
+        Condition::parse(text, &Places::opaque(Span::default())).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
+    let context = |key: &str| match key {
+        "tests_passed" => "true",
+        "context.prefixed" => "yes",
+        "zero" => "0",
+        "no" => "false",
+        "words" => "two words",
+        "a.b" => "deep",
+        _ => "",
+    };
+    let answer = Answer { status: Status::Success, preferred_label: "Fix", suggested_next_ids: &[] };
+    assert_eq!(condition.holds(&answer, &|key| context(key).to_owned()), expected, "{text}");
+}
+
+#[test]
+fn comparisons_are_exact_and_all_must_hold() {
+    check("outcome=success", true);
+    check("outcome = success", true);
+    check("outcome=fail", false);
+    check("outcome!=fail", true);
+    check("outcome!=success", false);
+    check("outcome=SUCCESS", false);
+    check("preferred_label=Fix", true);
+    check("preferred_label=fix", false);
+    check("outcome=success && context.tests_passed=true", true);
+    check("outcome=success&&context.tests_passed=false", false);
+    check("outcome=fail && context.tests_passed=true", false);
+    check("tests_passed=true", true);
+    check("context.prefixed=yes", true);
+    check("prefixed=yes", false);
+    check("context.missing=x", false);
+    check("context.missing!=x", true);
+    check("context.missing=\"\"", true);
+    check("context.a.b=deep", true);
+    check("words=\"two words\"", true);
+    check("context.words=\"two\"", false);
+    check("tests_passed", true);
+    check("context.no", false);
+    check("missing && outcome=success", false);
+    check("context.zero=0", true);
+    check("context.zero=-1", false);
+}
+
+/// The error of an edge with this condition; the text is what stands in the file, between the quotes.
+fn fault(condition: &str) -> String {
+    errors(&with(&format!("start -> exit [condition=\"{condition}\"]")))
+}
+
+#[test]
+fn mistakes_are_shown_inside_the_value() {
+    assert_snapshot!(fault("outcome==success"), @"condition_syntax «==» `==` is no operator: `=` compares ~> «=»");
+    assert_snapshot!(fault("a=b && outcome == success"), @"condition_syntax «==» `==` is no operator: `=` compares ~> «=»");
+    assert_snapshot!(fault("outcome=success || outcome=fail"), @"condition_syntax «||» a condition has no `or`");
+    assert_snapshot!(fault("outcome=success or x=1"), @"condition_syntax «or» a condition has no `or`");
+    assert_snapshot!(fault("outcome=success and x=1"), @"condition_syntax «and» `and` does not join conditions: `&&` does ~> «&&»");
+    assert_snapshot!(fault("outcome=success & x=1"), @"condition_syntax «&» `&` does not join conditions: `&&` does ~> «&&»");
+    assert_snapshot!(fault("context.count > 3"), @"condition_syntax «>» `>` is no operator: conditions compare for equality only");
+    assert_snapshot!(fault("context.count>=3"), @"condition_syntax «>=» `>=` is no operator: conditions compare for equality only");
+    assert_snapshot!(fault("context.name=~x"), @"condition_syntax «=~» `=~` is no operator: conditions compare for equality only");
+    assert_snapshot!(fault("context.name contains x"), @"condition_syntax «contains» expected `=`, `!=` or `&&`, found `contains`");
+    assert_snapshot!(fault("!context.ready"), @"condition_syntax «!» a condition has no `!` before a key");
+    assert_snapshot!(fault("(outcome=fail)"), @"condition_syntax «(» a condition has no parentheses");
+    assert_snapshot!(fault("outcome=fail &&"), @"condition_syntax «» expected a comparison after `&&`, found the end of the condition");
+    assert_snapshot!(fault("&& outcome=fail"), @"condition_syntax «&» expected `outcome`, `preferred_label` or a context key, found `&`");
+    assert_snapshot!(fault("outcome="), @"condition_syntax «» expected a value to compare `outcome` with");
+    assert_snapshot!(fault("outcome='fail'"), @"condition_syntax «'» a value stands bare or in double quotes");
+    assert_snapshot!(fault("preferred_label=Try again"), @"condition_syntax «again» expected `&&` or the end of the condition, found `again`");
+    assert_snapshot!(fault("x=a/b"), @"condition_syntax «/» `/` cannot stand in a bare value");
+    assert_snapshot!(fault("1x=a"), @"condition_syntax «1x» `1x` is no key: expected `outcome`, `preferred_label` or `context.` and a name");
+    assert_snapshot!(fault("context.=a"), @"condition_syntax «context.» `context.` is no key: expected `outcome`, `preferred_label` or `context.` and a name");
+    assert_snapshot!(fault("x=\\\"open"), @r#"condition_syntax «\"open» the value's closing quote is missing"#);
+    assert_snapshot!(fault("ключ=a"), @"condition_syntax «к» expected `outcome`, `preferred_label` or a context key, found `к`");
+}
+
+#[test]
+fn spans_count_escapes_and_line_breaks() {
+    assert_snapshot!(fault("context.a=\\\"two words\\\" && outcome==fail"), @"condition_syntax «==» `==` is no operator: `=` compares ~> «=»");
+    assert_snapshot!(fault("context.a=\\\"ü\\\\\\\\\\\" &&\r\n outcome==fail"), @"condition_syntax «==» `==` is no operator: `=` compares ~> «=»");
+    let source = with("start -> exit [condition=\"outcome=success && context.a=\\\"x\\\"\"]");
+    let pipeline = run(&source).pipeline.unwrap_or_else(|| panic!("{}", errors(&source)));
+    let clauses =
+        edge(&pipeline, "start", "exit").condition.clone().map(|condition| condition.clauses).unwrap_or_default();
+    let places: Vec<&str> = clauses.iter().map(|clause| clause.span.of(&source)).collect();
+    assert_eq!(places, ["outcome=success", "context.a=\\\"x\\\""]);
+}
+
+#[test]
+fn an_empty_condition_is_none() {
+    let pipeline = run(&with("start -> exit [condition=\"  \"]")).pipeline;
+    assert!(pipeline.is_some_and(|pipeline| edge(&pipeline, "start", "exit").condition.is_none()));
+}
+
+#[test]
+fn words_that_are_nearly_right_are_questioned() {
+    let warn = |condition: &str| {
+        found(&with(&format!("start -> exit [condition=\"{condition}\"] start -> exit")), Severity::Warning)
+    };
+    assert_snapshot!(warn("outcome=sucess"), @"condition_outcome «outcome=sucess» there is no outcome `sucess`");
+    assert_snapshot!(warn("outcome=SUCCESS"), @"condition_outcome «outcome=SUCCESS» there is no outcome `SUCCESS`");
+    assert_snapshot!(warn("outcom=success"), @"condition_key «outcom=success» `outcom` reads a context key of that name");
+    assert_snapshot!(warn("contxt.a=success"), @"condition_key «contxt.a=success» `contxt.a` reads a context key of that name");
+    assert_eq!(warn("deploy_env=prod"), "");
+}

@@ -1,0 +1,223 @@
+//! Every rule of the table: a file that breaks it, the words it gets, and that its severity is the table's.
+
+use super::{errors, found, line, run, with, with_graph, with_node};
+use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::lint::{RULES, Rule};
+use insta::assert_snapshot;
+use std::collections::HashSet;
+
+/// The findings of one rule, one line each.
+fn rule(id: &str, source: &str) -> String {
+    let rule = Rule::named(id).unwrap_or_else(|| panic!("no rule {id}"));
+    let checked = run(source);
+    let found: Vec<_> = checked.diagnostics.iter().filter(|found| found.rule == id).collect();
+    assert!(found.iter().all(|found| found.severity == rule.severity && found.help.is_some()), "{id}");
+    found.iter().map(|found| line(source, found)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_table_is_sound() {
+    let ids: HashSet<&str> = RULES.iter().map(|rule| rule.id).collect();
+    assert_eq!(ids.len(), RULES.len(), "ids are unique");
+    for rule in RULES {
+        assert!(!rule.summary.is_empty() && !rule.help.is_empty(), "{}", rule.id);
+    }
+    for id in [
+        "start_node",
+        "terminal_node",
+        "reachability",
+        "edge_target_exists",
+        "start_no_incoming",
+        "exit_no_outgoing",
+        "condition_syntax",
+        "stylesheet_syntax",
+    ] {
+        assert_eq!(Rule::named(id).map(|rule| rule.severity), Some(Severity::Error), "{id}");
+    }
+    for id in ["type_known", "fidelity_valid", "retry_target_exists", "goal_gate_has_retry", "prompt_on_llm_nodes"] {
+        assert_eq!(Rule::named(id).map(|rule| rule.severity), Some(Severity::Warning), "{id}");
+    }
+}
+
+#[test]
+fn a_clean_file_has_no_findings() {
+    let checked = run(&with_node("label=L"));
+    assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
+}
+
+#[test]
+fn starts_and_exits() {
+    assert_snapshot!(rule("start_node", "digraph G { a exit a -> exit }"), @"start_node «G» the pipeline has no start node");
+    assert_snapshot!(rule("start_node", &with("s2 [shape=Mdiamond] start -> exit s2 -> exit")), @"start_node «s2» `s2` is a second start node");
+    assert_snapshot!(rule("terminal_node", "digraph G { start a start -> a }"), @"terminal_node «G» the pipeline has no exit node");
+    assert_eq!(errors(&with("done [shape=Msquare] start -> exit start -> done")), "");
+    assert_snapshot!(rule("start_no_incoming", &with("a [prompt=p] start -> a -> start a -> exit")), @"start_no_incoming «a -> start» an edge leads from `a` back into the start node `start`");
+    assert_snapshot!(rule("exit_no_outgoing", &with("a [prompt=p] start -> exit -> a -> exit")), @"exit_no_outgoing «exit -> a» an edge leaves the exit node `exit`");
+}
+
+#[test]
+fn every_node_is_declared_reached_and_left() {
+    assert_snapshot!(errors(&with("implement [prompt=p] start -> implment -> exit")), @"edge_target_exists «implment» the edge leads to `implment`, which is not declared ~> «implement»");
+    assert_snapshot!(errors(&with("start -> elsewhere -> exit")), @"edge_target_exists «elsewhere» the edge leads to `elsewhere`, which is not declared");
+    assert_snapshot!(errors(&with("lonely [prompt=p] start -> exit")), @"reachability «lonely» `lonely` cannot be reached from the start");
+    assert_snapshot!(rule("orphan_node", &with("lonely [prompt=p] start -> exit")), @"orphan_node «lonely» no edge joins `lonely` with anything");
+    assert_snapshot!(rule("orphan_node", &with("a b c a -> b -> c -> a start -> exit")), @"orphan_node «a» no edge joins `a`, `b` and `c` with the rest of the graph");
+    assert_eq!(
+        rule("reachability", &with("a b [prompt=p] start -> a [weight=1] a -> exit b -> exit a [retry_target=b]")),
+        ""
+    );
+    assert_snapshot!(rule("exit_reachable", &with("a b start -> a -> b start -> exit")), @"exit_reachable «b» `b` leads nowhere: a run that gets there fails for want of a route");
+    assert_snapshot!(rule("exit_reachable", &with("a b start -> a -> b -> a start -> exit")), @"exit_reachable «a» the loop through `a` and `b` never leads to an exit");
+    assert_snapshot!(rule("loop_without_bound", &with("a b start -> a -> b -> a b -> exit")), @"loop_without_bound «a» the loop through `a` and `b` stops only at the default of 200 steps");
+    assert_snapshot!(rule("loop_without_bound", &with("a start -> a -> a -> exit")), @"loop_without_bound «a» the loop through `a` stops only at the default of 200 steps");
+    assert_eq!(rule("loop_without_bound", &with("max_steps=9 a start -> a -> a -> exit")), "");
+}
+
+#[test]
+fn words_of_attributes() {
+    assert_snapshot!(rule("type_known", &with_node("type=tol")), @r#"type_known «tol» `type` has the unknown value `tol` ~> «"tool"»"#);
+    assert_snapshot!(rule("type_known", &with_node("type=\"wait.humn\"")), @r#"type_known «"wait.humn"» `type` has the unknown value `wait.humn` ~> «"wait.human"»"#);
+    assert_eq!(rule("type_known", &with_node("type=\"acme.review\"")), "");
+    assert_snapshot!(rule("shape_known", &with_node("shape=dimond")), @r#"shape_known «dimond» `shape` has the unknown value `dimond` ~> «"diamond"»"#);
+    assert_eq!(rule("shape_known", &with_node("shape=ellipse, type=tool, tool_command=t")), "");
+    assert_snapshot!(rule("fidelity_valid", &with_node("fidelity=ful")), @r#"fidelity_valid «ful» `fidelity` has the unknown value `ful` ~> «"full"»"#);
+    assert_snapshot!(rule("fidelity_valid", &with_graph("default_fidelity=\"summary:huge\"")), @r#"fidelity_valid «"summary:huge"» `default_fidelity` has the unknown value `summary:huge` ~> «"summary:high"»"#);
+    assert_snapshot!(rule("fidelity_valid", &with("start -> exit [fidelity=none]")), @"fidelity_valid «none» `fidelity` has the unknown value `none`");
+    assert_snapshot!(rule("provider_valid", &with_node("llm_provider=antropic")), @r#"provider_valid «antropic» `llm_provider` has the unknown value `antropic` ~> «"anthropic"»"#);
+    assert_snapshot!(rule("reasoning_effort_valid", &with_node("reasoning_effort=max")), @"reasoning_effort_valid «max» `reasoning_effort` has the unknown value `max`");
+    assert_snapshot!(rule("retry_target_exists", &with_node("retry_target=stat")), @"retry_target_exists «stat» `retry_target` names `stat`, which is not declared ~> «start»");
+    assert_snapshot!(rule("retry_target_exists", &with_graph("fallback_retry_target=zzz")), @"retry_target_exists «zzz» `fallback_retry_target` names `zzz`, which is not declared");
+    assert_snapshot!(rule("goal_gate_has_retry", &with_node("goal_gate=true")), @"goal_gate_has_retry «n» the goal gate `n` has no `retry_target`");
+    assert_eq!(rule("goal_gate_has_retry", &with_node("goal_gate=true, retry_target=n")), "");
+    assert_eq!(rule("goal_gate_has_retry", &with("retry_target=n n [goal_gate=true] start -> n -> exit")), "");
+    assert_snapshot!(rule("prompt_on_llm_nodes", &with("n start -> n -> exit")), @"prompt_on_llm_nodes «n» the agent stage `n` has neither `prompt` nor `label`");
+    assert_snapshot!(rule("attribute_known", &with_node("allowed_write_path=\"a\", node_type=x, condition=c, color=red, mine=1")), @"
+    attribute_known «allowed_write_path» there is no attribute `allowed_write_path` ~> «allowed_write_paths»
+    attribute_known «node_type» there is no attribute `node_type` ~> «type»
+    attribute_known «condition» `condition` is not read on a node
+    ");
+    assert_snapshot!(rule("attribute_known", &with("timeout=5s start -> exit [lable=x]")), @"
+    attribute_known «timeout» `timeout` is not read on the graph
+    attribute_known «lable» there is no attribute `lable` ~> «label»
+    ");
+    assert_eq!(
+        rule("attribute_known", &with_node("type=\"acme.x\", promt=1")),
+        "",
+        "a plugin's attributes are its own"
+    );
+    assert_snapshot!(rule("duplicate_attribute", &with_node("a=1, a=2, b=1, b=1")), @"duplicate_attribute «a=2» `a` is set twice; the later value holds");
+}
+
+#[test]
+fn guardrails() {
+    assert_snapshot!(rule("write_scope_missing", &with("a b start -> a -> b -> exit")), @"write_scope_missing «a» `a` and `b` may write anything in the workspace");
+    assert_eq!(rule("write_scope_missing", &with("a [type=\"acme.x\"] start -> a -> exit")), "");
+    assert_snapshot!(rule("path_pattern", &with_node("read_paths=\"src/**/*.rs\"")), @r#"path_pattern «"src/**/*.rs"» `src/**/*.rs` in `read_paths` is taken as a file of that very name"#);
+    assert_snapshot!(rule("tool_command_required", &with("n [shape=parallelogram] start -> n -> exit")), @"tool_command_required «n» the tool stage `n` has no `tool_command`");
+    assert_snapshot!(rule("tool_command_required", &with("n [type=tool, tool_command=\" \"] start -> n -> exit")), @"tool_command_required «n» the tool stage `n` has no `tool_command`");
+    assert_snapshot!(rule("command_required", &with("n [shape=octagon] start -> n -> exit")), @"command_required «n» the verify stage `n` has no `command`");
+    assert_eq!(rule("command_required", &with("n [shape=octagon, command=\"cargo test\"] start -> n -> exit")), "");
+}
+
+/// What the guard says about a tool command, without its fixed beginning.
+#[track_caller]
+fn check_guard(command: &str, expected: &str) {
+    let source = with(&format!("n [shape=parallelogram, tool_command=\"{command}\"] start -> n -> exit"));
+    let message = run(&source)
+        .diagnostics
+        .iter()
+        .find(|found| found.rule == "tool_command_guard")
+        .map(|found| found.message.clone());
+    let expected = (!expected.is_empty()).then(|| format!("tool_command rejected by guardrail: contains {expected}"));
+    assert_eq!(message, expected, "{command}");
+}
+
+#[test]
+fn tool_commands_stay_in_the_workspace() {
+    check_guard("go test ./...", "");
+    check_guard("cargo test --workspace && echo ok", "");
+    check_guard("cat a/b..c", "");
+    check_guard("cat ~/x", "~");
+    check_guard("cat ../secret", "..");
+    check_guard("cat a/../../b", "..");
+    check_guard("cp --from=../x y", "..");
+    check_guard("cat /etc/passwd", "absolute path");
+    check_guard("cat '/etc/passwd'", "absolute path");
+    check_guard("cd .. && ls", "..");
+    let elsewhere = with("n [type=\"acme.x\", tool_command=\"cat /etc\"] start -> n -> exit");
+    assert_eq!(rule("tool_command_guard", &elsewhere), "");
+}
+
+#[test]
+fn routes() {
+    let tool = |edges: &str| {
+        with(&format!("t [shape=parallelogram, tool_command=t] f [prompt=p] g [shape=diamond] start -> t {edges}"))
+    };
+    assert_snapshot!(rule("no_failure_route", &tool("t -> exit [condition=\"outcome=success\"] start -> f -> exit start -> g -> exit")), @"no_failure_route «t» when `t` fails the run stops: no edge of it holds for `outcome=fail`");
+    for edges in [
+        "t -> exit",
+        "t -> exit [condition=\"outcome=success\"] t -> f [condition=\"outcome=fail\"]",
+        "t -> exit [condition=\"outcome=success\"] t -> f [condition=\"outcome!=success && context.x=1\"]",
+        "t -> exit [condition=\"outcome=success\"] t -> g",
+        "t [retry_target=f] t -> exit [condition=\"outcome=success\"]",
+        "t -> exit [condition=\"context.x=1\"]",
+    ] {
+        assert_eq!(rule("no_failure_route", &tool(edges)), "", "{edges}");
+    }
+    let gap = |edges: &str| rule("all_conditional_edges", &tool(&format!("{edges} start -> f -> exit t -> g")));
+    assert_snapshot!(gap("g -> exit [condition=\"outcome=success\"]"), @"all_conditional_edges «g» every edge of `g` has a condition, and with `outcome=fail` none may hold");
+    assert_snapshot!(gap("g -> exit [condition=\"context.x=1\"] g -> f [condition=\"context.x=2\"]"), @"all_conditional_edges «g» every edge of `g` has a condition, and with `outcome=success` none may hold");
+    assert_eq!(gap("g -> exit [condition=\"outcome=success\"] g -> f [condition=\"outcome!=success\"]"), "");
+    assert_eq!(gap("g -> exit [condition=\"context.x=1\"] g -> f [condition=\"context.x!=1\"]"), "");
+    assert_eq!(gap("g -> exit [condition=\"context.x=1\"] g -> f"), "");
+    assert_eq!(
+        gap("g -> exit [condition=\"context.x\"] g -> f [condition=\"context.x=\\\"\\\"\"] g -> f [condition=\"x=2\"]"),
+        ""
+    );
+    assert_snapshot!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=fail\"] t -> f -> exit")), @"edge_to_exit_on_failure «t -> exit» when `t` fails the run ends as a success at `exit`");
+    assert_eq!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=success\"] t -> f -> exit")), "");
+    assert_snapshot!(rule("default_ignored", &tool("t -> exit [condition=\"outcome=success\", default=true]")), @"default_ignored «t -> exit» `default=true` has no effect on an edge with a condition");
+}
+
+#[test]
+fn what_a_run_would_not_enforce_is_said() {
+    let source = with(
+        "graph [scenarios=\"scripts/\", max_budget_usd=5, \"tool_hooks.pre\"=\"x\"] \
+         n [prompt=\"@file.md\", verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.path=p] \
+         h [shape=hexagon] v [shape=parallelogram, type=verification] p [shape=component, join_policy=quorum] \
+         start -> n -> h -> v -> p -> exit p -> n [loop_restart=true] n -> h [loop_restart=false]",
+    );
+    assert_snapshot!(rule("not_enforced", &source), @r#"
+    not_enforced «scenarios="scripts/"» `scenarios` is not enforced in this version
+    not_enforced «max_budget_usd=5» `max_budget_usd` is not enforced in this version
+    not_enforced «"tool_hooks.pre"="x"» `tool_hooks.pre` is not enforced in this version
+    not_enforced «prompt="@file.md"» a prompt from a file, `@file.md`, is not read in this version
+    not_enforced «verify_command=v» `verify_command` is not enforced in this version
+    not_enforced «max_tokens=9» `max_tokens` is not enforced in this version
+    not_enforced «codex.strict_read_scope=true» `codex.strict_read_scope` is not enforced in this version
+    not_enforced «hexagon» the handler `wait.human` of `h` is not executed in this version
+    not_enforced «verification» the handler `verification` of `v` is not executed in this version
+    not_enforced «component» the handler `parallel` of `p` is not executed in this version
+    not_enforced «join_policy=quorum» `join_policy` is not enforced in this version
+    not_enforced «loop_restart=true» `loop_restart` is not enforced in this version
+    "#);
+    let pipeline = run(&source).pipeline.unwrap_or_else(|| panic!("{}", errors(&source)));
+    let listed = glovebox_pipeline::lint::not_enforced(&pipeline);
+    assert_eq!(listed.len(), rule("not_enforced", &source).lines().count());
+}
+
+#[test]
+fn every_finding_stands_in_the_table() {
+    let sources = [
+        with("a-b -- c"),
+        with_node("timeout=x, limits.z=1"),
+        with_graph("model_stylesheet=\"x\""),
+        with("start -> exit [condition=\"a==b\"]"),
+    ];
+    for source in sources {
+        for found in run(&source).diagnostics {
+            assert!(Rule::named(found.rule).is_some_and(|rule| rule.severity == found.severity), "{}", found.rule);
+        }
+        assert_ne!(found(&source, Severity::Error), "");
+    }
+}

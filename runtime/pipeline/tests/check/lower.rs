@@ -1,0 +1,240 @@
+//! From attributes as text to types: values, defaults, scopes, classes, handlers, inputs.
+
+use super::{accept, edge, errors, line, node, with, with_graph, with_node};
+use glovebox_pipeline::ir::{Backoff, Handler, NodeId, PathList};
+use glovebox_pipeline::{Inputs, check};
+use insta::assert_snapshot;
+use std::time::Duration;
+
+#[test]
+fn a_node_without_attributes_has_the_specification_s_defaults() {
+    let pipeline = accept(&with("n start -> n -> exit"));
+    let n = node(&pipeline, "n");
+    assert_eq!((n.label.as_str(), n.shape.as_str()), ("n", "box"));
+    assert_eq!(n.handler, Handler::Component("codergen".to_owned()));
+    assert_eq!(n.prompt.as_deref(), Some("n"));
+    assert_eq!((n.max_retries, n.timeout, n.max_turns), (None, None, None));
+    assert_eq!(n.backoff, Backoff { attempts: None, initial_ms: 200, factor: 2.0, max_ms: 60_000, jitter: true });
+    assert!(!n.goal_gate && !n.auto_status && !n.allow_partial);
+    assert_eq!((&n.allowed_write_paths, &n.read_paths, &n.allowed_commands), (&None, &None, &None));
+    assert_eq!((pipeline.default_max_retries, pipeline.bounds.steps_max, pipeline.bounds.wall_max), (0, 200, None));
+}
+
+#[test]
+fn node_attributes_get_types() {
+    let pipeline = accept(&with_node(
+        "max_retries=3, goal_gate=true, retry_target=n, fallback_retry_target=\"start\", timeout=15m, max_turns=7, \
+         read_paths=\"docs/, README.md\", allowed_commands=\"cargo test,git status\", auto_status=\"true\", allow_partial=true, \
+         retry_policy=patient, limits.memory_bytes=\"64MiB\", limits.wall_ms=10s, limits.turns=3, class=\"code, critical\"",
+    ));
+    let n = node(&pipeline, "n");
+    assert_eq!((n.max_retries, n.max_turns, n.timeout), (Some(3), Some(7), Some(Duration::from_secs(900))));
+    assert_eq!((&n.retry_target, &n.fallback_retry_target), (&Some(NodeId::new("n")), &Some(NodeId::new("start"))));
+    assert!(n.goal_gate && n.auto_status && n.allow_partial);
+    assert_eq!(n.allowed_write_paths, Some(PathList(vec!["src/".to_owned()])));
+    assert_eq!(n.read_paths, Some(PathList(vec!["docs/".to_owned(), "README.md".to_owned()])));
+    assert_eq!(n.allowed_commands, Some(vec!["cargo test".to_owned(), "git status".to_owned()]));
+    assert_eq!((n.backoff.attempts, n.backoff.initial_ms, n.backoff.factor), (Some(3), 2_000, 3.0));
+    let limits: Vec<(&str, u64)> = n.limits.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
+    assert_eq!(limits, [("memory_bytes", 64 << 20), ("turns", 3), ("wall_ms", 10_000)]);
+    assert_eq!(n.classes, ["code", "critical"]);
+}
+
+#[test]
+fn an_empty_scope_allows_nothing_and_is_not_an_absent_one() {
+    let pipeline = accept(&with("n [allowed_write_paths=\"\", allowed_commands=\"\"] start -> n -> exit"));
+    assert_eq!(node(&pipeline, "n").allowed_write_paths, Some(PathList(Vec::new())));
+    assert_eq!(node(&pipeline, "n").allowed_commands, Some(Vec::new()));
+}
+
+/// A duration's text and its milliseconds.
+#[track_caller]
+fn check_duration(written: &str, milliseconds: u64) {
+    let pipeline = accept(&with_node(&format!("timeout={written}")));
+    assert_eq!(node(&pipeline, "n").timeout, Some(Duration::from_millis(milliseconds)), "{written}");
+}
+
+#[test]
+fn durations_are_read() {
+    check_duration("250ms", 250);
+    check_duration("\"900s\"", 900_000);
+    check_duration("15m", 900_000);
+    check_duration("2h", 7_200_000);
+    check_duration("1d", 86_400_000);
+}
+
+#[test]
+fn values_that_do_not_fit_are_errors_at_the_value() {
+    assert_snapshot!(errors(&with_node("timeout=900")), @r#"attribute_value «900» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `900` ~> «"900s"»"#);
+    assert_snapshot!(errors(&with_node("timeout=0s")), @"attribute_value «0s» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `0s`");
+    assert_snapshot!(errors(&with_node("timeout=\"1h30m\"")), @r#"attribute_value «"1h30m"» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `1h30m`"#);
+    assert_snapshot!(errors(&with_node("timeout=99999999999999999999d")), @"attribute_value «99999999999999999999d» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `99999999999999999999d`");
+    assert_snapshot!(errors(&with_node("goal_gate=yes")), @"attribute_value «yes» `goal_gate` expects `true` or `false`, found `yes` ~> «true»");
+    assert_snapshot!(errors(&with_node("goal_gate=maybe")), @"attribute_value «maybe» `goal_gate` expects `true` or `false`, found `maybe`");
+    assert_snapshot!(errors(&with_node("max_retries=-1")), @"attribute_value «-1» `max_retries` expects a whole number, 0 or more, found `-1`");
+    assert_snapshot!(errors(&with_node("max_retries=three")), @"attribute_value «three» `max_retries` expects a whole number, 0 or more, found `three`");
+    assert_snapshot!(errors(&with_node("max_turns=0")), @"attribute_value «0» `max_turns` expects a whole number, 1 or more, found `0`");
+    assert_snapshot!(errors(&with_node("retry_policy=pateint")), @"attribute_value «pateint» `retry_policy` expects one of `none`, `standard`, `aggressive`, `linear`, `patient`, found `pateint` ~> «patient»");
+    assert_snapshot!(errors(&with_node("limits.memory=1")), @"limit_known «limits.memory» there is no limit `memory`");
+    assert_snapshot!(errors(&with_node("limits.memory_bytes=lots")), @"attribute_value «lots» `limits.memory_bytes` expects bytes or a size such as `64MiB`, found `lots`");
+    assert_snapshot!(errors(&with_node("allowed_commands=\"*,git\"")), @r#"attribute_value «"*,git"» `allowed_commands` contains `*`, which allows everything, beside other entries"#);
+    assert_snapshot!(errors(&with_graph("max_steps=0")), @"attribute_value «0» `max_steps` expects a whole number, 1 or more, found `0`");
+    assert_snapshot!(errors(&with_graph("default_max_retries=x")), @"attribute_value «x» `default_max_retries` expects a whole number, 0 or more, found `x`");
+    assert_snapshot!(errors(&with("start -> exit [weight=heavy, default=1]")), @"
+    attribute_value «heavy» `weight` expects a whole number, such as 10 or -1, found `heavy`
+    attribute_value «1» `default` expects `true` or `false`, found `1` ~> «true»
+    ");
+}
+
+#[test]
+fn path_lists_keep_to_the_workspace() {
+    assert_snapshot!(errors(&with_node("read_paths=\"src/, /etc/passwd\"")), @"path_list «/etc/passwd» read_paths contains absolute path: /etc/passwd");
+    assert_snapshot!(errors(&with("n [allowed_write_paths=\"a/../b,src/\"] start -> n -> exit")), @"path_list «a/../b» allowed_write_paths contains parent segment: a/../b");
+    assert_snapshot!(errors(&with("n [allowed_write_paths=\"../b\"] start -> n -> exit")), @"path_list «../b» allowed_write_paths contains parent segment: ../b");
+    assert_snapshot!(errors(&with("n [allowed_write_paths=\"a,,b\"] start -> n -> exit")), @"path_list «» allowed_write_paths contains empty entry");
+    assert_snapshot!(errors(&with("n [allowed_write_paths=\"a,\"] start -> n -> exit")), @"path_list «» allowed_write_paths contains empty entry");
+    assert_snapshot!(errors(&with("n [allowed_write_paths=\"./a\"] start -> n -> exit")), @"path_list «./a» allowed_write_paths contains `.` segment: ./a");
+    assert_snapshot!(errors(&with("n [allowed_write_paths=\"a//b\"] start -> n -> exit")), @"path_list «a//b» allowed_write_paths contains empty segment: a//b");
+    accept(&with("n [allowed_write_paths=\"a/b..c/,...,.hidden\"] start -> n -> exit"));
+}
+
+#[test]
+fn defaults_hold_for_what_follows_in_their_scope() {
+    let pipeline = accept(&with(
+        "early node [timeout=10s] edge [weight=2] late [max_retries=1] \
+         subgraph cluster_loop { label = \"Loop A\" node [thread_id=\"loop-a\", timeout=\"900s\"] edge [weight=5] \
+           Plan [label=\"Plan next step\"] Implement [timeout=\"1800s\", class=own] Plan -> Implement \
+           subgraph { graph [label=\"Inner: 2!\"] deep } } \
+         after start -> early -> late -> Plan Implement -> deep -> after -> exit",
+    ));
+    let timeout = |id: &str| node(&pipeline, id).timeout.map(|timeout| timeout.as_secs());
+    assert_eq!([timeout("early"), timeout("late"), timeout("Plan")], [None, Some(10), Some(900)]);
+    assert_eq!([timeout("Implement"), timeout("deep"), timeout("after")], [Some(1800), Some(900), Some(10)]);
+    assert_eq!(node(&pipeline, "Implement").attributes["thread_id"].value, "loop-a");
+    assert!(!node(&pipeline, "after").attributes.contains_key("thread_id"));
+    assert_eq!(edge(&pipeline, "Plan", "Implement").weight, 5);
+    assert_eq!(edge(&pipeline, "start", "early").weight, 2);
+    assert_eq!(node(&pipeline, "Plan").classes, ["loop-a"]);
+    assert_eq!(node(&pipeline, "Implement").classes, ["own", "loop-a"]);
+    assert_eq!(node(&pipeline, "deep").classes, ["loop-a", "inner-2"]);
+    assert!(node(&pipeline, "after").classes.is_empty());
+    assert_eq!(pipeline.label, "G", "a subgraph's label is not the graph's");
+}
+
+/// The handler of a node called `id` with these attributes.
+#[track_caller]
+fn check_handler(id: &str, attributes: &str, handler: &str) {
+    let source = format!("digraph G {{ node [shape=box] {id} [tool_command=t, command=c, {attributes}] }}");
+    let (ast, found) = glovebox_pipeline::dot::parse(&source);
+    assert!(found.iter().all(|found| !found.is_error()), "{source} {found:?}");
+    let (pipeline, _) = glovebox_pipeline::lower::lower(&source, &ast, &Inputs::default());
+    let node = node(&pipeline, id);
+    assert_eq!(node.handler.name(), handler, "{source}");
+    let unavailable = ["parallel", "parallel.fan_in", "wait.human", "stack.manager_loop", "verification"];
+    assert_eq!(matches!(node.handler, Handler::Unavailable(_)), unavailable.contains(&handler), "{source}");
+}
+
+#[test]
+fn handlers_come_from_type_then_shape_then_id() {
+    check_handler("n", "shape=Mdiamond", "start");
+    check_handler("n", "shape=Msquare", "exit");
+    check_handler("n", "shape=box", "codergen");
+    check_handler("n", "shape=hexagon", "wait.human");
+    check_handler("n", "shape=diamond", "conditional");
+    check_handler("n", "shape=component", "parallel");
+    check_handler("n", "shape=tripleoctagon", "parallel.fan_in");
+    check_handler("n", "shape=parallelogram", "tool");
+    check_handler("n", "shape=house", "stack.manager_loop");
+    check_handler("n", "shape=octagon", "verify");
+    check_handler("n", "", "codergen");
+    check_handler("n", "shape=ellipse", "codergen");
+    check_handler("n", "shape=parallelogram, type=verification", "verification");
+    check_handler("n", "shape=diamond, type=\"acme.review\"", "acme.review");
+    check_handler("n", "type=tool", "tool");
+    check_handler("n", "type=\"\"", "codergen");
+    for id in ["start", "Start"] {
+        check_handler(id, "", "start");
+        check_handler(id, "shape=box", "codergen");
+    }
+    for id in ["exit", "Exit", "end", "End", "done"] {
+        check_handler(id, "", "exit");
+        check_handler(id, "shape=parallelogram", "tool");
+        check_handler(id, "type=codergen", "codergen");
+    }
+}
+
+#[test]
+fn graph_attributes_get_types() {
+    let pipeline = accept(&with_graph(
+        "goal=\"ship it\", label=\"Shipping\", default_max_retry=2, max_steps=50, max_wall_time=\"2h\", retry_target=start, max_turns=9",
+    ));
+    assert_eq!((pipeline.goal.as_str(), pipeline.label.as_str()), ("ship it", "Shipping"));
+    assert_eq!((pipeline.default_max_retries, pipeline.bounds.steps_max), (2, 50));
+    assert_eq!(pipeline.bounds.wall_max, Some(Duration::from_secs(7_200)));
+    assert_eq!(pipeline.retry_target, Some(NodeId::new("start")));
+    assert_eq!(node(&pipeline, "exit").max_turns, Some(9));
+    let both = accept(&with_graph("default_max_retries=1, default_max_retry=2"));
+    assert_eq!(both.default_max_retries, 1);
+}
+
+#[test]
+fn targets_that_do_not_exist_are_left_out() {
+    let pipeline = accept(&with_node("retry_target=nowhere, fallback_retry_target=n"));
+    assert_eq!(node(&pipeline, "n").retry_target, None);
+    assert_eq!(node(&pipeline, "n").fallback_retry_target, Some(NodeId::new("n")));
+}
+
+fn inputs(set: &[(&str, &str)]) -> Inputs {
+    Inputs { set: set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect() }
+}
+
+/// The goal and the prompt of `n` with these inputs.
+#[track_caller]
+fn check_expansion(graph: &str, prompt: &str, set: &[(&str, &str)], expected: (&str, &str)) {
+    let source = with(&format!("graph [{graph}] n [prompt=\"{prompt}\"] start -> n -> exit"));
+    let checked = check(&source, &inputs(set));
+    let shown: Vec<String> =
+        checked.diagnostics.iter().filter(|found| found.is_error()).map(|found| line(&source, found)).collect();
+    let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{shown:?}"));
+    assert_eq!((pipeline.goal.as_str(), node(&pipeline, "n").prompt.as_deref()), (expected.0, Some(expected.1)));
+}
+
+#[test]
+fn goal_and_inputs_are_put_into_prompts_once() {
+    check_expansion("goal=\"ship\"", "do: $goal, $goal.", &[], ("ship", "do: ship, ship."));
+    check_expansion("goal=\"ship\"", "$goals $PWD $ 5$", &[], ("ship", "$goals $PWD $ 5$"));
+    check_expansion(
+        "goal=\"ship $what\"",
+        "$goal to $where",
+        &[("what", "it"), ("where", "prod")],
+        ("ship it", "ship it to prod"),
+    );
+    check_expansion("goal=\"a\"", "$goal", &[("goal", "b")], ("b", "b"));
+    check_expansion("x=1", "$goal", &[("goal", "b")], ("b", "b"));
+    check_expansion("goal=\"$a\"", "$goal $b", &[("a", "$b"), ("b", "$a")], ("$b", "$b $a"));
+    check_expansion("goal=\"$goal\"", "$goal", &[], ("$goal", "$goal"));
+    check_expansion("region=\"eu\"", "p", &[("region", "us")], ("", "p"));
+}
+
+#[test]
+fn an_input_overrides_a_graph_attribute_and_its_type() {
+    let source = with_graph("max_steps=5");
+    let steps = |value: &str| check(&source, &inputs(&[("max_steps", value)]));
+    assert_eq!(steps("7").pipeline.map(|pipeline| pipeline.bounds.steps_max), Some(7));
+    assert!(steps("many").pipeline.is_none());
+}
+
+#[test]
+fn an_input_without_a_place_is_an_error() {
+    let source = with("graph [region=eu] n [prompt=\"$target\"] start -> n -> exit");
+    let lines = |set: &[(&str, &str)]| {
+        let checked = check(&source, &inputs(set));
+        assert!(checked.pipeline.is_none());
+        let found = checked.diagnostics.iter().find(|found| found.rule == "input_declared");
+        found
+            .map(|found| format!("{} | {}", line(&source, found), found.help.clone().unwrap_or_default()))
+            .unwrap_or_default()
+    };
+    assert_snapshot!(lines(&[("tarhet", "x")]), @"input_declared «G» the input `tarhet` is not declared: neither `$tarhet` nor a graph attribute `tarhet` occurs | did you mean `target`?");
+    assert_snapshot!(lines(&[("nothing", "x")]), @r#"input_declared «G» the input `nothing` is not declared: neither `$nothing` nor a graph attribute `nothing` occurs | use `$nothing` in the goal or in a prompt, or declare `graph [nothing="…"]`"#);
+}

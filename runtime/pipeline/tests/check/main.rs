@@ -1,0 +1,73 @@
+//! The crate from outside: one module for each feature, each a table through one `check(..)`.
+//!
+//! The words below make a file, run it, and show findings as one line each: severity, rule, the text under the span, message.
+
+mod condition;
+mod examples;
+mod graph;
+mod lint;
+mod lower;
+mod properties;
+mod reader;
+mod route;
+mod stylesheet;
+
+use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
+use glovebox_pipeline::ir::{Edge, Node, NodeId, Pipeline};
+use glovebox_pipeline::{Checked, Inputs, check};
+
+fn run(source: &str) -> Checked {
+    check(source, &Inputs::default())
+}
+
+/// The pipeline of a file that must be free of errors.
+fn accept(source: &str) -> Pipeline {
+    let checked = run(source);
+    let errors = checked.diagnostics.iter().filter(|found| found.is_error());
+    let errors: Vec<String> = errors.map(|found| line(source, found)).collect();
+    assert!(errors.is_empty(), "{source}\n{errors:#?}");
+    checked.pipeline.unwrap_or_else(|| panic!("no errors, yet no pipeline: {source}"))
+}
+
+/// The findings of one severity, one line each.
+fn found(source: &str, severity: Severity) -> String {
+    let checked = run(source);
+    let lines = checked.diagnostics.iter().filter(|found| found.severity == severity).map(|found| line(source, found));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn errors(source: &str) -> String {
+    let text = found(source, Severity::Error);
+    assert_eq!(text.is_empty(), run(source).pipeline.is_some(), "a pipeline if and only if no error: {source}");
+    text
+}
+
+/// `rule «text under the span» message` with the fix behind it.
+fn line(source: &str, found: &Diagnostic) -> String {
+    let fix = found.fix.as_ref().map(|fix| format!(" ~> «{}»", fix.replacement)).unwrap_or_default();
+    format!("{} «{}» {}{fix}", found.rule, found.span.of(source).replace('\n', "⏎").replace('\0', "␀"), found.message)
+}
+
+/// A file of start, exit, and a body between them; findings about style are kept out by scopes and prompts.
+fn with(body: &str) -> String {
+    format!("digraph G {{ start [shape=Mdiamond] exit [shape=Msquare] {body} }}")
+}
+
+/// A file in which node `n` with these attributes stands between start and exit.
+fn with_node(attributes: &str) -> String {
+    with(&format!("n [prompt=\"p\", allowed_write_paths=\"src/\", {attributes}] start -> n -> exit"))
+}
+
+/// A file in which the graph has these attributes.
+fn with_graph(attributes: &str) -> String {
+    with(&format!("graph [{attributes}] start -> exit"))
+}
+
+fn node<'a>(pipeline: &'a Pipeline, id: &str) -> &'a Node {
+    pipeline.node(&NodeId::new(id)).unwrap_or_else(|| panic!("no node {id}"))
+}
+
+fn edge<'a>(pipeline: &'a Pipeline, from: &str, to: &str) -> &'a Edge {
+    let mut edges = pipeline.edges.iter().filter(|edge| edge.from.as_str() == from && edge.to.as_str() == to);
+    edges.next().unwrap_or_else(|| panic!("no edge {from} -> {to}"))
+}

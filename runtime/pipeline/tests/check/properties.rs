@@ -1,0 +1,166 @@
+//! Properties: any text is read or diagnosed, spans are places of the text, canonical DOT reads back to the same graph.
+
+use super::run;
+use glovebox_pipeline::diagnostic::DIAGNOSTICS_MAX;
+use glovebox_pipeline::graph::{to_dot, to_json};
+use glovebox_pipeline::span::Span;
+use proptest::prelude::*;
+
+const SEED: &str = include_str!("seed.dot");
+
+#[track_caller]
+fn check_span(source: &str, span: Span) {
+    assert!(span.start <= span.end, "{span:?}");
+    assert!(source.get(span.start..span.end).is_some(), "{span:?} in {source:?}");
+}
+
+/// Whatever the text: no panic, places in the text, a pipeline if and only if no error, and the round trip.
+fn check(source: &str) {
+    let checked = run(source);
+    assert!(checked.diagnostics.len() <= DIAGNOSTICS_MAX);
+    for found in &checked.diagnostics {
+        check_span(source, found.span);
+        found.labels.iter().for_each(|label| check_span(source, label.span));
+        found.fix.iter().for_each(|fix| check_span(source, fix.span));
+    }
+    assert!(checked.diagnostics.windows(2).all(|pair| pair[0].span.start <= pair[1].span.start), "file order");
+    assert_eq!(checked.pipeline.is_none(), checked.diagnostics.iter().any(|found| found.is_error()));
+    if let Some(pipeline) = checked.pipeline {
+        let dot = to_dot(&pipeline);
+        let again = run(&dot)
+            .pipeline
+            .unwrap_or_else(|| panic!("canonical DOT is refused: {dot}\n{:?}", run(&dot).diagnostics));
+        assert_eq!(to_json(&pipeline), to_json(&again), "{dot}");
+        assert_eq!(to_dot(&again), dot);
+    }
+}
+
+/// Pieces of which files are made, so that random text gets beyond the header.
+fn piece() -> impl Strategy<Value = String> {
+    let fixed = prop::sample::select(vec![
+        "digraph",
+        "graph",
+        "node",
+        "edge",
+        "subgraph",
+        "strict",
+        "{",
+        "}",
+        "[",
+        "]",
+        "=",
+        ",",
+        ";",
+        "->",
+        "--",
+        "\"",
+        "\\",
+        "\n",
+        " ",
+        "start",
+        "exit",
+        "a",
+        "b",
+        "shape=Mdiamond",
+        "condition=\"outcome=success\"",
+        "\"x\\\"y\"",
+        "//",
+        "/*",
+        "*/",
+        "#",
+        "<",
+        ">",
+        "'",
+        ":",
+        "+",
+        "-",
+        ".",
+        "0.5",
+        "900s",
+        "label",
+        "a.b",
+        "é",
+        "\r\n",
+        "\u{feff}",
+        "\u{0}",
+        "$goal",
+        "model_stylesheet=\"* { llm_model: x }\"",
+    ]);
+    prop_oneof![8 => fixed.prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)]
+}
+
+/// A valid file with an arbitrary text in every place that takes one.
+fn valid() -> impl Strategy<Value = String> {
+    let text = "[^\u{0}]{0,12}";
+    (text, text, "[a-z]{1,6}", text, any::<i16>()).prop_map(|(label, prompt, key, value, weight)| {
+        let quote = glovebox_pipeline::dot::quote;
+        let (label, prompt, value) = (quote(&label), quote(&prompt), quote(&value));
+        format!(
+            "digraph G {{ start [shape=Mdiamond] exit [shape=Msquare] subgraph {{ label={label} \"node\" [prompt={prompt} \"x.{key}\"={value}] }}
+             start -> \"node\" -> exit [label={label}, weight={weight}] }}"
+        )
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_diagnosed(source in any::<String>()) {
+        check(&source);
+    }
+
+    #[test]
+    fn any_sequence_of_pieces_is_read_or_diagnosed(pieces in prop::collection::vec(piece(), 0..60)) {
+        check(&pieces.concat());
+        check(&format!("digraph G {{ {} }}", pieces.concat()));
+        check(&format!("digraph G {{ start exit start -> exit start [{}] }}", pieces.concat()));
+    }
+
+    #[test]
+    fn any_damaged_file_is_read_or_diagnosed(cut in 0..SEED.len(), length in 0..40_usize, put in prop::collection::vec(piece(), 0..3)) {
+        let floor = |at: usize| (0..=at.min(SEED.len())).rev().find(|at| SEED.is_char_boundary(*at)).unwrap_or(0);
+        check(&format!("{}{}{}", &SEED[..floor(cut)], put.concat(), &SEED[floor(cut + length)..]));
+    }
+
+    #[test]
+    fn any_condition_is_read_or_diagnosed(condition in "[a-z=!&| .<>\"'\\\\ü\r\n-]{0,30}") {
+        check(&format!("digraph G {{ start exit start -> exit [condition={}] }}", glovebox_pipeline::dot::quote(&condition)));
+        check(&format!("digraph G {{ start exit start -> exit [condition=\"{condition}\"] }}"));
+    }
+
+    #[test]
+    fn any_style_sheet_is_read_or_diagnosed(sheet in "[a-z*#.{}:;_ \"\\\\/ü\n]{0,30}") {
+        check(&format!("digraph G {{ model_stylesheet=\"{sheet}\" start exit start -> exit }}"));
+    }
+
+    #[test]
+    fn every_text_survives_the_round_trip(source in valid()) {
+        prop_assert!(run(&source).pipeline.is_some(), "{source} {:?}", run(&source).diagnostics);
+        check(&source);
+    }
+}
+
+#[test]
+fn the_damaged_file_is_valid_before_it_is_damaged() {
+    assert!(run(SEED).pipeline.is_some(), "{:#?}", run(SEED).diagnostics);
+    check(SEED);
+}
+
+#[test]
+fn ten_thousand_nodes_take_linear_time() {
+    let chain = |nodes: usize| {
+        let names: Vec<String> = (0..nodes).map(|number| format!("n{number}")).collect();
+        let declared: String =
+            names.iter().map(|name| format!("{name} [prompt=\"do {name}\", timeout=5s]\n")).collect();
+        format!("digraph G {{ start exit\n{declared} start -> {} -> exit }}", names.join(" -> "))
+    };
+    let time = |source: &str| {
+        let started = std::time::Instant::now();
+        assert!(run(source).pipeline.is_some());
+        started.elapsed()
+    };
+    let (small, large) = (chain(1_000), chain(20_000));
+    let least = |source: &str| (0..3).map(|_| time(source)).min().unwrap_or_default();
+    let (short, long) = (least(&small), least(&large));
+    eprintln!("{short:?} {long:?}");
+    assert!(long < short * 200, "twenty times the nodes took {long:?} after {short:?}");
+}

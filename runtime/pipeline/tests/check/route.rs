@@ -1,0 +1,121 @@
+//! Which edge next: the order of steps, ties, and what a failure may follow.
+
+use super::{accept, with};
+use glovebox_pipeline::ir::{NodeId, Pipeline, Status};
+use glovebox_pipeline::route::{Answer, FailureTarget, failure_target, gate_target, normalize_label, select};
+
+fn pipeline(edges: &str) -> Pipeline {
+    let nodes = "node [shape=box, prompt=p] s a b c d gate [shape=diamond] gate -> exit start -> s";
+    let joined = "start -> a start -> b start -> c start -> d start -> gate a -> exit b -> exit c -> exit d -> exit";
+    accept(&with(&format!("{nodes} {joined} {edges}")))
+}
+
+fn context(key: &str) -> String {
+    if key == "x" { "1".to_owned() } else { String::new() }
+}
+
+/// Target and deciding step from `s` for an answer.
+#[track_caller]
+fn check(edges: &str, (status, label, ids): (Status, &str, &[&str]), expected: (&str, &str)) {
+    let pipeline = pipeline(edges);
+    let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+    let answer = Answer { status, preferred_label: label, suggested_next_ids: &ids };
+    let selection = select(&pipeline, &NodeId::new("s"), &answer, &context);
+    let to = selection.edge.map_or("-", |edge| pipeline.edges[edge.0].to.as_str());
+    assert_eq!((to, selection.how), expected, "{edges}");
+    assert_eq!(selection.candidates.len(), pipeline.outgoing(&NodeId::new("s")).count());
+    let chosen = selection.candidates.iter().find(|candidate| Some(candidate.edge) == selection.edge);
+    assert!(chosen.is_none_or(|candidate| candidate.matched), "the chosen edge matched: {edges}");
+    assert!(selection.candidates.iter().all(|candidate| !candidate.reason.is_empty()));
+}
+
+const OK: (Status, &str, &[&str]) = (Status::Success, "", &[]);
+
+#[test]
+fn steps_come_in_order() {
+    check("s -> a s -> b [condition=\"outcome=success\"]", OK, ("b", "condition"));
+    check("s -> a [condition=\"outcome=success\"] s -> b [condition=\"x=1\", weight=1]", OK, ("b", "condition"));
+    check("s -> b [condition=\"x=1\"] s -> a [condition=\"x=1\"]", OK, ("a", "condition"));
+    check("s -> a s -> b [label=\"[F] Fix\"]", (Status::Success, " fix ", &[]), ("b", "preferred_label"));
+    check("s -> a s -> b [label=\"Fix\", condition=\"x=2\"]", (Status::Success, "Fix", &[]), ("a", "weight"));
+    check("s -> c s -> b [label=Fix]", (Status::Success, "Fix", &["c"]), ("b", "preferred_label"));
+    check("s -> a s -> b s -> c", (Status::Success, "", &["z", "c", "b"]), ("c", "suggested_id"));
+    check("s -> a s -> b [condition=\"x=2\"]", (Status::Success, "", &["b"]), ("a", "weight"));
+    check("s -> a [weight=9] s -> b [default=true]", OK, ("b", "default"));
+    check("s -> a s -> b [default=true]", (Status::Success, "", &["a"]), ("a", "suggested_id"));
+    check("s -> b s -> a [weight=-1]", OK, ("b", "weight"));
+    check("s -> c s -> b s -> a [weight=-1]", OK, ("b", "lexical"));
+    check("s -> a [condition=\"outcome=fail\"]", OK, ("-", "none"));
+    check("", OK, ("-", "none"));
+    check(
+        "s -> a [condition=\"outcome=partial_success\"] s -> b",
+        (Status::PartialSuccess, "", &[]),
+        ("a", "condition"),
+    );
+}
+
+/// Where a failure of `s` leads.
+#[track_caller]
+fn check_failure(edges: &str, expected: (&str, &str)) {
+    let pipeline = pipeline(edges);
+    let answer = Answer { status: Status::Fail, preferred_label: "a", suggested_next_ids: &["a".to_owned()] };
+    let route = failure_target(&pipeline, &NodeId::new("s"), &answer, &context);
+    let target = match &route.target {
+        FailureTarget::Edge(edge) => pipeline.edges[edge.0].to.as_str(),
+        FailureTarget::Node(node) => node.as_str(),
+        FailureTarget::Stop => "-",
+    };
+    assert_eq!((target, route.how), expected, "{edges}");
+    assert_eq!(route.candidates.len(), pipeline.outgoing(&NodeId::new("s")).count());
+}
+
+#[test]
+fn a_failure_follows_fail_edges_targets_and_diamonds_only() {
+    check_failure("s -> a s -> b [condition=\"outcome=fail\"]", ("b", "condition"));
+    check_failure("s -> a s -> b [condition=\"outcome!=success\"]", ("b", "condition"));
+    check_failure("s -> b [condition=\"outcome=fail\"] s [retry_target=c]", ("b", "condition"));
+    check_failure("s -> a s [retry_target=c, fallback_retry_target=d]", ("c", "retry_target"));
+    check_failure("s -> a s [fallback_retry_target=d]", ("d", "fallback_retry_target"));
+    check_failure("s -> a s [retry_target=nowhere, fallback_retry_target=d]", ("d", "fallback_retry_target"));
+    check_failure("s -> a s -> gate", ("gate", "diamond"));
+    check_failure("s -> a [label=a, default=true, weight=5]", ("-", "none"));
+    check_failure("s -> a [condition=\"outcome=success\"]", ("-", "none"));
+    check_failure("s -> a [condition=\"x=1\"]", ("-", "none"));
+    check_failure("s -> a [condition=\"outcome=fail && x=1\"]", ("a", "condition"));
+    check_failure("s -> a [condition=\"outcome=fail && x=2\"]", ("-", "none"));
+    check_failure("", ("-", "none"));
+}
+
+#[test]
+fn an_unmet_gate_leads_to_the_node_s_targets_then_the_graph_s() {
+    let target = |edges: &str| gate_target(&pipeline(edges), &NodeId::new("s")).map(ToString::to_string);
+    assert_eq!(target("s [retry_target=a, fallback_retry_target=b]").as_deref(), Some("a"));
+    assert_eq!(target("s [fallback_retry_target=b] graph [retry_target=c]").as_deref(), Some("b"));
+    assert_eq!(target("graph [retry_target=c, fallback_retry_target=d]").as_deref(), Some("c"));
+    assert_eq!(target("graph [retry_target=nowhere, fallback_retry_target=d]").as_deref(), Some("d"));
+    assert_eq!(target(""), None);
+}
+
+#[test]
+fn labels_are_compared_without_accelerators() {
+    for label in ["Approve", " approve ", "[A] Approve", "[OK] Approve", "A) Approve", "A - Approve", "APPROVE"] {
+        assert_eq!(normalize_label(label), "approve", "{label}");
+    }
+    for (label, kept) in [("[A]", "[a]"), ("[draft] x", "[draft] x"), ("A-B", "a-b"), ("", ""), ("Ä) Ü", "ü")] {
+        assert_eq!(normalize_label(label), kept, "{label}");
+    }
+}
+
+#[test]
+fn every_candidate_has_its_reason() {
+    let pipeline = pipeline("s -> a [condition=\"outcome=fail\"] s -> b s -> c [weight=1]");
+    let answer = Answer { status: Status::Success, preferred_label: "", suggested_next_ids: &[] };
+    let selection = select(&pipeline, &NodeId::new("s"), &answer, &context);
+    let lines: Vec<String> =
+        selection.candidates.iter().map(|c| format!("{} [{}] {}", c.matched, c.condition_text, c.reason)).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"
+    false [outcome=fail] condition does not hold for outcome success
+    true [] an eligible edge with more weight, or an earlier target id, goes first
+    true [] chosen by weight
+    ");
+}

@@ -1,0 +1,92 @@
+//! The model style sheet: specificity, order, and faults shown inside the value.
+
+use super::{accept, errors, node, with};
+use insta::assert_snapshot;
+
+const EXAMPLE: &str = r#"digraph Pipeline {
+    graph [
+        goal="Implement feature X",
+        model_stylesheet="
+            * { llm_model: claude-sonnet-4-5; llm_provider: anthropic; }
+            .code { llm_model: claude-opus-4-6; llm_provider: anthropic; }
+            #critical_review { llm_model: gpt-5.2; llm_provider: openai; reasoning_effort: high; }
+        "
+    ]
+
+    start [shape=Mdiamond]
+    exit  [shape=Msquare]
+
+    plan            [label="Plan", class="planning"]
+    implement       [label="Implement", class="code"]
+    critical_review [label="Critical Review", class="code"]
+
+    start -> plan -> implement -> critical_review -> exit
+}"#;
+
+#[test]
+fn the_specification_s_example_applies() {
+    let pipeline = accept(EXAMPLE);
+    let value = |id: &str, key: &str| node(&pipeline, id).attributes.get(key).map(|attribute| attribute.value.clone());
+    assert_eq!(value("plan", "llm_model").as_deref(), Some("claude-sonnet-4-5"));
+    assert_eq!(value("implement", "llm_model").as_deref(), Some("claude-opus-4-6"));
+    assert_eq!(value("critical_review", "llm_model").as_deref(), Some("gpt-5.2"));
+    assert_eq!(value("critical_review", "llm_provider").as_deref(), Some("openai"));
+    assert_eq!(value("critical_review", "reasoning_effort").as_deref(), Some("high"));
+    assert_eq!(value("plan", "reasoning_effort"), None);
+    let place = node(&pipeline, "critical_review").attributes["llm_model"].span;
+    assert_eq!(place.of(EXAMPLE), "gpt-5.2");
+}
+
+/// The model of `n` under a style sheet.
+#[track_caller]
+fn check(stylesheet: &str, attributes: &str, model: Option<&str>) {
+    let source = with(&format!(
+        "graph [model_stylesheet=\"{stylesheet}\"] subgraph {{ label=\"Loop A\" n [{attributes}] }} start -> n -> exit"
+    ));
+    let pipeline = accept(&source);
+    assert_eq!(
+        node(&pipeline, "n").attributes.get("llm_model").map(|found| found.value.as_str()),
+        model,
+        "{stylesheet}"
+    );
+}
+
+#[test]
+fn the_more_specific_and_the_later_rule_holds() {
+    check("* { llm_model: a }", "", Some("a"));
+    check("box { llm_model: b } * { llm_model: a }", "", Some("b"));
+    check("diamond { llm_model: b }", "", None);
+    check(".x { llm_model: c } box { llm_model: b }", "class=\"y,x\"", Some("c"));
+    check("#n { llm_model: d } .x { llm_model: c }", "class=x", Some("d"));
+    check(".x { llm_model: c } .y { llm_model: e }", "class=\"y,x\"", Some("e"));
+    check("* { llm_model: a } * { llm_model: z; }", "", Some("z"));
+    check("#n { llm_model: d }", "llm_model=own", Some("own"));
+    check(".loop-a { llm_model: l }", "", Some("l"));
+    check("/* why */ * { llm_model: \\\"a b\\\" ; llm_provider: openai }", "", Some("a b"));
+    check("", "", None);
+}
+
+#[test]
+fn the_graph_s_own_model_comes_last() {
+    let source = with("graph [llm_model=g, model_stylesheet=\"#a { llm_model: s }\"] a b start -> a -> b -> exit");
+    let pipeline = accept(&source);
+    assert_eq!(node(&pipeline, "a").attributes["llm_model"].value, "s");
+    assert_eq!(node(&pipeline, "b").attributes["llm_model"].value, "g");
+}
+
+#[test]
+fn faults_are_shown_inside_the_value() {
+    let fault = |sheet: &str| errors(&with(&format!("graph [model_stylesheet=\"{sheet}\"] start -> exit")));
+    assert_snapshot!(fault("* { llm_modle: a }"), @"stylesheet_syntax «llm_modle» a style sheet does not set `llm_modle` ~> «llm_model»");
+    assert_snapshot!(fault("* { color: red }"), @"stylesheet_syntax «color» a style sheet does not set `color`");
+    assert_snapshot!(fault("* { llm_model a }"), @"stylesheet_syntax «a» expected `:` after the property");
+    assert_snapshot!(fault("* { llm_model: }"), @"stylesheet_syntax «}» expected a value");
+    assert_snapshot!(fault("* { llm_model: a llm_provider: b }"), @"stylesheet_syntax «l» expected `;` or `}` after the declaration");
+    assert_snapshot!(fault("* llm_model: a }"), @"stylesheet_syntax «l» expected `{` after the selector");
+    assert_snapshot!(fault("* { llm_model: a"), @"stylesheet_syntax «» expected `;` or `}` after the declaration");
+    assert_snapshot!(fault(". { llm_model: a }"), @"stylesheet_syntax « » expected a name after the selector's mark");
+    assert_snapshot!(fault("@media { } box { reasoning_effort: huge }"), @"
+    stylesheet_syntax «@» expected a selector
+    stylesheet_syntax «huge» `reasoning_effort` expects `low`, `medium` or `high`, found `huge`
+    ");
+}
