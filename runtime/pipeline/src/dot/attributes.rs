@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
     /// `= value`, the current token being the `=`.
     pub(super) fn attribute_value(&mut self, key: Cow<'a, str>, key_span: Span, quoted: bool) -> Option<Attr<'a>> {
         if !quoted && !is_identifier(&key) {
-            self.remark("a key with dots without quotes", key_span, quote(&key));
+            self.remark("a key with dots without quotes", key_span, || quote(&key));
         }
         let value = self.value(&key)?;
         Some(Attr { key, key_span, value })
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
         }
         let text = self.text(span);
         if !is_identifier(text) && !is_numeral(text) && text.is_ascii() {
-            self.remark("a value like this without quotes", span, quote(text));
+            self.remark("a value like this without quotes", span, || quote(text));
         }
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }

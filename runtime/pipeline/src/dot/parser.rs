@@ -112,8 +112,9 @@ impl<'a> Parser<'a> {
     }
 
     /// Remarks on a spelling that Graphviz would not read, once for each kind.
-    pub(super) fn remark(&mut self, kind: &'static str, span: Span, canonical: String) {
+    pub(super) fn remark(&mut self, kind: &'static str, span: Span, canonical: impl FnOnce() -> String) {
         if !self.remarked.contains(&kind) {
+            let canonical = canonical();
             self.remarked.push(kind);
             let remark = Diagnostic::info("not_graphviz", format!("Graphviz does not read {kind}"), span);
             self.error(
@@ -126,8 +127,8 @@ impl<'a> Parser<'a> {
 
     fn remark_late_hash(&mut self) {
         if let Some(span) = self.lexer.late_hash {
-            let canonical = format!("//{}", &self.text(span)[1..]);
-            self.remark("a `#` comment after other text", span, canonical);
+            let comment = &self.text(span)[1..];
+            self.remark("a `#` comment after other text", span, || format!("//{comment}"));
         }
     }
 
@@ -208,7 +209,7 @@ impl<'a> Parser<'a> {
         let span = self.advance().span;
         let text = self.text(span);
         if !is_identifier(text) {
-            self.remark("a graph name like this without quotes", span, super::quote(text));
+            self.remark("a graph name like this without quotes", span, || super::quote(text));
         }
         Some(Name { text: Cow::Borrowed(text), span })
     }
@@ -416,7 +417,7 @@ impl<'a> Parser<'a> {
             let help = format!("write `{id}`, and put what people should read into `label`");
             self.error(Diagnostic::error("dot_syntax", message, name.span).with_help(help).with_fix(name.span, id));
         } else if is_keyword(&name.text) && self.text(name.span) == name.text {
-            self.remark("this as a node id: it is a keyword in any letters", name.span, super::quote(&name.text));
+            self.remark("this as a node id: it is a keyword in any letters", name.span, || super::quote(&name.text));
         }
         if self.at(Kind::Colon) {
             self.port();

@@ -129,11 +129,11 @@ pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Vec
     let is_exit = |edge: &Edge| subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Exit);
     let is_gate = |edge: &Edge| subject.node(edge.from.as_str()).is_some_and(|node| node.goal_gate);
     let for_failure = |edge: &Edge| {
-        let condition: Vec<&Condition> = edge.condition.iter().collect();
-        let may = |status: Status| !matches!(coverage(&condition, status), Coverage::Never | Coverage::Unknown);
-        !condition.is_empty() && may(Status::Fail) && !may(Status::Success) && !may(Status::PartialSuccess)
+        let Some(condition) = &edge.condition else { return false };
+        let may = |status: Status| !matches!(coverage(&[condition], status), Coverage::Never | Coverage::Unknown);
+        may(Status::Fail) && !may(Status::Success) && !may(Status::PartialSuccess)
     };
-    let edges = subject.pipeline.edges.iter().filter(|edge| is_exit(edge) && !is_gate(edge) && for_failure(edge));
+    let edges = subject.pipeline.edges.iter().filter(|edge| for_failure(edge) && is_exit(edge) && !is_gate(edge));
     let found = |edge: &Edge| {
         let message = format!("when `{}` fails the run ends as a success at `{}`", edge.from, edge.to);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())

@@ -50,6 +50,9 @@ pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic
 pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut told: HashSet<usize> = HashSet::new();
     let mut found = Vec::new();
+    if subject.is_whole() {
+        return found;
+    }
     for edge in &subject.pipeline.edges {
         let ends = [(edge.to.as_str(), edge.to_span, "leads to"), (edge.from.as_str(), edge.from_span, "comes from")];
         for (name, span, verb) in ends {
@@ -71,21 +74,19 @@ fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, name: &str, span:
 }
 
 pub(super) fn start_no_incoming(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let into_start = |edge: &&Edge| subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Start);
     let found = |edge: &Edge| {
         let message = format!("an edge leads from `{}` back into the start node `{}`", edge.from, edge.to);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
     };
-    subject.pipeline.edges.iter().filter(into_start).map(found).collect()
+    subject.numbers_with(&Handler::Start).flat_map(|start| subject.incoming(start)).map(found).collect()
 }
 
 pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let from_exit = |edge: &&Edge| subject.node(edge.from.as_str()).is_some_and(|node| node.handler == Handler::Exit);
     let found = |edge: &Edge| {
         let message = format!("an edge leaves the exit node `{}`", edge.from);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
     };
-    subject.pipeline.edges.iter().filter(from_exit).map(found).collect()
+    subject.numbers_with(&Handler::Exit).flat_map(|exit| subject.outgoing(exit)).map(found).collect()
 }
 
 /// Seed 1's orphan detection: pieces of the graph that no edge joins with the start's piece.

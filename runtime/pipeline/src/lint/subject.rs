@@ -4,6 +4,7 @@
 
 use crate::ir::{Edge, Handler, Node, Pipeline};
 use crate::nearest::nearest;
+use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
 use std::collections::HashMap;
@@ -28,8 +29,8 @@ pub struct Subject<'a> {
 /// What joins two nodes of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
-    /// An edge of the file.
-    Edge,
+    /// The edge of the file with that number.
+    Edge(usize),
     /// A jump to a `retry_target`.
     Jump,
     /// An edge of the file, to the node it probably means.
@@ -55,12 +56,12 @@ impl<'a> Subject<'a> {
     fn add_edges(&mut self) {
         let pipeline = self.pipeline;
         for (number, edge) in pipeline.edges.iter().enumerate() {
-            let known = self.index(edge.from.as_str()).is_some() && self.index(edge.to.as_str()).is_some();
-            if let Some(from) = self.index(edge.from.as_str()) {
-                self.outgoing[from].push(number);
+            let (from, from_is_declared) = self.resolve(edge.from.as_str());
+            let (to, to_is_declared) = self.resolve(edge.to.as_str());
+            if from_is_declared {
+                self.outgoing[from.index()].push(number);
             }
-            let link = if known { Link::Edge } else { Link::Meant };
-            let (from, to) = (self.resolve(edge.from.as_str()), self.resolve(edge.to.as_str()));
+            let link = if from_is_declared && to_is_declared { Link::Edge(number) } else { Link::Meant };
             self.graph.add_edge(from, to, link);
         }
     }
@@ -93,13 +94,13 @@ impl<'a> Subject<'a> {
         self.index.get(id).copied()
     }
 
-    /// The graph's node for a name: the declared one, the one it probably means, or one of its own.
-    fn resolve(&mut self, id: &'a str) -> NodeIndex {
+    /// The graph's node for a name (the declared one, the one it probably means, or one of its own), and whether it is declared.
+    fn resolve(&mut self, id: &'a str) -> (NodeIndex, bool) {
         if let Some(index) = self.index(id) {
-            return NodeIndex::new(index);
+            return (NodeIndex::new(index), true);
         }
         if let Some(node) = self.standing_in.get(id) {
-            return *node;
+            return (*node, false);
         }
         let names = self.pipeline.nodes.iter().map(|node| node.id.as_str());
         let found = if self.standing_in.len() < SUGGESTIONS_MAX { nearest(id, names) } else { None };
@@ -109,7 +110,22 @@ impl<'a> Subject<'a> {
         };
         self.meant.extend(found.map(|found| (id, found)));
         self.standing_in.insert(id, node);
-        node
+        (node, false)
+    }
+
+    /// True when every edge joins declared nodes.
+    pub(super) fn is_whole(&self) -> bool {
+        self.standing_in.is_empty()
+    }
+
+    /// Edges of the file that lead to the node with that number.
+    pub(super) fn incoming(&self, node: usize) -> impl Iterator<Item = &'a Edge> {
+        let edges = &self.pipeline.edges;
+        let links = self.graph.edges_directed(NodeIndex::new(node), Direction::Incoming);
+        links.filter_map(move |link| match link.weight() {
+            Link::Edge(number) => Some(&edges[*number]),
+            Link::Jump | Link::Meant => None,
+        })
     }
 
     /// True for a node of the graph that the file declares.
@@ -126,6 +142,12 @@ impl<'a> Subject<'a> {
     pub(super) fn outgoing(&self, node: usize) -> impl Iterator<Item = &'a Edge> + Clone {
         let edges = &self.pipeline.edges;
         self.outgoing[node].iter().map(move |number| &edges[*number])
+    }
+
+    /// Numbers of the nodes with a handler.
+    pub(super) fn numbers_with(&self, handler: &'static Handler) -> impl Iterator<Item = usize> {
+        let numbered = self.pipeline.nodes.iter().enumerate().filter(move |(_, node)| node.handler == *handler);
+        numbered.map(|(number, _)| number)
     }
 
     /// Nodes with a handler, in file order.

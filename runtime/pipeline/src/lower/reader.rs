@@ -155,8 +155,8 @@ impl<'a> Findings<'a> {
     /// Every `limits.<name>` attribute.
     pub(super) fn limits(&mut self, from: &Attributes) -> std::collections::BTreeMap<String, u64> {
         let mut limits = std::collections::BTreeMap::new();
-        for (key, attribute) in from.range("limits.".to_owned().."limits/".to_owned()) {
-            let name = &key["limits.".len()..];
+        for (key, attribute) in from {
+            let Some(name) = key.strip_prefix("limits.") else { continue };
             if !LIMITS.contains(&name) {
                 let error = Diagnostic::error("limit_known", format!("there is no limit `{name}`"), attribute.key_span);
                 let meant = nearest(name, LIMITS.iter().copied());

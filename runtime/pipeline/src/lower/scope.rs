@@ -33,14 +33,14 @@ pub(super) struct RawEdge {
 
 /// Everything a file declares.
 #[derive(Default)]
-pub(super) struct Declared {
+pub(super) struct Declared<'a> {
     pub(super) graph: Attributes,
     pub(super) nodes: Vec<RawNode>,
     pub(super) edges: Vec<RawEdge>,
-    index: HashMap<String, usize>,
+    index: HashMap<&'a str, usize>,
 }
 
-impl Declared {
+impl<'a> Declared<'a> {
     /// True for a declared node.
     pub(super) fn has(&self, id: &str) -> bool {
         self.index.contains_key(id)
@@ -56,14 +56,14 @@ struct Scope {
 }
 
 /// Walks over the file once.
-pub(super) fn declare(ast: &Ast<'_>, findings: &mut Findings<'_>) -> Declared {
+pub(super) fn declare<'a>(ast: &'a Ast<'_>, findings: &mut Findings<'_>) -> Declared<'a> {
     let mut declared = Declared::default();
     declared.body(&ast.body, Scope::default(), true, findings);
     declared
 }
 
-impl Declared {
-    fn body(&mut self, body: &[Statement<'_>], mut scope: Scope, root: bool, findings: &mut Findings<'_>) {
+impl<'a> Declared<'a> {
+    fn body(&mut self, body: &'a [Statement<'_>], mut scope: Scope, root: bool, findings: &mut Findings<'_>) {
         for statement in body {
             match statement {
                 Statement::Defaults { target: Target::Graph, attributes, .. } if root => {
@@ -84,8 +84,8 @@ impl Declared {
         }
     }
 
-    fn node(&mut self, id: &Name<'_>, attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
-        let index = *self.index.entry(id.text.to_string()).or_insert_with(|| {
+    fn node(&mut self, id: &'a Name<'_>, attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
+        let index = *self.index.entry(&id.text).or_insert_with(|| {
             self.nodes.push(RawNode {
                 id: id.text.to_string(),
                 span: id.span,
