@@ -6,6 +6,7 @@
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
 use crate::call::{CommandGrant, Progress, Receipt};
+use crate::stop::Stop;
 use glovebox_sandbox::exec::{self as sandbox, ExecError, ExecPolicy, Program, TIER_UNCONFINED};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::refusal::escaped;
@@ -19,8 +20,7 @@ impl Host for Attempt {
         match self.run_command(command) {
             Ok(exit) => Ok(Ok(exit)),
             Err(Failed::Answer(error)) => Ok(Err(error)),
-            // What lives on could still write: the call must not end by itself, or its files would be committed.
-            Err(Failed::Escaped(problem)) => Err(wasmtime::Error::new(problem)),
+            Err(Failed::End(error)) => Err(error),
         }
     }
 }
@@ -29,8 +29,8 @@ impl Host for Attempt {
 enum Failed {
     /// The guest is told.
     Answer(Error),
-    /// The call ends.
-    Escaped(ExecError),
+    /// The call ends here, and not by itself, so that nothing of it is committed.
+    End(wasmtime::Error),
 }
 
 impl From<Error> for Failed {
@@ -42,7 +42,8 @@ impl From<Error> for Failed {
 impl From<ExecError> for Failed {
     fn from(problem: ExecError) -> Self {
         let code = match &problem {
-            ExecError::Survivors { .. } => return Failed::Escaped(problem),
+            // What lives on could still write.
+            ExecError::Survivors { .. } => return Failed::End(wasmtime::Error::new(problem)),
             ExecError::NotFound(_) => "not-found",
             ExecError::Invalid(_) => "invalid",
             ExecError::Io { .. } => "io",
@@ -74,7 +75,19 @@ impl Attempt {
         self.tell(Progress::CommandEnded(shown, receipt.how.clone(), receipt.code, receipt.duration_ms));
         let answer = answered(exit, &receipt);
         self.receipts.push(receipt);
-        Ok(answer)
+        match self.over_by_now(&answer.how) {
+            // Said here and not left to the next tick, which a guest could outrun with a success.
+            Some(stop) => Err(Failed::End(wasmtime::Error::new(stop))),
+            None => Ok(answer),
+        }
+    }
+
+    fn over_by_now(&self, how: &str) -> Option<Stop> {
+        match how {
+            "canceled" => Some(Stop::Canceled),
+            "timed-out" if self.remaining().is_zero() => Some(Stop::Limit("wall_ms")),
+            _ => None,
+        }
     }
 
     fn granted_program(&self, command: &Command) -> Result<Program, Error> {
