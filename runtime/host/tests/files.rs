@@ -10,6 +10,8 @@
 mod fixture;
 #[path = "../../../tests/guests/mod.rs"]
 mod guests;
+#[path = "../../sandbox/tests/view/swap.rs"]
+mod swap;
 #[path = "../../sandbox/tests/view/table.rs"]
 mod table;
 
@@ -26,6 +28,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use swap::Swapping;
 use table::{TABLE, Try};
 
 /// The error codes of `wasi:filesystem`, in the order of its enum.
@@ -239,6 +243,7 @@ fn what_is_granted_works_with_every_method() {
         ("g", "", "ok:Q"), ("p", "", "ok:3"), ("b", "", "ok"), ("o21", "new", "ok"), ("l", "", "ok:g,"), ("e", "", "0"),
         ("u", "new/g", "ok"), ("d", "new", "ok"), ("s0", "to_src", "ok"), ("s1", "to_src", "loop"),
         ("H", "to_src", "loop"), ("s0", "../src", "not-permitted"), ("o52", "own", "exist"), ("o01", "none", "no-entry"),
+        ("k", "own", "invalid"), ("k", "d", "invalid"), ("k", "none", "no-entry"),
     ]);
     assert!(!fixture.root().join("out/new").exists());
 }
@@ -330,4 +335,31 @@ fn a_stage_may_make_the_directories_of_its_grant() {
     let report = execute(call(&fixture, FileTier::Workspace, narrow, &[], &steps));
     assert_eq!(answers(&report), ["ok", "ok", "not-found", "not-found", "ok:REVIEW.md,new,"]);
     assert_eq!(fs::read(fixture.root().join("new/deep/er/f")).unwrap(), b"x");
+}
+
+#[test]
+fn swapping_a_directory_for_links_leaks_nothing() {
+    let fixture = Fixture::new();
+    let before = fixture.witness(&["out", "park"]);
+    let target = "out/d/h.toml";
+    let round =
+        [("o01", target), ("r", ""), ("o92", target), ("w", "mine"), ("o21", "out/d"), ("l", ""), ("Fr", target)];
+    let steps: Vec<Step<'_>> = round.iter().copied().cycle().take(round.len() * 100).collect();
+    let swapping = Swapping::start(&fixture);
+    let mut successes = BTreeMap::new();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(2) {
+        let answers = posix(&fixture, &steps);
+        assert_eq!(answers.len(), steps.len());
+        for ((step, _), answer) in steps.iter().zip(answers) {
+            assert!(
+                !answer.contains("SECRET") && !answer.contains("lib.rs") && !answer.contains("deep"),
+                "{step}: {answer}"
+            );
+            *successes.entry(*step).or_insert(0) += u32::from(answer.starts_with("ok"));
+        }
+    }
+    let swaps = swapping.finish();
+    assert_eq!(fixture.witness(&["out", "park"]), before, "something outside changed");
+    assert!(swaps > 100 && successes.values().all(|count| *count > 0), "{swaps} swaps, {successes:?}");
 }

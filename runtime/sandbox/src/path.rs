@@ -218,6 +218,16 @@ mod tests {
         check("", "a\0", Err(PathProblem::Nul));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_resolves_stays_below_the_base_and_is_normal(text in "[a./\\x00é]{0,24}") {
+            if let Ok(resolved) = path("base/dir").resolve(&text) {
+                assert!(resolved.starts_with(&path("base/dir")), "{text:?}");
+                assert_eq!(ScopePath::parse(resolved.as_str()).unwrap(), resolved, "{text:?}");
+            }
+        }
+    }
+
     #[test]
     fn relations_go_by_whole_names() {
         assert!(path("src/a").starts_with(&path("src")));

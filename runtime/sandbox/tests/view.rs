@@ -15,5 +15,7 @@ mod model;
 mod objects;
 #[path = "view/race.rs"]
 mod race;
+#[path = "view/swap.rs"]
+mod swap;
 #[path = "view/table.rs"]
 mod table;

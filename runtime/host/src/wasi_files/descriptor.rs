@@ -147,7 +147,8 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
-        self.refuse_linking(Operation::ReadLink, &fd, &path)
+        let path = self.resolve(Operation::ReadLink, &fd, &path)?;
+        Err(denied(self.view()?.refuse_reading_link(&path)))
     }
 
     async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {

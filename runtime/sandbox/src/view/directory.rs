@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// Most entries a directory may have to be listed, seen or not.
-pub const LIST_ENTRIES_MAX: usize = 100_000;
+pub const LIST_ENTRIES_MAX: usize = 50_000;
 
 /// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 //!
 //! The record is for the operator and says the truth; the returned [`Denied`] is for the guest and tells only what it may know.
 
-use super::View;
 use super::denied::Denied;
+use super::{Kind, View};
 use crate::path::{PathProblem, ScopePath};
 use crate::refusal::Refusal;
 use crate::scope::{Access, Entry};
@@ -125,15 +125,21 @@ impl View {
         }
     }
 
-    /// Refuses making or reading a link, which no grant allows.
+    /// Refuses making a link, which no grant allows.
     pub fn refuse_linking(&self, operation: Operation, path: &ScopePath) -> Denied {
-        self.record(
-            operation,
-            &path.to_string(),
-            "links are never made or read".to_owned(),
-            "no grant allows it".to_owned(),
-        );
+        let reason = "links are never made or read";
+        self.record(operation, &path.to_string(), reason.to_owned(), "no grant allows it".to_owned());
         if self.scope.access(path) <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
+    }
+
+    /// Says why a link cannot be read: what is no link is invalid, as everywhere (`canonicalize` relies on it); the target of
+    /// one is not told.
+    pub fn refuse_reading_link(&self, path: &ScopePath) -> Denied {
+        match self.stat(path) {
+            Ok(metadata) if metadata.kind == Kind::Symlink => self.refuse_linking(Operation::ReadLink, path),
+            Ok(_) => Denied::Invalid,
+            Err(denied) => denied,
+        }
     }
 
     /// Refuses to follow a symbolic link that was asked for by name.

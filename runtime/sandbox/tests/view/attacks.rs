@@ -38,7 +38,7 @@ impl Try {
             Times(path) => view.set_times(&at(Operation::SetTimes, path)?, NewTime::Now, NewTime::Now),
             Link(path) => Err(view.refuse_linking(Operation::Link, &at(Operation::Link, path)?)),
             Symlink(path) => Err(view.refuse_linking(Operation::Symlink, &at(Operation::Symlink, path)?)),
-            ReadLink(path) => Err(view.refuse_linking(Operation::ReadLink, &at(Operation::ReadLink, path)?)),
+            ReadLink(path) => Err(view.refuse_reading_link(&at(Operation::ReadLink, path)?)),
         }
     }
 }

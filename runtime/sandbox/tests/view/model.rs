@@ -182,7 +182,7 @@ fn perform(view: &Arc<View>, operation: &Operation) -> Result<(), Denied> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_view_does_what_the_model_expects_and_nothing_outside(

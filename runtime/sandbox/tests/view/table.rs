@@ -64,6 +64,7 @@ pub(crate) const TABLE: &[(&str, Try, Result<(), Denied>)] = &[
     ("make a hard link to a hidden file", Link("scenarios/holdout/h.toml"), GONE),
     ("make a symbolic link", Symlink("out/new_link"), NO),
     ("read a symbolic link", ReadLink("out/to_holdout"), NO),
+    ("read a hidden link", ReadLink("scenarios/holdout/link"), GONE),
     ("remove a read-only file", Unlink("src/lib.rs"), NO),
     ("remove the writable directory itself", RemoveDirectory("out"), NO),
     ("rename the writable directory itself", Rename("out", "visible/out"), NO),
