@@ -1,4 +1,4 @@
-//! Rules about what stages may do: write scopes, and commands that are there and stay in the workspace (seed 2).
+//! Rules about what stages may do: write scopes, and commands that are there and stay in the workspace.
 //!
 //! These are early, friendly words. No promise rests on them: the scope is enforced where the stage runs.
 
@@ -57,26 +57,26 @@ pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Vec<Diag
     let tools = subject.pipeline.nodes.iter().filter(|node| node.handler.name() == "tool");
     let found = |node: &Node| {
         let attribute = text(node, "tool_command")?;
-        let fault = command_fault(&attribute.value)?;
+        let (token, fault) = command_fault(&attribute.value)?;
         let message = format!("tool_command rejected by guardrail: contains {fault}");
-        Some(rule.found(message, attribute.span).with_node(node.id.as_str()))
+        Some(rule.found(message, attribute.span).with_note(format!("in `{token}`")).with_node(node.id.as_str()))
     };
     tools.filter_map(found).collect()
 }
 
-/// What seed 2 refuses in a tool command: `~`, a `..` segment, a token that is an absolute path.
-fn command_fault(command: &str) -> Option<&'static str> {
+/// The first token that is refused in a tool command, and why: `~`, a `..` segment, an absolute path.
+fn command_fault(command: &str) -> Option<(&str, &'static str)> {
     for token in command.split_whitespace() {
         let token = token.trim_matches(['"', '\'']);
         if token.contains('~') {
-            return Some("~");
+            return Some((token, "~"));
         }
         let outside_name = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '.' | '_' | '-');
         if token.split(outside_name).any(|segment| segment == "..") {
-            return Some("..");
+            return Some((token, ".."));
         }
         if token.starts_with('/') {
-            return Some("absolute path");
+            return Some((token, "absolute path"));
         }
     }
     None

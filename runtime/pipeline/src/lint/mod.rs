@@ -58,6 +58,7 @@ pub const RULES: &[Rule] = &[
     early("dot_syntax", Error, "the file is one `digraph` of the supported subset", "see the message"),
     early("not_graphviz", Info, "Graphviz reads the file too", "put the spelling in quotes"),
     early("attribute_value", Error, "an attribute's value has the attribute's type", "see the message"),
+    early("duration_unit", Warning, "a duration says its unit", "write `900s`"),
     early("duplicate_attribute", Warning, "an attribute is set once", "keep one of the two values"),
     early("path_list", Error, "path lists hold relative paths without `..`", "write `src/,Cargo.toml`"),
     early("limit_known", Error, "`limits.<name>` names a limit that exists", "see the list in the message"),

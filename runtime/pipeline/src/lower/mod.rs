@@ -1,6 +1,6 @@
 //! `Ast` to `Pipeline`: the only place where a string attribute becomes a type.
 //!
-//! scopes spread out ([`scope`]) -> inputs put in -> style sheet applied -> nodes, edges and graph typed ([`reader`]). Whether the graph
+//! scopes spread out (`scope`) -> inputs put in -> style sheet applied -> nodes, edges and graph typed (`reader`). Whether the graph
 //! makes sense is not asked here: that is what [`crate::lint`] does.
 
 pub mod handler;

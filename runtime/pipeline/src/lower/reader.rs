@@ -17,11 +17,13 @@ use std::time::Duration;
 pub(super) struct Findings<'a> {
     source: &'a str,
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// A missing unit has been told: a file that leaves one out leaves out all.
+    unit_told: bool,
 }
 
 impl<'a> Findings<'a> {
     pub(super) fn new(source: &'a str) -> Self {
-        Self { source, diagnostics: Vec::new() }
+        Self { source, diagnostics: Vec::new(), unit_told: false }
     }
 
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
@@ -95,16 +97,21 @@ impl<'a> Findings<'a> {
         u32::try_from(number).ok()
     }
 
-    /// A duration of one millisecond or more (spec §2.4).
+    /// A duration of one millisecond or more (spec §2.4). A bare number counts seconds, as real files mean it, with a warning.
     pub(super) fn duration(&mut self, from: &Attributes, key: &str) -> Option<Duration> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
-        let found = duration(&attribute.value);
-        if found.is_none_or(|duration| duration.is_zero()) {
-            let bare = attribute.value.parse::<u64>().ok().filter(|number| *number > 0);
+        let bare = attribute.value.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
+        let found = bare.or_else(|| duration(&attribute.value)).filter(|duration| !duration.is_zero());
+        if found.is_none() {
             let message =
                 format!("`{key}` expects a duration such as `900s`, `15m` or `250ms`, found `{}`", attribute.value);
-            self.wrong(attribute, message, bare.map(|number| quote(&format!("{number}s"))));
-            return None;
+            self.wrong(attribute, message, None);
+        } else if bare.is_some() && !std::mem::replace(&mut self.unit_told, true) {
+            let (span, unit) = (attribute.span, quote(&format!("{}s", attribute.value)));
+            let message = format!("`{key}` has no unit: `{}` is read as seconds", attribute.value);
+            let warning = Diagnostic::warning("duration_unit", message, span).with_help(format!("write `{unit}`"));
+            let exact = self.places(attribute).exact();
+            self.push(if exact { warning.with_fix(span, unit) } else { warning });
         }
         found
     }

@@ -1,6 +1,6 @@
 //! From attributes as text to types: values, defaults, scopes, classes, handlers, inputs.
 
-use super::{accept, edge, errors, line, node, with, with_graph, with_node};
+use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
 use glovebox_pipeline::ir::{Backoff, Handler, NodeId, PathList};
 use glovebox_pipeline::{Inputs, check};
 use insta::assert_snapshot;
@@ -61,11 +61,14 @@ fn durations_are_read() {
     check_duration("15m", 900_000);
     check_duration("2h", 7_200_000);
     check_duration("1d", 86_400_000);
+    check_duration("\"300\"", 300_000);
+    let warning = found(&with_node("timeout=300"), glovebox_pipeline::diagnostic::Severity::Warning);
+    assert_snapshot!(warning, @r#"duration_unit «300» `timeout` has no unit: `300` is read as seconds ~> «"300s"»"#);
 }
 
 #[test]
 fn values_that_do_not_fit_are_errors_at_the_value() {
-    assert_snapshot!(errors(&with_node("timeout=900")), @r#"attribute_value «900» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `900` ~> «"900s"»"#);
+    assert_snapshot!(errors(&with_node("timeout=0")), @"attribute_value «0» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `0`");
     assert_snapshot!(errors(&with_node("timeout=0s")), @"attribute_value «0s» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `0s`");
     assert_snapshot!(errors(&with_node("timeout=\"1h30m\"")), @r#"attribute_value «"1h30m"» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `1h30m`"#);
     assert_snapshot!(errors(&with_node("timeout=99999999999999999999d")), @"attribute_value «99999999999999999999d» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `99999999999999999999d`");
