@@ -29,13 +29,21 @@ pub fn read(run: &RunFolder) -> Result<Vec<Record>, Stop> {
 pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunStarted, Stop> {
     match records.first().map(|record| &record.event) {
         Some(Event::RunStarted(started)) => Ok(started),
-        _ => Err(Stop::new(Exit::Mismatch, format!("the journal of run `{}` has no beginning", run.id))
-            .with_help("the run was killed before its first record; run again")),
+        _ => Err(Stop::new(
+            Exit::Usage,
+            format!("run `{}` was killed before it began, so there is nothing in it", run.id),
+        )
+        .with_help(format!("remove `{}` and run again", run.path.display()))),
     }
 }
 
 /// Why a journal cannot be used.
 pub fn unreadable(run: &RunFolder, error: &PortError) -> Stop {
     let exit = if matches!(error, PortError::Corrupt { .. }) { Exit::Mismatch } else { Exit::Usage };
-    Stop::new(exit, format!("read the journal of run `{}`: {error}", run.id))
+    let stop = Stop::new(exit, format!("read the journal of run `{}`: {error}", run.id));
+    match error {
+        PortError::Unavailable(_) if !run.path.join(glovebox_engine::project::MANIFEST_FILE).exists() => stop
+            .with_help(format!("a run that was killed before it began: remove `{}` and run again", run.path.display())),
+        _ => stop,
+    }
 }

@@ -81,7 +81,7 @@ pub fn create(runs_dir: &Path, id: &RunId) -> Result<RunFolder, Stop> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let named = spelled(&id.0, runs_dir);
             Err(Stop::new(Exit::Usage, format!("run `{}` exists already in `{}`", id.0, runs_dir.display()))
-                .with_help(format!("go on with it: `glovebox resume {named}`, or choose another `--run-id`")))
+                .with_help(format!("go on with it: `glovebox resume {named}`, or give another `--run-id`")))
         }
         Err(error) => Err(failed(&error)),
     }

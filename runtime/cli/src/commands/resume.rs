@@ -1,4 +1,4 @@
-//! `glovebox resume`: goes on with a run that was killed, canceled by nobody, or cut off by a crash.
+//! `glovebox resume`: goes on with a run that was killed or cut off by a crash.
 //!
 //! Everything is read from the run: pipeline, script and inputs from its blobs, the rest from the project it was started for.
 //! What would run now must be what was agreed to then: another plan is exit 11.
@@ -14,7 +14,7 @@ use crate::terminal::progress::{Manner, Reporter};
 use crate::{journal, project};
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::TIER_UNCONFINED;
-use glovebox_engine::run::Session;
+use glovebox_engine::run::{Session, apply_changes};
 use glovebox_pipeline::Inputs;
 use std::path::{Path, PathBuf};
 
@@ -35,6 +35,8 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
     let opened = Session::open(drive::open_dir(run)?, super::run::worker(), |_record, _state| Ok(()));
     let mut session = opened.map_err(failed)?;
     if session.verdict().is_some() {
+        // The process may have died between the last record and what follows from it.
+        apply_changes(&session.dir.workspace(), &session.blobs, session.state.changes.values()).map_err(failed)?;
         return drive::project(run, &bound.plan.pipeline, &session.blobs).map(drop);
     }
     glovebox_engine::attempt::sweep(&session.dir);

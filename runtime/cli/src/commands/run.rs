@@ -15,11 +15,11 @@ use std::path::Path;
 
 /// Runs a pipeline. Everything that can be refused is refused before the run exists.
 pub fn run(arguments: RunArguments) -> Ended {
+    let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
     let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let bound = bound::bind_plan(&source, &project, script.as_ref(), arguments.execution.dangerously_no_sandbox)?;
-    let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let run = runs::create(&arguments.runs.runs_dir, &id)?;
     let new = NewRun {
         run_id: run.id.clone(),

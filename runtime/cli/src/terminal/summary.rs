@@ -191,7 +191,7 @@ pub fn exit_of(failure: Option<&glovebox_engine::outcome::Failure>, canceled_by:
         FailureClass::Canceled => Exit::Interrupted,
         FailureClass::Budget => Exit::Budget,
         FailureClass::Scope => Exit::Policy,
-        _ if failure.code.starts_with("provider/") && failure.class != FailureClass::Transient => Exit::Provider,
+        _ if is_model(&failure.code) && failure.class != FailureClass::Transient => Exit::Provider,
         FailureClass::Contract | FailureClass::Internal => Exit::Plugin,
         FailureClass::Transient => Exit::Transient,
         FailureClass::Deterministic if failure.code == "GoalGateUnsatisfied" => Exit::Unverified,
@@ -207,6 +207,11 @@ pub struct Named {
     pub exact: String,
 }
 
+/// True for failures of the model, or of the script that stands in for it.
+fn is_model(code: &str) -> bool {
+    code.starts_with("provider/") || code.starts_with("script/")
+}
+
 /// Prints a summary for people.
 pub fn render(summary: &Summary, named: &Named) -> String {
     let next = &named.short;
@@ -219,12 +224,7 @@ pub fn render(summary: &Summary, named: &Named) -> String {
     if let Some(failure) = &summary.failure {
         row(
             "because",
-            format!(
-                "{} ({}): {}",
-                failure.class.as_str(),
-                visible::line(&failure.code),
-                visible::line(&failure.reason)
-            ),
+            format!("{} ({}): {}", failure.class.as_str(), visible::line(&failure.code), indented(&failure.reason)),
         );
     }
     for evidence in &summary.receipts {
@@ -251,6 +251,11 @@ pub fn render(summary: &Summary, named: &Named) -> String {
     }
     row("next", what_next(summary, named));
     text
+}
+
+/// Text of several lines under its title.
+fn indented(text: &str) -> String {
+    visible::block(text.trim_end()).replace('\n', "\n             ")
 }
 
 fn headline(summary: &Summary) -> String {

@@ -49,6 +49,12 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, PortError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(port_error)?;
     connection.busy_timeout(BUSY_WAIT).map_err(port_error)?;
+    // Between making the file and its tables a process may be killed: that is no damage, there never was a journal.
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(port_error)?;
+    if tables == 0 {
+        return Err(PortError::Unavailable(format!("nothing was ever written to `{}`", path.display())));
+    }
     check_marks(&connection)?;
     Ok(connection)
 }
