@@ -1,5 +1,7 @@
 //! Every command from outside: what it prints, how it ends, and that bad input names its place and its remedy.
 
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
 mod workbench;
 
 use serde_json::Value;

@@ -2,6 +2,8 @@
 //!
 //! Rows are named after the specification's parity matrix (§11.12) or the decision they pin down. The smoke test is §11.13.
 
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
 mod workbench;
 
 use serde_json::Value;
@@ -231,6 +233,12 @@ fn routes_are_chosen_by_the_five_steps() {
             visited: "A z",
             ..PLAIN
         },
+    ]);
+}
+
+#[test]
+fn a_run_that_cannot_go_on_says_why() {
+    check_all(&[
         Case {
             name: "no edge matches: the run fails and says so",
             graph: "A [prompt=\"x\"]; start -> A; A -> done [condition=\"outcome=fail\"]",

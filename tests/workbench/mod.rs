@@ -3,7 +3,7 @@
 //! The environment of a command is made here from nothing but PATH, HOME and what the toolchain needs, so that no test depends
 //! on who runs it. The component cache is shared by all suites of one build, since compiling a component takes a second.
 
-#![allow(dead_code, reason = "each suite uses its part of the bench")]
+#![allow(dead_code, unreachable_pub, reason = "each suite includes this file and uses its part of it")]
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,6 @@ use crate::source::{self, Source};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
-use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::Plan;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
@@ -45,7 +44,7 @@ pub fn bind_plan(
     no_sandbox: bool,
 ) -> Result<Bound, Stop> {
     let host = start_host()?;
-    let lock = project.lock.clone().unwrap_or_else(Lock::default);
+    let lock = project.lock.clone().unwrap_or_default();
     let options = BindOptions { no_sandbox, script: script.map(|file| Arc::clone(&file.script)) };
     let pipeline = Arc::new(source.pipeline.clone());
     match bind(pipeline, &catalog(project), (&project.config, &lock), &host, &options) {

@@ -65,7 +65,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Stop> {
 impl Drive<'_> {
     /// Drives a session to its end. `begun` are the records it began or was resumed with. The run's files are made again
     /// from the whole journal first, since a crash may have cut them short.
-    pub async fn to_end(self, mut session: Session, begun: &[Record]) -> Result<(), Stop> {
+    pub async fn drive(self, mut session: Session, begun: &[Record]) -> Result<(), Stop> {
         let signals = LocalSignals::new();
         let listening = tokio::spawn(listen(signals.clone())?);
         let (sender, receiver) = mpsc::channel(PROGRESS_WAITING_MAX);

@@ -42,7 +42,7 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
     glovebox_engine::attempt::sweep(&session.dir);
     let begun = session.resume(&source.pipeline).await.map_err(failed)?;
     let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
-    Drive { bound, run, reporter }.to_end(session, &begun).await
+    Drive { bound, run, reporter }.drive(session, &begun).await
 }
 
 /// The pipeline as the run keeps it, not as the file is now.

@@ -50,7 +50,7 @@ async fn begin(bound: &Bound, source: &Source, run: &RunFolder, new: NewRun<'_>,
         drive::stop(run, &error)
     })?;
     let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
-    Drive { bound, run, reporter }.to_end(session, &begun).await
+    Drive { bound, run, reporter }.drive(session, &begun).await
 }
 
 /// What goes into the copy beside what git knows; never the runs themselves.

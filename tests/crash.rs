@@ -1,0 +1,340 @@
+//! Killed anywhere, nothing is lost and nothing is told twice: a run that is resumed ends as if nobody had killed it.
+//!
+//! SIGKILL after each journal line, SIGKILL at moments spread over the run, and every prefix of a finished journal. The
+//! witness is an undisturbed run of the same pipeline: same `final.json` but for its time, same visits, same workspace.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use rusqlite::Connection;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+use workbench::{Answer, Workbench, copy_tree};
+
+const PIPELINE: &str = r#"digraph crash {
+    graph [goal="count to two"]
+    start [shape=Mdiamond]
+    write [shape=box, prompt="Write", allowed_write_paths="src/", max_retries=1]
+    check [shape=parallelogram, tool_command="sleep 0.05; grep -q two src/count.txt", allowed_write_paths="log.txt"]
+    which [shape=diamond]
+    note  [shape=parallelogram, tool_command="sleep 0.05; cat src/count.txt >> log.txt; rm src/old.txt", allowed_write_paths="log.txt,src/old.txt"]
+    done  [shape=Msquare]
+    start -> write -> check -> which
+    which -> note  [condition="outcome=success"]
+    which -> write [condition="outcome=fail"]
+    note -> done
+}
+"#;
+
+const SCRIPT: &str = r#"
+[[node.write]]
+tool = [{ name = "write_file", arguments = { path = "src/count.txt", content = "one\n" } }]
+[[node.write]]
+text = "done"
+outcome = { status = "retry", failure_reason = "not sure" }
+[[node.write]]
+tool = [{ name = "write_file", arguments = { path = "src/extra/deep.txt", content = "deep\n" } }]
+[[node.write]]
+text = "done"
+outcome = { status = "success", context_updates = { round = "1" } }
+[[node.write]]
+tool = [{ name = "write_file", arguments = { path = "src/count.txt", content = "two\n" } }]
+[[node.write]]
+text = "done"
+outcome = { status = "success", context_updates = { round = "2" } }
+"#;
+
+const RUN: &[&str] =
+    &["run", "pipeline.dot", "--script", "script.toml", "--dangerously-no-sandbox", "--json", "--run-id", "r"];
+
+fn bench() -> Workbench {
+    let bench = Workbench::with_pipeline(PIPELINE);
+    bench.write("script.toml", SCRIPT);
+    bench.write("src/old.txt", "old\n");
+    bench.write("README.md", "untouched\n");
+    bench
+}
+
+/// What a run came to, whoever drove it how often.
+#[derive(Debug, PartialEq)]
+struct End {
+    last: Value,
+    visited: Value,
+    context: Value,
+    workspace: BTreeMap<String, String>,
+}
+
+fn end(run: &Path) -> End {
+    let json = |name: &str| -> Value {
+        let text = std::fs::read_to_string(run.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        serde_json::from_str(&text).unwrap()
+    };
+    let mut last = json("final.json");
+    last.as_object_mut().unwrap().remove("timestamp");
+    let checkpoint = json("checkpoint.json");
+    let mut workspace = BTreeMap::new();
+    read_tree(&run.join("workspace"), "", &mut workspace);
+    End { last, visited: checkpoint["completed_nodes"].clone(), context: context(&checkpoint), workspace }
+}
+
+/// The pipeline's own keys: the engine's may name an attempt, which differs between runs.
+fn context(checkpoint: &Value) -> Value {
+    checkpoint["context"]["round"].clone()
+}
+
+fn read_tree(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            found.insert(format!("{name}/"), String::new());
+            read_tree(&entry.path(), &format!("{name}/"), found);
+        } else {
+            found.insert(name, std::fs::read_to_string(entry.path()).unwrap());
+        }
+    }
+}
+
+/// An undisturbed run: how it ends and how many records it writes.
+fn undisturbed() -> (Workbench, End, usize) {
+    let bench = bench();
+    let lines = bench.glovebox(RUN).ends(0).json_lines().len();
+    let end = end(&bench.run_folder("r"));
+    assert_eq!(end.workspace["log.txt"], "two\n");
+    assert!(!end.workspace.contains_key("src/old.txt"));
+    (bench, end, lines)
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Resumes a killed run and demands the same end; a run that was killed before its first record never was.
+fn resume_and_compare(bench: &Workbench, expected: &End, what: &str) {
+    let answer = bench.glovebox(&["resume", "r", "--quiet"]);
+    if answer.code == 2 {
+        assert!(["no runs", "before it began"].iter().any(|words| answer.stderr.contains(words)), "{}", answer.stderr);
+        return;
+    }
+    answer.ends(0);
+    assert_eq!(&end(&bench.run_folder("r")), expected, "{what}");
+    tells_every_fact_once(&bench.run_folder("r"), what);
+}
+
+/// `progress.ndjson` is the journal: sequence numbers without gaps, every attempt finished once, one beginning, one end.
+fn tells_every_fact_once(run: &Path, what: &str) {
+    let text = std::fs::read_to_string(run.join("progress.ndjson")).unwrap();
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (index, record) in records.iter().enumerate() {
+        assert_eq!(record["seq"], index as u64 + 1, "{what}");
+    }
+    let mut finished: Vec<String> = records
+        .iter()
+        .map(|record| &record["event"])
+        .filter(|event| event["kind"] == "stage.finished")
+        .map(|event| format!("{}/{}", event["task"], event["ordinal"]))
+        .collect();
+    let all = finished.len();
+    finished.sort();
+    finished.dedup();
+    assert_eq!(finished.len(), all, "{what}: an attempt finished twice");
+    let kinds = |kind: &str| records.iter().filter(|record| record["event"]["kind"] == kind).count();
+    assert_eq!((kinds("run.started"), kinds("run.finished")), (1, 1), "{what}");
+}
+
+#[test]
+fn killed_after_each_record_it_ends_the_same() {
+    let (_, expected, lines) = undisturbed();
+    for killed_after in 1..lines {
+        let bench = bench();
+        let mut child = bench.start(RUN);
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        for _ in 0..killed_after {
+            line.clear();
+            output.read_line(&mut line).unwrap();
+        }
+        kill(child);
+        resume_and_compare(&bench, &expected, &format!("killed after record {killed_after}"));
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_ends_the_same() {
+    let before = Instant::now();
+    let (_, expected, _) = undisturbed();
+    let whole = before.elapsed();
+    for part in 1..16_u32 {
+        let bench = bench();
+        let child = bench.start(RUN);
+        std::thread::sleep(whole.mul_f64(f64::from(part) / 16.0));
+        kill(child);
+        resume_and_compare(&bench, &expected, &format!("killed at {part}/16 of {whole:?}"));
+    }
+}
+
+#[test]
+fn killed_again_while_it_resumes_it_ends_the_same() {
+    let (_, expected, _) = undisturbed();
+    let bench = bench();
+    let mut child = bench.start(RUN);
+    wait_for_records(&mut child, 3);
+    kill(child);
+    for _ in 0..4 {
+        let mut child = bench.start(&["resume", "r", "--json"]);
+        wait_for_records(&mut child, 2);
+        kill(child);
+    }
+    resume_and_compare(&bench, &expected, "killed five times");
+}
+
+fn wait_for_records(child: &mut Child, count: usize) {
+    let output = BufReader::new(child.stdout.take().unwrap());
+    output.lines().take(count).for_each(|line| drop(line.unwrap()));
+}
+
+#[test]
+fn every_prefix_of_a_journal_leads_to_the_same_end() {
+    let (bench, expected, lines) = undisturbed();
+    for kept in 1..=lines {
+        let run = bench.run_folder(&format!("prefix-{kept}"));
+        copy_prefix(&bench, &run, kept as i64);
+        let id = format!("prefix-{kept}");
+        bench.glovebox(&["resume", &id, "--quiet"]).ends(0);
+        assert_eq!(end(&run), expected, "resumed from {kept} of {lines} records");
+    }
+}
+
+/// A run as a crash after `kept` records could have left it: nothing but journal, blobs, and the workspace it began with.
+fn copy_prefix(bench: &Workbench, run: &PathBuf, kept: i64) {
+    let original = bench.run_folder("r");
+    std::fs::create_dir_all(run).unwrap();
+    copy_tree(&original.join("blobs"), &run.join("blobs"));
+    copy_tree(&bench.project(), &run.join("workspace"));
+    let source = Connection::open(original.join("journal.sqlite")).unwrap();
+    source.execute("VACUUM INTO ?1", [run.join("journal.sqlite").to_str().unwrap()]).unwrap();
+    let journal = Connection::open(run.join("journal.sqlite")).unwrap();
+    journal.execute("DELETE FROM record WHERE seq > ?1", [kept]).unwrap();
+    journal.execute("DELETE FROM queue", []).unwrap();
+    let mut rows = journal.prepare("SELECT seq, event FROM record ORDER BY seq").unwrap();
+    let records = rows.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))).unwrap();
+    let mut waiting: BTreeMap<String, i64> = BTreeMap::new();
+    for (seq, text) in records.map(Result::unwrap) {
+        let event: Value = serde_json::from_str(&text).unwrap();
+        let task = event["task"].as_str().unwrap_or_default().to_owned();
+        match event["kind"].as_str().unwrap() {
+            "stage.ready" => drop(waiting.insert(task, seq)),
+            "stage.finished" => drop(waiting.remove(&task)),
+            _ => {}
+        }
+    }
+    for (task, seq) in waiting {
+        journal.execute("INSERT INTO queue (task, ready_seq, due_at) VALUES (?1, ?2, 0)", (task, seq)).unwrap();
+    }
+}
+
+#[test]
+fn the_first_signal_cancels_cleanly_and_the_code_says_which() {
+    for (signal, code, name) in [("INT", 130, "signal INT"), ("TERM", 143, "signal TERM")] {
+        let bench = Workbench::with_pipeline(&PIPELINE.replace("sleep 0.05", "sleep 30"));
+        bench.write("script.toml", SCRIPT);
+        let mut child = bench.start(RUN);
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("\"check\"") || !line.contains("stage.started") {
+            line.clear();
+            assert!(output.read_line(&mut line).unwrap() > 0, "the run ended before its command began");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        send(&child, signal);
+        let before = Instant::now();
+        let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
+        let answer = Answer::from_child(child);
+        answer.ends(code);
+        assert!(before.elapsed() < Duration::from_secs(15), "the command was stopped, not waited for");
+        assert!(rest.iter().any(|line| line.contains("run.canceled") && line.contains(name)), "{rest:?}");
+        let last = bench.run_json("r", "final.json");
+        assert_eq!((&last["status"], &last["failure_class"]), (&"fail".into(), &"canceled".into()));
+    }
+}
+
+#[test]
+fn the_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed_or_read() {
+    let stubborn = PIPELINE.replace("sleep 0.05; grep", "trap '' TERM; sleep 5; grep");
+    let bench = Workbench::with_pipeline(&stubborn);
+    bench.write("script.toml", SCRIPT);
+    let mut child = bench.start(RUN);
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"check\"") || !line.contains("stage.started") {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0, "the run ended before its command began");
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    send(&child, "INT");
+    std::thread::sleep(Duration::from_millis(200));
+    let before = Instant::now();
+    send(&child, "INT");
+    Answer::from_child(child).ends(130);
+    assert!(before.elapsed() < Duration::from_secs(2), "at once");
+    bench.glovebox(&["show", "r"]).says("glovebox resume r");
+}
+
+fn send(child: &Child, signal: &str) {
+    let status = std::process::Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn an_id_that_is_taken_is_refused_with_the_command_that_goes_on() {
+    let bench = bench();
+    bench.glovebox(RUN).ends(0);
+    let before = std::fs::read(bench.run_folder("r").join("final.json")).unwrap();
+    bench.glovebox(RUN).ends(2).says("run `r` exists already").says("glovebox resume r");
+    assert_eq!(std::fs::read(bench.run_folder("r").join("final.json")).unwrap(), before);
+    for bad in ["../r", "a/b", "latest", ".r", ""] {
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", bad]).ends(2).says("no name for a run");
+    }
+}
+
+#[test]
+fn two_processes_never_drive_one_run() {
+    let bench = Workbench::with_pipeline(&PIPELINE.replace("sleep 0.05; grep", "sleep 2; grep"));
+    bench.write("script.toml", SCRIPT);
+    let mut child = bench.start(RUN);
+    wait_for_records(&mut child, 3);
+    bench.glovebox(&["resume", "r"]).ends(9).says("another process drives this run");
+    kill(child);
+}
+
+#[test]
+fn a_journal_that_was_changed_is_not_believed() {
+    let bench = bench();
+    bench.glovebox(RUN).ends(0);
+    let journal = Connection::open(bench.run_folder("r").join("journal.sqlite")).unwrap();
+    let changed = journal.execute("UPDATE record SET event = replace(event, 'success', 'skipped') WHERE seq = (SELECT min(seq) FROM record WHERE event LIKE '%success%')", []);
+    assert_eq!(changed.unwrap(), 1);
+    drop(journal);
+    for words in [&["show", "r"][..], &["resume", "r"], &["diff", "r"], &["apply", "r"]] {
+        bench.glovebox(words).ends(11).says("corrupt");
+    }
+    bench.glovebox(&["ls"]).ends(0).says("unreadable");
+}
+
+#[test]
+fn a_run_is_not_resumed_under_another_plan() {
+    let bench = bench();
+    let mut child = bench.start(RUN);
+    wait_for_records(&mut child, 3);
+    kill(child);
+    bench.write("glovebox.toml", "[limits]\nwall_ms = \"1h\"\n");
+    bench.glovebox(&["resume", "r"]).ends(11).says("another plan");
+    std::fs::remove_file(bench.project().join("glovebox.toml")).unwrap();
+    bench.write("pipeline.dot", "digraph other { }");
+    bench.glovebox(&["resume", "r"]).ends(0);
+}

@@ -1,0 +1,108 @@
+//! Every folder in `examples/` is run by the command its README names, and ends as it says.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use std::path::PathBuf;
+use workbench::{Answer, Workbench, copy_tree, root};
+
+/// A folder with a copy of an example where the README expects it, its plugins' components included.
+fn place(example: &str, component: &str) -> Workbench {
+    let bench = Workbench::new();
+    let (from, to) = (root().join("examples").join(example), bench.project().join("examples").join(example));
+    copy_tree(&from, &to);
+    let built = from.join(component);
+    assert!(built.is_file(), "{}: run `cargo xtask components`", built.display());
+    std::fs::create_dir_all(to.join(component).parent().unwrap()).unwrap();
+    std::fs::copy(built, to.join(component)).unwrap();
+    bench.write(".gitignore", "target/\n.glovebox/\n");
+    bench
+}
+
+/// The `glovebox` commands of an example's README, in order.
+fn commands(example: &str) -> Vec<String> {
+    let page = std::fs::read_to_string(root().join("examples").join(example).join("README.md")).unwrap();
+    let spans = page.split('`').skip(1).step_by(2);
+    spans
+        .flat_map(|span| span.split("&&"))
+        .filter_map(|part| part.trim().strip_prefix("glovebox "))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn in_example(bench: &Workbench, example: &str, file: &str) -> PathBuf {
+    bench.project().join("examples").join(example).join(file)
+}
+
+#[test]
+fn quickstart_fixes_a_failing_test_and_shows_what_was_refused() {
+    let bench = place("quickstart", "review-plugin/target/wasm32-wasip2/release/acme_review.wasm");
+    let (workdir, pipeline) = ("examples/quickstart", "examples/quickstart/pipeline.dot");
+    bench.glovebox(&["plugin", "lock", "--workdir", workdir]).ends(0).says("acme.review");
+    for line in commands("quickstart").iter().filter(|line| !line.contains("latest")) {
+        bench.line(line).ends(0);
+    }
+    let source = std::fs::read_to_string(in_example(&bench, "quickstart", "src/lib.rs")).unwrap();
+    let before = bench.snapshot();
+    let run =
+        ["run", pipeline, "--workdir", workdir, "--script", "examples/quickstart/script.toml", "--run-id", "demo"];
+    bench.glovebox(&run).ends(6).says("--dangerously-no-sandbox");
+    let answer = bench.glovebox(&[&run[..], &["--dangerously-no-sandbox"]].concat());
+    answer
+        .ends(0)
+        .says("verified     test: ")
+        .says("exit 0")
+        .says("refused")
+        .says("tests/slug.rs")
+        .says("glovebox apply");
+    assert_eq!(bench.snapshot(), before, "the user's tree is as it was");
+    fix_loop_was_taken_once(&bench);
+    bench.glovebox(&["show", "latest"]).ends(0).says("implement visit 2");
+    bench.glovebox(&["show", "latest", "test"]).ends(0).says("exit 101").says("exit 0");
+    bench.glovebox(&["diff", "latest"]).ends(0).says("+++ b/src/lib.rs").says("+++ b/REVIEW.md");
+    apply_works_once(&bench, &source);
+}
+
+fn fix_loop_was_taken_once(bench: &Workbench) {
+    let last = bench.run_json("demo", "final.json");
+    assert_eq!((&last["status"], &last["exit_node"]), (&"success".into(), &"done".into()));
+    let completed = bench.run_json("demo", "checkpoint.json")["completed_nodes"].to_string();
+    assert_eq!(completed, r#"["start","implement","test","implement","test","review"]"#);
+}
+
+fn apply_works_once(bench: &Workbench, source: &str) {
+    let lib = in_example(bench, "quickstart", "src/lib.rs");
+    std::fs::write(&lib, "// edited meanwhile\n").unwrap();
+    bench.glovebox(&["apply", "latest"]).ends(6).says("conflict: src/lib.rs");
+    assert!(!in_example(bench, "quickstart", "REVIEW.md").exists(), "all or nothing");
+    std::fs::write(&lib, source).unwrap();
+    bench.glovebox(&["apply", "latest"]).ends(0).says("wrote   src/lib.rs");
+    assert!(in_example(bench, "quickstart", "REVIEW.md").is_file());
+    assert_ne!(std::fs::read_to_string(&lib).unwrap(), source);
+}
+
+#[test]
+fn the_hostile_plugin_gets_nothing_and_the_run_goes_on() {
+    let bench = place("hostile-plugin", "plugin/target/wasm32-wasip2/release/mallory_tidy.wasm");
+    let canary = bench.outside().join("canary");
+    std::fs::write(&canary, "alive").unwrap();
+    let lines = commands("hostile-plugin");
+    assert!(lines.iter().any(|line| line.starts_with("run ")), "{lines:?}");
+    let mut answers: Vec<(String, Answer)> = Vec::new();
+    for line in lines {
+        let answer = bench.line(&line);
+        answer.ends(0);
+        answers.push((line, answer));
+    }
+    let run = answers.iter().find(|(line, _)| line.starts_with("run ")).unwrap();
+    run.1.says("success").says("refused").says("private/secret.txt");
+    let shown = answers.iter().find(|(line, _)| line.starts_with("show ")).unwrap();
+    shown.1.says("nothing got through");
+    let private = std::fs::read_to_string(in_example(&bench, "hostile-plugin", "private/secret.txt")).unwrap();
+    let id = bench.glovebox(&["ls", "--json"]).ends(0).json()[0]["id"].as_str().unwrap().to_owned();
+    let findings = bench.run_text(&id, "workspace/out/findings.md");
+    assert!(!findings.contains(private.trim()), "a secret got through");
+    assert!(bench.run_json(&id, "final.json")["refusals_total"].as_u64().unwrap() > 20);
+    assert_eq!(std::fs::read_to_string(canary).unwrap(), "alive");
+}

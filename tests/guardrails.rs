@@ -1,0 +1,283 @@
+//! What a stage may not do, from outside: grants of third-party plugins, the lock, scopes, commands, limits.
+//!
+//! Each wall has a witness that the stage cannot reach: a canary file beside the project, the user's own tree, a process that
+//! must be gone. A refusal must be seen by the user, with the grant that would allow it.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod guests;
+mod workbench;
+
+use std::path::Path;
+use workbench::{Answer, Workbench};
+
+/// A project whose only stage is a third-party plugin made of the given bytes.
+fn plugin_bench(bytes: &[u8], config: &str) -> Workbench {
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 stage [type=\"evil.guest\", allowed_write_paths=\"out/\"]\n  start -> stage -> done\n}\n",
+    );
+    std::fs::write(bench.project().join("guest.wasm"), bytes).unwrap();
+    bench.write("glovebox.toml", &format!("[plugins.\"evil.guest\"]\npath = \"guest.wasm\"\n{config}\n"));
+    bench
+}
+
+/// The same, locked.
+fn locked_bench(guest: &str, config: &str) -> Workbench {
+    let bench = plugin_bench(&guests::build(guest), config);
+    bench.glovebox(&["plugin", "lock"]).ends(0).says("evil.guest");
+    bench
+}
+
+fn harmless() -> Vec<u8> {
+    guests::component("(func $execute)")
+}
+
+#[test]
+fn a_plugin_runs_only_as_it_was_locked() {
+    let bench = plugin_bench(&harmless(), "wants = { filesystem = \"workspace\", read = [\"src/\"] }");
+    bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("not in `glovebox.lock`").says("glovebox plugin lock");
+    assert!(!bench.has(".glovebox"), "what is refused leaves no run behind");
+    bench.glovebox(&["plugin", "lock"]).ends(0).says("new").says("digest   blake3:");
+    bench.glovebox(&["run", "pipeline.dot"]).ends(0);
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("evil.guest, plugin");
+    std::fs::write(bench.project().join("guest.wasm"), guests::component("(func $execute nop)")).unwrap();
+    for command in ["run", "plan"] {
+        bench.glovebox(&[command, "pipeline.dot"]).ends(7).says("has the digest").says("glovebox plugin lock");
+    }
+    bench.glovebox(&["plugin", "lock"]).ends(0).says("other bytes than before");
+    bench.glovebox(&["run", "pipeline.dot"]).ends(0);
+    bench.glovebox(&["plugin", "lock"]).ends(0).says("as before");
+}
+
+#[test]
+fn grants_that_grow_after_the_lock_are_refused() {
+    let wants = "wants = { filesystem = \"workspace\", read = [\"src/\", \"docs/\"] }\n";
+    let granted = |paths: &str| format!("{wants}grants = {{ filesystem = \"workspace\", read = [{paths}] }}");
+    let bench = plugin_bench(&harmless(), &granted("\"src/\""));
+    bench.glovebox(&["plugin", "lock"]).ends(0).says("granted  read src/");
+    let config = bench.read("glovebox.toml");
+    bench.write("glovebox.toml", &config.replace("read = [\"src/\"] }", "read = [\"src/\", \"docs/\"] }"));
+    bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("docs/").says("glovebox plugin lock");
+    bench.write("glovebox.toml", &config);
+    bench.glovebox(&["run", "pipeline.dot"]).ends(0);
+}
+
+#[test]
+fn configuration_that_cannot_be_enforced_is_refused_at_its_line() {
+    for (config, said) in [
+        ("grants = { network = true }", "network"),
+        ("grants = { filesystem = \"posix\", read = [\"../\"] }", ".."),
+        ("grants = { filesystem = \"posix\", write = [\"/etc/\"] }", "/etc/"),
+        ("wants = { env = [\"HOME\"] }", "env"),
+        ("grants = { limits = { fuel = 3 } }", "fuel"),
+        ("color = \"red\"", "color"),
+        ("[exec]\nenv = { LD_PRELOAD = \"x.so\" }", "LD_PRELOAD"),
+        ("[workspace]\nexclude = [\"a\"]", "exclude"),
+    ] {
+        let bench = plugin_bench(&harmless(), config);
+        bench.glovebox(&["run", "pipeline.dot"]).ends(3).says(said).says("glovebox.toml:");
+        bench.glovebox(&["plugin", "lock"]).ends(3).says(said);
+        assert!(!bench.has("glovebox.lock"));
+    }
+}
+
+#[test]
+fn a_plugin_that_is_not_there_or_not_known_is_named() {
+    let bench = plugin_bench(&harmless(), "");
+    std::fs::remove_file(bench.project().join("guest.wasm")).unwrap();
+    bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("guest.wasm");
+    bench.glovebox(&["plugin", "lock"]).ends(2).says("guest.wasm");
+    std::fs::remove_file(bench.project().join("glovebox.toml")).unwrap();
+    bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("evil.guest").says("[plugins.\"evil.guest\"]");
+}
+
+#[test]
+fn a_component_with_ungranted_imports_is_refused_before_it_runs() {
+    let bench = locked_bench("opens-sockets", "");
+    bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("wasi:sockets").says("components have no network");
+    bench.glovebox(&["plugin", "inspect", "guest.wasm"]).ends(0).says("never granted: components have no network");
+}
+
+#[test]
+fn a_command_needs_a_want_a_grant_and_the_flag() {
+    let both = "wants = { commands = [\"true\"] }\ngrants = { commands = [\"true\"] }";
+    locked_bench("runs-command", "wants = { commands = [\"true\"] }")
+        .glovebox(&["run", "pipeline.dot", "--dangerously-no-sandbox"])
+        .ends(1)
+        .says("refused")
+        .says("run true");
+    let bench = locked_bench("runs-command", both);
+    let pipeline = bench.read("pipeline.dot").replace("allowed_write", "allowed_commands=\"true\", allowed_write");
+    bench.write("pipeline.dot", &pipeline);
+    bench.glovebox(&["run", "pipeline.dot"]).ends(6).says("--dangerously-no-sandbox").says("`stage`");
+    bench
+        .glovebox(&["run", "pipeline.dot", "--dangerously-no-sandbox"])
+        .ends(0)
+        .says("verified     stage: true exit 0")
+        .says("unconfined");
+}
+
+#[test]
+fn a_stage_that_never_ends_traps_or_panics_is_an_outcome_with_its_reason() {
+    let grants = |limits: &str| format!("grants = {{ limits = {{ {limits} }} }}");
+    locked_bench("endless-loop", &grants("wall_ms = \"300ms\""))
+        .glovebox(&["run", "pipeline.dot"])
+        .ends(5)
+        .says("wall_ms")
+        .says("300");
+    locked_bench("memory-hog", &grants("memory_bytes = \"4MiB\""))
+        .glovebox(&["run", "pipeline.dot"])
+        .ends(5)
+        .says("memory_bytes");
+    locked_bench("traps", "").glovebox(&["run", "pipeline.dot"]).ends(7).says("divide by zero");
+    locked_bench("panics", "").glovebox(&["run", "pipeline.dot"]).ends(7).says("panicked").never_says("\u{1b}");
+}
+
+#[test]
+fn a_flood_of_refusals_and_logs_stays_bounded_and_harmless() {
+    for guest in ["log-flood", "output-flood", "shouts"] {
+        let answer = locked_bench(guest, "").glovebox(&["run", "pipeline.dot"]);
+        assert!(answer.stdout.len() + answer.stderr.len() < 4 << 20, "{guest}");
+        answer.never_says("\u{1b}").never_says("\u{7}");
+    }
+}
+
+/// A pipeline of one tool that may write `out/`, with the command given.
+fn tool(command: &str, scope: &str) -> Workbench {
+    let command = command.replace('\\', "\\\\").replace('"', "\\\"");
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n  work [shape=parallelogram, tool_command=\"{command}\", \
+         allowed_write_paths=\"{scope}\"]\n  start -> work -> done\n}}\n"
+    ));
+    bench.write("src/lib.rs", "original\n");
+    std::fs::write(bench.outside().join("canary"), "alive").unwrap();
+    bench
+}
+
+fn run_tool(bench: &Workbench) -> Answer {
+    let before = bench.snapshot();
+    let mut command = bench.command(&["run", "pipeline.dot", "--run-id", "r", "--dangerously-no-sandbox"]);
+    let answer = Answer::of(command.env("FORGE_TOKEN", "hunter2"));
+    assert_eq!(bench.snapshot(), before, "the user's tree is never written by a run");
+    assert_eq!(std::fs::read_to_string(bench.outside().join("canary")).unwrap(), "alive");
+    answer
+}
+
+fn quarantine_holds(bench: &Workbench, file: &str, text: &str) {
+    let mut found = Vec::new();
+    files_below(&bench.run_folder("r").join("quarantine"), &mut found);
+    let named = |path: &Path| path.file_name().unwrap().to_string_lossy().ends_with(&format!("-{file}"));
+    let kept = found.iter().find(|path| named(path)).unwrap_or_else(|| panic!("no {file} in {found:?}"));
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), text);
+}
+
+fn files_below(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() { files_below(&entry.path(), found) } else { found.push(entry.path()) }
+    }
+}
+
+#[test]
+fn writes_outside_the_scope_are_quarantined_and_fail_the_stage() {
+    let bench = tool("mkdir -p out; echo kept > out/a; echo bad > src/lib.rs; echo new > evil.txt", "out/");
+    run_tool(&bench).ends(6).says("guardrail_violation: wrote disallowed files: ").says("quarantined").says("evil.txt");
+    let reason = bench.run_json("r", "final.json")["failure_reason"].as_str().unwrap().to_owned();
+    assert_eq!(reason, "guardrail_violation: wrote disallowed files: evil.txt,src/lib.rs");
+    assert_eq!(bench.run_text("r", "workspace/src/lib.rs"), "original\n");
+    assert_eq!(bench.run_text("r", "workspace/out/a"), "kept\n", "what was allowed is kept");
+    assert!(!bench.run_folder("r").join("workspace/evil.txt").exists());
+    quarantine_holds(&bench, "evil.txt", "new\n");
+    quarantine_holds(&bench, "lib.rs", "bad\n");
+    bench.glovebox(&["apply", "r"]).ends(6).says("failed");
+    assert_eq!(bench.read("src/lib.rs"), "original\n");
+}
+
+#[test]
+fn protected_files_are_never_written_whatever_the_scope() {
+    let bench = tool("sh work.sh", "src/");
+    bench.write(
+        "work.sh",
+        "mkdir -p src/.git/hooks; echo evil > src/.git/hooks/pre-commit; echo '[plugins]' > src/glovebox.toml\n",
+    );
+    run_tool(&bench).ends(6).says("src/glovebox.toml").says("the grants of this project");
+    let workspace = bench.run_folder("r").join("workspace");
+    assert!(!workspace.join("src/glovebox.toml").exists() && !workspace.join("src/.git").exists());
+}
+
+#[test]
+fn a_command_gets_no_environment_of_ours_and_leaves_nothing_running() {
+    let bench = tool(
+        "mkdir -p out; env > out/env; (sleep 300 & echo $! > out/pid); (setsid sleep 301 & echo $! > out/pid2)",
+        "out/",
+    );
+    run_tool(&bench).ends(0);
+    let environment = bench.run_text("r", "workspace/out/env");
+    assert!(!environment.contains("hunter2") && !environment.contains("CARGO_HOME"), "{environment}");
+    assert!(environment.contains("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), "{environment}");
+    for file in ["pid", "pid2"] {
+        let pid = bench.run_text("r", &format!("workspace/out/{file}"));
+        let command = std::fs::read(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        assert!(!command.starts_with(b"sleep"), "process {pid} is still there");
+    }
+}
+
+#[test]
+fn links_lead_nowhere() {
+    let bench = tool("sh work.sh", "out/");
+    bench.write(
+        "work.sh",
+        "mkdir -p out; ln -s ../../../../../../canary out/link; ln -s /etc/passwd out/abs; echo x > out/ok\n",
+    );
+    run_tool(&bench).ends(6).says("out/link").says("out/abs");
+    assert_eq!(bench.run_text("r", "workspace/out/ok"), "x\n");
+    for link in ["out/link", "out/abs"] {
+        assert!(bench.run_folder("r").join("workspace").join(link).symlink_metadata().is_err(), "{link} was committed");
+    }
+}
+
+#[test]
+fn an_early_error_for_commands_that_leave_the_workspace() {
+    for command in ["cat ~/secret", "cat ../canary", "cat /etc/passwd"] {
+        let bench = tool(command, "out/");
+        let answer = run_tool(&bench);
+        assert_ne!(answer.code, 0, "{command}");
+        answer.says(command.split(' ').next_back().unwrap());
+    }
+}
+
+#[test]
+fn a_refused_write_of_an_agent_is_shown_with_the_grant_and_the_run_goes_on() {
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 code [shape=box, prompt=\"p\", allowed_write_paths=\"src/\"]\n  start -> code -> done\n}\n",
+    );
+    bench.write("tests/keep.rs", "the tests\n");
+    bench.write(
+        "script.toml",
+        "[[node.code]]\ntool = [{ name = \"write_file\", arguments = { path = \"tests/keep.rs\", content = \"weaker\" } }]\n\
+         [[node.code]]\ntool = [{ name = \"write_file\", arguments = { path = \"../../../escape\", content = \"x\" } }]\n\
+         [[node.code]]\ntool = [{ name = \"write_file\", arguments = { path = \"src/ok.rs\", content = \"fine\\n\" } }]\n\
+         [[node.code]]\ntext = \"done\"\n",
+    );
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml", "--run-id", "r"]);
+    answer.ends(0).says("refused").says("tests/keep.rs").says("allowed_write_paths=\"src/,tests/keep.rs\"");
+    assert_eq!(bench.run_text("r", "workspace/tests/keep.rs"), "the tests\n");
+    assert_eq!(bench.run_text("r", "workspace/src/ok.rs"), "fine\n");
+    assert!(bench.run_json("r", "final.json")["refusals_total"].as_u64().unwrap() >= 1);
+    let found = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
+    assert!(found["refused"].as_array().unwrap().iter().any(|refusal| refusal["path"] == "tests/keep.rs"));
+}
+
+#[test]
+fn a_conflict_is_refused_as_a_whole_and_a_repeated_apply_does_nothing() {
+    let bench = tool("mkdir -p out; echo one > out/a; echo two > out/b", "out/");
+    run_tool(&bench).ends(0);
+    bench.write("out/b", "somebody else's\n");
+    bench.glovebox(&["apply", "r"]).ends(6).says("conflict: out/b").says("nothing was written");
+    assert!(!bench.has("out/a"));
+    bench.write("out/b", "two\n");
+    bench.glovebox(&["apply", "r"]).ends(0).says("wrote   out/a");
+    assert_eq!((bench.read("out/a"), bench.read("out/b")), ("one\n".to_owned(), "two\n".to_owned()));
+    bench.glovebox(&["apply", "r"]).ends(0).says("nothing to do");
+}
