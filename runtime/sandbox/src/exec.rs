@@ -20,6 +20,7 @@ use drive::Bounds;
 use family::Family;
 use program::Resolved;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -199,7 +200,7 @@ pub fn run(
     if canceled.load(Ordering::Relaxed) {
         return Ok(not_begun(resolved, begin.elapsed()));
     }
-    let mut spawned = process(&resolved);
+    let mut spawned = process(&resolved, &marker);
     spawned.env_clear().envs(environment);
     // By descriptor: nothing can be put in the place of the folder between the check and the start.
     spawned.current_dir(format!("/proc/self/fd/{}", cwd.as_raw_fd()));
@@ -231,24 +232,26 @@ fn not_begun(resolved: Resolved, duration: Duration) -> Exit {
     Exit { how: How::Canceled, code: None, duration, stdout, stderr, program: resolved.file, killed: 0 }
 }
 
-/// Puts the command into a session of its own, so that it has no terminal and its group is its own. `setsid` replaces itself
-/// by the program, under the same process id. Where it is missing, a process group has to do: then the command can still
-/// open the terminal.
-fn process(resolved: &Resolved) -> process::Command {
-    let setsid = ["/usr/bin/setsid", "/bin/setsid"].into_iter().find(|path| Path::new(path).exists());
-    let mut spawned = match setsid {
-        Some(setsid) => {
-            let mut spawned = process::Command::new(setsid);
-            spawned.arg(&resolved.file);
-            spawned
-        }
-        None => {
-            let mut spawned = process::Command::new(&resolved.file);
-            spawned.process_group(0);
-            spawned
-        }
-    };
-    spawned.args(&resolved.arguments);
+/// Puts the command into a session of its own, so that it has no terminal and its group is its own, and gives it a limit
+/// that marks everything it starts, and no core files. Both programs replace themselves by the next, under the same process
+/// id. Where `setsid` is missing, a process group has to do: then the command can still open the terminal.
+fn process(resolved: &Resolved, marker: &str) -> process::Command {
+    let system =
+        |name: &str| ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(name)).into_iter().find(|p| p.exists());
+    let number = family::number_of(marker);
+    let mut words: Vec<OsString> = Vec::new();
+    if let Some(prlimit) = system("prlimit") {
+        words.extend([prlimit.into(), format!("--rttime={number}:{number}").into(), "--core=0:0".into()]);
+    }
+    let setsid = system("setsid");
+    let in_session = setsid.is_some();
+    words.extend(setsid.map(OsString::from));
+    words.push(resolved.file.clone().into());
+    let mut spawned = process::Command::new(&words[0]);
+    spawned.args(&words[1..]).args(&resolved.arguments);
+    if !in_session {
+        spawned.process_group(0);
+    }
     spawned
 }
 

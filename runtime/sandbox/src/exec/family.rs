@@ -2,15 +2,15 @@
 //!
 //! This process becomes the subreaper of all its commands, so whatever loses its parent comes to it: every process of every
 //! command descends from a direct child of this one. Such a child belongs to the command that is it, whose session or group
-//! it is in, or whose marker it carries. One without any sign, in a session that is not ours, belongs to the last command
-//! that was running when it began; it is killed with that command. Processes this program started in its own session are
-//! never touched.
+//! it is in, or whose number or marker it carries. One that shed every sign, in a session that is not ours, belongs to the
+//! last command that was running when it began, and is killed with that one. Processes this program started in its own
+//! session are never touched.
 //!
 //! Not reached: what another service starts on a command's behalf (`at`, `systemd-run`, a container daemon).
 
 use super::environment::MARKER;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,6 +32,8 @@ struct Running {
     /// Ticks since boot at which it started.
     start: u64,
     marker: String,
+    /// Its limit of real-time computing, larger than anything will use: children inherit it, and no environment hides it.
+    number: u64,
 }
 
 /// One process, as `/proc` has it.
@@ -68,9 +70,12 @@ impl Family {
             child.kill()?;
             return Err(io::Error::new(io::ErrorKind::Unsupported, "its process cannot be seen in `/proc`"));
         };
-        let me = Running { pid, start: process.start, marker };
+        let me = Running { pid, start: process.start, number: number_of(&marker), marker };
         running.push(me.clone());
         let pid = Pid::from_child(&child);
+        // For machines without the program that sets it before the start; then the first children may miss it.
+        let number = Rlimit { current: Some(me.number), maximum: Some(me.number) };
+        let _ = rustix::process::prlimit(Some(pid), Resource::Rttime, number);
         let mut family = Self { child, me, held: None, ended: false };
         family.held = Some(rustix::process::pidfd_open(pid, PidfdFlags::empty())?);
         Ok(family)
@@ -180,6 +185,11 @@ impl Family {
             return is_me(owner);
         }
         if let Some(owner) =
+            number_at(process.pid).and_then(|number| running.iter().find(|owner| owner.number == number))
+        {
+            return is_me(owner);
+        }
+        if let Some(owner) =
             marker_of(process.pid).and_then(|marker| running.iter().find(|owner| owner.marker == marker))
         {
             return is_me(owner);
@@ -244,6 +254,21 @@ fn reap(process: &Process) {
     if let Some(pid) = Pid::from_raw(process.pid) {
         while matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Err(Errno::INTR)) {}
     }
+}
+
+/// Makes a number of microseconds, decades of them, out of a marker; below the limit this program itself was given.
+pub(super) fn number_of(marker: &str) -> u64 {
+    let digest = blake3::hash(marker.as_bytes());
+    let drawn = digest.as_bytes()[..6].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    match rustix::process::getrlimit(Resource::Rttime).maximum {
+        None => 1 << 50 | drawn,
+        Some(max) => max.saturating_sub(1 + (drawn & 0xffff_ffff)),
+    }
+}
+
+fn number_at(pid: i32) -> Option<u64> {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn marker_of(pid: i32) -> Option<String> {
