@@ -143,3 +143,171 @@ fn no_runs_is_an_empty_list() {
     bench.glovebox(&["ls"]).ends(0).says("no runs");
     assert_eq!(bench.glovebox(&["ls", "--json"]).ends(0).json(), Value::Array(Vec::new()));
 }
+
+const SCRIPT: &str = "[[node.build]]
+tool = [{ name = \"write_file\", arguments = { path = \"src/new.txt\", content = \"one\\ntwo\\n\" } }]
+[[node.build]]
+text = \"done \\u001b[31mred\\u001b[0m\"
+";
+
+/// A project with a finished run `first`.
+fn with_run() -> Workbench {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench.write("script.toml", SCRIPT);
+    bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml", "--run-id", "first"]).ends(0);
+    bench
+}
+
+#[test]
+fn a_run_is_told_line_by_line_and_summed_up() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench.write("script.toml", SCRIPT);
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml"]);
+    answer.ends(0).never_says("\u{1b}");
+    for line in [" run started ", " build started", " build model turn 1", " build success ", " run success"] {
+        assert!(answer.stderr.contains(line), "{line}: {}", answer.stderr);
+    }
+    assert!(answer.stderr.lines().filter(|line| line.contains(" build ")).all(|line| line.as_bytes()[2] == b':'));
+    for line in [
+        "run  ",
+        "verified     nothing",
+        "changed      src/new.txt (8 bytes)",
+        "next         glovebox diff latest, then glovebox apply latest",
+    ] {
+        assert!(answer.stdout.contains(line), "{line}: {}", answer.stdout);
+    }
+    let quiet = bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml", "--quiet"]);
+    quiet.ends(0).says("changed").never_says("model turn");
+}
+
+#[test]
+fn json_is_the_journal_and_nothing_else() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--json", "--run-id", "j"]);
+    let records = answer.ends(0).json_lines();
+    assert_eq!(records[0]["event"]["kind"], "run.started");
+    assert_eq!(records.last().unwrap()["event"]["kind"], "run.finished");
+    for (index, record) in records.iter().enumerate() {
+        assert_eq!(record["seq"], index as u64 + 1);
+        assert_eq!(
+            record["prev"],
+            if index == 0 { format!("blake3:{}", "0".repeat(64)).into() } else { records[index - 1]["hash"].clone() }
+        );
+    }
+    let stored: Vec<Value> =
+        bench.run_text("j", "progress.ndjson").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(stored, records);
+}
+
+#[test]
+fn runs_are_listed_shown_and_selected() {
+    let bench = with_run();
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "second"]).ends(0);
+    let list = bench.glovebox(&["ls", "--json"]).ends(0).json();
+    let ids: Vec<&str> = list.as_array().unwrap().iter().filter_map(|run| run["id"].as_str()).collect();
+    assert_eq!(ids, ["second", "first"]);
+    assert_eq!((&list[1]["pipeline"], &list[1]["status"]), (&"ship".into(), &"success".into()));
+    bench.glovebox(&["ls"]).ends(0).says("second").says("success");
+    bench.glovebox(&["show", "latest"]).ends(0).says("second of ship: success");
+    bench.glovebox(&["show", "fi"]).ends(0).says("first of ship").says("glovebox diff first");
+    bench.glovebox(&["show", "nothing"]).ends(2).says("no run `nothing`");
+    let shown = bench.glovebox(&["show", "first", "--json"]).ends(0).json();
+    assert_eq!((&shown["exit"]["code"], &shown["exit"]["name"]), (&0.into(), &"ok".into()));
+    assert_eq!((&shown["changed"][0]["path"], &shown["visited"][0]["node"]), (&"src".into(), &"build".into()));
+    bench.glovebox(&["show", "first", "build"]).ends(0).says("attempt").says("limit").says("-> exit");
+    bench.glovebox(&["show", "first", "biuld"]).ends(2).says("never came to a node `biuld`").says("`build`");
+    assert!(!bench.glovebox(&["show", "first", "build", "--json"]).ends(0).json().as_array().unwrap().is_empty());
+}
+
+#[test]
+fn runs_may_be_kept_elsewhere_and_are_never_copied_into_a_run() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    for id in ["one", "two"] {
+        bench
+            .glovebox(&["run", "pipeline.dot", "--runs-dir", "my runs", "--run-id", id])
+            .ends(0)
+            .says("--runs-dir 'my runs'");
+    }
+    assert!(!bench.has(".glovebox"));
+    assert!(bench.has("my runs/two/workspace/pipeline.dot"));
+    assert!(!bench.has("my runs/two/workspace/my runs"), "runs are no part of the project");
+    bench.glovebox(&["show", "latest", "--runs-dir", "my runs"]).ends(0).says("two");
+    bench.glovebox(&["show", "latest"]).ends(2);
+}
+
+#[test]
+fn diff_and_apply_bring_a_result_home() {
+    let bench = with_run();
+    bench.glovebox(&["diff", "first"]).ends(0).says("+++ b/src/new.txt").says("+two");
+    let listed = bench.glovebox(&["diff", "first", "--json"]).ends(0).json();
+    assert!(listed.as_array().unwrap().iter().any(|change| change["path"] == "src/new.txt"));
+    assert!(!bench.has("src/new.txt"));
+    let elsewhere = bench.outside().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    bench.glovebox(&["apply", "first", "--workdir", elsewhere.to_str().unwrap()]).ends(0);
+    assert_eq!(std::fs::read_to_string(elsewhere.join("src/new.txt")).unwrap(), "one\ntwo\n");
+    bench.glovebox(&["apply", "first", "--json"]).ends(0).says("src/new.txt");
+    assert_eq!(bench.read("src/new.txt"), "one\ntwo\n");
+}
+
+#[test]
+fn a_run_that_has_ended_is_resumed_as_it_ended() {
+    let bench = with_run();
+    bench.glovebox(&["resume", "first"]).ends(0).says("first of ship: success");
+    let failing = LINEAR.replace("prompt=\"Do", "test.outcome=fail, prompt=\"Do");
+    bench.write("failing.dot", &failing);
+    bench.glovebox(&["run", "failing.dot", "--run-id", "bad"]).ends(1).says("glovebox show latest");
+    bench.glovebox(&["resume", "bad"]).ends(1).says("fail");
+    bench.glovebox(&["apply", "bad"]).ends(6).says("run `bad` failed");
+}
+
+#[test]
+fn what_is_refused_leaves_no_run_behind() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench.write("broken.toml", "[[node.build]]\ntext = \n");
+    bench.write("odd.toml", "[[node.build]]\nwords = \"x\"\n");
+    for (words, code, said) in [
+        (&["run", "absent.dot"][..], 2, "absent.dot"),
+        (&["run", "pipeline.dot", "--workdir", "absent"], 2, "open workdir `absent`"),
+        (&["run", "pipeline.dot", "--workdir", "pipeline.dot"], 2, "not a directory"),
+        (&["run", "pipeline.dot", "--script", "absent.toml"], 2, "absent.toml"),
+        (&["run", "pipeline.dot", "--script", "broken.toml"], 3, "`broken.toml` line 2"),
+        (&["run", "pipeline.dot", "--script", "odd.toml"], 3, "words"),
+        (&["run", "pipeline.dot", "--set", "nobody=asks"], 3, "nobody"),
+        (&["plan", "pipeline.dot", "--set", "nobody=asks"], 3, "nobody"),
+        (&["plugin", "lock"], 3, "nothing to lock"),
+    ] {
+        bench.glovebox(words).ends(code).says(said);
+    }
+    assert!(!bench.has(".glovebox"));
+}
+
+#[test]
+fn plan_says_what_could_happen_and_runs_nothing() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench
+        .glovebox(&["plan", "pipeline.dot"])
+        .ends(0)
+        .says("write    src/")
+        .says("execute  nothing")
+        .says("reach    nothing");
+    let plan = bench.glovebox(&["plan", "pipeline.dot", "--json", "--max-steps", "7"]).ends(0).json();
+    assert_eq!(plan["steps_max"], 7);
+    assert_eq!(plan["could"]["write"], serde_json::json!(["src/"]));
+    assert_eq!(bench.glovebox(&["plan", "pipeline.dot", "--json", "--max-steps", "7"]).ends(0).json(), plan);
+    assert!(!bench.has(".glovebox"));
+}
+
+#[test]
+fn a_pipeline_outside_the_project_uses_the_configuration_beside_it() {
+    let bench = Workbench::new();
+    bench.write("pipelines/ship.dot", LINEAR);
+    bench.write("pipelines/glovebox.toml", "[limits]\nturns = 0\nnonsense = 1\n");
+    bench.write("app/README.md", "app\n");
+    let run = ["run", "pipelines/ship.dot", "--workdir", "app", "--run-id", "x"];
+    bench.glovebox(&run).ends(3).says("nonsense").says("pipelines/glovebox.toml:3");
+    bench.write("pipelines/glovebox.toml", "");
+    bench.glovebox(&run).ends(0);
+    assert_eq!(bench.run_text("x", "workspace/README.md"), "app\n");
+    assert!(!bench.run_folder("x").join("workspace/pipelines").exists());
+}

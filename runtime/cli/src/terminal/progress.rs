@@ -4,7 +4,8 @@
 //! misses no fact. Knows nothing of how a run is driven. Everything goes to stderr; `--json` records go to stdout.
 
 use crate::terminal::{self, duration, lines, visible};
-use glovebox_engine::event::{Event, Record, StageFinished};
+use glovebox_engine::event::{Event, Record, RunFinished, StageFinished};
+use glovebox_engine::outcome::Status;
 use glovebox_host::call::Progress;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
@@ -95,52 +96,79 @@ fn json_line(record: &Record) {
     }
 }
 
+/// How the line of a node looks.
+struct Styles {
+    idle: ProgressStyle,
+    running: ProgressStyle,
+    good: ProgressStyle,
+    bad: ProgressStyle,
+}
+
+impl Styles {
+    fn new(coloured: bool) -> Self {
+        let style = |mark: &str, colour: &str, rest: &str| {
+            let prefix = if coloured { format!("{{prefix:.{colour}}}") } else { "{prefix}".to_owned() };
+            let template = format!(" {mark} {prefix} {rest}{{wide_msg}}");
+            ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+        };
+        Self {
+            idle: style("○", "dim", ""),
+            running: style("●", "cyan.bold", "{elapsed:>4} "),
+            good: style("✓", "green", ""),
+            bad: style("✗", "red", ""),
+        }
+    }
+
+    fn of(&self, status: Status) -> &ProgressStyle {
+        if matches!(status, Status::Fail | Status::Retry) { &self.bad } else { &self.good }
+    }
+}
+
 /// One line per node, redrawn in place; refusals stay above it.
 struct Board {
     bars: MultiProgress,
     nodes: BTreeMap<String, ProgressBar>,
     visits: BTreeMap<String, u32>,
-    waiting: ProgressStyle,
-    running: ProgressStyle,
+    styles: Styles,
 }
 
 impl Board {
     fn new<'a>(nodes: impl Iterator<Item = &'a str>) -> Self {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND_MAX));
-        let style = |template: &str| {
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
-        };
-        let waiting = style(" {prefix} {wide_msg}");
-        let running = style(" {prefix} {elapsed:>4} {wide_msg}");
+        let styles = Styles::new(terminal::is_coloured());
         let names: Vec<&str> = nodes.collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         let nodes = names
             .into_iter()
             .map(|name| {
-                let bar = bars.add(ProgressBar::new_spinner().with_style(waiting.clone()));
+                let bar = bars.add(ProgressBar::new_spinner().with_style(styles.idle.clone()));
                 bar.set_prefix(format!("{:<width$}", visible::line(name)));
-                bar.set_message("·");
+                bar.set_message("");
                 (name.to_owned(), bar)
             })
             .collect();
-        Self { bars, nodes, visits: BTreeMap::new(), waiting, running }
+        Self { bars, nodes, visits: BTreeMap::new(), styles }
     }
 
     fn record(&mut self, record: &Record) {
+        if let Event::RunFinished(RunFinished { exit_node: Some(exit), .. }) = &record.event {
+            self.nodes.get(exit).iter().for_each(|bar| bar.set_style(self.styles.good.clone()));
+            self.nodes.get(exit).iter().for_each(|bar| bar.set_message("reached"));
+        }
         let Some(bar) = record.event.node().and_then(|node| self.nodes.get(node)) else {
             return lines::of_record(record).iter().for_each(|line| self.above(line));
         };
         match &record.event {
             Event::StageStarted(stage) => {
                 self.visits.insert(stage.node.clone(), stage.visit);
-                bar.set_style(self.running.clone());
+                bar.set_style(self.styles.running.clone());
                 bar.reset_elapsed();
                 bar.enable_steady_tick(Duration::from_millis(500));
                 bar.set_message(format!("{}running", self.mark(&stage.node, stage.ordinal)));
             }
             Event::StageFinished(stage) => {
                 bar.disable_steady_tick();
-                bar.set_style(self.waiting.clone());
+                bar.set_style(self.styles.of(stage.outcome.status).clone());
                 bar.set_message(format!("{}{}", self.mark(&stage.node, stage.ordinal), ending(stage)));
                 let refusals = lines::distinct(stage.refusals.iter());
                 for (refusal, times) in refusals.into_iter().take(lines::REFUSALS_SHOWN_MAX) {
@@ -150,7 +178,10 @@ impl Board {
             Event::StageRetrying(stage) => {
                 bar.set_message(format!("waiting {} before attempt {}", duration(stage.delay_ms), stage.ordinal));
             }
-            Event::StagePassed(stage) => bar.set_message(stage.status.as_str()),
+            Event::StagePassed(stage) => {
+                bar.set_style(self.styles.of(stage.status).clone());
+                bar.set_message(stage.status.as_str());
+            }
             Event::GateUnmet(_) => lines::of_record(record).iter().for_each(|line| self.above(line)),
             _ => {}
         }

@@ -192,7 +192,9 @@ pub fn exit_of(failure: Option<&glovebox_engine::outcome::Failure>, canceled_by:
         FailureClass::Budget => Exit::Budget,
         FailureClass::Scope => Exit::Policy,
         _ if is_model(&failure.code) && failure.class != FailureClass::Transient => Exit::Provider,
-        FailureClass::Contract | FailureClass::Internal => Exit::Plugin,
+        FailureClass::Contract => Exit::Plugin,
+        FailureClass::Internal if failure.code.starts_with("trap/") => Exit::Plugin,
+        FailureClass::Internal => Exit::Internal,
         FailureClass::Transient => Exit::Transient,
         FailureClass::Deterministic if failure.code == "GoalGateUnsatisfied" => Exit::Unverified,
         FailureClass::Deterministic => Exit::RunFailed,
@@ -301,13 +303,36 @@ fn what_next(summary: &Summary, named: &Named) -> String {
     match (summary.status.as_str(), summary.changed.is_empty()) {
         ("success", false) => format!("glovebox diff {next}, then glovebox apply {next}"),
         ("success", true) => format!("glovebox show {next}"),
-        ("fail", _) if !resumable(summary) => format!("glovebox show {next}"),
+        ("fail", true) => format!("glovebox show {next}, then run again"),
+        ("fail", false) => format!("glovebox show {next}, glovebox diff {next}, then run again"),
         _ => format!("glovebox resume {}", named.exact),
     }
 }
 
-fn resumable(summary: &Summary) -> bool {
-    [Exit::Interrupted, Exit::Terminated, Exit::Transient, Exit::Paused]
-        .iter()
-        .any(|exit| exit.code() == summary.exit.code)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_engine::outcome::Failure;
+
+    #[test]
+    fn the_exit_follows_from_class_and_code_and_never_from_the_reason() {
+        for (class, code, by, exit) in [
+            (FailureClass::Deterministic, "tool/exit-code", None, Exit::RunFailed),
+            (FailureClass::Deterministic, "GoalGateUnsatisfied", None, Exit::Unverified),
+            (FailureClass::Deterministic, "script/exhausted", None, Exit::Provider),
+            (FailureClass::Deterministic, "provider/authentication", None, Exit::Provider),
+            (FailureClass::Transient, "provider/rate_limit", None, Exit::Transient),
+            (FailureClass::Budget, "limit/wall_ms", None, Exit::Budget),
+            (FailureClass::Scope, "scope/write", None, Exit::Policy),
+            (FailureClass::Contract, "outcome/malformed", None, Exit::Plugin),
+            (FailureClass::Internal, "trap/unreachable", None, Exit::Plugin),
+            (FailureClass::Internal, "host/fault", None, Exit::Internal),
+            (FailureClass::Canceled, "run/canceled", Some("signal INT"), Exit::Interrupted),
+            (FailureClass::Canceled, "run/canceled", Some("signal TERM"), Exit::Terminated),
+        ] {
+            let failure = Failure::new(class, code, "signal TERM: budget GoalGateUnsatisfied");
+            assert_eq!(exit_of(Some(&failure), by), exit, "{code}");
+        }
+        assert_eq!(exit_of(None, None), Exit::RunFailed);
+    }
 }
