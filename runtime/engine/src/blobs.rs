@@ -6,9 +6,8 @@
 
 use crate::event::Digest;
 use crate::ports::{BlobStore, PortError};
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Blobs up to this size are handed out from memory, so that what was digested is what is read.
 const IN_MEMORY_MAX: u64 = 8 * 1024 * 1024;
@@ -17,13 +16,12 @@ const COPY_BYTES: usize = 64 * 1024;
 /// The directory `blobs/` of a run.
 pub struct DirBlobs {
     root: Dir,
-    counter: AtomicU64,
 }
 
 impl DirBlobs {
     /// Takes the directory; it must be out of reach of every stage.
     pub fn new(root: Dir) -> Self {
-        Self { root, counter: AtomicU64::new(0) }
+        Self { root }
     }
 
     /// Opens `blobs` in a run directory, made when it is not there.
@@ -32,16 +30,12 @@ impl DirBlobs {
     }
 
     /// Opens a blob's file without digesting it, for readers that do so themselves while they copy.
-    pub fn open_file(&self, digest: &Digest) -> io::Result<std::fs::File> {
-        self.root.open(place(digest)).map(cap_std::fs::File::into_std)
+    pub fn open_file(&self, digest: &Digest) -> io::Result<File> {
+        self.root.open(place(digest))
     }
 
     fn is_stored(&self, digest: &Digest, bytes: u64) -> bool {
         self.root.symlink_metadata(place(digest)).is_ok_and(|found| found.is_file() && found.len() == bytes)
-    }
-
-    fn temporary(&self) -> String {
-        format!(".new-{}-{}", std::process::id(), self.counter.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Copies to a temporary file; its digest and length.
@@ -82,7 +76,7 @@ impl DirBlobs {
 
 impl BlobStore for DirBlobs {
     fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
-        let temporary = self.temporary();
+        let temporary = format!(".new-{}", ulid::Ulid::generate());
         let stored = self.receive(&temporary, bytes).and_then(|(digest, length)| {
             if self.is_stored(&digest, length) {
                 self.root.remove_file(&temporary)?;

@@ -4,8 +4,6 @@
 //! machine, now or after a crash. A decision is the event that states it; `stage.ready` is the one that makes work. Every
 //! chain of decisions ends in an attempt to wait for or in `run.finished`, since each arrival at a node costs a step.
 
-#[cfg(test)]
-mod properties;
 mod retry;
 #[cfg(test)]
 mod tests;

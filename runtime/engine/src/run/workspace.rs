@@ -22,7 +22,7 @@ pub fn apply_changes<'a>(
     }
     let open = |digest: &str| {
         let digest: Digest = digest.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        blobs.open_file(&digest)
+        Ok(blobs.open_file(&digest)?.into_std())
     };
     commit::apply(workspace, &changes, &open).map_err(|error| RunError::Workspace(Box::new(error)))
 }

@@ -1,5 +1,7 @@
 //! What the scheduler does, as tables: a graph, the answers of its stages, and what came of it.
 
+mod properties;
+
 use super::*;
 use crate::event::{Ending, RunCanceled};
 use crate::simulation::{Simulation, finished, pipeline, started};

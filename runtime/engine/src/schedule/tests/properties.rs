@@ -1,6 +1,6 @@
 //! What holds for every small pipeline and every answer its stages may give.
 
-use super::*;
+use super::super::*;
 use crate::event::Record;
 use crate::simulation::{Simulation, finished, pipeline};
 use crate::state::OpenTask;
