@@ -1,0 +1,195 @@
+//! What a component call costs, each figure beside a native baseline measured in the same run.
+//!
+//! `cargo bench -p glovebox-host` prints a table: the median of the thing, of its baseline, and their ratio. Both are done in
+//! turn (A B A B …), so that a machine whose speed drifts moves both. Nothing here passes or fails.
+
+#![allow(clippy::unwrap_used)] // A benchmark may panic.
+
+#[path = "../../../tests/guests/mod.rs"]
+mod guests;
+
+use glovebox_host::call::{Call, Ending, FileSetting, FileTier};
+use glovebox_host::component::Component;
+use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::limits::Limits;
+use glovebox_host::outcome::{AttemptIdentity, StageInput};
+use glovebox_sandbox::scope::{Entry, Scope};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use wasmtime::component::{Component as Code, Linker};
+use wasmtime::{Config, Engine, Store};
+
+const SAMPLES: usize = 301;
+/// Files opened in one call, so that the call itself hardly counts.
+const FILES: usize = 500;
+
+/// A component without imports: what instantiating costs when nothing else is done.
+const BARE: &str = "(component (core module $m (memory 2) (func (export \"run\"))) (core instance $i (instantiate $m)) \
+                    (func (export \"run\") (canon lift (core func $i \"run\"))))";
+
+fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    println!("{:<40} {:>10} {:>10} {:>8}  baseline", "measured", "median", "baseline", "ratio");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 4 }).unwrap();
+    dispatch(&host, &runtime);
+    instantiate();
+    load(folder.path());
+    for tier in [FileTier::Posix, FileTier::Workspace] {
+        files(&host, &runtime, folder.path(), tier);
+    }
+}
+
+/// One whole call: thread, store, grants, instance, the export, report, drop.
+fn dispatch(host: &Host, runtime: &Runtime) {
+    let component = host.load(&guests::component("(func $execute)")).unwrap();
+    let call = || timed(|| execute(host, runtime, &component, call(FileTier::None, None, &[])));
+    let thread = || timed(|| runtime.block_on(tokio::task::spawn_blocking(|| ())).unwrap());
+    row("dispatch of a component stage", SAMPLES, call, thread, "an empty closure on a blocking thread");
+    row("dispatch of a component stage", 51, call, || timed(spawn), "spawn of `true`, what a process would cost");
+}
+
+fn instantiate() {
+    let engine = Engine::new(Config::new().epoch_interruption(true)).unwrap();
+    let pre = Linker::<()>::new(&engine)
+        .instantiate_pre(&Code::new(&engine, wat::parse_str(BARE).unwrap()).unwrap())
+        .unwrap();
+    let instantiate = || {
+        timed(|| {
+            let mut store = Store::new(&engine, ());
+            store.set_epoch_deadline(1);
+            std::hint::black_box(pre.instantiate(&mut store).unwrap());
+        })
+    };
+    let memory = || timed(|| drop(std::hint::black_box(vec![1_u8; 128 << 10])));
+    row("instantiate, store made and dropped", SAMPLES, instantiate, memory, "128 KiB allocated, filled and freed");
+}
+
+/// Loading what is compiled already, in a host that has not seen it, beside compiling and beside reading the file.
+fn load(folder: &Path) {
+    let bytes = fs::read(component("codergen")).expect("components are built by `cargo xtask components`");
+    let cache = folder.join("cache");
+    let config = || HostConfig { cache_dir: Some(cache.clone()), pool_slots: 1 };
+    let hosts: Vec<Host> = (0..22).map(|_| Host::new(config()).unwrap()).collect();
+    hosts[0].load(&bytes).unwrap();
+    let mut warm = hosts[1..].iter();
+    let load = || {
+        let host = warm.next_back().unwrap_or(&hosts[0]);
+        timed(|| host.load(&bytes).map(drop).unwrap())
+    };
+    let artefact = fs::read_dir(cache.join("aot")).unwrap().map(|entry| entry.unwrap().path());
+    let artefact = artefact.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
+    let read = || timed(|| drop(std::hint::black_box(blake3::hash(&fs::read(&artefact).unwrap()))));
+    row("AOT load of codergen, verified", 20, load, read, "reading and hashing the same file");
+    let compile = || {
+        let cold = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+        timed(|| cold.load(&bytes).map(drop).unwrap())
+    };
+    row("compile of codergen", 5, compile, read, "reading and hashing the compiled file");
+}
+
+/// Opening, reading and closing a small file three folders deep.
+fn files(host: &Host, runtime: &Runtime, folder: &Path, tier: FileTier) {
+    let deep = folder.join("project/a/b/c");
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("file.txt"), [b'x'; 10]).unwrap();
+    let component = host.load(&guests::build("escapes")).unwrap();
+    let step: &[(&str, &str)] = match tier {
+        FileTier::Posix => &[("o01", "a/b/c/file.txt"), ("r", "")],
+        _ => &[("Fr", "a/b/c/file.txt")],
+    };
+    let steps: Vec<_> = step.iter().copied().cycle().take(step.len() * FILES).collect();
+    let project = folder.join("project");
+    let with = |steps: &[(&str, &str)]| {
+        let files =
+            FileSetting { root: project.clone(), scope: Scope::new(vec![Entry::parse("./").unwrap()], vec![], vec![]) };
+        timed(|| execute(host, runtime, &component, call(tier, Some(files), steps)))
+    };
+    let measured = || with(&steps).saturating_sub(with(&[])) / FILES as u32;
+    let native = || timed(|| (0..FILES).for_each(|_| drop(fs::read(deep.join("file.txt")).unwrap()))) / FILES as u32;
+    row(&format!("open and read a file, tier {tier:?}").to_lowercase(), 31, measured, native, "`std::fs::read`");
+}
+
+fn component(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components").join(format!("{name}.wasm"))
+}
+
+fn execute(host: &Host, runtime: &Runtime, component: &Arc<Component>, call: Call) {
+    let report = runtime.block_on(host.execute(component, call));
+    assert_eq!(report.ending, Ending::Returned, "{report:?}");
+}
+
+fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> Call {
+    let attempt = AttemptIdentity {
+        run_id: "run-1".to_owned(),
+        run_generation: 0,
+        branch_id: "main".to_owned(),
+        node_id: "n".to_owned(),
+        attempt_id: "run-1/n".to_owned(),
+        ordinal: 1,
+        visit: 1,
+    };
+    let input = StageInput {
+        attempt,
+        handler_type: "bench.guest".to_owned(),
+        label: "n".to_owned(),
+        prompt: None,
+        goal: String::new(),
+        attributes: steps.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        context: BTreeMap::new(),
+        outgoing: vec![],
+        last_failure: None,
+        extra: vec![],
+    };
+    let limits = Limits { outcome_bytes: 64 << 20, ..Limits::default() };
+    let progress = tokio::sync::mpsc::channel(1).0;
+    Call {
+        input,
+        tier,
+        files,
+        commands: None,
+        model: None,
+        limits,
+        canceled: Arc::new(AtomicBool::new(false)),
+        progress,
+    }
+}
+
+fn spawn() {
+    let mut command = Command::new("true");
+    assert!(command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
+}
+
+fn timed(act: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    act();
+    start.elapsed()
+}
+
+fn row(
+    name: &str,
+    samples: usize,
+    mut measured: impl FnMut() -> Duration,
+    mut baseline: impl FnMut() -> Duration,
+    of: &str,
+) {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..samples {
+        ours.push(measured());
+        theirs.push(baseline());
+    }
+    let (ours, theirs) = (median(ours), median(theirs));
+    let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+    println!("{name:<40} {:>10} {:>10} {ratio:>8.2}  {of}", format!("{ours:.2?}"), format!("{theirs:.2?}"));
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
