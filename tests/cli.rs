@@ -311,3 +311,20 @@ fn a_pipeline_outside_the_project_uses_the_configuration_beside_it() {
     assert_eq!(bench.run_text("x", "workspace/README.md"), "app\n");
     assert!(!bench.run_folder("x").join("workspace/pipelines").exists());
 }
+
+#[test]
+fn a_reader_that_goes_away_stops_nothing() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    let pipes = || std::process::Stdio::piped();
+    for (words, log) in [
+        (&["run", "pipeline.dot", "--run-id", "a"][..], "debug"),
+        (&["run", "pipeline.dot", "--json", "--run-id", "b"], "warn"),
+    ] {
+        let mut child = bench.command(words).env("GLOVEBOX_LOG", log).stdout(pipes()).stderr(pipes()).spawn().unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{words:?}");
+    }
+    for run in ["a", "b"] {
+        assert_eq!(bench.run_json(run, "final.json")["status"], "success");
+    }
+}

@@ -26,6 +26,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(terminal::report_bug));
+    terminal::start_log();
     let ended = std::panic::catch_unwind(|| dispatch(Arguments::parse().command));
     match ended {
         Ok(Ok(exit)) => exit.into(),

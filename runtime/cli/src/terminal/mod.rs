@@ -12,6 +12,7 @@ pub mod visible;
 use crate::exit::Stop;
 use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;
+use tracing_subscriber::EnvFilter;
 
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure of the command.
 pub fn print(text: &str) {
@@ -41,6 +42,33 @@ pub fn report_stop(stop: &Stop) {
     }
     if let Some(help) = &stop.help {
         say(&format!("help: {}\n", visible::block(help)));
+    }
+}
+
+/// Starts the runtime's own log on stderr: warnings, or what `GLOVEBOX_LOG` asks for, such as `debug`.
+pub fn start_log() {
+    let asked = std::env::var("GLOVEBOX_LOG").unwrap_or_default();
+    let filter = EnvFilter::try_new(&asked).ok().filter(|_| !asked.is_empty());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new("warn")))
+        .with_writer(|| Unheard)
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
+/// Stderr, whether or not anybody still reads it: a log that nobody hears is no reason to stop a run.
+struct Unheard;
+
+impl Write for Unheard {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let _reader_gone = std::io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
