@@ -49,7 +49,7 @@ impl Changes {
     /// Opens the bytes of a change by the digest it names.
     pub fn open(&self, digest: &str) -> io::Result<File> {
         let digest: Digest = digest.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        self.blobs.open_file(&digest)
+        self.blobs.open_file(&digest).map(cap_std::fs::File::into_std)
     }
 }
 
