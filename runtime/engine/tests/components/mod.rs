@@ -1,6 +1,11 @@
 //! Components with manifests, a host, and plans over them, for the suites of binding and of attempts.
 
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "every suite that includes this file uses another part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "every suite that includes this file uses another part of it"
+)]
 
 #[path = "../../../../tests/guests/mod.rs"]
 mod guests;
