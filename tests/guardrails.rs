@@ -206,6 +206,14 @@ fn protected_files_are_never_written_whatever_the_scope() {
 }
 
 #[test]
+fn a_stage_does_not_rewrite_its_own_pipeline() {
+    let bench = tool("sh work.sh", "pipeline.dot");
+    bench.write("work.sh", "echo 'digraph g {}' > pipeline.dot\n");
+    run_tool(&bench).ends(6).says("guardrail_violation: wrote disallowed files: pipeline.dot");
+    assert_eq!(bench.run_text("r", "workspace/pipeline.dot"), bench.read("pipeline.dot"));
+}
+
+#[test]
 fn a_command_gets_no_environment_of_ours_and_leaves_nothing_running() {
     let bench = tool(
         "mkdir -p out; env > out/env; (sleep 300 & echo $! > out/pid); (setsid sleep 301 & echo $! > out/pid2)",

@@ -14,6 +14,7 @@ use glovebox_engine::plan::Plan;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Severity;
+use glovebox_sandbox::protect::Protected;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub struct Bound {
     pub plan: Plan,
     /// Who executes it.
     pub host: Arc<Host>,
+    /// What no stage may change, whatever it is granted: the pipeline itself beside the fixed list.
+    pub protected: Protected,
 }
 
 /// A model script as it was read.
@@ -51,10 +54,17 @@ pub fn bind_plan(
         Ok(plan) => {
             let diagnostics = plan.warnings.clone();
             source::report(&findings(source, diagnostics), Severity::Warning);
-            Ok(Bound { plan, host })
+            Ok(Bound { plan, host, protected: protected(source, project) })
         }
         Err(errors) => Err(refuse(source, &errors)),
     }
+}
+
+/// The pipeline's file, where it lies in the project.
+fn protected(source: &Source, project: &Project) -> Protected {
+    let file = std::fs::canonicalize(&source.file).unwrap_or_else(|_| source.file.clone());
+    let inside = file.strip_prefix(&project.workdir).ok().and_then(Path::to_str);
+    Protected::new(inside.as_slice())
 }
 
 fn findings(source: &Source, diagnostics: Vec<glovebox_pipeline::diagnostic::Diagnostic>) -> Findings {

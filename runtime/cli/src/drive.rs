@@ -98,7 +98,7 @@ impl Drive<'_> {
             run: Arc::new(open_dir(self.run)?),
             blobs: Arc::clone(&session.blobs),
             policy: toolchain::exec_policy(&self.bound.plan.exec)?,
-            protected: glovebox_sandbox::protect::Protected::default(),
+            protected: self.bound.protected.clone(),
             progress,
         })
     }

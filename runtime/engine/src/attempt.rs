@@ -253,9 +253,8 @@ fn files(binding: &Binding, root: &std::path::Path, is_copy: bool) -> Option<Fil
 }
 
 fn remove_folder(run: &RunDir, folder: &str) {
-    match run.dir.remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::warn!(folder, %error, "not removed"),
-        _ => {}
+    if let Err(error) = glovebox_sandbox::tree::remove_all(&run.path.join(folder)) {
+        tracing::warn!(folder, %error, "not removed");
     }
 }
 

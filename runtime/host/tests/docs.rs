@@ -1,0 +1,21 @@
+//! The page about limits says what the table of limits says.
+
+#![allow(clippy::unwrap_used)] // A test may panic.
+
+use glovebox_host::limits::{TABLE, UNBOUNDED, Unit};
+
+#[test]
+fn the_page_lists_every_limit_with_its_default() {
+    let page = include_str!("../../../docs/configuration.md");
+    for limit in TABLE {
+        let default = match (limit.unit, limit.default) {
+            (_, UNBOUNDED) => "what is left of `wall_ms`".to_owned(),
+            (Unit::Bytes, bytes) => format!("{} MiB", bytes >> 20),
+            (Unit::Milliseconds, ms) => format!("{} s", ms / 1000),
+            (Unit::Count, count) if count >= 1000 => format!("{} {:03}", count / 1000, count % 1000),
+            (Unit::Count, count) => count.to_string(),
+        };
+        let row = format!("| `{}` | {default} | {} |", limit.name, limit.doc.trim());
+        assert!(page.contains(&row), "docs/configuration.md lacks the row {row}");
+    }
+}
