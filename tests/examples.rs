@@ -69,6 +69,11 @@ fn fix_loop_was_taken_once(bench: &Workbench) {
     assert_eq!((&last["status"], &last["exit_node"]), (&"success".into(), &"done".into()));
     let completed = bench.run_json("demo", "checkpoint.json")["completed_nodes"].to_string();
     assert_eq!(completed, r#"["start","implement","test","implement","test","review"]"#);
+    let prompt = bench.run_text("demo", "implement/prompt.md");
+    let feedback =
+        "Failure feedback (from previous failed stage):\nfailed_node: test\nfailure_reason: tool_exit_code_101\n";
+    assert!(prompt.contains(feedback) && prompt.contains("stdout (its end):"), "{prompt}");
+    assert!(prompt.contains("test result: FAILED"), "the model is told what the test printed: {prompt}");
 }
 
 fn apply_works_once(bench: &Workbench, source: &str) {

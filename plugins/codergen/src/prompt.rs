@@ -35,14 +35,25 @@ pub(crate) fn system(stage: &Stage) -> String {
 pub(crate) fn user(stage: &Stage) -> String {
     let task = stage.prompt().unwrap_or(stage.label());
     match stage.last_failure() {
-        Some(failure) => format!("{task}\n\n{}", feedback(failure)),
+        Some(failure) => {
+            let feedback = feedback(failure, stage.extra("failed-node"), stage.extra("failure-details"));
+            format!("{task}\n\n{feedback}")
+        }
         None => task.to_owned(),
     }
 }
 
-fn feedback(failure: &Failure) -> String {
+fn feedback(failure: &Failure, node: Option<&str>, details: Option<&str>) -> String {
+    let mut text = String::from("Failure feedback (from previous failed stage):\n");
+    if let Some(node) = node {
+        text.push_str(&format!("failed_node: {node}\n"));
+    }
     let reason: String = failure.reason.chars().take(FEEDBACK_CHARS_MAX).collect();
-    format!("Failure feedback (from previous failed stage):\nfailure_reason: {reason}\n")
+    text.push_str(&format!("failure_reason: {reason}\n"));
+    if let Some(details) = details {
+        text.push_str(&format!("details:\n{details}"));
+    }
+    text
 }
 
 fn written<'a>(stage: &'a Stage, attribute: &str) -> Option<&'a str> {
@@ -57,10 +68,15 @@ mod tests {
     fn feedback_is_headed_and_bounded() {
         let failure = |reason: String| Failure { class: "deterministic".into(), code: "tool/exit-code".into(), reason };
         assert_eq!(
-            feedback(&failure("tool_exit_code_101".into())),
-            "Failure feedback (from previous failed stage):\nfailure_reason: tool_exit_code_101\n"
+            feedback(
+                &failure("tool_exit_code_101".into()),
+                Some("test"),
+                Some("stderr (its end):\nassertion failed\n")
+            ),
+            "Failure feedback (from previous failed stage):\nfailed_node: test\nfailure_reason: tool_exit_code_101\n\
+             details:\nstderr (its end):\nassertion failed\n"
         );
-        let long = feedback(&failure("ä".repeat(FEEDBACK_CHARS_MAX + 7)));
+        let long = feedback(&failure("ä".repeat(FEEDBACK_CHARS_MAX + 7)), None, None);
         assert_eq!(long.matches('ä').count(), FEEDBACK_CHARS_MAX);
     }
 }

@@ -4,9 +4,11 @@
 //! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
 
 mod claims;
+mod feedback;
 mod input;
 mod outcome;
 
+use crate::bind::effective::HOLDOUTS;
 use crate::driver::Claim;
 use crate::event::{Artifact, Captured, Digest, FileChange, Quarantined, StageFinished};
 use crate::outcome::{Failure, FailureClass, Outcome};
@@ -17,6 +19,7 @@ use crate::state::RunState;
 use glovebox_host::call::{Call, CommandSetting, FileSetting, FileTier, LogLine, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::model::TestAttributeError;
+use glovebox_host::outcome::StageInput;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_sandbox::commit::{self, CommitError};
 use glovebox_sandbox::exec::ExecPolicy;
@@ -111,7 +114,10 @@ impl<B: BlobStore + 'static> Workbench<B> {
             false => None,
         };
         let call = Call {
-            input: input::stage_input(&self.plan.pipeline, node, claim, state),
+            input: StageInput {
+                extra: self.feedback(state)?,
+                ..input::stage_input(&self.plan.pipeline, node, claim, state)
+            },
             tier: binding.tier,
             files: files(binding, &root, copy.is_some()),
             commands: binding.runs_commands().then(|| CommandSetting {
@@ -157,6 +163,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
         tokio::task::spawn_blocking(move || examine.take(copy, &mut fact, &stated).map(|()| fact))
             .await
             .map_err(|error| AttemptError::Thread(error.to_string()))?
+    }
+
+    fn feedback(&self, state: &RunState) -> Result<Vec<(String, String)>, PortError> {
+        let has_holdouts = self.run.dir.exists(format!("{}/{HOLDOUTS}", crate::run::WORKSPACE_DIR));
+        let failed = state.last_failed.as_ref();
+        failed.map_or_else(|| Ok(Vec::new()), |failed| feedback::feedback(failed, &*self.blobs, has_holdouts))
     }
 
     fn bound(&self, name: &str) -> Result<(&Node, &Binding), AttemptError> {

@@ -5,8 +5,8 @@
 
 use crate::context::{Context, is_reserved};
 use crate::event::{
-    Event, FileChange, GateUnmet, Record, RunFinished, RunStarted, StageFinished, StagePassed, StageReady, Subject,
-    TaskId,
+    Digest, Event, FileChange, GateUnmet, Record, RunFinished, RunStarted, StageFinished, StagePassed, StageReady,
+    Subject, TaskId,
 };
 use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use jiff::Timestamp;
@@ -65,6 +65,8 @@ pub struct RunState {
     pub open: Option<OpenTask>,
     /// The failure that led here; none after a success.
     pub last_failure: Option<Failure>,
+    /// The stage that failure is of, for whoever is to mend it.
+    pub last_failed: Option<FailedStage>,
     /// Model turns of finished attempts, per node: where a script goes on.
     pub turns: BTreeMap<String, u64>,
     /// Finished attempts, per node.
@@ -77,6 +79,29 @@ pub struct RunState {
     pub canceled: Option<String>,
     /// How it ended.
     pub verdict: Option<RunFinished>,
+}
+
+/// What is kept of a stage that failed: enough to tell the next one what it printed (seed 2).
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedStage {
+    /// The node.
+    pub node: String,
+    /// What its handler said for people.
+    pub notes: String,
+    /// Artifacts with output, by name.
+    pub printed: Vec<(String, Digest)>,
+}
+
+impl FailedStage {
+    fn of(finished: &StageFinished) -> Self {
+        let is_output = |name: &str| [".stdout.txt", ".stderr.txt", ".output"].iter().any(|end| name.ends_with(end));
+        let printed = finished.artifacts.iter().filter(|artifact| is_output(&artifact.name));
+        Self {
+            node: finished.node.clone(),
+            notes: finished.outcome.notes.clone(),
+            printed: printed.map(|artifact| (artifact.name.clone(), artifact.digest)).collect(),
+        }
+    }
 }
 
 impl Default for RunState {
@@ -97,6 +122,7 @@ impl Default for RunState {
             current_node: None,
             open: None,
             last_failure: None,
+            last_failed: None,
             turns: BTreeMap::new(),
             attempts: BTreeMap::new(),
             changes: BTreeMap::new(),
@@ -213,6 +239,7 @@ impl RunState {
             self.completed.push(node.clone());
             self.record_outcome(node, &finished.outcome);
         }
+        self.last_failed = self.last_failure.as_ref().map(|_| FailedStage::of(finished));
     }
 
     /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).
@@ -261,6 +288,10 @@ impl RunState {
             let reason = format!("goal gate `{}` {found}", unmet.gate);
             Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
         }));
+        if self.last_failed.as_ref().is_none_or(|failed| failed.node != unmet.gate) {
+            self.last_failed =
+                Some(FailedStage { node: unmet.gate.clone(), notes: String::new(), printed: Vec::new() });
+        }
     }
 
     fn finish_run(&mut self, finished: &RunFinished) {

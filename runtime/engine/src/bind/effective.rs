@@ -19,7 +19,10 @@ use glovebox_sandbox::scope::{Entry, Scope, intersect};
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
 
 /// Hold-outs do not exist for whoever builds what they judge (design §7).
-const HIDDEN_FROM_BUILDERS: [&str; 1] = ["scripts/scenarios/"];
+const HIDDEN_FROM_BUILDERS: [&str; 1] = [HOLDOUTS];
+
+/// The folder of hold-out scenarios (seed 2).
+pub(crate) const HOLDOUTS: &str = "scripts/scenarios/";
 
 /// Everything that has a say in what a node may do.
 #[derive(Clone, Copy)]
