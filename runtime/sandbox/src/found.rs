@@ -262,7 +262,7 @@ impl Search<'_> {
 
     fn is_untouched(&self, met: &Met<'_>, known: Option<&Fact>) -> io::Result<bool> {
         let Some(Fact::File { stamp, bytes, executable }) = known else { return Ok(false) };
-        if *stamp == Stamp::of(&met.stat) {
+        if *stamp == Stamp::of(&met.stat) && stamp.changed() < self.copy.complete {
             return Ok(true);
         }
         if *bytes != tree::length(&met.stat) || *executable != tree::is_executable(&met.stat) {

@@ -1,7 +1,8 @@
 //! The private copy a stage works on.
 //!
 //! Only what the scope lets the stage see exists in the copy. For every file its stamp (size, times, inode, mode) is
-//! remembered, so that an untouched one need not be read again. The copy is hostile from the moment a program ran in it.
+//! remembered, so that an untouched one need not be read again, unless it was copied in the clock tick in which the stage
+//! could already begin. The copy is hostile from the moment a program ran in it.
 
 use crate::found;
 pub use crate::found::{Found, Limits, Op, Verdict};
@@ -16,9 +17,6 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-
-/// Longest wait for the file system's clock to pass the youngest file of a new copy.
-const TICK_WAITS_MAX: u32 = 200;
 
 /// Why a copy could not be made or examined.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +76,9 @@ pub struct Copy {
     pub(crate) left_out: HashSet<PathBuf>,
     /// The file system the copy is on.
     pub(crate) device: u64,
+    /// The clock of file stamps when the copy was complete. A stamp of this tick or later proves nothing: a program could change
+    /// the file within the tick, set its times back, and leave the stamp as it was.
+    pub(crate) complete: (i64, i64),
 }
 
 impl Copy {
@@ -92,11 +93,11 @@ impl Copy {
         let tree = Tree::create(at).map_err(failed)?;
         let device = tree.inode().map_err(failed)?.0;
         let (facts, left_out) = (HashMap::new(), HashSet::new());
-        let mut filling = Filling { copy: &tree, scope, facts, left_out, into: None, youngest: (0, 0) };
+        let mut filling = Filling { copy: &tree, scope, facts, left_out, into: None };
         tree::walk(&source, &mut |met| filling.take(met))?;
-        let Filling { facts, left_out, youngest, .. } = filling;
-        wait_until_past(youngest);
-        Ok(Self { at: at.to_owned(), tree, workspace: source, scope: scope.clone(), facts, left_out, device })
+        let Filling { facts, left_out, .. } = filling;
+        let complete = file_clock();
+        Ok(Self { at: at.to_owned(), tree, workspace: source, scope: scope.clone(), facts, left_out, device, complete })
     }
 
     /// Returns the folder of the copy.
@@ -106,7 +107,7 @@ impl Copy {
 
     /// Finds what differs from what was copied, by path, each with its verdict: protected paths first, then the scope.
     ///
-    /// An untouched file costs one stat. To be called when no program of the stage is alive any more.
+    /// An untouched file costs one stat; one copied in the last clock tick is read too. To be called when no program of the stage is alive any more.
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
@@ -131,7 +132,6 @@ struct Filling<'c> {
     left_out: HashSet<PathBuf>,
     /// The directory of the copy that is being filled.
     into: Option<(PathBuf, OwnedFd)>,
-    youngest: (i64, i64),
 }
 
 impl Filling<'_> {
@@ -167,7 +167,6 @@ impl Filling<'_> {
         tree::keep_times(&target, &met.stat)?;
         let stat = rustix::fs::fstat(&target)?;
         let stamp = Stamp::of(&stat);
-        self.youngest = self.youngest.max(stamp.changed());
         Ok(Fact::File { stamp, bytes: tree::length(&stat), executable: tree::is_executable(&stat) })
     }
 
@@ -205,14 +204,8 @@ impl Filling<'_> {
     }
 }
 
-/// Waits until the clock from which file systems take their stamps has passed `youngest`. Without it a program could change
-/// a file within the same tick, set its times back, and leave the stamp as it was.
-fn wait_until_past(youngest: (i64, i64)) {
-    for _ in 0..TICK_WAITS_MAX {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-        if (now.tv_sec, now.tv_nsec) > youngest {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+/// Reads the clock from which file systems take their stamps, in seconds and nanoseconds.
+fn file_clock() -> (i64, i64) {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    (now.tv_sec, now.tv_nsec)
 }

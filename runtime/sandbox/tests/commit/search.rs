@@ -12,7 +12,7 @@ use std::path::Path;
 fn a_change_that_sets_its_times_back_is_found() {
     let made = Bench::new(&[("src/a", "aaaa"), ("src/b", "bbbb")]);
     let copy = made.copy(&scope(&["./"], &["src/"], &[]));
-    // At once, in the same clock tick as the copy if there were no wait.
+    // At once, as a rule in the same clock tick as the copy: its stamp alone proves nothing.
     let path = copy.root().join("src/a");
     let modified = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, "AAAA").unwrap();
