@@ -73,17 +73,16 @@ fn deepen(at: &Path, name: &str, levels: u32) {
 }
 
 #[test]
-fn an_untouched_copy_of_five_thousand_files_is_not_read() {
+fn of_five_thousand_untouched_files_only_the_last_copied_are_read() {
     let made = Bench::new(&[]);
     for n in 0..5_000 {
         put(&made.workspace().join(format!("d{}/f{n}", n % 50)), "some content");
     }
     let copy = made.copy(&Scope::everything());
-    // The witness: reading would fail, since what would be compared with is gone.
+    // The witness: what is read looks changed, since what it would be compared with is gone.
     for n in 0..50 {
         fs::remove_dir_all(made.workspace().join(format!("d{n}"))).unwrap();
     }
-    let begin = std::time::Instant::now();
-    assert_eq!(look(&copy), []);
-    eprintln!("changes() on 5,000 untouched files: {:?}", begin.elapsed());
+    let read = look(&copy).len();
+    assert!(read < 2_500, "{read} files were read, expected those of the last clock tick alone");
 }
