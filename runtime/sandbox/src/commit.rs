@@ -6,6 +6,7 @@
 use crate::found::{Found, Op};
 use crate::link;
 use crate::path::ScopePath;
+use crate::protect::PART_PREFIX;
 use crate::stage::{Copy, StageError};
 use crate::tree::{self, Owner, Tree};
 use rustix::fs::{AtFlags, FileType, Stat};
@@ -359,7 +360,7 @@ fn unlink_if_there(parent: &OwnedFd, name: &str) -> io::Result<()> {
 
 /// Names the unfinished file of a path. Always the same, so that what an interruption left is replaced by the next try.
 fn part_name(path: &ScopePath) -> String {
-    format!(".glovebox-part-{}", &blake3::hash(path.as_str().as_bytes()).to_hex()[..16])
+    format!("{PART_PREFIX}{}", &blake3::hash(path.as_str().as_bytes()).to_hex()[..16])
 }
 
 /// True when the file is there with this very content; keeps its times for build tools.

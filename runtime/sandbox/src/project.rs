@@ -92,6 +92,9 @@ pub enum ProjectError {
     /// An entry of `workspace.include` names nothing.
     #[error("`workspace.include` names `{0}`, which does not exist in the project")]
     IncludeMissing(String),
+    /// An entry of `workspace.include` names what no copy ever has.
+    #[error("`workspace.include` names `{0}`, but `.git` and `.glovebox` are never copied")]
+    IncludeNever(String),
     /// The operating system refused.
     #[error("could not copy `{path}`: {source}")]
     Io {
@@ -186,6 +189,9 @@ impl Copying<'_> {
 
     fn take_included(&mut self, entry: &Entry) -> Result<(), ProjectError> {
         let path = Path::new(entry.path().as_str());
+        if entry.path().names().any(|name| NEVER.contains(&name)) {
+            return Err(ProjectError::IncludeNever(entry.to_string()));
+        }
         let missing = || ProjectError::IncludeMissing(entry.to_string());
         if entry.path().is_root() {
             return self.take_below(path);

@@ -78,6 +78,9 @@ const PAIRS: &[(&str, &str, &str)] = &[
     (".config", "nextest.toml", "build settings that name programs"),
 ];
 
+/// Beginning of the names that unfinished files have while changes are applied. A stage that made one could stand in the way.
+pub(crate) const PART_PREFIX: &str = ".glovebox-part-";
+
 /// The paths nobody may write: a fixed list and what the caller adds, such as the pipeline file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Protected {
@@ -107,7 +110,11 @@ impl Protected {
             let named = self.added.iter().find(|added| segments.starts_with(added));
             named.map(|added| format!("`{}` is protected by this run", added.join("/")))
         };
-        by_name.or_else(by_pair).or_else(by_caller)
+        let by_prefix = || {
+            let part = segments.iter().find(|segment| segment.starts_with(PART_PREFIX));
+            part.map(|part| format!("`{part}` is protected: the name of an unfinished file of glovebox"))
+        };
+        by_name.or_else(by_pair).or_else(by_prefix).or_else(by_caller)
     }
 }
 
@@ -152,6 +159,7 @@ mod tests {
             "sub/Glovebox.lock",
             ".cargo/config.toml",
             ".envrc",
+            "src/.Glovebox-part-0123456789abcdef",
             "pipelines/Build.dot",
             "scripts/scenarios",
             "scripts/scenarios/one.md",

@@ -10,6 +10,9 @@ use std::sync::{Mutex, PoisonError};
 /// Refusals kept unless a caller says otherwise; limit `refusals`.
 pub const REFUSALS_MAX: usize = 1000;
 
+/// Longest text of a refusal before it is escaped, bytes: a guest chooses what it is refused.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+
 /// One denied operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
@@ -24,9 +27,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Makes a refusal; `path` is escaped.
+    /// Makes a refusal; `path` is escaped, and every text is cut to a bound.
     pub fn new(operation: &str, path: &str, reason: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { operation: operation.to_owned(), path: escaped(path), reason: reason.into(), help: help.into() }
+        let path = escaped(&cut(path.to_owned()));
+        Self { operation: operation.to_owned(), path, reason: cut(reason.into()), help: cut(help.into()) }
     }
 }
 
@@ -34,6 +38,14 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "refused to {} `{}`: {}", self.operation, self.path, self.reason)
     }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.push('…');
+    }
+    text
 }
 
 /// Replaces control characters and those that reorder or hide text, so that the result can be printed.
@@ -139,6 +151,15 @@ mod tests {
         }
         assert_eq!((log.kept().len(), log.total(), told.load(Ordering::Relaxed)), (2, 5, 2));
         assert_eq!(log.kept()[1].path, "f1");
+    }
+
+    #[test]
+    fn texts_of_a_guest_are_cut() {
+        let long = "é\u{1b}".repeat(1 << 20);
+        let refusal = Refusal::new("write", &long, long.clone(), long.clone());
+        for text in [&refusal.path, &refusal.reason, &refusal.help] {
+            assert!(text.len() < 10 * TEXT_BYTES_MAX && text.ends_with('…'), "{} bytes", text.len());
+        }
     }
 
     #[test]

@@ -143,6 +143,30 @@ fn included_paths_come_along_and_nothing_else_of_their_folder() {
 }
 
 #[test]
+fn what_is_never_copied_cannot_be_included() {
+    for entry in [".git/", ".git/config", ".glovebox/runs/", "sub/.git/config"] {
+        let made = Bench::new(&[(".git/config", "token"), (".glovebox/runs/x", "x"), ("sub/.git/config", "token")]);
+        let refused = project::copy(&made.user(), &made.copied(), &Include::parse(&[entry]).unwrap());
+        assert!(matches!(refused, Err(ProjectError::IncludeNever(named)) if named == entry), "{entry}");
+        assert!(!made.copied().join(entry).exists(), "{entry}");
+    }
+}
+
+#[test]
+fn ignore_files_above_the_project_count_only_within_its_repository() {
+    let check = |repository: Option<&str>, expected: &[&str]| {
+        let made = Bench::new(&[("a", "1"), ("made.log", "2")]);
+        fs::write(made.dir.path().join(".gitignore"), "*.log\n").unwrap();
+        repository.iter().for_each(|at| fs::create_dir_all(made.dir.path().join(at)).unwrap());
+        let base = made.copy(&Include::default());
+        assert_eq!(base.files.keys().collect::<Vec<_>>(), expected, "{repository:?}");
+    };
+    check(Some(".git"), &["a"]);
+    check(None, &["a", "made.log"]);
+    check(Some("user/.git"), &["a", "made.log"]);
+}
+
+#[test]
 fn links_and_special_files_are_no_way_out() {
     let made = Bench::new(&[("src/a", "a"), (".git/config", "g")]);
     let user = made.user();

@@ -116,3 +116,13 @@ fn set_id_bits_and_closed_permissions_do_not_survive() {
     assert_eq!((mode("src/s"), mode("src/closed"), mode("src/closed/f")), (0o755, 0o755, 0o644));
     assert_eq!(fs::read_to_string(made.workspace().join("src/closed/f")).unwrap(), "y\n");
 }
+
+#[test]
+fn the_names_of_unfinished_files_cannot_be_taken() {
+    let made = Bench::new(&[("src/a.rs", "old\n")]);
+    let part = format!("src/.glovebox-part-{}", &blake3::hash(b"src/a.rs").to_hex()[..16]);
+    let script = format!("echo new > src/a.rs; mkdir {part}; echo x > {part}/x");
+    let refused = made.round(&scope(&["./"], &["src/"], &[]), &script);
+    assert!(refused.iter().all(|path| path.starts_with(&part)) && !refused.is_empty(), "{refused:?}");
+    assert_eq!(fs::read_to_string(made.workspace().join("src/a.rs")).unwrap(), "new\n");
+}
