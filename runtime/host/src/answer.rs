@@ -15,6 +15,10 @@ use std::collections::BTreeMap;
 const NAME_CHARS_MAX: usize = 256;
 /// Most suggested next ids.
 const SUGGESTIONS_MAX: usize = 64;
+/// Most claims of one answer.
+const CLAIMS_MAX: usize = 1000;
+/// Deepest context value: whoever reads a record back wraps it in some levels more, and JSON is read to 128 levels.
+const VALUE_LEVELS_MAX: usize = 64;
 /// Longest notes and failure reason in bytes; the rest is cut.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Beginnings of codes only the host gives.
@@ -148,6 +152,9 @@ fn accept(answer: types::Outcome) -> Result<Outcome, String> {
         ));
     }
     answer.suggested_next_ids.iter().try_for_each(|id| check_name("suggested next id", id))?;
+    if answer.claims.len() > CLAIMS_MAX {
+        return Err(format!("makes {} claims, expected at most {CLAIMS_MAX}", answer.claims.len()));
+    }
     let notes = cut(answer.notes);
     Ok(Outcome {
         failure: failure_of(status, answer.failure, &notes),
@@ -166,11 +173,26 @@ fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, Str
         check_name("context key", &key)?;
         let value = serde_json::from_str(&value)
             .map_err(|problem| format!("the value of context key `{key}` is not JSON: {problem}"))?;
+        let levels = levels(&value);
+        if levels > VALUE_LEVELS_MAX {
+            return Err(format!(
+                "the value of context key `{key}` is {levels} levels deep, expected at most {VALUE_LEVELS_MAX}"
+            ));
+        }
         if updates.insert(key.clone(), value).is_some() {
             return Err(format!("context key `{key}` is given twice"));
         }
     }
     Ok(updates)
+}
+
+/// How many lists and objects lie in one another; the parser has bounded it.
+fn levels(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(levels).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 fn check_name(what: &str, name: &str) -> Result<(), String> {
@@ -298,6 +320,11 @@ mod tests {
             context(&[("", "1")]).is_err() && context(&[("a\nb", "1")]).is_err() && context(&[("a", "{")]).is_err()
         );
         assert!(context(&[(&"k".repeat(257), "1")]).is_err());
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(context(&[("a", &nested(VALUE_LEVELS_MAX))]), Ok(1));
+        assert!(context(&[("a", &nested(VALUE_LEVELS_MAX + 1))]).unwrap_err().contains("65 levels deep"));
+        let claims = vec![(String::new(), String::new()); CLAIMS_MAX + 1];
+        assert!(accept(types::Outcome { claims, ..answer(types::Status::Fail) }).unwrap_err().contains("1001 claims"));
         let label = |label: &str| {
             accept(types::Outcome { preferred_label: Some(label.to_owned()), ..answer(types::Status::Success) })
         };

@@ -66,6 +66,17 @@ pub enum LoadError {
         /// The bound.
         limit: u64,
     },
+    /// One function is too long for the compiler, which needs more than its length in time and memory.
+    #[error("the component has a function of {bytes} bytes, expected at most {limit}")]
+    FunctionTooLarge {
+        /// Its length.
+        bytes: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// The compiler did not come to an end.
+    #[error("the component was not compiled within {} seconds", .0.as_secs())]
+    CompileTooSlow(std::time::Duration),
     /// The compiler refused it.
     #[error("the component does not compile: {0}")]
     Compile(String),

@@ -8,7 +8,7 @@ use crate::call::{Artifact, LogLine, Progress};
 use crate::limits::UNBOUNDED;
 
 /// Names the runtime writes beside a stage's record.
-const RESERVED: &[&str] = &["status.json", "stdout.log", "stderr.log", "receipts.json"];
+const RESERVED: &[&str] = &["status.json", "stdout.log", "stderr.log", "receipts.json", "log.ndjson"];
 
 /// What an artifact costs at least of `artifact_bytes`, so that empty ones are bounded too.
 const ARTIFACT_BYTES_MIN: u64 = 4 << 10;
@@ -140,7 +140,21 @@ mod tests {
         let check = |name: &str, good: bool| assert_eq!(check_name(name).is_ok(), good, "{name:?}");
         check("prompt.md", true);
         check("a-b_c.1", true);
-        for bad in ["", ".", "..", ".hidden", "../x", "a/b", "a\\b", "a\0b", "a b", "é", "status.json", "STDOUT.log"] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            ".hidden",
+            "../x",
+            "a/b",
+            "a\\b",
+            "a\0b",
+            "a b",
+            "é",
+            "status.json",
+            "STDOUT.log",
+            "log.ndjson",
+        ] {
             check(bad, false);
         }
         check(&"n".repeat(64), true);

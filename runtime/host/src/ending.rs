@@ -13,6 +13,9 @@ use wasmtime_wasi::{I32Exit, ResourceTableError};
 /// Most frames of a trap that are told.
 const FRAMES_MAX: usize = 8;
 
+/// Longest name of a function in a trap's report, bytes.
+const FRAME_BYTES_MAX: usize = 256;
+
 /// The ending of a call and the outcome the host puts in place of the handler's.
 pub(crate) struct Ended {
     pub(crate) ending: Ending,
@@ -108,7 +111,12 @@ fn trapped(kind: &str, text: String, error: &Error, stderr_tail: &str) -> Ended 
 }
 
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
-    backtrace.frames().iter().filter_map(|frame| frame.func_name()).take(FRAMES_MAX).map(escaped).collect()
+    backtrace.frames().iter().filter_map(|frame| frame.func_name()).take(FRAMES_MAX).map(frame_name).collect()
+}
+
+/// A component chooses the names of its functions, and how long they are.
+fn frame_name(name: &str) -> String {
+    escaped(&name[..name.floor_char_boundary(FRAME_BYTES_MAX)])
 }
 
 /// A failed outcome made by the host.

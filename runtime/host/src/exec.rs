@@ -13,6 +13,9 @@ use glovebox_sandbox::refusal::escaped;
 use std::time::Duration;
 use wasmtime::Result;
 
+/// Most bytes of one command's words and environment: every receipt keeps them.
+const WORDS_BYTES_MAX: usize = 64 << 10;
+
 impl Host for Attempt {
     fn run(&mut self, command: Command) -> Result<Result<Exit, Error>> {
         self.meter
@@ -55,6 +58,7 @@ impl From<ExecError> for Failed {
 impl Attempt {
     fn run_command(&mut self, command: Command) -> Result<Exit, Failed> {
         let program = self.granted_program(&command)?;
+        check_size(&command)?;
         let timeout = self.command_timeout(command.timeout_ms)?;
         let cwd =
             ScopePath::parse(&command.cwd).map_err(|e| error("invalid", format!("cwd `{}`: {e}", command.cwd)))?;
@@ -162,6 +166,18 @@ fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
     }
 }
 
+/// A shell text is the pipeline author's own and may be long.
+fn check_size(command: &Command) -> Result<(), Error> {
+    let words = command.argv.iter().map(|word| word.len() + 1).sum::<usize>();
+    let variables = command.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>();
+    let bytes = words.saturating_add(variables).saturating_add(command.cwd.len());
+    if bytes > WORDS_BYTES_MAX {
+        let text = format!("the command's words and variables have {bytes} bytes, expected at most {WORDS_BYTES_MAX}");
+        return Err(error("invalid", text));
+    }
+    Ok(())
+}
+
 fn check(grant: &CommandGrant, program: &Program) -> Result<(), String> {
     match program {
         _ if grant.any => Ok(()),
@@ -249,6 +265,24 @@ mod tests {
         let any = CommandGrant { any: true, ..CommandGrant::default() };
         assert!(check(&any, &Program::Shell("a | b".to_owned())).is_ok());
         assert!(check(&CommandGrant::default(), &Program::Argv(words("true"))).is_err());
+    }
+
+    #[test]
+    fn a_command_that_would_swell_the_record_is_refused() {
+        let command = |argv: Vec<String>, env: Vec<(String, String)>| Command {
+            argv,
+            shell: None,
+            cwd: String::new(),
+            env,
+            stdin: None,
+            timeout_ms: None,
+            extra: Vec::new(),
+        };
+        let long = "x".repeat(WORDS_BYTES_MAX);
+        assert!(check_size(&command(words("cargo test"), Vec::new())).is_ok());
+        assert!(check_size(&command(vec!["cargo".to_owned(), long.clone()], Vec::new())).is_err());
+        assert!(check_size(&command(vec![String::new(); WORDS_BYTES_MAX + 1], Vec::new())).is_err());
+        assert!(check_size(&command(words("cargo"), vec![("A".to_owned(), long)])).is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::engine::{self, Prepared};
 use crate::inspect::inspect;
 use crate::limits::Limits;
 use crate::provided::State;
-use crate::{link, run};
+use crate::{compile, link, run};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,10 +63,15 @@ impl Host {
         Ok(Host { prepared, linker, aot, loaded: Mutex::default(), slots })
     }
 
-    /// Loads a component: size, imports and exports are checked before anything is compiled, and all imports this host does
-    /// not give are told at once. Blocks while it compiles.
+    /// As [`Host::load_within`], with the default of the limit `component_bytes`.
     pub fn load(&self, bytes: &[u8]) -> Result<Arc<Component>, LoadError> {
-        let limits = Limits::default();
+        self.load_within(bytes, Limits::default().component_bytes)
+    }
+
+    /// Loads a component of at most so many bytes: size, imports and exports are checked before anything is compiled, and all
+    /// imports this host does not give are told at once. Blocks while it compiles, which has an end in any case.
+    pub fn load_within(&self, bytes: &[u8], component_bytes: u64) -> Result<Arc<Component>, LoadError> {
+        let limits = Limits { component_bytes, ..Limits::default() };
         if bytes.len() as u64 > limits.component_bytes {
             return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: limits.component_bytes });
         }
@@ -128,8 +133,7 @@ impl Host {
         if let Some(code) = self.aot.as_ref().and_then(|store| store.load(engine, digest)) {
             return Ok(code);
         }
-        let code = wasmtime::component::Component::from_binary(engine, bytes);
-        let code = code.map_err(|problem| LoadError::Compile(format!("{problem:#}")))?;
+        let code = compile::within(engine, bytes, compile::TIME_MAX)?;
         if let Some(store) = &self.aot {
             store.store(digest, &code);
         }

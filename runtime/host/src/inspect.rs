@@ -14,6 +14,12 @@ use wasmparser::{ComponentTypeRef, Parser, Payload, Validator, WasmFeatures};
 /// Name of the custom section a plugin's own description is kept in.
 pub const MANIFEST_SECTION: &str = "glovebox:manifest";
 
+/// Longest section that is read as a description, bytes.
+const MANIFEST_BYTES_MAX: usize = 64 << 10;
+
+/// Longest version and longest description, bytes.
+const TEXT_BYTES_MAX: usize = 1 << 10;
+
 /// A plugin's own description, written by the SDK into the custom section [`MANIFEST_SECTION`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenManifest")]
@@ -49,8 +55,13 @@ impl TryFrom<WrittenManifest> for Manifest {
             return Err(format!("`name` is `{}`, expected 1 to 128 of letters, digits, `.`, `_`, `-`", escaped(&name)));
         }
         // They are printed by whoever inspects a component that was not trusted yet.
-        if version.chars().chain(description.chars()).any(char::is_control) {
-            return Err("`version` and `description` must not have control characters".to_owned());
+        for (field, text) in [("version", &version), ("description", &description)] {
+            if escaped(text) != *text {
+                return Err(format!("`{field}` has control characters or some that hide or reorder text"));
+            }
+            if text.len() > TEXT_BYTES_MAX {
+                return Err(format!("`{field}` has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len()));
+            }
         }
         Ok(Manifest { name, version, description, wants })
     }
@@ -100,6 +111,9 @@ pub enum InspectError {
     /// The custom section does not parse.
     #[error("the section `{MANIFEST_SECTION}` is no plugin manifest: {0}")]
     Manifest(#[from] serde_json::Error),
+    /// The custom section is too long to be one.
+    #[error("the section `{MANIFEST_SECTION}` has {0} bytes, expected at most {MANIFEST_BYTES_MAX}")]
+    ManifestTooLong(usize),
     /// More than one description.
     #[error("several sections `{MANIFEST_SECTION}`, expected at most one")]
     TwoManifests,
@@ -165,6 +179,9 @@ impl Found {
                 }
             }
             Payload::CustomSection(section) if section.name() == MANIFEST_SECTION => {
+                if section.data().len() > MANIFEST_BYTES_MAX {
+                    return Err(InspectError::ManifestTooLong(section.data().len()));
+                }
                 let manifest = serde_json::from_slice(section.data())?;
                 if self.manifest.replace(manifest).is_some() {
                     return Err(InspectError::TwoManifests);

@@ -15,6 +15,7 @@ pub mod outcome;
 
 // From bytes to a component.
 pub mod aot;
+mod compile;
 pub mod component;
 mod crowd;
 mod engine;

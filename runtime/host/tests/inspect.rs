@@ -101,6 +101,19 @@ fn all_that_is_wrong_with_imports_is_told_at_once() {
 }
 
 #[test]
+fn a_manifest_cannot_flood_or_deceive_whoever_looks_at_it() {
+    let described = |text: &str| with_section(&format!(r#"{{"name":"a.b","version":"1","description":"{text}"}}"#));
+    assert!(inspect(&described(&"x".repeat(1 << 10))).is_ok());
+    let check = |bytes: &[u8], expected: &str| {
+        let error = inspect(bytes).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(&described(&"x".repeat((1 << 10) + 1)), "`description` has 1025 bytes");
+    check(&described(r"safe\\u202elive"), "hide or reorder");
+    check(&with_section(&" ".repeat(70_000)), "has 70000 bytes, expected at most 65536");
+}
+
+#[test]
 fn a_component_without_a_stage_or_with_another_shape_is_told_why() {
     let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
     let load = |text: &str| host.load(&wat::parse_str(text).unwrap()).err().unwrap();
