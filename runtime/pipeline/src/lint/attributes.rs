@@ -163,6 +163,17 @@ pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Vec<Dia
     subject.pipeline.nodes.iter().filter(silent).map(found).collect()
 }
 
+/// `auto_status` stands in for an outcome that nobody gave; components give one or fail, and never without a cause.
+pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let relies = |node: &&Node| node.auto_status && matches!(node.handler, Handler::Component(_));
+    let found = |node: &Node| {
+        let span = node.attributes.get("auto_status").map_or(node.span, |attribute| attribute.span);
+        let message = format!("`auto_status` of `{}` has no effect", node.id);
+        rule.found(message, span).with_node(node.id.as_str())
+    };
+    subject.pipeline.nodes.iter().filter(relies).map(found).collect()
+}
+
 /// Names that are nearly known, or known elsewhere. Others are kept for plugins and inputs without a word.
 pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut look = Names { rule, seen: HashSet::new(), found: Vec::new() };

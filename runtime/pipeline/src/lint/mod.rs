@@ -269,6 +269,13 @@ pub const RULES: &[Rule] = &[
         "remove the condition or the `default`",
     ),
     rule(
+        "auto_status_no_effect",
+        Info,
+        attributes::auto_status_no_effect,
+        "a stage does not rely on `auto_status`",
+        "remove it: a handler always answers with an outcome of its own here, and no answer is a failure",
+    ),
+    rule(
         "not_enforced",
         Warning,
         not_enforced::check,

@@ -91,6 +91,8 @@ fn words_of_attributes() {
     assert_eq!(rule("goal_gate_has_retry", &with_node("goal_gate=true, retry_target=n")), "");
     assert_eq!(rule("goal_gate_has_retry", &with("retry_target=n n [goal_gate=true] start -> n -> exit")), "");
     assert_snapshot!(rule("prompt_on_llm_nodes", &with("n start -> n -> exit")), @"prompt_on_llm_nodes «n» the agent stage `n` has neither `prompt` nor `label`");
+    assert_snapshot!(rule("auto_status_no_effect", &with_node("auto_status=true")), @"auto_status_no_effect «true» `auto_status` of `n` has no effect");
+    assert_eq!(rule("auto_status_no_effect", &with_node("auto_status=false")), "");
     assert_snapshot!(rule("attribute_known", &with_node("allowed_write_path=\"a\", node_type=x, condition=c, color=red, mine=1")), @"
     attribute_known «allowed_write_path» there is no attribute `allowed_write_path` ~> «allowed_write_paths»
     attribute_known «node_type» there is no attribute `node_type` ~> «type»
