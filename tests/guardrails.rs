@@ -143,6 +143,49 @@ fn a_flood_of_refusals_and_logs_stays_bounded_and_harmless() {
     }
 }
 
+#[test]
+fn an_answer_nested_too_deep_to_be_read_back_fails_the_stage_and_not_the_run() {
+    let guest = format!(
+        "(data (i32.const 1024) \"deep{open}{close}\") (data (i32.const 2048) \"\\00\\04\\00\\00\\04\\00\\00\\00\\04\\04\\00\\00\\fc\\00\\00\\00\")
+         (func $execute (i32.store (i32.const 40) (i32.const 2048)) (i32.store (i32.const 44) (i32.const 1)))",
+        open = "[".repeat(126),
+        close = "]".repeat(126)
+    );
+    let bench = plugin_bench(&guests::component(&guest), "");
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(7).says("`deep`").says("levels deep");
+    bench.glovebox(&["show", "r"]).ends(0).says("outcome/malformed");
+}
+
+#[test]
+fn locking_writes_through_no_link() {
+    let bench = plugin_bench(&harmless(), "");
+    let canary = bench.outside().join("canary");
+    std::fs::write(&canary, "alive").unwrap();
+    for name in ["glovebox.lock.new", "glovebox.lock"] {
+        std::os::unix::fs::symlink(&canary, bench.project().join(name)).unwrap();
+    }
+    bench.glovebox(&["plugin", "lock"]).ends(7).says("glovebox.lock");
+    std::fs::remove_file(bench.project().join("glovebox.lock")).unwrap();
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    assert_eq!(std::fs::read_to_string(&canary).unwrap(), "alive");
+    assert!(bench.read("glovebox.lock").contains("evil.guest"));
+}
+
+#[test]
+fn a_plugin_file_is_read_to_a_bound_and_never_waited_for() {
+    let bench = plugin_bench(&harmless(), "[limits]\ncomponent_bytes = 100");
+    for command in [&["plugin", "lock"][..], &["run", "pipeline.dot"]] {
+        bench.glovebox(command).ends(7).says("`component_bytes`").says("100");
+    }
+    let guest = bench.project().join("guest.wasm");
+    std::fs::remove_file(&guest).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &guest).unwrap();
+    for command in [&["plugin", "lock"][..], &["plugin", "inspect", "guest.wasm"], &["run", "pipeline.dot"]] {
+        bench.glovebox(command).ends(7).says("no regular file");
+    }
+}
+
 /// A pipeline of one tool that may write `out/`, with the command given.
 fn tool(command: &str, scope: &str) -> Workbench {
     let command = command.replace('\\', "\\\\").replace('"', "\\\"");

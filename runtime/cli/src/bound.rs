@@ -104,7 +104,7 @@ fn catalog(project: &Project) -> Catalog {
     let builtins = BUILTINS.iter().map(|builtin| (builtin.name.to_owned(), Arc::from(builtin.bytes))).collect();
     let plugins = project.config.plugins.iter().map(|(name, entry)| {
         let path = project.config_dir.join(&entry.path);
-        let bytes = std::fs::read(&path).map(Arc::from).map_err(|error| error.to_string());
+        let bytes = source::read_component(&path, project.config.component_bytes(name)).map(Arc::from);
         (name.clone(), PluginFile { path: entry.path.clone(), bytes })
     });
     Catalog { builtins, plugins: plugins.collect() }

@@ -8,6 +8,8 @@ use crate::terminal::{self, diagnostics};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The largest pipeline, configuration or script that is read.
@@ -17,18 +19,33 @@ const TEXT_BYTES_MAX: u64 = 4 << 20;
 pub fn read_text(file: &Path) -> Result<String, Stop> {
     let place = file.display();
     let failed = |error: std::io::Error| Stop::io(format!("read `{place}`"), &error);
-    let length = std::fs::metadata(file).map_err(failed)?.len();
-    if length > TEXT_BYTES_MAX {
+    let mut bytes = Vec::new();
+    File::open(file).map_err(failed)?.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
         return Err(Stop::new(
             Exit::Invalid,
-            format!("`{place}` has {length} bytes, at most {TEXT_BYTES_MAX} are read"),
+            format!("`{place}` has more than the {TEXT_BYTES_MAX} bytes that are read"),
         ));
     }
-    let bytes = std::fs::read(file).map_err(failed)?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Stop::new(Exit::Invalid, format!("`{place}` is not UTF-8 text at byte {at}"))
     })
+}
+
+/// Reads a component of at most `bytes_max`, or says why not. Waits for no pipe and reads no device: whoever wrote the
+/// project chose what stands at the path.
+pub fn read_component(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+    if !std::fs::metadata(file).map_err(|error| error.to_string())?.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let opened = File::open(file).and_then(|opened| opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
+    opened.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(format!("it has more than {bytes_max} bytes (limit `component_bytes`)"));
+    }
+    Ok(bytes)
 }
 
 /// `--set` values as the pipeline takes them; the last of two with the same key wins.

@@ -17,7 +17,8 @@ use glovebox_host::component::Component;
 use glovebox_host::host::Host;
 use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
-use glovebox_pipeline::ir::{Handler, Node, Pipeline};
+use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
+use glovebox_sandbox::refusal::escaped;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -59,6 +60,7 @@ pub fn bind(
     let mut binder = Binder { catalog, config, lock, host, loaded: BTreeMap::new(), errors: BindErrors::default() };
     let mut warnings = Vec::new();
     binder.errors.diagnostics.extend(refused(&pipeline));
+    binder.errors.diagnostics.extend(options.script.iter().flat_map(|script| unknown_in_script(&pipeline, script)));
     let mut bindings = BTreeMap::new();
     for node in &pipeline.nodes {
         let Handler::Component(handler) = &node.handler else { continue };
@@ -103,6 +105,20 @@ fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+/// Turns of a script for nodes that do not exist: a misspelt name would leave the node to be simulated.
+fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
+    let unknown = script.node_ids().filter(|id| pipeline.node(&NodeId::new(*id)).is_none());
+    let found = |id: &str| {
+        let message = format!("the script has turns for node `{}`, which the pipeline does not have", escaped(id));
+        let diagnostic = Diagnostic::error("script_node", message, pipeline.span);
+        match glovebox_pipeline::nearest::nearest(id, pipeline.nodes.iter().map(|node| node.id.as_str())) {
+            Some(nearest) => diagnostic.with_note(format!("did you mean `{nearest}`?")),
+            None => diagnostic,
+        }
+    };
+    unknown.map(found).collect()
 }
 
 struct Binder<'a> {
@@ -176,7 +192,8 @@ impl Binder<'_> {
                 .verify(handler, &inspection.digest.to_string(), &lines)
                 .map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
         }
-        self.host.load(&bytes).map_err(|error| problem(format!("`{handler}` cannot be loaded: {error}"), None))
+        let loaded = self.host.load_within(&bytes, self.config.component_bytes(handler));
+        loaded.map_err(|error| problem(format!("`{handler}` cannot be loaded: {error}"), None))
     }
 
     fn unknown_type(&self, node: &Node, handler: &str) -> Diagnostic {

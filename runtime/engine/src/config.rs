@@ -11,7 +11,7 @@ pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
 
 use field::Fields;
 use glovebox_host::grants::Grants;
-use glovebox_host::limits::LimitSettings;
+use glovebox_host::limits::{LimitSettings, Limits};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::span::Span;
 use std::collections::BTreeMap;
@@ -92,6 +92,14 @@ impl ConfigProblem {
 }
 
 impl Config {
+    /// The largest component a handler may be, bytes: what the operator wrote, whether for all stages or for this plugin, else
+    /// the default.
+    pub fn component_bytes(&self, handler: &str) -> u64 {
+        let granted = self.plugins.get(handler).and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
+        let operator = granted.map_or_else(|| self.limits.clone(), |granted| self.limits.merge(granted));
+        operator.get("component_bytes").unwrap_or_else(|| Limits::default().component_bytes)
+    }
+
     /// Parses the file's text, or gives everything that is wrong with it in file order.
     pub fn parse(text: &str, file_name: &str) -> Result<Config, Vec<ConfigProblem>> {
         let mut fields = Fields::new(text, file_name);

@@ -7,11 +7,14 @@ use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, PluginFile, bind
 use glovebox_engine::config::Config;
 use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
+use glovebox_host::model::Script;
 use std::sync::Arc;
 
 const REVIEW: &str = "[plugins.\"acme.review\"]\npath = \"p.wasm\"\n\
     grants = { filesystem = \"posix\", read = [\"src/\"], write = [\"REVIEW.md\"] }\n";
 const WANTS: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"]}"#;
+
+const AGENT: &str = "digraph g { s [shape=Mdiamond] implement [prompt=x] e [shape=Msquare] s -> implement -> e }";
 
 fn refused(bound: Result<glovebox_engine::plan::Plan, BindErrors>, class: BindClass, parts: &[&str]) -> BindErrors {
     let errors = bound.expect_err("bound");
@@ -94,6 +97,18 @@ fn commands_need_the_operators_word_while_nothing_confines_them() {
     assert!(errors.policy.is_some_and(|policy| policy.help().contains("--dangerously-no-sandbox")));
     assert_eq!(with("shape=parallelogram, tool_command=\"true\"", true).expect("plan").sandbox_tier, TIER_UNCONFINED);
     assert_eq!(with("prompt=x", false).expect("no commands").sandbox_tier, TIER_NONE);
+}
+
+#[test]
+fn a_script_for_a_node_that_is_not_there_is_refused() {
+    let with = |script: &str| {
+        let script = Some(Arc::new(Script::parse(script).expect("script")));
+        let options = BindOptions { script, ..BindOptions::default() };
+        bind(whole(AGENT), &catalog(&[]), (&Config::default(), &Lock::default()), &host(), &options)
+    };
+    assert!(with("[[node.implement]]\ntext = 'x'").is_ok());
+    let errors = refused(with("[[node.implment]]\ntext = 'x'"), BindClass::Invalid, &["turns for node `implment`"]);
+    assert_eq!(errors.diagnostics[0].note, "did you mean `implement`?");
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use crate::arguments::{InspectArguments, LockArguments};
 use crate::exit::{Ended, Exit, Stop};
 use crate::project::{self, Project};
+use crate::source::read_component;
 use crate::terminal::{self, inspection, visible};
 use glovebox_engine::bind::effective::{grant_lines, granted};
-use glovebox_engine::config::{CONFIG_FILE_NAME, PluginEntry};
+use glovebox_engine::config::{CONFIG_FILE_NAME, Config, PluginEntry};
 use glovebox_engine::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
 use glovebox_host::inspect::Inspection;
 use std::io::Write;
@@ -13,7 +14,7 @@ use std::path::Path;
 
 /// Prints what a component's bytes say. Nothing in it is executed.
 pub fn inspect(arguments: &InspectArguments) -> Ended {
-    let found = read(&arguments.file)?;
+    let found = read(&arguments.file, Config::default().component_bytes(""))?;
     if arguments.json {
         terminal::print_json(&found)?;
     } else {
@@ -22,8 +23,11 @@ pub fn inspect(arguments: &InspectArguments) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn read(file: &Path) -> Result<Inspection, Stop> {
-    let bytes = std::fs::read(file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
+fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
+    // A path that leads nowhere is the caller's mistake, not the plugin's.
+    std::fs::metadata(file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
+    let bytes = read_component(file, bytes_max)
+        .map_err(|reason| Stop::new(Exit::Plugin, format!("`{}` cannot be read: {reason}", file.display())))?;
     glovebox_host::inspect::inspect(&bytes)
         .map_err(|error| Stop::new(Exit::Plugin, format!("`{}` is {error}", file.display())))
 }
@@ -56,7 +60,7 @@ pub fn lock(arguments: &LockArguments) -> Ended {
 }
 
 fn locked(project: &Project, name: &str, entry: &PluginEntry) -> Result<LockedPlugin, Stop> {
-    let found = read(&project.config_dir.join(&entry.path))?;
+    let found = read(&project.config_dir.join(&entry.path), project.config.component_bytes(name))?;
     if let Some(manifest) = found.manifest.as_ref().filter(|manifest| manifest.name != name) {
         let message = format!("plugin `{name}` calls itself `{}`", manifest.name);
         return Err(Stop::new(Exit::Plugin, message).with_help(format!("name it `[plugins.\"{}\"]`", manifest.name)));
@@ -92,10 +96,14 @@ fn render(plugin: &LockedPlugin, before: Option<&Lock>) -> String {
     text
 }
 
-/// Replaces a file as a whole: a crash leaves the old one or the new one.
+/// Replaces a file as a whole: a crash leaves the old one or the new one. Writes through no link that the project came with.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     let beside = file.with_extension("lock.new");
-    let mut new = std::fs::File::create(&beside)?;
+    match std::fs::remove_file(&beside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut new = std::fs::File::create_new(&beside)?;
     new.write_all(text.as_bytes())?;
     new.sync_all()?;
     std::fs::rename(&beside, file)
