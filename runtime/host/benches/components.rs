@@ -85,7 +85,7 @@ fn load(folder: &Path) {
     };
     let artefact = fs::read_dir(cache.join("aot")).unwrap().map(|entry| entry.unwrap().path());
     let artefact = artefact.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
-    let read = || timed(|| drop(std::hint::black_box(blake3::hash(&fs::read(&artefact).unwrap()))));
+    let read = || timed(|| _ = std::hint::black_box(blake3::hash(&fs::read(&artefact).unwrap())));
     row("AOT load of codergen, verified", 20, load, read, "reading and hashing the same file");
     let compile = || {
         let cold = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
