@@ -24,7 +24,7 @@ pub fn read_text(file: &Path) -> Result<String, Stop> {
     if bytes.len() as u64 > TEXT_BYTES_MAX {
         return Err(Stop::new(
             Exit::Invalid,
-            format!("`{place}` has more than the {TEXT_BYTES_MAX} bytes that are read"),
+            format!("`{place}` is too long, at most {TEXT_BYTES_MAX} bytes are read"),
         ));
     }
     String::from_utf8(bytes).map_err(|error| {
