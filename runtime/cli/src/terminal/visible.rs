@@ -1,7 +1,7 @@
 //! Foreign text made safe for a terminal.
 //!
 //! Node ids, notes, paths, command output: a stage or a file controls them, and a terminal obeys what it is sent. Every control
-//! character, and every character that reorders or hides its neighbours, is shown instead of sent. Invariant: what [`line`]
+//! character, and every character that reorders or hides its neighbours, is shown instead of sent. Invariant: what [`line()`]
 //! returns has no byte below 0x20, no 0x7f, no C1 control and no bidirectional control.
 
 use std::borrow::Cow;
