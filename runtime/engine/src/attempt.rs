@@ -8,7 +8,7 @@ mod feedback;
 mod input;
 mod outcome;
 
-use crate::bind::effective::HOLDOUTS;
+use crate::bind::effective::{HOLDOUTS, is_builder};
 use crate::driver::Claim;
 use crate::event::{Artifact, Captured, Digest, FileChange, Quarantined, StageFinished};
 use crate::outcome::{Failure, FailureClass, Outcome};
@@ -40,6 +40,8 @@ pub const QUARANTINE_DIR: &str = "quarantine";
 pub const LOG_FILE: &str = "log.ndjson";
 /// The failure that hides behind disallowed writes (seed 2).
 pub const GUARDRAIL: &str = "guardrail_violation: wrote disallowed files: ";
+/// Most bytes of the paths it names.
+const GUARDRAIL_BYTES_MAX: usize = 8 << 10;
 
 /// Why an attempt could not be made: a fault of the runtime, never of the stage.
 #[derive(Debug, thiserror::Error)]
@@ -114,10 +116,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             false => None,
         };
         let call = Call {
-            input: StageInput {
-                extra: self.feedback(state)?,
-                ..input::stage_input(&self.plan.pipeline, node, claim, state)
-            },
+            input: self.input(node, binding, claim, state)?,
             tier: binding.tier,
             files: files(binding, &root, copy.is_some()),
             commands: binding.runs_commands().then(|| CommandSetting {
@@ -165,10 +164,30 @@ impl<B: BlobStore + 'static> Workbench<B> {
             .map_err(|error| AttemptError::Thread(error.to_string()))?
     }
 
-    fn feedback(&self, state: &RunState) -> Result<Vec<(String, String)>, PortError> {
-        let has_holdouts = self.run.dir.exists(format!("{}/{HOLDOUTS}", crate::run::WORKSPACE_DIR));
-        let failed = state.last_failed.as_ref();
-        failed.map_or_else(|| Ok(Vec::new()), |failed| feedback::feedback(failed, &*self.blobs, has_holdouts))
+    fn input(
+        &self,
+        node: &Node,
+        binding: &Binding,
+        claim: &Claim,
+        state: &RunState,
+    ) -> Result<StageInput, AttemptError> {
+        let is_withheld = self.had_holdouts(state);
+        let mut input = input::stage_input(&self.plan.pipeline, node, claim, state);
+        if is_withheld && is_builder(binding.first_party, &binding.handler) {
+            input.context.retain(|key, _| !feedback::PRINTED_KEYS.contains(&key.as_str()));
+        }
+        if let Some(failed) = &state.last_failed {
+            input.extra = feedback::feedback(failed, &*self.blobs, is_withheld)?;
+        }
+        Ok(input)
+    }
+
+    /// True when an earlier stage may have had hold-out scenarios in reach, also if it removed them. In doubt it had.
+    fn had_holdouts(&self, state: &RunState) -> bool {
+        let folder = format!("{}/{}", crate::run::WORKSPACE_DIR, HOLDOUTS.trim_end_matches('/'));
+        let absent = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        !self.run.dir.symlink_metadata(folder).is_err_and(absent)
+            || state.changes.keys().any(|path| path.starts_with(HOLDOUTS))
     }
 
     fn bound(&self, name: &str) -> Result<(&Node, &Binding), AttemptError> {
@@ -320,8 +339,7 @@ impl<B: BlobStore> Examine<B> {
         self.run.dir.create_dir_all(QUARANTINE_DIR).map_err(AttemptError::Folder)?;
         let into: PathBuf = self.run.path.join(QUARANTINE_DIR).join(&self.attempt_id);
         let report = quarantine(copy, found, &into, &Caps::default())?;
-        let paths: Vec<&str> = report.kept.iter().map(|kept| kept.path.as_str()).collect();
-        let reason = format!("{GUARDRAIL}{}", paths.join(","));
+        let reason = guardrail(report.kept.iter().map(|kept| kept.path.as_str()));
         fact.quarantined = report
             .kept
             .iter()
@@ -330,6 +348,24 @@ impl<B: BlobStore> Examine<B> {
         outcome::replace(fact, Failure::new(FailureClass::Scope, "scope/write", reason));
         Ok(())
     }
+}
+
+/// Names the paths up to a bound: the reason is told to the next stage and stands in every projection.
+fn guardrail<'p>(paths: impl Iterator<Item = &'p str>) -> String {
+    let (mut reason, mut unnamed) = (GUARDRAIL.to_owned(), 0_u64);
+    for path in paths {
+        if unnamed > 0 || reason.len() + path.len() > GUARDRAIL_BYTES_MAX {
+            unnamed += 1;
+            continue;
+        }
+        let comma = if reason.len() == GUARDRAIL.len() { "" } else { "," };
+        reason.push_str(comma);
+        reason.push_str(path);
+    }
+    if unnamed > 0 {
+        reason.push_str(&format!(" and {unnamed} more"));
+    }
+    reason
 }
 
 /// An outcome for a stage that failed in the host's judgement, keeping what it said for people.

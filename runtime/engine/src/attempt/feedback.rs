@@ -11,6 +11,8 @@ const SUMMARY_CHARS_MAX: usize = 2200;
 /// Endings of artifact names, what they are called in the feedback, and the characters kept of their ends.
 const TAILS: [(&str, &str, usize); 3] =
     [(".stderr.txt", "stderr", 600), (".stdout.txt", "stdout", 300), (".output", "verification", 600)];
+/// Context keys under which the `tool` handler keeps what its command printed, in both spellings.
+pub(super) const PRINTED_KEYS: [&str; 2] = ["tool.output", "context.tool.output"];
 /// Most bytes of an artifact that are looked at.
 const ARTIFACT_BYTES_MAX: u64 = 64 << 20;
 

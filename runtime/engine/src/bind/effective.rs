@@ -135,7 +135,8 @@ fn paths(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
     if write.is_none() && sides.plugin.is_some() && !may_write.is_empty() {
         effective.diagnostics.push(unused_write_grant(sides, may_write));
     }
-    let hidden = HIDDEN.iter().chain(HIDDEN_FROM_BUILDERS.iter().filter(|_| is_builder(sides)));
+    let hidden =
+        HIDDEN.iter().chain(HIDDEN_FROM_BUILDERS.iter().filter(|_| is_builder(sides.plugin.is_none(), sides.handler)));
     effective.scope.hidden = hidden.filter_map(|text| Entry::parse(text).ok()).collect();
     let narrowed = |attribute: &str, is_set: bool, field: &str| match is_set {
         true => format!("{}, `{attribute}` of the node", source(sides, field)),
@@ -149,8 +150,9 @@ fn paths(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
     }
 }
 
-fn is_builder(sides: Sides<'_>) -> bool {
-    sides.plugin.is_some() || !matches!(sides.handler, "tool" | "verify")
+/// True for a stage whose work is judged by others, so that it must not learn by what.
+pub(crate) fn is_builder(first_party: bool, handler: &str) -> bool {
+    !first_party || !matches!(handler, "tool" | "verify")
 }
 
 fn entries(node: &Node, attribute: &'static str, list: &PathList, effective: &mut Effective) -> Vec<Entry> {
