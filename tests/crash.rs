@@ -291,6 +291,30 @@ fn send(child: &Child, signal: &str) {
 }
 
 #[test]
+fn a_command_does_not_outlive_us_when_we_are_killed() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; \
+         work [shape=parallelogram, tool_command=\"exec sh work.sh\", allowed_write_paths=\"out/\"]; start -> work -> done }",
+    );
+    let note = bench.outside().join("pid");
+    bench.write("work.sh", &format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 300\n", note.display()));
+    let child = bench.start(&["run", "pipeline.dot", "--dangerously-no-sandbox"]);
+    let until = Instant::now() + Duration::from_secs(60);
+    while !note.exists() {
+        assert!(Instant::now() < until, "the command did not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill(child);
+    let command = format!("/proc/{}/cmdline", std::fs::read_to_string(&note).unwrap().trim());
+    let lives = || std::fs::read(&command).is_ok_and(|words| words.starts_with(b"sleep"));
+    let until = Instant::now() + Duration::from_secs(10);
+    while lives() {
+        assert!(Instant::now() < until, "the command is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn an_id_that_is_taken_is_refused_with_the_command_that_goes_on() {
     let bench = bench();
     bench.glovebox(RUN).ends(0);

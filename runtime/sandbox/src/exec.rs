@@ -4,7 +4,7 @@
 //! When it ends, however it ends, its whole tree is killed before [`run`] returns.
 //!
 //! What this tier does not stop: reading, writing and connecting wherever the user can; work that another service does on a
-//! command's behalf; a command that outlives this program when that one is killed itself.
+//! command's behalf; what a command started and this program, killed itself, can no longer end.
 
 mod capture;
 mod drive;
@@ -233,7 +233,8 @@ fn not_begun(resolved: Resolved, duration: Duration) -> Exit {
 }
 
 /// Puts the command into a session of its own, so that it has no terminal and its group is its own, and gives it a limit
-/// that marks everything it starts, and no core files. Both programs replace themselves by the next, under the same process
+/// that marks everything it starts, and no core files; should this program be killed, the kernel kills the command (not what
+/// the command started). The programs replace themselves by the next, under the same process
 /// id. Where `setsid` is missing, a process group has to do: then the command can still open the terminal.
 fn process(resolved: &Resolved, marker: &str) -> process::Command {
     let system =
@@ -242,6 +243,9 @@ fn process(resolved: &Resolved, marker: &str) -> process::Command {
     let mut words: Vec<OsString> = Vec::new();
     if let Some(prlimit) = system("prlimit") {
         words.extend([prlimit.into(), format!("--rttime={number}:{number}").into(), "--core=0:0".into()]);
+    }
+    if let Some(setpriv) = system("setpriv") {
+        words.extend([setpriv.into(), "--pdeathsig".into(), "KILL".into()]);
     }
     let setsid = system("setsid");
     let in_session = setsid.is_some();
