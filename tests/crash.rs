@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
-use workbench::{Answer, Workbench, copy_tree};
+use workbench::{Answer, Workbench, copy_tree, glovebox_in};
 
 const PIPELINE: &str = r#"digraph crash {
     graph [goal="count to two"]
@@ -312,6 +312,27 @@ fn a_command_does_not_outlive_us_when_we_are_killed() {
         assert!(Instant::now() < until, "the command is still there");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn a_run_that_came_with_a_project_has_nobodys_consent() {
+    let bench = bench();
+    let mut child = bench.start(RUN);
+    wait_for_records(&mut child, 6);
+    kill(child);
+    bench
+        .glovebox(&["run", "pipeline.dot", "--run-id", "full", "--script", "script.toml", "--dangerously-no-sandbox"])
+        .ends(0);
+    let before = bench.snapshot();
+    let victim = bench.outside().join("victim");
+    copy_tree(&bench.run_folder("r"), &victim.join(".glovebox/runs/r"));
+    copy_tree(&bench.run_folder("full"), &victim.join(".glovebox/runs/full"));
+    let glovebox = |words: &[&str]| Answer::of(glovebox_in(&victim).args(words));
+    glovebox(&["resume", "r"]).ends(6).says("--dangerously-no-sandbox");
+    glovebox(&["apply", "full"]).ends(6).says("was started for").says("--workdir");
+    assert_eq!(bench.snapshot(), before, "nothing was written where the runs say");
+    glovebox(&["resume", "r", "--dangerously-no-sandbox"]).ends(0);
+    bench.glovebox(&["apply", "full"]).ends(0);
 }
 
 #[test]

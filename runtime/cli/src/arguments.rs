@@ -175,6 +175,9 @@ pub struct PlanArguments {
 pub struct ResumeArguments {
     /// The run to go on with
     pub run: String,
+    /// Let stages run host programs without a sandbox; said again for a run that was started for a folder elsewhere
+    #[arg(long)]
+    pub dangerously_no_sandbox: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
     #[command(flatten)]
@@ -210,7 +213,7 @@ pub struct ShowArguments {
 pub struct ApplyArguments {
     /// The run
     pub run: String,
-    /// The project that gets the changes; default is where the run was started for
+    /// The project that gets the changes; default is where the run was started for, if that is here or below
     #[arg(long, value_name = "D")]
     pub workdir: Option<PathBuf>,
     #[command(flatten)]

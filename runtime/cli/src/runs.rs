@@ -119,6 +119,12 @@ pub fn select(runs_dir: &Path, selector: &str) -> Result<RunFolder, Stop> {
     }
 }
 
+/// True when a run was started for the current folder or one below it. What another run says of itself is only its word: it may
+/// have come with somebody's project, and name any folder and any consent.
+pub fn is_started_here(source_dir: &Path) -> bool {
+    std::env::current_dir().and_then(std::fs::canonicalize).is_ok_and(|here| source_dir.starts_with(here))
+}
+
 /// What follows `glovebox show` and its like to name a run: a selector, and `--runs-dir` where it is needed.
 pub fn spelled(selector: &str, runs_dir: &Path) -> String {
     if runs_dir == Path::new(crate::arguments::RUNS_DIR) {

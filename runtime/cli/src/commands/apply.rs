@@ -28,6 +28,11 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
             return Err(Stop::new(Exit::Usage, message).with_help(format!("go on with `glovebox resume {named}`")));
         }
     }
+    if arguments.workdir.is_none() && !runs::is_started_here(&changes.project) {
+        let started_for = visible::line(&changes.project.to_string_lossy()).into_owned();
+        let message = format!("run `{}` was started for `{started_for}`, which is not below this folder", run.id);
+        return Err(Stop::new(Exit::Policy, message).with_help("say where its changes go: `--workdir D`"));
+    }
     let project = arguments.workdir.as_ref().unwrap_or(&changes.project);
     let place = project.display();
     let failed = |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{place}`: {error}"));

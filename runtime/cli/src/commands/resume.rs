@@ -25,7 +25,7 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     let records = journal::read(&run)?;
     let started = journal::beginning(&run, &records)?;
     let source = read_source(&run, started)?;
-    let bound = bind(&run, started, &source)?;
+    let bound = bind(&run, started, &source, arguments.dangerously_no_sandbox)?;
     drive::runtime()?.block_on(go_on(&bound, &source, &run, manner))?;
     drive::conclude(&run, manner, &arguments.runs.runs_dir)
 }
@@ -57,7 +57,7 @@ fn read_source(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
     Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline })
 }
 
-fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Bound, Stop> {
+fn bind(run: &RunFolder, started: &RunStarted, source: &Source, no_sandbox: bool) -> Result<Bound, Stop> {
     let project = project::read_project(Path::new(&started.source_dir), Some(&source.file))?;
     let script = match &started.script_digest {
         Some(digest) => {
@@ -66,7 +66,9 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Bound,
         }
         None => None,
     };
-    let unconfined = started.sandbox_tier == TIER_UNCONFINED;
+    // Consent that was given here when the run began holds; a record from elsewhere is nobody's consent.
+    let is_agreed = no_sandbox || runs::is_started_here(Path::new(&started.source_dir));
+    let unconfined = started.sandbox_tier == TIER_UNCONFINED && is_agreed;
     let bound = bound::bind_plan(source, &project, script.as_ref(), unconfined)?;
     if bound.plan.digest() != started.plan_digest {
         let message = format!(
