@@ -141,8 +141,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         report: Report,
         copy: Option<Copy>,
     ) -> Result<StageFinished, AttemptError> {
-        let (_, binding) = self.bound(&claim.node)?;
-        let mut finished = self.record(claim, report)?;
+        let (node, binding) = self.bound(&claim.node)?;
+        let mut finished = self.record(claim, node, report)?;
         let Some(copy) = copy else {
             claims::check(&self.run.dir, crate::run::WORKSPACE_DIR, &mut finished.0, &finished.1);
             return Ok(finished.0);
@@ -206,7 +206,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// The report in the journal's words, with what the stage claims.
-    fn record(&self, claim: &Claim, report: Report) -> Result<(StageFinished, Vec<(String, String)>), AttemptError> {
+    fn record(
+        &self,
+        claim: &Claim,
+        node: &Node,
+        report: Report,
+    ) -> Result<(StageFinished, Vec<(String, String)>), AttemptError> {
         let claims = report.outcome.claims.clone();
         let artifacts = report.artifacts.iter().map(|artifact| {
             let (digest, bytes) = self.store(&artifact.data)?;
@@ -220,6 +225,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             visit: claim.visit,
             ordinal: claim.ordinal,
             attempt_id: claim.attempt_id.clone(),
+            handler: node.handler.name().to_owned(),
             retrying: false,
             stdout: self.captured(&report.stdout)?,
             stderr: self.captured(&report.stderr)?,

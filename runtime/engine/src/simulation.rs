@@ -48,6 +48,7 @@ pub(crate) fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
         visit: open.visit,
         ordinal: open.ordinal,
         attempt_id: open.attempt_id.clone().unwrap_or_default(),
+        handler: String::new(),
         outcome,
         retrying: false,
         ending: Ending::Returned,

@@ -64,6 +64,7 @@ impl Run {
             visit: 1,
             ordinal,
             attempt_id: format!("{node}-{ordinal}"),
+            handler: "codergen".to_owned(),
             outcome,
             retrying: false,
             ending: Ending::Returned,

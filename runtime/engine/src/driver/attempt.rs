@@ -152,6 +152,7 @@ fn abandoned(claim: &Claim, grace: Duration) -> StageFinished {
         visit: claim.visit,
         ordinal: claim.ordinal,
         attempt_id: claim.attempt_id.clone(),
+        handler: String::new(),
         outcome: Outcome::failed(Failure::new(FailureClass::Canceled, "run/canceled", reason)),
         retrying: false,
         ending: Ending::Canceled,

@@ -55,6 +55,10 @@ pub struct StageFinished {
     pub ordinal: u32,
     /// The attempt that was claimed.
     pub attempt_id: String,
+    /// What executed it: `codergen`, `tool`, `verify`, or a plugin's name. Empty in journals of before it was recorded, and for
+    /// an attempt that was given up.
+    #[serde(default)]
+    pub handler: String,
     /// What the handler answered, or the host in its place; settled by the engine's retry rules before it is appended.
     pub outcome: Outcome,
     /// True when another attempt of this visit follows. The engine sets it; whoever executes an attempt says false.
