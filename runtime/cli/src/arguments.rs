@@ -4,6 +4,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where runs are kept unless `--runs-dir` says otherwise.
 pub const RUNS_DIR: &str = ".glovebox/runs";
@@ -84,9 +85,14 @@ pub struct ExecutionArguments {
     /// Answer model calls from this script (TOML) instead of a model
     #[arg(long, value_name = "F")]
     pub script: Option<PathBuf>,
-    /// Most stage executions; the lower of this and the pipeline's `max_steps` holds
+    /// Most visits of nodes, start and retries included; the lower of this and the pipeline's
+    /// `max_steps` holds, 200 when neither says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
+    /// Longest wall time of the run, such as `90s` or `2h`; the lower of this and the pipeline's
+    /// `max_wall_time` holds
+    #[arg(long, value_name = "T", value_parser = wall_time)]
+    pub max_wall_time: Option<Duration>,
     /// Let stages run host programs without a sandbox
     #[arg(long)]
     pub dangerously_no_sandbox: bool,
@@ -273,6 +279,11 @@ pub struct VersionArguments {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+fn wall_time(text: &str) -> Result<Duration, String> {
+    let found = glovebox_pipeline::lower::duration(text).filter(|duration| !duration.is_zero());
+    found.ok_or_else(|| "expected a duration such as `90s`, `15m` or `2h`".to_owned())
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -60,7 +60,7 @@ impl Place {
             inputs: BTreeMap::new(),
             sandbox_tier: "none".into(),
             steps_max: Some(100),
-            wall_max_ms: None,
+            wall_max: None,
             labels: BTreeMap::new(),
         };
         Session::create(self.run_dir(), new).await.unwrap()
@@ -86,6 +86,7 @@ fn finish(claim: &Claim, changes: Vec<FileChange>) -> StageFinished {
         visit: claim.visit,
         ordinal: claim.ordinal,
         attempt_id: claim.attempt_id.clone(),
+        handler: "codergen".to_owned(),
         outcome: Outcome::of(Status::Success),
         retrying: false,
         ending: Ending::Returned,

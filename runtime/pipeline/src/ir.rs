@@ -248,6 +248,21 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
+    /// Most stage executions of a run that was started with this `--max-steps`: the lower of flag and attribute (design §9 #23).
+    /// The default holds only when neither says.
+    pub fn steps_max(&self, flag: Option<u64>) -> u64 {
+        match flag {
+            Some(flag) if self.attributes.contains_key("max_steps") => flag.min(self.bounds.steps_max),
+            Some(flag) => flag,
+            None => self.bounds.steps_max,
+        }
+    }
+
+    /// Longest wall time of a run that was started with this `--max-wall-time`: the lower of flag and attribute.
+    pub fn wall_max(&self, flag: Option<Duration>) -> Option<Duration> {
+        [flag, self.bounds.wall_max].into_iter().flatten().min()
+    }
+
     /// The node of that name. Linear; the engine keeps its own index.
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
         self.nodes.iter().find(|node| &node.id == id)

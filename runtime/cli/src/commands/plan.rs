@@ -14,9 +14,9 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let bound = bound::bind_plan(&source, &project, script.as_ref(), true)?;
     let mut file = bound.plan.to_json();
-    if let Some(steps_max) = arguments.execution.max_steps {
-        file.steps_max = file.steps_max.min(steps_max);
-    }
+    file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
+    let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
+    file.wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     if arguments.json {
         terminal::print_json(&file)?;
     } else {

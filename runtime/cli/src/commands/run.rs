@@ -2,16 +2,21 @@
 
 use crate::arguments::RunArguments;
 use crate::bound::{self, Bound, ScriptFile};
+use crate::changes::Changes;
 use crate::drive::{self, Drive};
 use crate::exit::{Ended, Exit, Stop};
 use crate::project::{self, Project};
 use crate::runs::{self, RunFolder, RunId};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
+use crate::terminal::{self, visible};
 use glovebox_engine::run::{NewRun, Session};
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::scope::Entry;
 use std::path::Path;
+
+/// Paths that could not be copied and get a line of their own.
+const LEFT_OUT_SHOWN_MAX: usize = 10;
 
 /// Runs a pipeline. Everything that can be refused is refused before the run exists.
 pub fn run(arguments: RunArguments) -> Ended {
@@ -35,7 +40,7 @@ pub fn run(arguments: RunArguments) -> Ended {
         inputs: arguments.project.inputs.iter().cloned().collect(),
         sandbox_tier: bound.plan.sandbox_tier.to_owned(),
         steps_max: arguments.execution.max_steps,
-        wall_max_ms: None,
+        wall_max: arguments.execution.max_wall_time,
         labels: std::collections::BTreeMap::new(),
     };
     let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
@@ -49,8 +54,21 @@ async fn begin(bound: &Bound, source: &Source, run: &RunFolder, new: NewRun<'_>,
         runs::discard(run);
         drive::stop(run, &error)
     })?;
+    report_left_out(run)?;
     let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
     Drive { bound, run, reporter }.drive(session, &begun).await
+}
+
+/// Names what of the project no stage will find, since the copy could not take it. Ignored files are left out in silence.
+fn report_left_out(run: &RunFolder) -> Result<(), Stop> {
+    let left_out = Changes::read(run)?.base.skipped;
+    for skipped in left_out.iter().take(LEFT_OUT_SHOWN_MAX) {
+        terminal::say(&format!("warning: left out of the run: {}: {}\n", visible::line(&skipped.path), skipped.reason));
+    }
+    if left_out.len() > LEFT_OUT_SHOWN_MAX {
+        terminal::say(&format!("warning: left out of the run: {} more\n", left_out.len() - LEFT_OUT_SHOWN_MAX));
+    }
+    Ok(())
 }
 
 /// What goes into the copy beside what git knows; never the runs themselves.

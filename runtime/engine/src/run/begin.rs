@@ -13,6 +13,7 @@ use glovebox_sandbox::project::{self, Include};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everything a run begins with.
 pub struct NewRun<'a> {
@@ -40,10 +41,10 @@ pub struct NewRun<'a> {
     pub inputs: BTreeMap<String, String>,
     /// Tier of subprocesses.
     pub sandbox_tier: String,
-    /// `--max-steps`; the lower of this and the pipeline's own counts.
+    /// `--max-steps`; the lower of this and the pipeline's own counts, or this alone when the pipeline does not say.
     pub steps_max: Option<u64>,
-    /// `--max-wall-time` in milliseconds; the lower of this and the pipeline's own counts.
-    pub wall_max_ms: Option<u64>,
+    /// `--max-wall-time`; the lower of this and the pipeline's own counts.
+    pub wall_max: Option<Duration>,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -82,8 +83,7 @@ async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Vec<u8>, R
 }
 
 fn describe(new: &NewRun<'_>) -> RunStarted {
-    let bounds = &new.pipeline.bounds;
-    let wall_of_pipeline = bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
+    let wall_max = new.pipeline.wall_max(new.wall_max);
     let attributes = &new.pipeline.attributes;
     RunStarted {
         schema_version: SCHEMA_VERSION,
@@ -102,8 +102,8 @@ fn describe(new: &NewRun<'_>) -> RunStarted {
         script_digest: None,
         inputs: new.inputs.clone(),
         sandbox_tier: new.sandbox_tier.clone(),
-        steps_max: new.steps_max.map_or(bounds.steps_max, |steps| steps.min(bounds.steps_max)),
-        wall_max_ms: [new.wall_max_ms, wall_of_pipeline].into_iter().flatten().min(),
+        steps_max: new.pipeline.steps_max(new.steps_max),
+        wall_max_ms: wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
         labels: new.labels.clone(),
     }
 }

@@ -9,6 +9,8 @@ mod node;
 mod reader;
 mod scope;
 
+pub use reader::duration;
+
 use crate::Inputs;
 use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;

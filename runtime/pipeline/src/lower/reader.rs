@@ -200,7 +200,7 @@ impl<'a> Findings<'a> {
 }
 
 /// Reads `<integer><unit>` with `ms`, `s`, `m`, `h` or `d` (spec §2.2).
-fn duration(text: &str) -> Option<Duration> {
+pub fn duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = text[..digits].parse().ok()?;
     let unit = match &text[digits..] {
