@@ -34,7 +34,7 @@ fn command(argv: Vec<String>, shell: Option<String>) -> Command {
 /// # Errors
 /// The `timeout` is no duration.
 pub fn shell_of(stage: &Stage, text: &str) -> Result<Command, String> {
-    let mut command = shell(text).cwd(stage.attribute("working_dir").unwrap_or_default());
+    let mut command = shell(text).cwd(folder(stage.attribute("working_dir").unwrap_or_default()));
     for (name, value) in stage.attributes().filter_map(|(name, value)| Some((name.strip_prefix("env_")?, value))) {
         command = command.env(name, value);
     }
@@ -45,6 +45,15 @@ pub fn shell_of(stage: &Stage, text: &str) -> Result<Command, String> {
             None => Err(format!("`timeout` is `{text}`, expected a duration such as `900s` or `15m`")),
         },
     }
+}
+
+/// A folder as people write it, in the contract's spelling: `./sub/` is `sub`, `.` is the workspace. What leaves the workspace
+/// stays as it is, for the host to refuse.
+fn folder(text: &str) -> String {
+    if text.starts_with('/') {
+        return text.to_owned();
+    }
+    text.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/")
 }
 
 /// Reads a duration of the pipeline language (spec §2.4) in milliseconds; a bare number is seconds.
@@ -146,6 +155,21 @@ mod tests {
         check("5 minutes", None);
         check("99999999999999999999s", None);
         check("18446744073709551615d", None);
+    }
+
+    #[test]
+    fn folders_are_spelled_as_the_contract_wants() {
+        for (written, folder_of) in [
+            ("", ""),
+            (".", ""),
+            ("./sub/", "sub"),
+            ("a//b", "a/b"),
+            ("../x", "../x"),
+            ("/tmp", "/tmp"),
+            ("größe", "größe"),
+        ] {
+            assert_eq!(folder(written), folder_of);
+        }
     }
 
     #[test]

@@ -64,6 +64,17 @@ pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Vec<Diag
     tools.filter_map(found).collect()
 }
 
+pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let leaves = |path: &str| path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
+    let found = |node: &Node| {
+        let attribute = text(node, "working_dir").filter(|attribute| leaves(&attribute.value))?;
+        let message = format!("the working directory `{}` is outside the workspace", attribute.value);
+        Some(rule.found(message, attribute.span).with_node(node.id.as_str()))
+    };
+    let runs_commands = |node: &&Node| matches!(node.handler.name(), "tool" | "verify");
+    subject.pipeline.nodes.iter().filter(runs_commands).filter_map(found).collect()
+}
+
 /// The first token that is refused in a tool command, and why: `~`, a `..` segment, an absolute path.
 fn command_fault(command: &str) -> Option<(&str, &'static str)> {
     for token in command.split_whitespace() {

@@ -227,6 +227,13 @@ pub const RULES: &[Rule] = &[
         "use paths relative to the workspace",
     ),
     rule(
+        "working_dir_inside",
+        Error,
+        guardrails::working_dir_inside,
+        "a `working_dir` is a folder of the workspace",
+        "write it relative to the workspace, such as `crates/app`",
+    ),
+    rule(
         "no_failure_route",
         Warning,
         routes::no_failure_route,

@@ -121,6 +121,20 @@ fn guardrails() {
     assert_eq!(rule("command_required", &with("n [shape=octagon, command=\"cargo test\"] start -> n -> exit")), "");
 }
 
+#[test]
+fn working_directories_stay_in_the_workspace() {
+    let verify = |path: &str| {
+        let node = format!("n [shape=octagon, command=\"true\", working_dir=\"{path}\"]");
+        rule("working_dir_inside", &with(&format!("{node} start -> n -> exit")))
+    };
+    for inside in ["", ".", "sub", "./sub/", "a..b/größe"] {
+        assert_eq!(verify(inside), "", "{inside}");
+    }
+    for outside in ["/tmp", "..", "a/../b", "~/x"] {
+        assert!(verify(outside).contains("outside the workspace"), "{outside}");
+    }
+}
+
 /// What the guard says about a tool command, without its fixed beginning.
 #[track_caller]
 fn check_guard(command: &str, expected: &str) {
