@@ -313,6 +313,72 @@ fn a_pipeline_outside_the_project_uses_the_configuration_beside_it() {
 }
 
 #[test]
+fn what_the_copy_cannot_take_is_named() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    std::os::unix::fs::symlink("/etc/passwd", bench.project().join("outside")).unwrap();
+    bench.write("new\nline", "x");
+    bench
+        .glovebox(&["run", "pipeline.dot", "--quiet"])
+        .ends(0)
+        .says("left out of the run: outside: ")
+        .says("line: its name is not valid UTF-8 or has control characters");
+}
+
+#[test]
+fn input_without_an_end_is_cut_and_every_file_is_reported() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench.write("bad.dot", "digraph {");
+    let answer = bench.glovebox(&["check", "/dev/zero", "absent.dot", ".", "bad.dot", "pipeline.dot"]);
+    answer.ends(3).says("`/dev/zero` is too long").says("read `absent.dot`").says("read `.`").says("bad.dot:1:");
+}
+
+#[test]
+fn show_answers_for_every_node_and_prints_what_a_command_said() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         t [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"echo größe; printf 'a\\\\033[2Jb' >&2\"]\n\
+         v [shape=octagon, allowed_write_paths=\"\", command=\"echo checked; exit 3\"]\n\
+         start -> t -> v; v -> done [condition=\"outcome=fail\"] }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--dangerously-no-sandbox", "--run-id", "r"]).ends(0);
+    bench.glovebox(&["show", "r", "t"]).ends(0).says("| größe").says("| a\\x1b[2Jb").never_says("\u{1b}");
+    bench.glovebox(&["show", "r", "v"]).ends(0).says("| checked").says("verify command failed (exit 3)");
+    bench.glovebox(&["show", "r", "done"]).ends(0).says("v -> done (condition)");
+    bench.glovebox(&["show", "r", "never"]).ends(2).says("`done`, `start`, `t`, `v`");
+    let shown = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
+    let verified: Vec<(&str, bool)> = shown["receipts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|receipt| (receipt["node"].as_str().unwrap(), receipt["verified"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(verified, [("t", true), ("v", false)]);
+}
+
+#[test]
+fn diff_names_binary_and_removed_files_and_knows_what_was_applied() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         t [shape=parallelogram, allowed_write_paths=\"bin,old,gone,new/\", \
+         tool_command=\"printf 'a\\\\0b' > bin; echo 2 >> old; mkdir new; mv gone new/moved\"]\n\
+         start -> t -> done }",
+    );
+    bench.write("old", "1\n");
+    bench.write("gone", "x\n");
+    bench.glovebox(&["run", "pipeline.dot", "--dangerously-no-sandbox", "--run-id", "r"]).ends(0);
+    bench
+        .glovebox(&["diff", "r"])
+        .ends(0)
+        .says("new     bin: binary, 3 bytes")
+        .says("+2")
+        .says("--- a/gone")
+        .says("b/new/moved");
+    bench.glovebox(&["apply", "r"]).ends(0).says("removed gone").says("wrote   new/\n");
+    bench.glovebox(&["apply", "r"]).ends(0).says("nothing to do");
+    bench.glovebox(&["diff", "r"]).ends(0).says("differs old: the project is as the run made it").says("removed gone");
+}
+
+#[test]
 fn a_reader_that_goes_away_stops_nothing() {
     let bench = Workbench::with_pipeline(LINEAR);
     let pipes = || std::process::Stdio::piped();

@@ -6,9 +6,10 @@ use crate::arguments::ApplyArguments;
 use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs;
-use crate::terminal::{self, visible};
+use crate::terminal::{self, counted, visible};
 use glovebox_engine::event::Verdict;
 use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
+use glovebox_sandbox::commit::ChangeOp;
 
 /// Brings the changes of a successful run into the project, or says what is in the way.
 pub fn apply(arguments: &ApplyArguments) -> Ended {
@@ -51,8 +52,8 @@ fn refuse(conflicts: &[Conflict], place: &str) -> Stop {
     for conflict in conflicts {
         terminal::say(&format!("conflict: {}: {}\n", visible::line(&conflict.path), visible::line(&conflict.reason)));
     }
-    let count = conflicts.len();
-    Stop::new(Exit::Policy, format!("{count} conflicts in `{place}`, nothing was written"))
+    let count = counted(conflicts.len(), "conflict");
+    Stop::new(Exit::Policy, format!("{count} in `{place}`, nothing was written"))
         .with_help("put these paths back or aside, or apply to another copy with `--workdir D`")
 }
 
@@ -65,7 +66,8 @@ fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
         terminal::print(&format!("removed {}\n", visible::line(&change.path)));
     }
     for change in &plan.writes {
-        terminal::print(&format!("wrote   {}\n", visible::line(&change.path)));
+        let folder = if change.op == ChangeOp::Mkdir { "/" } else { "" };
+        terminal::print(&format!("wrote   {}{folder}\n", visible::line(&change.path)));
     }
     if plan.deletes.is_empty() && plan.writes.is_empty() {
         terminal::say("nothing to do: the project already is what the run made of it\n");

@@ -15,6 +15,9 @@ use std::io::Read;
 /// Files beyond this are named and not shown.
 const SHOWN_BYTES_MAX: u64 = 1 << 20;
 
+/// The project has no longer what the run began with, but what it came to.
+const APPLIED: &str = "the project is as the run made it";
+
 /// One side of a file.
 enum Side {
     Absent,
@@ -58,6 +61,8 @@ fn render(changes: &Changes, difference: &Difference) -> Result<String, Stop> {
         (Side::Absent, Side::Text(new)) => unified("", &new, "/dev/null", &format!("b/{path}")),
         (Side::Text(old), Side::Absent) => unified(&old, "", &format!("a/{path}"), "/dev/null"),
         (Side::Text(old), Side::Text(new)) => unified(&old, &new, &format!("a/{path}"), &format!("b/{path}")),
+        (Side::Absent, Side::Other(words)) => format!("new     {path}: {words}\n"),
+        (Side::Other(words), Side::Absent) => format!("removed {path}: {words}\n"),
         (Side::Other(words), _) | (_, Side::Other(words)) => format!("differs {path}: {words}\n"),
     })
 }
@@ -70,13 +75,19 @@ fn unified(old: &str, new: &str, before: &str, after: &str) -> String {
 fn before(changes: &Changes, difference: &Difference) -> Side {
     let Some(fact) = &difference.before else { return Side::Absent };
     let Ok(file) = open_before(&changes.project, &difference.path) else {
-        return Side::Other("it is not in the project any more".to_owned());
+        let words = if difference.after.is_none() { APPLIED } else { "it is not in the project any more" };
+        return Side::Other(words.to_owned());
     };
     let mut bytes = Vec::new();
     if fact.bytes > SHOWN_BYTES_MAX || file.take(SHOWN_BYTES_MAX + 1).read_to_end(&mut bytes).is_err() {
         return Side::Other(format!("{} bytes before", fact.bytes));
     }
-    if blake3::hash(&bytes).to_hex().as_str() != fact.digest.trim_start_matches("blake3:") {
+    let found = blake3::hash(&bytes).to_hex();
+    let is = |digest: &str| found.as_str() == digest.trim_start_matches("blake3:");
+    if difference.after.as_ref().and_then(|change| change.digest.as_deref()).is_some_and(is) {
+        return Side::Other(APPLIED.to_owned());
+    }
+    if !is(&fact.digest) {
         return Side::Other("it was changed in the project since the run copied it".to_owned());
     }
     text(bytes)

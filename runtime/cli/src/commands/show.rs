@@ -5,10 +5,18 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
 use crate::terminal::summary::{self, Summary};
 use crate::terminal::{self, duration, lines, visible};
-use crate::{journal, runs};
+use crate::{changes, journal, runs};
+use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, Record, RouteTaken, StageFinished};
+use glovebox_engine::ports::BlobStore;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+
+/// Endings of what `tool` and `verify` keep of a command's output.
+const OUTPUTS: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
+const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+const OUTPUT_LINES_MAX: usize = 20;
+const OUTPUT_CHARACTERS_MAX: usize = 200;
 
 /// Prints a run's summary, or every attempt of a node with limits, receipts, refusals and the edge taken afterwards.
 pub fn show(arguments: &ShowArguments) -> Ended {
@@ -17,7 +25,7 @@ pub fn show(arguments: &ShowArguments) -> Ended {
     journal::beginning(&run, &records)?;
     match &arguments.node {
         None => show_run(arguments, &run, &records),
-        Some(node) => show_node(arguments, node, &records),
+        Some(node) => show_node(arguments, &run, node, &records),
     }
 }
 
@@ -38,10 +46,10 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> E
     Ok(Exit::Ok)
 }
 
-fn show_node(arguments: &ShowArguments, node: &str, records: &[Record]) -> Ended {
-    let about: Vec<&Record> = records.iter().filter(|record| record.event.node() == Some(node)).collect();
+fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &str, records: &[Record]) -> Ended {
+    let about: Vec<&Record> = records.iter().filter(|record| nodes_of(&record.event).contains(&Some(node))).collect();
     if about.is_empty() {
-        let seen: BTreeSet<&str> = records.iter().filter_map(|record| record.event.node()).collect();
+        let seen: BTreeSet<&str> = records.iter().flat_map(|record| nodes_of(&record.event)).flatten().collect();
         let seen: Vec<String> = seen.iter().map(|name| format!("`{}`", visible::line(name))).collect();
         return Err(Stop::new(Exit::Usage, format!("run `{}` never came to a node `{node}`", arguments.run))
             .with_help(format!("it came to {}", seen.join(", "))));
@@ -51,15 +59,49 @@ fn show_node(arguments: &ShowArguments, node: &str, records: &[Record]) -> Ended
         return Ok(Exit::Ok);
     }
     let mut text = String::new();
+    let blobs = changes::open_blobs(run)?;
     for record in about {
         match &record.event {
-            Event::StageFinished(stage) => attempt(&mut text, stage),
-            Event::RouteTaken(route) => edge(&mut text, route),
+            Event::StageFinished(stage) => {
+                attempt(&mut text, stage);
+                output(&mut text, stage, &blobs);
+            }
+            Event::RouteTaken(route) if route.from == node => edge(&mut text, route),
             _ => lines::of_record(record).iter().for_each(|line| text.push_str(&format!("{line}\n"))),
         }
     }
     terminal::print(&text);
     Ok(Exit::Ok)
+}
+
+/// The nodes an event is about: a route is about both of its ends, since an exit has no event of its own.
+fn nodes_of(event: &Event) -> [Option<&str>; 2] {
+    match event {
+        Event::RouteTaken(route) => [Some(&route.from), Some(&route.to)],
+        Event::RunFinished(run) => [run.exit_node.as_deref(), None],
+        event => [event.node(), None],
+    }
+}
+
+/// What the stage kept, with the end of what its command printed: a failed command says there what is wrong.
+fn output(text: &mut String, stage: &StageFinished, blobs: &DirBlobs) {
+    for artifact in &stage.artifacts {
+        let name = visible::line(&artifact.name);
+        text.push_str(&format!("  {:<12} {name} ({} bytes)\n", "kept", artifact.bytes));
+        let is_output = OUTPUTS.iter().any(|ending| artifact.name.ends_with(ending));
+        let Some(bytes) = is_output.then(|| blobs.read_all(&artifact.digest, OUTPUT_BYTES_MAX).ok()).flatten() else {
+            continue;
+        };
+        let printed = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = printed.lines().collect();
+        for line in &lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..] {
+            text.push_str(&format!(
+                "  {:<12} | {}\n",
+                "",
+                visible::line(line).chars().take(OUTPUT_CHARACTERS_MAX).collect::<String>()
+            ));
+        }
+    }
 }
 
 fn attempt(text: &mut String, stage: &StageFinished) {

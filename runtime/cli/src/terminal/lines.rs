@@ -11,6 +11,9 @@ use jiff::tz::TimeZone;
 
 const TEXT_CHARACTERS_MAX: usize = 160;
 
+/// Fields of a log line that are shown with it; the record has them all.
+const LOG_FIELDS_SHOWN_MAX: usize = 4;
+
 /// Refusals of one attempt that get a line of their own; `glovebox show` has them all.
 pub const REFUSALS_SHOWN_MAX: usize = 10;
 
@@ -28,8 +31,13 @@ pub fn of_progress(at: Timestamp, node: &str, progress: &Progress) -> Option<Str
 /// What a stage is doing, in a few words. `finished` asks for the end of commands instead of their beginning.
 pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
     match progress {
-        Progress::Log(level, message, _) => {
-            Some(format!("{} {}", visible::line(level), visible::summary(message, TEXT_CHARACTERS_MAX)))
+        Progress::Log(level, message, fields) => {
+            let mut text = format!("{} {}", visible::line(level), visible::summary(message, TEXT_CHARACTERS_MAX));
+            for (name, value) in fields.iter().take(LOG_FIELDS_SHOWN_MAX) {
+                let value = visible::summary(value, TEXT_CHARACTERS_MAX);
+                text.push_str(&format!(" {}={value}", visible::line(name)));
+            }
+            Some(text)
         }
         Progress::ModelTurn(turn) => Some(format!("model turn {turn}")),
         Progress::CommandStarted(text) if !finished => {

@@ -6,6 +6,7 @@ pub mod diagnostics;
 pub mod inspection;
 pub mod lines;
 pub mod progress;
+pub mod remedy;
 pub mod summary;
 pub mod visible;
 
@@ -108,6 +109,12 @@ pub fn duration(milliseconds: u64) -> String {
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
     }
+}
+
+/// A number with its noun: `1 visit`, `2 visits`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
 #[cfg(test)]

@@ -1,15 +1,24 @@
 //! What a run came to: verified, refused, changed, quarantined, and the command to go on with.
 //!
-//! A fold of the journal's records and nothing else, so that `run`, `resume` and `show` say the same of the same journal. A
-//! command counts as verified only by its host-made receipt; a stage that merely says so is not listed.
+//! A fold of the journal's records and nothing else, so that `run`, `resume` and `show` say the same of the same journal. Verified
+//! is a command of a tool or verify stage that passed, by its host-made receipt; a command that a model or a plugin chose for
+//! itself only ran, and a success without either is the stage's own word.
 
 use crate::exit::Exit;
-use crate::terminal::{duration, lines, visible};
-use glovebox_engine::event::{ChangeOp, Event, FileChange, Receipt, Record, Refusal, RunFinished, RunStarted, Verdict};
+use crate::terminal::{counted, duration, lines, remedy, visible};
+use glovebox_engine::event::{
+    ChangeOp, Event, FileChange, Receipt, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict,
+};
 use glovebox_engine::outcome::FailureClass;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+
+/// The word for a run that has not ended.
+const UNFINISHED: &str = "unfinished";
+
+/// Stages named in the row of those that passed on their own word.
+const OWN_WORDS_SHOWN_MAX: usize = 10;
 
 /// What a run came to so far.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -22,12 +31,18 @@ pub struct Summary {
     pub status: String,
     /// How the process that drove it would end.
     pub exit: ExitRecord,
+    /// Who answered model calls: `scripted` or `simulated`.
+    pub model: String,
     /// The failure's class, code and reason.
     pub failure: Option<glovebox_engine::outcome::Failure>,
+    /// The stage whose failure that is, when it is one's.
+    pub failed_node: Option<String>,
     /// Every finished visit in order.
     pub visited: Vec<Visit>,
-    /// Receipts of each node's last visit.
+    /// Receipts of each node's last attempt.
     pub receipts: Vec<Evidence>,
+    /// Stages whose last visit passed on their own word, and what executed them.
+    pub unverified: Vec<OwnWord>,
     /// What was refused, by node; each once.
     pub refused: Vec<Refused>,
     /// What is changed in the end, one entry per path.
@@ -38,6 +53,8 @@ pub struct Summary {
     pub duration_ms: u64,
     #[serde(skip)]
     canceled_by: Option<String>,
+    #[serde(skip)]
+    last_failure: Option<(String, glovebox_engine::outcome::Failure)>,
 }
 
 /// An exit code with its name.
@@ -83,11 +100,24 @@ pub struct Visit {
     pub status: &'static str,
 }
 
+/// A stage that passed without a receipt that says so.
+#[derive(Debug, Clone, Serialize)]
+pub struct OwnWord {
+    /// The node.
+    pub node: String,
+    /// What executed it.
+    pub handler: String,
+}
+
 /// A receipt and whose it is.
 #[derive(Debug, Clone, Serialize)]
 pub struct Evidence {
     /// The node.
     pub node: String,
+    /// What executed it.
+    pub handler: String,
+    /// True when the command was the pipeline's own and its stage passed.
+    pub verified: bool,
     /// The evidence.
     #[serde(flatten)]
     pub receipt: Receipt,
@@ -119,7 +149,7 @@ pub struct Quarantine {
 impl Summary {
     /// Folds the records of a journal.
     pub fn of(records: &[Record]) -> Self {
-        let mut summary = Self { status: "unfinished".to_owned(), ..Self::default() };
+        let mut summary = Self { status: UNFINISHED.to_owned(), ..Self::default() };
         let mut changed = BTreeMap::new();
         let mut finished = None;
         for record in records {
@@ -145,16 +175,27 @@ impl Summary {
 
     fn started(&mut self, run: &RunStarted) {
         self.run_id.clone_from(&run.run_id);
+        self.model.clone_from(&run.model);
         self.pipeline.clone_from(&run.pipeline_name);
     }
 
-    fn stage(&mut self, stage: &glovebox_engine::event::StageFinished) {
+    fn stage(&mut self, stage: &StageFinished) {
         let node = || stage.node.clone();
         self.visited.retain(|visit| visit.node != stage.node || visit.visit != stage.visit);
         let status = stage.outcome.status.as_str();
         self.visited.push(Visit { node: node(), visit: stage.visit, attempts: stage.ordinal, status });
         self.receipts.retain(|evidence| evidence.node != stage.node);
-        self.receipts.extend(stage.receipts.iter().map(|receipt| Evidence { node: node(), receipt: receipt.clone() }));
+        let evidence = stage.receipts.iter().map(|receipt| evidence(stage, receipt));
+        self.receipts.extend(evidence);
+        self.unverified.retain(|word| word.node != stage.node);
+        if stage.outcome.status.satisfies_gate()
+            && !self.receipts.iter().any(|one| one.node == stage.node && one.verified)
+        {
+            self.unverified.push(OwnWord { node: node(), handler: stage.handler.clone() });
+        }
+        if let Some(failure) = &stage.outcome.failure {
+            self.last_failure = Some((node(), failure.clone()));
+        }
         for (refusal, times) in lines::distinct(stage.refusals.iter()) {
             let same = |known: &Refusal| known.operation == refusal.operation && known.path == refusal.path;
             match self.refused.iter_mut().find(|known| known.node == stage.node && same(&known.refusal)) {
@@ -178,9 +219,23 @@ impl Summary {
         if let Some(run) = finished {
             self.status = if run.status == Verdict::Success { "success" } else { "fail" }.to_owned();
             self.failure.clone_from(&run.failure);
+            let last = self.last_failure.take().filter(|(_, failure)| Some(failure) == run.failure.as_ref());
+            self.failed_node = last.map(|(node, _)| node);
         }
         self.exit = exit.into();
     }
+}
+
+/// What a receipt of a stage is worth.
+fn evidence(stage: &StageFinished, receipt: &Receipt) -> Evidence {
+    let verified = is_the_pipelines(&stage.handler) && stage.outcome.status.satisfies_gate() && receipt.code == Some(0);
+    Evidence { node: stage.node.clone(), handler: stage.handler.clone(), verified, receipt: receipt.clone() }
+}
+
+/// True when a stage runs what the pipeline's author wrote, not what a model or a plugin chose. Third-party handlers cannot
+/// take these names: theirs have a dot.
+fn is_the_pipelines(handler: &str) -> bool {
+    matches!(handler, "tool" | "verify")
 }
 
 /// The exit code of a failed run, from the failure's class and code (design §9 #16).
@@ -224,16 +279,21 @@ pub fn render(summary: &Summary, named: &Named) -> String {
     };
     row("run", headline(summary));
     if let Some(failure) = &summary.failure {
-        row(
-            "because",
-            format!("{} ({}): {}", failure.class.as_str(), visible::line(&failure.code), indented(&failure.reason)),
-        );
+        let whose = summary.failed_node.as_ref().map(|node| format!("{}: ", visible::line(node))).unwrap_or_default();
+        let (class, code) = (failure.class.as_str(), visible::line(&failure.code));
+        row("because", format!("{whose}{class} ({code}): {}", indented(&failure.reason)));
+    }
+    if let Some(remedy) = remedy::of(summary) {
+        row("help", remedy);
     }
     for evidence in &summary.receipts {
-        row(if evidence.receipt.code == Some(0) { "verified" } else { "not verified" }, receipt(evidence));
+        row(worth(evidence), receipt(evidence));
     }
-    if summary.receipts.is_empty() {
-        row("verified", "nothing: no stage ran a command".to_owned());
+    if !summary.receipts.iter().any(|evidence| is_the_pipelines(&evidence.handler)) {
+        row("verified", "nothing: no tool or verify stage ran a command".to_owned());
+    }
+    if !summary.unverified.is_empty() {
+        row("unverified", own_words(summary));
     }
     for refused in summary.refused.iter().take(lines::REFUSALS_SHOWN_MAX) {
         let line = lines::refused(&refused.refusal, refused.times);
@@ -255,6 +315,36 @@ pub fn render(summary: &Summary, named: &Named) -> String {
     text
 }
 
+/// What a command proves, as the title of its row.
+fn worth(evidence: &Evidence) -> &'static str {
+    match (evidence.verified, is_the_pipelines(&evidence.handler)) {
+        (true, _) => "verified",
+        (false, true) => "not verified",
+        (false, false) => "ran",
+    }
+}
+
+/// The stages that passed on their own word, by whose word it is.
+fn own_words(summary: &Summary) -> String {
+    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+    for word in summary.unverified.iter().take(OWN_WORDS_SHOWN_MAX) {
+        let whose = match word.handler.as_str() {
+            "codergen" => format!("the {} model", visible::line(&summary.model)),
+            handler => visible::line(handler).into_owned(),
+        };
+        let node = visible::line(&word.node).into_owned();
+        match said.iter_mut().find(|(known, _)| *known == whose) {
+            Some((_, nodes)) => nodes.push(node),
+            None => said.push((whose, vec![node])),
+        }
+    }
+    let more = summary.unverified.len().saturating_sub(OWN_WORDS_SHOWN_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let said: Vec<String> =
+        said.iter().map(|(whose, nodes)| format!("{}: by the word of {whose}", nodes.join(", "))).collect();
+    format!("{}{more}", said.join("; "))
+}
+
 /// Text of several lines under its title.
 fn indented(text: &str) -> String {
     visible::block(text.trim_end()).replace('\n', "\n             ")
@@ -262,16 +352,12 @@ fn indented(text: &str) -> String {
 
 fn headline(summary: &Summary) -> String {
     let (id, name) = (visible::line(&summary.run_id), visible::line(&summary.pipeline));
-    let exit = match summary.exit.code {
-        0 => String::new(),
-        code => format!(", exit {code} ({})", summary.exit.name),
+    let exit = match (summary.exit.code, summary.status.as_str()) {
+        (0, _) | (_, UNFINISHED) => String::new(),
+        (code, _) => format!(", exit {code} ({})", summary.exit.name),
     };
-    format!(
-        "{id} of {name}: {}{exit}, {} visits in {}",
-        summary.status,
-        summary.visited.len(),
-        duration(summary.duration_ms)
-    )
+    let visits = counted(summary.visited.len(), "visit");
+    format!("{id} of {name}: {}{exit}, {visits} in {}", summary.status, duration(summary.duration_ms))
 }
 
 fn receipt(evidence: &Evidence) -> String {
@@ -300,11 +386,12 @@ pub fn change_line(change: &FileChange) -> String {
 
 fn what_next(summary: &Summary, named: &Named) -> String {
     let next = &named.short;
+    let node = summary.failed_node.as_ref().map(|node| format!(" {}", visible::line(node))).unwrap_or_default();
     match (summary.status.as_str(), summary.changed.is_empty()) {
         ("success", false) => format!("glovebox diff {next}, then glovebox apply {next}"),
         ("success", true) => format!("glovebox show {next}"),
-        ("fail", true) => format!("glovebox show {next}, then run again"),
-        ("fail", false) => format!("glovebox show {next}, glovebox diff {next}, then run again"),
+        ("fail", true) => format!("glovebox show {next}{node}, then run again"),
+        ("fail", false) => format!("glovebox show {next}{node}, glovebox diff {next}, then run again"),
         _ => format!("glovebox resume {}", named.exact),
     }
 }

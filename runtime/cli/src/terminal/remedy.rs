@@ -1,0 +1,41 @@
+//! What a user can do about a failed run, from the failure's code and the receipts; never from the text of a reason.
+//!
+//! Says only what is sure to help: a code without a remedy gets none, and the summary's last line still names the command that
+//! shows more.
+
+use crate::terminal::summary::Summary;
+use crate::terminal::visible;
+
+/// The code a shell ends with when there is no such program.
+const NO_SUCH_PROGRAM: i32 = 127;
+
+/// The remedy of a run's failure, when there is one to name.
+pub fn of(summary: &Summary) -> Option<String> {
+    let failure = summary.failure.as_ref()?;
+    let node = summary.failed_node.as_deref().map(visible::line).unwrap_or_default();
+    let remedy = match failure.code.as_str() {
+        "tool/exit-code" | "verify/exit-code" if ended_with(summary, NO_SUCH_PROGRAM) => {
+            "exit 127 is the shell's word for a program it did not find: name its folder in glovebox.toml, `[exec]` \
+             `toolchains` or `path`"
+                .to_owned()
+        }
+        "script/exhausted" => format!("add a `[[node.{node}]]` turn to the script"),
+        "limit/max_steps" => "raise `max_steps` of the graph and `--max-steps`, whichever is lower".to_owned(),
+        "limit/max_wall_time" => {
+            "raise `max_wall_time` of the graph and `--max-wall-time`, whichever is lower".to_owned()
+        }
+        "limit/wall_ms" => format!("raise `timeout` of `{node}`, or what bounds `wall_ms` in glovebox.toml"),
+        "limit/turns" => format!("raise `max_turns` of `{node}`"),
+        "GoalGateUnsatisfied" => "give the gate a `retry_target`, or mend what keeps it from passing".to_owned(),
+        "route/none" => "add an edge whose condition holds, or one without a condition".to_owned(),
+        code => {
+            format!("raise `limits.{}` of `{node}`, or what bounds it in glovebox.toml", code.strip_prefix("limit/")?)
+        }
+    };
+    Some(remedy)
+}
+
+fn ended_with(summary: &Summary, code: i32) -> bool {
+    let failed = summary.failed_node.as_deref();
+    summary.receipts.iter().any(|one| Some(one.node.as_str()) == failed && one.receipt.code == Some(code))
+}
