@@ -4,83 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+mod case;
 mod workbench;
 
+use case::Fact::{Holds, Is, Says};
+use case::{Case, Fact, PLAIN, check, check_all};
 use serde_json::Value;
 use workbench::Workbench;
-
-/// A pipeline, how it is run, and what must be true afterwards.
-struct Case {
-    name: &'static str,
-    /// What stands between the braces, after a start `start` and before an exit `done`.
-    graph: &'static str,
-    /// The model script; empty for the simulated model.
-    script: &'static str,
-    flags: &'static [&'static str],
-    exit: i32,
-    /// `completed_nodes` without `start`, separated by spaces.
-    visited: &'static str,
-    facts: &'static [Fact],
-}
-
-/// Something in a file of the run, or in what was printed.
-enum Fact {
-    /// A text file of the run holds these words.
-    Holds(&'static str, &'static str),
-    /// A JSON file of the run has this text at this pointer.
-    Is(&'static str, &'static str, &'static str),
-    /// Stdout or stderr has these words.
-    Says(&'static str),
-}
-
-use Fact::{Holds, Is, Says};
-
-const PLAIN: Case = Case { name: "", graph: "", script: "", flags: &[], exit: 0, visited: "", facts: &[] };
-
-fn check(case: &Case) {
-    let declared = if case.graph.contains("Mdiamond") { "" } else { "start [shape=Mdiamond]\n" };
-    let ends = if case.graph.contains("Msquare") { "" } else { "done [shape=Msquare]\n" };
-    let bench = Workbench::with_pipeline(&format!("digraph case {{\n{declared}{ends}{}\n}}\n", case.graph));
-    let mut words = vec!["run", "pipeline.dot", "--run-id", "r"];
-    if !case.script.is_empty() {
-        bench.write("script.toml", case.script);
-        words.extend(["--script", "script.toml"]);
-    }
-    words.extend(case.flags);
-    let before = bench.snapshot();
-    let answer = bench.glovebox(&words);
-    println!("{}: exit {}\n{}{}", case.name, answer.code, answer.stdout, answer.stderr);
-    answer.ends(case.exit);
-    assert_eq!(bench.snapshot(), before, "{}: a run never writes the user's tree", case.name);
-    if case.exit != 3 {
-        let checkpoint = bench.run_json("r", "checkpoint.json");
-        let completed: Vec<&str> =
-            checkpoint["completed_nodes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        assert_eq!(completed.join(" "), format!("start {}", case.visited).trim_end(), "{}", case.name);
-        let status = if case.exit == 0 { "success" } else { "fail" };
-        assert_eq!(bench.run_json("r", "final.json")["status"], status, "{}", case.name);
-    }
-    for fact in case.facts {
-        match fact {
-            Holds(file, text) => {
-                let found = bench.run_text("r", file);
-                assert!(found.contains(text), "{}: {file} has no {text:?}: {found}", case.name);
-            }
-            Is(file, pointer, text) => {
-                let found = bench.run_json("r", file);
-                let value =
-                    found.pointer(pointer).unwrap_or_else(|| panic!("{}: {file} has no {pointer}: {found}", case.name));
-                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                assert_eq!(&value, text, "{}: {file} {pointer}", case.name);
-            }
-            Says(text) => drop(answer.says(text)),
-        }
-    }
-}
-
-fn check_all(cases: &[Case]) {
-    cases.iter().for_each(check);
-}
 
 #[test]
 fn pipelines_are_read() {
