@@ -5,11 +5,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
 mod case;
+mod guests;
 mod workbench;
 
 use case::Fact::{Holds, Is, Says};
 use case::{Case, Fact, PLAIN, check, check_all};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use workbench::Workbench;
 
 #[test]
@@ -419,4 +421,46 @@ fn a_stylesheet_overrides_by_shape_class_and_id_and_an_attribute_wins() {
         node["llm_model"].as_str().unwrap_or_default().to_owned()
     };
     assert_eq!(["a", "b", "d", "e"].map(model), ["shape", "class", "id", "own"]);
+}
+
+#[test]
+fn checkpoint_save_and_resume_produces_the_same_result() {
+    let graph = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+        A [prompt=\"x\", allowed_write_paths=\"\"]; B [prompt=\"x\", allowed_write_paths=\"\"]\n\
+        T [shape=parallelogram, allowed_write_paths=\"n\", tool_command=\"echo x >> n; sleep 1\"]\n\
+        start -> A -> T -> B; B -> A [condition=\"context.again=1\"]; B -> done }";
+    let (whole, cut) = (Workbench::with_pipeline(graph), Workbench::with_pipeline(graph));
+    let run = ["run", "pipeline.dot", "--run-id", "r", "--dangerously-no-sandbox", "--json"];
+    whole.glovebox(&run).ends(0);
+    let mut child = cut.start(&run);
+    let mut records = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let is_tool = |line: &String| line.contains("\"stage.started\"") && line.contains("\"node\":\"T\"");
+    records.find(is_tool).expect("the tool stage starts");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let saved = cut.run_json("r", "checkpoint.json");
+    assert_eq!((&saved["current_node"], &saved["completed_nodes"]), (&"A".into(), &serde_json::json!(["start", "A"])));
+    cut.glovebox(&["resume", "r"]).ends(0).says("verified     T: ");
+    for pointer in ["/current_node", "/completed_nodes", "/node_retries", "/context"] {
+        let of = |bench: &Workbench| bench.run_json("r", "checkpoint.json").pointer(pointer).cloned();
+        assert_eq!(of(&cut), of(&whole), "{pointer}");
+    }
+    assert_eq!(cut.run_text("r", "workspace/n"), "x\n", "the attempt that was cut left nothing");
+    assert_eq!(cut.run_json("r", "final.json")["status"], "success");
+}
+
+#[test]
+fn a_custom_handler_is_registered_and_executed() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; A [type=\"acme.custom\"]; start -> A -> done }",
+    );
+    bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("[plugins.\"acme.custom\"]");
+    std::fs::write(bench.project().join("custom.wasm"), guests::component("(func $execute)")).unwrap();
+    bench.write("glovebox.toml", "[plugins.\"acme.custom\"]\npath = \"custom.wasm\"\n");
+    bench.glovebox(&["plugin", "lock"]).ends(0).says("1 plugin\n");
+    bench
+        .glovebox(&["run", "pipeline.dot", "--run-id", "r"])
+        .ends(0)
+        .says("unverified   A: by the word of acme.custom");
+    assert_eq!(bench.run_json("r", "checkpoint.json")["completed_nodes"], serde_json::json!(["start", "A"]));
 }

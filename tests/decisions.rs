@@ -238,7 +238,6 @@ fn an_agent_runs_what_its_prefixes_say_and_that_verifies_nothing() {
                 Says("guardrail_violation: wrote disallowed files: other.txt"),
                 Holds("workspace/out/ä.txt", "hi\n"),
             ],
-            ..PLAIN
         },
         Case {
             name: "without the attribute there is no shell",
@@ -317,6 +316,6 @@ fn a_stage_that_mends_is_told_who_failed_and_how() {
             Holds("fix/prompt.md", "größe: undefined"),
             Holds("fix/prompt.md", "said"),
         ],
-        ..PLAIN
+        exit: 0,
     }]);
 }
