@@ -135,6 +135,7 @@ fn a_component_is_inspected_and_anything_else_is_refused() {
     std::fs::write(bench.project().join("core.wasm"), wat::parse_str("(module)").unwrap()).unwrap();
     bench.glovebox(&["plugin", "inspect", "core.wasm"]).ends(7).says("a core module, expected a component");
     bench.glovebox(&["plugin", "inspect", "absent.wasm"]).ends(2).says("read `absent.wasm`");
+    bench.glovebox(&["plugin", "inspect", "/dev/zero"]).ends(7).says("it is no regular file");
 }
 
 #[test]
@@ -330,6 +331,21 @@ fn input_without_an_end_is_cut_and_every_file_is_reported() {
     bench.write("bad.dot", "digraph {");
     let answer = bench.glovebox(&["check", "/dev/zero", "absent.dot", ".", "bad.dot", "pipeline.dot"]);
     answer.ends(3).says("`/dev/zero` is too long").says("read `absent.dot`").says("read `.`").says("bad.dot:1:");
+}
+
+#[test]
+fn a_long_list_of_refusals_names_the_command_that_has_them_all() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    let write =
+        |index: usize| format!("{{ name = \"write_file\", arguments = {{ path = \"no{index}\", content = \"x\" }} }}");
+    let calls: Vec<String> = (0..12).map(write).collect();
+    bench.write(
+        "script.toml",
+        &format!("[[node.build]]\ntool = [{}]\n[[node.build]]\ntext = \"done\"\n", calls.join(", ")),
+    );
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml"]);
+    answer.ends(0).says("and 2 more: glovebox show latest build");
+    bench.glovebox(&["show", "latest", "build"]).ends(0).says("write no0").says("write no11");
 }
 
 #[test]

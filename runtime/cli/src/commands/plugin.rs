@@ -55,7 +55,8 @@ pub fn lock(arguments: &LockArguments) -> Ended {
     if arguments.json {
         terminal::print_json(&agreed.plugins.values().collect::<Vec<_>>())?;
     }
-    terminal::say(&format!("wrote `{}`: {} plugins\n", visible::line(&file.to_string_lossy()), agreed.plugins.len()));
+    let plugins = terminal::counted(agreed.plugins.len(), "plugin");
+    terminal::say(&format!("wrote `{}`: {plugins}\n", visible::line(&file.to_string_lossy())));
     Ok(Exit::Ok)
 }
 

@@ -15,6 +15,9 @@ use std::time::Duration;
 
 const DRAWS_PER_SECOND_MAX: u8 = 10;
 
+/// Nodes on a board, each on a line of its own; the smallest usual screen has 24 lines.
+const BOARD_NODES_MAX: usize = 20;
+
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
@@ -38,6 +41,11 @@ impl Manner {
             (false, false) => Manner::Lines,
         }
     }
+
+    /// A board that does not fit on a screen would hide the very node that is at work: then lines are better.
+    fn for_nodes(self, nodes: usize) -> Self {
+        if self == Manner::Live && nodes > BOARD_NODES_MAX { Manner::Lines } else { self }
+    }
 }
 
 /// Shows a run's progress.
@@ -49,7 +57,9 @@ pub struct Reporter {
 impl Reporter {
     /// Shows progress over the nodes of a pipeline, in file order.
     pub fn new<'a>(manner: Manner, nodes: impl Iterator<Item = &'a str>) -> Self {
-        let board = (manner == Manner::Live).then(|| Board::new(nodes));
+        let nodes: Vec<&str> = nodes.collect();
+        let manner = manner.for_nodes(nodes.len());
+        let board = (manner == Manner::Live).then(|| Board::new(nodes.into_iter()));
         Self { manner, board }
     }
 
@@ -221,4 +231,21 @@ fn ending(stage: &StageFinished) -> String {
         text.push_str(&format!(": {}", visible::summary(&failure.reason, 100)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_board_that_does_not_fit_gives_way_to_lines() {
+        for (asked, nodes, shown) in [
+            (Manner::Live, BOARD_NODES_MAX, Manner::Live),
+            (Manner::Live, BOARD_NODES_MAX + 1, Manner::Lines),
+            (Manner::Quiet, 300, Manner::Quiet),
+            (Manner::Json, 300, Manner::Json),
+        ] {
+            assert_eq!(asked.for_nodes(nodes), shown, "{asked:?} {nodes}");
+        }
+    }
 }

@@ -299,8 +299,9 @@ pub fn render(summary: &Summary, named: &Named) -> String {
         let line = lines::refused(&refused.refusal, refused.times);
         row("refused", format!("{}: {}", visible::line(&refused.node), line.trim_start_matches("refused ")));
     }
-    if summary.refused.len() > lines::REFUSALS_SHOWN_MAX {
-        row("refused", format!("and {} more: glovebox show {next}", summary.refused.len() - lines::REFUSALS_SHOWN_MAX));
+    if let Some(first_left_out) = summary.refused.get(lines::REFUSALS_SHOWN_MAX) {
+        let more = summary.refused.len() - lines::REFUSALS_SHOWN_MAX;
+        row("refused", format!("and {more} more: glovebox show {next} {}", visible::line(&first_left_out.node)));
     }
     for change in &summary.changed {
         row("changed", change_line(change));
