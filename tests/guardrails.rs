@@ -238,6 +238,15 @@ fn writes_outside_the_scope_are_quarantined_and_fail_the_stage() {
 }
 
 #[test]
+fn thousands_of_disallowed_files_do_not_flood_the_terminal() {
+    let bench = tool("sh work.sh", "out/");
+    bench.write("work.sh", "i=0; while [ $i -lt 2000 ]; do : > evil-$i; i=$((i+1)); done\n");
+    let answer = run_tool(&bench);
+    answer.ends(6).says("evil-0").says("more");
+    assert!(answer.stdout.len() + answer.stderr.len() < 32 << 10, "{}", answer.stdout.len() + answer.stderr.len());
+}
+
+#[test]
 fn protected_files_are_never_written_whatever_the_scope() {
     let bench = tool("sh work.sh", "src/");
     bench.write(

@@ -16,6 +16,8 @@ const LOG_FIELDS_SHOWN_MAX: usize = 4;
 
 /// Refusals of one attempt that get a line of their own; `glovebox show` has them all.
 pub const REFUSALS_SHOWN_MAX: usize = 10;
+/// Changes set aside that are shown for one stage; a stage chooses how many there are.
+pub const QUARANTINED_SHOWN_MAX: usize = 20;
 
 /// The lines of a journal record; empty for one that only machines care about.
 pub fn of_record(record: &Record) -> Vec<String> {
@@ -106,9 +108,12 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     if refusals.len() > REFUSALS_SHOWN_MAX {
         lines.push(format!("refused {} more", refusals.len() - REFUSALS_SHOWN_MAX));
     }
-    lines.extend(stage.quarantined.iter().map(|file| {
+    lines.extend(stage.quarantined.iter().take(QUARANTINED_SHOWN_MAX).map(|file| {
         format!("quarantined {}: {}", visible::line(&file.path), visible::summary(&file.reason, TEXT_CHARACTERS_MAX))
     }));
+    if stage.quarantined.len() > QUARANTINED_SHOWN_MAX {
+        lines.push(format!("quarantined {} more", stage.quarantined.len() - QUARANTINED_SHOWN_MAX));
+    }
     let mut end = format!("{} {}", stage.outcome.status.as_str(), duration(stage.duration_ms));
     if stage.turns_used > 0 {
         end.push_str(&format!(" turns={}", stage.turns_used));

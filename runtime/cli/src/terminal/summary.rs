@@ -306,11 +306,15 @@ pub fn render(summary: &Summary, named: &Named) -> String {
     for change in &summary.changed {
         row("changed", change_line(change));
     }
-    for file in &summary.quarantined {
+    for file in summary.quarantined.iter().take(lines::QUARANTINED_SHOWN_MAX) {
         row(
             "quarantined",
             format!("{}: {} ({})", visible::line(&file.node), visible::line(&file.path), visible::line(&file.reason)),
         );
+    }
+    if summary.quarantined.len() > lines::QUARANTINED_SHOWN_MAX {
+        let unshown = summary.quarantined.len() - lines::QUARANTINED_SHOWN_MAX;
+        row("quarantined", format!("and {unshown} more: glovebox show {next} --json"));
     }
     row("next", what_next(summary, named));
     text
