@@ -48,8 +48,15 @@ enum Node {
     File(Arc<FileHandle>),
 }
 
-/// A listing that is being read.
-struct Listing(std::vec::IntoIter<DirectoryEntry>);
+/// A listing that is being read. Its names are the host's memory, which no bound of the guest's own counts.
+struct Listing {
+    entries: std::vec::IntoIter<DirectoryEntry>,
+    /// Entries it began with: what was read is not given back before it is dropped.
+    length: usize,
+}
+
+/// Most entries in all listings of a call at once; a single one may have more.
+const LISTED_MAX: usize = 1 << 18;
 
 impl FilesView<'_> {
     fn view(&self) -> FsResult<&Arc<View>> {
@@ -59,6 +66,23 @@ impl FilesView<'_> {
     /// Hands out a descriptor. The table keys entries by number and our type; the contract's type names the number only.
     fn push(&mut self, node: Node) -> FsResult<Resource<types::Descriptor>> {
         let pushed = self.table.push(node).map_err(FsError::trap)?;
+        Ok(Resource::new_own(pushed.rep()))
+    }
+
+    /// Hands out a listing, unless those that were not dropped yet hold too much already.
+    fn push_listing(
+        &mut self,
+        entries: Vec<DirectoryEntry>,
+        listed_max: usize,
+    ) -> FsResult<Resource<types::DirectoryEntryStream>> {
+        let listings = self.table.iter_mut().filter_map(|entry| entry.downcast_ref::<Listing>());
+        let held: usize = listings.map(|listing| listing.length).sum();
+        let length = entries.len();
+        if held > 0 && held.saturating_add(length) > listed_max {
+            return Err(types::ErrorCode::InsufficientMemory.into());
+        }
+        let listing = Listing { entries: entries.into_iter(), length };
+        let pushed = self.table.push(listing).map_err(FsError::trap)?;
         Ok(Resource::new_own(pushed.rep()))
     }
 
@@ -119,12 +143,32 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         stream: Resource<types::DirectoryEntryStream>,
     ) -> FsResult<Option<types::DirectoryEntry>> {
         let listing = Resource::<Listing>::new_borrow(stream.rep());
-        let entry = self.table.get_mut(&listing).map_err(FsError::trap)?.0.next();
+        let entry = self.table.get_mut(&listing).map_err(FsError::trap)?.entries.next();
         Ok(entry.map(|entry| types::DirectoryEntry { type_: kind_type(entry.kind), name: entry.name }))
     }
 
     fn drop(&mut self, stream: Resource<types::DirectoryEntryStream>) -> wasmtime::Result<()> {
         self.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glovebox_sandbox::view::Kind;
+
+    #[test]
+    fn listings_that_are_kept_do_not_fill_the_hosts_memory() {
+        let mut table = ResourceTable::new();
+        let mut files = FilesView { table: &mut table, view: None };
+        let entries = |count: usize| vec![DirectoryEntry { name: "n".to_owned(), kind: Kind::File, size: 0 }; count];
+        let first = files.push_listing(entries(100), 150).ok().unwrap();
+        assert!(files.push_listing(entries(51), 150).is_err());
+        let second = files.push_listing(entries(50), 150).ok().unwrap();
+        for listing in [first, second] {
+            types::HostDirectoryEntryStream::drop(&mut files, listing).unwrap();
+        }
+        assert!(files.push_listing(entries(1000), 150).is_ok(), "a single long one is read");
     }
 }

@@ -4,7 +4,7 @@
 
 use super::codes::{denied, identity_hash, new_time, stat};
 use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
-use super::{FilesView, Listing, Node};
+use super::{FilesView, LISTED_MAX, Node};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::view::{Create, Denied, Kind, Metadata, Operation, View, Wish};
 use std::sync::Arc;
@@ -96,8 +96,7 @@ impl HostDescriptor for FilesView<'_> {
 
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<DirectoryEntryStream>> {
         let entries = self.view()?.list(self.directory(&fd)?).map_err(denied)?;
-        let listing = self.table.push(Listing(entries.into_iter())).map_err(FsError::trap)?;
-        Ok(Resource::new_own(listing.rep()))
+        self.push_listing(entries, LISTED_MAX)
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
