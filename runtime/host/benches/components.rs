@@ -50,7 +50,7 @@ fn main() {
 fn dispatch(host: &Host, runtime: &Runtime) {
     let component = host.load(&guests::component("(func $execute)")).unwrap();
     let call = || timed(|| execute(host, runtime, &component, call(FileTier::None, None, &[])));
-    let thread = || timed(|| runtime.block_on(tokio::task::spawn_blocking(|| ())).unwrap());
+    let thread = || timed(|| runtime.block_on(runtime.spawn_blocking(|| ())).unwrap());
     row("dispatch of a component stage", SAMPLES, call, thread, "an empty closure on a blocking thread");
     row("dispatch of a component stage", 51, call, || timed(spawn), "spawn of `true`, what a process would cost");
 }
