@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
+#[path = "../../../benches/table.rs"]
+mod table;
+
 use glovebox_engine::event::{Event, RunResumed, Subject};
 use glovebox_engine::ports::RunLog;
 use glovebox_engine::sqlite::SqliteLog;
@@ -14,45 +17,30 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use table::{median, print, row};
 
 const GLOVEBOX: &str = env!("CARGO_BIN_EXE_glovebox");
 const SAMPLES: usize = 21;
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
-    println!("{:<44} {:>12} {:>12} {:>8}  baseline", "measured", "median", "baseline", "ratio");
+    table::head();
     for nodes in [1_000, 10_000] {
         let file = folder.path().join(format!("{nodes}.dot"));
         fs::write(&file, chain(nodes)).unwrap();
         let check = || spawn(GLOVEBOX, &["check", file.to_str().unwrap()], folder.path());
-        row(&format!("check, {nodes} nodes, process"), check, || spawn("true", &[], folder.path()), "spawn of `true`");
+        row(
+            &format!("check, {nodes} nodes, process"),
+            SAMPLES,
+            check,
+            || spawn("true", &[], folder.path()),
+            "spawn of `true`",
+        );
     }
     warm_start(folder.path());
     for stages in [50, 200, 800] {
         stage_overhead(folder.path(), stages);
     }
-}
-
-/// Prints the medians of two things done in turn.
-fn row(name: &str, mut measured: impl FnMut() -> Duration, mut baseline: impl FnMut() -> Duration, of: &str) {
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    measured();
-    baseline();
-    for _ in 0..SAMPLES {
-        ours.push(measured());
-        theirs.push(baseline());
-    }
-    print(name, median(ours), median(theirs), of);
-}
-
-fn print(name: &str, ours: Duration, theirs: Duration, of: &str) {
-    let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
-    println!("{name:<44} {:>12} {:>12} {ratio:>8.2}  {of}", format!("{ours:.2?}"), format!("{theirs:.2?}"));
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
 }
 
 /// Time of a process from start to end.
@@ -118,6 +106,7 @@ fn warm_start(folder: &Path) {
     let project = project(folder, 1);
     row(
         "run of one stage, process, warm",
+        SAMPLES,
         || run_stages(&project),
         || spawn(GLOVEBOX, &["version"], folder),
         "`glovebox version`",

@@ -7,6 +7,8 @@
 
 #[path = "../../../tests/guests/mod.rs"]
 mod guests;
+#[path = "../../../benches/table.rs"]
+mod table;
 
 use glovebox_host::call::{Call, Ending, FileSetting, FileTier};
 use glovebox_host::component::Component;
@@ -20,7 +22,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use table::{row, timed};
 use tokio::runtime::Runtime;
 use wasmtime::component::{Component as Code, Linker};
 use wasmtime::{Config, Engine, Store};
@@ -35,7 +37,7 @@ const BARE: &str = "(component (core module $m (memory 2) (func (export \"run\")
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
-    println!("{:<40} {:>10} {:>10} {:>8}  baseline", "measured", "median", "baseline", "ratio");
+    table::head();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let host = Host::new(HostConfig { cache_dir: None, pool_slots: 4 }).unwrap();
     dispatch(&host, &runtime);
@@ -164,32 +166,4 @@ fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> C
 fn spawn() {
     let mut command = Command::new("true");
     assert!(command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
-}
-
-fn timed(act: impl FnOnce()) -> Duration {
-    let start = Instant::now();
-    act();
-    start.elapsed()
-}
-
-fn row(
-    name: &str,
-    samples: usize,
-    mut measured: impl FnMut() -> Duration,
-    mut baseline: impl FnMut() -> Duration,
-    of: &str,
-) {
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..samples {
-        ours.push(measured());
-        theirs.push(baseline());
-    }
-    let (ours, theirs) = (median(ours), median(theirs));
-    let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
-    println!("{name:<40} {:>10} {:>10} {ratio:>8.2}  {of}", format!("{ours:.2?}"), format!("{theirs:.2?}"));
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
 }

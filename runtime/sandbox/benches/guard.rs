@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
+#[path = "../../../benches/table.rs"]
+mod table;
+
 use glovebox_sandbox::exec::{Command, ExecPolicy, Program, run};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
@@ -14,11 +17,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use table::{row, timed};
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
-    println!("{:<44} {:>10} {:>10} {:>8}  baseline", "measured", "median", "baseline", "ratio");
+    table::head();
     command(folder.path(), Program::Argv(vec!["true".to_owned()]), "true");
     command(folder.path(), Program::Shell("true".to_owned()), "sh -c true");
     for files in [10, 1_000, 5_000] {
@@ -65,32 +69,4 @@ fn copy(folder: &Path, files: usize) {
     let read =
         || timed(|| (0..files).for_each(|n| drop(fs::read(workspace.join(format!("d{}/f{n}", n / 100))).unwrap())));
     row(&format!("private copy of {files} files, compared, removed"), 7, stage, read, "reading the same files");
-}
-
-fn timed(act: impl FnOnce()) -> Duration {
-    let start = Instant::now();
-    act();
-    start.elapsed()
-}
-
-fn row(
-    name: &str,
-    samples: usize,
-    mut measured: impl FnMut() -> Duration,
-    mut baseline: impl FnMut() -> Duration,
-    of: &str,
-) {
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..samples {
-        ours.push(measured());
-        theirs.push(baseline());
-    }
-    let (ours, theirs) = (median(ours), median(theirs));
-    let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
-    println!("{name:<44} {:>10} {:>10} {ratio:>8.2}  {of}", format!("{ours:.2?}"), format!("{theirs:.2?}"));
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
 }
