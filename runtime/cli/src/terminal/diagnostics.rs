@@ -48,12 +48,14 @@ fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown) -> Ve
         Severity::Info => Level::INFO,
     };
     let note = visible::line(&diagnostic.note);
-    let primary = AnnotationKind::Primary.span(shown.range(diagnostic.span));
+    let labels = diagnostic.labels.iter().map(|label| label.span);
+    let excerpt = shown.excerpt(labels.fold(diagnostic.span, Span::to));
+    let primary = AnnotationKind::Primary.span(excerpt.range(shown, diagnostic.span));
     let primary = if note.is_empty() { primary } else { primary.label(note) };
-    let mut snippet = Snippet::source(shown.text.as_str()).path(file).annotation(primary);
+    let mut snippet = excerpt.snippet(shown).path(file).annotation(primary);
     for label in &diagnostic.labels {
-        let context = AnnotationKind::Context.span(shown.range(label.span)).label(visible::line(&label.text));
-        snippet = snippet.annotation(context);
+        let place = excerpt.range(shown, label.span);
+        snippet = snippet.annotation(AnnotationKind::Context.span(place).label(visible::line(&label.text)));
     }
     let title = level.primary_title(visible::line(&diagnostic.message)).id(diagnostic.rule);
     let mut groups = vec![title.element(snippet)];
@@ -70,8 +72,9 @@ fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown) -> Ve
 
 fn suggestion<'a>(fix: &'a Edit, help: Option<&'a str>, file: &'a str, shown: &'a Shown) -> Group<'a> {
     let title = Level::HELP.secondary_title(visible::block(help.unwrap_or("write")));
-    let patch = Patch::new(shown.range(fix.span), visible::block(&fix.replacement));
-    title.element(Snippet::source(shown.text.as_str()).path(file).patch(patch))
+    let excerpt = shown.excerpt(fix.span);
+    let patch = Patch::new(excerpt.range(shown, fix.span), visible::block(&fix.replacement));
+    title.element(excerpt.snippet(shown).path(file).patch(patch))
 }
 
 /// Source text with every control character replaced, and where each replaced one stood.
@@ -79,10 +82,51 @@ struct Shown {
     text: String,
     /// (offset in the source just after the character, how much longer the shown text is from there on).
     moves: Vec<(usize, isize)>,
+    /// Offsets of `text` at which lines begin.
+    lines: Vec<usize>,
+}
+
+/// Whole lines of the shown text. The renderer walks all it is given, for each diagnostic again, so it is given little.
+struct Excerpt {
+    text: Range<usize>,
+    /// Number of the first line, from 1.
+    line: usize,
+}
+
+impl Excerpt {
+    fn snippet<'a, T: Clone>(&self, shown: &'a Shown) -> Snippet<'a, T> {
+        Snippet::source(&shown.text[self.text.clone()]).line_start(self.line)
+    }
+
+    fn range(&self, shown: &Shown, span: Span) -> Range<usize> {
+        let place = shown.range(span);
+        place.start - self.text.start..place.end - self.text.start
+    }
 }
 
 impl Shown {
     fn new(source: &str) -> Self {
+        let (text, moves) = Self::escape(source);
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(offset, _)| offset + 1)).collect();
+        Self { text, moves, lines }
+    }
+
+    /// The lines a span is in; the last line with text rather than an empty one at the end.
+    fn excerpt(&self, span: Span) -> Excerpt {
+        let place = self.range(span);
+        let before = |offset: usize| self.lines.partition_point(|line| *line <= offset) - 1;
+        let mut first = before(place.start);
+        if self.lines[first] == self.text.len() {
+            first = first.saturating_sub(1);
+        }
+        let end = self.lines.get(before(place.end) + 1).copied().unwrap_or(self.text.len());
+        Excerpt { text: self.lines[first]..end, line: first + 1 }
+    }
+
+    fn escape(source: &str) -> (String, Vec<(usize, isize)>) {
+        if source.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
+            return (source.to_owned(), Vec::new());
+        }
         let mut text = String::with_capacity(source.len());
         let mut moves = Vec::new();
         for (offset, character) in source.char_indices() {
@@ -95,7 +139,7 @@ impl Shown {
             let end = offset + character.len_utf8();
             moves.push((end, text.len() as isize - end as isize));
         }
-        Self { text, moves }
+        (text, moves)
     }
 
     fn offset(&self, source_offset: usize) -> usize {
