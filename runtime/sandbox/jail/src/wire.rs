@@ -1,0 +1,147 @@
+//! Frames of the control socket: a length, then JSON. Descriptors travel beside the first byte of a frame.
+//!
+//! The socket is also the lifeline: when the host's end closes, the jail and everything in it dies.
+
+use crate::policy::Policy;
+use serde::{Deserialize, Serialize};
+
+/// Most bytes of one frame's JSON.
+pub const FRAME_BYTES_MAX: usize = 4 << 20;
+
+/// What the host says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Build the jail; the first frame.
+    Setup(Box<Policy>),
+    /// Start a command. Beside it three descriptors: its standard input, output and error. One at a time.
+    Run(Command),
+    /// Ask the running command's process group to end.
+    Terminate,
+    /// Kill everything the running command started.
+    Kill,
+}
+
+/// A command inside a jail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// What is started.
+    pub program: Program,
+    /// Words after the program's name.
+    pub arguments: Vec<String>,
+    /// The whole environment.
+    pub env: Vec<(String, String)>,
+    /// Where it starts, relative to the workspace.
+    pub cwd: String,
+}
+
+/// What is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Program {
+    /// An absolute path inside the jail.
+    Path(String),
+    /// A name, looked up inside the jail in these folders only, nothing below the workspace.
+    Search {
+        /// The name, without a slash.
+        name: String,
+        /// Absolute folders.
+        folders: Vec<String>,
+    },
+    /// The helper's own test of the walls: acts that must fail and acts that must work, as JSON on standard output.
+    SelfTest(Targets),
+}
+
+/// What the self-test tries to reach on the host. All of it belongs to the host that asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Targets {
+    /// A file outside that must not be readable.
+    pub secret: String,
+    /// A folder outside in which nothing must appear.
+    pub folder: String,
+    /// A TCP and UDP port of the host's loopback.
+    pub port: u16,
+    /// Path of a listening Unix socket.
+    pub socket: String,
+    /// Name of a listening abstract Unix socket.
+    pub abstract_socket: String,
+    /// Process id of the host, as the host sees it.
+    pub process: i32,
+}
+
+/// One act of the self-test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Act {
+    /// What was tried, such as `read-outside`.
+    pub name: String,
+    /// True for what has to work, false for what has to fail.
+    pub must_work: bool,
+    /// Whether it worked.
+    pub worked: bool,
+    /// What the system answered.
+    pub answer: String,
+}
+
+/// What the jail says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Word {
+    /// The first process exists. Beside it a pidfd: of PID 1 where there is a PID namespace, else of the helper itself.
+    Born,
+    /// The jail stands. Beside it a descriptor of the workspace's root as seen inside (`Full`), then, with
+    /// [`crate::policy::Network::Proxy`], the listener.
+    Ready(Standing),
+    /// The jail could not be built, or an order not be followed. After a failed `Setup` nothing more comes.
+    Failed(Failure),
+    /// The command was started.
+    Started,
+    /// The command has ended and nothing that it started is alive.
+    Ended(Ended),
+}
+
+/// What a jail came out as.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Standing {
+    /// Landlock's ABI that is enforced; 0 where none is.
+    pub landlock_abi: u32,
+    /// What is weaker than the walls promise, such as `proc=shared` or `memory=soft`.
+    pub degradations: Vec<String>,
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// The step, such as `mount overlay`.
+    pub step: String,
+    /// The system's error number, 0 when it was not the system.
+    pub errno: i32,
+    /// The answer in words.
+    pub text: String,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ended {
+    /// Exit code, when it exited.
+    pub code: Option<i32>,
+    /// Signal, when one ended it.
+    pub signal: Option<i32>,
+    /// Processes that were alive when the command itself had ended.
+    pub killed: u32,
+    /// Processes that could not be killed in time; above 0 the jail is lost.
+    pub survivors: u32,
+    /// Processor time of everything it started, in milliseconds.
+    pub cpu_ms: u64,
+    /// Largest memory seen, in bytes: of all processes where watched, else of the largest.
+    pub memory_peak_bytes: u64,
+    /// Most processes seen at the same time.
+    pub processes_peak: u64,
+    /// The bound for which the helper killed it, as in [`crate::policy::Bounds`].
+    pub over: Option<String>,
+}
