@@ -1,16 +1,20 @@
-//! Builds components: the first-party ones into `target/components`, the examples' plugins in their own folders.
+//! Builds components: the first-party ones into `target/components`, the examples' plugins in their own folders. Beside them
+//! the jail helper, a static program for this machine.
 //!
 //! Freshness is cargo's business; a component file is replaced only when its bytes differ, so that nothing that embeds it
 //! is rebuilt for no reason.
 
-use crate::process::{at, demand, nested_cargo};
+use crate::process::{at, capture, demand, nested_cargo};
 use crate::wasm_std::{self, Rung, TARGET};
 use crate::{Step, repository};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// The handlers embedded in the binary.
 const FIRST_PARTY: [&str; 3] = ["codergen", "tool", "verify"];
+/// The program that confines host programs, embedded in the sandbox.
+const JAIL: &str = "glovebox-jail";
 /// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.
 pub(crate) const REVIEW_PLUGIN: &str = "examples/quickstart/review-plugin";
 /// The plugins of all examples.
@@ -21,8 +25,10 @@ pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
     let std_flags = wasm_std::rustflags(forced)?;
     build_first_party(&FIRST_PARTY, &std_flags, &repository().join("target/wasm"))?;
     for name in FIRST_PARTY {
-        publish(name)?;
+        let built = repository().join("target/wasm").join(TARGET).join(format!("component/glovebox_{name}.wasm"));
+        publish(&built, &format!("{name}.wasm"))?;
     }
+    build_jail()?;
     examples.iter().try_for_each(|folder| build_example(&repository().join(folder), &std_flags))
 }
 
@@ -41,11 +47,7 @@ pub(crate) fn check(forced: Option<Rung>) -> Step<()> {
 }
 
 fn build_first_party(names: &[&str], std_flags: &[String], target_folder: &Path) -> Step<()> {
-    let mut flags = std_flags.to_vec();
-    flags.push(format!("--remap-path-prefix={}=/glovebox", repository().display()));
-    if let Some(home) = cargo_home() {
-        flags.push(format!("--remap-path-prefix={home}=/cargo"));
-    }
+    let flags = [std_flags, &remapped()].concat();
     let mut cargo = nested_cargo(&repository(), &flags);
     cargo.args(["build", "--locked", "--profile", "component", "--target", TARGET, "--target-dir"]).arg(target_folder);
     for name in names {
@@ -60,15 +62,45 @@ fn cargo_home() -> Option<String> {
     given.or_else(|| std::env::var("HOME").ok().map(|home| format!("{home}/.cargo")))
 }
 
-fn publish(name: &str) -> Step<()> {
-    let built = repository().join("target/wasm").join(TARGET).join(format!("component/glovebox_{name}.wasm"));
+/// Flags that keep this machine's folders out of what is built.
+fn remapped() -> Vec<String> {
+    let mut flags = vec![format!("--remap-path-prefix={}=/glovebox", repository().display())];
+    flags.extend(cargo_home().map(|home| format!("--remap-path-prefix={home}=/cargo")));
+    flags
+}
+
+/// Builds the helper that confines host programs, statically for this machine. Only Linux has one.
+pub(crate) fn build_jail() -> Step<()> {
+    let triple = host_triple()?;
+    if !triple.contains("linux") {
+        return Ok(());
+    }
+    let static_flags = ["-Ctarget-feature=+crt-static", "-Cstrip=symbols"].map(str::to_owned);
+    let flags = [static_flags.to_vec(), remapped()].concat();
+    let folder = repository().join("target/jail");
+    let mut cargo = nested_cargo(&repository(), &flags);
+    // With `--target`, flags are for the program alone and not for build scripts and macros, which cannot be static.
+    cargo.args(["build", "--locked", "--profile", "component", "--package", JAIL, "--bin", JAIL]);
+    demand(cargo.args(["--target", &triple, "--target-dir"]).arg(&folder))?;
+    publish(&folder.join(triple).join("component").join(JAIL), JAIL)
+}
+
+fn host_triple() -> Step<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let version = capture(Command::new(rustc).current_dir(repository()).arg("-vV"))?;
+    let triple = version.lines().find_map(|line| line.strip_prefix("host: "));
+    triple.map(str::to_owned).ok_or_else(|| "`rustc -vV` names no host".to_owned())
+}
+
+/// Puts what was built into `target/components`, unless the same bytes are there.
+fn publish(built: &Path, name: &str) -> Step<()> {
     let folder = repository().join("target/components");
     at(&folder, fs::create_dir_all(&folder))?;
-    let (bytes, place) = (at(&built, fs::read(&built))?, folder.join(format!("{name}.wasm")));
+    let (bytes, place) = (at(built, fs::read(built))?, folder.join(name));
     if fs::read(&place).is_ok_and(|present| present == bytes) {
         return Ok(());
     }
-    let fresh = folder.join(format!("{name}.wasm.new"));
+    let fresh = folder.join(format!("{name}.new"));
     at(&fresh, fs::write(&fresh, bytes))?;
     at(&place, fs::rename(&fresh, &place))
 }
