@@ -6,6 +6,7 @@
 
 mod exec;
 mod field;
+pub mod sandbox;
 
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
 
@@ -14,6 +15,7 @@ use glovebox_host::grants::Grants;
 use glovebox_host::limits::{LimitSettings, Limits};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::span::Span;
+use sandbox::SandboxSetting;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -31,6 +33,8 @@ pub struct Config {
     pub workspace: WorkspaceSetting,
     /// How commands find their programs.
     pub exec: ExecSetting,
+    /// What commands run in.
+    pub sandbox: SandboxSetting,
     /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
     pub limits: LimitSettings,
 }
@@ -111,8 +115,9 @@ impl Config {
                 "plugins" => config.plugins = plugins(&mut fields, value),
                 "workspace" => config.workspace = workspace(&mut fields, value),
                 "exec" => config.exec = exec::parse(&mut fields, value),
+                "sandbox" => config.sandbox = sandbox::parse(&mut fields, value),
                 "limits" => config.limits = fields.limits("limits", value),
-                _ => fields.unknown(key, path, &["plugins", "workspace", "exec", "limits"]),
+                _ => fields.unknown(key, path, &["plugins", "workspace", "exec", "sandbox", "limits"]),
             }
         }
         fields.finish(config)

@@ -38,6 +38,20 @@ pub(crate) struct Meter {
     pub(crate) command_ms_peak: u64,
     /// Longest kept stream of a command.
     pub(crate) command_output_bytes_peak: u64,
+    /// Most processor time of a command.
+    pub(crate) cpu_ms_peak: u64,
+    /// Most memory of a command's processes together.
+    pub(crate) command_memory_bytes_peak: u64,
+    /// Most processes of a command at the same time.
+    pub(crate) processes_peak: u64,
+    /// Open descriptors of a process, known only once the bound was hit.
+    pub(crate) descriptors_peak: u64,
+    /// Size of a file, known only once the bound was hit.
+    pub(crate) file_bytes_peak: u64,
+    /// Size of `/tmp`, known only once the bound was hit.
+    pub(crate) tmp_bytes_peak: u64,
+    /// Bytes that commands keep in the workspace.
+    pub(crate) disk_bytes: u64,
 }
 
 impl Meter {

@@ -142,6 +142,20 @@ limits! {
     command_output_bytes: Bytes = 1 << 20;
     /// Commands run.
     commands: Count = 1_000;
+    /// Processor time of one process of a command.
+    cpu_ms: Milliseconds = 600_000;
+    /// Memory of all processes of a command together; watched and soft where no cgroup holds it.
+    command_memory_bytes: Bytes = 4 << 30;
+    /// Processes and threads of a command at the same time.
+    processes: Count = 512;
+    /// Open descriptors of one process of a command.
+    descriptors: Count = 1_024;
+    /// Size of one file a command writes.
+    file_bytes: Bytes = 1 << 30;
+    /// Size of a command's `/tmp`, and of its `/dev/shm`.
+    tmp_bytes: Bytes = 512 << 20;
+    /// Bytes that a stage's commands may keep in the workspace.
+    disk_bytes: Bytes = 2 << 30;
     /// Bytes of a handler's answer: context updates, notes, hints, claims.
     outcome_bytes: Bytes = 1 << 20;
     /// Refusals kept in the record; more are only counted.
@@ -319,6 +333,22 @@ mod tests {
         check(Unit::Milliseconds, "1.5s", None);
         check(Unit::Count, "40", Some(40));
         check(Unit::Count, "40s", None);
+    }
+
+    #[test]
+    fn commands_are_bounded_by_default() {
+        let limits = Limits::default();
+        let check = |name: &str, written: &str| {
+            let setting = LimitSettings::from_pairs([(name, written)]).unwrap();
+            assert_eq!(limits.get(name), setting.get(name), "{name}");
+        };
+        check("cpu_ms", "10m");
+        check("command_memory_bytes", "4GiB");
+        check("processes", "512");
+        check("descriptors", "1024");
+        check("file_bytes", "1GiB");
+        check("tmp_bytes", "512MiB");
+        check("disk_bytes", "2GiB");
     }
 
     #[test]

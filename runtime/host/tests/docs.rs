@@ -10,6 +10,7 @@ fn the_page_lists_every_limit_with_its_default() {
     for limit in TABLE {
         let default = match (limit.unit, limit.default) {
             (_, UNBOUNDED) => "what is left of `wall_ms`".to_owned(),
+            (Unit::Bytes, bytes) if bytes >= 1 << 30 => format!("{} GiB", bytes >> 30),
             (Unit::Bytes, bytes) => format!("{} MiB", bytes >> 20),
             (Unit::Milliseconds, ms) => format!("{} s", ms / 1000),
             (Unit::Count, count) if count >= 1000 => format!("{} {:03}", count / 1000, count % 1000),

@@ -111,6 +111,14 @@ pub const LIMITS: &[&str] = &[
     "command_ms",
     "command_output_bytes",
     "commands",
+    "cpu_ms",
+    "command_memory_bytes",
+    "processes",
+    "descriptors",
+    "file_bytes",
+    "tmp_bytes",
+    "disk_bytes",
+    "outcome_bytes",
     "refusals",
 ];
 

@@ -116,6 +116,20 @@ impl Protected {
         };
         by_name.or_else(by_pair).or_else(by_prefix).or_else(by_caller)
     }
+
+    /// Returns why a folder may not stand in for what is there: it is protected, or something is that can only be in it.
+    pub fn overlap(&self, folder: &str) -> Option<String> {
+        let segments = segments(folder);
+        let in_pair = || {
+            let known = PAIRS.iter().find(|(holder, ..)| segments.last().is_some_and(|last| last == holder));
+            known.map(|(holder, name, why)| format!("`{holder}/{name}` is protected: {why}"))
+        };
+        let in_caller = || {
+            let named = self.added.iter().find(|added| added.starts_with(&segments));
+            named.map(|added| format!("`{}` is protected by this run", added.join("/")))
+        };
+        self.reason(folder).or_else(in_pair).or_else(in_caller)
+    }
 }
 
 fn segments(path: &str) -> Vec<String> {
@@ -176,5 +190,9 @@ mod tests {
             "...",
         ];
         no.iter().for_each(|path| assert_eq!(protected.reason(path), None, "{path:?}"));
+        let holds = [".github/", "sub/.GitHub", "scripts/", "pipelines", ".config/", ".git/", "scripts/scenarios/a/"];
+        holds.iter().for_each(|path| assert!(protected.overlap(path).is_some(), "{path:?}"));
+        let holds_none = ["target/", "scripts2/", ".github/issues/", "src/"];
+        holds_none.iter().for_each(|path| assert_eq!(protected.overlap(path), None, "{path:?}"));
     }
 }

@@ -293,3 +293,11 @@ proptest! {
         prop_assert_eq!(found.limits.turns, turns);
     }
 }
+
+#[test]
+fn a_node_may_lower_every_limit_the_host_has() {
+    let known: Vec<&str> = glovebox_host::limits::TABLE.iter().map(|limit| limit.name).collect();
+    let mut written = glovebox_pipeline::attributes::LIMITS.to_vec();
+    written.sort_by_key(|name| known.iter().position(|known| known == name));
+    assert_eq!(written, known);
+}

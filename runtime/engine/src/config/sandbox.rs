@@ -1,0 +1,285 @@
+//! The `[sandbox]` table: the least confinement a run accepts, and what commands reach beyond their stage's scope.
+//!
+//! The default denies: no network, no folder of the machine beside the system's programs, nothing writable that is not
+//! committed, and no run below the highest tier. What a machine can enforce is not asked here.
+
+use super::field::{Fields, Value};
+use glovebox_pipeline::nearest::nearest;
+use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::scope::Entry;
+use std::fmt;
+use std::ops::Range;
+
+/// The `[sandbox]` table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SandboxSetting {
+    /// The least tier a run with commands accepts; `full` when the file does not say.
+    pub require: Tier,
+    /// What commands can reach; nothing when the file does not say.
+    pub network: Network,
+    /// Absolute folders of the machine that commands may read, in file order.
+    pub read: Vec<String>,
+    /// Subtrees of the workspace that may be written and are dropped after the stage.
+    pub scratch: Vec<Entry>,
+    /// Subtrees of the workspace that are kept per run and trust domain, never committed.
+    pub cache: Vec<Entry>,
+}
+
+/// How well commands are confined, from least to most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// Nothing but limits and the death of the whole tree; only with `--dangerously-no-sandbox`.
+    Unconfined,
+    /// Landlock and seccomp over a copied workspace.
+    Landlock,
+    /// Namespaces and a root made by `bwrap`.
+    Bwrap,
+    /// Namespaces and a root of our own.
+    #[default]
+    Full,
+}
+
+/// The tiers that can be required, highest first.
+const REQUIRABLE: [Tier; 3] = [Tier::Full, Tier::Bwrap, Tier::Landlock];
+
+impl Tier {
+    /// The word in `glovebox.toml`, in records and in output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Tier::Unconfined => "unconfined",
+            Tier::Landlock => "landlock",
+            Tier::Bwrap => "bwrap",
+            Tier::Full => "full",
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What commands can reach over the network.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Network {
+    /// A loopback of their own.
+    #[default]
+    None,
+    /// The same, and these domains through the host's proxy: host names, `*.` before one for every host below it.
+    Proxy(Vec<String>),
+    /// Whatever the machine can reach, its loopback services and the cloud's metadata address included.
+    Full,
+}
+
+impl fmt::Display for Network {
+    /// Prints `none`, `full` or `proxy:a.example,*.b.example`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Network::None => f.write_str("none"),
+            Network::Proxy(domains) => write!(f, "proxy:{}", domains.join(",")),
+            Network::Full => f.write_str("full"),
+        }
+    }
+}
+
+/// Roots of the machine that no command may be shown: everything, the kernel's own files, devices.
+const READ_REFUSED: [&str; 4] = ["/", "/proc", "/sys", "/dev"];
+
+pub(super) fn parse(fields: &mut Fields<'_>, value: &Value<'_>) -> SandboxSetting {
+    let mut setting = SandboxSetting::default();
+    for (key, value) in fields.table("sandbox", value) {
+        let name = key.get_ref().as_ref();
+        let field = format!("sandbox.{name}");
+        match name {
+            "require" => setting.require = required(fields, &field, value),
+            "network" => setting.network = network(fields, &field, value),
+            "read" => setting.read = folders(fields, &field, value),
+            "scratch" => setting.scratch = subtrees(fields, &field, value),
+            "cache" => setting.cache = subtrees(fields, &field, value),
+            _ => fields.unknown(key, &field, &["require", "network", "read", "scratch", "cache"]),
+        }
+    }
+    setting
+}
+
+fn required(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Tier {
+    let Some(text) = fields.text(field, value) else { return Tier::Full };
+    if let Some(tier) = REQUIRABLE.into_iter().find(|tier| tier.as_str() == text) {
+        return tier;
+    }
+    let message = format!("`{field}` is `{text}`: `full`, `bwrap` or `landlock` is expected");
+    let help = match text.as_str() {
+        "none" | "unconfined" => {
+            Some("commands run without walls only with `glovebox run --dangerously-no-sandbox`".to_owned())
+        }
+        _ => meant(&text, REQUIRABLE.map(Tier::as_str)),
+    };
+    fields.value_problem(field, value.span(), message, help);
+    Tier::Full
+}
+
+fn network(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Network {
+    if value.get_ref().as_table().is_some() {
+        return proxy(fields, field, value);
+    }
+    let expected = "`\"none\"`, `\"full\"` or `{ proxy = [\"api.example.com\"] }` is expected";
+    let Some(text) = value.get_ref().as_str() else {
+        let found = value.get_ref().type_str();
+        fields.value_problem(field, value.span(), format!("`{field}` is of type {found}: {expected}"), None);
+        return Network::None;
+    };
+    match text {
+        "none" => return Network::None,
+        "full" => return Network::Full,
+        _ => {}
+    }
+    let help = match text {
+        "proxy" => Some("name the domains: `network = { proxy = [\"api.example.com\"] }`".to_owned()),
+        _ => meant(text, ["none", "full"]),
+    };
+    fields.value_problem(field, value.span(), format!("`{field}` is `{text}`: {expected}"), help);
+    Network::None
+}
+
+fn proxy(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Network {
+    let mut domains: Option<Vec<String>> = None;
+    for (key, value) in fields.table(field, value) {
+        let name = key.get_ref().as_ref();
+        let path = format!("{field}.{name}");
+        if name != "proxy" {
+            fields.unknown(key, &path, &["proxy"]);
+            domains.get_or_insert_default();
+            continue;
+        }
+        let named = domains.get_or_insert_default();
+        let texts = fields.texts(&path, value);
+        if texts.is_empty() && value.get_ref().as_array().is_some() {
+            let help = "write `network = \"none\"` where nothing may be reached".to_owned();
+            fields.value_problem(&path, value.span(), format!("`{path}` names no domain"), Some(help));
+        }
+        for (text, place) in texts {
+            if is_domain(fields, &path, &text, place) && !named.contains(&text) {
+                named.push(text);
+            }
+        }
+    }
+    if domains.is_none() {
+        let message = format!("`{field}` is an empty table: `{{ proxy = [\"api.example.com\"] }}` is expected");
+        fields.value_problem(field, value.span(), message, None);
+    }
+    Network::Proxy(domains.unwrap_or_default())
+}
+
+/// True for a lower-case host name of two or more labels, `*.` before it allowed; else a problem.
+fn is_domain(fields: &mut Fields<'_>, field: &str, text: &str, place: Range<usize>) -> bool {
+    let Some(fault) = domain_fault(text) else { return true };
+    let message = format!(
+        "`{field}` holds `{text}`: {fault}; a host name such as `api.example.com` or `*.crates.io` is expected"
+    );
+    let lower = text.to_ascii_lowercase();
+    let help = (lower != text && domain_fault(&lower).is_none()).then(|| format!("write `{lower}`"));
+    fields.value_problem(field, place, message, help);
+    false
+}
+
+/// What is wrong with a domain of a proxy's list.
+fn domain_fault(text: &str) -> Option<&'static str> {
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    if name.contains('*') {
+        return Some("`*` stands only as `*.` before a name");
+    }
+    if name.contains("://") || name.contains('/') {
+        return Some("it is an address and no host name");
+    }
+    if name.contains(['[', ']']) || name.matches(':').count() > 1 {
+        return Some("it is an IP address");
+    }
+    if name.contains(':') {
+        return Some("a port cannot be chosen");
+    }
+    if name.chars().any(|letter| letter.is_ascii_uppercase()) {
+        return Some("it has upper-case letters");
+    }
+    let labels: Vec<&str> = name.split('.').collect();
+    let last = labels.last().copied().unwrap_or_default();
+    // What ends in a number is read as an IPv4 address, in hexadecimal too.
+    let hexadecimal = last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    if hexadecimal || (!last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit())) {
+        return Some("it is an IP address");
+    }
+    if name.len() > 253 || !labels.iter().all(|label| is_label(label)) {
+        return Some("it is no host name");
+    }
+    (labels.len() < 2).then_some("it has no dot")
+}
+
+fn is_label(label: &str) -> bool {
+    let spelled = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&label.len()) && label.bytes().all(spelled) && !label.starts_with('-') && !label.ends_with('-')
+}
+
+fn folders(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for (text, place) in fields.texts(field, value) {
+        let folder = if text == "/" { "/" } else { text.strip_suffix('/').unwrap_or(&text) };
+        let named = folder.strip_prefix('/').unwrap_or_default();
+        let is_plain = !text.contains('\0')
+            && folder.starts_with('/')
+            && (folder == "/" || named.split('/').all(|segment| !matches!(segment, "" | "." | "..")));
+        let refused = READ_REFUSED.into_iter().find(|root| folder == *root || is_below(folder, root));
+        if !is_plain {
+            let message = format!("`{field}` holds `{text}`: an absolute folder without `.` and `..` is expected");
+            fields.value_problem(field, place, message, None);
+        } else if let Some(root) = refused {
+            let message = format!("`{field}` holds `{text}`: commands are never shown `{root}`");
+            fields.value_problem(field, place, message, Some("name the folders that are needed".to_owned()));
+        } else if !found.iter().any(|known| known == folder) {
+            found.push(folder.to_owned());
+        }
+    }
+    found
+}
+
+/// True for a path below a root other than `/`, below which everything is.
+fn is_below(path: &str, root: &str) -> bool {
+    root != "/" && path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Subtrees of the workspace outside of everything protected.
+fn subtrees(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<Entry> {
+    let mut found = Vec::new();
+    for (text, place) in fields.texts(field, value) {
+        match subtree(&text) {
+            Ok(entry) if found.contains(&entry) => {}
+            Ok(entry) => found.push(entry),
+            Err((fault, help)) => {
+                fields.value_problem(field, place, format!("`{field}` holds `{text}`: {fault}"), help)
+            }
+        }
+    }
+    found
+}
+
+/// Reads a `scratch` or `cache` folder, or says what is wrong with it and how to mend it. What such a folder holds is never
+/// committed, so it may not be the whole workspace, and nothing protected may be in its place.
+pub fn subtree(text: &str) -> Result<Entry, (String, Option<String>)> {
+    let entry = Entry::parse(text).map_err(|problem| (problem.to_string(), None))?;
+    if entry == Entry::whole() {
+        return Err(("the whole workspace is no such folder".to_owned(), None));
+    }
+    if !entry.is_subtree() {
+        return Err(("a folder is expected".to_owned(), Some(format!("write `{text}/`"))));
+    }
+    match Protected::default().overlap(text) {
+        Some(reason) => Err((reason, None)),
+        None => Ok(entry),
+    }
+}
+
+fn meant<const N: usize>(text: &str, known: [&'static str; N]) -> Option<String> {
+    nearest(text, known).map(|nearest| format!("did you mean `{nearest}`?"))
+}
+
+#[cfg(test)]
+mod tests;
