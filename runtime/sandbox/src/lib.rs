@@ -4,13 +4,14 @@
 //! directory without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it. Around a
 //! stage: [`project`] is the run's own copy, [`stage`] what a stage sees of it, [`exec`] runs programs there, [`found`] says
 //! what changed and, with [`protect`], what of it may stay, [`commit`] brings that back, [`quarantine`] keeps the rest, and
-//! [`apply`] takes a run's result to the user.
+//! [`apply`] takes a run's result to the user. [`holdout`] keeps what builders are judged by out of their reach.
 //! The crate knows no graph, no component and no journal.
 
 pub mod apply;
 pub mod commit;
 pub mod exec;
 pub mod found;
+pub mod holdout;
 mod link;
 pub mod path;
 pub mod project;

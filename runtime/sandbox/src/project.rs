@@ -219,12 +219,15 @@ impl Copying<'_> {
     /// Takes one path over, unless it is there already or must not be.
     fn take(&mut self, path: &Path, stat: &Stat) -> Result<(), ProjectError> {
         let failed = |source: io::Error| ProjectError::io(path, source);
+        if self.is_left_out(path) {
+            return Ok(());
+        }
         let named = path.to_str().filter(|text| !text.chars().any(tree::acts)).map(ScopePath::parse);
         let Some(Ok(scope_path)) = named else {
             self.skip(path, "its name is not valid UTF-8 or has control characters");
             return Ok(());
         };
-        if self.include.leave_out.iter().any(|entry| scope_path.starts_with(entry.path())) || self.has(&scope_path) {
+        if self.has(&scope_path) {
             return Ok(());
         }
         if let Some(parent) = scope_path.parent().filter(|parent| !parent.is_root()) {
@@ -239,6 +242,11 @@ impl Copying<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// True for what must not even be named: neither in the copy nor among what stayed behind.
+    fn is_left_out(&self, path: &Path) -> bool {
+        self.include.leave_out.iter().any(|entry| path.starts_with(entry.path().as_str()))
     }
 
     fn has(&self, path: &ScopePath) -> bool {
@@ -290,6 +298,8 @@ impl Copying<'_> {
             Ok(leads_to) if leads_to.names().any(|name| NEVER.contains(&name)) => {
                 self.skip(at, "its target is not copied")
             }
+            // A link that leads nowhere would still tell the name of what was left out.
+            Ok(leads_to) if self.is_left_out(Path::new(leads_to.as_str())) => {}
             Ok(_) => {
                 let (parent, name) = self.target.parent(at)?;
                 rustix::fs::symlinkat(&target, parent, name)?;
@@ -306,7 +316,7 @@ impl Copying<'_> {
 }
 
 /// Copies at most one byte more than `bytes_max` and returns digest and length.
-fn copy_hashed(from: &mut impl Read, mut to: impl Write, bytes_max: u64) -> io::Result<(String, u64)> {
+pub(crate) fn copy_hashed(from: &mut impl Read, mut to: impl Write, bytes_max: u64) -> io::Result<(String, u64)> {
     let mut hasher = blake3::Hasher::new();
     let mut limited = from.take(bytes_max.saturating_add(1));
     let mut buffer = vec![0; 128 << 10];

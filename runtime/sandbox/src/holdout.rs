@@ -1,0 +1,319 @@
+//! Hold-outs under seal: the run's own copy of the scenario folders, and the commitment to them: one root over all files,
+//! salted, so that it says nothing about them until somebody opens it with `seal.json`. It is made like this, lengths and counts
+//! as 8 bytes little-endian. A leaf is BLAKE3, keyed by `derive_key("glovebox hold-out leaf v1", salt)`, of mode byte (1 when
+//! executable), length and bytes of the path, length of the content, and its 32 bytes of BLAKE3. The root is BLAKE3, keyed by
+//! `derive_key("glovebox hold-out root v1", salt)`, of the count of folders, each with length and bytes, the count of leaves,
+//! and the leaves by path. Empty directories are copied and not committed to. Nothing here knows who may see a hold-out.
+
+pub mod canary;
+mod gather;
+pub mod verify;
+
+use crate::path::{PathProblem, ScopePath};
+use crate::scope::Entry;
+use crate::tree::{self, Tree};
+use rustix::fs::{FileType, Mode};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Where hold-outs lie when nobody says (seed 2).
+pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
+/// Version of `seal.json`.
+pub const SEAL_VERSION: u32 = 1;
+/// The opening of the commitment, below the seal's folder.
+const SEAL_FILE: &str = "seal.json";
+/// The sealed copy, below the seal's folder.
+const FILES_DIR: &str = "files";
+/// Most bytes of a `seal.json` that are read.
+const SEAL_BYTES_MAX: u64 = 64 << 20;
+/// Most files under one seal; limit `holdout_files`.
+pub const FILES_MAX: u64 = 20_000;
+/// Most bytes under one seal; limit `holdout_bytes`.
+pub const BYTES_MAX: u64 = 1 << 30;
+
+/// Why hold-outs could not be sealed, or a seal not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// A text that names no folder of the project.
+    #[error("hold-out folder `{text}`: {problem}")]
+    Folder {
+        /// As written.
+        text: String,
+        /// What is wrong.
+        problem: PathProblem,
+    },
+    /// A folder nothing is sealed in: the project itself, its repository, its runs.
+    #[error("hold-out folder `{0}`: expected a folder below the project, outside of `.git` and `.glovebox`")]
+    Never(String),
+    /// A folder that is not there.
+    #[error("hold-out folder `{0}` does not exist in the project")]
+    Missing(String),
+    /// Something else than a real folder, or a link on the way to it.
+    #[error(
+        "hold-out folder `{0}` is no folder or is reached by a link: expected a real folder, since a link leaves its target visible"
+    )]
+    NotFolder(String),
+    /// A file that cannot be sealed.
+    #[error("hold-out `{path}` is {what}: expected regular files only")]
+    Odd {
+        /// Relative to the project, unprintable characters escaped.
+        path: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A cap was reached.
+    #[error("the hold-outs are larger than `{limit}` allows ({max})")]
+    Limit {
+        /// Name of the limit.
+        limit: &'static str,
+        /// Its value.
+        max: u64,
+    },
+    /// A `seal.json` that says nothing this version can read.
+    #[error("`seal.json` is not readable: {0}")]
+    Malformed(String),
+    /// The operating system refused.
+    #[error("could not read or keep hold-out `{path}`: {source}")]
+    Io {
+        /// Path at which it happened.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl SealError {
+    fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: tree::shown(path), source }
+    }
+}
+
+impl From<tree::WalkError> for SealError {
+    fn from(error: tree::WalkError) -> Self {
+        Self::io(&error.path, error.source)
+    }
+}
+
+/// One committed file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Leaf {
+    /// Relative to the project.
+    pub path: String,
+    /// True when the owner may execute it.
+    pub executable: bool,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// BLAKE3 of the content, as hexadecimal digits.
+    pub digest: String,
+}
+
+/// The commitment as it is published: `blake3:` and hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Root(String);
+
+impl Root {
+    /// Takes a root from a journal; a text that is none equals no other root.
+    pub fn of(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The root as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The opening of a commitment: salt, folders and leaves. It is as secret as the hold-outs.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Opening {
+    schema_version: u32,
+    salt: String,
+    folders: Vec<String>,
+    leaves: Vec<Leaf>,
+}
+
+/// Hold-outs under seal.
+#[derive(Clone)]
+pub struct Seal {
+    at: PathBuf,
+    opening: Opening,
+}
+
+impl fmt::Debug for Seal {
+    /// Names no file and no salt: a debug print may end up in a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seal").field("root", &self.root()).finish_non_exhaustive()
+    }
+}
+
+/// Copies `folders` of `project` to the new folder `into` and commits to them. Denied: links and special files anywhere below a
+/// folder, a link on the way to one, names that cannot be shown. The project is only read.
+///
+/// # Errors
+/// [`SealError`]; what was made so far stays, and a folder without `seal.json` is no seal.
+pub fn seal(project: &Path, folders: &[Entry], into: &Path) -> Result<Seal, SealError> {
+    let source = Tree::open(project).map_err(|source| SealError::io(project, source))?;
+    let folders = outermost(folders)?;
+    folders.iter().try_for_each(|folder| check_folder(&source, folder))?;
+    let made = Tree::create(into).map_err(|source| SealError::io(into, source))?;
+    let files = Tree::create(&into.join(FILES_DIR)).map_err(|source| SealError::io(into, source))?;
+    let leaves = gather::copy(&source, &folders, &files)?;
+    let failed = |source| SealError::io(Path::new(SEAL_FILE), source);
+    let opening = Opening {
+        schema_version: SEAL_VERSION,
+        salt: blake3::Hash::from(salt().map_err(failed)?).to_hex().to_string(),
+        folders: folders.iter().map(|folder| format!("{folder}/")).collect(),
+        leaves,
+    };
+    keep(&made, &opening).map_err(failed)?;
+    Ok(Seal { at: into.to_owned(), opening })
+}
+
+impl Seal {
+    /// Opens what [`seal`] made. Nothing is compared yet, that is [`Seal::verify`].
+    ///
+    /// # Errors
+    /// [`SealError::Malformed`] for a seal this version cannot read, [`SealError::Io`] when there is none.
+    pub fn open(at: &Path) -> Result<Self, SealError> {
+        let failed = |source| SealError::io(Path::new(SEAL_FILE), source);
+        let file = Tree::open(at).and_then(|tree| tree.file(Path::new(SEAL_FILE))).map_err(failed)?;
+        let mut text = Vec::new();
+        file.take(SEAL_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
+        let opening: Opening = serde_json::from_slice(&text)
+            .map_err(|error| SealError::Malformed(tree::shown(Path::new(&error.to_string()))))?;
+        if opening.schema_version != SEAL_VERSION {
+            let found = opening.schema_version;
+            return Err(SealError::Malformed(format!("it has version {found}, expected {SEAL_VERSION}")));
+        }
+        let wrong = |text: &str| blake3::Hash::from_hex(text).is_err();
+        if wrong(&opening.salt) || opening.leaves.iter().any(|leaf| wrong(&leaf.digest)) {
+            return Err(SealError::Malformed("salt or digests are no 64 hexadecimal digits".to_owned()));
+        }
+        Ok(Self { at: at.to_owned(), opening })
+    }
+
+    /// The commitment.
+    pub fn root(&self) -> Root {
+        Root(format!("blake3:{}", root(&self.opening).to_hex()))
+    }
+
+    /// The sealed folders, each with a final slash, sorted, none below another.
+    pub fn folders(&self) -> &[String] {
+        &self.opening.folders
+    }
+
+    /// The committed files by path.
+    pub fn leaves(&self) -> &[Leaf] {
+        &self.opening.leaves
+    }
+
+    /// Bytes of all committed files.
+    pub fn bytes(&self) -> u64 {
+        self.opening.leaves.iter().map(|leaf| leaf.bytes).sum()
+    }
+
+    /// The folder under which the sealed copy has the project's paths. To be mounted read-only, never written.
+    pub fn files(&self) -> PathBuf {
+        self.at.join(FILES_DIR)
+    }
+}
+
+/// The folder whose hold-outs are sealed when nobody names one; none when the project has no such folder.
+///
+/// # Errors
+/// [`SealError::NotFolder`] when it is there and cannot be sealed, as when it is reached by a link.
+pub fn default_folder(project: &Path) -> Result<Option<Entry>, SealError> {
+    if !project.join(FOLDER_DEFAULT).exists() {
+        return Ok(None);
+    }
+    let entry =
+        Entry::parse(FOLDER_DEFAULT).map_err(|error| SealError::Folder { text: error.text, problem: error.problem })?;
+    let source = Tree::open(project).map_err(|source| SealError::io(project, source))?;
+    check_folder(&source, entry.path())?;
+    Ok(Some(entry))
+}
+
+/// The folders by path, without those below another one.
+fn outermost(folders: &[Entry]) -> Result<Vec<ScopePath>, SealError> {
+    let mut paths: Vec<&ScopePath> = folders.iter().map(Entry::path).collect();
+    paths.sort();
+    let mut kept: Vec<ScopePath> = Vec::new();
+    for path in paths {
+        if path.is_root() || path.names().any(|name| matches!(name, ".git" | ".glovebox")) {
+            return Err(SealError::Never(path.to_string()));
+        }
+        if !kept.iter().any(|outer| path.starts_with(outer)) {
+            kept.push(path.clone());
+        }
+    }
+    Ok(kept)
+}
+
+/// Looks at one name after the other: the answer for a link on the way differs between kernels.
+fn check_folder(source: &Tree, folder: &ScopePath) -> Result<(), SealError> {
+    let mut at = PathBuf::new();
+    for name in folder.names() {
+        at.push(name);
+        match source.stat(&at).map_err(|error| SealError::io(&at, error))? {
+            None => return Err(SealError::Missing(folder.to_string())),
+            Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
+            Some(_) => return Err(SealError::NotFolder(folder.to_string())),
+        }
+    }
+    Ok(())
+}
+
+fn salt() -> io::Result<[u8; 32]> {
+    let mut salt = [0; 32];
+    let got = rustix::rand::getrandom(&mut salt, rustix::rand::GetRandomFlags::empty())?;
+    if got == salt.len() { Ok(salt) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+fn keep(made: &Tree, opening: &Opening) -> io::Result<()> {
+    let text = serde_json::to_vec_pretty(opening)?;
+    let at = made.directory(Path::new(""))?;
+    let mut file = tree::create_file(at, OsStr::new(SEAL_FILE), Mode::RUSR | Mode::WUSR)?;
+    file.write_all(&text)?;
+    file.sync_all()
+}
+
+fn root(opening: &Opening) -> blake3::Hash {
+    // A salt that is no digest cannot come from `open`; zeroes only make another root.
+    let salt = blake3::Hash::from_hex(&opening.salt).map_or([0; 32], |salt| *salt.as_bytes());
+    let leaf_key = blake3::derive_key("glovebox hold-out leaf v1", &salt);
+    let mut hasher = blake3::Hasher::new_keyed(&blake3::derive_key("glovebox hold-out root v1", &salt));
+    hasher.update(&count(opening.folders.len()));
+    for folder in &opening.folders {
+        hasher.update(&count(folder.len())).update(folder.as_bytes());
+    }
+    hasher.update(&count(opening.leaves.len()));
+    for leaf in &opening.leaves {
+        hasher.update(leaf_hash(&leaf_key, leaf).as_bytes());
+    }
+    hasher.finalize()
+}
+
+fn leaf_hash(key: &[u8; 32], leaf: &Leaf) -> blake3::Hash {
+    let content = blake3::Hash::from_hex(&leaf.digest).map_or([0; 32], |digest| *digest.as_bytes());
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    hasher.update(&[u8::from(leaf.executable)]);
+    hasher.update(&count(leaf.path.len())).update(leaf.path.as_bytes());
+    hasher.update(&leaf.bytes.to_le_bytes()).update(&content);
+    hasher.finalize()
+}
+
+fn count(number: usize) -> [u8; 8] {
+    (number as u64).to_le_bytes()
+}

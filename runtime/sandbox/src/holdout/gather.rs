@@ -1,0 +1,114 @@
+//! Meeting every regular file of the hold-out folders, without following anything.
+//!
+//! The same walk seals and verifies, so that what one takes the other compares. What is no regular file is handed over as such
+//! and never opened.
+
+use super::{BYTES_MAX, FILES_MAX, Leaf, SealError, check_folder};
+use crate::path::ScopePath;
+use crate::project::copy_hashed;
+use crate::tree::{self, Met, Owner, Tree};
+use rustix::fs::{FileType, Mode};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// One entry below a hold-out folder.
+pub(super) enum Entry {
+    /// A directory.
+    Directory,
+    /// A regular file, opened.
+    File { file: File, executable: bool },
+    /// Neither, and what it is.
+    Odd(&'static str),
+}
+
+/// Hands over everything below the folders; a folder that is missing has nothing. The text is the path from the project, unprintable
+/// characters escaped for what is odd.
+pub(super) fn each(
+    source: &Tree,
+    folders: &[ScopePath],
+    take: &mut dyn FnMut(&str, Entry) -> Result<(), SealError>,
+) -> Result<(), SealError> {
+    for folder in folders {
+        let at = Path::new(folder.as_str());
+        match check_folder(source, folder) {
+            Ok(()) => {}
+            Err(SealError::Missing(_)) => continue,
+            Err(SealError::NotFolder(_)) => {
+                take(folder.as_str(), Entry::Odd("a link or no folder"))?;
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        let below = source.below(at).map_err(|source| SealError::io(at, source))?;
+        take(folder.as_str(), Entry::Directory)?;
+        tree::walk::<SealError>(&below, &mut |met: &Met<'_>| {
+            let path = at.join(met.path);
+            let named = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).ok();
+            match named.filter(|path| !path.as_str().chars().any(tree::acts)) {
+                None => take(
+                    &tree::shown(&path),
+                    Entry::Odd("a name that is not valid UTF-8, too long or has control characters"),
+                )?,
+                Some(path) => take(path.as_str(), opened(met).map_err(|source| SealError::io(met.path, source))?)?,
+            }
+            Ok(true)
+        })?;
+    }
+    Ok(())
+}
+
+fn opened(met: &Met<'_>) -> io::Result<Entry> {
+    Ok(match met.kind() {
+        FileType::Directory => Entry::Directory,
+        FileType::RegularFile => {
+            let file = tree::open_regular(met.directory, met.name, Owner::Somebody)?;
+            Entry::File { file, executable: tree::is_executable(&met.stat) }
+        }
+        FileType::Symlink => Entry::Odd("a symbolic link"),
+        _ => Entry::Odd("a device, a pipe or a socket"),
+    })
+}
+
+/// Copies everything below the folders to `target` and returns the leaves by path.
+pub(super) fn copy(source: &Tree, folders: &[ScopePath], target: &Tree) -> Result<Vec<Leaf>, SealError> {
+    let (mut leaves, mut total) = (BTreeMap::new(), 0);
+    each(source, folders, &mut |path, entry| {
+        let at = Path::new(path);
+        let failed = |source| SealError::io(at, source);
+        match entry {
+            Entry::Odd(what) => return Err(SealError::Odd { path: path.to_owned(), what }),
+            Entry::Directory => make_directories(target, at).map_err(failed)?,
+            Entry::File { .. } if leaves.len() as u64 >= FILES_MAX => {
+                return Err(SealError::Limit { limit: "holdout_files", max: FILES_MAX });
+            }
+            Entry::File { mut file, executable } => {
+                let (parent, name) = target.parent(at).map_err(failed)?;
+                let into = tree::create_file(parent, name, tree::file_mode(executable)).map_err(failed)?;
+                let (digest, bytes) = copy_hashed(&mut file, &into, BYTES_MAX - total).map_err(failed)?;
+                if bytes > BYTES_MAX - total {
+                    return Err(SealError::Limit { limit: "holdout_bytes", max: BYTES_MAX });
+                }
+                total += bytes;
+                leaves.insert(path.to_owned(), Leaf { path: path.to_owned(), executable, bytes, digest });
+            }
+        }
+        Ok(())
+    })?;
+    Ok(leaves.into_values().collect())
+}
+
+/// Makes a directory and those above it, each for this user alone.
+fn make_directories(target: &Tree, path: &Path) -> io::Result<()> {
+    let mut parents: Vec<&Path> = path.ancestors().filter(|above| !above.as_os_str().is_empty()).collect();
+    parents.reverse();
+    for at in parents {
+        let (parent, name) = target.parent(at)?;
+        match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Re-opening a commitment: does a folder still hold what was sealed, and is the seal the one in the journal?
+//!
+//! Paths of deviations name hold-outs; they are for the run's owner, never for a stage.
+
+use super::gather::{self, Entry};
+use super::{Leaf, Root, Seal, SealError};
+use crate::path::ScopePath;
+use crate::project::copy_hashed;
+use crate::tree::{self, Tree};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// How something differs from what was sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Difference {
+    /// The seal itself is not the one that was published.
+    Root,
+    /// A committed file is not there.
+    Missing,
+    /// A file is there that was not committed to.
+    Added,
+    /// The content is another.
+    Content,
+    /// Only whether it may be executed is another.
+    Mode,
+    /// A link or a special file stands there.
+    Odd,
+}
+
+/// One difference and where.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Deviation {
+    /// Relative to the project, unprintable characters escaped; `seal.json` for the seal itself.
+    pub path: String,
+    /// How it differs.
+    pub difference: Difference,
+}
+
+impl Seal {
+    /// Compares the seal with a published root and the files below `dir` with the seal, by path. `dir` has the project's layout:
+    /// [`Seal::files`] or the project. Nothing is followed or changed.
+    ///
+    /// # Errors
+    /// [`SealError::Io`] when `dir` cannot be read.
+    pub fn verify(&self, root: &Root, dir: &Path) -> Result<Vec<Deviation>, SealError> {
+        let mut deviations = Vec::new();
+        if self.root() != *root {
+            deviations.push(Deviation { path: super::SEAL_FILE.to_owned(), difference: Difference::Root });
+        }
+        let source = Tree::open(dir).map_err(|source| SealError::io(dir, source))?;
+        let mut expected: BTreeMap<&str, &Leaf> = self.leaves().iter().map(|leaf| (leaf.path.as_str(), leaf)).collect();
+        gather::each(&source, &self.folder_paths()?, &mut |path, entry| {
+            let difference = match entry {
+                Entry::Directory => None,
+                Entry::Odd(_) => {
+                    expected.remove(path);
+                    Some(Difference::Odd)
+                }
+                Entry::File { mut file, executable } => match expected.remove(path) {
+                    None => Some(Difference::Added),
+                    Some(leaf) => compare(leaf, &mut file, executable)
+                        .map_err(|source| SealError::Io { path: path.to_owned(), source })?,
+                },
+            };
+            deviations.extend(difference.map(|difference| Deviation { path: path.to_owned(), difference }));
+            Ok(())
+        })?;
+        let missing = |path: &&str| Deviation { path: tree::shown(Path::new(path)), difference: Difference::Missing };
+        deviations.extend(expected.keys().map(missing));
+        deviations.sort();
+        Ok(deviations)
+    }
+
+    fn folder_paths(&self) -> Result<Vec<ScopePath>, SealError> {
+        let parse = |text: &String| {
+            let path = ScopePath::parse(text.trim_end_matches('/'));
+            path.map_err(|problem| SealError::Folder { text: text.clone(), problem })
+        };
+        self.folders().iter().map(parse).collect()
+    }
+}
+
+fn compare(leaf: &Leaf, file: &mut std::fs::File, executable: bool) -> io::Result<Option<Difference>> {
+    let (digest, bytes) = copy_hashed(file, io::sink(), leaf.bytes)?;
+    Ok(match (digest == leaf.digest && bytes == leaf.bytes, executable == leaf.executable) {
+        (false, _) => Some(Difference::Content),
+        (true, false) => Some(Difference::Mode),
+        (true, true) => None,
+    })
+}
