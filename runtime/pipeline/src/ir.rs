@@ -4,6 +4,7 @@
 //! nothing runs: who executes a handler, and what it may touch, is not known in this crate.
 
 use crate::condition::Condition;
+use crate::holdouts::NodeHoldouts;
 use crate::span::Span;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -139,6 +140,8 @@ pub struct Node {
     pub read_paths: Option<PathList>,
     /// Commands an agent may run: none, prefixes, or `*` for a shell (design §9 #24).
     pub allowed_commands: Option<Vec<String>>,
+    /// What it says about hold-outs.
+    pub holdouts: NodeHoldouts,
     /// Limits set by `limits.<name>` attributes, in the unit the name ends in (bytes, milliseconds, else a count).
     pub limits: BTreeMap<String, u64>,
     /// Success without a word from the handler is accepted (spec App. C, design §9 #14).
@@ -239,6 +242,8 @@ pub struct Pipeline {
     pub retry_target: Option<NodeId>,
     /// The second choice for that.
     pub fallback_retry_target: Option<NodeId>,
+    /// Folders with hold-outs, each with a final slash; none when the file does not say.
+    pub scenarios: Option<PathList>,
     /// Bounds of a run.
     pub bounds: Bounds,
     /// Graph attributes by key.

@@ -2,7 +2,7 @@
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and what a running pipeline asks of its graph: which edge next.
 //! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`lower`], [`ir`], [`attributes`], [`condition`],
-//! [`stylesheet`], [`lint`], [`route`], [`graph`].
+//! [`stylesheet`], [`holdouts`], [`lint`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ pub mod condition;
 pub mod diagnostic;
 pub mod dot;
 pub mod graph;
+pub mod holdouts;
 pub mod ir;
 pub mod lint;
 pub mod lower;

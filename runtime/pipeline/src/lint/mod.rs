@@ -5,6 +5,7 @@
 
 mod attributes;
 mod guardrails;
+mod holdouts;
 mod not_enforced;
 mod routes;
 mod structure;
@@ -232,6 +233,20 @@ pub const RULES: &[Rule] = &[
         guardrails::working_dir_inside,
         "a `working_dir` is a folder of the workspace",
         "write it relative to the workspace, such as `crates/app`",
+    ),
+    rule(
+        "scenario_opt_out",
+        Warning,
+        holdouts::scenario_opt_out,
+        "hold-outs are kept from the stages they judge",
+        "remove the attribute unless it is meant: a run records it",
+    ),
+    rule(
+        "prompt_mentions_scenarios",
+        Warning,
+        holdouts::prompt_mentions_scenarios,
+        "no prompt names the hold-outs",
+        "describe what is wanted instead; the folder does not exist for the stage",
     ),
     rule(
         "no_failure_route",

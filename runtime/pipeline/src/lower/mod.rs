@@ -4,6 +4,7 @@
 //! makes sense is not asked here: that is what [`crate::lint`] does.
 
 pub mod handler;
+mod holdouts;
 mod inputs;
 mod node;
 mod reader;
@@ -34,7 +35,9 @@ pub fn lower(source: &str, ast: &Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Dia
     apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
     let is_declared = |id: &str| declared.has(id);
     let graph_turns_max = findings.count(&graph, "max_turns", 1);
-    let mut around = Surroundings { graph: &graph, graph_turns_max, declared: &is_declared, expansion: &mut expansion };
+    let feedback = holdouts::feedback(&graph, &mut findings);
+    let mut around =
+        Surroundings { graph: &graph, graph_turns_max, feedback, declared: &is_declared, expansion: &mut expansion };
     let nodes: Vec<Node> = raw_nodes.into_iter().map(|raw| node::lower(raw, &mut around, &mut findings)).collect();
     let edges = raw_edges.into_iter().map(|raw| lower_edge(raw, &mut findings)).collect();
     let name = ast.name.as_ref().map_or_else(|| "pipeline".to_owned(), |name| name.text.to_string());
@@ -49,6 +52,7 @@ pub fn lower(source: &str, ast: &Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Dia
         default_max_retries: default_max_retries(&graph, &mut findings),
         retry_target: node::target(&graph, "retry_target", &is_declared),
         fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
+        scenarios: holdouts::scenarios(&graph, &mut findings),
         bounds: bounds(&graph, &mut findings),
         attributes: Attributes::new(),
         span: place,

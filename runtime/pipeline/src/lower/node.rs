@@ -1,9 +1,11 @@
 //! One node: from attributes as text to a [`Node`].
 
 use super::handler;
+use super::holdouts;
 use super::inputs::Expansion;
 use super::reader::Findings;
 use super::scope::{Attributes, RawNode};
+use crate::holdouts::Feedback;
 use crate::ir::{Attribute, Backoff, Handler, Node, NodeId};
 
 /// Presets of attempts and delays (spec §3.6).
@@ -23,6 +25,7 @@ const fn policy(attempts: u32, initial_ms: u64, factor: f64) -> Backoff {
 pub(super) struct Surroundings<'a, 'b> {
     pub(super) graph: &'a Attributes,
     pub(super) graph_turns_max: Option<u32>,
+    pub(super) feedback: Feedback,
     pub(super) declared: &'a dyn Fn(&str) -> bool,
     pub(super) expansion: &'a mut Expansion<'b>,
 }
@@ -50,6 +53,7 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
         allowed_write_paths: findings.paths(from, "allowed_write_paths"),
         read_paths: findings.paths(from, "read_paths"),
         allowed_commands: findings.commands(from, "allowed_commands"),
+        holdouts: holdouts::node(from, around.feedback, findings),
         limits: findings.limits(from),
         auto_status: findings.boolean(from, "auto_status"),
         allow_partial: findings.boolean(from, "allow_partial"),

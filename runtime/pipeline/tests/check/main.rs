@@ -5,6 +5,7 @@
 mod condition;
 mod examples;
 mod graph;
+mod holdouts;
 mod lint;
 mod lower;
 mod properties;
