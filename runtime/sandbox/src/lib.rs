@@ -16,6 +16,7 @@ mod link;
 pub mod path;
 pub mod project;
 pub mod protect;
+pub mod proxy;
 pub mod quarantine;
 pub mod refusal;
 pub mod scope;

@@ -1,0 +1,263 @@
+//! One connection of a client, from its first byte to its last.
+//!
+//! The order is the wall: read the head, match the name against the list, resolve it once, check every address, dial one of
+//! exactly those, and, on the port of TLS, see the same name in the first record before a byte of the client's is sent on.
+
+use super::Bounds;
+use super::address;
+use super::head::{self, HEAD_BYTES_MAX, Kind, Request};
+use super::hello::{self, HELLO_BYTES_MAX, Hello};
+use super::host::Host;
+use super::outside::Outside;
+use super::refused::Refused;
+use super::relay::{Flow, Stop, pump};
+use super::rules::{PORT_HTTP, PORT_TLS, Rules};
+use super::traffic::Ledger;
+use rustix::event::PollFlags;
+use std::io::{self, ErrorKind, Read};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Most resolutions at the same time in this process. A resolver cannot be interrupted; those that outlive their request
+/// still count.
+const RESOLUTIONS_MAX: usize = 32;
+static RESOLUTIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// Most addresses of one name that are tried.
+const ADDRESSES_MAX: usize = 8;
+/// What is still read, and for how long, from a client that was refused: closing on unread bytes would lose the answer.
+const LINGER_BYTES: usize = 64 << 10;
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What all connections of a proxy share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) rules: Rules,
+    pub(super) bounds: Bounds,
+    pub(super) outside: Arc<dyn Outside>,
+    pub(super) ledger: Ledger,
+}
+
+/// A connection that goes no further.
+enum Ended {
+    /// The client is told why.
+    Refused(Option<Host>, Refused),
+    /// It left, or the proxy stops.
+    Gone,
+}
+
+impl From<io::Error> for Ended {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+/// Serves one client until one of the two sides ends it, a bound is met, or the proxy stops.
+pub(super) fn serve(client: &TcpStream, shared: &Shared, stop: Stop<'_>) {
+    if let Err(Ended::Refused(host, refused)) = served(client, shared, stop) {
+        shared.ledger.refused(host.as_ref(), &refused);
+        linger(client, &refused.answer(), stop);
+    }
+}
+
+fn served(client: &TcpStream, shared: &Shared, stop: Stop<'_>) -> Result<(), Ended> {
+    let until = Instant::now() + shared.bounds.head;
+    let (request, early) = read_request(client, stop, until)?;
+    let refuse = |refused| Ended::Refused(Some(request.host.clone()), refused);
+    permitted(&request, &shared.rules).map_err(refuse)?;
+    let upstream = reach(&request, shared, stop)?.map_err(refuse)?;
+    // Small packets are the client's business, not to be held back here.
+    let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
+    match &request.kind {
+        Kind::Tunnel => tunnel(client, &upstream, &request, early, shared, stop),
+        Kind::Single { head, body_bytes } => {
+            shared.ledger.connected(&request.host);
+            let sent = usize::try_from(*body_bytes).unwrap_or(usize::MAX).min(early.len());
+            let first = [head, &early[..sent]].concat();
+            let up = Flow::limited(client, &upstream, *body_bytes - sent as u64);
+            exchange(up, Flow::whole(&upstream, client), &first, &request.host, shared, stop)
+        }
+    }
+}
+
+/// Reads a head; also returns what the client has sent behind it.
+fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(Request, Vec<u8>), Ended> {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let count = match stop.read(client, &mut chunk, until) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => return Err(Ended::Refused(None, Refused::Slow)),
+            other => other?,
+        };
+        if count == 0 {
+            return Err(Ended::Gone);
+        }
+        let seen = bytes.len().saturating_sub(3);
+        bytes.extend_from_slice(&chunk[..count]);
+        if let Some(end) = head::end(&bytes[seen..]).map(|end| seen + end) {
+            let early = bytes.split_off(end);
+            let request = head::parse(&bytes).map_err(|refused| Ended::Refused(None, refused))?;
+            return Ok((request, early));
+        }
+        if bytes.len() >= HEAD_BYTES_MAX {
+            return Err(Ended::Refused(None, Refused::TooLarge(HEAD_BYTES_MAX)));
+        }
+    }
+}
+
+/// What the list says, before anything is looked up. Plain HTTP in a tunnel, and TLS in a single request, would hide the name.
+fn permitted(request: &Request, rules: &Rules) -> Result<(), Refused> {
+    let (host, port) = (&request.host, request.port);
+    if !rules.allow(host, port) {
+        return Err(Refused::NotGranted(host.clone(), port));
+    }
+    match (&request.kind, port) {
+        (Kind::Tunnel, PORT_HTTP) => Err(Refused::PlainTunnel(host.clone())),
+        (Kind::Single { .. }, PORT_TLS) => Err(Refused::PlainRequest(host.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// Resolves, checks and dials. The outer error is the client's or a stop.
+fn reach(request: &Request, shared: &Shared, stop: Stop<'_>) -> Result<Result<TcpStream, Refused>, Ended> {
+    let host = &request.host;
+    let until = Instant::now() + shared.bounds.dial;
+    let addresses = match resolve(host, &shared.outside, stop, until) {
+        Ok(addresses) if !addresses.is_empty() => addresses,
+        Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(Ended::Gone),
+        _ => return Ok(Err(Refused::Unresolved(host.clone()))),
+    };
+    // One address inside is enough: a name that also points there is not what its owner lets on.
+    if let Some(kind) = addresses.iter().find_map(|address| address::refused(*address)) {
+        return Ok(Err(Refused::Address(host.clone(), kind)));
+    }
+    for address in addresses.into_iter().take(ADDRESSES_MAX) {
+        match dial(SocketAddr::new(address, request.port), &*shared.outside, stop, until) {
+            Ok(stream) => return Ok(Ok(stream)),
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(Ended::Gone),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Ok(Err(Refused::Address(host.clone(), "this machine")));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(Err(Refused::Unreachable(host.clone())))
+}
+
+/// Counts a resolution as long as it lives.
+struct Resolving;
+
+impl Resolving {
+    fn begin() -> io::Result<Self> {
+        let more = |count| (count < RESOLUTIONS_MAX).then_some(count + 1);
+        let begun = RESOLUTIONS.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        begun.map(|_| Self).map_err(|_| ErrorKind::ResourceBusy.into())
+    }
+}
+
+impl Drop for Resolving {
+    fn drop(&mut self) {
+        RESOLUTIONS.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Asks the resolver on a thread of its own, which may outlive the question: it holds a name and a pipe, and ends by itself.
+fn resolve(host: &Host, outside: &Arc<dyn Outside>, stop: Stop<'_>, until: Instant) -> io::Result<Vec<IpAddr>> {
+    let counted = Resolving::begin()?;
+    let (answered, answers) = io::pipe()?;
+    let slot = Arc::new(Mutex::new(Err(ErrorKind::NotFound.into())));
+    let (name, outside, filled) = (host.clone(), Arc::clone(outside), Arc::clone(&slot));
+    thread::Builder::new().name("proxy-resolve".to_owned()).spawn(move || {
+        let found = outside.resolve(name.as_str());
+        *filled.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        drop((counted, answers));
+    })?;
+    stop.wait_for(&answered, PollFlags::IN, until)?;
+    let mut found = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::replace(&mut *found, Ok(Vec::new()))
+}
+
+fn dial(address: SocketAddr, outside: &dyn Outside, stop: Stop<'_>, until: Instant) -> io::Result<TcpStream> {
+    let stream = TcpStream::from(outside.dial(address)?);
+    stop.wait_for(&stream, PollFlags::OUT, until)?;
+    stream.take_error()?.map_or(Ok(stream), |error| Err(io::Error::new(ErrorKind::ConnectionRefused, error)))
+}
+
+fn tunnel(
+    client: &TcpStream,
+    upstream: &TcpStream,
+    request: &Request,
+    early: Vec<u8>,
+    shared: &Shared,
+    stop: Stop<'_>,
+) -> Result<(), Ended> {
+    let until = Instant::now() + shared.bounds.head;
+    stop.write(client, b"HTTP/1.1 200 Connection established\r\n\r\n", until)?;
+    let first = if request.port == PORT_TLS { read_hello(client, &request.host, early, stop, until)? } else { early };
+    shared.ledger.connected(&request.host);
+    exchange(Flow::whole(client, upstream), Flow::whole(upstream, client), &first, &request.host, shared, stop)
+}
+
+/// Reads until the name of a TLS connection is known and the same as the tunnel's; returns all that was read.
+fn read_hello(
+    client: &TcpStream,
+    host: &Host,
+    early: Vec<u8>,
+    stop: Stop<'_>,
+    until: Instant,
+) -> Result<Vec<u8>, Ended> {
+    let refuse = |reason| Ended::Refused(Some(host.clone()), Refused::Hello(host.clone(), reason));
+    let mut bytes = early;
+    let mut chunk = [0; 4096];
+    loop {
+        match hello::read(&bytes) {
+            Hello::Names(name) if name.eq_ignore_ascii_case(host.as_str()) => return Ok(bytes),
+            Hello::Names(_) => return Err(refuse("it names another server")),
+            Hello::Refused(reason) => return Err(refuse(reason)),
+            Hello::Incomplete if bytes.len() >= HELLO_BYTES_MAX => return Err(refuse("the ClientHello is too long")),
+            Hello::Incomplete => {}
+        }
+        match stop.read(client, &mut chunk, until) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => return Err(refuse("it was not complete in time")),
+            Err(_) => return Err(Ended::Gone),
+            Ok(0) => return Err(Ended::Gone),
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+        }
+    }
+}
+
+fn exchange(
+    mut up: Flow<'_>,
+    mut down: Flow<'_>,
+    first: &[u8],
+    host: &Host,
+    shared: &Shared,
+    stop: Stop<'_>,
+) -> Result<(), Ended> {
+    let sent = stop.write(up.to(), first, Instant::now() + shared.bounds.idle);
+    let ended = sent.and_then(|()| {
+        up.moved = first.len() as u64;
+        pump(&mut up, &mut down, stop, shared.bounds.idle)
+    });
+    shared.ledger.moved(host, up.moved, down.moved);
+    Ok(ended?)
+}
+
+/// Answers, then waits a little for the client to have read it.
+fn linger(mut client: &TcpStream, answer: &[u8], stop: Stop<'_>) {
+    let until = Instant::now() + LINGER;
+    if stop.write(client, answer, until).is_err() || client.shutdown(Shutdown::Write).is_err() {
+        return;
+    }
+    let mut chunk = [0; 4096];
+    let mut left = LINGER_BYTES;
+    while stop.wait_for(client, PollFlags::IN, until).is_ok() {
+        match client.read(&mut chunk) {
+            Ok(count) if count > 0 && count < left => left -= count,
+            _ => return,
+        }
+    }
+}

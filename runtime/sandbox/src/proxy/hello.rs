@@ -1,0 +1,238 @@
+//! The server name in the first bytes of a TLS connection.
+//!
+//! Reads as much of a ClientHello as it takes to find the one name in it (RFC 8446 §4.1.2, RFC 6066 §3), across records.
+//! Anything that is not such a message, or names nobody, is refused; what is encrypted stays unread.
+
+/// Most bytes of a message; real ones are below 4 KiB.
+const MESSAGE_BYTES_MAX: usize = 16 << 10;
+/// Most bytes that are waited for: a message and the heads of the records it comes in.
+pub(super) const HELLO_BYTES_MAX: usize = MESSAGE_BYTES_MAX + (2 << 10);
+
+const RECORD_HANDSHAKE: u8 = 22;
+const RECORD_BYTES_MAX: usize = 1 << 14;
+const MESSAGE_CLIENT_HELLO: u8 = 1;
+const EXTENSION_SERVER_NAME: u16 = 0;
+const NAME_TYPE_HOST: u8 = 0;
+
+/// What the bytes so far say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Hello {
+    /// Not all of it is here.
+    Incomplete,
+    /// The name, as it was written.
+    Names(String),
+    /// It will never name a host.
+    Refused(&'static str),
+}
+
+/// Reads the first bytes of a connection.
+pub(super) fn read(bytes: &[u8]) -> Hello {
+    match message(bytes) {
+        Ok(Some(body)) => server_name(&body).map_or_else(Hello::Refused, Hello::Names),
+        Ok(None) if bytes.len() >= HELLO_BYTES_MAX => Hello::Refused("the ClientHello is too long"),
+        Ok(None) => Hello::Incomplete,
+        Err(reason) => Hello::Refused(reason),
+    }
+}
+
+/// The body of the first handshake message, put together from its records; none while parts are missing.
+fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
+    let mut joined = Vec::new();
+    let mut rest = bytes;
+    while let Some((kind, tail)) = rest.split_first() {
+        if *kind != RECORD_HANDSHAKE {
+            return Err("no TLS handshake");
+        }
+        let [major, _, high, low, payload @ ..] = tail else {
+            return Ok(None);
+        };
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        if *major != 3 || length == 0 || length > RECORD_BYTES_MAX {
+            return Err("a malformed TLS record");
+        }
+        let arrived = &payload[..length.min(payload.len())];
+        joined.extend_from_slice(arrived);
+        if let Some(body) = body(&joined)? {
+            return Ok(Some(body.to_vec()));
+        }
+        if arrived.len() < length {
+            return Ok(None);
+        }
+        rest = &payload[length..];
+    }
+    Ok(None)
+}
+
+/// The body of a ClientHello once all of it is there. A second message behind it in the same records is refused.
+fn body(joined: &[u8]) -> Result<Option<&[u8]>, &'static str> {
+    let Some((kind, tail)) = joined.split_first() else { return Ok(None) };
+    if *kind != MESSAGE_CLIENT_HELLO {
+        return Err("no ClientHello");
+    }
+    let [high, middle, low, rest @ ..] = tail else { return Ok(None) };
+    let length = usize::from(*high) << 16 | usize::from(*middle) << 8 | usize::from(*low);
+    if length > MESSAGE_BYTES_MAX {
+        return Err("the ClientHello is too long");
+    }
+    match rest.len().cmp(&length) {
+        std::cmp::Ordering::Less => Ok(None),
+        std::cmp::Ordering::Equal => Ok(Some(rest)),
+        std::cmp::Ordering::Greater => Err("a second message behind the ClientHello"),
+    }
+}
+
+/// Takes bytes from the front.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], &'static str> {
+        let (front, rest) = self.0.split_at_checked(count).ok_or("a malformed ClientHello")?;
+        self.0 = rest;
+        Ok(front)
+    }
+
+    fn short(&mut self) -> Result<u16, &'static str> {
+        Ok(self.take(2)?.iter().fold(0, |number, byte| number << 8 | u16::from(*byte)))
+    }
+
+    /// A vector with a length of one byte.
+    fn vector8(&mut self) -> Result<Reader<'a>, &'static str> {
+        let length = usize::from(self.take(1)?[0]);
+        self.take(length).map(Reader)
+    }
+
+    /// A vector with a length of two bytes.
+    fn vector16(&mut self) -> Result<Reader<'a>, &'static str> {
+        let length = usize::from(self.short()?);
+        self.take(length).map(Reader)
+    }
+
+    fn ended(&self) -> Result<(), &'static str> {
+        if self.0.is_empty() { Ok(()) } else { Err("a malformed ClientHello") }
+    }
+}
+
+fn server_name(body: &[u8]) -> Result<String, &'static str> {
+    let mut hello = Reader(body);
+    hello.take(2 + 32)?;
+    hello.vector8()?;
+    hello.vector16()?;
+    hello.vector8()?;
+    if hello.0.is_empty() {
+        return Err("it names no server");
+    }
+    let mut extensions = hello.vector16()?;
+    hello.ended()?;
+    let mut found = None;
+    while !extensions.0.is_empty() {
+        let kind = extensions.short()?;
+        let value = extensions.vector16()?;
+        if kind == EXTENSION_SERVER_NAME && found.replace(listed_name(value)?).is_some() {
+            return Err("it names two servers");
+        }
+    }
+    found.ok_or("it names no server")
+}
+
+/// The one name of a `server_name` extension.
+fn listed_name(mut value: Reader<'_>) -> Result<String, &'static str> {
+    let mut list = value.vector16()?;
+    value.ended()?;
+    let kind = list.take(1)?[0];
+    let name = list.vector16()?;
+    list.ended().map_err(|_| "it names two servers")?;
+    let text = std::str::from_utf8(name.0).ok().filter(|text| text.is_ascii() && !text.is_empty());
+    if kind == NAME_TYPE_HOST { text.map(str::to_owned).ok_or("the name is no text") } else { Err("it names no host") }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn vector16(content: &[u8]) -> Vec<u8> {
+        [&(content.len() as u16).to_be_bytes()[..], content].concat()
+    }
+
+    fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
+        [&kind.to_be_bytes()[..], &vector16(content)].concat()
+    }
+
+    fn name(name: &str) -> Vec<u8> {
+        extension(0, &vector16(&[&[0][..], &vector16(name.as_bytes())].concat()))
+    }
+
+    fn hello(extensions: &[u8]) -> Vec<u8> {
+        let body =
+            [&[3, 3][..], &[7; 32], &[32], &[9; 32], &vector16(&[0x13, 1]), &[1, 0], &vector16(extensions)].concat();
+        let length = (body.len() as u32).to_be_bytes();
+        [&[1][..], &length[1..], &body].concat()
+    }
+
+    fn records(message: &[u8], size: usize) -> Vec<u8> {
+        message.chunks(size).flat_map(|part| [&[22, 3, 1][..], &vector16(part)].concat()).collect()
+    }
+
+    /// A hello for this name, in records of that size.
+    pub(in crate::proxy) fn hello_for(host: &str, size: usize) -> Vec<u8> {
+        records(&hello(&[extension(10, &[0, 2, 0, 29]), name(host), extension(43, &[2, 3, 4])].concat()), size)
+    }
+
+    #[test]
+    fn the_name_is_found_in_one_record_and_in_many() {
+        for size in [1, 5, 100, 5000] {
+            let bytes = hello_for("api.example.com", size);
+            assert_eq!(read(&bytes), Hello::Names("api.example.com".to_owned()));
+            for end in 0..bytes.len() {
+                assert_eq!(read(&bytes[..end]), Hello::Incomplete, "{end} of {}", bytes.len());
+            }
+            let early = [&bytes[..], &[23, 3, 3, 0, 1, 0]].concat();
+            assert_eq!(read(&early), Hello::Names("api.example.com".to_owned()), "early records are not ours to read");
+        }
+    }
+
+    #[test]
+    fn what_names_nobody_or_two_is_refused() {
+        let check = |bytes: &[u8], reason: &'static str| assert_eq!(read(bytes), Hello::Refused(reason));
+        check(b"SSH-2.0-x\r\n", "no TLS handshake");
+        check(b"GET / HTTP/1.1\r\n", "no TLS handshake");
+        check(&[22, 2, 0, 0, 4], "a malformed TLS record");
+        check(&[22, 3, 1, 0, 0], "a malformed TLS record");
+        check(&[22, 3, 1, 0x40, 1], "a malformed TLS record");
+        check(&[22, 3, 1, 0, 1, 2], "no ClientHello");
+        check(&[22, 3, 1, 0, 4, 1, 1, 0, 0], "the ClientHello is too long");
+        check(&records(&hello(&[]), 5000), "it names no server");
+        check(&records(&hello(&extension(43, &[2, 3, 4])), 5000), "it names no server");
+        check(&records(&hello(&[name("a.b"), name("c.d")].concat()), 5000), "it names two servers");
+        let both = [&[0][..], &vector16(b"a.b"), &[0], &vector16(b"c.d")].concat();
+        check(&records(&hello(&extension(0, &vector16(&both))), 5000), "it names two servers");
+        check(&records(&hello(&name("")), 5000), "the name is no text");
+        check(&records(&hello(&name("bücher.de")), 5000), "the name is no text");
+        check(&records(&hello(&extension(0, &vector16(&[1, 0, 1, 97]))), 5000), "it names no host");
+        check(
+            &records(&[hello(&name("a.b")), hello(&name("c.d"))].concat(), 5000),
+            "a second message behind the ClientHello",
+        );
+        let mut short = hello(&name("a.b"));
+        short[3] -= 1;
+        short.pop();
+        check(&records(&short, 5000), "a malformed ClientHello");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end_in_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..600), cut in 1_usize..64) {
+            let _ = read(&bytes);
+            let _ = read(&records(&bytes, cut));
+            let _ = read(&records(&hello(&bytes), cut));
+            let _ = read(&records(&hello(&extension(0, &bytes)), 5000));
+        }
+
+        #[test]
+        fn more_bytes_than_a_hello_may_have_are_never_waited_for(size in 1_usize..64, fill: u8) {
+            let message = [&[1, 0, 0x3f, 0xff][..], &vec![fill; HELLO_BYTES_MAX]].concat();
+            let bytes = records(&message, size);
+            prop_assert!(!matches!(read(&bytes[..HELLO_BYTES_MAX]), Hello::Incomplete));
+        }
+    }
+}

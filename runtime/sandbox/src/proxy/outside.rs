@@ -1,0 +1,69 @@
+//! The network a proxy dials out to.
+//!
+//! Names are resolved here, once, by the host's own resolver, and as absolute names: no search list turns `a.b` into `a.b.corp`.
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::fd::OwnedFd;
+
+/// What names mean and how addresses are reached.
+pub trait Outside: std::fmt::Debug + Send + Sync + 'static {
+    /// Returns every address of a name; waits as long as the resolver does.
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+
+    /// Starts a TCP connection to an address that was checked, without waiting for it.
+    fn dial(&self, address: SocketAddr) -> io::Result<OwnedFd>;
+}
+
+/// The network of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Internet;
+
+impl Outside for Internet {
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        Ok((format!("{name}.").as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+    }
+
+    fn dial(&self, address: SocketAddr) -> io::Result<OwnedFd> {
+        if is_own(address) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "an address of this machine"));
+        }
+        start(address)
+    }
+}
+
+/// Starts a TCP connection; the socket does not block and is not inherited.
+pub fn start(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
+    match connect(&socket, &address) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// True when packets to the address would leave from it: it is this machine's own, and behind it are services that only look
+/// public. Asks the routing table; sends nothing.
+fn is_own(address: SocketAddr) -> bool {
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let route = || -> io::Result<IpAddr> {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(address)?;
+        Ok(socket.local_addr()?.ip())
+    };
+    route().is_ok_and(|local| local == address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_not_the_internet() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        assert_eq!(Internet.dial(address).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert!(start(address).is_ok());
+    }
+}

@@ -1,0 +1,74 @@
+//! Why the proxy did not do what it was asked, as the client and the record are told.
+//!
+//! A refusal names the grant that would have allowed it, where one would. It repeats a host's name only after that name was
+//! read as one, so that no bytes of a stage's choosing reach a terminal through it.
+
+use super::host::{Host, HostError};
+
+/// A request that was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("not a request this proxy takes: {0}")]
+    Malformed(&'static str),
+    #[error("the head of the request is larger than {0} bytes or 100 fields")]
+    TooLarge(usize),
+    #[error("the request was not complete in time")]
+    Slow,
+    #[error("the target is {0}")]
+    Target(#[from] HostError),
+    #[error("the target is port {1} of `{0}`, which the stage may not reach; `[sandbox] network = {{ proxy = [\"{entry}\"] }}` in glovebox.toml would allow it", entry = entry(.0, *.1))]
+    NotGranted(Host, u16),
+    #[error("port 80 is reached by single requests (`GET http://{0}/`), not through a tunnel")]
+    PlainTunnel(Host),
+    #[error("port 443 is reached through a tunnel (`CONNECT {0}:443`), not by single requests")]
+    PlainRequest(Host),
+    #[error("the field `Host` differs from the target `{0}`")]
+    OtherHost(Host),
+    #[error("a request with a body needs `Content-Length`")]
+    NoLength,
+    #[error("`{0}` resolves to an address that is never reachable from a stage ({1})")]
+    Address(Host, &'static str),
+    #[error("`{0}` was not resolved")]
+    Unresolved(Host),
+    #[error("`{0}` did not answer")]
+    Unreachable(Host),
+    #[error("the tunnel to `{0}` does not begin with TLS for that name: {1}")]
+    Hello(Host, &'static str),
+}
+
+fn entry(host: &Host, port: u16) -> String {
+    if matches!(port, 80 | 443) { host.to_string() } else { format!("{host}:{port}") }
+}
+
+impl Refused {
+    /// Status line of the answer. What the stage may not do is 403, what nobody could do is 502.
+    fn status(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "400 Bad Request",
+            Self::TooLarge(_) => "431 Request Header Fields Too Large",
+            Self::Slow => "408 Request Timeout",
+            Self::NoLength => "411 Length Required",
+            Self::Unresolved(_) | Self::Unreachable(_) => "502 Bad Gateway",
+            Self::Target(_)
+            | Self::NotGranted(..)
+            | Self::PlainTunnel(_)
+            | Self::PlainRequest(_)
+            | Self::OtherHost(_) => "403 Forbidden",
+            Self::Address(..) | Self::Hello(..) => "403 Forbidden",
+        }
+    }
+
+    /// The answer to the client. Inside a tunnel, where HTTP is over, a TLS alert: fatal, `unrecognized_name`.
+    pub(super) fn answer(&self) -> Vec<u8> {
+        if matches!(self, Self::Hello(..)) {
+            return vec![21, 3, 3, 0, 2, 2, 112];
+        }
+        let body = format!("glovebox: {self}\n");
+        let head = format!(
+            "HTTP/1.1 {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            self.status(),
+            body.len()
+        );
+        (head + &body).into_bytes()
+    }
+}

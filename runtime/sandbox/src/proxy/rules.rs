@@ -1,0 +1,170 @@
+//! The domain list of a proxy: which names, on which ports, may be asked for.
+//!
+//! Knows names only. What a name resolves to is checked where it is resolved; no rule can allow an address.
+
+use super::host::{Host, HostError};
+
+const RULES_MAX: usize = 256;
+
+/// The port of TLS, reached through tunnels whose first record must name the host.
+pub const PORT_TLS: u16 = 443;
+/// The port of plain HTTP, reached by single requests only.
+pub const PORT_HTTP: u16 = 80;
+
+/// A domain list. The default list is empty and allows nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules(Vec<Rule>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    name: Host,
+    below: bool,
+    port: Option<u16>,
+}
+
+/// Why an entry of a domain list was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// The entry names no host.
+    #[error("`{entry}` is {reason}: `api.example.com`, `*.example.com` or `api.example.com:8443` is expected")]
+    Name {
+        /// The entry.
+        entry: String,
+        /// What it is instead.
+        reason: HostError,
+    },
+    /// Capitals, which two spellings of one host would hide behind.
+    #[error("`{0}` has capitals: host names in lower case are expected")]
+    Capitals(String),
+    /// The port is none.
+    #[error("`{0}` has no valid port: a number from 1 to 65535 is expected after `:`")]
+    Port(String),
+    /// `*` somewhere else than in front.
+    #[error("`{0}` has `*` in it: only `*.` in front of a domain is expected")]
+    Star(String),
+    /// More entries than a list may have.
+    #[error("the domain list has {0} entries: at most {RULES_MAX} are expected")]
+    TooMany(usize),
+}
+
+impl Rules {
+    /// Reads a list. An entry is a host name, or `*.` and a domain for every name below it (not the domain itself), and may
+    /// end in `:port`; without one it allows 443 and 80. Refuses addresses, capitals, names without a dot and `*.com`.
+    pub fn parse(entries: &[String]) -> Result<Rules, RuleError> {
+        if entries.len() > RULES_MAX {
+            return Err(RuleError::TooMany(entries.len()));
+        }
+        entries.iter().map(|entry| rule(entry)).collect::<Result<_, _>>().map(Rules)
+    }
+
+    /// True when the list names this host on this port.
+    pub fn allow(&self, host: &Host, port: u16) -> bool {
+        self.0.iter().any(|rule| rule.matches(host) && rule.has(port))
+    }
+}
+
+impl Rule {
+    fn matches(&self, host: &Host) -> bool {
+        if !self.below {
+            return self.name == *host;
+        }
+        let front = host.as_str().strip_suffix(self.name.as_str());
+        front.is_some_and(|front| front.len() > 1 && front.ends_with('.'))
+    }
+
+    fn has(&self, port: u16) -> bool {
+        self.port.map_or(port == PORT_TLS || port == PORT_HTTP, |own| own == port)
+    }
+}
+
+fn rule(entry: &str) -> Result<Rule, RuleError> {
+    if entry.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Err(RuleError::Capitals(entry.to_owned()));
+    }
+    let (name, port) = match entry.rsplit_once(':') {
+        // More than one colon is an IPv6 address, and named as such below.
+        Some((name, port)) if !name.contains(':') => {
+            (name, Some(parse_port(port).ok_or_else(|| RuleError::Port(entry.to_owned()))?))
+        }
+        _ => (entry, None),
+    };
+    let below = name.strip_prefix("*.");
+    let bare = below.unwrap_or(name);
+    if bare.contains('*') {
+        return Err(RuleError::Star(entry.to_owned()));
+    }
+    let name = Host::parse(bare).map_err(|reason| RuleError::Name { entry: entry.to_owned(), reason })?;
+    Ok(Rule { name, below: below.is_some(), port })
+}
+
+/// Reads a port, digits only.
+pub(super) fn parse_port(text: &str) -> Option<u16> {
+    let digits = !text.is_empty() && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten().filter(|port| *port != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(entries: &[&str]) -> Result<Rules, RuleError> {
+        Rules::parse(&entries.iter().map(|entry| (*entry).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn names_ports_and_subdomains_match_as_written() {
+        let rules = rules(&["api.example.com", "*.crates.io", "git.example.org:22"]).unwrap();
+        let cases = [
+            ("api.example.com", 443, true),
+            ("api.example.com", 80, true),
+            ("API.example.com", 443, true),
+            ("api.example.com", 22, false),
+            ("x.api.example.com", 443, false),
+            ("example.com", 443, false),
+            ("crates.io", 443, false),
+            ("static.crates.io", 443, true),
+            ("a.b.crates.io", 443, true),
+            ("evilcrates.io", 443, false),
+            ("crates.io.evil.com", 443, false),
+            ("git.example.org", 22, true),
+            ("git.example.org", 443, false),
+        ];
+        for (host, port, allowed) in cases {
+            assert_eq!(rules.allow(&Host::parse(host).unwrap(), port), allowed, "{host}:{port}");
+        }
+        assert!(!Rules::default().allow(&Host::parse("a.b").unwrap(), 443));
+    }
+
+    #[test]
+    fn what_is_no_name_is_no_rule() {
+        for entry in [
+            "",
+            "*",
+            "*.",
+            "*.com",
+            "a.*.com",
+            "**.a.com",
+            "*a.com",
+            "Api.example.com",
+            "1.2.3.4",
+            "*.1.2.3.4",
+            "[::1]:443",
+            "::1",
+            "0x7f.1",
+            "localhost",
+            "a.com.",
+            "a.com:",
+            "a.com:0",
+            "a.com:65536",
+            "a.com:+1",
+            "a.com:http",
+            "https://a.com",
+            "a.com/x",
+            "bücher.de",
+            " a.com",
+        ] {
+            assert!(rules(&[entry]).is_err(), "{entry}");
+        }
+        assert!(rules(&vec!["a.com"; RULES_MAX + 1]).is_err());
+    }
+}
