@@ -4,6 +4,7 @@
 //! would not enforce or names a handler nobody has (exit 3), a plugin is not what was agreed to (exit 7), a node may run
 //! commands that nothing confines (exit 6). Reading files is the caller's business; bytes come in.
 
+pub mod confine;
 pub mod effective;
 mod problem;
 
@@ -19,6 +20,7 @@ use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_sandbox::refusal::escaped;
+use glovebox_sandbox::scope::Entry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -57,7 +59,9 @@ pub fn bind(
     options: &BindOptions,
 ) -> Result<Plan, BindErrors> {
     let (config, lock) = operator;
-    let mut binder = Binder { catalog, config, lock, host, loaded: BTreeMap::new(), errors: BindErrors::default() };
+    let scenarios = pipeline.scenario_folders().into_iter().filter_map(|folder| Entry::parse(folder).ok()).collect();
+    let mut binder =
+        Binder { catalog, config, lock, host, scenarios, loaded: BTreeMap::new(), errors: BindErrors::default() };
     let mut warnings = Vec::new();
     binder.errors.diagnostics.extend(refused(&pipeline));
     binder.errors.diagnostics.extend(options.script.iter().flat_map(|script| unknown_in_script(&pipeline, script)));
@@ -126,6 +130,7 @@ struct Binder<'a> {
     config: &'a Config,
     lock: &'a Lock,
     host: &'a Host,
+    scenarios: Vec<Entry>,
     loaded: BTreeMap<String, Option<Arc<Component>>>,
     errors: BindErrors,
 }
@@ -139,8 +144,16 @@ impl Binder<'_> {
         }
         let component = self.component(handler, plugin)?;
         let inspection = component.inspection();
-        let sides = Sides { node, handler, inspection, plugin, limits: &self.config.limits };
-        let Effective { tier, scope, commands, model, limits, mut origins, diagnostics } = effective(sides);
+        let sides = Sides {
+            node,
+            handler,
+            inspection,
+            plugin,
+            limits: &self.config.limits,
+            sandbox: &self.config.sandbox,
+            scenarios: &self.scenarios,
+        };
+        let Effective { tier, scope, commands, confined, model, limits, mut origins, diagnostics } = effective(sides);
         let (wrong, odd): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(Diagnostic::is_error);
         self.errors.diagnostics.extend(wrong);
         warnings.extend(odd);
@@ -151,7 +164,19 @@ impl Binder<'_> {
         let digest = blake3_of(&component);
         let first_party = plugin.is_none();
         let handler = handler.to_owned();
-        Some(Binding { handler, component, digest, first_party, tier, scope, commands, limits, model, origins })
+        Some(Binding {
+            handler,
+            component,
+            digest,
+            first_party,
+            tier,
+            scope,
+            commands,
+            confined,
+            limits,
+            model,
+            origins,
+        })
     }
 
     /// The component of a handler type, loaded once however many nodes name it.

@@ -4,6 +4,7 @@
 //! together, could read, write, execute and reach. It has one order, so two plans can be compared line by line, and its
 //! digest goes into `run.started`. How it comes about is [`crate::bind`]'s business.
 
+use crate::bind::confine::Confined;
 use crate::config::ExecSetting;
 use crate::event::Digest;
 use glovebox_host::call::CommandGrant;
@@ -67,6 +68,8 @@ pub struct Binding {
     pub scope: Scope,
     /// What it may run.
     pub commands: CommandGrant,
+    /// What its commands reach beyond the scope: network, scratch, cache; and where they start.
+    pub confined: Confined,
     /// Bounds of one attempt.
     pub limits: Limits,
     /// Whether it may ask the model.

@@ -27,6 +27,7 @@ pub struct Known {
     pub summary: &'static str,
 }
 
+use crate::nearest::nearest;
 use Carrier::{Edge, Graph, Node};
 
 const fn known(name: &'static str, on: &'static [Carrier], value: &'static str, summary: &'static str) -> Known {
@@ -70,6 +71,18 @@ pub const ATTRIBUTES: &[Known] = &[
     known("allow_partial", &[Node], "boolean", "a partial result is accepted when retries are used up"),
     known("allowed_write_paths", &[Node], "paths", "what the stage may write; nothing when empty"),
     known("read_paths", &[Node], "paths", "what the stage may read besides its write scope"),
+    known("codex.workdir", &[Node], "path", "where the stage's commands start"),
+    known("codex.add_dirs", &[Node], "paths", "folders it reads beside its working directory"),
+    known(
+        "codex.strict_read_scope",
+        &[Node],
+        "boolean",
+        "it sees working directory, `codex.add_dirs` and write scope only",
+    ),
+    known("codex.path", &[Node], "path", "the agent's program"),
+    known("scratch", &[Node], "paths", "folders it may write that are dropped afterwards"),
+    known("cache", &[Node], "paths", "folders it may write that are kept within the run and never committed"),
+    known("network", &[Node], "network", "what its commands reach, at most what the operator grants"),
     known("allowed_commands", &[Node], "commands", "commands an agent may run; `*` for a shell"),
     known("tool_command", &[Node], "text", "what a tool stage runs"),
     known("command", &[Node], "text", "what a verify stage runs"),
@@ -188,9 +201,21 @@ pub const DRAWING: &[&str] = &[
     "id",
 ];
 
-/// True when the name is in a table above, or in a namespace.
+/// True when the name is in a table above and is read there, or is in a namespace.
 pub fn is_known(name: &str, carrier: Carrier) -> bool {
-    ATTRIBUTES.iter().any(|known| known.name == name && known.on.contains(&carrier))
-        || NAMESPACES.iter().any(|space| name.starts_with(space))
-        || DRAWING.contains(&name)
+    match ATTRIBUTES.iter().find(|known| known.name == name) {
+        Some(known) => known.on.contains(&carrier) || DRAWING.contains(&name),
+        None => {
+            (NAMESPACES.iter().any(|space| name.starts_with(space)) && guard_meant(name).is_none())
+                || DRAWING.contains(&name)
+        }
+    }
+}
+
+/// The guard that a name of seed 2's namespace nearly is: a misspelt one would guard nothing.
+pub fn guard_meant(name: &str) -> Option<&'static str> {
+    let word = name.strip_prefix("codex.")?;
+    let guards = || ATTRIBUTES.iter().filter_map(|known| Some((known.name, known.name.strip_prefix("codex.")?)));
+    let meant = nearest(word, guards().map(|(_, word)| word))?;
+    guards().find(|(_, word)| *word == meant).map(|(name, _)| name).filter(|known| *known != name)
 }

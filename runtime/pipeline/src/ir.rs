@@ -107,6 +107,36 @@ pub struct Attribute {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PathList(pub Vec<String>);
 
+/// What a node says about where its commands work and what they reach. Nothing in it grants more than the operator does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Confinement {
+    /// `codex.workdir`: where commands start, `./` for the workspace itself, a final `/` otherwise (seed 2).
+    pub workdir: Option<String>,
+    /// `codex.add_dirs`: folders that are read beside it, each with a final `/` (seed 2).
+    pub add_dirs: PathList,
+    /// `codex.strict_read_scope`: nothing is seen but workdir, `add_dirs`, the agent's program and the write scope (seed 2).
+    pub strict_read_scope: bool,
+    /// `codex.path`, where it names a file of the workspace.
+    pub program: Option<String>,
+    /// Folders that may be written and are dropped after the stage.
+    pub scratch: PathList,
+    /// Folders that may be written and are kept within the run, never committed.
+    pub cache: PathList,
+    /// What its commands shall reach, at most.
+    pub network: Option<NetworkWish>,
+}
+
+/// What a node's commands shall reach over the network; less than the operator grants, or as much.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NetworkWish {
+    /// Nothing but a loopback of their own.
+    None,
+    /// Some domains through the host's proxy, as written.
+    Proxy(Vec<String>),
+    /// Whatever the machine can reach.
+    Full,
+}
+
 /// One node.
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -138,6 +168,8 @@ pub struct Node {
     pub allowed_write_paths: Option<PathList>,
     /// What it may read; none means all of the workspace.
     pub read_paths: Option<PathList>,
+    /// What confines its commands beyond what the operator decided.
+    pub confinement: Confinement,
     /// Commands an agent may run: none, prefixes, or `*` for a shell (design §9 #24).
     pub allowed_commands: Option<Vec<String>>,
     /// What it says about hold-outs.

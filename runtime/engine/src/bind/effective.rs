@@ -4,7 +4,9 @@
 //! operator wrote. Deny by default: a third-party component without grants, or on a node without `allowed_write_paths`, has
 //! nothing to write (design §9 #21), and what a component does not import it is not given.
 
+use super::confine::{Confined, confine, strict_scope};
 use crate::config::PluginEntry;
+use crate::config::sandbox::SandboxSetting;
 use crate::plan::Origin;
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants};
@@ -37,6 +39,10 @@ pub struct Sides<'a> {
     pub plugin: Option<&'a PluginEntry>,
     /// The operator's bounds for every stage.
     pub limits: &'a LimitSettings,
+    /// What the operator decided about the confinement of commands.
+    pub sandbox: &'a SandboxSetting,
+    /// The pipeline's hold-out folders.
+    pub scenarios: &'a [Entry],
 }
 
 /// What a node may do. The default denies everything.
@@ -48,6 +54,8 @@ pub struct Effective {
     pub scope: Scope,
     /// What it may run.
     pub commands: CommandGrant,
+    /// What its commands reach beyond the scope.
+    pub confined: Confined,
     /// Whether it may ask the model.
     pub model: bool,
     /// Bounds of one attempt.
@@ -90,6 +98,7 @@ pub fn effective(sides: Sides<'_>) -> Effective {
     let mut effective = Effective { tier: granted.filesystem, ..Effective::default() };
     paths(sides, &granted, &mut effective);
     commands(sides, &granted, &mut effective);
+    confine(sides, &mut effective);
     effective.model = granted.model && imports(sides.inspection, "llm");
     if effective.model {
         effective.note("model".to_owned(), source(sides, "model"));
@@ -99,7 +108,7 @@ pub fn effective(sides: Sides<'_>) -> Effective {
 }
 
 impl Effective {
-    fn note(&mut self, grant: String, from: String) {
+    pub(super) fn note(&mut self, grant: String, from: String) {
         self.origins.push(Origin { grant, from });
     }
 }
@@ -127,6 +136,10 @@ fn paths(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
     let write =
         sides.node.allowed_write_paths.as_ref().map(|list| entries(sides.node, "allowed_write_paths", list, effective));
     effective.scope.read = read.as_ref().map_or_else(|| may_read.to_vec(), |list| intersect(may_read, list));
+    let strict = strict_scope(sides.node);
+    if let Some(seen) = &strict {
+        effective.scope.read = intersect(&effective.scope.read, seen);
+    }
     effective.scope.write = match &write {
         Some(list) => intersect(may_write, list),
         None if sides.plugin.is_none() => may_write.to_vec(),
@@ -143,7 +156,8 @@ fn paths(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
         false => format!("{}, `{attribute}` is not set", source(sides, field)),
     };
     for entry in effective.scope.read.clone() {
-        effective.note(format!("read {entry}"), narrowed("read_paths", read.is_some(), "read"));
+        let strictly = strict.as_ref().map_or("", |_| ", `codex.strict_read_scope` of the node");
+        effective.note(format!("read {entry}"), narrowed("read_paths", read.is_some(), "read") + strictly);
     }
     for entry in effective.scope.write.clone() {
         effective.note(format!("write {entry}"), narrowed("allowed_write_paths", write.is_some(), "write"));
@@ -275,7 +289,7 @@ fn settings(pairs: &[(&str, u64)]) -> LimitSettings {
 }
 
 /// Where an attribute stands; the node itself when a default brought it.
-fn place(node: &Node, attribute: &str) -> Span {
+pub(super) fn place(node: &Node, attribute: &str) -> Span {
     node.attributes.get(attribute).map_or(node.span, |attribute| attribute.span)
 }
 

@@ -183,8 +183,15 @@ fn is_domain(fields: &mut Fields<'_>, field: &str, text: &str, place: Range<usiz
     false
 }
 
-/// What is wrong with a domain of a proxy's list.
-fn domain_fault(text: &str) -> Option<&'static str> {
+/// True when a granted domain lets a named one through: the same, or below a granted `*.`.
+pub fn covers_domain(granted: &str, named: &str) -> bool {
+    let below = |suffix: &str| named.strip_prefix("*.").unwrap_or(named).strip_suffix(suffix);
+    let is_below = |suffix: &str| below(suffix).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'));
+    granted == named || granted.strip_prefix("*.").is_some_and(is_below)
+}
+
+/// What is wrong with a domain of a proxy's list, if anything is.
+pub fn domain_fault(text: &str) -> Option<&'static str> {
     let name = text.strip_prefix("*.").unwrap_or(text);
     if name.contains('*') {
         return Some("`*` stands only as `*.` before a name");

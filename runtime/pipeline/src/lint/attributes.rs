@@ -1,7 +1,7 @@
 //! Rules about single attributes: names and values that are read, and would be read as something else, or not at all.
 
 use super::{Rule, Subject};
-use crate::attributes::{ATTRIBUTES, Carrier, is_known};
+use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, Node};
 use crate::lower::handler::{SHAPES, TYPES};
@@ -177,14 +177,13 @@ pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Vec<D
 /// Names that are nearly known, or known elsewhere. Others are kept for plugins and inputs without a word.
 pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut look = Names { rule, seen: HashSet::new(), found: Vec::new() };
-    look.at(&subject.pipeline.attributes, Carrier::Graph, None);
+    look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
         let third_party = matches!(&node.handler, Handler::Component(name) if !TYPES.contains(&name.as_str()));
-        if !third_party {
-            look.at(&node.attributes, Carrier::Node, Some(node));
-        }
+        // A plugin's attributes are its own, except that a guard which is misspelt guards nothing.
+        look.at(&node.attributes, Carrier::Node, Some(node), |key| !third_party || guard_meant(key).is_some());
     }
-    subject.pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None));
+    subject.pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None, |_| true));
     look.found
 }
 
@@ -196,8 +195,8 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn at(&mut self, attributes: &'a Attributes, carrier: Carrier, node: Option<&Node>) {
-        for (key, attribute) in attributes {
+    fn at(&mut self, attributes: &'a Attributes, carrier: Carrier, node: Option<&Node>, ours: impl Fn(&str) -> bool) {
+        for (key, attribute) in attributes.iter().filter(|(key, _)| ours(key)) {
             if !self.seen.insert((carrier, key)) || is_known(key, carrier) {
                 continue;
             }
@@ -225,7 +224,10 @@ fn misplaced(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) ->
 fn misspelt(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) -> Option<Diagnostic> {
     const LETTERS_MIN: usize = 4;
     let candidates = ATTRIBUTES.iter().filter(|known| known.on.contains(&carrier)).map(|known| known.name);
-    let meant = if key == "node_type" { Some("type") } else { nearest(key, candidates) };
+    let meant = match key {
+        "node_type" => Some("type"),
+        _ => guard_meant(key).or_else(|| nearest(key, candidates)),
+    };
     let meant = meant.filter(|_| key.len() >= LETTERS_MIN)?;
     let found = rule.found(format!("there is no attribute `{key}`"), attribute.key_span);
     Some(found.with_help(format!("did you mean `{meant}`?")).with_fix(attribute.key_span, meant))

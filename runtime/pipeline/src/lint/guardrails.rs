@@ -5,7 +5,7 @@
 use super::structure::names;
 use super::{Rule, Subject};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Attribute, Handler, Node};
+use crate::ir::{Attribute, Handler, Node, PathList};
 use crate::lower::handler::FIRST_PARTY;
 
 fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
@@ -25,8 +25,8 @@ pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Vec<Dia
 pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for node in &subject.pipeline.nodes {
-        for (key, paths) in [("allowed_write_paths", &node.allowed_write_paths), ("read_paths", &node.read_paths)] {
-            let pattern = paths.as_ref().and_then(|paths| paths.0.iter().find(|path| path.contains(['*', '?'])));
+        for (key, paths) in path_lists(node) {
+            let pattern = paths.and_then(|paths| paths.0.iter().find(|path| path.contains(['*', '?'])));
             if let (Some(pattern), Some(attribute)) = (pattern, node.attributes.get(key)) {
                 let message = format!("`{pattern}` in `{key}` is taken as a file of that very name");
                 found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
@@ -34,6 +34,28 @@ pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic
         }
     }
     found
+}
+
+fn path_lists(node: &Node) -> [(&'static str, Option<&PathList>); 5] {
+    let confinement = &node.confinement;
+    [
+        ("allowed_write_paths", node.allowed_write_paths.as_ref()),
+        ("read_paths", node.read_paths.as_ref()),
+        ("codex.add_dirs", Some(&confinement.add_dirs)),
+        ("scratch", Some(&confinement.scratch)),
+        ("cache", Some(&confinement.cache)),
+    ]
+}
+
+/// Without a working directory nothing but the write scope and `codex.add_dirs` is left to see.
+pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let strict = |node: &&Node| node.confinement.strict_read_scope && node.confinement.workdir.is_none();
+    let found = |node: &Node| {
+        let place = node.attributes.get("codex.strict_read_scope").map_or(node.span, |attribute| attribute.span);
+        let message = format!("`{}` sees only `codex.add_dirs` and what it may write", node.id);
+        rule.found(message, place).with_node(node.id.as_str())
+    };
+    subject.pipeline.nodes.iter().filter(strict).map(found).collect()
 }
 
 pub(super) fn tool_command_required(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {

@@ -207,6 +207,13 @@ pub const RULES: &[Rule] = &[
         "name the folder with a trailing `/`, or each file",
     ),
     rule(
+        "read_scope_workdir",
+        Warning,
+        guardrails::read_scope_workdir,
+        "a strict read scope has a working directory",
+        "set `codex.workdir=\"agent\"`, or `codex.workdir=\".\"` where all of the workspace may be read",
+    ),
+    rule(
         "tool_command_required",
         Error,
         guardrails::tool_command_required,

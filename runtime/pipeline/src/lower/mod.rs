@@ -3,6 +3,7 @@
 //! scopes spread out (`scope`) -> inputs put in -> style sheet applied -> nodes, edges and graph typed (`reader`). Whether the graph
 //! makes sense is not asked here: that is what [`crate::lint`] does.
 
+mod confine;
 pub mod handler;
 mod holdouts;
 mod inputs;

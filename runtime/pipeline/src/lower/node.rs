@@ -1,5 +1,6 @@
 //! One node: from attributes as text to a [`Node`].
 
+use super::confine;
 use super::handler;
 use super::holdouts;
 use super::inputs::Expansion;
@@ -52,6 +53,7 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
         max_turns: findings.count(from, "max_turns", 1).or(around.graph_turns_max),
         allowed_write_paths: findings.paths(from, "allowed_write_paths"),
         read_paths: findings.paths(from, "read_paths"),
+        confinement: confine::lower(from, findings),
         allowed_commands: findings.commands(from, "allowed_commands"),
         holdouts: holdouts::node(from, around.feedback, findings),
         limits: findings.limits(from),

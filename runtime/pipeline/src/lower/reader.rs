@@ -39,7 +39,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Reports a value that does not fit; `mended` is what it certainly should be.
-    fn wrong(&mut self, attribute: &Attribute, message: String, mended: Option<String>) {
+    pub(super) fn wrong(&mut self, attribute: &Attribute, message: String, mended: Option<String>) {
         let mut error = Diagnostic::error("attribute_value", message, attribute.span);
         if let Some(mended) = mended {
             error = error.with_help(format!("write `{mended}`"));
@@ -118,6 +118,16 @@ impl<'a> Findings<'a> {
 
     /// A comma list of workspace paths (seed 2): relative, `/`-separated, a trailing `/` for a folder. Empty text is the empty list.
     pub(super) fn paths(&mut self, from: &Attributes, key: &str) -> Option<PathList> {
+        self.checked_paths(from, key, path_fault)
+    }
+
+    /// A comma list of paths, each held against a rule that names its fault.
+    pub(super) fn checked_paths(
+        &mut self,
+        from: &Attributes,
+        key: &str,
+        fault_of: fn(&str) -> Option<&'static str>,
+    ) -> Option<PathList> {
         let attribute = from.get(key)?;
         let mut paths = Vec::new();
         if attribute.value.trim().is_empty() {
@@ -129,7 +139,7 @@ impl<'a> Findings<'a> {
             let path = entry.trim();
             let start = offset + (entry.len() - entry.trim_start().len());
             offset += entry.len() + 1;
-            match path_fault(path) {
+            match fault_of(path) {
                 None => paths.push(path.to_owned()),
                 Some(fault) => {
                     let shown = if path.is_empty() { String::new() } else { format!(": {path}") };
@@ -248,7 +258,7 @@ fn expected_amount(name: &str) -> &'static str {
 }
 
 /// What is wrong with an entry of a path list (messages of seed 2, and the scope's path grammar).
-fn path_fault(path: &str) -> Option<&'static str> {
+pub(super) fn path_fault(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("empty entry");
     }

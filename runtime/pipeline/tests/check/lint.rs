@@ -107,6 +107,9 @@ fn words_of_attributes() {
         "",
         "a plugin's attributes are its own"
     );
+    assert_snapshot!(rule("attribute_known", &with_node("type=\"acme.x\", codex.strict_readscope=true")), @"attribute_known «codex.strict_readscope» there is no attribute `codex.strict_readscope` ~> «codex.strict_read_scope»");
+    assert_snapshot!(rule("attribute_known", &with_node("codex.add_dir=x, codex.sandbox=read-only, codex.model=m")), @"attribute_known «codex.add_dir» there is no attribute `codex.add_dir` ~> «codex.add_dirs»");
+    assert_snapshot!(rule("attribute_known", &with_graph("codex.workdir=agent")), @"attribute_known «codex.workdir» `codex.workdir` is not read on the graph");
     assert_snapshot!(rule("duplicate_attribute", &with_node("a=1, a=2, b=1, b=1")), @"duplicate_attribute «a=2» `a` is set twice; the later value holds");
 }
 
@@ -115,6 +118,10 @@ fn guardrails() {
     assert_snapshot!(rule("write_scope_missing", &with("a b start -> a -> b -> exit")), @"write_scope_missing «a» `a` and `b` may write anything in the workspace");
     assert_eq!(rule("write_scope_missing", &with("a [type=\"acme.x\"] start -> a -> exit")), "");
     assert_snapshot!(rule("path_pattern", &with_node("read_paths=\"src/**/*.rs\"")), @r#"path_pattern «"src/**/*.rs"» `src/**/*.rs` in `read_paths` is taken as a file of that very name"#);
+    assert_snapshot!(rule("path_pattern", &with_node("cache=\"*/target/\"")), @r#"path_pattern «"*/target/"» `*/target/` in `cache` is taken as a file of that very name"#);
+    assert_snapshot!(rule("read_scope_workdir", &with_node("codex.strict_read_scope=true, codex.add_dirs=docs")), @"read_scope_workdir «true» `n` sees only `codex.add_dirs` and what it may write");
+    assert_eq!(rule("read_scope_workdir", &with_node("codex.strict_read_scope=true, codex.workdir=\".\"")), "");
+    assert_eq!(rule("read_scope_workdir", &with_node("codex.strict_read_scope=false")), "");
     assert_snapshot!(rule("tool_command_required", &with("n [shape=parallelogram] start -> n -> exit")), @"tool_command_required «n» the tool stage `n` has no `tool_command`");
     assert_snapshot!(rule("tool_command_required", &with("n [type=tool, tool_command=\" \"] start -> n -> exit")), @"tool_command_required «n» the tool stage `n` has no `tool_command`");
     assert_snapshot!(rule("command_required", &with("n [shape=octagon] start -> n -> exit")), @"command_required «n» the verify stage `n` has no `command`");
@@ -199,7 +206,7 @@ fn routes() {
 fn what_a_run_would_not_enforce_is_said() {
     let source = with(
         "graph [scenarios=\"scripts/\", max_budget_usd=5, \"tool_hooks.pre\"=\"x\"] \
-         n [prompt=\"@file.md\", verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.path=p] \
+         n [prompt=\"@file.md\", verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.sandbox=off, codex.path=p] \
          h [shape=hexagon] v [shape=parallelogram, type=verification] p [shape=component, join_policy=quorum] \
          start -> n -> h -> v -> p -> exit p -> n [loop_restart=true] n -> h [loop_restart=false]",
     );
@@ -210,7 +217,7 @@ fn what_a_run_would_not_enforce_is_said() {
     not_enforced «prompt="@file.md"» a prompt from a file, `@file.md`, is not read in this version
     not_enforced «verify_command=v» `verify_command` is not enforced in this version
     not_enforced «max_tokens=9» `max_tokens` is not enforced in this version
-    not_enforced «codex.strict_read_scope=true» `codex.strict_read_scope` is not enforced in this version
+    not_enforced «codex.sandbox=off» `codex.sandbox` is not enforced in this version
     not_enforced «hexagon» the handler `wait.human` of `h` is not executed in this version
     not_enforced «verification» the handler `verification` of `v` is not executed in this version
     not_enforced «component» the handler `parallel` of `p` is not executed in this version

@@ -1,7 +1,7 @@
 //! From attributes as text to types: values, defaults, scopes, classes, handlers, inputs.
 
 use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
-use glovebox_pipeline::ir::{Backoff, Handler, NodeId, PathList};
+use glovebox_pipeline::ir::{Backoff, Confinement, Handler, NetworkWish, NodeId, PathList};
 use glovebox_pipeline::{Inputs, check};
 use insta::assert_snapshot;
 use std::time::Duration;
@@ -99,6 +99,47 @@ fn path_lists_keep_to_the_workspace() {
     assert_snapshot!(errors(&with("n [allowed_write_paths=\"./a\"] start -> n -> exit")), @"path_list «./a» allowed_write_paths contains `.` segment: ./a");
     assert_snapshot!(errors(&with("n [allowed_write_paths=\"a//b\"] start -> n -> exit")), @"path_list «a//b» allowed_write_paths contains empty segment: a//b");
     accept(&with("n [allowed_write_paths=\"a/b..c/,...,.hidden\"] start -> n -> exit"));
+}
+
+#[test]
+fn what_confines_a_node_gets_types() {
+    let pipeline = accept(&with_node(
+        "codex.workdir=\"agent\", codex.add_dirs=\"examples/specs, docs/,.\", codex.strict_read_scope=true, codex.path=\"./.factory/bin/codex\", \
+         scratch=\"tmp/,a/b/\", cache=\"target/\", network=\"proxy:api.example.com, *.crates.io\"",
+    ));
+    let list = |entries: &[&str]| PathList(entries.iter().map(|entry| (*entry).to_owned()).collect());
+    let expected = Confinement {
+        workdir: Some("agent/".to_owned()),
+        add_dirs: list(&["examples/specs/", "docs/", "./"]),
+        strict_read_scope: true,
+        program: Some(".factory/bin/codex".to_owned()),
+        scratch: list(&["tmp/", "a/b/"]),
+        cache: list(&["target/"]),
+        network: Some(NetworkWish::Proxy(vec!["api.example.com".to_owned(), "*.crates.io".to_owned()])),
+    };
+    assert_eq!(node(&pipeline, "n").confinement, expected);
+    assert_eq!(node(&accept(&with_node("label=x")), "n").confinement, Confinement::default());
+    let of = |attributes: &str| node(&accept(&with_node(attributes)), "n").confinement.clone();
+    assert_eq!(of("network=none").network, Some(NetworkWish::None));
+    assert_eq!(of("network=full, scratch=\"\", codex.workdir=\"\"").network, Some(NetworkWish::Full));
+    assert_eq!(of("codex.workdir=\".\"").workdir.as_deref(), Some("./"));
+    assert_eq!(of("codex.path=codex").program, None, "a name is looked up on PATH");
+    assert_eq!(of("codex.path=\"/opt/codex\"").program, None, "outside of the workspace");
+}
+
+#[test]
+fn what_confines_a_node_keeps_to_the_workspace() {
+    assert_snapshot!(errors(&with_node("codex.workdir=\"/srv/app\"")), @r#"path_list «"/srv/app"» codex.workdir contains absolute path: /srv/app"#);
+    assert_snapshot!(errors(&with_node("codex.workdir=\"../app\"")), @r#"path_list «"../app"» codex.workdir contains parent segment: ../app"#);
+    assert_snapshot!(errors(&with_node("codex.add_dirs=\"docs,../specs\"")), @"path_list «../specs» codex.add_dirs contains parent segment: ../specs");
+    assert_snapshot!(errors(&with_node("codex.add_dirs=\"docs,,specs\"")), @"path_list «» codex.add_dirs contains empty entry");
+    assert_snapshot!(errors(&with_node("codex.path=\"../bin/codex\"")), @r#"path_list «"../bin/codex"» codex.path contains parent segment: ../bin/codex"#);
+    assert_snapshot!(errors(&with_node("codex.strict_read_scope=yes")), @"attribute_value «yes» `codex.strict_read_scope` expects `true` or `false`, found `yes` ~> «true»");
+    assert_snapshot!(errors(&with_node("scratch=\"target\"")), @"path_list «target» scratch contains path without final `/`: target");
+    assert_snapshot!(errors(&with_node("cache=\"./\"")), @"path_list «./» cache contains `.` segment: ./");
+    assert_snapshot!(errors(&with_node("cache=\"/tmp/\"")), @"path_list «/tmp/» cache contains absolute path: /tmp/");
+    assert_snapshot!(errors(&with_node("network=ful")), @"attribute_value «ful» `network` expects `none`, `full` or `proxy:api.example.com`, found `ful` ~> «full»");
+    assert_snapshot!(errors(&with_node("network=\"proxy:\"")), @r#"attribute_value «"proxy:"» `network` expects `none`, `full` or `proxy:api.example.com`, found `proxy:`"#);
 }
 
 #[test]

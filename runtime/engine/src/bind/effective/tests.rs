@@ -47,7 +47,8 @@ fn node(attributes: &str) -> Node {
 }
 
 fn of(node: &Node, handler: &str, inspection: &Inspection, plugin: Option<&PluginEntry>) -> Effective {
-    effective(Sides { node, handler, inspection, plugin, limits: &LimitSettings::default() })
+    let (limits, sandbox) = (LimitSettings::default(), SandboxSetting::default());
+    effective(Sides { node, handler, inspection, plugin, limits: &limits, sandbox: &sandbox, scenarios: &[] })
 }
 
 fn texts(entries: &[Entry]) -> Vec<String> {
@@ -163,7 +164,15 @@ fn limits_lower_and_only_the_operator_raises() {
         let (node, inspection, plugin) = (node(attributes), inspection(Some(FULL), &[]), plugin(None, granted));
         let handler = if granted.is_some() { "acme.review" } else { "codergen" };
         let plugin = granted.is_some().then_some(&plugin);
-        let found = effective(Sides { node: &node, handler, inspection: &inspection, plugin, limits: &limits });
+        let found = effective(Sides {
+            node: &node,
+            handler,
+            inspection: &inspection,
+            plugin,
+            limits: &limits,
+            sandbox: &SandboxSetting::default(),
+            scenarios: &[],
+        });
         (found.limits.get(name).expect("limit"), found.diagnostics.first().map(|told| told.rule))
     };
     assert_eq!(bound("prompt=x", &[], None, "wall_ms"), (1_800_000, None));

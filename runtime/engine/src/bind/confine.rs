@@ -1,0 +1,177 @@
+//! What confines a node's commands: the operator's `[sandbox]` and what the node says, the narrower of both.
+//!
+//! Pure. A node lowers the network and never raises it; its `scratch` and `cache` folders stand beside the operator's, since
+//! what they hold is never committed. Seed 2's read scope (`codex.workdir`, `codex.add_dirs`, `codex.strict_read_scope`) becomes
+//! entries of the scope and is enforced by absence, whatever handler the node has.
+
+use super::effective::{Effective, Sides, place};
+use crate::config::sandbox::{Network, covers_domain, domain_fault, subtree};
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::ir::{NetworkWish, Node, PathList};
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::scope::Entry;
+
+/// What commands of a node reach beyond its scope. The default denies everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Confined {
+    /// What they reach over the network.
+    pub network: Network,
+    /// Subtrees they may write that are dropped after the stage.
+    pub scratch: Vec<Entry>,
+    /// Subtrees they may write that are kept per run and trust domain, never committed.
+    pub cache: Vec<Entry>,
+    /// Where they start when they do not say; the root of the workspace by default.
+    pub workdir: ScopePath,
+}
+
+/// The entries a strict read scope leaves to see beside the write scope; none when the node's read scope is not strict.
+pub(super) fn strict_scope(node: &Node) -> Option<Vec<Entry>> {
+    let said = &node.confinement;
+    let named = said.workdir.iter().chain(&said.add_dirs.0).chain(&said.program);
+    // The pipeline's reader let no text through that is no entry; one that is none after all shows nothing.
+    said.strict_read_scope.then(|| named.filter_map(|text| Entry::parse(text).ok()).collect())
+}
+
+/// Works out what a node's commands reach; what the operator does not grant becomes a diagnostic.
+pub(super) fn confine(sides: Sides<'_>, effective: &mut Effective) {
+    let network = network(sides, effective);
+    let mut scratch = sides.sandbox.scratch.clone();
+    let mut cache = sides.sandbox.cache.clone();
+    add_folders(sides.node, "scratch", &sides.node.confinement.scratch, &mut scratch, effective);
+    add_folders(sides.node, "cache", &sides.node.confinement.cache, &mut cache, effective);
+    for entry in &scratch {
+        effective.note(format!("scratch {entry}"), folder_source(sides.sandbox.scratch.contains(entry), "scratch"));
+    }
+    for entry in &cache {
+        effective.note(format!("cache {entry}"), folder_source(sides.sandbox.cache.contains(entry), "cache"));
+    }
+    apart(sides, &scratch, &cache, effective);
+    lost_writes(sides.node, [("scratch", &scratch), ("cache", &cache)], effective);
+    let workdir = sides.node.confinement.workdir.as_deref().and_then(|text| Entry::parse(text).ok());
+    let workdir = workdir.map_or_else(ScopePath::root, |entry| entry.path().clone());
+    effective.confined = Confined { network, scratch, cache, workdir };
+}
+
+fn network(sides: Sides<'_>, effective: &mut Effective) -> Network {
+    let granted = &sides.sandbox.network;
+    let operator = "`network` under `[sandbox]` of glovebox.toml";
+    let Some(wish) = &sides.node.confinement.network else {
+        if *granted != Network::None {
+            effective.note(format!("reach {granted}"), operator.to_owned());
+        }
+        return granted.clone();
+    };
+    let (network, remedy) = match (wish, granted) {
+        (NetworkWish::None, _) => (Some(Network::None), String::new()),
+        (NetworkWish::Full, Network::Full) => (Some(Network::Full), String::new()),
+        (NetworkWish::Full, _) => (None, "\"full\"".to_owned()),
+        (NetworkWish::Proxy(domains), _) => (lowered(domains, granted), toml_of(domains)),
+    };
+    let Some(network) = network else {
+        let wish = wish_text(wish);
+        let message =
+            format!("node `{}` asks for the network `{wish}`, the operator grants `{granted}`", sides.node.id);
+        let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
+        let error = Diagnostic::error("network_not_granted", message, place(sides.node, "network")).with_help(help);
+        effective.diagnostics.push(error.with_node(sides.node.id.as_str()));
+        return Network::None;
+    };
+    if network != Network::None {
+        effective.note(format!("reach {network}"), format!("{operator}, `network` of the node"));
+    }
+    network
+}
+
+/// The domains, if each is a host name that is granted.
+fn lowered(domains: &[String], granted: &Network) -> Option<Network> {
+    let is_granted = |domain: &String| match granted {
+        Network::None => false,
+        Network::Proxy(list) => list.iter().any(|granted| covers_domain(granted, domain)),
+        Network::Full => true,
+    };
+    let fine = domains.iter().all(|domain| domain_fault(domain).is_none() && is_granted(domain));
+    fine.then(|| Network::Proxy(domains.to_vec()))
+}
+
+fn wish_text(wish: &NetworkWish) -> String {
+    match wish {
+        NetworkWish::None => "none".to_owned(),
+        NetworkWish::Proxy(domains) => format!("proxy:{}", domains.join(",")),
+        NetworkWish::Full => "full".to_owned(),
+    }
+}
+
+fn toml_of(domains: &[String]) -> String {
+    let quoted: Vec<String> = domains.iter().map(|domain| format!("{domain:?}")).collect();
+    format!("{{ proxy = [{}] }}", quoted.join(", "))
+}
+
+fn folder_source(operator: bool, field: &str) -> String {
+    match operator {
+        true => format!("`{field}` under `[sandbox]` of glovebox.toml"),
+        false => format!("`{field}` of the node"),
+    }
+}
+
+/// Adds the node's folders that nothing else stands in the place of.
+fn add_folders(node: &Node, field: &'static str, list: &PathList, folders: &mut Vec<Entry>, effective: &mut Effective) {
+    for text in &list.0 {
+        match subtree(text) {
+            Ok(entry) if folders.contains(&entry) => {}
+            Ok(entry) => folders.push(entry),
+            Err((fault, help)) => {
+                let error = refused(node, field, format!("`{field}` of node `{}` holds `{text}`: {fault}", node.id));
+                effective.diagnostics.push(match help {
+                    Some(help) => error.with_help(help),
+                    None => error,
+                });
+            }
+        }
+    }
+}
+
+/// No folder may be two things: scratch, cache, and what is hidden from somebody exclude each other.
+fn apart(sides: Sides<'_>, scratch: &[Entry], cache: &[Entry], effective: &mut Effective) {
+    let node = sides.node;
+    let hidden: Vec<Entry> = effective.scope.hidden.iter().chain(sides.scenarios).cloned().collect();
+    for (field, folders) in [("scratch", scratch), ("cache", cache)] {
+        for entry in folders {
+            let Some(hidden) = hidden.iter().find(|hidden| overlap(hidden, entry)) else { continue };
+            let message = format!("`{field}` of node `{}` holds `{entry}`, which overlaps `{hidden}`", node.id);
+            let error =
+                refused(node, field, message).with_help(format!("`{hidden}` is kept from stages; name another folder"));
+            effective.diagnostics.push(error);
+        }
+    }
+    let both = scratch.iter().flat_map(|one| cache.iter().map(move |other| (one, other)));
+    for (one, other) in both.filter(|(one, other)| overlap(one, other)) {
+        let message = format!("node `{}` has `{one}` as scratch and `{other}` as cache, which overlap", node.id);
+        let error = refused(node, "scratch", message).with_help("a folder is either dropped or kept; name it once");
+        effective.diagnostics.push(error);
+    }
+}
+
+/// A write scope inside such a folder promises a commit that never comes.
+fn lost_writes(node: &Node, folders: [(&str, &[Entry]); 2], effective: &mut Effective) {
+    for (field, folders) in folders {
+        for folder in folders {
+            let Some(written) = effective.scope.write.iter().find(|entry| folder.covers(entry)) else { continue };
+            let message =
+                format!("node `{}` may write `{written}`, but `{folder}` is {field} and never committed", node.id);
+            let warning = Diagnostic::warning("write_not_committed", message, place(node, "allowed_write_paths"))
+                .with_help(format!("leave `{written}` out of `allowed_write_paths`, or `{folder}` out of `{field}`"));
+            effective.diagnostics.push(warning.with_node(node.id.as_str()));
+        }
+    }
+}
+
+fn overlap(one: &Entry, other: &Entry) -> bool {
+    one.covers(other) || other.covers(one)
+}
+
+fn refused(node: &Node, attribute: &str, message: String) -> Diagnostic {
+    Diagnostic::error("sandbox_folder", message, place(node, attribute)).with_node(node.id.as_str())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! What a node's commands reach: never more than the operator says, and a read scope by absence for every handler.
+
+use crate::bind::effective::{Effective, Sides, effective};
+use crate::config::Config;
+use crate::config::sandbox::{Network, covers_domain};
+use glovebox_host::digest::Digest;
+use glovebox_host::inspect::{Import, Inspection, Manifest};
+use glovebox_host::limits::LimitSettings;
+use glovebox_host::provided::State;
+use glovebox_pipeline::ir::NodeId;
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::scope::{Access, Entry};
+
+const EVERYTHING: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
+
+fn inspection() -> Inspection {
+    let import = |name: &str| Import { name: format!("glovebox:plugin/{name}@0.1.0"), state: State::Provided };
+    let manifest = Manifest {
+        name: "acme.review".to_owned(),
+        version: "0.1.0".to_owned(),
+        description: String::new(),
+        wants: serde_json::from_str(EVERYTHING).expect("wants"),
+    };
+    Inspection {
+        digest: Digest::of(b"x"),
+        bytes: 1,
+        world: "agent",
+        imports: vec![import("files"), import("exec")],
+        exports: Vec::new(),
+        core_instances: 1,
+        manifest: Some(manifest),
+    }
+}
+
+/// What the one working node of a pipeline may do under an operator's `[sandbox]`.
+fn of(attributes: &str, table: &str) -> Effective {
+    let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
+    let checked = glovebox_pipeline::check(&text, &glovebox_pipeline::Inputs::default());
+    let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics));
+    let node = pipeline.node(&NodeId::new("n")).expect("n");
+    let toml = format!(
+        "[plugins.\"acme.review\"]\npath = \"p\"\ngrants = {{ filesystem = \"posix\", read = [\"./\"], write = [\"./\"], commands = [\"*\"] }}\n\
+         [sandbox]\n{table}\n"
+    );
+    let config = Config::parse(&toml, "glovebox.toml").unwrap_or_else(|problems| panic!("{toml}{problems:#?}"));
+    let handler = node.handler.name();
+    let scenarios = [Entry::parse("hold/outs/").expect("entry")];
+    effective(Sides {
+        node,
+        handler,
+        inspection: &inspection(),
+        plugin: config.plugins.get(handler),
+        limits: &LimitSettings::default(),
+        sandbox: &config.sandbox,
+        scenarios: &scenarios,
+    })
+}
+
+fn texts(entries: &[Entry]) -> Vec<String> {
+    entries.iter().map(ToString::to_string).collect()
+}
+
+/// The only diagnostic there is: rule, whether it is an error, message, help.
+fn only(found: &Effective) -> (&'static str, bool, &str, &str) {
+    assert_eq!(found.diagnostics.len(), 1, "{:#?}", found.diagnostics);
+    let told = &found.diagnostics[0];
+    (told.rule, told.is_error(), &told.message, told.help.as_deref().unwrap_or_default())
+}
+
+#[test]
+fn a_node_lowers_the_network_and_never_raises_it() {
+    let granted = |attributes: &str, table: &str| {
+        let found = of(attributes, table);
+        assert!(found.diagnostics.is_empty(), "{attributes} {table}: {:#?}", found.diagnostics);
+        found.confined.network.to_string()
+    };
+    let proxy = "network = { proxy = [\"api.example.com\", \"*.crates.io\"] }";
+    assert_eq!(granted("prompt=x", ""), "none");
+    assert_eq!(granted("prompt=x", "network = \"full\""), "full");
+    assert_eq!(granted("prompt=x", proxy), "proxy:api.example.com,*.crates.io");
+    assert_eq!(granted("prompt=x, network=none", proxy), "none");
+    assert_eq!(granted("prompt=x, network=none", "network = \"full\""), "none");
+    assert_eq!(granted("prompt=x, network=full", "network = \"full\""), "full");
+    assert_eq!(granted("prompt=x, network=\"proxy:static.crates.io\"", proxy), "proxy:static.crates.io");
+    assert_eq!(granted("prompt=x, network=\"proxy:a.example.com\"", "network = \"full\""), "proxy:a.example.com");
+    let refused = |attributes: &str, table: &str, asked: &str, grants: &str, remedy: &str| {
+        let found = of(attributes, table);
+        let message = format!("node `n` asks for the network `{asked}`, the operator grants `{grants}`");
+        let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
+        assert_eq!(only(&found), ("network_not_granted", true, message.as_str(), help.as_str()));
+        assert_eq!(found.confined.network, Network::None);
+    };
+    refused("prompt=x, network=full", "", "full", "none", "\"full\"");
+    refused("prompt=x, network=full", proxy, "full", "proxy:api.example.com,*.crates.io", "\"full\"");
+    let wish = "prompt=x, network=\"proxy:crates.io\"";
+    refused(wish, proxy, "proxy:crates.io", "proxy:api.example.com,*.crates.io", "{ proxy = [\"crates.io\"] }");
+    refused(wish, "", "proxy:crates.io", "none", "{ proxy = [\"crates.io\"] }");
+    let address = "prompt=x, network=\"proxy:10.0.0.1\"";
+    refused(address, "network = \"full\"", "proxy:10.0.0.1", "full", "{ proxy = [\"10.0.0.1\"] }");
+}
+
+#[test]
+fn a_granted_domain_covers_itself_and_what_is_below_its_star() {
+    let check = |granted: &str, named: &str, expected: bool| {
+        assert_eq!(covers_domain(granted, named), expected, "{granted} {named}");
+    };
+    check("a.io", "a.io", true);
+    check("a.io", "b.a.io", false);
+    check("*.a.io", "b.a.io", true);
+    check("*.a.io", "c.b.a.io", true);
+    check("*.a.io", "*.a.io", true);
+    check("*.a.io", "*.b.a.io", true);
+    check("*.a.io", "a.io", false);
+    check("*.a.io", "ba.io", false);
+    check("*.b.a.io", "*.a.io", false);
+    check("a.io", "*.a.io", false);
+}
+
+#[test]
+fn a_strict_read_scope_leaves_workdir_added_folders_and_write_scope() {
+    let strict = "codex.workdir=agent, codex.add_dirs=\"examples/specs\", codex.path=\".factory/bin/codex\", \
+                  codex.strict_read_scope=true, allowed_write_paths=\"agent/,out.md\"";
+    for handler in
+        ["prompt=x", "shape=parallelogram, tool_command=x", "shape=octagon, command=x", "type=\"acme.review\""]
+    {
+        let found = of(&format!("{handler}, {strict}"), "");
+        assert_eq!(texts(&found.scope.read), ["agent/", "examples/specs/", ".factory/bin/codex"], "{handler}");
+        assert_eq!(found.confined.workdir.as_str(), "agent");
+        let check = |path: &str, expected: Access| {
+            assert_eq!(found.scope.access(&ScopePath::parse(path).expect("path")), expected, "{handler} {path}");
+        };
+        check("agent/src/main.go", Access::Write);
+        check("examples/specs/one.md", Access::Read);
+        check(".factory/bin/codex", Access::Read);
+        check(".factory/bin/other", Access::Absent);
+        check("out.md", Access::Write);
+        check("examples/other.md", Access::Absent);
+        check("README.md", Access::Absent);
+        check("src/secret.rs", Access::Absent);
+        let from = &found.origins.iter().find(|origin| origin.grant == "read agent/").expect("origin").from;
+        assert!(from.ends_with("`codex.strict_read_scope` of the node"), "{from}");
+    }
+}
+
+#[test]
+fn read_scopes_narrow_each_other_and_a_statement_narrows_nothing() {
+    let open = of("prompt=x, codex.workdir=agent, codex.add_dirs=docs", "");
+    assert_eq!((texts(&open.scope.read), open.confined.workdir.as_str()), (vec!["./".to_owned()], "agent"));
+    let both = of("prompt=x, read_paths=\"agent/a.md,docs/\", codex.workdir=agent, codex.strict_read_scope=true", "");
+    assert_eq!(texts(&both.scope.read), ["agent/a.md"]);
+    let alone = of("prompt=x, codex.strict_read_scope=true, allowed_write_paths=\"src/\"", "");
+    assert_eq!((texts(&alone.scope.read), texts(&alone.scope.write)), (vec![], vec!["src/".to_owned()]));
+    let whole = of("prompt=x, codex.strict_read_scope=true, codex.workdir=\".\"", "");
+    assert_eq!((texts(&whole.scope.read), whole.confined.workdir.is_root()), (vec!["./".to_owned()], true));
+}
+
+#[test]
+fn folders_of_operator_and_node_stand_together() {
+    let found =
+        of("prompt=x, scratch=\"tmp/\", cache=\"target/,.ccache/\"", "scratch = [\"log/\"]\ncache = [\"target/\"]");
+    assert!(found.diagnostics.is_empty(), "{:#?}", found.diagnostics);
+    assert_eq!(texts(&found.confined.scratch), ["log/", "tmp/"]);
+    assert_eq!(texts(&found.confined.cache), ["target/", ".ccache/"]);
+    let origins: Vec<String> = found.origins.iter().map(|one| format!("{}: {}", one.grant, one.from)).collect();
+    assert!(origins.contains(&"scratch tmp/: `scratch` of the node".to_owned()), "{origins:?}");
+    assert!(origins.contains(&"cache target/: `cache` under `[sandbox]` of glovebox.toml".to_owned()), "{origins:?}");
+}
+
+#[test]
+fn folders_stand_in_nobodys_place() {
+    let refused = |attributes: &str, table: &str, part: &str| {
+        let found = of(&format!("prompt=x, {attributes}"), table);
+        let (rule, is_error, message, _) = only(&found);
+        assert_eq!((rule, is_error), ("sandbox_folder", true), "{message}");
+        assert!(message.contains(part), "{message}");
+    };
+    refused("scratch=\".github/\"", "", "`.github/workflows` is protected");
+    refused("cache=\"sub/.git/\"", "", "`.git` is protected");
+    refused("scratch=\"hold/\"", "", "`hold/`, which overlaps `hold/outs/`");
+    refused("cache=\"hold/outs/x/\"", "", "`hold/outs/x/`, which overlaps `hold/outs/`");
+    refused("scratch=\"a/b/\"", "cache = [\"a/\"]", "`a/b/` as scratch and `a/` as cache");
+    let lost = of("prompt=x, allowed_write_paths=\"target/bin/app,src/\"", "cache = [\"target/\"]");
+    assert_eq!(
+        only(&lost),
+        (
+            "write_not_committed",
+            false,
+            "node `n` may write `target/bin/app`, but `target/` is cache and never committed",
+            "leave `target/bin/app` out of `allowed_write_paths`, or `target/` out of `cache`",
+        )
+    );
+}

@@ -1,0 +1,89 @@
+//! What confines a node's commands: `codex.*` read scope (seed 2), `scratch`, `cache` and `network` as types.
+//!
+//! Faults of paths are told in seed 2's words. Whether the operator grants what is asked for is not known here.
+
+use super::reader::{Findings, path_fault};
+use super::scope::Attributes;
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Confinement, NetworkWish, PathList};
+use crate::nearest::nearest;
+
+/// The workspace itself, as a folder.
+const WHOLE: &str = "./";
+
+pub(super) fn lower(from: &Attributes, findings: &mut Findings<'_>) -> Confinement {
+    Confinement {
+        workdir: workdir(from, findings),
+        add_dirs: add_dirs(from, findings),
+        strict_read_scope: findings.boolean(from, "codex.strict_read_scope"),
+        program: program(from, findings),
+        scratch: findings.checked_paths(from, "scratch", subtree_fault).unwrap_or_default(),
+        cache: findings.checked_paths(from, "cache", subtree_fault).unwrap_or_default(),
+        network: network(from, findings),
+    }
+}
+
+fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<String> {
+    let attribute = from.get("codex.workdir").filter(|attribute| !attribute.value.trim().is_empty())?;
+    let path = attribute.value.trim();
+    let Some(fault) = folder_fault(path) else { return Some(folder(path)) };
+    let message = format!("codex.workdir contains {fault}: {path}");
+    let help = "a working directory is a folder of the workspace, such as `crates/app`";
+    findings.push(Diagnostic::error("path_list", message, attribute.span).with_help(help));
+    None
+}
+
+fn add_dirs(from: &Attributes, findings: &mut Findings<'_>) -> PathList {
+    let written = findings.checked_paths(from, "codex.add_dirs", folder_fault).unwrap_or_default();
+    PathList(written.0.iter().map(|path| folder(path)).collect())
+}
+
+/// A name without `/` is looked up on the commands' PATH, an absolute path lies outside of the workspace.
+fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<String> {
+    let attribute = from.get("codex.path")?;
+    let path = attribute.value.trim();
+    if !path.contains('/') || path.starts_with('/') {
+        return None;
+    }
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let Some(fault) = path_fault(path) else { return Some(path.to_owned()) };
+    let message = format!("codex.path contains {fault}: {path}");
+    let help = "a program of the workspace is written relative to it: `.factory/bin/codex`";
+    findings.push(Diagnostic::error("path_list", message, attribute.span).with_help(help));
+    None
+}
+
+fn network(from: &Attributes, findings: &mut Findings<'_>) -> Option<NetworkWish> {
+    let attribute = from.get("network").filter(|attribute| !attribute.value.trim().is_empty())?;
+    let text = attribute.value.trim();
+    match text {
+        "none" => return Some(NetworkWish::None),
+        "full" => return Some(NetworkWish::Full),
+        _ => {}
+    }
+    let domains = text.strip_prefix("proxy:").map(|list| list.split(',').map(|domain| domain.trim().to_owned()));
+    let domains: Option<Vec<String>> = domains.map(Iterator::collect);
+    if let Some(domains) = domains.filter(|domains| domains.iter().all(|domain| !domain.is_empty())) {
+        return Some(NetworkWish::Proxy(domains));
+    }
+    let message = format!("`network` expects `none`, `full` or `proxy:api.example.com`, found `{text}`");
+    findings.wrong(attribute, message, nearest(text, ["none", "full"]).map(str::to_owned));
+    None
+}
+
+/// The path with one final slash.
+fn folder(path: &str) -> String {
+    match path {
+        "." | WHOLE => WHOLE.to_owned(),
+        _ => format!("{}/", path.strip_suffix('/').unwrap_or(path)),
+    }
+}
+
+fn folder_fault(path: &str) -> Option<&'static str> {
+    if matches!(path, "." | WHOLE) { None } else { path_fault(path) }
+}
+
+/// A single file cannot be mounted over and dropped, so only folders are taken.
+fn subtree_fault(path: &str) -> Option<&'static str> {
+    path_fault(path).or_else(|| (!path.ends_with('/')).then_some("path without final `/`"))
+}
