@@ -22,7 +22,8 @@ const VALUE_LEVELS_MAX: usize = 64;
 /// Longest notes and failure reason in bytes; the rest is cut.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Beginnings of codes only the host gives.
-const HOST_CODES: &[&str] = &["limit/", "trap/", "plugin/", "claim/", "script/", "outcome/", "host/", "canceled"];
+const HOST_CODES: &[&str] =
+    &["limit/", "trap/", "plugin/", "claim/", "script/", "outcome/", "host/", "holdout/", "canceled"];
 
 /// Converts what a handler is told.
 pub(crate) fn input_of(input: StageInput, tier: FileTier, may_write: Option<bool>) -> types::StageInput {
@@ -72,6 +73,10 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, may_write: Option<bool
 
 /// Judges a handler's answer: malformed ones, exhausted turns and scripts, unproven claims become failures.
 pub(crate) fn judge(answer: types::Outcome, attempt: &Attempt) -> Outcome {
+    if let Some(what) = attempt.conversation.leaked {
+        // Notes and all: whatever the handler still said may quote what it was not to know.
+        return failed(FailureClass::Scope, "holdout/leak".to_owned(), crate::llm::leak_reason(what));
+    }
     if bytes_of(&answer) > attempt.limits.outcome_bytes {
         return crate::ending::limit_hit("outcome_bytes", &attempt.limits).outcome;
     }

@@ -9,6 +9,7 @@ use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response
 use crate::call::Progress;
 use crate::model::{Answer, Model, ModelError};
 use crate::outcome::Status;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -27,6 +28,8 @@ pub(crate) struct Conversation {
     pub(crate) limit_hit: Option<&'static str>,
     /// What a script that ran dry had to say.
     pub(crate) exhausted: Option<String>,
+    /// What was found out to contain a hold-out; nothing is asked any more after that.
+    pub(crate) leaked: Option<&'static str>,
 }
 
 /// A streamed answer: events that were not yet fetched.
@@ -69,6 +72,7 @@ impl Attempt {
         if u64::from(self.conversation.turns) >= self.limits.turns {
             return Err(self.over("turns", self.limits.turns));
         }
+        self.listen("prompt", || asked_texts(request))?;
         self.tell(Progress::ModelTurn(self.conversation.turns + 1));
         let Some(model) = &mut self.conversation.model else {
             return Err(self.model_not_granted());
@@ -82,6 +86,7 @@ impl Attempt {
             }
         };
         self.conversation.turns += 1;
+        self.listen("response", || answered_texts(&answer))?;
         if !answer.tool_calls.is_empty() {
             if u64::from(self.conversation.tool_rounds) >= self.limits.tool_rounds {
                 return Err(self.over("tool_rounds", self.limits.tool_rounds));
@@ -90,6 +95,23 @@ impl Attempt {
         }
         self.conversation.note_declared(&answer);
         Ok(response(answer, provider, request))
+    }
+
+    /// Lets no hold-out pass, in either direction. Whoever said it is not told where it stands.
+    fn listen<'t>(&mut self, what: &'static str, texts: impl FnOnce() -> Vec<Cow<'t, str>>) -> Result<(), Error> {
+        let Some(guard) = self.conversation.model.as_ref().and_then(Model::guard) else { return Ok(()) };
+        let found = match self.conversation.leaked {
+            Some(_) => None,
+            None => guard.first(texts().iter().map(AsRef::as_ref)),
+        };
+        if let Some(place) = found {
+            self.conversation.leaked = Some(what);
+            self.refuse("tell the model", &place, leak_reason(what), LEAK_HELP);
+        }
+        match self.conversation.leaked {
+            Some(what) => Err(error("holdout-leak", &leak_reason(what), false)),
+            None => Ok(()),
+        }
     }
 
     fn model_not_granted(&self) -> Error {
@@ -145,6 +167,33 @@ impl HostCompletion for Attempt {
         self.table.delete(this)?;
         Ok(())
     }
+}
+
+const LEAK_HELP: &str =
+    "nothing allows it; a builder that is meant to see the hold-outs says `codex.allow_read_scenarios=true`";
+
+/// Why an attempt ends whose conversation contained a hold-out; quotes nothing.
+pub(crate) fn leak_reason(what: &str) -> String {
+    format!("holdout_leak: the {what} contains text of a hold-out scenario")
+}
+
+/// Every text of a request that a guest can choose.
+fn asked_texts(request: &Request) -> Vec<Cow<'_, str>> {
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    let texts = parts.flat_map(|part| {
+        let fields = part.fields.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+        std::iter::once(part.text.as_str()).chain(fields)
+    });
+    let tools = request.tools.iter().flat_map(|tool| [&*tool.name, &*tool.description, &*tool.parameters]);
+    texts.chain(tools).map(Cow::Borrowed).collect()
+}
+
+/// Every text of an answer.
+fn answered_texts(answer: &Answer) -> Vec<Cow<'_, str>> {
+    let calls = answer.tool_calls.iter().flat_map(|call| [call.name.as_str(), call.arguments.as_str()]);
+    let declared = answer.outcome.as_ref().and_then(|outcome| serde_json::to_string(outcome).ok());
+    let texts = std::iter::once(answer.text.as_str()).chain(calls).map(Cow::Borrowed);
+    texts.chain(declared.map(Cow::Owned)).collect()
 }
 
 fn error(kind: &str, message: &str, retryable: bool) -> Error {
@@ -257,6 +306,17 @@ mod tests {
         let refused = check(&request(&[("model", "other")])).unwrap_err();
         assert_eq!((refused.kind.as_str(), refused.retryable), ("invalid-request", false));
         assert!(refused.message.contains("option `model`"), "{}", refused.message);
+    }
+
+    #[test]
+    fn every_text_of_a_request_is_listened_to() {
+        let mut asked = request(&[]);
+        asked.tools[0].description = "c".to_owned();
+        let fields = vec![("d".to_owned(), "e".to_owned())];
+        asked.messages.push(Message { role: "tool".to_owned(), parts: vec![part("text", "b".to_owned(), fields)] });
+        let mut texts = asked_texts(&asked);
+        texts.sort();
+        assert_eq!(texts, ["b", "c", "d", "e", "glob", "{}"]);
     }
 
     #[test]

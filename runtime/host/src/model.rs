@@ -4,10 +4,12 @@
 //! and the specification's simulated answer. It refuses to know the guest: counting, limits and grants are the caller's.
 
 mod attributes;
+mod guard;
 mod scripted;
 mod simulated;
 
 pub use attributes::{TestAnswers, TestAttributeError};
+pub use guard::TextGuard;
 pub use scripted::{Script, ScriptError};
 
 use crate::outcome::Status;
@@ -23,6 +25,7 @@ pub struct Model {
     node_id: String,
     /// Turns that finished attempts of this node have used; the next one to answer counts from 0.
     position: u32,
+    guard: Option<TextGuard>,
 }
 
 #[derive(Debug, Clone)]
@@ -123,7 +126,18 @@ impl Model {
             (Some(script), None) => ModelKind::Scripted(Arc::clone(script)),
             (None, None) => ModelKind::Simulated,
         };
-        Ok(Model { kind, node_id: node_id.to_owned(), position: turns_used })
+        Ok(Model { kind, node_id: node_id.to_owned(), position: turns_used, guard: None })
+    }
+
+    /// Has every text to and from the model looked at first; one that is found out ends the attempt as failed, class scope, code
+    /// `holdout/leak`.
+    pub fn guarded(self, guard: TextGuard) -> Self {
+        Model { guard: Some(guard), ..self }
+    }
+
+    /// Who listens.
+    pub(crate) fn guard(&self) -> Option<&TextGuard> {
+        self.guard.as_ref()
     }
 
     /// `scripted`, `test` or `simulated`: what records and `llm.info` call the provider.

@@ -6,7 +6,7 @@ mod world;
 
 use glovebox_host::call::{CommandGrant, CommandSetting, Ending, Progress};
 use glovebox_host::component::LoadError;
-use glovebox_host::model::{Model, Script};
+use glovebox_host::model::{Model, Script, TextGuard};
 use glovebox_host::outcome::{FailureClass, Status};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,6 +87,33 @@ fn a_script_that_runs_dry_fails_the_stage_and_says_where() {
     let reason = report.outcome.failure.unwrap().reason;
     assert_eq!(reason, "the script has 1 turns for node `n`, expected one for turn 2");
     assert_eq!(report.turns_used, 1);
+}
+
+#[test]
+fn a_secret_in_a_models_answer_ends_the_attempt_and_is_quoted_nowhere() {
+    let guard = |model: Option<Model>| {
+        let found = |text: &str| text.contains("secret").then(|| "checks/a.sh:3".to_owned());
+        Some(model.unwrap().guarded(TextGuard::new(found)))
+    };
+    let more = "[[node.n]]\ntext = 'OUTCOME: SUCCESS'\n[[node.n]]\ntext = 'more'\n";
+    for turn in [
+        "text = 'the secret'",
+        "tool = [{ name = 'glob', arguments = { pattern = 'secret' } }]",
+        "outcome = { status = 'success', notes = 'a secret' }",
+    ] {
+        let mut call = call(&[]);
+        call.model = guard(script(&format!("{more}[[node.n]]\n{turn}\n{more}")));
+        let report = execute("asks-model", call);
+        expect_failure(&report, FailureClass::Scope, "holdout/leak");
+        let reason = report.outcome.failure.as_ref().unwrap().reason.as_str();
+        assert_eq!(reason, "holdout_leak: the response contains text of a hold-out scenario");
+        assert_eq!((report.turns_used, report.refusals.len()), (3, 1), "told once, and never asked again");
+        assert_eq!(report.refusals[0].path, "checks/a.sh:3");
+        assert_eq!(report.outcome.notes, "");
+    }
+    let mut call = call(&[]);
+    call.model = guard(script(more));
+    expect_failure(&execute("asks-model", call), FailureClass::Deterministic, "script/exhausted");
 }
 
 fn commands(prefix: &str) -> CommandSetting {
