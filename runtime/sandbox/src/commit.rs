@@ -7,7 +7,7 @@ use crate::found::{Found, Op};
 use crate::link;
 use crate::path::ScopePath;
 use crate::protect::PART_PREFIX;
-use crate::stage::{Copy, StageError};
+use crate::stage::{Changed, StageError};
 use crate::tree::{self, Owner, Tree};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
@@ -79,7 +79,7 @@ impl ChangeOp {
 /// Why changes could not be stored or applied.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// The copy could not be read.
+    /// The stage's files could not be read.
     #[error(transparent)]
     Stage(#[from] StageError),
     /// A path of a change is no path of a workspace.
@@ -135,14 +135,14 @@ impl CommitError {
 /// [`CommitError::Unstable`] when a file is no longer what was found, so that nothing is listed that was not judged.
 pub fn store(
     found: &[Found],
-    copy: &Copy,
+    view: &dyn Changed,
     keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<String>,
 ) -> Result<Vec<FileChange>, CommitError> {
     let mut changes = Vec::new();
     for change in found.iter().filter(|change| change.is_allowed()) {
         changes.push(match &change.op {
             Op::Write { bytes, executable } => {
-                let digest = store_file(change, *bytes, copy, keep)?;
+                let digest = store_file(change, *bytes, view, keep)?;
                 let stored = FileChange::bare(&change.path, ChangeOp::Write);
                 FileChange { digest: Some(digest), bytes: *bytes, executable: *executable, ..stored }
             }
@@ -162,11 +162,11 @@ pub fn store(
 fn store_file(
     change: &Found,
     bytes: u64,
-    copy: &Copy,
+    view: &dyn Changed,
     keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<String>,
 ) -> Result<String, CommitError> {
     let failed = |source: io::Error| CommitError::io(&change.raw, source);
-    let mut file = copy.tree.file(&change.raw).map_err(failed)?.take(bytes.saturating_add(1));
+    let mut file = view.open(change).map_err(failed)?.take(bytes.saturating_add(1));
     let digest = keep(&mut file).map_err(failed)?;
     if file.limit() == 1 { Ok(digest) } else { Err(CommitError::Unstable { path: change.path.clone() }) }
 }

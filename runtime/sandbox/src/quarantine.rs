@@ -5,7 +5,7 @@
 
 use crate::commit::CommitError;
 use crate::found::{Found, Op, Verdict};
-use crate::stage::Copy;
+use crate::stage::Changed;
 use crate::tree::{self, Tree};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub struct Report {
 ///
 /// # Errors
 /// [`CommitError::Io`] when `into` exists or the system refuses.
-pub fn quarantine(copy: &Copy, found: &[Found], into: &Path, caps: &Caps) -> Result<Report, CommitError> {
+pub fn quarantine(view: &dyn Changed, found: &[Found], into: &Path, caps: &Caps) -> Result<Report, CommitError> {
     let mut report = Report::default();
     if found.iter().all(Found::is_allowed) {
         return Ok(report);
@@ -80,7 +80,7 @@ pub fn quarantine(copy: &Copy, found: &[Found], into: &Path, caps: &Caps) -> Res
             kept.bytes = bytes;
             if files_left > 0 && bytes <= bytes_left {
                 let name = stored_name(report.kept.len() + 1, &change.raw);
-                keep(copy, change, &folder, &name, bytes).map_err(failed)?;
+                keep(view, change, &folder, &name, bytes).map_err(failed)?;
                 kept.stored_as = Some(name);
                 (files_left, bytes_left) = (files_left - 1, bytes_left - bytes);
             }
@@ -92,8 +92,8 @@ pub fn quarantine(copy: &Copy, found: &[Found], into: &Path, caps: &Caps) -> Res
     Ok(report)
 }
 
-fn keep(copy: &Copy, change: &Found, folder: &OwnedFd, name: &str, bytes: u64) -> io::Result<()> {
-    let source = copy.tree.file(&change.raw)?;
+fn keep(view: &dyn Changed, change: &Found, folder: &OwnedFd, name: &str, bytes: u64) -> io::Result<()> {
+    let source = view.open(change)?;
     let mut target = tree::create_file(folder, OsStr::new(name), OWNER_ONLY)?;
     io::copy(&mut source.take(bytes), &mut target)?;
     Ok(())

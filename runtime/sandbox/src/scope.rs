@@ -139,17 +139,26 @@ pub struct Scope {
     /// What does not exist, with everything below it, final slash or not.
     #[serde(default)]
     pub hidden: Vec<Entry>,
+    /// What may be written as if granted and is dropped after the stage: neither committed nor a violation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scratch: Vec<Entry>,
 }
 
 impl Scope {
     /// Makes a scope. Denied: whatever no entry of `read` or `write` names, and everything at or below `hidden`.
     pub fn new(read: Vec<Entry>, write: Vec<Entry>, hidden: Vec<Entry>) -> Self {
-        Self { read, write, hidden }
+        Self { read, write, hidden, scratch: Vec::new() }
+    }
+
+    /// Adds what may be written and is dropped. Hidden entries win over it.
+    #[must_use]
+    pub fn with_scratch(self, scratch: Vec<Entry>) -> Self {
+        Self { scratch, ..self }
     }
 
     /// Returns the scope that denies nothing inside the root.
     pub fn everything() -> Self {
-        Self { read: vec![Entry::whole()], write: vec![Entry::whole()], hidden: Vec::new() }
+        Self::new(vec![Entry::whole()], vec![Entry::whole()], Vec::new())
     }
 
     /// Says what may be done with `path`. For the write entry `out/` the directory `out` itself is only readable: it may not
@@ -158,7 +167,7 @@ impl Scope {
         if self.is_hidden(path) {
             return Access::Hidden;
         }
-        if self.write.iter().any(|entry| writes(entry, path)) {
+        if self.changeable().any(|entry| writes(entry, path)) {
             return Access::Write;
         }
         if self.granted().any(|entry| entry.contains(path)) {
@@ -189,23 +198,53 @@ impl Scope {
     pub fn writable_subtree(&self, path: &ScopePath) -> bool {
         !self.hides_below(path)
             && !self.is_hidden(path)
-            && self.write.iter().any(|entry| entry.subtree && path.is_below(&entry.path))
+            && self.changeable().any(|entry| entry.subtree && path.is_below(&entry.path))
     }
 
     /// True when a directory may be made at `path`: it is writable, it is the directory of a write entry, or an ancestor of
     /// one, without which the grant could not be used.
     pub fn may_create_directory(&self, path: &ScopePath) -> bool {
         !self.is_hidden(path)
-            && (self.access(path) == Access::Write || self.write.iter().any(|entry| leads_to(path, entry)))
+            && (self.access(path) == Access::Write || self.changeable().any(|entry| leads_to(path, entry)))
     }
 
     /// True when some path may be written.
     pub fn may_write(&self) -> bool {
-        !self.write.is_empty()
+        self.changeable().next().is_some()
+    }
+
+    /// True when what is written at `path` is dropped after the stage.
+    pub fn is_scratch(&self, path: &ScopePath) -> bool {
+        !self.is_hidden(path) && self.scratch.iter().any(|entry| entry.contains(path))
+    }
+
+    /// True when a change of `path` itself may be committed: writable and not scratch.
+    pub fn commits(&self, path: &ScopePath) -> bool {
+        !self.is_hidden(path) && !self.is_scratch(path) && self.write.iter().any(|entry| writes(entry, path))
+    }
+
+    /// As [`Scope::commits`] for a directory that is made or removed: also those a write entry needs.
+    pub fn commits_directory(&self, path: &ScopePath) -> bool {
+        self.commits(path)
+            || (!self.is_hidden(path) && !self.is_scratch(path) && self.write.iter().any(|entry| leads_to(path, entry)))
+    }
+
+    /// True when a scratch entry lies at or below `path`, so that the directory may be needed for it.
+    pub fn leads_to_scratch(&self, path: &ScopePath) -> bool {
+        !self.is_hidden(path) && self.scratch.iter().any(|entry| leads_to(path, entry))
+    }
+
+    /// True when everything that may stand below `path` is granted, but for what is hidden.
+    pub fn grants_all_below(&self, path: &ScopePath) -> bool {
+        self.granted().any(|entry| entry.subtree && entry.contains(path))
     }
 
     fn granted(&self) -> impl Iterator<Item = &Entry> {
-        self.read.iter().chain(&self.write)
+        self.read.iter().chain(self.changeable())
+    }
+
+    fn changeable(&self) -> impl Iterator<Item = &Entry> {
+        self.write.iter().chain(&self.scratch)
     }
 }
 
@@ -224,7 +263,8 @@ impl fmt::Display for Scope {
         let list = |entries: &[Entry]| {
             entries.iter().map(|entry| format!("{:?}", entry.to_string())).collect::<Vec<_>>().join(", ")
         };
-        write!(f, "read = [{}], write = [{}], hidden = [{}]", list(&self.read), list(&self.write), list(&self.hidden))
+        write!(f, "read = [{}], write = [{}], hidden = [{}]", list(&self.read), list(&self.write), list(&self.hidden))?;
+        if self.scratch.is_empty() { Ok(()) } else { write!(f, ", scratch = [{}]", list(&self.scratch)) }
     }
 }
 
@@ -296,6 +336,28 @@ mod tests {
         assert_eq!(Scope::everything().access(&path("a/b")), Access::Write);
         assert_eq!(Scope::everything().access(&ScopePath::root()), Access::Read);
         assert_eq!(Scope::default().access(&path("a")), Access::Absent);
+    }
+
+    #[test]
+    fn scratch_is_writable_and_never_committed() {
+        let scope = Scope::new(entries(&["./"]), entries(&["src/"]), entries(&["src/tmp/secret"]))
+            .with_scratch(entries(&["src/tmp/", "cache/deep/", "one.db"]));
+        for (text, access, commits, scratch) in [
+            ("src/a", Access::Write, true, false),
+            ("src/tmp", Access::Write, false, true),
+            ("src/tmp/a", Access::Write, false, true),
+            ("src/tmp/secret", Access::Hidden, false, false),
+            ("cache", Access::Read, false, false),
+            ("cache/deep/x", Access::Write, false, true),
+            ("one.db", Access::Write, false, true),
+            ("one.db/x", Access::Read, false, false),
+        ] {
+            let path = path(text);
+            let got = (scope.access(&path), scope.commits(&path), scope.is_scratch(&path));
+            assert_eq!(got, (access, commits, scratch), "{text}");
+        }
+        assert!(scope.leads_to_scratch(&path("cache")) && !scope.commits_directory(&path("cache")));
+        assert!(scope.may_create_directory(&path("cache")) && !scope.commits_directory(&path("cache/deep")));
     }
 
     #[test]

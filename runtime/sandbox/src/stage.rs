@@ -1,24 +1,38 @@
-//! The private copy a stage works on.
+//! The files a stage works on: a private copy, or an overlay over the run's workspace. Either is hostile from the moment a
+//! program ran in it.
 //!
-//! Only what the scope lets the stage see exists in the copy. For every file its stamp (size, times, inode, mode) is
-//! remembered, so that an untouched one need not be read again, unless it was copied in the clock tick in which the stage
-//! could already begin. The copy is hostile from the moment a program ran in it.
+//! Both answer the same questions (where the files are for a jail, what was changed, what a changed file holds), so that one
+//! engine judges, stores, applies and sets aside. What the scope does not let the stage see does not exist in either.
 
-use crate::found;
+mod copied;
+mod copy;
+pub(crate) mod findings;
+mod judge;
+mod mask;
+mod overlay;
+mod standing;
+mod upper;
+
 pub use crate::found::{Found, Limits, Op, Verdict};
-use crate::link;
+pub use copy::Copy;
+pub use overlay::Overlay;
+
 use crate::path::ScopePath;
 use crate::protect::Protected;
 use crate::scope::{Access, Scope};
-use crate::tree::{self, Met, Owner, Stamp, Tree, WalkError};
+use crate::tree::{self, WalkError};
+use copy::Allowance;
+use glovebox_jail::policy::Source;
 use rustix::fs::FileType;
-use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Why a copy could not be made or examined.
+/// Most entries and bytes that are copied where an overlay could be had. Up to here a copy is made in less time than a
+/// mount, and stages without commands need no jail for it.
+const SMALL: Allowance = Allowance { entries: 200, bytes: 4 << 20 };
+
+/// Why a stage's files could not be made or examined.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// The stage left more than a limit allows.
@@ -32,7 +46,7 @@ pub enum StageError {
         path: String,
     },
     /// The operating system refused.
-    #[error("could not read the stage's copy at `{path}`: {source}")]
+    #[error("could not read the stage's files at `{path}`: {source}")]
     Io {
         /// Path at which it happened.
         path: String,
@@ -53,159 +67,127 @@ impl From<WalkError> for StageError {
     }
 }
 
-/// What one path of the copy was when the stage began.
-#[derive(Debug)]
-pub(crate) enum Fact {
-    /// A directory; `partial` when it holds something the stage must not see.
-    Directory { partial: bool },
-    /// A regular file.
-    File { stamp: Stamp, bytes: u64, executable: bool },
-    /// A link.
-    Link { target: OsString },
+/// What a stage sees in its workspace that is not the workspace's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// Folders whose content lies over the workspace's, the first on top. The scope does not apply to them, the verdict about
+    /// changes does. Where a layer and the workspace have the same path, both have a directory or the layer has a file.
+    pub layers: Vec<PathBuf>,
+    /// Paths at which the jail mounts something: empty directories, made with those above them, in which nothing of the
+    /// workspace shows and nothing is ever committed.
+    pub mount_points: Vec<ScopePath>,
 }
 
-/// A private copy of what a stage may see.
+/// The files of one stage.
 #[derive(Debug)]
-pub struct Copy {
-    at: PathBuf,
-    pub(crate) tree: Tree,
-    pub(crate) workspace: Tree,
-    pub(crate) scope: Scope,
-    pub(crate) facts: HashMap<PathBuf, Fact>,
-    /// What stands in the workspace and not in the copy; nothing below it is listed.
-    pub(crate) left_out: HashSet<PathBuf>,
-    /// The file system the copy is on.
-    pub(crate) device: u64,
-    /// The clock of file stamps when the copy was complete. A stamp of this tick or later proves nothing: a program could change
-    /// the file within the tick, set its times back, and leave the stamp as it was.
-    pub(crate) complete: (i64, i64),
+pub enum WorkspaceView {
+    /// A private copy.
+    Copy(Copy),
+    /// An overlay that somebody with a mount namespace of their own mounts.
+    Overlay(Overlay),
 }
 
-impl Copy {
-    /// Copies what `scope` lets a stage see of `workspace` to the new folder `at`. Denied: everything hidden or not granted
-    /// does not exist in it, links that leave the workspace or lead to something hidden are left out.
+impl WorkspaceView {
+    /// Copies what `scope` lets a stage see to the new folder `at`. Denied: everything hidden or not granted does not exist.
     ///
     /// # Errors
     /// [`StageError::Io`] when `at` exists already or the system refuses.
-    pub fn create(workspace: &Path, at: &Path, scope: &Scope) -> Result<Self, StageError> {
-        let failed = |source| StageError::io(at, source);
-        let source = Tree::open(workspace).map_err(|source| StageError::io(workspace, source))?;
-        let tree = Tree::create(at).map_err(failed)?;
-        let device = tree.inode().map_err(failed)?.0;
-        let (facts, left_out) = (HashMap::new(), HashSet::new());
-        let mut filling = Filling { copy: &tree, scope, facts, left_out, into: None };
-        tree::walk(&source, &mut |met| filling.take(met))?;
-        let Filling { facts, left_out, .. } = filling;
-        let complete = file_clock();
-        Ok(Self { at: at.to_owned(), tree, workspace: source, scope: scope.clone(), facts, left_out, device, complete })
+    pub fn copy(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+        Copy::with(workspace, at, scope, extra).map(Self::Copy)
     }
 
-    /// Returns the folder of the copy.
-    pub fn root(&self) -> &Path {
-        &self.at
-    }
-
-    /// Finds what differs from what was copied, by path, each with its verdict: protected paths first, then the scope.
+    /// Prepares an overlay in the new folder `at`. Denied: everything hidden or not granted does not exist; the workspace is
+    /// only read. Until the changes have been found nobody may write it: a file that was is not committed.
     ///
-    /// An untouched file costs one stat; one copied in the last clock tick is read too. To be called when no program of the stage is alive any more.
+    /// # Errors
+    /// [`StageError::Io`] when `at` exists already, a path is not UTF-8 or the system refuses.
+    pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+        Overlay::create(workspace, at, scope, extra).map(Self::Overlay)
+    }
+
+    /// Makes a copy when what the stage sees is small, else an overlay; also a copy when files of the workspace belong to
+    /// somebody an overlay could not copy them up for.
+    ///
+    /// # Errors
+    /// As [`WorkspaceView::copy`] and [`WorkspaceView::overlay`].
+    pub fn choose(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+        if copy::is_small(workspace, scope, extra, SMALL)? || !overlay::is_ours(workspace)? {
+            return Self::copy(workspace, at, scope, extra);
+        }
+        Self::overlay(workspace, at, scope, extra)
+    }
+
+    /// Returns where a jail takes the files from.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when a path is not UTF-8.
+    pub fn source(&self) -> Result<Source, StageError> {
+        match self {
+            Self::Copy(copy) => overlay::text(copy.root()).map(Source::Directory),
+            Self::Overlay(overlay) => Ok(overlay.source()),
+        }
+    }
+
+    /// Returns the folder with the files; none for an overlay, whose merged folder only the jail has.
+    pub fn root(&self) -> Option<&Path> {
+        match self {
+            Self::Copy(copy) => Some(copy.root()),
+            Self::Overlay(_) => None,
+        }
+    }
+
+    /// Finds what the stage changed, by path, each with its verdict: deceiving names, protected paths, scratch (left out
+    /// without a word), the scope, changes by somebody else. To be called when no program of the stage is alive any more.
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
     pub fn changes(&self, limits: &Limits, protected: &Protected) -> Result<Vec<Found>, StageError> {
-        found::changes(self, limits, protected)
+        match self {
+            Self::Copy(copy) => copy.changes(limits, protected),
+            Self::Overlay(overlay) => overlay.changes(limits, protected),
+        }
     }
 
-    /// Removes the copy, however deep and unreadable the stage made it.
+    /// Removes the stage's own folder, however deep and unreadable the stage made it. The workspace is not touched.
     ///
     /// # Errors
     /// [`StageError::Io`] when the system refuses.
     pub fn remove(self) -> Result<(), StageError> {
-        tree::remove_all(&self.at).map_err(|source| StageError::io(&self.at, source))
-    }
-}
-
-/// The copying in progress.
-struct Filling<'c> {
-    copy: &'c Tree,
-    scope: &'c Scope,
-    facts: HashMap<PathBuf, Fact>,
-    left_out: HashSet<PathBuf>,
-    /// The directory of the copy that is being filled.
-    into: Option<(PathBuf, OwnedFd)>,
-}
-
-impl Filling<'_> {
-    /// Takes one entry of the workspace over, or leaves it out; says whether to go into it.
-    fn take(&mut self, met: &Met<'_>) -> Result<bool, StageError> {
-        let failed = |source: io::Error| StageError::io(met.path, source);
-        let access = ScopePath::parse_bytes(met.path.as_os_str().as_encoded_bytes())
-            .map_or(Access::Absent, |path| self.scope.access(&path));
-        let fact = match (met.kind(), access) {
-            (_, Access::Hidden | Access::Absent) => None,
-            (FileType::Directory, _) => {
-                let into = self.into(met).map_err(failed)?;
-                rustix::fs::mkdirat(into, met.name, tree::DIRECTORY_MODE).map_err(|error| failed(error.into()))?;
-                Some(Fact::Directory { partial: false })
-            }
-            (FileType::RegularFile, Access::Read | Access::Write) => Some(self.take_file(met).map_err(failed)?),
-            (FileType::Symlink, Access::Read | Access::Write) => self.take_link(met).map_err(failed)?,
-            _ => None,
-        };
-        let is_directory = matches!(fact, Some(Fact::Directory { .. }));
-        match fact {
-            Some(fact) => drop(self.facts.insert(met.path.to_owned(), fact)),
-            None => self.note_left_out(met.path),
-        }
-        Ok(is_directory)
-    }
-
-    fn take_file(&mut self, met: &Met<'_>) -> io::Result<Fact> {
-        let mut source = tree::open_regular(met.directory, met.name, Owner::Somebody)?;
-        let executable = tree::is_executable(&met.stat);
-        let mut target = tree::create_file(self.into(met)?, met.name, tree::file_mode(executable))?;
-        io::copy(&mut source, &mut target)?;
-        tree::keep_times(&target, &met.stat)?;
-        let stat = rustix::fs::fstat(&target)?;
-        let stamp = Stamp::of(&stat);
-        Ok(Fact::File { stamp, bytes: tree::length(&stat), executable: tree::is_executable(&stat) })
-    }
-
-    fn take_link(&mut self, met: &Met<'_>) -> io::Result<Option<Fact>> {
-        let target = met.target()?;
-        let path = ScopePath::parse_bytes(met.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
-        match link::destination(&path, Path::new(&target)) {
-            Ok(leads_to) if !self.scope.is_hidden(&leads_to) => {}
-            _ => return Ok(None),
-        }
-        rustix::fs::symlinkat(&target, self.into(met)?, met.name)?;
-        Ok(Some(Fact::Link { target }))
-    }
-
-    /// Opens the directory of the copy that corresponds to the entry's, unless it is open already.
-    fn into(&mut self, met: &Met<'_>) -> io::Result<&OwnedFd> {
-        let parent = met.path.parent().unwrap_or(Path::new(""));
-        if self.into.as_ref().is_none_or(|(path, _)| path != parent) {
-            self.into = Some((parent.to_owned(), self.copy.directory(parent)?));
-        }
-        match &self.into {
-            Some((_, directory)) => Ok(directory),
-            None => Err(io::ErrorKind::NotFound.into()),
-        }
-    }
-
-    /// Remembers for every directory above that it holds more than the stage sees.
-    fn note_left_out(&mut self, path: &Path) {
-        self.left_out.insert(path.to_owned());
-        for above in path.ancestors().skip(1) {
-            if let Some(Fact::Directory { partial }) = self.facts.get_mut(above) {
-                *partial = true;
-            }
+        match self {
+            Self::Copy(copy) => copy.remove(),
+            Self::Overlay(overlay) => overlay.remove(),
         }
     }
 }
 
-/// Reads the clock from which file systems take their stamps, in seconds and nanoseconds.
-fn file_clock() -> (i64, i64) {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-    (now.tv_sec, now.tv_nsec)
+/// Where the content of changed files is read: no link is followed, nothing blocks.
+pub trait Changed {
+    /// Opens the regular file a change found there.
+    ///
+    /// # Errors
+    /// Whatever the system answers, also when no regular file is there any more.
+    fn open(&self, change: &Found) -> io::Result<File>;
+}
+
+impl Changed for WorkspaceView {
+    fn open(&self, change: &Found) -> io::Result<File> {
+        match self {
+            Self::Copy(copy) => copy.open(change),
+            Self::Overlay(overlay) => overlay.open(change),
+        }
+    }
+}
+
+/// True when something of this kind exists for a stage: what is only passed through is a directory.
+fn is_visible(kind: FileType, access: Access) -> bool {
+    match kind {
+        FileType::Directory => access >= Access::Traverse,
+        FileType::RegularFile | FileType::Symlink => access >= Access::Read,
+        _ => false,
+    }
+}
+
+/// Returns what may be done with a path of the system's; one that is no path of a scope does not exist.
+fn access(scope: &Scope, path: &Path) -> Access {
+    ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).map_or(Access::Absent, |path| scope.access(&path))
 }

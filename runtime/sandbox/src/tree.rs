@@ -63,7 +63,7 @@ impl Tree {
     /// Opens a directory below; the empty path is the folder itself.
     pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        Ok(open_beneath(&self.root, path, DIRECTORY)?)
+        Ok(open_beneath(&self.root, path, DIRECTORY, self.owner)?)
     }
 
     /// Opens a regular file below for reading.
@@ -143,9 +143,11 @@ fn make_readable(directory: &OwnedFd, name: &OsStr, add: Mode) -> io::Result<()>
     Ok(())
 }
 
-/// Opens beneath a directory in one kernel-checked step, or by single names where the kernel cannot.
-fn open_beneath(root: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+/// Opens beneath a directory in one kernel-checked step, or by single names where the kernel cannot. What programs wrote for
+/// us is never left for another mount.
+fn open_beneath(root: &OwnedFd, path: &Path, flags: OFlags, owner: Owner) -> rustix::io::Result<OwnedFd> {
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let resolve = if owner == Owner::Us { beneath | ResolveFlags::NO_XDEV } else { beneath };
     for _ in 0..UNSURE_TRIES {
         match rustix::fs::openat2(root, path, flags | CAREFUL, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -230,6 +232,19 @@ pub(crate) fn walk<E: From<WalkError>>(
         }
     }
     Ok(())
+}
+
+/// Lists the names in a directory.
+pub(crate) fn names(directory: &OwnedFd) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
 }
 
 /// Where a walk failed.
@@ -446,7 +461,7 @@ mod tests {
         let tree = Tree::open(&at("in")).unwrap();
         let check = |path: &str, opens: bool| {
             let path = Path::new(path);
-            assert_eq!(open_beneath(&tree.root, path, DIRECTORY).is_ok(), opens, "{path:?}");
+            assert_eq!(open_beneath(&tree.root, path, DIRECTORY, Owner::Us).is_ok(), opens, "{path:?}");
             assert_eq!(open_by_names(&tree.root, path, DIRECTORY).is_ok(), opens, "{path:?} by names");
         };
         check(".", true);

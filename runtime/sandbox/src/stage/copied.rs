@@ -1,0 +1,141 @@
+//! What a stage changed in its copy.
+//!
+//! Found by a walk that follows no link and reads no untouched file. Nothing is changed here.
+
+use super::StageError;
+use super::copy::{Copy, Fact};
+use super::findings::{self, Findings};
+use super::judge::{Before, Kind};
+use crate::found::{Found, Limits, Op};
+use crate::protect::Protected;
+use crate::scope::Scope;
+use crate::tree::{self, Met, Stamp};
+use rustix::fs::FileType;
+use std::io;
+use std::path::Path;
+
+impl Before for Copy {
+    fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Option<Kind>> {
+        Ok(self.facts.get(path).map(|fact| match fact {
+            Fact::Directory { .. } => Kind::Directory,
+            Fact::File { .. } => Kind::File,
+            Fact::Link { .. } => Kind::Link,
+        }))
+    }
+
+    fn is_left_out(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.left_out.contains(path))
+    }
+
+    fn is_partial(&self, path: &Path) -> io::Result<bool> {
+        Ok(matches!(self.facts.get(path), Some(Fact::Directory { partial: true })))
+    }
+
+    /// Files by the stamp they had when they were copied; where nothing was, by whether something is.
+    fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
+        let now = self.workspace.stat(path)?;
+        let is_directory = now.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+        Ok(match (self.facts.get(path), op) {
+            (_, Op::RemoveDir) => false,
+            (Some(Fact::File { origin: Some(origin), .. } | Fact::Link { origin: Some(origin), .. }), _) => {
+                now.is_some_and(|stat| Stamp::of(&stat) != *origin) || (now.is_none() && !op.removes())
+            }
+            (Some(Fact::File { origin: None, .. } | Fact::Link { origin: None, .. }), _) => false,
+            (Some(Fact::Directory { .. }), _) => now.is_some() && !is_directory,
+            (None, Op::MakeDir) => now.is_some() && !is_directory,
+            (None, _) => now.is_some(),
+        })
+    }
+}
+
+/// Finds what differs from what was copied, sorted by path, what was removed first.
+pub(super) fn changes(copy: &Copy, limits: &Limits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+    let mut search = Search { copy, findings: Findings::new(copy, limits, protected, Some(copy.facts.len())) };
+    tree::walk(&copy.tree, &mut |met| search.compare(met))?;
+    search.find_removed()?;
+    Ok(search.findings.finish())
+}
+
+struct Search<'s> {
+    copy: &'s Copy,
+    findings: Findings<'s>,
+}
+
+impl Search<'_> {
+    /// Compares one entry of the copy with what was copied; says whether to go into it.
+    fn compare(&mut self, met: &Met<'_>) -> Result<bool, StageError> {
+        self.findings.check_size(met)?;
+        let known = self.copy.facts.get(met.path);
+        if known.is_some() {
+            self.findings.seen.insert(met.path.to_owned());
+        }
+        let failed = |source: io::Error| StageError::io(met.path, source);
+        match met.kind() {
+            FileType::Directory if met.stat.st_dev != self.copy.device => {
+                self.replace(met, known, Op::Special { kind: "mount point" })?;
+            }
+            FileType::Directory => {
+                if !matches!(known, Some(Fact::Directory { .. })) {
+                    if known.is_some() {
+                        self.findings.add(met.path, Op::Delete)?;
+                    }
+                    self.findings.add(met.path, Op::MakeDir)?;
+                }
+                return Ok(true);
+            }
+            FileType::RegularFile => {
+                if !self.is_untouched(met, known).map_err(failed)? {
+                    self.findings.count_bytes(met)?;
+                    self.replace(met, known, findings::write(met))?;
+                }
+            }
+            FileType::Symlink => {
+                let now = met.target().map_err(failed)?;
+                if !matches!(known, Some(Fact::Link { target, .. }) if *target == now) {
+                    self.replace(met, known, findings::link(&now))?;
+                }
+            }
+            other => self.replace(met, known, findings::special(other))?,
+        }
+        Ok(false)
+    }
+
+    /// Adds what now stands at a path, and the removal of a directory that stood there.
+    fn replace(&mut self, met: &Met<'_>, known: Option<&Fact>, op: Op) -> Result<(), StageError> {
+        if matches!(known, Some(Fact::Directory { .. })) {
+            self.findings.add(met.path, Op::RemoveDir)?;
+        }
+        self.findings.add(met.path, op)
+    }
+
+    fn find_removed(&mut self) -> Result<(), StageError> {
+        let copy = self.copy;
+        for (path, fact) in &copy.facts {
+            if !self.findings.seen.contains(path) {
+                self.findings
+                    .add(path, if matches!(fact, Fact::Directory { .. }) { Op::RemoveDir } else { Op::Delete })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_untouched(&self, met: &Met<'_>, known: Option<&Fact>) -> io::Result<bool> {
+        let Some(Fact::File { stamp, bytes, executable, .. }) = known else { return Ok(false) };
+        if *stamp == Stamp::of(&met.stat) && stamp.changed() < self.copy.complete {
+            return Ok(true);
+        }
+        if *bytes != tree::length(&met.stat) || *executable != tree::is_executable(&met.stat) {
+            return Ok(false);
+        }
+        let now = tree::open_regular(met.directory, met.name, self.copy.tree.owner)?;
+        match self.copy.original(met.path) {
+            Ok(then) => findings::same_content(now, then),
+            Err(error) if tree::is_absent(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

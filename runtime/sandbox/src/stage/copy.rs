@@ -1,0 +1,289 @@
+//! The private copy a stage works on.
+//!
+//! Only what the scope lets the stage see exists in the copy. For every file its stamp (size, times, inode, mode) is
+//! remembered, so that an untouched one need not be read again, unless it was copied in the clock tick in which the stage
+//! could already begin.
+
+use super::{Changed, Extra, Found, Limits, StageError, access, copied, is_visible};
+use crate::link;
+use crate::path::ScopePath;
+use crate::protect::Protected;
+use crate::scope::Scope;
+use crate::tree::{self, Met, Owner, Stamp, Tree, WalkError};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// What one path of the copy was when the stage began.
+#[derive(Debug)]
+pub(super) enum Fact {
+    /// A directory; `partial` when it holds something the stage must not see.
+    Directory { partial: bool },
+    /// A regular file; `origin` is what the workspace's was, none for a layer's.
+    File { stamp: Stamp, bytes: u64, executable: bool, origin: Option<Stamp> },
+    /// A link.
+    Link { target: OsString, origin: Option<Stamp> },
+}
+
+/// How much may be copied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowance {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+}
+
+/// A private copy of what a stage may see.
+#[derive(Debug)]
+pub struct Copy {
+    at: PathBuf,
+    pub(super) tree: Tree,
+    pub(super) workspace: Tree,
+    layers: Vec<Tree>,
+    pub(super) scope: Scope,
+    pub(super) facts: HashMap<PathBuf, Fact>,
+    /// What stands in the workspace and not in the copy; nothing below it is listed.
+    pub(super) left_out: HashSet<PathBuf>,
+    /// The file system the copy is on.
+    pub(super) device: u64,
+    /// The clock of file stamps when the copy was complete. A stamp of this tick or later proves nothing: a program could change
+    /// the file within the tick, set its times back, and leave the stamp as it was.
+    pub(super) complete: (i64, i64),
+}
+
+impl Copy {
+    /// Copies what `scope` lets a stage see of `workspace` to the new folder `at`. Denied: everything hidden or not granted
+    /// does not exist in it, links that leave the workspace or lead to something hidden are left out.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when `at` exists already or the system refuses.
+    pub fn create(workspace: &Path, at: &Path, scope: &Scope) -> Result<Self, StageError> {
+        Self::with(workspace, at, scope, &Extra::default())
+    }
+
+    pub(super) fn with(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+        let failed = |source| StageError::io(at, source);
+        let (source, layers) = (open(workspace)?, open_all(&extra.layers)?);
+        let tree = Tree::create(at).map_err(failed)?;
+        let device = tree.inode().map_err(failed)?.0;
+        let mut filling = Filling::new(&tree, scope);
+        filling.all(&source, &layers, &extra.mount_points)?;
+        let Filling { facts, left_out, .. } = filling;
+        let complete = file_clock();
+        let (at, scope) = (at.to_owned(), scope.clone());
+        Ok(Self { at, tree, workspace: source, layers, scope, facts, left_out, device, complete })
+    }
+
+    /// Returns the folder of the copy.
+    pub fn root(&self) -> &Path {
+        &self.at
+    }
+
+    /// Finds what differs from what was copied, by path, each with its verdict: protected paths first, then the scope.
+    ///
+    /// An untouched file costs one stat; one copied in the last clock tick is read too. To be called when no program of the stage is alive any more.
+    ///
+    /// # Errors
+    /// [`StageError::Limit`] when the stage left more than `limits` allow.
+    pub fn changes(&self, limits: &Limits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+        copied::changes(self, limits, protected)
+    }
+
+    /// Removes the copy, however deep and unreadable the stage made it.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the system refuses.
+    pub fn remove(self) -> Result<(), StageError> {
+        tree::remove_all(&self.at).map_err(|source| StageError::io(&self.at, source))
+    }
+
+    /// Opens what a file of the copy was made from.
+    pub(super) fn original(&self, path: &Path) -> io::Result<File> {
+        let from_layer = self.layers.iter().find_map(|layer| layer.file(path).ok());
+        from_layer.map_or_else(|| self.workspace.file(path), Ok)
+    }
+}
+
+impl Changed for Copy {
+    fn open(&self, change: &Found) -> io::Result<File> {
+        self.tree.file(&change.raw)
+    }
+}
+
+fn open(path: &Path) -> Result<Tree, StageError> {
+    Tree::open(path).map_err(|source| StageError::io(path, source))
+}
+
+pub(super) fn open_all(paths: &[PathBuf]) -> Result<Vec<Tree>, StageError> {
+    paths.iter().map(|path| open(path)).collect()
+}
+
+/// Why counting ended early.
+enum Stop {
+    Large,
+    Failed(WalkError),
+}
+
+impl From<WalkError> for Stop {
+    fn from(error: WalkError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// True when a copy of what the stage sees has at most so many entries and bytes. Looks no further than that.
+pub(super) fn is_small(workspace: &Path, scope: &Scope, extra: &Extra, most: Allowance) -> Result<bool, StageError> {
+    let mut left = Some(most);
+    let mut count = |met: &Met<'_>| {
+        let bytes = if met.kind() == FileType::RegularFile { tree::length(&met.stat) } else { 0 };
+        left = left.and_then(|left| {
+            let (entries, bytes) = left.entries.checked_sub(1).zip(left.bytes.checked_sub(bytes))?;
+            Some(Allowance { entries, bytes })
+        });
+        if left.is_some() { Ok(true) } else { Err(Stop::Large) }
+    };
+    let mut counted = open_all(&extra.layers)?.iter().try_for_each(|layer| tree::walk(layer, &mut count));
+    if counted.is_ok() {
+        counted = tree::walk(&open(workspace)?, &mut |met| match is_visible(met.kind(), access(scope, met.path)) {
+            true => count(met),
+            false => Ok(false),
+        });
+    }
+    match counted {
+        Ok(()) => Ok(true),
+        Err(Stop::Large) => Ok(false),
+        Err(Stop::Failed(error)) => Err(error.into()),
+    }
+}
+
+/// The copying in progress.
+struct Filling<'c> {
+    copy: &'c Tree,
+    scope: &'c Scope,
+    facts: HashMap<PathBuf, Fact>,
+    left_out: HashSet<PathBuf>,
+    /// Whether what is met belongs to the workspace, where the scope rules, or to a layer.
+    is_workspace: bool,
+    /// The directory of the copy that is being filled.
+    into: Option<(PathBuf, OwnedFd)>,
+}
+
+impl<'c> Filling<'c> {
+    fn new(copy: &'c Tree, scope: &'c Scope) -> Self {
+        let (facts, left_out) = (HashMap::new(), HashSet::new());
+        Self { copy, scope, facts, left_out, is_workspace: false, into: None }
+    }
+
+    /// Takes the layers over, then the workspace where nothing is yet.
+    fn all(&mut self, workspace: &Tree, layers: &[Tree], mount_points: &[ScopePath]) -> Result<(), StageError> {
+        for layer in layers {
+            tree::walk(layer, &mut |met| self.take(met))?;
+        }
+        for path in mount_points {
+            self.make_mount_point(path)?;
+        }
+        self.is_workspace = true;
+        tree::walk(workspace, &mut |met| self.take(met))
+    }
+
+    /// Takes one entry over, or leaves it out; says whether to go into it.
+    fn take(&mut self, met: &Met<'_>) -> Result<bool, StageError> {
+        let failed = |source: io::Error| StageError::io(met.path, source);
+        let is_seen = !self.is_workspace || is_visible(met.kind(), access(self.scope, met.path));
+        if self.left_out.contains(met.path) || !is_seen {
+            self.note_left_out(met.path);
+            return Ok(false);
+        }
+        if let Some(known) = self.facts.get(met.path) {
+            return Ok(matches!(known, Fact::Directory { .. }) && met.kind() == FileType::Directory);
+        }
+        let fact = match met.kind() {
+            FileType::Directory => Some(self.take_directory(met).map_err(failed)?),
+            FileType::RegularFile => Some(self.take_file(met).map_err(failed)?),
+            FileType::Symlink => self.take_link(met).map_err(failed)?,
+            _ => None,
+        };
+        let is_directory = matches!(fact, Some(Fact::Directory { .. }));
+        match fact {
+            Some(fact) => drop(self.facts.insert(met.path.to_owned(), fact)),
+            None => self.note_left_out(met.path),
+        }
+        Ok(is_directory)
+    }
+
+    fn take_directory(&mut self, met: &Met<'_>) -> io::Result<Fact> {
+        rustix::fs::mkdirat(self.into(met)?, met.name, tree::DIRECTORY_MODE)?;
+        Ok(Fact::Directory { partial: false })
+    }
+
+    fn take_file(&mut self, met: &Met<'_>) -> io::Result<Fact> {
+        let mut source = tree::open_regular(met.directory, met.name, Owner::Somebody)?;
+        let origin = self.is_workspace.then(|| rustix::fs::fstat(&source).map(|stat| Stamp::of(&stat))).transpose()?;
+        let executable = tree::is_executable(&met.stat);
+        let mut target = tree::create_file(self.into(met)?, met.name, tree::file_mode(executable))?;
+        io::copy(&mut source, &mut target)?;
+        tree::keep_times(&target, &met.stat)?;
+        let stat = rustix::fs::fstat(&target)?;
+        let (stamp, executable) = (Stamp::of(&stat), tree::is_executable(&stat));
+        Ok(Fact::File { stamp, bytes: tree::length(&stat), executable, origin })
+    }
+
+    fn take_link(&mut self, met: &Met<'_>) -> io::Result<Option<Fact>> {
+        let target = met.target()?;
+        let path = ScopePath::parse_bytes(met.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
+        match link::destination(&path, Path::new(&target)) {
+            Ok(leads_to) if !self.scope.is_hidden(&leads_to) => {}
+            _ => return Ok(None),
+        }
+        rustix::fs::symlinkat(&target, self.into(met)?, met.name)?;
+        let origin = self.is_workspace.then(|| Stamp::of(&met.stat));
+        Ok(Some(Fact::Link { target, origin }))
+    }
+
+    /// Makes an empty directory and those above it; nothing of the workspace will be taken into it.
+    fn make_mount_point(&mut self, path: &ScopePath) -> Result<(), StageError> {
+        let mut at = PathBuf::new();
+        for name in path.names() {
+            at.push(name);
+            let (parent, name) = self.copy.parent(&at).map_err(|source| StageError::io(&at, source))?;
+            match rustix::fs::mkdirat(&parent, name, tree::DIRECTORY_MODE) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(StageError::io(&at, error.into())),
+            }
+            self.facts.entry(at.clone()).or_insert(Fact::Directory { partial: false });
+        }
+        self.left_out.insert(at);
+        Ok(())
+    }
+
+    /// Opens the directory of the copy that corresponds to the entry's, unless it is open already.
+    fn into(&mut self, met: &Met<'_>) -> io::Result<&OwnedFd> {
+        let parent = met.path.parent().unwrap_or(Path::new(""));
+        if self.into.as_ref().is_none_or(|(path, _)| path != parent) {
+            self.into = Some((parent.to_owned(), self.copy.directory(parent)?));
+        }
+        match &self.into {
+            Some((_, directory)) => Ok(directory),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Remembers for every directory above that it holds more than the stage sees.
+    fn note_left_out(&mut self, path: &Path) {
+        self.left_out.insert(path.to_owned());
+        for above in path.ancestors().skip(1) {
+            if let Some(Fact::Directory { partial }) = self.facts.get_mut(above) {
+                *partial = true;
+            }
+        }
+    }
+}
+
+/// Reads the clock from which file systems take their stamps, in seconds and nanoseconds.
+fn file_clock() -> (i64, i64) {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    (now.tv_sec, now.tv_nsec)
+}

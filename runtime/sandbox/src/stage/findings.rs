@@ -1,0 +1,195 @@
+//! What a search through a stage's files has found so far, and the caps it keeps to.
+//!
+//! Searches differ in where they look, not in what they count, how a change is judged and in which order changes stand.
+
+use super::StageError;
+use super::judge::{Before, Judge, Judgement};
+use crate::found::{Found, Limits, Op, Verdict};
+use crate::path::ScopePath;
+use crate::protect::Protected;
+use crate::scope::Scope;
+use crate::tree::{self, Met};
+use rustix::fs::FileType;
+use std::collections::{BTreeSet, HashSet};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// How far the blocks of a file may exceed its length before they count instead: file systems allocate ahead.
+const AHEAD_BYTES: u64 = 1 << 20;
+
+/// Most entries met that are no change: in scratch, or touched and the same.
+const UNCHANGED_MAX: u64 = 1_000_000;
+
+/// Changes being collected.
+pub(crate) struct Findings<'s> {
+    judge: Judge<'s>,
+    limits: &'s Limits,
+    /// Paths that are still what they were, or were replaced by something of the same place.
+    pub(crate) seen: HashSet<PathBuf>,
+    found: Vec<Found>,
+    /// What was removed and must stay all the same.
+    kept: BTreeSet<PathBuf>,
+    bytes: u64,
+    paths: u64,
+    unchanged_max: u64,
+}
+
+impl<'s> Findings<'s> {
+    /// Begins a search among `known` entries; one that does not know how many bounds it by a fixed number.
+    pub(crate) fn new(
+        before: &'s dyn Before,
+        limits: &'s Limits,
+        protected: &'s Protected,
+        known: Option<usize>,
+    ) -> Self {
+        let judge = Judge { before, protected };
+        let (seen, found, kept) = (HashSet::new(), Vec::new(), BTreeSet::new());
+        let unchanged_max = match known {
+            Some(known) if before.scope().scratch.is_empty() => known as u64,
+            Some(known) => (known as u64).saturating_add(UNCHANGED_MAX),
+            None => UNCHANGED_MAX,
+        };
+        Self { judge, limits, seen, found, kept, bytes: 0, paths: 0, unchanged_max }
+    }
+
+    /// Adds a change with its verdict; one in scratch is forgotten.
+    pub(crate) fn add(&mut self, path: &Path, op: Op) -> Result<(), StageError> {
+        let judgement = self.judge.judge(path, &op).map_err(|source| StageError::io(path, source))?;
+        if op.removes() && !matches!(judgement, Judgement::Allowed) {
+            self.kept.insert(path.to_owned());
+        }
+        match judgement {
+            Judgement::Allowed => self.push(path, op, Verdict::Allowed),
+            Judgement::Dropped => Ok(()),
+            Judgement::Disallowed(reason) => self.push(path, op, Verdict::Disallowed(reason)),
+        }
+    }
+
+    /// Adds a change that is refused whatever its path.
+    pub(crate) fn refuse(&mut self, path: &Path, op: Op, reason: &str) -> Result<(), StageError> {
+        self.push(path, op, Verdict::Disallowed(reason.to_owned()))
+    }
+
+    fn push(&mut self, path: &Path, op: Op, verdict: Verdict) -> Result<(), StageError> {
+        if self.found.len() as u64 >= self.limits.write_entries {
+            return Err(limit("write_entries", self.limits.write_entries, path));
+        }
+        self.found.push(Found { path: tree::shown(path), op, verdict, raw: path.to_owned() });
+        Ok(())
+    }
+
+    /// Refuses to go on when an entry is one too many, too deep or too long.
+    pub(crate) fn check_size(&mut self, met: &Met<'_>) -> Result<(), StageError> {
+        self.paths += 1;
+        if self.paths > self.unchanged_max.saturating_add(self.limits.write_entries) {
+            return Err(limit("write_entries", self.limits.write_entries, met.path));
+        }
+        if met.depth > self.limits.depth {
+            return Err(limit("depth", self.limits.depth.into(), met.path));
+        }
+        if met.name.len() > self.limits.name_bytes as usize {
+            return Err(limit("name_bytes", self.limits.name_bytes.into(), met.path));
+        }
+        if met.path.as_os_str().len() as u64 > tree::PATH_BYTES_MAX {
+            return Err(limit("path_bytes", tree::PATH_BYTES_MAX, met.path));
+        }
+        Ok(())
+    }
+
+    /// Counts the bytes of a changed file: its length, or what it takes up where that is far more. Scratch does not count.
+    #[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
+    pub(crate) fn count_bytes(&mut self, met: &Met<'_>) -> Result<(), StageError> {
+        let path = ScopePath::parse_bytes(met.path.as_os_str().as_encoded_bytes());
+        if path.is_ok_and(|path| self.judge.before.scope().is_scratch(&path)) {
+            return Ok(());
+        }
+        let (length, taken) = (tree::length(&met.stat), (met.stat.st_blocks.max(0) as u64).saturating_mul(512));
+        let is_ahead = taken <= length.saturating_mul(2).saturating_add(AHEAD_BYTES);
+        self.bytes = self.bytes.saturating_add(if is_ahead { length } else { taken });
+        if self.bytes > self.limits.write_bytes {
+            return Err(limit("write_bytes", self.limits.write_bytes, met.path));
+        }
+        Ok(())
+    }
+
+    /// Returns the changes sorted by path, what was removed first.
+    pub(crate) fn finish(self) -> Vec<Found> {
+        let mut found = self.found;
+        for change in &mut found {
+            let takes_along = matches!(change.op, Op::Write { .. } | Op::Link { .. })
+                && self
+                    .kept
+                    .range(change.raw.clone()..)
+                    .take_while(|path| path.starts_with(&change.raw))
+                    .next()
+                    .is_some();
+            if takes_along && change.is_allowed() {
+                let reason = "what the directory that stood there held may not be removed";
+                change.verdict = Verdict::Disallowed(reason.to_owned());
+            }
+        }
+        found.sort_by(|a, b| (&a.raw, !a.op.removes()).cmp(&(&b.raw, !b.op.removes())));
+        without_redundant_directories(found, self.judge.before.scope())
+    }
+}
+
+fn limit(limit: &'static str, max: u64, path: &Path) -> StageError {
+    let mut path = tree::shown(path);
+    // A path of thousands of levels helps nobody.
+    if path.len() > 200 {
+        path.truncate(path.floor_char_boundary(200));
+        path.push('…');
+    }
+    StageError::Limit { limit, max, path }
+}
+
+/// Leaves out what says nothing of its own: a new directory outside the scope in which something else was found, and a
+/// removed one that stays in the workspace because it belongs to a grant or holds what the stage could not see.
+fn without_redundant_directories(found: Vec<Found>, scope: &Scope) -> Vec<Found> {
+    let filled: BTreeSet<PathBuf> =
+        found.iter().flat_map(|change| change.raw.ancestors().skip(1)).map(Path::to_owned).collect();
+    let stays =
+        |change: &Found| ScopePath::parse(&change.path).is_ok_and(|path| !scope.commits(&path)) && change.is_allowed();
+    let keep = |change: &Found| match change.op {
+        Op::MakeDir => change.is_allowed() || !filled.contains(&change.raw),
+        Op::RemoveDir => !stays(change),
+        _ => true,
+    };
+    found.into_iter().filter(keep).collect()
+}
+
+/// What a regular file that was met would be as a change.
+pub(crate) fn write(met: &Met<'_>) -> Op {
+    Op::Write { bytes: tree::length(&met.stat), executable: tree::is_executable(&met.stat) }
+}
+
+/// What a link that was met would be as a change.
+pub(crate) fn link(target: &std::ffi::OsStr) -> Op {
+    Op::Link { target: tree::shown(Path::new(target)) }
+}
+
+/// What something that is never committed is called.
+pub(crate) fn special(kind: FileType) -> Op {
+    let kind = match kind {
+        FileType::Fifo => "fifo",
+        FileType::Socket => "socket",
+        FileType::BlockDevice => "block device",
+        FileType::CharacterDevice => "character device",
+        _ => "file of an unknown kind",
+    };
+    Op::Special { kind }
+}
+
+/// True when two files hold the same bytes.
+pub(crate) fn same_content(mut a: impl Read, mut b: impl Read) -> io::Result<bool> {
+    let (mut left, mut right) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    loop {
+        let got = tree::read_full(&mut a, &mut left)?;
+        if got != tree::read_full(&mut b, &mut right)? || left[..got] != right[..got] {
+            return Ok(false);
+        }
+        if got == 0 {
+            return Ok(true);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Whether one change may be committed.
+//!
+//! The verdict goes by the path, and by what stands at it and above it: first names that could deceive, then protected paths,
+//! then scratch, then the scope, last whether somebody else changed the same file. It knows neither copy nor overlay.
+
+use crate::found::Op;
+use crate::link;
+use crate::path::ScopePath;
+use crate::protect::Protected;
+use crate::scope::Scope;
+use crate::tree;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What the stage could see at a path when it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Directory,
+    File,
+    Link,
+}
+
+/// The workspace before the stage, as the stage could see it.
+pub(crate) trait Before {
+    fn scope(&self) -> &Scope;
+    /// What stood there; nothing also when the stage could not see it.
+    fn kind(&self, path: &Path) -> io::Result<Option<Kind>>;
+    /// True when something stands in the workspace that the stage could not see.
+    fn is_left_out(&self, path: &Path) -> io::Result<bool>;
+    /// True for a directory that holds, at any depth, something the stage could not see.
+    fn is_partial(&self, path: &Path) -> io::Result<bool>;
+    /// True when the workspace no longer is there what the stage saw.
+    fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool>;
+}
+
+/// What becomes of a change.
+pub(crate) enum Judgement {
+    Allowed,
+    /// Scratch: forgotten, no violation.
+    Dropped,
+    Disallowed(String),
+}
+
+/// Why a judgement ended early.
+enum Stop {
+    Scratch,
+    Reason(String),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<&str> for Stop {
+    fn from(reason: &str) -> Self {
+        Self::Reason(reason.to_owned())
+    }
+}
+
+fn refused<T>(reason: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Reason(reason.into()))
+}
+
+/// Judges changes of one stage.
+pub(crate) struct Judge<'s> {
+    pub(crate) before: &'s dyn Before,
+    pub(crate) protected: &'s Protected,
+}
+
+impl Judge<'_> {
+    /// Says whether a change may be committed.
+    pub(crate) fn judge(&self, raw: &Path, op: &Op) -> io::Result<Judgement> {
+        match self.check(raw, op) {
+            Ok(()) => Ok(Judgement::Allowed),
+            Err(Stop::Scratch) => Ok(Judgement::Dropped),
+            Err(Stop::Reason(reason)) => Ok(Judgement::Disallowed(reason)),
+            Err(Stop::Io(error)) => Err(error),
+        }
+    }
+
+    fn check(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
+        let Some(text) = raw.to_str() else { return refused("its name is not valid UTF-8") };
+        if text.chars().any(tree::acts) {
+            return refused("its name has control characters");
+        }
+        let path = ScopePath::parse(text).map_err(|problem| Stop::Reason(problem.to_string()))?;
+        if let Some(reason) = self.protected.reason(text) {
+            return refused(reason);
+        }
+        let scope = self.before.scope();
+        if scope.is_hidden(&path) {
+            return refused("it is hidden from the stage");
+        }
+        if scope.is_scratch(&path) {
+            return Err(Stop::Scratch);
+        }
+        self.check_place(raw, op)?;
+        self.check_grant(raw, &path, op)?;
+        if let Op::Link { target } = op {
+            self.check_target(&path, target)?;
+        }
+        self.check_stale(raw, op)
+    }
+
+    fn check_grant(&self, raw: &Path, path: &ScopePath, op: &Op) -> Result<(), Stop> {
+        let scope = self.before.scope();
+        match op {
+            Op::MakeDir if self.before.kind(raw)?.is_none() => {
+                if scope.commits_directory(path) {
+                    return Ok(());
+                }
+                if scope.leads_to_scratch(path) {
+                    return Err(Stop::Scratch);
+                }
+            }
+            // The directory of a grant stays, for it and for what the stage could not see in it.
+            Op::RemoveDir if scope.commits_directory(path) || self.before.is_partial(raw)? => return Ok(()),
+            _ => {}
+        }
+        self.check_scope(path)
+    }
+
+    fn check_scope(&self, path: &ScopePath) -> Result<(), Stop> {
+        if self.before.scope().commits(path) {
+            return Ok(());
+        }
+        refused(format!("not in the write scope; allowed_write_paths=\"{path}\" would grant it"))
+    }
+
+    /// Says whether committing at this place would take something along that the change does not name.
+    fn check_place(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
+        if let Op::Special { kind } = op {
+            return refused(format!("it is a {kind}"));
+        }
+        for path in raw.ancestors() {
+            if self.before.is_left_out(path)? {
+                return refused("something outside the stage's scope stands there");
+            }
+        }
+        if matches!(op, Op::Write { .. } | Op::Link { .. })
+            && self.before.kind(raw)? == Some(Kind::Directory)
+            && self.before.is_partial(raw)?
+        {
+            return refused("a directory with content outside the stage's scope stands there");
+        }
+        for above in raw.ancestors().skip(1) {
+            if matches!(self.before.kind(above)?, Some(Kind::File | Kind::Link)) {
+                // What was a file has become a directory: allowed only where the file might be removed.
+                self.check_scope(&ScopePath::parse_bytes(above.as_os_str().as_bytes()).unwrap_or_default())?;
+                self.check_stale(above, &Op::Delete)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_target(&self, path: &ScopePath, target: &str) -> Result<(), Stop> {
+        let leads_to = link::destination(path, Path::new(target))?;
+        if let Some(reason) = self.protected.reason(leads_to.as_str()) {
+            return refused(format!("it links to a protected path: {reason}"));
+        }
+        if self.before.scope().is_hidden(&leads_to) {
+            return refused("it links to something outside the stage's scope");
+        }
+        Ok(())
+    }
+
+    fn check_stale(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
+        if self.before.is_stale(raw, op)? { refused("changed by somebody else since the stage began") } else { Ok(()) }
+    }
+}

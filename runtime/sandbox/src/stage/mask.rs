@@ -1,0 +1,129 @@
+//! The layer that takes out of an overlay what its stage must not see.
+//!
+//! A whiteout hides a name as if it had never been: it is not found, not listed and named in no mount. Directories the scope
+//! grants as a whole are not listed, so the cost follows the scope's entries and not the workspace's files.
+
+use super::{Extra, access, is_visible};
+use crate::path::ScopePath;
+use crate::scope::Scope;
+use crate::tree::{self, Tree};
+use rustix::fs::{FileType, Mode, XattrFlags};
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// The attribute of a directory through which nothing of the layers below shows.
+pub(super) const OPAQUE: &str = "user.overlay.opaque";
+
+/// Meets what the workspace has at or below the directory `start` and the stage cannot see, only the topmost of each. `visit`
+/// says whether to go on. Names that are no UTF-8 are met only where the scope does not grant a whole subtree; a run's
+/// workspace has none.
+pub(super) fn unseen(
+    workspace: &Tree,
+    scope: &Scope,
+    start: &Path,
+    visit: &mut dyn FnMut(&Path) -> io::Result<bool>,
+) -> io::Result<()> {
+    let mut pending = vec![start.to_owned()];
+    while let Some(at) = pending.pop() {
+        let Ok(path) = ScopePath::parse_bytes(at.as_os_str().as_encoded_bytes()) else { continue };
+        if scope.grants_all_below(&path) {
+            for hidden in scope.hidden.iter().map(|entry| entry.path()).filter(|hidden| hidden.is_below(&path)) {
+                let is_topmost = !hidden.parent().is_some_and(|above| scope.is_hidden(&above));
+                let hidden = Path::new(hidden.as_str());
+                if is_topmost && workspace.stat(hidden)?.is_some() && !visit(hidden)? {
+                    return Ok(());
+                }
+            }
+            continue;
+        }
+        let directory = match workspace.directory(&at) {
+            Err(error) if tree::is_absent(&error) => continue,
+            other => other?,
+        };
+        for name in tree::names(&directory)? {
+            let Some(stat) = tree::stat_at(&directory, &name)? else { continue };
+            let (path, kind) = (at.join(&name), FileType::from_raw_mode(stat.st_mode));
+            if !is_visible(kind, access(scope, &path)) {
+                if !visit(&path)? {
+                    return Ok(());
+                }
+            } else if kind == FileType::Directory {
+                pending.push(path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fills the new folder `mask` with whiteouts for what the stage cannot see, and with directories to mount on.
+pub(super) fn fill(mask: &Tree, workspace: &Tree, scope: &Scope, extra: &Extra) -> io::Result<()> {
+    let mut filling = Filling { mask, workspace, made: BTreeSet::new() };
+    for path in &extra.mount_points {
+        filling.make_mount_point(Path::new(path.as_str()))?;
+    }
+    unseen(workspace, scope, Path::new(""), &mut |path| filling.hide(path).map(|()| true))?;
+    filling.keep_attributes()
+}
+
+struct Filling<'m> {
+    mask: &'m Tree,
+    workspace: &'m Tree,
+    made: BTreeSet<PathBuf>,
+}
+
+impl Filling<'_> {
+    /// A directory through which nothing shows.
+    fn make_mount_point(&mut self, path: &Path) -> io::Result<()> {
+        self.make_directories(path)?;
+        if self.workspace.stat(path)?.is_some() { set_opaque(&self.mask.directory(path)?) } else { Ok(()) }
+    }
+
+    /// A whiteout; where a mount needs the directory, one that shows nothing of what is below it.
+    fn hide(&mut self, path: &Path) -> io::Result<()> {
+        if self.made.contains(path) {
+            return set_opaque(&self.mask.directory(path)?);
+        }
+        self.make_directories(path.parent().unwrap_or(Path::new("")))?;
+        let (parent, name) = self.mask.parent(path)?;
+        match rustix::fs::mknodat(&parent, name, FileType::CharacterDevice, Mode::empty(), 0) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn make_directories(&mut self, path: &Path) -> io::Result<()> {
+        let mut at = PathBuf::new();
+        for name in path.components() {
+            at.push(name);
+            if self.made.insert(at.clone()) {
+                let (parent, name) = self.mask.parent(&at)?;
+                rustix::fs::mkdirat(&parent, name, tree::DIRECTORY_MODE)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every directory the permissions and times of the workspace's, which the merged one would otherwise not have.
+    fn keep_attributes(&self) -> io::Result<()> {
+        for path in self.made.iter().rev() {
+            let directory = self.mask.directory(path)?;
+            let known =
+                self.workspace.stat(path)?.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+            match known {
+                Some(stat) => {
+                    rustix::fs::fchmod(&directory, Mode::from_raw_mode(stat.st_mode & 0o777) | Mode::RWXU)?;
+                    tree::keep_times(&directory, &stat)?;
+                }
+                None => rustix::fs::fchmod(&directory, tree::DIRECTORY_MODE)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn set_opaque(directory: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::fs::fsetxattr(directory, OPAQUE, b"y", XattrFlags::empty())?)
+}

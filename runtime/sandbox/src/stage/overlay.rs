@@ -1,0 +1,114 @@
+//! The overlay a stage works on: a mask and layers over the run's workspace, and a folder that takes what the stage changes.
+//!
+//! Made without a mount: whoever has a mount namespace mounts it, from [`Overlay::source`]. Its cost does not depend on the
+//! workspace's files. The stage's own folder holds `mask`, `upper` and `work`; inside none of these names exists.
+
+use super::copy::open_all;
+use super::{Changed, Extra, Found, Limits, StageError, mask, upper};
+use crate::path::ScopePath;
+use crate::protect::Protected;
+use crate::scope::Scope;
+use crate::tree::{self, Stamp, Tree};
+use glovebox_jail::policy::Source;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What lies under the folder that takes changes.
+#[derive(Debug)]
+pub(super) struct Lower {
+    pub(super) workspace: Tree,
+    pub(super) layers: Vec<Tree>,
+    pub(super) mount_points: Vec<ScopePath>,
+    pub(super) scope: Scope,
+    /// When the overlay was ready, in seconds and nanoseconds. Not the coarse clock: a file that was looked at before it was
+    /// changed has a finer time than that.
+    pub(super) begun: (i64, i64),
+}
+
+/// A workspace seen through a scope, whose changes land elsewhere.
+#[derive(Debug)]
+pub struct Overlay {
+    at: PathBuf,
+    source: Source,
+    pub(super) upper: Tree,
+    /// The file system of the changes.
+    pub(super) device: u64,
+    pub(super) lower: Lower,
+}
+
+impl Overlay {
+    pub(super) fn create(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+        let failed = |source| StageError::io(at, source);
+        let source = Tree::open(workspace).map_err(|source| StageError::io(workspace, source))?;
+        let layers = open_all(&extra.layers)?;
+        drop(Tree::create(at).map_err(failed)?);
+        let mask = Tree::create(&at.join("mask")).map_err(failed)?;
+        mask::fill(&mask, &source, scope, extra).map_err(failed)?;
+        let upper = Tree::create(&at.join("upper")).map_err(failed)?;
+        let top = upper.directory(Path::new("")).map_err(failed)?;
+        rustix::fs::fchmod(&top, tree::DIRECTORY_MODE).map_err(|error| failed(error.into()))?;
+        drop(Tree::create(&at.join("work")).map_err(failed)?);
+        let begun = begun(&top).map_err(failed)?;
+        let device = upper.inode().map_err(failed)?.0;
+        let lower =
+            Lower { workspace: source, layers, mount_points: extra.mount_points.clone(), scope: scope.clone(), begun };
+        let source = layered(workspace, at, &extra.layers)?;
+        Ok(Self { at: at.to_owned(), source, upper, device, lower })
+    }
+
+    /// Returns what to mount. Layers are absolute and without links.
+    pub fn source(&self) -> Source {
+        self.source.clone()
+    }
+
+    /// Finds what the stage changed; see [`super::WorkspaceView::changes`]. Only what it touched is looked at.
+    ///
+    /// # Errors
+    /// [`StageError::Limit`] when the stage left more than `limits` allow.
+    pub fn changes(&self, limits: &Limits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+        upper::changes(self, limits, protected)
+    }
+
+    /// Removes the stage's own folder.
+    ///
+    /// # Errors
+    /// [`StageError::Io`] when the system refuses.
+    pub fn remove(self) -> Result<(), StageError> {
+        tree::remove_all(&self.at).map_err(|source| StageError::io(&self.at, source))
+    }
+}
+
+impl Changed for Overlay {
+    fn open(&self, change: &Found) -> io::Result<File> {
+        self.upper.file(&change.raw)
+    }
+}
+
+/// Returns now, by this machine's clock or by that of the file system if it is ahead.
+fn begun(fresh: &impl std::os::fd::AsFd) -> io::Result<(i64, i64)> {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    Ok((now.tv_sec, now.tv_nsec).max(Stamp::of(&rustix::fs::fstat(fresh)?).changed()))
+}
+
+fn layered(workspace: &Path, at: &Path, layers: &[PathBuf]) -> Result<Source, StageError> {
+    let mask = at.join("mask");
+    let below = layers.iter().map(PathBuf::as_path).chain([workspace]);
+    let lower = [mask.as_path()].into_iter().chain(below).map(text).collect::<Result<_, _>>()?;
+    Ok(Source::Overlay { lower, upper: text(&at.join("upper"))?, work: text(&at.join("work"))? })
+}
+
+/// Returns a path of the machine as the jail takes it: absolute, without links, UTF-8.
+pub(super) fn text(path: &Path) -> Result<String, StageError> {
+    let whole = path.canonicalize().map_err(|source| StageError::io(path, source))?;
+    let text = whole.into_os_string().into_string();
+    text.map_err(|_| StageError::io(path, io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8")))
+}
+
+/// True when the workspace belongs to this user and group. What belongs to others cannot be copied up in a user namespace
+/// that maps one id.
+pub(super) fn is_ours(workspace: &Path) -> Result<bool, StageError> {
+    let stat = rustix::fs::stat(workspace).map_err(|error| StageError::io(workspace, error.into()))?;
+    let ours = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    Ok((stat.st_uid, stat.st_gid) == ours)
+}

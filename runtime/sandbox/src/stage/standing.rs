@@ -1,0 +1,217 @@
+//! What the workspace and the layers over it have at a path, as a stage with an overlay could see it.
+//!
+//! Nothing was written down when the stage began: the workspace does not change meanwhile, so it is asked afterwards, and a
+//! file that did change says so by its time. Only read; remembers what it looked up.
+
+use super::judge::{Before, Kind};
+use super::overlay::Lower;
+use super::{access, is_visible, mask};
+use crate::found::Op;
+use crate::path::ScopePath;
+use crate::scope::Scope;
+use crate::tree::{self, Tree};
+use rustix::fs::{FileType, Stat};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// What is known about one path.
+#[derive(Clone, Copy)]
+pub(super) struct Standing {
+    /// What the stage saw.
+    pub(super) kind: Option<Kind>,
+    /// What the stage saw, in detail; none for what only the jail mounts there.
+    pub(super) stat: Option<Stat>,
+    /// Whether the workspace has something there that the stage could not see.
+    is_left_out: bool,
+    /// Whether what it saw is the workspace's.
+    is_workspace: bool,
+}
+
+impl Standing {
+    const NOTHING: Self = Self { kind: None, stat: None, is_left_out: false, is_workspace: false };
+    const LEFT_OUT: Self = Self { is_left_out: true, ..Self::NOTHING };
+}
+
+/// Looks paths up below an overlay.
+pub(super) struct Lookup<'o> {
+    lower: &'o Lower,
+    known: RefCell<HashMap<PathBuf, Standing>>,
+    partial: RefCell<HashMap<PathBuf, bool>>,
+    /// The directory of the workspace that was looked into last.
+    parent: RefCell<Option<(PathBuf, Option<OwnedFd>)>>,
+}
+
+impl<'o> Lookup<'o> {
+    pub(super) fn new(lower: &'o Lower) -> Self {
+        Self { lower, known: RefCell::default(), partial: RefCell::default(), parent: RefCell::default() }
+    }
+
+    /// Returns what is at a path.
+    pub(super) fn standing(&self, path: &Path) -> io::Result<Standing> {
+        if let Some(known) = self.known.borrow().get(path) {
+            return Ok(*known);
+        }
+        let found = self.look(path)?;
+        self.known.borrow_mut().insert(path.to_owned(), found);
+        Ok(found)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Standing> {
+        if path.as_os_str().is_empty() {
+            return Ok(Standing { kind: Some(Kind::Directory), ..Standing::NOTHING });
+        }
+        let scope_path = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).ok();
+        let mounts = |is: &dyn Fn(&ScopePath, &ScopePath) -> bool| {
+            scope_path.as_ref().is_some_and(|path| self.lower.mount_points.iter().any(|mount| is(path, mount)))
+        };
+        if mounts(&|path, mount| path == mount) {
+            return Ok(Standing { kind: Some(Kind::Directory), ..Standing::LEFT_OUT });
+        }
+        if mounts(&|path, mount| path.is_below(mount)) {
+            return Ok(Standing::LEFT_OUT);
+        }
+        let found = self.look_through(path)?;
+        if found.kind.is_none() && mounts(&|path, mount| mount.is_below(path)) {
+            return Ok(Standing { kind: Some(Kind::Directory), ..found });
+        }
+        Ok(found)
+    }
+
+    /// Asks the layers from the top, then the workspace.
+    fn look_through(&self, path: &Path) -> io::Result<Standing> {
+        for layer in &self.lower.layers {
+            if let Some(stat) = layer.stat(path)? {
+                return Ok(Standing { kind: kind(&stat), stat: Some(stat), ..Standing::NOTHING });
+            }
+        }
+        let Some(stat) = self.stat_workspace(path)? else { return Ok(Standing::NOTHING) };
+        if is_visible(FileType::from_raw_mode(stat.st_mode), access(&self.lower.scope, path)) {
+            return Ok(Standing { kind: kind(&stat), stat: Some(stat), is_left_out: false, is_workspace: true });
+        }
+        Ok(Standing::LEFT_OUT)
+    }
+
+    fn stat_workspace(&self, path: &Path) -> io::Result<Option<Stat>> {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+        let mut parent = self.parent.borrow_mut();
+        if parent.as_ref().is_none_or(|(at, _)| at != above) {
+            let opened = match self.lower.workspace.directory(above) {
+                Err(error) if tree::is_absent(&error) => None,
+                other => Some(other?),
+            };
+            *parent = Some((above.to_owned(), opened));
+        }
+        match parent.as_ref() {
+            Some((_, Some(directory))) => tree::stat_at(directory, name),
+            _ => Ok(None),
+        }
+    }
+
+    /// Opens the file the stage saw.
+    pub(super) fn open(&self, path: &Path) -> io::Result<File> {
+        let from_layer = self.lower.layers.iter().find_map(|layer| layer.file(path).ok());
+        from_layer.map_or_else(|| self.lower.workspace.file(path), Ok)
+    }
+
+    /// Returns where the link the stage saw points.
+    pub(super) fn target(&self, path: &Path) -> io::Result<OsString> {
+        let trees = self.lower.layers.iter().chain([&self.lower.workspace]);
+        for tree in trees {
+            if tree.stat(path)?.is_some() {
+                let (parent, name) = tree.parent(path)?;
+                return tree::read_link(&parent, name);
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    /// Meets everything the stage saw below a directory.
+    pub(super) fn each_below<E: From<io::Error>>(
+        &self,
+        start: &Path,
+        visit: &mut dyn FnMut(&Path, Kind) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut pending = vec![start.to_owned()];
+        while let Some(at) = pending.pop() {
+            for name in self.names(&at)? {
+                let path = at.join(name);
+                let Some(kind) = self.standing(&path)?.kind else { continue };
+                visit(&path, kind)?;
+                if kind == Kind::Directory {
+                    pending.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&self, at: &Path) -> io::Result<BTreeSet<OsString>> {
+        let mut names = BTreeSet::new();
+        let trees = self.lower.layers.iter().chain([&self.lower.workspace]);
+        for tree in trees {
+            names.extend(names_in(tree, at)?);
+        }
+        Ok(names)
+    }
+}
+
+impl Before for Lookup<'_> {
+    fn scope(&self) -> &Scope {
+        &self.lower.scope
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Option<Kind>> {
+        Ok(self.standing(path)?.kind)
+    }
+
+    fn is_left_out(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.standing(path)?.is_left_out)
+    }
+
+    fn is_partial(&self, path: &Path) -> io::Result<bool> {
+        if let Some(known) = self.partial.borrow().get(path) {
+            return Ok(*known);
+        }
+        let mut partial = false;
+        if self.standing(path)?.kind == Some(Kind::Directory) {
+            mask::unseen(&self.lower.workspace, &self.lower.scope, path, &mut |_| {
+                partial = true;
+                Ok(false)
+            })?;
+        }
+        self.partial.borrow_mut().insert(path.to_owned(), partial);
+        Ok(partial)
+    }
+
+    /// By the time of the last change: later than the view, somebody else made it. A change in the clock tick of the view
+    /// counts as earlier, as that of the stage before would; a file that is gone altogether is not noticed.
+    fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
+        let Standing { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.standing(path)? else {
+            return Ok(false);
+        };
+        let is_same_use = kind == Kind::Directory && matches!(op, Op::MakeDir | Op::RemoveDir);
+        Ok(!is_same_use && tree::Stamp::of(&stat).changed() > self.lower.begun)
+    }
+}
+
+fn kind(stat: &Stat) -> Option<Kind> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => Some(Kind::Directory),
+        FileType::RegularFile => Some(Kind::File),
+        FileType::Symlink => Some(Kind::Link),
+        _ => None,
+    }
+}
+
+fn names_in(tree: &Tree, at: &Path) -> io::Result<Vec<OsString>> {
+    match tree.directory(at) {
+        Ok(directory) => tree::names(&directory),
+        Err(error) if tree::is_absent(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
