@@ -40,7 +40,7 @@ pub fn schedule(pipeline: &Pipeline, state: &RunState, event: &Event) -> Vec<Eve
         Event::StageFinished(finished) => leave_stage(pipeline, state, &finished.node, &finished.outcome),
         Event::StageRetrying(retrying) => try_again(state, retrying),
         Event::StagePassed(passed) => leave_native(pipeline, state, &passed.node),
-        Event::RouteTaken(route) => arrive(pipeline, state, &NodeId::new(&route.to)),
+        Event::RouteTaken(route) => arrive(pipeline, state, &NodeId::new(route.to.as_str())),
         Event::GateUnmet(unmet) => turn_back(state, unmet),
         Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) => Vec::new(),
         Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),

@@ -4,9 +4,9 @@
 //! Graphviz accepts and that this crate reads back to the same graph.
 
 use crate::dot::quote;
-use crate::ir::{Attribute, Pipeline};
+use crate::ir::Pipeline;
+use crate::keyed::Attributes;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// `{"name":…,"attributes":{…},"nodes":[{"id":…,…}],"edges":[{"from":…,"to":…,…}]}`; attribute values are strings.
@@ -29,8 +29,8 @@ pub fn to_json(pipeline: &Pipeline) -> Value {
     Value::Object(graph)
 }
 
-fn object(own: &[(&str, &str)], attributes: &BTreeMap<String, Attribute>) -> Value {
-    let given = attributes.iter().map(|(key, attribute)| (key.clone(), Value::from(attribute.value.as_str())));
+fn object(own: &[(&str, &str)], attributes: &Attributes) -> Value {
+    let given = attributes.iter().map(|(key, attribute)| (key.to_string(), Value::from(attribute.value.as_str())));
     let mut object: Map<String, Value> = given.collect();
     for (key, value) in own {
         object.insert((*key).to_owned(), Value::from(*value));
@@ -58,7 +58,7 @@ pub fn to_dot(pipeline: &Pipeline) -> String {
     text
 }
 
-fn write_statement(text: &mut String, subject: &str, attributes: &BTreeMap<String, Attribute>) {
+fn write_statement(text: &mut String, subject: &str, attributes: &Attributes) {
     text.push_str("  ");
     text.push_str(subject);
     for (index, (key, attribute)) in attributes.iter().enumerate() {

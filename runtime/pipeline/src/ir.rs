@@ -5,18 +5,20 @@
 
 use crate::condition::Condition;
 use crate::holdouts::NodeHoldouts;
+use crate::keyed::Attributes;
 use crate::span::Span;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A node's name: `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(String);
+pub struct NodeId(Arc<str>);
 
 impl NodeId {
     /// Takes a name that the parser has accepted.
-    pub fn new(name: impl Into<String>) -> Self {
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
 
@@ -183,7 +185,7 @@ pub struct Node {
     /// Class names, own and derived from subgraphs.
     pub classes: Vec<String>,
     /// Every attribute, defaults included, by key.
-    pub attributes: BTreeMap<String, Attribute>,
+    pub attributes: Attributes,
     /// The place of its first mention.
     pub span: Span,
 }
@@ -232,7 +234,7 @@ pub struct Edge {
     /// Asks for a fresh run at the target.
     pub loop_restart: bool,
     /// Every attribute by key.
-    pub attributes: BTreeMap<String, Attribute>,
+    pub attributes: Attributes,
     /// The place of the source's name.
     pub from_span: Span,
     /// The place of the target's name.
@@ -279,7 +281,7 @@ pub struct Pipeline {
     /// Bounds of a run.
     pub bounds: Bounds,
     /// Graph attributes by key.
-    pub attributes: BTreeMap<String, Attribute>,
+    pub attributes: Attributes,
     /// The place of its name, of the whole graph when it has none.
     pub span: Span,
 }

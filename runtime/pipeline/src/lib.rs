@@ -1,7 +1,7 @@
 //! Text to checked pipeline.
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and what a running pipeline asks of its graph: which edge next.
-//! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`lower`], [`ir`], [`attributes`], [`condition`],
+//! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`lower`], [`ir`], [`keyed`], [`attributes`], [`condition`],
 //! [`stylesheet`], [`holdouts`], [`lint`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
@@ -13,6 +13,7 @@ pub mod dot;
 pub mod graph;
 pub mod holdouts;
 pub mod ir;
+pub mod keyed;
 pub mod lint;
 pub mod lower;
 pub mod nearest;

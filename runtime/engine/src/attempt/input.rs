@@ -57,5 +57,5 @@ pub(super) fn model(node: &Node, plan: &Plan, state: &RunState) -> Result<Model,
 }
 
 fn attributes(node: &Node) -> Vec<(String, String)> {
-    node.attributes.iter().map(|(key, attribute)| (key.clone(), attribute.value.clone())).collect()
+    node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone())).collect()
 }

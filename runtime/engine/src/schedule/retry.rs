@@ -16,7 +16,7 @@ const PROVIDER: &str = "provider/";
 /// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
 /// An attempt that may not be repeated any more never keeps the status `retry`. Nothing is repeated once the run is `stopping`.
 pub fn settle(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &mut StageFinished) {
-    let Some(node) = pipeline.node(&NodeId::new(&finished.node)) else { return };
+    let Some(node) = pipeline.node(&NodeId::new(finished.node.as_str())) else { return };
     accept_silence(node, finished);
     let outcome = &finished.outcome;
     let stopping = stopping || state.canceled.is_some();
@@ -28,7 +28,7 @@ pub fn settle(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &
 
 /// What `stage.retrying` says about an attempt that is repeated.
 pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
-    let backoff = pipeline.node(&NodeId::new(&finished.node)).map(|node| node.backoff);
+    let backoff = pipeline.node(&NodeId::new(finished.node.as_str())).map(|node| node.backoff);
     let run_id = state.run.as_ref().map_or("", |run| run.run_id.as_str());
     let seed = format!("{run_id}\n{}\n{}", finished.task, finished.ordinal);
     let delay_ms = backoff.map_or(0, |backoff| delay_ms(&backoff, finished.ordinal, &seed));

@@ -4,9 +4,10 @@ use super::{Rule, Subject};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, Node};
+use crate::keyed::Attributes;
 use crate::lower::handler::{SHAPES, TYPES};
 use crate::nearest::nearest;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 const FIDELITIES: &[&str] = &["full", "truncate", "compact", "summary:low", "summary:medium", "summary:high"];
 
@@ -38,8 +39,6 @@ const PROVIDERS: &[&str] = &[
     "scripted",
     "simulated",
 ];
-
-type Attributes = BTreeMap<String, Attribute>;
 
 /// A finding at an attribute's value, with the word that was probably meant.
 fn unknown_word(rule: &Rule, key: &str, attribute: &Attribute, known: &[&str]) -> Diagnostic {

@@ -5,7 +5,8 @@
 use super::{Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler};
-use std::collections::{BTreeMap, HashSet};
+use crate::keyed::Attributes;
+use std::collections::HashSet;
 
 /// Attributes by name; one that ends in a dot means all that begin with it.
 const REFUSED: &[&str] = &[
@@ -30,7 +31,7 @@ pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     let pipeline = subject.pipeline;
     let mut found = Vec::new();
     let mut told = HashSet::new();
-    let mut look = |attributes: &BTreeMap<String, Attribute>, node: Option<&str>, edge: Option<(&str, &str)>| {
+    let mut look = |attributes: &Attributes, node: Option<&str>, edge: Option<(&str, &str)>| {
         for (key, attribute) in attributes.iter().filter(|(key, attribute)| refused(key, attribute)) {
             if told.insert(attribute.span) {
                 let message = match key.as_str() {

@@ -84,7 +84,7 @@ impl<'a> Expansion<'a> {
         for key in self.inputs.set.keys().filter(|key| !self.used.contains(key.as_str())) {
             let message =
                 format!("the input `{key}` is not declared: neither `${key}` nor a graph attribute `{key}` occurs");
-            let known = self.seen.iter().chain(graph.keys()).map(String::as_str);
+            let known = self.seen.iter().map(String::as_str).chain(graph.keys().map(|key| key.as_str()));
             let help = match nearest(key, known) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("use `${key}` in the goal or in a prompt, or declare `graph [{key}=\"…\"]`"),

@@ -79,10 +79,11 @@ fn bounds(graph: &Attributes, findings: &mut Findings<'_>) -> Bounds {
 
 fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
     let ((from, from_span), (to, to_span)) = (raw.from, raw.to);
-    let condition = condition(&raw.attributes, findings).map_err(|fault| findings.push(fault.with_edge(&from, &to)));
+    let condition = condition(&raw.attributes, findings)
+        .map_err(|fault| findings.push(fault.with_edge(from.as_str(), to.as_str())));
     Edge {
-        from: NodeId::new(from),
-        to: NodeId::new(to),
+        from,
+        to,
         label: raw.attributes.get("label").map(|label| label.value.clone()).unwrap_or_default(),
         condition: condition.ok().flatten(),
         weight: findings.integer(&raw.attributes, "weight", i64::MIN, i64::MAX).unwrap_or(0),
@@ -118,8 +119,8 @@ fn apply_stylesheet(graph: &Attributes, nodes: &mut [RawNode], findings: &mut Fi
         let shape = node.attributes.get("shape").map_or("box", |shape| shape.value.as_str());
         let own = node.attributes.get("class").map(|class| class.value.as_str()).unwrap_or_default();
         let classes = own.split(',').map(str::trim).chain(node.derived.iter().map(String::as_str));
-        for (property, value) in stylesheet.apply(&node.id, shape, &classes.collect::<Vec<_>>()) {
-            node.attributes.entry(property.to_owned()).or_insert(value);
+        for (property, value) in stylesheet.apply(node.id.as_str(), shape, &classes.collect::<Vec<_>>()) {
+            node.attributes.get_or_insert_with(property, || value);
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
     let classes = classes(&mut raw);
     inherit_model(&mut raw.attributes, around.graph);
     let from = &raw.attributes;
-    let label = findings.text(from, "label").unwrap_or(&raw.id).to_owned();
+    let label = findings.text(from, "label").unwrap_or(raw.id.as_str()).to_owned();
     let instruction = findings.text(from, "prompt").or((handler.name() == "codergen").then_some(label.as_str()));
     let prompt = instruction.map(|text| around.expansion.prompt(text));
     Node {
@@ -59,7 +59,7 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
         limits: findings.limits(from),
         auto_status: findings.boolean(from, "auto_status"),
         allow_partial: findings.boolean(from, "allow_partial"),
-        id: NodeId::new(raw.id),
+        id: raw.id,
         handler,
         attributes: raw.attributes,
         span: raw.span,
@@ -69,7 +69,7 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
 /// Settles shape and handler: `type`, else the shape on the node, else the id, else the shape by default, else a box.
 fn resolve(raw: &mut RawNode) -> (String, Handler) {
     if !raw.own_shape
-        && let Some(shape) = handler::shape_of_id(&raw.id)
+        && let Some(shape) = handler::shape_of_id(raw.id.as_str())
     {
         if let Some(by_default) = raw.attributes.get_mut("shape") {
             shape.clone_into(&mut by_default.value);
@@ -97,9 +97,12 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
         }
     }
     if !raw.derived.is_empty() {
-        let written = raw.attributes.entry("class".to_owned());
-        written.or_insert(Attribute { value: String::new(), key_span: raw.span, span: raw.span }).value =
-            classes.join(",");
+        let written = raw.attributes.get_or_insert_with("class", || Attribute {
+            value: String::new(),
+            key_span: raw.span,
+            span: raw.span,
+        });
+        written.value = classes.join(",");
     }
     classes
 }
@@ -108,7 +111,7 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
 fn inherit_model(node: &mut Attributes, graph: &Attributes) {
     for key in crate::stylesheet::PROPERTIES {
         if let Some(attribute) = graph.get(*key) {
-            node.entry((*key).to_owned()).or_insert_with(|| attribute.clone());
+            node.get_or_insert_with(key, || attribute.clone());
         }
     }
 }

@@ -6,16 +6,14 @@
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
 use crate::dot::{Ast, Attr, Name, Statement, Target};
-use crate::ir::Attribute;
+use crate::ir::{Attribute, NodeId};
+pub(super) use crate::keyed::Attributes;
 use crate::span::Span;
-use std::collections::{BTreeMap, HashMap};
-
-/// Attributes by key.
-pub(super) type Attributes = BTreeMap<String, Attribute>;
+use std::collections::HashMap;
 
 /// A node before its attributes have types.
 pub(super) struct RawNode {
-    pub(super) id: String,
+    pub(super) id: NodeId,
     pub(super) span: Span,
     pub(super) attributes: Attributes,
     /// The shape stands on the node itself and not in a defaults block.
@@ -26,8 +24,8 @@ pub(super) struct RawNode {
 
 /// An edge before its attributes have types.
 pub(super) struct RawEdge {
-    pub(super) from: (String, Span),
-    pub(super) to: (String, Span),
+    pub(super) from: (NodeId, Span),
+    pub(super) to: (NodeId, Span),
     pub(super) attributes: Attributes,
 }
 
@@ -37,13 +35,20 @@ pub(super) struct Declared<'a> {
     pub(super) graph: Attributes,
     pub(super) nodes: Vec<RawNode>,
     pub(super) edges: Vec<RawEdge>,
-    index: HashMap<&'a str, usize>,
+    names: HashMap<&'a str, Mentioned>,
+}
+
+/// A name that occurs in the file.
+struct Mentioned {
+    id: NodeId,
+    /// Number of its node; none while only edges name it.
+    node: Option<usize>,
 }
 
 impl<'a> Declared<'a> {
     /// True for a declared node.
     pub(super) fn has(&self, id: &str) -> bool {
-        self.index.contains_key(id)
+        self.names.get(id).is_some_and(|name| name.node.is_some())
     }
 }
 
@@ -85,11 +90,12 @@ impl<'a> Declared<'a> {
     }
 
     fn node(&mut self, id: &'a Name<'_>, attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
-        let index = *self.index.entry(&id.text).or_insert_with(|| {
+        let name = mentioned(&mut self.names, id);
+        let index = *name.node.get_or_insert_with(|| {
             self.nodes.push(RawNode {
-                id: id.text.to_string(),
+                id: name.id.clone(),
                 span: id.span,
-                attributes: Attributes::new(),
+                attributes: Attributes::with_capacity(attributes.len() + scope.node.len()),
                 own_shape: false,
                 derived: Vec::new(),
             });
@@ -101,7 +107,7 @@ impl<'a> Declared<'a> {
         node.own_shape |= attributes.iter().any(|attribute| attribute.key == "shape");
         if first {
             for (key, value) in &scope.node {
-                node.attributes.entry(key.clone()).or_insert_with(|| value.clone());
+                node.attributes.get_or_insert_with(key, || value.clone());
             }
         }
         for class in &scope.classes {
@@ -111,23 +117,32 @@ impl<'a> Declared<'a> {
         }
     }
 
-    fn edges(&mut self, path: &[Name<'_>], attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
-        let mut own = Attributes::new();
+    fn edges(&mut self, path: &'a [Name<'_>], attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
+        let mut own = Attributes::with_capacity(attributes.len() + scope.edge.len());
         set(&mut own, attributes, findings);
         for (key, value) in &scope.edge {
-            own.entry(key.clone()).or_insert_with(|| value.clone());
+            own.get_or_insert_with(key, || value.clone());
         }
-        for pair in path.windows(2) {
-            let end = |name: &Name<'_>| (name.text.to_string(), name.span);
-            self.edges.push(RawEdge { from: end(&pair[0]), to: end(&pair[1]), attributes: own.clone() });
+        let mut ends = path.iter().map(|name| (mentioned(&mut self.names, name).id.clone(), name.span));
+        let Some(mut from) = ends.next() else { return };
+        let mut left = path.len().saturating_sub(1);
+        for to in ends {
+            left -= 1;
+            let attributes = if left == 0 { std::mem::take(&mut own) } else { own.clone() };
+            self.edges.push(RawEdge { from: std::mem::replace(&mut from, to.clone()), to, attributes });
         }
     }
+}
+
+/// The entry of a name, made at its first mention.
+fn mentioned<'m, 'a>(names: &'m mut HashMap<&'a str, Mentioned>, name: &'a Name<'_>) -> &'m mut Mentioned {
+    names.entry(&name.text).or_insert_with(|| Mentioned { id: NodeId::new(&*name.text), node: None })
 }
 
 /// Sets attributes; a key that is set twice to different values is remarked on, the later one wins.
 fn set(attributes: &mut Attributes, given: &[Attr<'_>], findings: &mut Findings<'_>) {
     for attr in given {
-        let before = attributes.insert(attr.key.to_string(), attribute(attr));
+        let before = attributes.insert(&attr.key, attribute(attr));
         if let Some(before) = before.filter(|before| before.value != attr.value.text) {
             let message = format!("`{}` is set twice; the later value holds", attr.key);
             let warning = Diagnostic::warning("duplicate_attribute", message, attr.span());
@@ -139,7 +154,9 @@ fn set(attributes: &mut Attributes, given: &[Attr<'_>], findings: &mut Findings<
 }
 
 fn replace(attributes: &mut Attributes, given: &[Attr<'_>]) {
-    attributes.extend(given.iter().map(|attr| (attr.key.to_string(), attribute(attr))));
+    for attr in given {
+        attributes.insert(&attr.key, attribute(attr));
+    }
 }
 
 fn attribute(attr: &Attr<'_>) -> Attribute {
