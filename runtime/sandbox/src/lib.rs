@@ -8,6 +8,7 @@
 //! The crate knows no graph, no component and no journal.
 
 pub mod apply;
+pub mod cache;
 pub mod commit;
 pub mod exec;
 pub mod found;

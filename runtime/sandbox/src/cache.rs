@@ -1,0 +1,261 @@
+//! Build caches: folders of the workspace that are kept from one stage of a run to the next, and never committed.
+//!
+//! They lie in the run's folder, one set for those who build and one for those who verify: a verifier sees hold-outs, and what
+//! it compiled of them must not come back to a builder. Within a domain stages share what they left, and may spoil it for
+//! each other. What is in them is hostile; here it is measured and removed, never read.
+
+use crate::path::ScopePath;
+use crate::scope::Entry;
+use crate::tree::{self, Met, Owner, Tree, WalkError};
+use glovebox_jail::policy::Bind;
+use rustix::fs::{FileType, FlockOperation, flock};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Most bytes all caches of one domain may hold after a stage; beyond it they are dropped.
+pub const BYTES_MAX: u64 = 4 << 30;
+
+/// What an entry takes at least: an inode and a name.
+const ENTRY_BYTES: u64 = 1024;
+const FOLDER: &str = "cache";
+const LOCK: &str = "lock";
+
+/// Whose caches: what one domain leaves, the other never sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Domain {
+    /// Stages that may not see hold-outs.
+    Builder,
+    /// Stages that may.
+    Verifier,
+}
+
+impl Domain {
+    /// Returns the name of its folder.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Builder => "builder",
+            Self::Verifier => "verifier",
+        }
+    }
+}
+
+/// Why caches could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// An entry is no folder.
+    #[error("`{0}` cannot be a cache: a folder of the workspace, with a final `/`, is expected")]
+    Entry(Entry),
+    /// The operating system refused.
+    #[error("could not use the caches: failed to {act} `{path}`: {source}")]
+    Io {
+        /// What was tried.
+        act: &'static str,
+        /// On what.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// The caches of one stage. While it exists nobody removes them.
+#[derive(Debug)]
+pub struct Caches {
+    domain: PathBuf,
+    held: File,
+    folders: Vec<(ScopePath, PathBuf)>,
+}
+
+/// What the caches of a domain hold after a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settled {
+    /// Bytes on disk; a lower bound where they were dropped.
+    pub bytes: u64,
+    /// True when they were over the bound, or could not be measured, and are gone.
+    pub dropped: bool,
+}
+
+impl Caches {
+    /// Makes or finds the folders of these entries. An entry within another's folder is part of that one.
+    ///
+    /// # Errors
+    /// [`CacheError::Entry`] for the whole workspace and for an entry without a final `/`.
+    pub fn open(run: &Path, domain: Domain, entries: &[Entry]) -> Result<Self, CacheError> {
+        if let Some(entry) = entries.iter().find(|entry| !entry.is_subtree() || entry.path().is_root()) {
+            return Err(CacheError::Entry(entry.clone()));
+        }
+        let domain = run.join(FOLDER).join(domain.as_str());
+        DirBuilder::new().recursive(true).mode(0o700).create(&domain).map_err(failed("make", &domain))?;
+        let held = lock_file(&domain)?;
+        let outer = |entry: &&Entry| !entries.iter().any(|other| other.covers(entry) && other != *entry);
+        let mut folders: Vec<(ScopePath, PathBuf)> = Vec::new();
+        for entry in entries.iter().filter(outer) {
+            let folder = domain.join(folder_name(entry));
+            make_private(&folder).map_err(failed("make", &folder))?;
+            if !folders.iter().any(|(path, _)| path == entry.path()) {
+                folders.push((entry.path().clone(), folder));
+            }
+        }
+        Ok(Self { domain, held, folders })
+    }
+
+    /// Returns the paths at which the caches are mounted, for [`crate::stage::Extra`].
+    pub fn mount_points(&self) -> Vec<ScopePath> {
+        self.folders.iter().map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Returns the mounts for a jail whose workspace is at `inside`.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`] when a path is not UTF-8.
+    pub fn binds(&self, inside: &Path) -> Result<Vec<Bind>, CacheError> {
+        let bind = |(path, folder): &(ScopePath, PathBuf)| {
+            let at = inside.join(path.as_str());
+            Ok(Bind { source: text(folder)?, at: text(&at)?, writable: true, optional: false })
+        };
+        self.folders.iter().map(bind).collect()
+    }
+
+    /// Measures what the domain holds, once the stage's jail is dead, and drops all of it when that is more than `bytes_max`. Where
+    /// another stage is using it, that one's end decides.
+    ///
+    /// # Errors
+    /// [`CacheError::Io`] when what is to be dropped cannot be removed.
+    pub fn settle(self, bytes_max: u64) -> Result<Settled, CacheError> {
+        let measured = measure(&self.domain, bytes_max);
+        let bytes = measured.unwrap_or(bytes_max);
+        let over = measured.is_none_or(|bytes| bytes > bytes_max);
+        if !over || flock(&self.held, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(Settled { bytes, dropped: false });
+        }
+        for entry in fs::read_dir(&self.domain).map_err(failed("list", &self.domain))? {
+            let path = entry.map_err(failed("list", &self.domain))?.path();
+            if !path.ends_with(LOCK) {
+                tree::remove_all(&path).map_err(failed("remove", &path))?;
+            }
+        }
+        Ok(Settled { bytes, dropped: true })
+    }
+}
+
+/// Opens the lock of a domain and takes it together with others. Waits while somebody drops the caches.
+fn lock_file(domain: &Path) -> Result<File, CacheError> {
+    let path = domain.join(LOCK);
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = file.map_err(failed("open", &path))?;
+    flock(&file, FlockOperation::LockShared).map_err(|error| failed("lock", &path)(error.into()))?;
+    Ok(file)
+}
+
+/// The name of an entry's folder: the same for the same path, whatever else a stage names.
+fn folder_name(entry: &Entry) -> String {
+    blake3::hash(entry.path().as_str().as_bytes()).to_hex()[..16].to_owned()
+}
+
+/// Makes a folder, or takes back the permissions a command gave it.
+fn make_private(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+        }
+        other => other,
+    }
+}
+
+/// The bytes below a folder, counted until they are over the bound; none when they cannot be counted.
+fn measure(folder: &Path, bytes_max: u64) -> Option<u64> {
+    let mut tree = Tree::open(folder).ok()?;
+    tree.owner = Owner::Us;
+    let mut bytes = 0_u64;
+    let mut count = |met: &Met<'_>| -> Result<bool, WalkError> {
+        let blocks = u64::try_from(met.stat.st_blocks).unwrap_or(0);
+        bytes = bytes.saturating_add((blocks * 512).max(ENTRY_BYTES));
+        Ok(bytes <= bytes_max && met.kind() == FileType::Directory)
+    };
+    tree::walk(&tree, &mut count).ok()?;
+    Some(bytes)
+}
+
+fn text(path: &Path) -> Result<String, CacheError> {
+    let refused = || failed("name", path)(io::Error::new(io::ErrorKind::InvalidData, "no UTF-8"));
+    path.to_str().map(str::to_owned).ok_or_else(refused)
+}
+
+fn failed<'p>(act: &'static str, path: &'p Path) -> impl Fn(io::Error) -> CacheError + 'p {
+    move |source| CacheError::Io { act, path: tree::shown(path), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn entries(texts: &[&str]) -> Vec<Entry> {
+        texts.iter().map(|text| Entry::parse(text).unwrap()).collect()
+    }
+
+    fn sources(run: &Path, domain: Domain, texts: &[&str]) -> Vec<PathBuf> {
+        let caches = Caches::open(run, domain, &entries(texts)).unwrap();
+        caches.binds(Path::new("/w")).unwrap().into_iter().map(|bind| bind.source.into()).collect()
+    }
+
+    #[test]
+    fn a_path_keeps_its_folder_within_a_domain_and_nowhere_else() {
+        let run = tempfile::tempdir().unwrap();
+        let builders = sources(run.path(), Domain::Builder, &["target/", "web/.cache/"]);
+        fs::write(builders[0].join("kept"), "x").unwrap();
+        let again = sources(run.path(), Domain::Builder, &["web/.cache/", "target/"]);
+        assert_eq!([&again[1], &again[0]], [&builders[0], &builders[1]]);
+        assert!(again[1].join("kept").exists());
+        let verifiers = sources(run.path(), Domain::Verifier, &["target/"]);
+        assert!(!builders.contains(&verifiers[0]) && fs::read_dir(&verifiers[0]).unwrap().next().is_none());
+        for folder in builders.iter().chain(&verifiers) {
+            assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+
+    #[test]
+    fn mounts_are_writable_and_lie_in_the_workspace() {
+        let run = tempfile::tempdir().unwrap();
+        let caches = Caches::open(run.path(), Domain::Builder, &entries(&["a/b/", "a/", "a/", "c/"])).unwrap();
+        let at: Vec<_> =
+            caches.binds(Path::new("/w")).unwrap().into_iter().map(|bind| (bind.at, bind.writable)).collect();
+        assert_eq!(at, [("/w/a".to_owned(), true), ("/w/c".to_owned(), true)]);
+        assert_eq!(caches.mount_points().iter().map(ScopePath::as_str).collect::<Vec<_>>(), ["a", "c"]);
+        for text in ["./", "target"] {
+            let refused = Caches::open(run.path(), Domain::Builder, &entries(&[text]));
+            assert!(matches!(refused, Err(CacheError::Entry(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_over_the_bound_is_dropped_and_links_lead_nowhere() {
+        let run = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("canary"), vec![1; 1 << 20]).unwrap();
+        let open = || Caches::open(run.path(), Domain::Builder, &entries(&["target/"])).unwrap();
+        let folder = sources(run.path(), Domain::Builder, &["target/"]).remove(0);
+        symlink(outside.path(), folder.join("way")).unwrap();
+        fs::create_dir(folder.join("deep")).unwrap();
+        fs::write(folder.join("deep/file"), vec![1; 64 << 10]).unwrap();
+        fs::set_permissions(folder.join("deep"), fs::Permissions::from_mode(0)).unwrap();
+        let settled = open().settle(1 << 20).unwrap();
+        assert!(!settled.dropped && settled.bytes > 64 << 10, "{settled:?}");
+        let other = open();
+        assert!(!open().settle(32 << 10).unwrap().dropped, "somebody uses it");
+        assert!(folder.join("deep/file").exists());
+        assert!(other.settle(32 << 10).unwrap().dropped);
+        assert!(!folder.exists() && outside.path().join("canary").exists());
+        assert!(sources(run.path(), Domain::Builder, &["target/"])[0].exists());
+    }
+
+    #[test]
+    fn permissions_a_command_took_are_given_back() {
+        let run = tempfile::tempdir().unwrap();
+        let folder = sources(run.path(), Domain::Verifier, &["target/"]).remove(0);
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).unwrap();
+        sources(run.path(), Domain::Verifier, &["target/"]);
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}
