@@ -284,6 +284,49 @@ fn what_is_refused_leaves_no_run_behind() {
 }
 
 #[test]
+fn plan_says_what_commands_would_reach() {
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  build [shape=parallelogram, tool_command=\"true\", \
+         allowed_write_paths=\"app/\", cache=\"target/\", \"codex.workdir\"=\"app\", \"codex.strict_read_scope\"=true]\n\
+         \x20 lint [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\", network=none]\n  start -> build -> lint -> done\n}\n",
+    );
+    bench.write(
+        "glovebox.toml",
+        "[sandbox]\nnetwork = { proxy = [\"*.crates.io\"] }\nread = [\"/opt/data\"]\nscratch = [\"tmp/\"]\n",
+    );
+    let shown = bench.glovebox(&["plan", "pipeline.dot"]);
+    let of = |node: &str| {
+        let lines = shown.stdout.lines().skip_while(|line| !line.starts_with(node));
+        lines.take_while(|line| line.starts_with(node) || line.starts_with(' ')).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(
+        of("build"),
+        "build (tool, built in, files: none)\n  read     /opt/data, app/\n  write    app/\n  execute  true\n  reach    *.crates.io\n  \
+         scratch  tmp/\n  cache    target/\n  model    no\n  starts   app"
+    );
+    assert!(
+        of("lint").contains("  read     ./, /opt/data\n  write    nothing\n")
+            && of("lint").contains("  reach    nothing\n")
+    );
+    shown.ends(0).says("network proxy:*.crates.io");
+}
+
+#[test]
+fn a_node_asks_for_no_more_network_than_is_granted() {
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n  t [shape=parallelogram, tool_command=\"true\", \
+         allowed_write_paths=\"\", network=full]\n  start -> t -> done\n}\n",
+    );
+    for command in ["plan", "run"] {
+        let answer = bench.glovebox(&[command, "pipeline.dot"]);
+        answer
+            .ends(3)
+            .says("node `t` asks for the network `full`, the operator grants `none`")
+            .says("`network = \"full\"` under `[sandbox]`");
+    }
+}
+
+#[test]
 fn plan_says_what_could_happen_and_runs_nothing() {
     let bench = Workbench::with_pipeline(LINEAR);
     bench

@@ -9,11 +9,13 @@ use crate::project::Project;
 use crate::source::{self, Source};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
-use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
+use glovebox_engine::bind::{Available, BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
+use glovebox_engine::config::sandbox::Network;
 use glovebox_engine::plan::Plan;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::protect::Protected;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,16 +41,32 @@ pub struct ScriptFile {
     pub script: Arc<Script>,
 }
 
+/// What a plan is bound for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be shown; nothing runs.
+    Show,
+    /// To run within the walls of this machine.
+    Run,
+    /// To run commands without walls, by the user's word.
+    RunUnconfined,
+}
+
 /// Binds a pipeline, or stops after everything that stands against it has been printed.
 pub fn bind_plan(
     source: &Source,
     project: &Project,
     script: Option<&ScriptFile>,
-    no_sandbox: bool,
+    purpose: Purpose,
 ) -> Result<Bound, Stop> {
     let host = start_host()?;
     let lock = project.lock.clone().unwrap_or_default();
-    let options = BindOptions { no_sandbox, script: script.map(|file| Arc::clone(&file.script)) };
+    let options = BindOptions {
+        no_sandbox: purpose == Purpose::RunUnconfined,
+        plan_only: purpose == Purpose::Show,
+        available: Available::default(),
+        script: script.map(|file| Arc::clone(&file.script)),
+    };
     let pipeline = Arc::new(source.pipeline.clone());
     match bind(pipeline, &catalog(project), (&project.config, &lock), &host, &options) {
         Ok(plan) => {
@@ -57,6 +75,27 @@ pub fn bind_plan(
             Ok(Bound { plan, host, protected: protected(source, project) })
         }
         Err(errors) => Err(refuse(source, &errors)),
+    }
+}
+
+/// Says what no wall keeps from the user: commands without any, and commands that reach everything.
+pub fn warn_of_open_walls(bound: &Bound) {
+    let with_commands = || bound.plan.bindings.iter().filter(|(_, binding)| binding.runs_commands());
+    let named = |nodes: Vec<&NodeId>| nodes.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+    if bound.plan.sandbox.is_unconfined() {
+        let nodes = named(with_commands().map(|(id, _)| id).collect());
+        terminal::say(&format!(
+            "warning: --dangerously-no-sandbox: commands of {nodes} can read, change and send away all that you can\n"
+        ));
+        return;
+    }
+    let open = with_commands().filter(|(_, binding)| binding.confined.network == Network::Full);
+    let open: Vec<&NodeId> = open.map(|(id, _)| id).collect();
+    if !open.is_empty() {
+        let nodes = named(open);
+        terminal::say(&format!(
+            "warning: network `full`: commands of {nodes} reach all that this machine reaches, its own services included\n"
+        ));
     }
 }
 

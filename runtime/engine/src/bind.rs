@@ -2,17 +2,19 @@
 //!
 //! Everything wrong is told at once, in three classes that end differently: the pipeline's file asks for what this version
 //! would not enforce or names a handler nobody has (exit 3), a plugin is not what was agreed to (exit 7), a node may run
-//! commands that nothing confines (exit 6). Reading files is the caller's business; bytes come in.
+//! commands that nothing confines as the operator demands (exit 6). Reading files is the caller's business; bytes come in.
 
 pub mod confine;
 pub mod effective;
 mod problem;
+mod walls;
 
-pub use problem::{BindClass, BindErrors, PluginProblem, PolicyProblem};
+pub use problem::{BindClass, BindErrors, PluginProblem, PolicyKind, PolicyProblem};
+pub use walls::Available;
 
 use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::lock::Lock;
-use crate::plan::{Binding, Plan, TIER_NONE, TIER_UNCONFINED};
+use crate::plan::{Binding, Plan, Walls};
 use effective::{Effective, Sides, effective, grant_lines, granted};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
@@ -41,11 +43,15 @@ pub struct PluginFile {
     pub bytes: Result<Arc<[u8]>, String>,
 }
 
-/// What the caller decided. The default refuses unconfined commands and has no script.
+/// What the caller decided and found out. The default refuses all commands, since nothing would confine them, and has no script.
 #[derive(Clone, Default)]
 pub struct BindOptions {
-    /// `--dangerously-no-sandbox`.
+    /// `--dangerously-no-sandbox`: commands run without walls, whatever the machine has.
     pub no_sandbox: bool,
+    /// What the machine can enforce.
+    pub available: Available,
+    /// Nothing will run: walls that are missing are told in the plan and are no error.
+    pub plan_only: bool,
     /// `--script`.
     pub script: Option<Arc<Script>>,
 }
@@ -72,11 +78,9 @@ pub fn bind(
             bindings.insert(node.id.clone(), binding);
         }
     }
-    let unconfined: Vec<_> =
-        bindings.iter().filter(|(_, binding)| binding.runs_commands()).map(|(id, _)| id.clone()).collect();
-    let sandbox_tier = if unconfined.is_empty() { TIER_NONE } else { TIER_UNCONFINED };
-    if !unconfined.is_empty() && !options.no_sandbox {
-        binder.errors.policy = Some(PolicyProblem { nodes: unconfined });
+    let sandbox = walls::walls(&bindings, &config.sandbox, options);
+    if let (Walls::Unmet(problem), false) = (&sandbox.walls, options.plan_only) {
+        binder.errors.policy = Some(problem.clone());
     }
     if !binder.errors.is_empty() {
         binder.errors.diagnostics.extend(warnings);
@@ -88,7 +92,7 @@ pub fn bind(
         bindings,
         exec: config.exec.clone(),
         workspace_include: config.workspace.include.clone(),
-        sandbox_tier,
+        sandbox,
         model: model.to_owned(),
         script: options.script.clone(),
         warnings,

@@ -4,6 +4,10 @@
 //! together, could read, write, execute and reach. It has one order, so two plans can be compared line by line, and its
 //! digest goes into `run.started`. How it comes about is [`crate::bind`]'s business.
 
+mod sandbox;
+
+pub use sandbox::{PlanSandbox, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE, TIER_UNCONFINED, Walls};
+
 use crate::bind::confine::Confined;
 use crate::config::ExecSetting;
 use crate::event::Digest;
@@ -14,7 +18,7 @@ use glovebox_host::limits::Limits;
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
-use glovebox_sandbox::scope::Scope;
+use glovebox_sandbox::scope::{Entry, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,12 +27,6 @@ use std::sync::Arc;
 
 /// The version of the JSON a plan is printed as.
 pub const PLAN_SCHEMA_VERSION: u32 = 1;
-
-/// Sandbox tier of subprocesses in this version.
-pub const TIER_UNCONFINED: &str = "unconfined";
-
-/// Sandbox tier of a run none of whose nodes can start a process.
-pub const TIER_NONE: &str = "none";
 
 /// A pipeline, bound.
 #[derive(Clone)]
@@ -41,8 +39,8 @@ pub struct Plan {
     pub exec: ExecSetting,
     /// Ignored files the workspace takes along.
     pub workspace_include: Vec<String>,
-    /// [`TIER_UNCONFINED`] when a node may run commands, else [`TIER_NONE`].
-    pub sandbox_tier: &'static str,
+    /// What commands run in.
+    pub sandbox: SandboxPlan,
     /// `scripted` or `simulated`.
     pub model: String,
     /// The script of a scripted model.
@@ -112,8 +110,9 @@ impl Plan {
 
     /// What `glovebox plan --json` prints.
     pub fn to_json(&self) -> PlanFile {
-        let mut nodes: Vec<PlanNode> =
-            self.pipeline.nodes.iter().map(|node| plan_node(node, self.bindings.get(&node.id))).collect();
+        let read = &self.sandbox.setting.read;
+        let of_node = |node: &Node| plan_node(node, self.bindings.get(&node.id), read);
+        let mut nodes: Vec<PlanNode> = self.pipeline.nodes.iter().map(of_node).collect();
         nodes.sort_by(|a, b| a.id.cmp(&b.id));
         let could = nodes.iter().fold(Could::default(), |mut all, node| {
             all.widen(&node.could);
@@ -125,7 +124,8 @@ impl Plan {
             pipeline: self.pipeline.name.clone(),
             could,
             nodes,
-            sandbox_tier: self.sandbox_tier.to_owned(),
+            sandbox_tier: self.sandbox.tier_word().to_owned(),
+            sandbox: self.sandbox.printed(),
             model: self.model.clone(),
             steps_max: bounds.steps_max,
             wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
@@ -138,9 +138,13 @@ impl Plan {
         }
     }
 
-    /// BLAKE3 of the plan's JSON: the same pipeline, components, grants and limits give the same digest on every machine.
+    /// BLAKE3 of the plan's JSON without what the machine adds: the same pipeline, components, grants and limits give the same
+    /// digest on every machine.
     pub fn digest(&self) -> Digest {
-        let json = serde_json::to_vec(&self.to_json()).expect("a plan holds text, numbers and lists only");
+        let mut file = self.to_json();
+        file.sandbox_tier.clear();
+        file.sandbox.degradations.clear();
+        let json = serde_json::to_vec(&file).expect("a plan holds text, numbers and lists only");
         Digest::of(&json)
     }
 }
@@ -166,8 +170,11 @@ pub struct PlanFile {
     pub could: Could,
     /// One per node, by id.
     pub nodes: Vec<PlanNode>,
-    /// Confinement of subprocesses: `unconfined`, or `none` when there can be none.
+    /// Confinement of subprocesses: `full`, `bwrap`, `landlock` or `unconfined`; `none` when there can be none, `unavailable` when
+    /// this machine has no tier that is good enough.
     pub sandbox_tier: String,
+    /// What the operator asks of it.
+    pub sandbox: PlanSandbox,
     /// `scripted` or `simulated`.
     pub model: String,
     /// Most steps of a run.
@@ -195,15 +202,21 @@ pub struct PlanExec {
 /// What could be done, at most.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Could {
-    /// Paths of the workspace; a trailing `/` is the subtree, `./` is all of it.
+    /// Paths of the workspace, a trailing `/` is the subtree, `./` is all of it; absolute folders of the machine for commands.
     pub read: BTreeSet<String>,
     /// Paths of the workspace.
     pub write: BTreeSet<String>,
     /// Shell texts in full, argv as leading words followed by `…`, `*` for anything.
     pub execute: BTreeSet<String>,
-    /// Network places components could reach: none, no interface for it is linked. Commands are outside of this while the
-    /// sandbox tier is `unconfined`.
+    /// Hosts that commands could reach, `*` for whatever the machine can. Components reach none: no interface for it is linked.
+    /// While the sandbox tier is `unconfined` commands are outside of this.
     pub reach: BTreeSet<String>,
+    /// Folders that commands could write and that are dropped after the stage.
+    #[serde(default)]
+    pub scratch: BTreeSet<String>,
+    /// Folders that commands could write and that are kept within the run, never committed.
+    #[serde(default)]
+    pub cache: BTreeSet<String>,
     /// Whether a model could be asked.
     pub model: bool,
 }
@@ -215,19 +228,33 @@ impl Could {
         self.write.extend(other.write.iter().cloned());
         self.execute.extend(other.execute.iter().cloned());
         self.reach.extend(other.reach.iter().cloned());
+        self.scratch.extend(other.scratch.iter().cloned());
+        self.cache.extend(other.cache.iter().cloned());
         self.model |= other.model;
     }
 
-    fn of(binding: &Binding) -> Self {
-        let has_files = binding.tier != FileTier::None || binding.runs_commands();
-        let texts = |entries: &[glovebox_sandbox::scope::Entry]| match has_files {
+    /// What a binding could do, with the machine's folders that all commands may read.
+    fn of(binding: &Binding, machine: &[String]) -> Self {
+        let texts = |entries: &[Entry], is_given: bool| match is_given {
             true => entries.iter().map(ToString::to_string).collect::<BTreeSet<_>>(),
             false => BTreeSet::new(),
         };
-        let write = texts(&binding.scope.write);
-        let mut read = texts(&binding.scope.read);
+        let runs = binding.runs_commands();
+        let has_files = binding.tier != FileTier::None || runs;
+        let write = texts(&binding.scope.write, has_files);
+        let mut read = texts(&binding.scope.read, has_files);
         read.extend(write.iter().cloned());
-        Self { read, write, execute: execute_texts(&binding.commands), reach: BTreeSet::new(), model: binding.model }
+        read.extend(machine.iter().filter(|_| runs).cloned());
+        let reach = sandbox::reach_of(&binding.confined.network).into_iter().filter(|_| runs).collect();
+        Self {
+            read,
+            write,
+            execute: execute_texts(&binding.commands),
+            reach,
+            scratch: texts(&binding.confined.scratch, runs),
+            cache: texts(&binding.confined.cache, runs),
+            model: binding.model,
+        }
     }
 }
 
@@ -266,17 +293,19 @@ pub struct PlanComponent {
     pub filesystem: String,
     /// What does not exist for it.
     pub hidden: Vec<String>,
+    /// Where its commands start, relative to the workspace; `.` is its root.
+    pub workdir: String,
     /// Bounds of one attempt by name.
     pub limits: BTreeMap<String, u64>,
     /// Where every grant comes from.
     pub origins: Vec<Origin>,
 }
 
-fn plan_node(node: &Node, binding: Option<&Binding>) -> PlanNode {
+fn plan_node(node: &Node, binding: Option<&Binding>, machine: &[String]) -> PlanNode {
     PlanNode {
         id: node.id.to_string(),
         handler: node.handler.name().to_owned(),
-        could: binding.map(Could::of).unwrap_or_default(),
+        could: binding.map(|binding| Could::of(binding, machine)).unwrap_or_default(),
         component: binding.map(plan_component),
     }
 }
@@ -292,6 +321,7 @@ fn plan_component(binding: &Binding) -> PlanComponent {
         imports,
         filesystem: tier_word(binding.tier).to_owned(),
         hidden: binding.scope.hidden.iter().map(ToString::to_string).collect(),
+        workdir: binding.confined.workdir.to_string(),
         limits: binding.limits.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         origins: binding.origins.clone(),
     }

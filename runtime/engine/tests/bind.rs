@@ -3,10 +3,11 @@
 mod components;
 
 use components::{agreed, catalog, component, config, host, pipeline, plan, whole};
-use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, PluginFile, bind};
+use glovebox_engine::bind::{Available, BindClass, BindErrors, BindOptions, PluginFile, bind};
 use glovebox_engine::config::Config;
+use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::lock::Lock;
-use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
+use glovebox_engine::plan::{Plan, TIER_NONE, TIER_UNAVAILABLE, Walls};
 use glovebox_host::model::Script;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ const WANTS: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"]}"#;
 
 const AGENT: &str = "digraph g { s [shape=Mdiamond] implement [prompt=x] e [shape=Msquare] s -> implement -> e }";
 
-fn refused(bound: Result<glovebox_engine::plan::Plan, BindErrors>, class: BindClass, parts: &[&str]) -> BindErrors {
+fn refused(bound: Result<Plan, BindErrors>, class: BindClass, parts: &[&str]) -> BindErrors {
     let errors = bound.expect_err("bound");
     assert_eq!(errors.class(), class, "{errors}");
     for part in parts {
@@ -86,17 +87,109 @@ fn a_plugin_is_what_was_agreed_to_or_does_not_run() {
     refused(with(&garbage, &review, &lock), BindClass::Plugin, &["cannot be read"]);
 }
 
-#[test]
-fn commands_need_the_operators_word_while_nothing_confines_them() {
-    let (catalog, lock) = (catalog(&[]), Lock::default());
-    let with = |text: &str, no_sandbox: bool| {
-        let options = BindOptions { no_sandbox, ..BindOptions::default() };
-        bind(pipeline(text), &catalog, (&Config::default(), &lock), &host(), &options)
+const COMMAND: &str = "shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"";
+
+/// Binds one node under an operator's `[sandbox]` on a machine that can enforce a tier.
+fn on(machine: Option<Tier>, table: &str, attributes: &str, options: BindOptions) -> Result<Plan, BindErrors> {
+    let available = Available {
+        tier: machine,
+        degradations: vec!["memory is watched and soft".to_owned()],
+        why: "user namespaces are off".to_owned(),
+        remedy: "sysctl kernel.unprivileged_userns_clone=1".to_owned(),
     };
-    let errors = refused(with("shape=parallelogram, tool_command=\"true\"", false), BindClass::Policy, &["`n`"]);
-    assert!(errors.policy.is_some_and(|policy| policy.help().contains("--dangerously-no-sandbox")));
-    assert_eq!(with("shape=parallelogram, tool_command=\"true\"", true).expect("plan").sandbox_tier, TIER_UNCONFINED);
-    assert_eq!(with("prompt=x", false).expect("no commands").sandbox_tier, TIER_NONE);
+    let options = BindOptions { available, ..options };
+    let config = config(&format!("[sandbox]\n{table}\n"));
+    bind(pipeline(attributes), &catalog(&[]), (&config, &Lock::default()), &host(), &options)
+}
+
+#[test]
+fn commands_get_the_walls_the_operator_requires_or_do_not_run() {
+    let tier = |machine, table: &str, options: &BindOptions| {
+        on(machine, table, COMMAND, options.clone()).expect("plan").sandbox.tier_word()
+    };
+    let plain = BindOptions::default();
+    assert_eq!(tier(Some(Tier::Full), "", &plain), "full");
+    assert_eq!(tier(Some(Tier::Full), "require = \"landlock\"", &plain), "full");
+    assert_eq!(tier(Some(Tier::Bwrap), "require = \"bwrap\"", &plain), "bwrap");
+    assert_eq!(tier(Some(Tier::Landlock), "require = \"landlock\"", &plain), "landlock");
+    let unconfined = BindOptions { no_sandbox: true, ..BindOptions::default() };
+    assert_eq!(tier(None, "", &unconfined), "unconfined");
+    let open = on(Some(Tier::Full), "", COMMAND, unconfined).expect("plan").sandbox;
+    assert!(open.is_unconfined() && open.degradations.is_empty());
+    for (machine, table, message) in [
+        (Some(Tier::Landlock), "", "this machine can enforce `landlock`, the run requires `full`"),
+        (Some(Tier::Bwrap), "require = \"full\"", "this machine can enforce `bwrap`, the run requires `full`"),
+        (Some(Tier::Landlock), "require = \"bwrap\"", "this machine can enforce `landlock`, the run requires `bwrap`"),
+        (None, "require = \"landlock\"", "this machine can enforce no sandbox, the run requires `landlock`"),
+        (Some(Tier::Unconfined), "require = \"landlock\"", "`unconfined`, the run requires `landlock`"),
+    ] {
+        let found = on(machine, table, COMMAND, BindOptions::default());
+        let errors = refused(found, BindClass::Policy, &[message, "user namespaces are off", "`n`"]);
+        let help = errors.policy.expect("policy").help();
+        for part in ["sysctl kernel.unprivileged_userns_clone=1", "glovebox doctor", "--dangerously-no-sandbox"] {
+            assert!(help.contains(part), "{help}");
+        }
+        let lower = machine.filter(|tier| *tier != Tier::Unconfined).map(|tier| format!("require = \"{tier}\""));
+        assert_eq!(help.contains("accept less"), lower.as_ref().is_some_and(|lower| help.contains(lower)), "{help}");
+    }
+    let idle = on(None, "", "prompt=x", BindOptions::default()).expect("no commands").sandbox;
+    assert_eq!((idle.tier_word(), idle.tier()), (TIER_NONE, None));
+}
+
+#[test]
+fn the_lowest_tier_keeps_nobody_to_a_proxy() {
+    let table = "require = \"landlock\"\nnetwork = { proxy = [\"a.example.com\"] }";
+    let found = on(Some(Tier::Landlock), table, COMMAND, BindOptions::default());
+    refused(found, BindClass::Policy, &["tier `landlock` cannot keep commands to a proxy", "`n`"]);
+    let none = format!("{COMMAND}, network=none");
+    assert_eq!(
+        on(Some(Tier::Landlock), table, &none, BindOptions::default()).expect("plan").sandbox.tier_word(),
+        "landlock"
+    );
+    assert_eq!(
+        on(Some(Tier::Bwrap), table, COMMAND, BindOptions::default()).expect("plan").sandbox.tier_word(),
+        "bwrap"
+    );
+    let full = "require = \"landlock\"\nnetwork = \"full\"";
+    assert!(on(Some(Tier::Landlock), full, COMMAND, BindOptions::default()).is_ok());
+}
+
+#[test]
+fn a_plan_that_is_only_shown_says_what_a_run_would_be_refused_for() {
+    let shown = BindOptions { plan_only: true, ..BindOptions::default() };
+    let plan = on(Some(Tier::Landlock), "", COMMAND, shown).expect("plan");
+    assert_eq!((plan.sandbox.tier_word(), plan.sandbox.tier()), (TIER_UNAVAILABLE, None));
+    assert!(matches!(&plan.sandbox.walls, Walls::Unmet(problem) if problem.to_string().contains("requires `full`")));
+}
+
+#[test]
+fn a_plan_says_what_commands_reach_and_the_machine_is_no_part_of_its_digest() {
+    let table = "network = { proxy = [\"a.example.com\", \"*.b.io\"] }\nread = [\"/opt/data\"]\nscratch = [\"tmp/\"]";
+    let attributes = format!("{COMMAND}, cache=\"target/\", codex.workdir=app, read_paths=\"app/\"");
+    let of = |machine, table: &str| on(machine, table, &attributes, BindOptions::default()).expect("plan");
+    let plan = of(Some(Tier::Full), table);
+    let file = plan.to_json();
+    let sorted = |entries: &std::collections::BTreeSet<String>| entries.iter().cloned().collect::<Vec<_>>().join(" ");
+    for could in [&file.could, &file.nodes[1].could] {
+        assert_eq!(sorted(&could.reach), "*.b.io a.example.com");
+        assert_eq!((sorted(&could.scratch), sorted(&could.cache)), ("tmp/".to_owned(), "target/".to_owned()));
+        assert_eq!(sorted(&could.read), "/opt/data app/");
+    }
+    assert_eq!(file.nodes[1].component.as_ref().expect("n").workdir, "app");
+    assert_eq!((file.sandbox_tier.as_str(), file.sandbox.require.as_str()), ("full", "full"));
+    assert_eq!(file.sandbox.network, "proxy:a.example.com,*.b.io");
+    assert_eq!(file.sandbox.degradations, ["memory is watched and soft"]);
+    let lower = format!("{table}\nrequire = \"bwrap\"");
+    assert_eq!(of(Some(Tier::Full), &lower).digest(), of(Some(Tier::Bwrap), &lower).digest(), "the machine");
+    assert_ne!(of(Some(Tier::Full), &lower).digest(), plan.digest(), "the operator's word");
+    assert_ne!(of(Some(Tier::Full), &table.replace("/opt/data", "/opt/other")).digest(), plan.digest());
+    assert_ne!(of(Some(Tier::Full), &table.replace("tmp/", "log/")).digest(), plan.digest());
+    let idle = on(None, table, "prompt=x, cache=\"target/\", allowed_write_paths=\"\"", BindOptions::default());
+    let could = idle.expect("plan").to_json().could;
+    assert!(
+        could.reach.is_empty() && could.cache.is_empty() && !could.read.contains("/opt/data"),
+        "nothing runs: {could:?}"
+    );
 }
 
 #[test]
@@ -124,7 +217,7 @@ fn a_plan_is_the_same_text_every_time_and_differs_when_a_grant_does() {
         plan(&pipeline, &catalog, &config, &agreed(&config, "acme.review", &bytes)).expect("plan")
     };
     let (one, two) = (of(REVIEW), of(REVIEW));
-    let text = |plan: &glovebox_engine::plan::Plan| serde_json::to_string_pretty(&plan.to_json()).expect("json");
+    let text = |plan: &Plan| serde_json::to_string_pretty(&plan.to_json()).expect("json");
     assert_eq!((text(&one), one.digest()), (text(&two), two.digest()));
     let file = one.to_json();
     assert_eq!(file.nodes.iter().map(|node| node.id.as_str()).collect::<Vec<_>>(), ["a", "e", "s", "z"]);

@@ -4,7 +4,7 @@
 //! What would run now must be what was agreed to then: another plan is exit 11.
 
 use crate::arguments::ResumeArguments;
-use crate::bound::{self, Bound};
+use crate::bound::{self, Bound, Purpose};
 use crate::changes;
 use crate::drive::{self, Drive};
 use crate::exit::{Ended, Exit, Stop};
@@ -12,6 +12,7 @@ use crate::runs::{self, RunFolder};
 use crate::source::Source;
 use crate::terminal::progress::{Manner, Reporter};
 use crate::{journal, project};
+use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::TIER_UNCONFINED;
 use glovebox_engine::run::{Session, apply_changes};
@@ -69,7 +70,10 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source, no_sandbox: bool
     // Consent that was given here when the run began holds; a record from elsewhere is nobody's consent.
     let is_agreed = no_sandbox || runs::is_started_here(Path::new(&started.source_dir));
     let unconfined = started.sandbox_tier == TIER_UNCONFINED && is_agreed;
-    let bound = bound::bind_plan(source, &project, script.as_ref(), unconfined)?;
+    let purpose = if unconfined { Purpose::RunUnconfined } else { Purpose::Run };
+    let bound = bound::bind_plan(source, &project, script.as_ref(), purpose)?;
+    bound::warn_of_open_walls(&bound);
+    refuse_lower_tier(run, started, &bound)?;
     if bound.plan.digest() != started.plan_digest {
         let message = format!(
             "run `{}` was started with another plan: a component, a grant or a limit has changed since",
@@ -80,4 +84,16 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source, no_sandbox: bool
         );
     }
     Ok(bound)
+}
+
+/// What stood around the run's first stages stands around its last ones: a tier is never lowered on the way.
+fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, bound: &Bound) -> Result<(), Stop> {
+    let before = Tier::parse(&started.sandbox_tier);
+    let (Some(before), Some(now)) = (before, bound.plan.sandbox.tier()) else { return Ok(()) };
+    if now >= before {
+        return Ok(());
+    }
+    let message =
+        format!("run `{}` was started in sandbox tier `{before}`, this machine can now enforce `{now}`", run.id);
+    Err(Stop::new(Exit::Policy, message).with_help("`glovebox doctor` shows what is missing; or run again"))
 }

@@ -1,7 +1,7 @@
 //! `glovebox run`: a pipeline in a private copy of the project, to its end.
 
 use crate::arguments::RunArguments;
-use crate::bound::{self, Bound, ScriptFile};
+use crate::bound::{self, Bound, Purpose, ScriptFile};
 use crate::changes::Changes;
 use crate::drive::{self, Drive};
 use crate::exit::{Ended, Exit, Stop};
@@ -24,7 +24,9 @@ pub fn run(arguments: RunArguments) -> Ended {
     let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
     let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
-    let bound = bound::bind_plan(&source, &project, script.as_ref(), arguments.execution.dangerously_no_sandbox)?;
+    let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
+    let bound = bound::bind_plan(&source, &project, script.as_ref(), purpose)?;
+    bound::warn_of_open_walls(&bound);
     let run = runs::create(&arguments.runs.runs_dir, &id)?;
     let new = NewRun {
         run_id: run.id.clone(),
@@ -38,7 +40,7 @@ pub fn run(arguments: RunArguments) -> Ended {
         model: bound.plan.model.clone(),
         script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
         inputs: arguments.project.inputs.iter().cloned().collect(),
-        sandbox_tier: bound.plan.sandbox_tier.to_owned(),
+        sandbox_tier: bound.plan.sandbox.tier_word().to_owned(),
         steps_max: arguments.execution.max_steps,
         wall_max: arguments.execution.max_wall_time,
         labels: std::collections::BTreeMap::new(),

@@ -1,5 +1,6 @@
 //! Why a pipeline could not be bound: three classes, one exit code each.
 
+use crate::config::sandbox::Tier;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::NodeId;
 use std::fmt;
@@ -11,7 +12,7 @@ pub struct BindErrors {
     pub diagnostics: Vec<Diagnostic>,
     /// Plugins that are not what was agreed to.
     pub plugins: Vec<PluginProblem>,
-    /// Commands that nothing would confine.
+    /// Commands that nothing would confine as the operator demands.
     pub policy: Option<PolicyProblem>,
 }
 
@@ -37,24 +38,76 @@ pub struct PluginProblem {
     pub help: Option<String>,
 }
 
-/// Nodes that may run commands while nothing confines commands.
+/// Nodes whose commands cannot be run as the operator's policy demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyProblem {
     /// The nodes, by id.
     pub nodes: Vec<NodeId>,
+    /// What the policy demands.
+    pub kind: PolicyKind,
+}
+
+/// What of the policy is not met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyKind {
+    /// The machine's walls are too low.
+    TierTooLow {
+        /// The highest tier the machine can enforce, if any.
+        available: Option<Tier>,
+        /// The least the run accepts.
+        require: Tier,
+        /// Why there is no higher tier; may be empty.
+        why: String,
+        /// What to do about it; may be empty.
+        remedy: String,
+    },
+    /// The tier cannot keep commands to a proxy.
+    NoProxy,
 }
 
 impl PolicyProblem {
-    /// What to do about it.
-    pub fn help(&self) -> &'static str {
-        "run with `--dangerously-no-sandbox` if the commands and whatever they build may do all that you may"
+    /// What to do about it, one way per line.
+    pub fn help(&self) -> String {
+        let mut ways = Vec::new();
+        match &self.kind {
+            PolicyKind::TierTooLow { available, remedy, .. } => {
+                ways.extend((!remedy.is_empty()).then(|| remedy.clone()));
+                if let Some(tier) = available.filter(|tier| *tier != Tier::Unconfined) {
+                    ways.push(format!("accept less with `require = \"{tier}\"` under `[sandbox]` in glovebox.toml"));
+                }
+                ways.push("`glovebox doctor` shows what this machine can enforce".to_owned());
+                ways.push("run with `--dangerously-no-sandbox` if the commands and whatever they build may do all that you may".to_owned());
+            }
+            PolicyKind::NoProxy => {
+                ways.push(
+                    "set `network=\"none\"` on the nodes, or `network = \"none\"` under `[sandbox]` in glovebox.toml"
+                        .to_owned(),
+                );
+                ways.push("`glovebox doctor` shows how this machine gets a higher tier".to_owned());
+            }
+        }
+        ways.join("\n")
     }
 }
 
 impl fmt::Display for PolicyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes = self.nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(", ");
-        write!(f, "nodes that run commands need a sandbox, which this version does not have: {nodes}")
+        match &self.kind {
+            PolicyKind::TierTooLow { available, require, why, .. } => {
+                match available {
+                    Some(tier) => write!(f, "this machine can enforce `{tier}`, the run requires `{require}`")?,
+                    None => write!(f, "this machine can enforce no sandbox, the run requires `{require}`")?,
+                }
+                if !why.is_empty() {
+                    write!(f, ": {why}")?;
+                }
+                write!(f, " (commands of {nodes})")
+            }
+            PolicyKind::NoProxy => {
+                write!(f, "tier `landlock` cannot keep commands to a proxy, which these nodes are granted: {nodes}")
+            }
+        }
     }
 }
 

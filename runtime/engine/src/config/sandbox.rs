@@ -43,6 +43,11 @@ pub enum Tier {
 const REQUIRABLE: [Tier; 3] = [Tier::Full, Tier::Bwrap, Tier::Landlock];
 
 impl Tier {
+    /// Reads the word of a record; none for any other, such as `none` of a run without commands.
+    pub fn parse(word: &str) -> Option<Tier> {
+        [Tier::Unconfined, Tier::Landlock, Tier::Bwrap, Tier::Full].into_iter().find(|tier| tier.as_str() == word)
+    }
+
     /// The word in `glovebox.toml`, in records and in output.
     pub fn as_str(self) -> &'static str {
         match self {

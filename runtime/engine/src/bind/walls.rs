@@ -1,0 +1,56 @@
+//! Which walls the commands of a plan get, or why they get none: what the machine has against what the operator requires.
+//!
+//! A tier is never lowered: below what is required nothing runs, except without any walls and by the operator's word for this
+//! one run. The machine is not asked here; who calls has asked it.
+
+use super::BindOptions;
+use super::problem::{PolicyKind, PolicyProblem};
+use crate::config::sandbox::{Network, SandboxSetting, Tier};
+use crate::plan::{Binding, SandboxPlan, Walls};
+use glovebox_pipeline::ir::NodeId;
+use std::collections::BTreeMap;
+
+/// What the machine can enforce, as the caller found out. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Available {
+    /// The highest tier that passed its self-test.
+    pub tier: Option<Tier>,
+    /// What that tier does not do here, in words.
+    pub degradations: Vec<String>,
+    /// Why there is no higher tier.
+    pub why: String,
+    /// What to do about it, to paste.
+    pub remedy: String,
+}
+
+/// Settles what a plan's commands run in. Not enough is [`Walls::Unmet`].
+pub(super) fn walls(
+    bindings: &BTreeMap<NodeId, Binding>,
+    setting: &SandboxSetting,
+    options: &BindOptions,
+) -> SandboxPlan {
+    let with_commands = || bindings.iter().filter(|(_, binding)| binding.runs_commands());
+    let nodes: Vec<NodeId> = with_commands().map(|(id, _)| id.clone()).collect();
+    let over_proxy = with_commands().filter(|(_, binding)| matches!(binding.confined.network, Network::Proxy(_)));
+    let over_proxy: Vec<NodeId> = over_proxy.map(|(id, _)| id.clone()).collect();
+    let available = &options.available;
+    let walls = match available.tier {
+        _ if nodes.is_empty() => Walls::NotNeeded,
+        _ if options.no_sandbox => Walls::Tier(Tier::Unconfined),
+        Some(Tier::Landlock) if setting.require == Tier::Landlock && !over_proxy.is_empty() => {
+            Walls::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy })
+        }
+        // What is called unconfined confines nothing, whoever says that it is available.
+        Some(tier) if tier >= setting.require && tier != Tier::Unconfined => Walls::Tier(tier),
+        tier => Walls::Unmet(PolicyProblem { nodes, kind: too_low(tier, setting.require, available) }),
+    };
+    let degradations = match walls {
+        Walls::Tier(tier) if tier != Tier::Unconfined => available.degradations.clone(),
+        _ => Vec::new(),
+    };
+    SandboxPlan { walls, setting: setting.clone(), degradations }
+}
+
+fn too_low(available: Option<Tier>, require: Tier, found: &Available) -> PolicyKind {
+    PolicyKind::TierTooLow { available, require, why: found.why.clone(), remedy: found.remedy.clone() }
+}
