@@ -80,7 +80,7 @@ pub fn bind(
     }
     let sandbox = walls::walls(&bindings, &config.sandbox, options);
     if let (Walls::Unmet(problem), false) = (&sandbox.walls, options.plan_only) {
-        binder.errors.policy = Some(problem.clone());
+        binder.errors.policy = Some(Box::new(problem.clone()));
     }
     if !binder.errors.is_empty() {
         binder.errors.diagnostics.extend(warnings);

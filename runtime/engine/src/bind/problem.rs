@@ -13,7 +13,7 @@ pub struct BindErrors {
     /// Plugins that are not what was agreed to.
     pub plugins: Vec<PluginProblem>,
     /// Commands that nothing would confine as the operator demands.
-    pub policy: Option<PolicyProblem>,
+    pub policy: Option<Box<PolicyProblem>>,
 }
 
 /// Which exit code the errors mean (design §9 #16).

@@ -110,7 +110,7 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
 /// Takes model settings of the graph where neither the node nor the style sheet has any (spec §8.5).
 fn inherit_model(node: &mut Attributes, graph: &Attributes) {
     for key in crate::stylesheet::PROPERTIES {
-        if let Some(attribute) = graph.get(*key) {
+        if let Some(attribute) = graph.get(key) {
             node.get_or_insert_with(key, || attribute.clone());
         }
     }
