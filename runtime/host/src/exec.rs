@@ -46,7 +46,7 @@ impl From<ExecError> for Failed {
     fn from(problem: ExecError) -> Self {
         let code = match &problem {
             // What lives on could still write.
-            ExecError::Survivors { .. } => return Failed::End(wasmtime::Error::new(problem)),
+            ExecError::Survivors { .. } | ExecError::Lost(_) => return Failed::End(wasmtime::Error::new(problem)),
             ExecError::NotFound(_) => "not-found",
             ExecError::Invalid(_) => "invalid",
             ExecError::Io { .. } => "io",

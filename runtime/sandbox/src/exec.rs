@@ -6,14 +6,16 @@
 //! What this tier does not stop: reading, writing and connecting wherever the user can; work that another service does on a
 //! command's behalf; what a command started and this program, killed itself, can no longer end.
 
-mod capture;
+pub(crate) mod capture;
 mod drive;
-mod environment;
+pub(crate) mod environment;
 mod family;
-mod program;
+pub(crate) mod pipes;
+pub(crate) mod program;
 
 pub use environment::is_dangerous;
 
+use crate::jail::Bind;
 use crate::path::ScopePath;
 use crate::tree::Tree;
 use drive::Bounds;
@@ -39,6 +41,8 @@ pub struct ExecPolicy {
     pub path: Vec<PathBuf>,
     /// Variables every command gets. `{scratch}` in a value stands for the command's scratch folder.
     pub env: BTreeMap<String, String>,
+    /// Folders and files of the host that exist read-only in a jail: toolchains, `[sandbox] read`.
+    pub binds: Vec<Bind>,
     /// Bytes kept per stream, half from its head and half from its tail; limit `command_output_bytes`.
     pub output_bytes_max: u64,
     /// Time between SIGTERM and SIGKILL after a timeout or a cancellation.
@@ -53,6 +57,7 @@ impl Default for ExecPolicy {
         Self {
             path: path.into_iter().map(PathBuf::from).collect(),
             env: BTreeMap::new(),
+            binds: Vec::new(),
             output_bytes_max: 1 << 20,
             grace: Duration::from_secs(2),
             kill_max: Duration::from_secs(10),
@@ -139,10 +144,16 @@ pub struct Exit {
     pub stdout: Captured,
     /// Standard error.
     pub stderr: Captured,
-    /// Absolute path of what was started.
-    pub program: PathBuf,
     /// Processes that were still there when the command itself had ended, and were killed.
     pub killed: u32,
+    /// Processor time of everything it started, in milliseconds.
+    pub cpu_ms: u64,
+    /// Largest memory of all its processes together; where no control group counts, the largest that was seen.
+    pub memory_peak_bytes: u64,
+    /// Most processes at the same time that were seen.
+    pub processes_peak: u64,
+    /// The limit it passed, for which it was killed or could not go on; a name of `[limits]`.
+    pub over: Option<String>,
 }
 
 /// Why a command was not run or could not be ended.
@@ -154,6 +165,9 @@ pub enum ExecError {
     /// The command asks for something that is never allowed.
     #[error("{0}")]
     Invalid(String),
+    /// The jail it would run in is gone, or went while it ran.
+    #[error("the sandbox of the stage has ended: {0}")]
+    Lost(&'static str),
     /// Some of its processes could not be killed in time.
     #[error("{count} processes of the command could not be killed within {waited:?}")]
     Survivors {
@@ -195,10 +209,13 @@ pub fn run(
     let inside = inside.map_err(io_error("find the workspace"))?;
     let resolved = program::resolve(policy, &command.program, &inside)?;
     let marker = marker().map_err(io_error("draw a number"))?;
-    let environment = environment::build(policy, command, &inside[1], &marker)?;
+    let (home, tmp) = (inside[1].join("home"), inside[1].join("tmp"));
+    let places = environment::Places { home: &home, tmp: &tmp, scratch: &inside[1] };
+    let mut environment = environment::build(policy, command, places, false)?;
+    environment.insert(environment::MARKER.to_owned(), marker.clone().into());
     let cwd = working_directory(root, &command.cwd)?;
     if canceled.load(Ordering::Relaxed) {
-        return Ok(not_begun(resolved, begin.elapsed()));
+        return Ok(not_begun(begin.elapsed()));
     }
     let mut spawned = process(&resolved, &marker);
     spawned.env_clear().envs(environment);
@@ -220,16 +237,29 @@ pub fn run(
         duration: begin.elapsed(),
         stdout: driven.stdout,
         stderr: driven.stderr,
-        program: resolved.file,
         killed: driven.killed,
+        cpu_ms: 0,
+        memory_peak_bytes: 0,
+        processes_peak: 0,
+        over: None,
     })
 }
 
 /// The run was canceled before the command began, so nothing was started.
-fn not_begun(resolved: Resolved, duration: Duration) -> Exit {
+pub(crate) fn not_begun(duration: Duration) -> Exit {
     let nothing = || capture::Capture::new(0).finish(false);
-    let (stdout, stderr) = (nothing(), nothing());
-    Exit { how: How::Canceled, code: None, duration, stdout, stderr, program: resolved.file, killed: 0 }
+    Exit {
+        how: How::Canceled,
+        code: None,
+        duration,
+        stdout: nothing(),
+        stderr: nothing(),
+        killed: 0,
+        cpu_ms: 0,
+        memory_peak_bytes: 0,
+        processes_peak: 0,
+        over: None,
+    }
 }
 
 /// Puts the command into a session of its own, so that it has no terminal and its group is its own, and gives it a limit
@@ -259,7 +289,8 @@ fn process(resolved: &Resolved, marker: &str) -> process::Command {
     spawned
 }
 
-fn working_directory(root: &Path, cwd: &ScopePath) -> Result<OwnedFd, ExecError> {
+/// Opens where a command begins; no component may be a link.
+pub(crate) fn working_directory(root: &Path, cwd: &ScopePath) -> Result<OwnedFd, ExecError> {
     let tree = Tree::open(root).map_err(io_error("open the workspace"))?;
     let missing = |_| ExecError::Invalid(format!("`{cwd}` is no directory of the workspace the stage may see"));
     tree.directory(Path::new(cwd.as_str())).map_err(missing)
@@ -275,6 +306,6 @@ fn marker() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn io_error(act: &'static str) -> impl Fn(io::Error) -> ExecError {
+pub(crate) fn io_error(act: &'static str) -> impl Fn(io::Error) -> ExecError {
     move |source| ExecError::Io { act, source }
 }

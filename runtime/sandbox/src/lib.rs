@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`path`] names things inside a scope, [`scope`] says what may be done with them, [`view`] does it on a real
 //! directory without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it. Around a
-//! stage: [`project`] is the run's own copy, [`stage`] what a stage sees of it, [`exec`] runs programs there, [`found`] says
+//! stage: [`project`] is the run's own copy, [`stage`] what a stage sees of it, [`exec`] is a command and [`jail`] runs it, [`found`] says
 //! what changed and, with [`protect`], what of it may stay, [`commit`] brings that back, [`quarantine`] keeps the rest, and
 //! [`apply`] takes a run's result to the user. [`holdout`] keeps what builders are judged by out of their reach.
 //! The crate knows no graph, no component and no journal.
@@ -13,6 +13,7 @@ pub mod commit;
 pub mod exec;
 pub mod found;
 pub mod holdout;
+pub mod jail;
 mod link;
 pub mod path;
 pub mod project;

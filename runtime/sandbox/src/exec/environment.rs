@@ -11,6 +11,15 @@ use std::path::Path;
 /// The variable that marks everything a command starts.
 pub(super) const MARKER: &str = "GLOVEBOX_COMMAND";
 
+/// Folders of a command's own, as it sees them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places<'p> {
+    pub(crate) home: &'p Path,
+    pub(crate) tmp: &'p Path,
+    /// What `{scratch}` in a variable stands for.
+    pub(crate) scratch: &'p Path,
+}
+
 /// Names that begin like this make programs load or run something else, or lead them to somebody's settings.
 const DANGEROUS_STARTS: &[&str] = &[
     "LD_",
@@ -90,24 +99,27 @@ pub fn is_dangerous(name: &str) -> bool {
 }
 
 /// Returns every variable of a command. Later layers win: fixed ones, the operator's, the command's own.
-pub(super) fn build(
+pub(crate) fn build(
     policy: &ExecPolicy,
     command: &Command,
-    scratch: &Path,
-    marker: &str,
+    places: Places<'_>,
+    has_proxy: bool,
 ) -> Result<BTreeMap<String, OsString>, ExecError> {
     let mut all: BTreeMap<String, OsString> = BTreeMap::new();
     for (name, value) in [("LANG", "C.UTF-8"), ("TZ", "UTC"), ("TERM", "dumb")] {
         all.insert(name.to_owned(), value.into());
     }
-    all.insert("HOME".to_owned(), scratch.join("home").into());
-    all.insert("TMPDIR".to_owned(), scratch.join("tmp").into());
+    all.insert("HOME".to_owned(), places.home.into());
+    all.insert("TMPDIR".to_owned(), places.tmp.into());
+    if has_proxy {
+        all.extend(crate::proxy::environment().map(|(name, value)| (name.to_owned(), value.into())));
+    }
     for (name, value) in &policy.env {
         check(name, value)?;
         if name == "PATH" {
             return Err(invalid("PATH is fixed; `[exec] path` in glovebox.toml adds folders".to_owned()));
         }
-        let filled = value.replace("{scratch}", &scratch.to_string_lossy());
+        let filled = value.replace("{scratch}", &places.scratch.to_string_lossy());
         all.insert(name.clone(), filled.into());
     }
     for (name, value) in &command.env {
@@ -124,7 +136,6 @@ pub(super) fn build(
     }
     let path = std::env::join_paths(&policy.path).map_err(|error| invalid(format!("PATH: {error}")))?;
     all.insert("PATH".to_owned(), path);
-    all.insert(MARKER.to_owned(), marker.into());
     Ok(all)
 }
 
@@ -157,7 +168,8 @@ mod tests {
             stdin: None,
             timeout: Duration::ZERO,
         };
-        build(&policy, &command, Path::new("/scratch"), "id")
+        let places = Places { home: Path::new("/h"), tmp: Path::new("/t"), scratch: Path::new("/scratch") };
+        build(&policy, &command, places, false)
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! meaning.
 
 use super::{ExecError, ExecPolicy, Program};
+use glovebox_jail::wire;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,48 @@ pub(super) fn resolve(policy: &ExecPolicy, program: &Program, inside: &[PathBuf]
         return Err(ExecError::Invalid("an argument contains a NUL byte".to_owned()));
     }
     Ok(Resolved { file, arguments })
+}
+
+/// Says what a jail is to start: names are looked up inside it. `inside` are folders from which nothing is started, with and
+/// without links followed.
+pub(crate) fn asked(
+    policy: &ExecPolicy,
+    program: &Program,
+    inside: &[PathBuf],
+) -> Result<(wire::Program, Vec<String>), ExecError> {
+    let (program, arguments) = match program {
+        Program::Shell(text) => (wire::Program::Path("/bin/sh".to_owned()), vec!["-c".to_owned(), text.clone()]),
+        Program::Argv(argv) => {
+            let (name, arguments) =
+                argv.split_first().ok_or_else(|| ExecError::Invalid("the command is empty".to_owned()))?;
+            (named(policy, name, inside)?, arguments.to_vec())
+        }
+    };
+    if arguments.iter().any(|argument| argument.contains('\0')) {
+        return Err(ExecError::Invalid("an argument contains a NUL byte".to_owned()));
+    }
+    Ok((program, arguments))
+}
+
+fn named(policy: &ExecPolicy, name: &str, inside: &[PathBuf]) -> Result<wire::Program, ExecError> {
+    if name.is_empty() || name.contains('\0') || name == "." || name == ".." {
+        return Err(ExecError::Invalid("the command names no program".to_owned()));
+    }
+    if Path::new(name).is_absolute() {
+        if is_inside(Path::new(name), inside) {
+            let text = format!("`{name}` lies in a folder the stage can write, from which no program is started");
+            return Err(ExecError::Invalid(text));
+        }
+        return Ok(wire::Program::Path(name.to_owned()));
+    }
+    if name.contains('/') {
+        let text = format!(
+            "`{name}` is relative, expected a name in the fixed PATH or an absolute path outside the workspace"
+        );
+        return Err(ExecError::Invalid(text));
+    }
+    let folders = policy.path.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
+    Ok(wire::Program::Search { name: name.to_owned(), folders })
 }
 
 fn find(policy: &ExecPolicy, name: &str, inside: &[PathBuf]) -> Result<PathBuf, ExecError> {

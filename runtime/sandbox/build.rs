@@ -1,0 +1,18 @@
+//! Embeds the jail helper. It never builds it: it is a static program of its own, made by one named command.
+
+use std::path::PathBuf;
+
+fn main() {
+    if std::env::var_os("CARGO_CFG_TARGET_OS").is_none_or(|system| system != "linux") {
+        return;
+    }
+    let manifest_dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
+    let out_dir = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let source = manifest_dir.join("../../target/components/glovebox-jail");
+    println!("cargo::rerun-if-changed={}", source.display());
+    if !source.is_file() || std::fs::copy(&source, out_dir.join("glovebox-jail")).is_err() {
+        println!(
+            "cargo::error=target/components has no glovebox-jail: run `cargo xtask components` (`cargo xtask jail` builds only this), then build again"
+        );
+    }
+}

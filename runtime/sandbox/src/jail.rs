@@ -1,0 +1,322 @@
+//! A jail: one helper process with everything a stage's commands are behind, from its start to its certain end.
+//!
+//! The host decides and the helper does: it is told a policy, then one command at a time. A jail holds no state that matters
+//! after its end, knows neither stages nor grants, and dies with this program, whichever way that ends.
+
+mod binary;
+mod bounds;
+mod cgroup;
+mod control;
+mod disk;
+mod probe;
+mod run;
+mod setting;
+mod spawner;
+mod tier;
+
+pub use bounds::{Bounds, Spent};
+pub use glovebox_jail::policy::{Bind, Source};
+pub use glovebox_jail::wire::Act;
+pub use probe::{Capability, Missing, probe};
+pub use setting::{JailSetting, Network};
+pub use tier::Tier;
+
+use crate::exec::{Command, ExecError, ExecPolicy, Exit};
+use crate::proxy::Proxy;
+use cgroup::Cgroup;
+use control::{Control, wait_readable};
+use disk::Disk;
+use glovebox_jail::wire::{Order, Word};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use setting::Checked;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longest time the walls may take to stand.
+const OPEN_MAX: Duration = Duration::from_secs(20);
+/// Longest time a helper whose jail is dead may take to be gone itself.
+const REAP_MAX: Duration = Duration::from_secs(5);
+/// How often a helper that should be gone is looked at.
+const REAP_NAP: Duration = Duration::from_millis(2);
+/// What the standing says where no control group holds memory.
+const MEMORY_SOFT: &str = "memory=soft";
+
+/// Why a jail does not stand, or did not end.
+#[derive(Debug, thiserror::Error)]
+pub enum JailError {
+    /// What it was to be like is not allowed.
+    #[error("{0}")]
+    Setting(String),
+    /// The helper could not build the walls.
+    #[error("could not build the `{tier}` sandbox: {step}: {text}; `glovebox doctor` says what this machine lacks")]
+    Walls {
+        /// The tier asked for.
+        tier: Tier,
+        /// The step at which it ended.
+        step: String,
+        /// The system's answer.
+        text: String,
+    },
+    /// Some of its processes could not be killed in time.
+    #[error("processes of the sandbox could not be killed within {0:?}")]
+    Survivors(Duration),
+    /// The operating system refused.
+    #[error("could not use the sandbox: failed to {act}: {source}")]
+    Io {
+        /// What was tried.
+        act: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// What a jail came out as; part of the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Which walls stand.
+    pub tier: Tier,
+    /// Landlock's ABI that is enforced; 0 where none is.
+    pub landlock_abi: u32,
+    /// What is weaker than the tier promises, such as `memory=soft`.
+    pub degradations: Vec<String>,
+}
+
+/// A standing jail. Dropped, it is killed with everything in it.
+#[derive(Debug)]
+pub struct Jail {
+    /// Nothing once the jail is lost.
+    control: Mutex<Option<Control>>,
+    child: Child,
+    /// Readable when everything in the jail is dead.
+    pidfd: Option<OwnedFd>,
+    /// The workspace's root as commands see it, where that is not a folder of the host.
+    merged: Option<OwnedFd>,
+    proxy: Option<Proxy>,
+    workspace: PathBuf,
+    writable: Vec<PathBuf>,
+    home: PathBuf,
+    tmp: PathBuf,
+    policy: ExecPolicy,
+    network: Network,
+    bounds: Bounds,
+    disk: Disk,
+    standing: Standing,
+    spent: Mutex<Spent>,
+    /// Last: a group can be removed when nobody is in it any more.
+    cgroup: Option<Cgroup>,
+}
+
+impl Jail {
+    /// Starts a helper, has it build the walls and waits until they stand. Blocks for milliseconds.
+    ///
+    /// Denied to everything that runs in it, with [`Tier::Full`]: every file that is not the system's own programs, a bind or
+    /// the workspace; the network, the host's processes, its terminal; more than [`Bounds`]; outliving the jail.
+    ///
+    /// # Errors
+    /// [`JailError::Setting`] before anything was started, [`JailError::Walls`] when the system does not let them be built.
+    pub fn open(setting: &JailSetting, source: Source) -> Result<Self, JailError> {
+        let (cgroup, soft) = match Cgroup::make(&setting.bounds) {
+            Ok(cgroup) => (Some(cgroup), false),
+            Err(why) => {
+                tracing::debug!(why, "no control group");
+                (None, true)
+            }
+        };
+        let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
+        let Checked { policy, workspace, writable } = setting::check(setting, &source, &procs)?;
+        let disk = watched(&policy.workspace.source, setting);
+        let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
+        let child = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
+        let (home, tmp) = setting.home_and_tmp();
+        let mut jail = Self {
+            control: Mutex::new(None),
+            child,
+            pidfd: None,
+            merged: None,
+            proxy: None,
+            workspace,
+            writable,
+            home,
+            tmp,
+            policy: setting.policy.clone(),
+            network: setting.network.clone(),
+            bounds: setting.bounds,
+            disk,
+            standing: Standing { tier: setting.tier, landlock_abi: 0, degradations: Vec::new() },
+            spent: Mutex::default(),
+            cgroup,
+        };
+        jail.stand(&control, Order::Setup(Box::new(policy)))?;
+        if soft && !jail.standing.degradations.iter().any(|known| known == MEMORY_SOFT) {
+            jail.standing.degradations.push(MEMORY_SOFT.to_owned());
+        }
+        jail.control = Mutex::new(Some(control));
+        Ok(jail)
+    }
+
+    /// Gives the first order and takes the words that follow it.
+    fn stand(&mut self, control: &Control, setup: Order) -> Result<(), JailError> {
+        let deadline = Instant::now() + OPEN_MAX;
+        control.send(&setup, &[]).map_err(io_error("tell the jail helper what to build"))?;
+        loop {
+            let word = control.receive_until(deadline).map_err(io_error("hear from the jail helper"))?;
+            let Some((word, descriptors)) = word else {
+                let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without a word");
+                return Err(JailError::Io { act: "hear from the jail helper", source });
+            };
+            let mut descriptors = descriptors.into_iter();
+            match word {
+                Word::Born => self.pidfd = descriptors.next(),
+                Word::Ready(standing) => {
+                    self.standing.landlock_abi = standing.landlock_abi;
+                    self.standing.degradations = standing.degradations;
+                    if self.standing.tier.has_own_root() {
+                        self.merged = descriptors.next();
+                    }
+                    self.check_standing()?;
+                    return self.serve(descriptors.next());
+                }
+                Word::Failed(failure) => {
+                    return Err(JailError::Walls { tier: self.standing.tier, step: failure.step, text: failure.text });
+                }
+                Word::Started | Word::Ended(_) => return Err(self.missing("the expected word")),
+            }
+        }
+    }
+
+    fn check_standing(&self) -> Result<(), JailError> {
+        if self.pidfd.is_none() {
+            return Err(self.missing("a handle of its first process"));
+        }
+        if self.standing.tier.has_own_root() && self.merged.is_none() {
+            return Err(self.missing("its workspace"));
+        }
+        Ok(())
+    }
+
+    /// Starts the proxy on the socket that listens inside.
+    fn serve(&mut self, listener: Option<OwnedFd>) -> Result<(), JailError> {
+        if let Network::Proxy(domains) = &self.network {
+            let rules = setting::rules(domains)?;
+            let listener = listener.ok_or_else(|| self.missing("the proxy's socket"))?;
+            self.proxy = Some(Proxy::start(listener, rules).map_err(io_error("start the proxy"))?);
+        }
+        Ok(())
+    }
+
+    fn missing(&self, what: &str) -> JailError {
+        let text = format!("the helper did not send {what}");
+        JailError::Walls { tier: self.standing.tier, step: "report".to_owned(), text }
+    }
+
+    /// Runs a command and returns when nothing of it is alive any more. Blocks; one command at a time.
+    ///
+    /// Denied: the caller's environment, programs from folders a stage can write, dangerous variables, a terminal, outliving
+    /// the command.
+    ///
+    /// # Errors
+    /// [`ExecError`] when it was not started, when something of it could not be killed, or when the jail is gone.
+    pub fn run(&self, command: &Command, canceled: &AtomicBool) -> Result<Exit, ExecError> {
+        run::run(self, command, canceled)
+    }
+
+    /// Returns the workspace as commands see it, for opening: a folder, or the path of a descriptor this jail holds.
+    pub fn root(&self) -> PathBuf {
+        match &self.merged {
+            Some(merged) => format!("/proc/self/fd/{}", merged.as_raw_fd()).into(),
+            None => self.workspace.clone(),
+        }
+    }
+
+    /// Returns the workspace's path inside.
+    pub fn inside(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Returns what the jail came out as.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Kills everything in the jail and returns when it is dead, with what its commands used.
+    ///
+    /// # Errors
+    /// [`JailError::Survivors`] when something could not be killed in time.
+    pub fn end(mut self) -> Result<Spent, JailError> {
+        self.kill()?;
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        spent.disk_peak_bytes = self.disk.peak.load(Ordering::Relaxed);
+        spent.traffic = self.proxy.take().map(Proxy::stop);
+        Ok(spent)
+    }
+
+    fn control(&self) -> MutexGuard<'_, Option<Control>> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Kills the first process of a namespace, and with it everything in it, or has the helper kill what it started; then waits
+    /// for the helper's own end.
+    fn kill(&mut self) -> Result<(), JailError> {
+        drop(self.control().take());
+        self.await_death()?;
+        let deadline = Instant::now() + REAP_MAX;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(REAP_NAP),
+                Ok(None) => {
+                    // All its own are dead; it alone is stuck.
+                    self.child.kill().and_then(|()| self.child.wait()).map_err(io_error("end the jail helper"))?;
+                    return Ok(());
+                }
+                Ok(Some(_)) => return Ok(()),
+                Err(source) => return Err(JailError::Io { act: "reap the jail helper", source }),
+            }
+        }
+    }
+
+    /// Waits until everything in the jail is dead. Its end of the control socket must be closed, or its first process
+    /// dead already.
+    fn await_death(&self) -> Result<(), JailError> {
+        let Some(pidfd) = &self.pidfd else { return Ok(()) };
+        if self.standing.tier.has_own_root() {
+            // Gone already is as good.
+            let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
+        }
+        let max = self.policy.kill_max;
+        let is_dead = wait_readable(pidfd, Instant::now() + max).map_err(io_error("wait for the sandbox's end"))?;
+        if is_dead { Ok(()) } else { Err(JailError::Survivors(max)) }
+    }
+}
+
+impl Drop for Jail {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_)))
+            && let Err(error) = self.kill()
+        {
+            tracing::error!(%error, "a sandbox did not end");
+        }
+    }
+}
+
+/// The folders whose size is watched.
+fn watched(source: &Source, setting: &JailSetting) -> Disk {
+    let (home, tmp) = setting.home_and_tmp();
+    let (mut folders, filled) = match source {
+        Source::Overlay { upper, .. } => (vec![PathBuf::from(upper)], false),
+        Source::Directory(copy) => (vec![PathBuf::from(copy)], true),
+    };
+    if !setting.tier.has_own_root() {
+        folders.extend([home, tmp]);
+    }
+    Disk::new(folders, setting.bounds.disk_bytes, filled)
+}
+
+fn io_error(act: &'static str) -> impl Fn(io::Error) -> JailError {
+    move |source| JailError::Io { act, source }
+}

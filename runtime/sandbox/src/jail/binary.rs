@@ -1,0 +1,68 @@
+//! The embedded helper, ready to be started: its bytes in a sealed memory file, once per process.
+//!
+//! Sealed, so that nobody can change the program that builds the walls, not even one that gets hold of the descriptor.
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+#[cfg(target_os = "linux")]
+const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-jail"));
+#[cfg(not(target_os = "linux"))]
+const BYTES: &[u8] = &[];
+
+static PROGRAM: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Returns the file that holds the helper.
+pub(super) fn program() -> io::Result<&'static OwnedFd> {
+    if let Some(program) = PROGRAM.get() {
+        return Ok(program);
+    }
+    let made = sealed()?;
+    // Whoever was first wins; the other file is closed again.
+    Ok(PROGRAM.get_or_init(|| made))
+}
+
+/// Returns the BLAKE3 of the helper as hexadecimal digits: what was found out with one is not true for another.
+pub(super) fn digest() -> String {
+    blake3::hash(BYTES).to_hex().to_string()
+}
+
+fn sealed() -> io::Result<OwnedFd> {
+    if BYTES.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no jail helper"));
+    }
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let held = match rustix::fs::memfd_create("glovebox-jail", flags | MemfdFlags::EXEC) {
+        // Kernels before 6.3 do not know the flag; there every memory file may be executed.
+        Err(Errno::INVAL) => rustix::fs::memfd_create("glovebox-jail", flags),
+        other => other,
+    };
+    let held = held.map_err(|error| match error {
+        Errno::ACCESS => io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "memory files may not be executed here, expected `vm.memfd_noexec` to be 0 or 1",
+        ),
+        other => other.into(),
+    })?;
+    let mut file = File::from(held);
+    file.write_all(BYTES)?;
+    rustix::fs::fcntl_add_seals(&file, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
+    Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_can_change_the_program() {
+        let mut file = File::from(program().unwrap().try_clone().unwrap());
+        assert!(file.write_all(b"x").is_err() && file.set_len(0).is_err());
+        assert_eq!(file.metadata().unwrap().len(), BYTES.len() as u64);
+        assert!(rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).is_err());
+    }
+}

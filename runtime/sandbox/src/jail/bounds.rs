@@ -1,0 +1,82 @@
+//! What commands of one jail may use up, and what they did.
+//!
+//! The names are those of `[limits]` in `glovebox.toml`; a bound that was passed is reported under its name.
+
+use crate::proxy::traffic::Traffic;
+use glovebox_jail::policy;
+use serde::{Deserialize, Serialize};
+
+/// What may be used up. 0 is nothing, not "unlimited".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Processor time of one process in milliseconds, rounded up to seconds; limit `cpu_ms`.
+    pub cpu_ms: u64,
+    /// Memory of all processes together; limit `command_memory_bytes`.
+    pub command_memory_bytes: u64,
+    /// Processes and threads at the same time; limit `processes`.
+    pub processes: u64,
+    /// Open descriptors of one process; limit `descriptors`.
+    pub descriptors: u64,
+    /// Bytes of one file; limit `file_bytes`.
+    pub file_bytes: u64,
+    /// Bytes of `/tmp` and of `/dev/shm`, each; limit `tmp_bytes`.
+    pub tmp_bytes: u64,
+    /// Bytes on disk that commands may add to the workspace; limit `disk_bytes`.
+    pub disk_bytes: u64,
+}
+
+impl Default for Bounds {
+    /// Ten minutes of processor time, 4 GiB of memory, 512 processes, 1,024 descriptors, files of 1 GiB, 512 MiB of `/tmp`,
+    /// 2 GiB on disk.
+    fn default() -> Self {
+        Self {
+            cpu_ms: 600_000,
+            command_memory_bytes: 4 << 30,
+            processes: 512,
+            descriptors: 1024,
+            file_bytes: 1 << 30,
+            tmp_bytes: 512 << 20,
+            disk_bytes: 2 << 30,
+        }
+    }
+}
+
+impl Bounds {
+    /// What the helper is told.
+    pub(super) fn told(&self) -> policy::Bounds {
+        policy::Bounds {
+            cpu_seconds: self.cpu_ms.div_ceil(1000),
+            memory_bytes: self.command_memory_bytes,
+            processes: self.processes,
+            descriptors: self.descriptors,
+            file_bytes: self.file_bytes,
+            tmp_bytes: self.tmp_bytes,
+        }
+    }
+}
+
+/// Translates the helper's name of a bound into the limit's.
+pub(super) fn limit_named(helpers: &str) -> &str {
+    match helpers {
+        "cpu_seconds" => "cpu_ms",
+        "memory_bytes" => "command_memory_bytes",
+        other => other,
+    }
+}
+
+/// What all commands of a jail used together, and at most.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Commands that were started.
+    pub commands: u64,
+    /// Processor time of all, in milliseconds.
+    pub cpu_ms: u64,
+    /// Largest memory of one command with all its processes.
+    pub memory_peak_bytes: u64,
+    /// Most processes of one command.
+    pub processes_peak: u64,
+    /// Most bytes seen on disk; 0 when no command ran long enough to be looked at.
+    pub disk_peak_bytes: u64,
+    /// What went through the proxy, and what did not; where there was one.
+    pub traffic: Option<Traffic>,
+}

@@ -1,0 +1,242 @@
+//! A control group per jail, where this system lets us make one: the only exact bound of memory and processes.
+//!
+//! Version 2: below our own group or the nearest ancestor that hands memory and pids to its children and that we may write
+//! (delegated by systemd, or as root). Version 1: below our own groups, as root. Nothing of an existing group is ever changed.
+//! The whole group is not killed at once when it runs out of memory: that would take the jail's first process too, and with it
+//! the certainty that nothing is left. The host sees the event and has the command killed.
+
+use super::bounds::Bounds;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The helper and its first process count too.
+const OWN_PROCESSES: u64 = 2;
+/// What the helper and its first process need beside the commands.
+const OWN_MEMORY_BYTES: u64 = 8 << 20;
+/// Longest time an emptied group is tried to be removed.
+const REMOVE_MAX: Duration = Duration::from_secs(2);
+/// How far up a group that hands out controllers is looked for.
+const ANCESTORS_MAX: usize = 8;
+const PREFIX: &str = "glovebox-";
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// The groups of one jail. Dropped, they are removed.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    memory: PathBuf,
+    /// The same in version 2.
+    pids: PathBuf,
+    version: Version,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// What happened in a group so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub(super) memory_peak_bytes: u64,
+    pub(super) processes_peak: u64,
+    /// Processes killed for memory.
+    pub(super) killed: u64,
+    /// Forks refused.
+    pub(super) forks_refused: u64,
+}
+
+impl Cgroup {
+    /// Makes a group that holds memory and processes; the text says why there is none.
+    pub(super) fn make(bounds: &Bounds) -> Result<Self, String> {
+        let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+        let own = Own { groups: &groups, mounts: &mounts };
+        let second = make_second(&own, bounds);
+        let Err(why) = second else { return second };
+        make_first(&own, bounds).map_err(|also| format!("version 2: {why}; version 1: {also}"))
+    }
+
+    /// Returns the files the helper writes itself into.
+    pub(super) fn procs(&self) -> Vec<PathBuf> {
+        let mut all = vec![self.memory.join("cgroup.procs")];
+        if self.pids != self.memory {
+            all.push(self.pids.join("cgroup.procs"));
+        }
+        all
+    }
+
+    /// Begins the peaks anew, where the kernel can.
+    pub(super) fn forget_peaks(&self) {
+        // Where it cannot, peaks are those of the jail so far.
+        let _ = match self.version {
+            Version::One => fs::write(self.memory.join("memory.max_usage_in_bytes"), "0"),
+            Version::Two => Ok(()),
+        };
+    }
+
+    /// Reads what happened so far.
+    pub(super) fn usage(&self) -> Usage {
+        let (peak, events, event) = match self.version {
+            Version::One => ("memory.max_usage_in_bytes", "memory.oom_control", "oom_kill"),
+            Version::Two => ("memory.peak", "memory.events", "oom_kill"),
+        };
+        Usage {
+            memory_peak_bytes: number(&self.memory.join(peak)),
+            processes_peak: number(&self.pids.join("pids.peak")).saturating_sub(OWN_PROCESSES),
+            killed: field(&self.memory.join(events), event),
+            forks_refused: field(&self.pids.join("pids.events"), "max"),
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for folder in [&self.memory, &self.pids] {
+            let deadline = Instant::now() + REMOVE_MAX;
+            // Busy until the last process in it is reaped by whoever is its parent now.
+            while let Err(error) = fs::remove_dir(folder) {
+                if error.kind() == io::ErrorKind::NotFound || Instant::now() >= deadline {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+/// Where we are, as the kernel tells.
+struct Own<'t> {
+    groups: &'t str,
+    mounts: &'t str,
+}
+
+impl Own<'_> {
+    /// Finds our own folder of a hierarchy and the folder it is mounted at.
+    fn folder(&self, controller: Option<&str>) -> Option<(PathBuf, PathBuf)> {
+        let own = self.groups.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':');
+            let (number, names, path) = (fields.next()?, fields.next()?, fields.next()?);
+            let is_it = match controller {
+                None => number == "0",
+                Some(name) => names.split(',').any(|found| found == name),
+            };
+            is_it.then_some(path)
+        })?;
+        self.mounts.lines().find_map(|line| {
+            let (place, system) = line.split_once(" - ")?;
+            let mut system = system.split(' ');
+            let (kind, options) = (system.next()?, system.nth(1)?);
+            let is_it = match controller {
+                None => kind == "cgroup2",
+                Some(name) => kind == "cgroup" && options.split(',').any(|found| found == name),
+            };
+            let mut place = place.split(' ').skip(3);
+            let (root, at) = (place.next()?, PathBuf::from(place.next()?));
+            let below = Path::new(own).strip_prefix(root).ok()?;
+            is_it.then(|| (at.join(below), at))
+        })
+    }
+}
+
+fn make_second(own: &Own<'_>, bounds: &Bounds) -> Result<Cgroup, String> {
+    let (folder, mounted) = own.folder(None).ok_or("not mounted")?;
+    let within = folder.ancestors().take(ANCESTORS_MAX).take_while(|ancestor| ancestor.starts_with(&mounted));
+    let mut refused = "no ancestor hands memory and pids to its children".to_owned();
+    for parent in within {
+        let handed = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
+        if !["memory", "pids"].iter().all(|name| handed.split_whitespace().any(|found| found == *name)) {
+            continue;
+        }
+        match begin(parent) {
+            Ok(made) => {
+                let group = Cgroup { memory: made.clone(), pids: made, version: Version::Two };
+                let limits = [
+                    ("memory.max", bounds.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES)),
+                    ("pids.max", bounds.processes.saturating_add(OWN_PROCESSES)),
+                ];
+                limits.into_iter().try_for_each(|(name, value)| limit(&group.memory, name, value))?;
+                // Missing where the kernel counts no swap.
+                let _ = fs::write(group.memory.join("memory.swap.max"), "0");
+                return Ok(group);
+            }
+            Err(error) => refused = format!("`{}`: {error}", parent.display()),
+        }
+    }
+    Err(refused)
+}
+
+fn make_first(own: &Own<'_>, bounds: &Bounds) -> Result<Cgroup, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root may".to_owned());
+    }
+    let made = |name: &str| {
+        let (folder, _) = own.folder(Some(name)).ok_or(format!("no {name} controller"))?;
+        begin(&folder).map_err(|error| format!("`{}`: {error}", folder.display()))
+    };
+    let memory = made("memory")?;
+    // From here on dropping removes what was made; the second is the first until it exists.
+    let mut group = Cgroup { pids: memory.clone(), memory, version: Version::One };
+    group.pids = made("pids")?;
+    let bytes = bounds.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES);
+    limit(&group.memory, "memory.limit_in_bytes", bytes)?;
+    // Missing where the kernel counts no swap.
+    let _ = limit(&group.memory, "memory.memsw.limit_in_bytes", bytes);
+    limit(&group.pids, "pids.max", bounds.processes.saturating_add(OWN_PROCESSES))?;
+    Ok(group)
+}
+
+/// Makes a new group in `parent` after removing those that killed programs of ours left there.
+fn begin(parent: &Path) -> io::Result<PathBuf> {
+    let space = fs::read_link("/proc/self/ns/pid")?;
+    let space: String = space.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+    for entry in fs::read_dir(parent)?.flatten() {
+        let name = entry.file_name();
+        let mut parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).unwrap_or_default().split('-');
+        let (Some(its_space), Some(process)) = (parts.next(), parts.next()) else { continue };
+        if its_space == space && !Path::new("/proc").join(process).exists() {
+            // Not empty: somebody still dies.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let made = parent.join(format!("{PREFIX}{space}-{}-{number}", std::process::id()));
+    fs::create_dir(&made)?;
+    Ok(made)
+}
+
+fn limit(group: &Path, name: &str, value: u64) -> Result<(), String> {
+    fs::write(group.join(name), value.to_string()).map_err(|error| format!("`{name}`: {error}"))
+}
+
+fn number(path: &Path) -> u64 {
+    fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+fn field(path: &Path, name: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok());
+    value.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_group_is_found_through_its_mount() {
+        let groups = "9:name=systemd:/\n4:memory:/a/b\n3:cpu,cpuacct:/\n0::/user.slice/x.scope\n";
+        let mounts = "30 20 0:26 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n\
+                      31 20 0:27 /a /sys/fs/cgroup/memory rw shared:7 - cgroup cgroup rw,memory\n";
+        let own = Own { groups, mounts };
+        let pair = |a: &str, b: &str| Some((PathBuf::from(a), PathBuf::from(b)));
+        let unified = "/sys/fs/cgroup/unified";
+        assert_eq!(own.folder(None), pair(&format!("{unified}/user.slice/x.scope"), unified));
+        assert_eq!(own.folder(Some("memory")), pair("/sys/fs/cgroup/memory/b", "/sys/fs/cgroup/memory"));
+        assert_eq!(own.folder(Some("pids")), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! What this machine can enforce, found out by doing it.
+//!
+//! Feature flags lie: a call succeeds and the next step fails, a wall is compiled in and not switched on. So for each tier, best
+//! first, a whole jail is opened and a program in it tries what must fail and what must work, against witnesses of ours
+//! outside. A tier is what a machine has only when both sides say so.
+
+mod cache;
+mod remedy;
+mod witness;
+
+use super::run::{Asked, obey};
+use super::{Act, Bounds, Jail, JailSetting, Network, Standing, Tier};
+use crate::exec::ExecPolicy;
+use crate::tree::remove_all;
+use glovebox_jail::policy::Source;
+use glovebox_jail::wire::{Command, Order, Program};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use witness::Witness;
+
+/// Longest time the self-test may take.
+const TEST_MAX: Duration = Duration::from_secs(30);
+
+/// What this machine can enforce.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capability {
+    /// The best tier whose self-test passed; nothing when commands cannot be confined here.
+    pub tier: Option<Tier>,
+    /// Landlock's ABI that is enforced in it; 0 where none is.
+    pub landlock_abi: u32,
+    /// What is weaker than the tier promises, such as `memory=soft`.
+    pub degradations: Vec<String>,
+    /// Why no better tier, best first.
+    pub missing: Vec<Missing>,
+    /// What the self-test tried in the tier.
+    pub acts: Vec<Act>,
+}
+
+/// A tier this machine does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Missing {
+    /// The tier.
+    pub tier: Tier,
+    /// At which step it ended and what the system answered.
+    pub reason: String,
+    /// Lines to paste, or what to change.
+    pub remedy: String,
+}
+
+/// Finds out what this machine can enforce. With `cache`, the best result is kept there: for this boot, kernel, user and helper.
+/// A worse one is found out anew each time, so that a remedy works at once. Blocks for a few hundred milliseconds at most.
+pub fn probe(cache: Option<&Path>) -> Capability {
+    if !cfg!(target_os = "linux") {
+        return unsupported();
+    }
+    if let Some(known) = cache.and_then(cache::read) {
+        return known;
+    }
+    let mut missing = Vec::new();
+    for tier in Tier::CONFINING {
+        match attempt(tier, cache.and_then(Path::parent)) {
+            Ok((standing, acts)) => {
+                let Standing { landlock_abi, degradations, .. } = standing;
+                let found = Capability { tier: Some(tier), landlock_abi, degradations, missing, acts };
+                if let (Some(Tier::Full), Some(cache)) = (found.tier, cache)
+                    && let Err(error) = cache::write(cache, &found)
+                {
+                    tracing::debug!(%error, "what this machine can enforce is not kept");
+                }
+                return found;
+            }
+            Err(reason) => missing.push(Missing { tier, remedy: remedy::of(tier, &reason), reason }),
+        }
+    }
+    Capability { tier: None, landlock_abi: 0, degradations: Vec::new(), missing, acts: Vec::new() }
+}
+
+fn unsupported() -> Capability {
+    let reason = "host programs are not confined on this system in this version".to_owned();
+    let remedy = "run pipelines with commands on Linux, or in a Linux virtual machine".to_owned();
+    let missing = Tier::CONFINING.map(|tier| Missing { tier, reason: reason.clone(), remedy: remedy.clone() });
+    Capability { tier: None, landlock_abi: 0, degradations: Vec::new(), missing: missing.into(), acts: Vec::new() }
+}
+
+/// Opens a jail of this tier and has its self-test run; the text says what did not hold.
+fn attempt(tier: Tier, near: Option<&Path>) -> Result<(Standing, Vec<Act>), String> {
+    let place = Place::new(near).map_err(|error| format!("could not make a folder for the test: {error}"))?;
+    let witness = Witness::new(&place.0).map_err(|error| format!("could not set up witnesses: {error}"))?;
+    let setting = JailSetting {
+        tier,
+        policy: ExecPolicy::default(),
+        network: Network::None,
+        bounds: Bounds::default(),
+        inside: PathBuf::from("/workspace"),
+        inner: Vec::new(),
+        hidden: vec![place.0.clone()],
+        folder: place.0.join("attempt"),
+    };
+    let path = |name: &str| place.0.join(name).to_string_lossy().into_owned();
+    let source = if tier.has_own_root() {
+        Source::Overlay { lower: vec![path("lower")], upper: path("upper"), work: path("work") }
+    } else {
+        Source::Directory(path("lower"))
+    };
+    let jail = Jail::open(&setting, source).map_err(|error| error.to_string())?;
+    let acts = self_test(&jail, &witness)?;
+    let standing = jail.standing().clone();
+    jail.end().map_err(|error| error.to_string())?;
+    witness.check()?;
+    Ok((standing, acts))
+}
+
+fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<Act>, String> {
+    let program = Program::SelfTest(witness.targets());
+    let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
+    let order = Order::Run(Command { program, arguments: Vec::new(), env, cwd: String::new() });
+    let canceled = AtomicBool::new(false);
+    let name = "self-test".to_owned();
+    let asked = Asked { order, stdin: None, timeout: TEST_MAX, canceled: &canceled, is_shell: false, name };
+    let exit = obey(jail, asked).map_err(|error| error.to_string())?;
+    if exit.code != Some(0) || exit.stdout.truncated {
+        let text = String::from_utf8_lossy(&exit.stderr.head).trim().to_owned();
+        return Err(format!("the self-test ended as `{}` {:?} {text}", exit.how.as_str(), exit.code));
+    }
+    let said = [exit.stdout.head, exit.stdout.tail].concat();
+    let acts: Vec<Act> = serde_json::from_slice(&said).map_err(|error| format!("the self-test's report: {error}"))?;
+    judge(&acts)?;
+    Ok(acts)
+}
+
+/// Demands that every act came out as it must, and that both kinds were tried.
+fn judge(acts: &[Act]) -> Result<(), String> {
+    if let Some(act) = acts.iter().find(|act| act.must_work != act.worked) {
+        let came_out = if act.worked { "worked and must not" } else { "did not work" };
+        return Err(format!("self-test: `{}` {came_out}: {}", act.name, act.answer));
+    }
+    if [true, false].iter().any(|kind| !acts.iter().any(|act| act.must_work == *kind)) {
+        return Err("the self-test tried nothing".to_owned());
+    }
+    Ok(())
+}
+
+/// A folder for one test, removed with everything in it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(near: Option<&Path>) -> io::Result<Self> {
+        let parent = near.map_or_else(std::env::temp_dir, Path::to_owned);
+        let made = parent.join(format!(".probe-{}", witness::draw()?));
+        let builder = || {
+            let mut builder = fs::DirBuilder::new();
+            builder.mode(0o700);
+            builder
+        };
+        builder().create(&made)?;
+        // From here on dropping removes it.
+        let place = Self(fs::canonicalize(made)?);
+        for name in ["attempt", "lower", "upper", "work", "outside"] {
+            builder().create(place.0.join(name))?;
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Err(error) = remove_all(&self.0) {
+            tracing::debug!(%error, "the folder of a test was left behind");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_that_tried_nothing_or_failed_is_no_proof() {
+        let act = |must_work, worked| Act { name: "a".to_owned(), must_work, worked, answer: String::new() };
+        assert!(judge(&[act(true, true), act(false, false)]).is_ok());
+        assert!(judge(&[act(true, true), act(false, true)]).is_err());
+        assert!(judge(&[act(true, false), act(false, false)]).is_err());
+        assert!(judge(&[act(true, true)]).is_err() && judge(&[act(false, false)]).is_err() && judge(&[]).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! What was found out about this machine, kept in a file of this user's.
+//!
+//! It holds for one boot, kernel, user and helper. A file that is somebody else's, a link, readable by others, of another version
+//! or not what a probe could have found is taken for absent, and everything is found out again.
+
+use super::super::{Tier, binary};
+use super::{Capability, judge, witness};
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+const VERSION: u32 = 1;
+/// A report has some forty acts of a hundred bytes.
+const BYTES_MAX: u64 = 256 << 10;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    version: u32,
+    machine: Machine,
+    capability: Capability,
+}
+
+/// What a result is true for.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Machine {
+    boot: String,
+    helper: String,
+    user: u32,
+    kernel: String,
+}
+
+impl Machine {
+    fn this() -> io::Result<Self> {
+        let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
+        Ok(Self {
+            boot: read("/proc/sys/kernel/random/boot_id")?,
+            helper: binary::digest(),
+            user: rustix::process::geteuid().as_raw(),
+            kernel: read("/proc/sys/kernel/osrelease")?,
+        })
+    }
+}
+
+/// Returns what was found out before, if it is about this machine as it is.
+pub(super) fn read(path: &Path) -> Option<Capability> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let meta = file.metadata().ok()?;
+    let own = meta.is_file() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0;
+    if !own || meta.len() > BYTES_MAX {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
+    let kept: Kept = serde_json::from_str(&text).ok()?;
+    let sound = kept.version == VERSION
+        && kept.machine == Machine::this().ok()?
+        && kept.capability.tier == Some(Tier::Full)
+        && judge(&kept.capability.acts).is_ok();
+    sound.then_some(kept.capability)
+}
+
+/// Keeps a result; whoever reads meanwhile sees the old file or the new one.
+pub(super) fn write(path: &Path, capability: &Capability) -> io::Result<()> {
+    let kept = Kept { version: VERSION, machine: Machine::this()?, capability: capability.clone() };
+    let fresh = path.with_extension(format!("{}.new", witness::draw()?));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(&fresh, flags, Mode::RUSR | Mode::WUSR)?);
+    let written = serde_json::to_vec_pretty(&kept).map_err(io::Error::other).and_then(|json| file.write_all(&json));
+    written.and_then(|()| fs::rename(&fresh, path)).inspect_err(|_| {
+        let _ = fs::remove_file(&fresh);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Act;
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn found() -> Capability {
+        let act = |must_work| Act { name: "a".to_owned(), must_work, worked: must_work, answer: String::new() };
+        Capability {
+            tier: Some(Tier::Full),
+            landlock_abi: 6,
+            degradations: Vec::new(),
+            missing: Vec::new(),
+            acts: vec![act(true), act(false)],
+        }
+    }
+
+    #[test]
+    fn only_a_file_that_a_probe_wrote_here_is_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("probe.json");
+        assert_eq!(read(&path), None);
+        write(&path, &found()).unwrap();
+        assert_eq!(read(&path), Some(found()));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing beside it is left");
+        let text = fs::read_to_string(&path).unwrap();
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let forged = [
+            text.replace(boot.trim(), "another"),
+            text.replace("\"version\": 1", "\"version\": 2"),
+            text.replace(&binary::digest(), &"0".repeat(64)),
+            text.replace("\"worked\": true", "\"worked\": false"),
+            text.replace("\"landlock_abi\": 6", "\"landlock_abi\": 6, \"more\": 1"),
+            text.replace("\"full\"", "\"landlock\""),
+            text[..text.len() / 2].to_owned(),
+        ];
+        for (number, forgery) in forged.iter().enumerate() {
+            assert_ne!(forgery, &text, "forgery {number} changes something");
+            fs::write(&path, forgery).unwrap();
+            assert_eq!(read(&path), None, "forgery {number}");
+        }
+        fs::write(&path, &text).unwrap();
+        assert!(read(&path).is_some());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(read(&path), None, "others could read it, and so it was not ours");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::rename(&path, dir.path().join("real")).unwrap();
+        symlink("real", &path).unwrap();
+        assert_eq!(read(&path), None, "a link");
+    }
+}

@@ -1,0 +1,388 @@
+//! One command in a standing jail, from its order to its end.
+//!
+//! A single thread waits for whatever comes first: output, the helper's word, the clock. The helper says `Ended` when nothing
+//! of the command is alive, so reading ends soon after it, at a deadline in any case. A jail whose helper does not keep to
+//! that is killed as a whole.
+
+use super::bounds::limit_named;
+use super::cgroup::Usage;
+use super::control::Control;
+use super::{Jail, JailError, Network};
+use crate::exec::environment::{self, Places};
+use crate::exec::pipes::Pipes;
+use crate::exec::{Command, ExecError, Exit, How, Program, io_error, not_begun, program, working_directory};
+use glovebox_jail::wire::{self, Ended, Failure, Order, Word};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+/// How often time and cancellation are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often the control group is asked what happened.
+const GROUP_LOOK: Duration = Duration::from_millis(100);
+/// How long output is still read when everything is dead: what is in the pipes, not what comes.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// Longest time between an order and the start of its command.
+const START_MAX: Duration = Duration::from_secs(20);
+const SIGKILL: i32 = 9;
+const SIGXCPU: i32 = 24;
+const SIGXFSZ: i32 = 25;
+
+/// Why we ended a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// At its time, or because the run was canceled; asked first.
+    Asked(How),
+    /// It passed this limit.
+    Over(&'static str),
+}
+
+/// How it came to its end.
+struct Outcome {
+    stop: Option<Stop>,
+    /// Nothing when the jail died with it.
+    ended: Option<Ended>,
+}
+
+/// What is asked of a jail beside the order itself.
+pub(super) struct Asked<'a> {
+    pub(super) order: Order,
+    pub(super) stdin: Option<Vec<u8>>,
+    pub(super) timeout: Duration,
+    pub(super) canceled: &'a AtomicBool,
+    /// Whether a shell stands between the program and us.
+    pub(super) is_shell: bool,
+    /// What was to be started, for people.
+    pub(super) name: String,
+}
+
+pub(super) fn run(jail: &Jail, command: &Command, canceled: &AtomicBool) -> Result<Exit, ExecError> {
+    let order = order(jail, command)?;
+    let (name, is_shell) = match &command.program {
+        Program::Shell(_) => ("/bin/sh", true),
+        Program::Argv(argv) => (argv.first().map_or("", String::as_str), false),
+    };
+    let name = name.escape_default().to_string();
+    obey(jail, Asked { order, stdin: command.stdin.clone(), timeout: command.timeout, canceled, is_shell, name })
+}
+
+/// Has an order obeyed and returns when nothing of it is alive.
+pub(super) fn obey(jail: &Jail, asked: Asked<'_>) -> Result<Exit, ExecError> {
+    let begin = Instant::now();
+    if asked.canceled.load(Ordering::Relaxed) {
+        return Ok(not_begun(begin.elapsed()));
+    }
+    let mut control = jail.control();
+    let (theirs, mut pipes) = pipes(jail, asked.stdin)?;
+    // Taken out meanwhile: only a command that ended as it should gives the jail back.
+    let held = control.take().ok_or(ExecError::Lost("it was killed, or its helper died"))?;
+    let before = jail.cgroup.as_ref().map(|group| {
+        group.forget_peaks();
+        group.usage()
+    });
+    let descriptors = [theirs[0].as_fd(), theirs[1].as_fd(), theirs[2].as_fd()];
+    held.send(&asked.order, &descriptors).map_err(io_error("order it"))?;
+    drop(theirs);
+    let (ended, over_disk) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (canceled, timeout) = (asked.canceled, asked.timeout);
+    let mut driving = Driving { jail, control: &held, pipes: &mut pipes, canceled, begin, timeout };
+    let driven = thread::scope(|scope| {
+        let result = driving.drive(scope, before, &ended, &over_disk);
+        ended.store(true, Ordering::Relaxed);
+        result
+    });
+    let outcome = match driven {
+        Err(Driven::NotStarted(failure)) => {
+            *control = Some(held);
+            return Err(not_started(&asked.name, &failure));
+        }
+        Err(Driven::Failed(error)) => return Err(error),
+        Ok(outcome) => outcome,
+    };
+    let outcome = settle(jail, held, outcome, before, &mut control)?;
+    let deadline = Instant::now() + DRAIN_MAX;
+    while pipes.any_open() && Instant::now() < deadline {
+        pipes.turn(LOOK, &[]).map_err(io_error("read its output"))?;
+    }
+    Ok(exit(jail, Ran { outcome, pipes, before, begin, is_shell: asked.is_shell }))
+}
+
+fn order(jail: &Jail, command: &Command) -> Result<Order, ExecError> {
+    let (program, arguments) = program::asked(&jail.policy, &command.program, &jail.writable)?;
+    let places = Places { home: &jail.home, tmp: &jail.tmp, scratch: &jail.tmp };
+    let has_proxy = matches!(jail.network, Network::Proxy(_));
+    let environment = environment::build(&jail.policy, command, places, has_proxy)?;
+    working_directory(&jail.root(), &command.cwd)?;
+    let env = environment.into_iter().map(|(name, value)| match value.into_string() {
+        Ok(value) => Ok((name, value)),
+        Err(_) => Err(ExecError::Invalid(format!("the value of `{name}` is no UTF-8"))),
+    });
+    let env = env.collect::<Result<_, _>>()?;
+    Ok(Order::Run(wire::Command { program, arguments, env, cwd: command.cwd.as_str().to_owned() }))
+}
+
+/// Makes the pipes: the command's ends and ours.
+fn pipes(jail: &Jail, stdin: Option<Vec<u8>>) -> Result<([OwnedFd; 3], Pipes), ExecError> {
+    let failed = |error: Errno| io_error("open its pipes")(error.into());
+    let pair = || pipe_with(PipeFlags::CLOEXEC).map_err(failed);
+    let (stdin, input) = match stdin {
+        None => (OwnedFd::from(File::open("/dev/null").map_err(io_error("open its input"))?), None),
+        Some(bytes) => {
+            let (theirs, ours) = pair()?;
+            (theirs, Some((ours, bytes)))
+        }
+    };
+    let ((out, stdout), (err, stderr)) = (pair()?, pair()?);
+    let pipes = Pipes::new([Some(out), Some(err)], input, jail.policy.output_bytes_max);
+    Ok(([stdin, stdout, stderr], pipes.map_err(io_error("open its pipes"))?))
+}
+
+/// Why there is no outcome.
+enum Driven {
+    NotStarted(Failure),
+    Failed(ExecError),
+}
+
+impl From<ExecError> for Driven {
+    fn from(error: ExecError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+struct Driving<'d> {
+    jail: &'d Jail,
+    control: &'d Control,
+    pipes: &'d mut Pipes,
+    canceled: &'d AtomicBool,
+    begin: Instant,
+    timeout: Duration,
+}
+
+impl<'d> Driving<'d> {
+    /// Waits until the command has ended, or the jail died, or it had to be given up.
+    fn drive<'s>(
+        &mut self,
+        scope: &'s Scope<'s, '_>,
+        before: Option<Usage>,
+        ended: &'s AtomicBool,
+        over_disk: &'s AtomicBool,
+    ) -> Result<Outcome, Driven>
+    where
+        'd: 's,
+    {
+        let (mut started, mut watching) = (false, false);
+        let (mut stop, mut kill_at, mut give_up_at) = (None, None, None);
+        let mut group_look = self.begin + GROUP_LOOK;
+        loop {
+            match self.next_word()? {
+                Heard::Word(Word::Started) => started = true,
+                Heard::Word(Word::Ended(end)) => return Ok(Outcome { stop, ended: Some(end) }),
+                Heard::Word(Word::Failed(failure)) if !started => return Err(Driven::NotStarted(failure)),
+                // An order that came too late for its command.
+                Heard::Word(Word::Failed(_)) | Heard::Nothing => {}
+                Heard::Word(Word::Born | Word::Ready(_)) => return Err(ExecError::Lost("it spoke out of turn").into()),
+                Heard::Closed => return Ok(Outcome { stop, ended: None }),
+            }
+            let now = Instant::now();
+            if !watching && now >= self.begin + super::disk::LOOK_MIN {
+                watching = true;
+                let disk = &self.jail.disk;
+                scope.spawn(move || disk.watch(ended, over_disk));
+            }
+            if stop.is_none() {
+                stop = self.reason(now, &mut group_look, before, over_disk);
+                kill_at = match stop {
+                    Some(Stop::Asked(_)) => Some(now + self.jail.policy.grace),
+                    Some(Stop::Over(_)) => Some(now),
+                    None if !started && now >= self.begin + START_MAX => {
+                        return Err(ExecError::Lost("its helper does not answer").into());
+                    }
+                    None => None,
+                };
+                if matches!(stop, Some(Stop::Asked(_))) {
+                    self.order(&Order::Terminate)?;
+                }
+            }
+            if kill_at.is_some_and(|at| now >= at) {
+                (kill_at, give_up_at) = (None, Some(now + self.jail.policy.kill_max));
+                self.order(&Order::Kill)?;
+            }
+            if give_up_at.is_some_and(|at| now >= at) {
+                return Ok(Outcome { stop, ended: None });
+            }
+        }
+    }
+
+    /// Moves output until the helper says something, at most for a look.
+    fn next_word(&mut self) -> Result<Heard, ExecError> {
+        self.pipes.turn(LOOK, &[self.control.as_fd()]).map_err(io_error("read its output"))?;
+        let is_said = super::control::wait_readable(self.control, Instant::now());
+        if !is_said.map_err(io_error("hear from the jail helper"))? {
+            return Ok(Heard::Nothing);
+        }
+        match self.control.receive().map_err(io_error("hear from the jail helper"))? {
+            Some((word, _)) => Ok(Heard::Word(word)),
+            None => Ok(Heard::Closed),
+        }
+    }
+
+    /// Says why the command must end now.
+    fn reason(
+        &self,
+        now: Instant,
+        group_look: &mut Instant,
+        before: Option<Usage>,
+        over_disk: &AtomicBool,
+    ) -> Option<Stop> {
+        if self.canceled.load(Ordering::Relaxed) {
+            return Some(Stop::Asked(How::Canceled));
+        }
+        if now >= self.begin + self.timeout {
+            return Some(Stop::Asked(How::TimedOut));
+        }
+        if over_disk.load(Ordering::Relaxed) {
+            return Some(Stop::Over("disk_bytes"));
+        }
+        if now >= *group_look {
+            *group_look = now + GROUP_LOOK;
+            if jail_ran_out(self.jail, before) {
+                return Some(Stop::Over("command_memory_bytes"));
+            }
+        }
+        None
+    }
+
+    fn order(&self, order: &Order) -> Result<(), ExecError> {
+        match self.control.send(order, &[]) {
+            // The helper is gone; its closed socket says so next.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(io_error("tell the jail helper")),
+        }
+    }
+}
+
+enum Heard {
+    Word(Word),
+    Nothing,
+    Closed,
+}
+
+/// Gives the jail back when the command ended as it should; else makes sure that everything in it is dead.
+fn settle(
+    jail: &Jail,
+    held: Control,
+    outcome: Outcome,
+    before: Option<Usage>,
+    control: &mut Option<Control>,
+) -> Result<Outcome, ExecError> {
+    let survivors = outcome.ended.as_ref().map_or(0, |ended| ended.survivors);
+    if outcome.ended.is_some() && survivors == 0 {
+        *control = Some(held);
+        return Ok(outcome);
+    }
+    // The end of its socket is what makes a helper without a namespace kill what is left.
+    drop(held);
+    match jail.await_death() {
+        Ok(()) if survivors == 0 && outcome.stop.is_none() && !jail_ran_out(jail, before) => {
+            Err(ExecError::Lost("its first process died in mid-command"))
+        }
+        Ok(()) if survivors == 0 => Ok(outcome),
+        Ok(()) | Err(JailError::Survivors(_)) => {
+            Err(ExecError::Survivors { count: survivors.max(1) as usize, waited: jail.policy.kill_max })
+        }
+        Err(JailError::Io { source, .. }) => Err(ExecError::Io { act: "end it", source }),
+        Err(_) => Err(ExecError::Lost("its end could not be seen")),
+    }
+}
+
+/// True when the control group killed something for memory since `before`.
+fn jail_ran_out(jail: &Jail, before: Option<Usage>) -> bool {
+    let usage = jail.cgroup.as_ref().map(|group| group.usage());
+    usage.zip(before).is_some_and(|(usage, before)| usage.killed > before.killed)
+}
+
+/// Everything that is known of a command that has ended.
+struct Ran {
+    outcome: Outcome,
+    pipes: Pipes,
+    before: Option<Usage>,
+    begin: Instant,
+    is_shell: bool,
+}
+
+fn exit(jail: &Jail, ran: Ran) -> Exit {
+    let Ran { outcome, pipes, before, begin, is_shell } = ran;
+    let usage = jail.cgroup.as_ref().map(|group| group.usage()).unwrap_or_default();
+    let before = before.unwrap_or_default();
+    let ended = outcome.ended.unwrap_or(Ended { signal: Some(SIGKILL), ..Ended::default() });
+    let (how, code) = match (outcome.stop, ended.code, ended.signal) {
+        (Some(Stop::Asked(how)), _, _) => (how, None),
+        (None, Some(code), _) => (How::Exited, Some(code)),
+        (_, _, signal) => (How::Signaled, signal.or(Some(SIGKILL))),
+    };
+    let over = match outcome.stop {
+        Some(Stop::Over(limit)) => Some(limit.to_owned()),
+        Some(Stop::Asked(_)) => None,
+        None => over(jail, is_shell, &ended, usage, before),
+    };
+    let [stdout, stderr] = pipes.finish();
+    let exit = Exit {
+        how,
+        code,
+        duration: begin.elapsed(),
+        stdout,
+        stderr,
+        killed: ended.killed,
+        cpu_ms: ended.cpu_ms,
+        memory_peak_bytes: ended.memory_peak_bytes.max(usage.memory_peak_bytes),
+        processes_peak: ended.processes_peak.max(usage.processes_peak),
+        over,
+    };
+    add(jail, &exit);
+    exit
+}
+
+/// Finds the limit for which a command did not go on although we did not end it.
+fn over(jail: &Jail, is_shell: bool, ended: &Ended, usage: Usage, before: Usage) -> Option<String> {
+    if let Some(name) = &ended.over {
+        return Some(limit_named(name).to_owned());
+    }
+    if usage.killed > before.killed {
+        return Some("command_memory_bytes".to_owned());
+    }
+    // A shell says with 128 and the number which signal ended its program.
+    let through_shell = ended.code.filter(|code| is_shell && *code > 128).map(|code| code - 128);
+    let cpu_spent = ended.cpu_ms >= jail.bounds.told().cpu_seconds.saturating_mul(1000);
+    match ended.signal.or(through_shell) {
+        Some(SIGXCPU) => Some("cpu_ms".to_owned()),
+        Some(SIGKILL) if cpu_spent => Some("cpu_ms".to_owned()),
+        Some(SIGXFSZ) => Some("file_bytes".to_owned()),
+        _ if ended.code != Some(0) && usage.forks_refused > before.forks_refused => Some("processes".to_owned()),
+        _ => None,
+    }
+}
+
+fn add(jail: &Jail, exit: &Exit) {
+    let mut spent = jail.spent.lock().unwrap_or_else(PoisonError::into_inner);
+    spent.commands += 1;
+    spent.cpu_ms = spent.cpu_ms.saturating_add(exit.cpu_ms);
+    spent.memory_peak_bytes = spent.memory_peak_bytes.max(exit.memory_peak_bytes);
+    spent.processes_peak = spent.processes_peak.max(exit.processes_peak);
+}
+
+/// Says why a command was not started in the words of its caller.
+fn not_started(name: &str, failure: &Failure) -> ExecError {
+    match Errno::from_raw_os_error(failure.errno) {
+        Errno::NOENT | Errno::ACCESS | Errno::NOTDIR
+            if failure.step == "find program" || failure.step.starts_with("exec ") =>
+        {
+            ExecError::NotFound(name.to_owned())
+        }
+        _ => ExecError::Invalid(format!("`{name}` was not started: {}: {}", failure.step, failure.text)),
+    }
+}

@@ -1,0 +1,64 @@
+//! The one thread that starts helpers, and never ends.
+//!
+//! The kernel's parent-death signal is bound to the thread that started a process, not to its program: a helper started from
+//! a worker would die with that worker. Helpers are started with `posix_spawn` (no code of ours between fork and exec, no
+//! user change), so that starting one costs the same however much memory this program holds.
+
+use super::binary;
+use rustix::fd::AsRawFd;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+/// Helpers that wait for being started.
+const WAITING_MAX: usize = 16;
+
+static SPAWNER: Mutex<Option<SyncSender<Request>>> = Mutex::new(None);
+
+struct Request {
+    control: OwnedFd,
+    answer: SyncSender<io::Result<Child>>,
+}
+
+/// Starts a helper whose standard input is `control`, with nothing else of ours: no arguments, no environment, no descriptor.
+pub(super) fn spawn(control: OwnedFd) -> io::Result<Child> {
+    let (answer, answered) = sync_channel(1);
+    let gone = |_| io::Error::other("the thread that starts helpers is gone");
+    spawner()?.send(Request { control, answer }).map_err(|_| gone(()))?;
+    answered.recv().map_err(|_| gone(()))?
+}
+
+fn spawner() -> io::Result<SyncSender<Request>> {
+    let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(sender) = &*spawner {
+        return Ok(sender.clone());
+    }
+    let (sender, requests) = sync_channel(WAITING_MAX);
+    std::thread::Builder::new().name("jail-spawner".to_owned()).spawn(move || serve(&requests))?;
+    Ok(spawner.insert(sender).clone())
+}
+
+/// Ends never: the static above keeps a sender.
+fn serve(requests: &Receiver<Request>) {
+    for Request { control, answer } in requests {
+        if let Err(unheard) = answer.send(start(control))
+            && let Ok(mut child) = unheard.0
+        {
+            // Nobody waits for it any more.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn start(control: OwnedFd) -> io::Result<Child> {
+    let program = binary::program()?;
+    let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+    command.arg0("glovebox-jail").env_clear();
+    // A group of its own: what the terminal sends to ours is not for it.
+    command.process_group(0);
+    command.stdin(control).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+}

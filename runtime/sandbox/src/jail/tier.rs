@@ -1,0 +1,76 @@
+//! The tiers of confinement, from none to full, and their names in records.
+//!
+//! Their order is their strength. What a tier promises is proven by the probe, never inferred from its name.
+
+use glovebox_jail::policy::Walls;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How far commands are confined; a later one is stronger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Not at all; only with `--dangerously-no-sandbox`.
+    Unconfined,
+    /// Landlock and seccomp over a copied workspace.
+    Landlock,
+    /// The same inside namespaces that `bwrap` made.
+    Bwrap,
+    /// Seven namespaces, a root of its own, overlay, Landlock and seccomp.
+    Full,
+}
+
+impl Tier {
+    /// The tiers that confine, best first.
+    pub const CONFINING: [Tier; 3] = [Tier::Full, Tier::Bwrap, Tier::Landlock];
+
+    /// Returns the name used in records and settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unconfined => "unconfined",
+            Self::Landlock => "landlock",
+            Self::Bwrap => "bwrap",
+            Self::Full => "full",
+        }
+    }
+
+    /// Reads a name; nothing for one that is not of a tier.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Unconfined, Self::Landlock, Self::Bwrap, Self::Full].into_iter().find(|tier| tier.as_str() == name)
+    }
+
+    /// True where commands have a file system root of their own, so that a path means something else inside.
+    pub fn has_own_root(self) -> bool {
+        matches!(self, Self::Full | Self::Bwrap)
+    }
+
+    pub(super) fn walls(self) -> Walls {
+        match self {
+            Self::Unconfined => Walls::Unconfined,
+            Self::Landlock => Walls::Landlock,
+            Self::Bwrap => Walls::Bwrap,
+            Self::Full => Walls::Full,
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_and_strength_is_the_order() {
+        for tier in [Tier::Unconfined, Tier::Landlock, Tier::Bwrap, Tier::Full] {
+            assert_eq!(Tier::parse(tier.as_str()), Some(tier));
+            assert_eq!(serde_json::to_string(&tier).unwrap(), format!("\"{tier}\""));
+        }
+        assert!(Tier::Full > Tier::Bwrap && Tier::Bwrap > Tier::Landlock && Tier::Landlock > Tier::Unconfined);
+        assert_eq!(Tier::parse("none"), None);
+    }
+}
