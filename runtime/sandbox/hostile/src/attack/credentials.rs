@@ -1,0 +1,120 @@
+//! Attacks by way of who we are: ids, capabilities, limits, set-id programs, the environment.
+
+use super::raw::{Errno, raw};
+use super::{Tried, number, word};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Becomes another user.
+pub(crate) fn setuid(arguments: &[String]) -> Tried {
+    let wanted = number(arguments, 0) as usize;
+    let answers = [
+        raw(libc::SYS_setuid, &[wanted]),
+        raw(libc::SYS_setreuid, &[wanted, wanted]),
+        raw(libc::SYS_setresuid, &[wanted, wanted, wanted]),
+    ];
+    let last = answers[2];
+    if answers.iter().any(Result::is_ok) { Tried::worked("became it") } else { Tried::of(last) }
+}
+
+/// Becomes another group.
+pub(crate) fn setgid(arguments: &[String]) -> Tried {
+    Tried::of(raw(libc::SYS_setgid, &[number(arguments, 0) as usize]))
+}
+
+/// Joins a group.
+pub(crate) fn setgroups(arguments: &[String]) -> Tried {
+    let groups = [number(arguments, 0) as u32];
+    Tried::of(raw(libc::SYS_setgroups, &[1, groups.as_ptr() as usize]))
+}
+
+/// Takes every capability.
+pub(crate) fn capabilities(_: &[String]) -> Tried {
+    let header = [0x2008_0522_u32, 0];
+    let wanted = [u32::MAX; 6];
+    let all = raw(libc::SYS_capset, &[header.as_ptr() as usize, wanted.as_ptr() as usize]);
+    if all.is_ok() {
+        return Tried::worked("all of them");
+    }
+    let own = status("CapEff");
+    if own.trim_start_matches('0').is_empty() { Tried::of(all) } else { Tried::worked(format!("has {own}")) }
+}
+
+/// Gives up the promise to gain nothing by starting programs.
+pub(crate) fn privileges(_: &[String]) -> Tried {
+    let undone = raw(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 0, 0, 0, 0]);
+    match (undone, status("NoNewPrivs").as_str()) {
+        (Err(error), "1") => Tried::stopped(error),
+        (_, found) => Tried::worked(format!("NoNewPrivs {found}")),
+    }
+}
+
+/// What the kernel says about us, for a witness to compare with what it sees from outside.
+pub(crate) fn standing(arguments: &[String]) -> Tried {
+    let lines = ["NoNewPrivs", "Seccomp", "CapEff", "CapBnd", "CapAmb"].map(|name| format!("{name}={}", status(name)));
+    let seconds = number(arguments, 0).clamp(0, 5) as u64;
+    std::thread::sleep(Duration::from_millis(seconds * 100));
+    Tried::worked("told").with(lines.join("\n"))
+}
+
+fn status(name: &str) -> String {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or("").trim().to_owned()
+}
+
+/// Starts a program that belongs to root and carries the set-user-id bit, and looks whom it runs as.
+pub(crate) fn setuid_program(arguments: &[String]) -> Tried {
+    let own = raw(libc::SYS_geteuid, &[]).unwrap_or(0);
+    let mut last = "no such program".to_owned();
+    for path in arguments.iter().filter(|path| fs::metadata(path).is_ok()) {
+        let child = Command::new(path).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = match child {
+            Ok(child) => child,
+            Err(error) => {
+                last = Errno::from(error).to_string();
+                continue;
+            }
+        };
+        std::thread::sleep(Duration::from_millis(30));
+        let text = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or("").to_owned();
+        let _over = child.kill();
+        let _reaped = child.wait();
+        let effective = line.split_whitespace().nth(1).and_then(|id| id.parse::<usize>().ok());
+        if effective.is_some_and(|id| id != own) {
+            return Tried::worked(format!("{path} runs as {effective:?}"));
+        }
+        last = "runs as ourselves".to_owned();
+    }
+    Tried::stopped(last)
+}
+
+/// Tells every variable there is. Whether one of them says too much is judged outside.
+pub(crate) fn environment(_: &[String]) -> Tried {
+    let all: Vec<String> =
+        std::env::vars_os().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
+    Tried::worked(format!("{} variables", all.len())).with(all.join("\n"))
+}
+
+/// Raises the bound on core files, in which memory would lie around.
+pub(crate) fn core_limit(_: &[String]) -> Tried {
+    raise(libc::RLIMIT_CORE as usize)
+}
+
+/// Raises a bound that was set from outside: `descriptors`, `file`, `processes` or `cpu`.
+pub(crate) fn raise_limits(arguments: &[String]) -> Tried {
+    let resource = match word(arguments, 0) {
+        "file" => libc::RLIMIT_FSIZE,
+        "processes" => libc::RLIMIT_NPROC,
+        "cpu" => libc::RLIMIT_CPU,
+        _ => libc::RLIMIT_NOFILE,
+    };
+    raise(resource as usize)
+}
+
+fn raise(resource: usize) -> Tried {
+    let wanted = [u64::MAX, u64::MAX];
+    Tried::of(raw(libc::SYS_prlimit64, &[0, resource, wanted.as_ptr() as usize, 0]))
+}

@@ -1,0 +1,213 @@
+//! Attacks on files that exist: reading, listing, changing, their metadata, descriptors that lead to them.
+
+use super::raw::{self, AT_CWD, Errno, Text, raw};
+use super::{Tried, word};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// What is written where nothing may be written.
+const MARK: &[u8] = b"hostile was here\n";
+
+/// Reads a file's beginning.
+pub(crate) fn read(arguments: &[String]) -> Tried {
+    let mut bytes = Vec::new();
+    match fs::File::open(word(arguments, 0)).and_then(|file| file.take(4096).read_to_end(&mut bytes)) {
+        Ok(_) => Tried::worked(format!("{} bytes", bytes.len())).with(bytes),
+        Err(error) => Tried::stopped(Errno::from(error)),
+    }
+}
+
+/// Lists a directory.
+pub(crate) fn list(arguments: &[String]) -> Tried {
+    match fs::read_dir(word(arguments, 0)) {
+        Ok(entries) => {
+            let names: Vec<String> =
+                entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            Tried::worked(format!("{} names", names.len())).with(names.join("\n"))
+        }
+        Err(error) => Tried::stopped(Errno::from(error)),
+    }
+}
+
+/// Creates a file, or replaces its content.
+pub(crate) fn write(arguments: &[String]) -> Tried {
+    let path = Path::new(word(arguments, 0));
+    let _parent_may_be_there = path.parent().map(fs::create_dir_all);
+    Tried::of(fs::write(path, MARK))
+}
+
+/// Writes at the end of a file that is there.
+pub(crate) fn append(arguments: &[String]) -> Tried {
+    Tried::of(OpenOptions::new().append(true).open(word(arguments, 0)).and_then(|mut file| file.write_all(MARK)))
+}
+
+/// Empties a file.
+pub(crate) fn truncate(arguments: &[String]) -> Tried {
+    Tried::of(raw(libc::SYS_truncate, &[Text::new(word(arguments, 0)).at(), 0]))
+}
+
+/// Opens something for writing and writes nothing, for what would hurt.
+pub(crate) fn open_write(arguments: &[String]) -> Tried {
+    let mut last = Tried::stopped("nothing tried");
+    for path in arguments {
+        match OpenOptions::new().write(true).open(path) {
+            Ok(_) => return Tried::worked(path.clone()),
+            Err(error) => last = Tried::stopped(Errno::from(error)),
+        }
+    }
+    last
+}
+
+pub(crate) fn unlink(arguments: &[String]) -> Tried {
+    Tried::of(fs::remove_file(word(arguments, 0)))
+}
+
+pub(crate) fn rename(arguments: &[String]) -> Tried {
+    Tried::of(fs::rename(word(arguments, 0), word(arguments, 1)))
+}
+
+/// Makes the first directory that can be made.
+pub(crate) fn mkdir(arguments: &[String]) -> Tried {
+    let mut last = Tried::stopped("nothing tried");
+    for path in arguments {
+        match fs::create_dir(path) {
+            Ok(()) => {
+                let _harmless = fs::remove_dir(path);
+                return Tried::worked(path.clone());
+            }
+            Err(error) => last = Tried::stopped(Errno::from(error)),
+        }
+    }
+    last
+}
+
+/// Changes a mode by both calls there are; the new one is not known to older filters.
+pub(crate) fn chmod(arguments: &[String]) -> Tried {
+    let mode = u32::from_str_radix(word(arguments, 1), 8).unwrap_or(0o777);
+    let old = fs::set_permissions(word(arguments, 0), fs::Permissions::from_mode(mode));
+    if old.is_ok() {
+        return Tried::worked("chmod");
+    }
+    let fchmodat2 = 452;
+    match raw(fchmodat2, &[AT_CWD, Text::new(word(arguments, 0)).at(), mode as usize, 0]) {
+        Ok(_) => Tried::worked("fchmodat2"),
+        Err(_) => Tried::of(old),
+    }
+}
+
+/// Gives a file to ourselves, which changes its times at least.
+pub(crate) fn chown(arguments: &[String]) -> Tried {
+    let own = raw(libc::SYS_geteuid, &[]).unwrap_or(0);
+    let path = Text::new(word(arguments, 0));
+    Tried::of(raw(libc::SYS_fchownat, &[AT_CWD, path.at(), own, usize::MAX, 0]))
+}
+
+/// Sets both times to the beginning of time.
+pub(crate) fn utimes(arguments: &[String]) -> Tried {
+    let times = [1_usize, 0, 1, 0];
+    let path = Text::new(word(arguments, 0));
+    Tried::of(raw(libc::SYS_utimensat, &[AT_CWD, path.at(), times.as_ptr() as usize, 0]))
+}
+
+/// Sets an extended attribute: path, name, value.
+pub(crate) fn setxattr(arguments: &[String]) -> Tried {
+    let (path, name) = (Text::new(word(arguments, 0)), Text::new(word(arguments, 1)));
+    let value = word(arguments, 2);
+    Tried::of(raw(libc::SYS_setxattr, &[path.at(), name.at(), value.as_ptr() as usize, value.len(), 0]))
+}
+
+/// Looks for a text in files; none of them has to be there.
+pub(crate) fn grep(arguments: &[String]) -> Tried {
+    let wanted = word(arguments, 0);
+    let files = arguments.iter().skip(1);
+    let holds = |path: &String| {
+        let mut text = Vec::new();
+        let read = fs::File::open(path).and_then(|file| file.take(1 << 20).read_to_end(&mut text));
+        read.is_ok() && String::from_utf8_lossy(&text).contains(wanted)
+    };
+    match files.clone().find(|path| holds(path)) {
+        Some(path) => Tried::worked(path.clone()),
+        None => Tried::stopped("not in there"),
+    }
+}
+
+/// Walks everything below a folder for a part of a name.
+pub(crate) fn hunt(arguments: &[String]) -> Tried {
+    let wanted = word(arguments, 1);
+    let (mut waiting, mut seen) = (vec![Path::new(word(arguments, 0)).to_owned()], 0);
+    while let Some(folder) = waiting.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            seen += 1;
+            let path = entry.path();
+            if entry.file_name().to_string_lossy().contains(wanted) {
+                return Tried::worked("found").with(path.to_string_lossy().as_bytes());
+            }
+            let skipped = ["/usr", "/proc", "/sys"].iter().any(|folder| path.starts_with(folder));
+            if seen < 20_000 && !skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                waiting.push(path);
+            }
+        }
+    }
+    Tried::stopped(format!("not among {seen} names"))
+}
+
+/// Takes a lock that others would have to wait for.
+pub(crate) fn flock(arguments: &[String]) -> Tried {
+    match raw::open(word(arguments, 0), libc::O_RDONLY, 0) {
+        Ok(file) => Tried::of(raw(libc::SYS_flock, &[file, (libc::LOCK_EX | libc::LOCK_NB) as usize])),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
+/// Opens our own output anew, to read it or cut it.
+pub(crate) fn reopen_stdout(_: &[String]) -> Tried {
+    match raw::open("/proc/self/fd/1", libc::O_RDWR, 0) {
+        Ok(file) => Tried::of(raw(libc::SYS_ftruncate, &[file, 0])),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
+/// Looks through every descriptor that is open beyond the three, and for folders behind those three.
+pub(crate) fn descriptors(_: &[String]) -> Tried {
+    let mut found: Vec<String> = Vec::new();
+    for descriptor in 3..1024_usize {
+        if raw(libc::SYS_fcntl, &[descriptor, libc::F_GETFD as usize]).is_err() {
+            continue;
+        }
+        let path = fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap_or_default();
+        let content = raw(libc::SYS_lseek, &[descriptor, 0, 0]).and_then(|_| raw::read(descriptor, 256));
+        let content = String::from_utf8_lossy(&content.unwrap_or_default()).into_owned();
+        found.push(format!("{descriptor} {} {content}", path.display()));
+    }
+    if found.is_empty() {
+        Tried::stopped("none open")
+    } else {
+        Tried::worked(format!("{} open", found.len())).with(found.join("\n"))
+    }
+}
+
+/// Makes a handle of a file and opens it by the handle, past every path.
+pub(crate) fn handle(arguments: &[String]) -> Tried {
+    let path = Text::new(word(arguments, 0));
+    let mut handle = [0_u32; 34];
+    handle[0] = 128;
+    let mut mount = 0_i32;
+    let made = raw(
+        libc::SYS_name_to_handle_at,
+        &[AT_CWD, path.at(), handle.as_mut_ptr() as usize, &raw mut mount as usize, 0],
+    );
+    let root = raw::open("/", libc::O_RDONLY, 0).unwrap_or(AT_CWD);
+    let opened = raw(libc::SYS_open_by_handle_at, &[root, handle.as_ptr() as usize, libc::O_RDONLY as usize]);
+    match (made, opened) {
+        (_, Ok(_)) => Tried::worked("opened by handle"),
+        (_, Err(error)) => Tried::of::<()>(Err(error)),
+    }
+}
+
+/// Opens or makes a file with raw flags, for other attacks.
+pub(crate) fn touch(path: &str) -> io::Result<()> {
+    fs::write(path, MARK)
+}

@@ -1,0 +1,113 @@
+//! Attacks on memory: that of the host by shared segments and queues, and all of it by taking too much.
+
+use super::raw::{Text, peek, raw};
+use super::{Tried, number, word};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Attaches a shared segment by its number.
+pub(crate) fn sysv_shm(arguments: &[String]) -> Tried {
+    let attached = raw(libc::SYS_shmat, &[number(arguments, 0) as usize, 0, libc::SHM_RDONLY as usize]);
+    match attached.and_then(|address| peek(address, 64)) {
+        Ok(bytes) => Tried::worked("attached").with(bytes),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
+/// Opens a message queue by its name and takes a message.
+pub(crate) fn queue(arguments: &[String]) -> Tried {
+    let name = Text::new(word(arguments, 0));
+    let opened = raw(libc::SYS_mq_open, &[name.at(), (libc::O_RDWR | libc::O_NONBLOCK) as usize, 0, 0]);
+    let mut message = vec![0_u8; 8192];
+    let taken = opened
+        .and_then(|queue| raw(libc::SYS_mq_timedreceive, &[queue, message.as_mut_ptr() as usize, message.len(), 0, 0]));
+    match taken {
+        Ok(bytes) => Tried::worked("taken").with(&message[..bytes.min(message.len())]),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
+const STEP_BYTES: usize = 8 << 20;
+const STEP: Duration = Duration::from_millis(15);
+
+/// Takes memory, at most so many MiB, in one of the ways there are, and holds it for a while: `anon`, `shared`, `memfd`,
+/// `tmp` or `many`.
+pub(crate) fn hoard(arguments: &[String]) -> Tried {
+    let steps = (number(arguments, 1).clamp(8, 1024) as usize) << 20 >> 23;
+    if word(arguments, 0) == "many" {
+        return many(steps);
+    }
+    let mut taken = Taken::default();
+    for step in 0..steps {
+        if let Err(answer) = taken.more(word(arguments, 0)) {
+            return Tried::stopped(format!("{answer} after {} MiB", step * 8));
+        }
+        std::thread::sleep(STEP);
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    Tried::worked(format!("held {} MiB", steps * 8))
+}
+
+/// What was taken and is held.
+#[derive(Default)]
+struct Taken {
+    blocks: Vec<Vec<u8>>,
+    descriptor: Option<usize>,
+}
+
+impl Taken {
+    fn more(&mut self, way: &str) -> Result<(), String> {
+        let shown = |error: super::raw::Errno| error.to_string();
+        match way {
+            "shared" => {
+                let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+                let both = libc::PROT_READ | libc::PROT_WRITE;
+                let vectors = [0, STEP_BYTES, both as usize, flags as usize, usize::MAX, 0];
+                raw(libc::SYS_mmap, &vectors).map(|_| ()).map_err(shown)
+            }
+            "memfd" => {
+                let made = || raw(libc::SYS_memfd_create, &[Text::new("hoard").at(), 0]);
+                let descriptor = self.descriptor.map_or_else(made, Ok).map_err(shown)?;
+                self.descriptor = Some(descriptor);
+                let block = vec![1_u8; STEP_BYTES];
+                raw(libc::SYS_write, &[descriptor, block.as_ptr() as usize, block.len()]).map(|_| ()).map_err(shown)
+            }
+            "tmp" => {
+                let file = OpenOptions::new().create(true).append(true).open("/dev/shm/hoard");
+                file.and_then(|mut file| file.write_all(&vec![1_u8; STEP_BYTES]))
+                    .map_err(|error| super::raw::Errno::from(error).to_string())
+            }
+            _ => {
+                let mut block = Vec::new();
+                block.try_reserve_exact(STEP_BYTES).map_err(|_| "ENOMEM".to_owned())?;
+                block.resize(STEP_BYTES, 1);
+                self.blocks.push(block);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Eight processes that take an eighth each.
+fn many(steps: usize) -> Tried {
+    let share = (steps * 8 / 8).max(8).to_string();
+    let start = || {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["memory", "anon", &share]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
+    };
+    let mut children = Vec::new();
+    for _ in 0..8 {
+        match start() {
+            Ok(child) => children.push(child),
+            Err(error) => return Tried::stopped(super::raw::Errno::from(error)),
+        }
+    }
+    let outputs = children.into_iter().map(std::process::Child::wait_with_output);
+    let held = outputs.flatten().filter(|output| String::from_utf8_lossy(&output.stdout).contains("\"worked\":true"));
+    match held.count() {
+        8 => Tried::worked("all eight held their share"),
+        count => Tried::stopped(format!("{count} of 8 held their share")),
+    }
+}

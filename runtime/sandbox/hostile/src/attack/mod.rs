@@ -1,0 +1,159 @@
+//! Every attack by its name.
+//!
+//! An attack is a function from its arguments to [`Tried`]. Several rows of the table may use one attack with other arguments.
+
+mod credentials;
+mod files;
+mod kernel;
+mod memory;
+mod network;
+mod planting;
+mod processes;
+mod raw;
+mod required;
+mod survival;
+mod terminal;
+mod victim;
+
+use raw::Errno;
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// What an attack came to, as seen from inside.
+#[derive(Debug, Serialize)]
+pub(crate) struct Tried {
+    /// Which.
+    attack: String,
+    /// Whether it did what it wanted.
+    worked: bool,
+    /// The name of the error, or what was achieved.
+    answer: String,
+    /// What it brought back; whoever reads it looks for canaries in it.
+    loot: String,
+}
+
+impl Tried {
+    /// It did what it wanted.
+    pub(crate) fn worked(answer: impl Into<String>) -> Self {
+        Self { attack: String::new(), worked: true, answer: answer.into(), loot: String::new() }
+    }
+
+    /// It was stopped.
+    pub(crate) fn stopped(answer: impl ToString) -> Self {
+        Self { attack: String::new(), worked: false, answer: answer.to_string(), loot: String::new() }
+    }
+
+    /// Worked when the call did.
+    pub(crate) fn of<T>(answer: Result<T, impl Into<Errno>>) -> Self {
+        match answer {
+            Ok(_) => Self::worked("ok"),
+            Err(error) => Self::stopped(error.into()),
+        }
+    }
+
+    /// Worked when the call got as far as to look at its arguments.
+    pub(crate) fn reached<T>(answer: Result<T, impl Into<Errno>>) -> Self {
+        match answer.map_err(Into::into) {
+            Ok(_) => Self::worked("ok"),
+            Err(error) if error.is_refusal() => Self::stopped(error),
+            Err(error) => Self::worked(format!("reached: {error}")),
+        }
+    }
+
+    /// Adds what was brought back.
+    pub(crate) fn with(mut self, loot: impl AsRef<[u8]>) -> Self {
+        let text = String::from_utf8_lossy(loot.as_ref());
+        self.loot = text.chars().take(4096).collect();
+        self
+    }
+}
+
+type Attack = fn(&[String]) -> Tried;
+
+#[rustfmt::skip]
+const ATTACKS: &[(&str, Attack)] = &[
+    ("read", files::read), ("list", files::list), ("write", files::write), ("append", files::append),
+    ("truncate", files::truncate), ("open-write", files::open_write), ("unlink", files::unlink), ("rename", files::rename),
+    ("mkdir", files::mkdir), ("chmod", files::chmod), ("chown", files::chown), ("utimes", files::utimes),
+    ("setxattr", files::setxattr), ("grep", files::grep), ("hunt", files::hunt), ("flock", files::flock),
+    ("reopen-stdout", files::reopen_stdout), ("descriptors", files::descriptors), ("handle", files::handle),
+    ("symlink-write", planting::symlink_write), ("symlink-read", planting::symlink_read), ("hardlink", planting::hardlink),
+    ("replace", planting::replace), ("mknod", planting::mknod), ("create-mode", planting::create_mode),
+    ("odd-name", planting::odd_name), ("deep", planting::deep), ("many", planting::many), ("sparse", planting::sparse),
+    ("fill", planting::fill), ("rename-ancestor", planting::rename_ancestor), ("plant-program", planting::plant_program),
+    ("ptrace", processes::ptrace), ("vm-read", processes::vm_read), ("vm-write", processes::vm_write),
+    ("pidfd-getfd", processes::pidfd_getfd), ("kcmp", processes::kcmp), ("kill", processes::kill), ("tgkill", processes::tgkill),
+    ("pidfd-signal", processes::pidfd_signal), ("sigqueue", processes::sigqueue), ("owner-signal", processes::owner_signal),
+    ("renice", processes::renice), ("prlimit", processes::prlimit), ("processes", processes::processes),
+    ("affinity", processes::affinity), ("priority", processes::priority), ("realtime", processes::realtime),
+    ("unshare", kernel::unshare), ("clone", kernel::clone), ("clone3", kernel::clone3), ("setns", kernel::setns),
+    ("call", kernel::call), ("foreign", kernel::foreign), ("x32", kernel::x32), ("memfd-exec", kernel::memfd_exec),
+    ("personality", kernel::personality), ("io-uring", kernel::io_uring), ("keyring", kernel::keyring),
+    ("user-namespaces", kernel::user_namespaces),
+    ("setuid", credentials::setuid), ("setgid", credentials::setgid), ("setgroups", credentials::setgroups),
+    ("capabilities", credentials::capabilities), ("privileges", credentials::privileges),
+    ("setuid-program", credentials::setuid_program), ("environment", credentials::environment),
+    ("core-limit", credentials::core_limit), ("raise-limits", credentials::raise_limits), ("standing", credentials::standing),
+    ("tty-push", terminal::push), ("tty-open", terminal::open),
+    ("tcp", network::tcp), ("udp", network::udp), ("unix", network::unix), ("unix-datagram", network::unix_datagram),
+    ("pair", network::pair), ("abstract", network::abstract_socket), ("socket", network::socket), ("listen", network::listen),
+    ("proxy", network::proxy), ("sysv-shm", memory::sysv_shm), ("queue", memory::queue),
+    ("memory", memory::hoard), ("forks", survival::forks), ("spin", survival::spin), ("sleep", survival::sleep),
+    ("flood", survival::flood), ("close-output", survival::close_output), ("daemon", survival::daemon),
+    ("stubborn", survival::stubborn), ("racers", survival::racers), ("linger", survival::linger),
+    ("loopback", required::loopback), ("unix-server", required::unix_server), ("pty", required::pty),
+    ("threads", required::threads), ("fork", required::fork), ("replace-file", required::replace_file),
+    ("create-new", required::create_new), ("shared-memory", required::shared_memory), ("edit-in-place", required::edit_in_place),
+    ("temp-file", required::temp_file), ("devices", required::devices), ("proc-self", required::proc_self),
+    ("remove-file", required::remove_file),
+];
+
+/// Tries the attack that the words name, after what may stand before it.
+pub(crate) fn main(words: &[String]) -> ExitCode {
+    let Some((name, arguments)) = words.split_first() else { return list() };
+    match name.as_str() {
+        "victim" => victim::victim(arguments),
+        "lie-low" => survival::lie_low(),
+        "race" => survival::race(),
+        _ => {
+            let Some((_, attack)) = ATTACKS.iter().find(|(known, _)| known == name) else { return list() };
+            let mut tried = attack(arguments);
+            tried.attack = name.clone();
+            say(&tried)
+        }
+    }
+}
+
+/// Prints one line of JSON.
+fn say(tried: &Tried) -> ExitCode {
+    match serde_json::to_string(tried) {
+        Ok(line) => println!("{line}"),
+        Err(_) => return ExitCode::from(2),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Prints every attack's name; what asks for one that is not there learns so.
+fn list() -> ExitCode {
+    ATTACKS.iter().for_each(|(name, _)| println!("{name}"));
+    ExitCode::from(2)
+}
+
+/// An argument, or nothing.
+pub(crate) fn word(arguments: &[String], index: usize) -> &str {
+    arguments.get(index).map_or("", String::as_str)
+}
+
+/// A number among the arguments; 0 when it is none.
+pub(crate) fn number(arguments: &[String], index: usize) -> i64 {
+    let text = word(arguments, index);
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).unwrap_or(0),
+        None => text.parse().unwrap_or(0),
+    }
+}
+
+/// Starts this program again for one of its other tasks.
+pub(crate) fn again(words: &[&str]) -> std::io::Result<std::process::Child> {
+    std::process::Command::new("/proc/self/exe").args(words).stdin(std::process::Stdio::null()).spawn()
+}

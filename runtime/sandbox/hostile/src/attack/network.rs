@@ -1,0 +1,120 @@
+//! Attacks over sockets: reaching listeners of the host, the world, and address families nobody needs.
+
+use super::raw::{Errno, raw};
+use super::{Tried, number, word};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixStream};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// Connects and sends a word, to every address that is named.
+pub(crate) fn tcp(arguments: &[String]) -> Tried {
+    let mut last = Tried::stopped("no address");
+    for text in arguments {
+        let Ok(address) = text.parse::<SocketAddr>() else { continue };
+        let connected = TcpStream::connect_timeout(&address, PATIENCE);
+        last = Tried::of(connected.and_then(|mut stream| stream.write_all(b"hostile")).map_err(errno));
+        if last.worked {
+            return last;
+        }
+    }
+    last
+}
+
+/// Sends a word and waits for an answer. A datagram that was taken is no answer; the listener knows.
+pub(crate) fn udp(arguments: &[String]) -> Tried {
+    let Ok(address) = word(arguments, 0).parse::<SocketAddr>() else { return Tried::stopped("no address") };
+    let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let ask = || -> io::Result<usize> {
+        let socket = UdpSocket::bind(any)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.connect(address)?;
+        socket.send(b"hostile")?;
+        socket.recv(&mut [0; 64])
+    };
+    Tried::of(ask().map_err(errno))
+}
+
+/// A timeout has no number of its own.
+fn errno(error: io::Error) -> Errno {
+    Errno(error.raw_os_error().unwrap_or(libc::ETIMEDOUT))
+}
+
+/// Connects to every path that is named.
+pub(crate) fn unix(arguments: &[String]) -> Tried {
+    let mut last = Tried::stopped("no path");
+    for path in arguments {
+        last = Tried::of(UnixStream::connect(path).and_then(|mut stream| stream.write_all(b"hostile")));
+        if last.worked {
+            return Tried::worked(path.clone());
+        }
+    }
+    last
+}
+
+/// Sends a datagram to a path.
+pub(crate) fn unix_datagram(arguments: &[String]) -> Tried {
+    let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"hostile", word(arguments, 0)));
+    Tried::of(sent)
+}
+
+/// Turns one end of a harmless pair towards a path.
+pub(crate) fn pair(arguments: &[String]) -> Tried {
+    let sent = UnixDatagram::pair().and_then(|(end, _other)| end.send_to(b"hostile", word(arguments, 0)));
+    Tried::of(sent)
+}
+
+/// Connects to a name that lives in no folder.
+pub(crate) fn abstract_socket(arguments: &[String]) -> Tried {
+    let address = UnixAddress::from_abstract_name(word(arguments, 0));
+    let connected = address.and_then(|address| UnixStream::connect_addr(&address));
+    Tried::of(connected.and_then(|mut stream| stream.write_all(b"hostile")))
+}
+
+/// Makes a socket: family, kind, protocol.
+pub(crate) fn socket(arguments: &[String]) -> Tried {
+    let at = |index| number(arguments, index) as usize;
+    match raw(libc::SYS_socket, &[at(0), at(1), at(2)]) {
+        Ok(_) => Tried::worked("made"),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
+/// Listens on a port for a moment. Whether it can be reached is seen outside.
+pub(crate) fn listen(arguments: &[String]) -> Tried {
+    let listener = match TcpListener::bind(format!("0.0.0.0:{}", word(arguments, 0))) {
+        Ok(listener) => listener,
+        Err(error) => return Tried::stopped(Errno::from(error)),
+    };
+    if listener.set_nonblocking(true).is_err() {
+        return Tried::stopped("no listener");
+    }
+    for _ in 0..20 {
+        if listener.accept().is_ok() {
+            return Tried::worked("somebody came");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Tried::stopped("nobody came")
+}
+
+/// Asks the proxy for a way to a target it should not give; the second word is the `Host` that is claimed.
+pub(crate) fn proxy(arguments: &[String]) -> Tried {
+    let ask = || -> io::Result<String> {
+        let mut stream = TcpStream::connect("127.0.0.1:3128")?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        let (target, host) = (word(arguments, 0), word(arguments, 1));
+        write!(stream, "CONNECT {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")?;
+        let mut answer = [0; 512];
+        let got = stream.read(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer[..got]).lines().next().unwrap_or("").to_owned())
+    };
+    match ask() {
+        Ok(line) if line.split_whitespace().nth(1) == Some("200") => Tried::worked(line),
+        Ok(line) => Tried::stopped(if line.is_empty() { "closed".to_owned() } else { line }),
+        Err(error) => Tried::stopped(errno(error)),
+    }
+}

@@ -1,0 +1,147 @@
+//! Attacks on other processes: looking into them, writing into them, ending them.
+
+use super::raw::{Errno, pipe, raw};
+use super::{Tried, number, word};
+use std::fs;
+
+fn process(arguments: &[String]) -> usize {
+    number(arguments, 0) as usize
+}
+
+/// Attaches to a process.
+pub(crate) fn ptrace(arguments: &[String]) -> Tried {
+    for request in [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE] {
+        if raw(libc::SYS_ptrace, &[request as usize, process(arguments)]).is_ok() {
+            return Tried::worked("attached");
+        }
+    }
+    Tried::of(raw(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as usize, process(arguments)]))
+}
+
+/// Reads another process's memory: process, address, length.
+pub(crate) fn vm_read(arguments: &[String]) -> Tried {
+    let bytes = number(arguments, 2).clamp(1, 4096) as usize;
+    let mut buffer = vec![0_u8; bytes];
+    let (here, there) = ([buffer.as_mut_ptr() as usize, bytes], [number(arguments, 1) as usize, bytes]);
+    let vectors = [process(arguments), here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
+    match raw(libc::SYS_process_vm_readv, &vectors) {
+        Ok(_) => Tried::worked("read").with(buffer),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
+/// Writes another process's memory: process, address.
+pub(crate) fn vm_write(arguments: &[String]) -> Tried {
+    let bytes = *b"hostile";
+    let (here, there) = ([bytes.as_ptr() as usize, bytes.len()], [number(arguments, 1) as usize, bytes.len()]);
+    let vectors = [process(arguments), here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
+    Tried::of(raw(libc::SYS_process_vm_writev, &vectors))
+}
+
+/// Takes a descriptor out of another process: process, its number there.
+pub(crate) fn pidfd_getfd(arguments: &[String]) -> Tried {
+    let taken = raw(libc::SYS_pidfd_open, &[process(arguments), 0])
+        .and_then(|pidfd| raw(libc::SYS_pidfd_getfd, &[pidfd, number(arguments, 1) as usize, 0]));
+    let read = taken.and_then(|taken| {
+        raw(libc::SYS_lseek, &[taken, 0, 0]).ok();
+        super::raw::read(taken, 256)
+    });
+    match read {
+        Ok(bytes) => Tried::worked("taken").with(bytes),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
+/// Compares what two processes hold.
+pub(crate) fn kcmp(arguments: &[String]) -> Tried {
+    let own = std::process::id() as usize;
+    Tried::of(raw(libc::SYS_kcmp, &[own, process(arguments), 1, 0, 0]))
+}
+
+/// Sends a signal: process (negative for a group, -1 for everybody), signal.
+pub(crate) fn kill(arguments: &[String]) -> Tried {
+    Tried::of(raw(libc::SYS_kill, &[process(arguments), number(arguments, 1) as usize]))
+}
+
+pub(crate) fn tgkill(arguments: &[String]) -> Tried {
+    Tried::of(raw(libc::SYS_tgkill, &[process(arguments), process(arguments), number(arguments, 1) as usize]))
+}
+
+pub(crate) fn pidfd_signal(arguments: &[String]) -> Tried {
+    let pidfd = raw(libc::SYS_pidfd_open, &[process(arguments), 0]);
+    Tried::of(pidfd.and_then(|pidfd| raw(libc::SYS_pidfd_send_signal, &[pidfd, number(arguments, 1) as usize, 0, 0])))
+}
+
+/// Sends a signal with a value of our own.
+pub(crate) fn sigqueue(arguments: &[String]) -> Tried {
+    let mut said = [0_i32; 32];
+    said[0] = number(arguments, 1) as i32;
+    said[2] = -1;
+    let vectors = [process(arguments), number(arguments, 1) as usize, said.as_ptr() as usize];
+    Tried::of(raw(libc::SYS_rt_sigqueueinfo, &vectors))
+}
+
+/// Lets the kernel send the signal: a process is made the owner of a pipe that becomes readable. Whether it arrived only the
+/// victim knows.
+pub(crate) fn owner_signal(arguments: &[String]) -> Tried {
+    let send = || -> Result<usize, Errno> {
+        let (reader, writer) = pipe()?;
+        raw(libc::SYS_fcntl, &[reader, libc::F_SETOWN as usize, process(arguments)])?;
+        raw(libc::SYS_fcntl, &[reader, 10, number(arguments, 1) as usize])?; // F_SETSIG
+        raw(libc::SYS_fcntl, &[reader, libc::F_SETFL as usize, libc::O_ASYNC as usize])?;
+        let byte = [0_u8];
+        raw(libc::SYS_write, &[writer, byte.as_ptr() as usize, 1])
+    };
+    Tried::of(send())
+}
+
+/// Slows another process down.
+pub(crate) fn renice(arguments: &[String]) -> Tried {
+    Tried::of(raw(libc::SYS_setpriority, &[0, process(arguments), 19]))
+}
+
+/// Takes another process's room for open files away.
+pub(crate) fn prlimit(arguments: &[String]) -> Tried {
+    let limit = [4_u64, 4];
+    let vectors = [process(arguments), libc::RLIMIT_NOFILE as usize, limit.as_ptr() as usize, 0];
+    Tried::of(raw(libc::SYS_prlimit64, &vectors))
+}
+
+/// Ties another process to one processor.
+pub(crate) fn affinity(arguments: &[String]) -> Tried {
+    let mask = [1_u64];
+    Tried::of(raw(libc::SYS_sched_setaffinity, &[process(arguments), 8, mask.as_ptr() as usize]))
+}
+
+/// Looks for a process among those that can be seen.
+pub(crate) fn processes(arguments: &[String]) -> Tried {
+    let wanted = word(arguments, 0);
+    let Ok(entries) = fs::read_dir("/proc") else { return Tried::stopped("no /proc") };
+    let numbers: Vec<String> = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.chars().all(|c| c.is_ascii_digit()))
+        .collect();
+    let words = |number: &String| fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+    let found: Vec<String> = numbers
+        .iter()
+        .map(|number| String::from_utf8_lossy(&words(number)).replace('\0', " "))
+        .filter(|line| line.contains(wanted) && !line.contains("processes"))
+        .collect();
+    if found.is_empty() {
+        Tried::stopped(format!("not among {} processes", numbers.len()))
+    } else {
+        Tried::worked("seen").with(found.join("\n"))
+    }
+}
+
+/// Takes more than our share of the processor.
+pub(crate) fn priority(_: &[String]) -> Tried {
+    Tried::of(raw(libc::SYS_setpriority, &[0, 0, (-10_isize) as usize]))
+}
+
+/// Takes the processor before everybody else.
+pub(crate) fn realtime(_: &[String]) -> Tried {
+    let priority = [1_i32];
+    Tried::of(raw(libc::SYS_sched_setscheduler, &[0, libc::SCHED_FIFO as usize, priority.as_ptr() as usize]))
+}

@@ -1,0 +1,150 @@
+//! What has to work behind every wall, or nobody would leave the walls up: servers, terminals, threads, ordinary file work.
+
+use super::raw::{self, Errno, raw};
+use super::{Tried, number, terminal, word};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Command, Stdio};
+
+/// A server on the loopback and its client.
+pub(crate) fn loopback(_: &[String]) -> Tried {
+    let talk = || -> io::Result<String> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut client = TcpStream::connect(listener.local_addr()?)?;
+        client.write_all(b"hello")?;
+        let (mut server, _) = listener.accept()?;
+        let mut said = [0; 5];
+        server.read_exact(&mut said)?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    };
+    spoken(talk())
+}
+
+/// A server on a path and its client.
+pub(crate) fn unix_server(arguments: &[String]) -> Tried {
+    let path = format!("{}/server", folder(arguments));
+    let talk = || -> io::Result<String> {
+        let listener = UnixListener::bind(&path)?;
+        let mut client = UnixStream::connect(&path)?;
+        client.write_all(b"hello")?;
+        let (mut server, _) = listener.accept()?;
+        let mut said = [0; 5];
+        server.read_exact(&mut said)?;
+        fs::remove_file(&path)?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    };
+    spoken(talk())
+}
+
+fn spoken(said: io::Result<String>) -> Tried {
+    match said {
+        Ok(text) if text == "hello" => Tried::worked("hello"),
+        Ok(text) => Tried::stopped(text),
+        Err(error) => Tried::stopped(Errno::from(error)),
+    }
+}
+
+/// The folder that is named, or that of temporary files.
+fn folder(arguments: &[String]) -> String {
+    match word(arguments, 0) {
+        "" => std::env::var("TMPDIR").unwrap_or_else(|_| "/tmp".to_owned()),
+        named => named.to_owned(),
+    }
+}
+
+/// A terminal: what is written to its leader is read from it.
+pub(crate) fn pty(_: &[String]) -> Tried {
+    let talk = || -> Result<Vec<u8>, Errno> {
+        let (leader, terminal) = terminal::pair()?;
+        let line = *b"hello\n";
+        raw(libc::SYS_write, &[leader, line.as_ptr() as usize, line.len()])?;
+        raw::read(terminal, 16)
+    };
+    match talk() {
+        Ok(said) if said.starts_with(b"hello") => Tried::worked("hello"),
+        Ok(said) => Tried::stopped(String::from_utf8_lossy(&said)),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
+/// Sixteen threads that each count.
+pub(crate) fn threads(_: &[String]) -> Tried {
+    let threads: Vec<_> = (0..16_u64).map(|index| std::thread::Builder::new().spawn(move || index)).collect();
+    let sum: Option<u64> = threads.into_iter().map(|thread| thread.ok().and_then(|thread| thread.join().ok())).sum();
+    if sum == Some(120) { Tried::worked("16 threads") } else { Tried::stopped(format!("{sum:?}")) }
+}
+
+/// Programs that start programs.
+pub(crate) fn fork(_: &[String]) -> Tried {
+    match Command::new("/bin/sh").args(["-c", "echo $(echo hello)"]).stdin(Stdio::null()).output() {
+        Ok(output) if output.stdout == b"hello\n" => Tried::worked("hello"),
+        Ok(output) => Tried::stopped(output.status),
+        Err(error) => Tried::stopped(Errno::from(error)),
+    }
+}
+
+/// Writes a file beside another and puts it in its place, as editors do.
+pub(crate) fn replace_file(arguments: &[String]) -> Tried {
+    let (path, beside) = (word(arguments, 0), format!("{}.new", word(arguments, 0)));
+    let done = fs::write(&beside, "replaced\n").and_then(|()| fs::rename(&beside, path)).and_then(|()| fs::read(path));
+    match done {
+        Ok(text) if text == b"replaced\n" => Tried::worked("replaced"),
+        Ok(_) => Tried::stopped("another text"),
+        Err(error) => Tried::stopped(Errno::from(error)),
+    }
+}
+
+/// Creates a file that must not exist.
+pub(crate) fn create_new(arguments: &[String]) -> Tried {
+    let file = OpenOptions::new().write(true).create_new(true).open(word(arguments, 0));
+    Tried::of(file.and_then(|mut file| file.write_all(b"created\n")))
+}
+
+/// Changes a file where it is, as `sed -i` does.
+pub(crate) fn edit_in_place(arguments: &[String]) -> Tried {
+    match Command::new("/bin/sed").args(["-i", "s/^/edited /", word(arguments, 0)]).stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => {
+            let text = fs::read_to_string(word(arguments, 0)).unwrap_or_default();
+            if text.starts_with("edited ") { Tried::worked("edited") } else { Tried::stopped("unchanged") }
+        }
+        Ok(status) => Tried::stopped(status),
+        Err(error) => Tried::stopped(Errno::from(error)),
+    }
+}
+
+/// Removes a file.
+pub(crate) fn remove_file(arguments: &[String]) -> Tried {
+    Tried::of(fs::remove_file(word(arguments, 0)))
+}
+
+/// A file that never had a name for long.
+pub(crate) fn temp_file(arguments: &[String]) -> Tried {
+    let path = format!("{}/passing-{}", folder(arguments), number(arguments, 1));
+    let done = fs::write(&path, "x").and_then(|()| fs::remove_file(&path));
+    Tried::of(done)
+}
+
+/// Memory with a name, as Python's workers use.
+pub(crate) fn shared_memory(_: &[String]) -> Tried {
+    let done = fs::write("/dev/shm/required", "x").and_then(|()| fs::remove_file("/dev/shm/required"));
+    Tried::of(done)
+}
+
+/// The devices every program counts on.
+pub(crate) fn devices(_: &[String]) -> Tried {
+    let try_all = || -> io::Result<()> {
+        OpenOptions::new().write(true).open("/dev/null")?.write_all(b"x")?;
+        for path in ["/dev/zero", "/dev/urandom", "/dev/random"] {
+            fs::File::open(path)?.read_exact(&mut [0; 8])?;
+        }
+        Ok(())
+    };
+    Tried::of(try_all())
+}
+
+/// What programs read about themselves.
+pub(crate) fn proc_self(_: &[String]) -> Tried {
+    Tried::of(fs::read_to_string("/proc/self/maps").and_then(|_| fs::read_link("/proc/self/exe")))
+}

@@ -1,0 +1,159 @@
+//! Attacks by lasting: many processes, endless ones, ones that ignore being told, ones that hide from their parent.
+//!
+//! Everything here has an end of its own, so that a hole in a wall costs seconds and not a machine.
+
+use super::raw::{Errno, raw};
+use super::{Tried, again, number};
+use std::io::Write;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest life of anything that tries to stay.
+const LIFE: Duration = Duration::from_secs(20);
+
+/// Forks so many children that only wait.
+pub(crate) fn forks(arguments: &[String]) -> Tried {
+    let wanted = number(arguments, 0).clamp(1, 600);
+    for made in 0..wanted {
+        match raw(libc::SYS_clone, &[libc::SIGCHLD as usize, 0, 0, 0, 0]) {
+            Ok(0) => {
+                std::thread::sleep(Duration::from_secs(5));
+                std::process::exit(0);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                std::thread::sleep(Duration::from_millis(300));
+                return Tried::stopped(format!("{error} after {made}"));
+            }
+        }
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    Tried::worked(format!("{wanted} processes"))
+}
+
+/// Uses the processor in so many threads.
+pub(crate) fn spin(arguments: &[String]) -> Tried {
+    let end = Instant::now() + LIFE;
+    let turn = move || {
+        let mut turns = 0_u64;
+        while Instant::now() < end {
+            turns = std::hint::black_box(turns.wrapping_add(1));
+        }
+    };
+    for _ in 1..number(arguments, 0).clamp(1, 64) {
+        drop(std::thread::Builder::new().stack_size(64 << 10).spawn(turn));
+    }
+    turn();
+    Tried::worked("spun to the end")
+}
+
+/// Does nothing for long.
+pub(crate) fn sleep(_: &[String]) -> Tried {
+    std::thread::sleep(LIFE);
+    Tried::worked("slept to the end")
+}
+
+/// Writes so many MiB to our own output: lines, or one line without an end.
+pub(crate) fn flood(arguments: &[String]) -> Tried {
+    let mut block = vec![b'x'; 1 << 20];
+    if super::word(arguments, 1) == "lines" {
+        block.iter_mut().skip(79).step_by(80).for_each(|byte| *byte = b'\n');
+    }
+    if super::word(arguments, 1) == "escapes" {
+        block.chunks_exact_mut(4).for_each(|chunk| chunk.copy_from_slice(b"\x1b[2J"));
+    }
+    let mut out = std::io::stdout().lock();
+    for _ in 0..number(arguments, 0).clamp(1, 256) {
+        if out.write_all(&block).is_err() {
+            break;
+        }
+    }
+    let _over = out.write_all(b"\n");
+    Tried::worked("all written")
+}
+
+/// Closes our own output and goes on.
+pub(crate) fn close_output(_: &[String]) -> Tried {
+    super::raw::close(1);
+    super::raw::close(2);
+    std::thread::sleep(LIFE);
+    Tried::worked("went on to the end")
+}
+
+/// Leaves a process of two forks and a session of its own behind; the word is what the witness looks for.
+pub(crate) fn daemon(arguments: &[String]) -> Tried {
+    let left = Command::new("/proc/self/exe")
+        .args(["linger", super::word(arguments, 0), "twice"])
+        .stdin(Stdio::null())
+        .status();
+    match left {
+        Ok(status) if status.success() => Tried::worked("left behind"),
+        Ok(status) => Tried::stopped(status),
+        Err(error) => Tried::stopped(Errno::from(error)),
+    }
+}
+
+/// Goes on in a session of its own: forks, lets the parent end, and stays. Holds our output open.
+pub(crate) fn linger(arguments: &[String]) -> Tried {
+    for _ in 0..2 {
+        match raw(libc::SYS_clone, &[libc::SIGCHLD as usize, 0, 0, 0, 0]) {
+            Ok(0) => {}
+            Ok(_) => std::process::exit(0),
+            Err(error) => return Tried::stopped(error),
+        }
+        let _own = raw(libc::SYS_setsid, &[]);
+    }
+    ignore_signals();
+    let _one_more = again(&["lie-low", super::word(arguments, 0)]);
+    std::thread::sleep(LIFE);
+    Tried::worked("stayed")
+}
+
+/// Ignores every polite request to end.
+pub(crate) fn stubborn(_: &[String]) -> Tried {
+    ignore_signals();
+    std::thread::sleep(LIFE);
+    Tried::worked("stayed to the end")
+}
+
+/// Processes that replace themselves as fast as they can, so that no list of them is ever right.
+pub(crate) fn racers(arguments: &[String]) -> Tried {
+    for _ in 0..number(arguments, 0).clamp(1, 64) {
+        if let Err(error) = again(&["race", super::word(arguments, 1)]) {
+            return Tried::stopped(Errno::from(error));
+        }
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    Tried::worked("running")
+}
+
+/// One of them: forks and ends, again and again, for at most a few seconds.
+pub(crate) fn race() -> ExitCode {
+    let end = Instant::now() + Duration::from_secs(8);
+    ignore_signals();
+    while Instant::now() < end {
+        match raw(libc::SYS_clone, &[libc::SIGCHLD as usize, 0, 0, 0, 0]) {
+            Ok(0) => {
+                let _own = raw(libc::SYS_setsid, &[]);
+            }
+            Ok(_) => return ExitCode::SUCCESS,
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Stays and says nothing.
+pub(crate) fn lie_low() -> ExitCode {
+    ignore_signals();
+    std::thread::sleep(LIFE);
+    ExitCode::SUCCESS
+}
+
+/// Ignores what can be ignored.
+fn ignore_signals() {
+    let ignore = [1_usize, 0, 0, 0];
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGALRM, libc::SIGXCPU] {
+        let _ignored = raw(libc::SYS_rt_sigaction, &[signal as usize, ignore.as_ptr() as usize, 0, 8]);
+    }
+}

@@ -1,0 +1,231 @@
+//! The verdict on one attack, from what was seen outside and only then from what it was told.
+//!
+//! Pure. An attack that did not run is no attack that was stopped: it is [`Verdict::Broken`].
+
+use crate::ground::{Change, OUTPUT_BYTES_MAX, Seen};
+use crate::row::{Act, Proof, Row};
+use crate::watch::Watched;
+use serde::{Deserialize, Serialize};
+
+/// What an attack came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It was stopped.
+    Blocked,
+    /// It got through, and nothing had been admitted.
+    Through,
+    /// It got through, as is admitted for this tier.
+    KnownGap,
+    /// What must work does.
+    Works,
+    /// What must work does not, or the attack could not be tried.
+    Broken,
+}
+
+impl Verdict {
+    /// Returns the word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::Through => "GOT THROUGH",
+            Self::KnownGap => "known gap",
+            Self::Works => "works",
+            Self::Broken => "BROKEN",
+        }
+    }
+
+    /// True for what a user has to be told in any case.
+    pub fn is_bad(self) -> bool {
+        matches!(self, Self::Through | Self::Broken)
+    }
+}
+
+/// What the hostile program or component said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Tried {
+    /// Whether it believes that it did what it wanted.
+    pub worked: bool,
+    /// What it was told.
+    pub answer: String,
+}
+
+/// Everything about one attack that was tried.
+#[derive(Debug, Clone, Default)]
+pub struct Finding {
+    /// What was seen of its command.
+    pub seen: Seen,
+    /// Why it could not be run.
+    pub failed: Option<String>,
+    /// What it said, if it came to say it.
+    pub tried: Option<Tried>,
+    /// What was touched outside.
+    pub touched: Vec<String>,
+    /// Processes of it that were alive afterwards.
+    pub survivors: usize,
+    /// Whether a canary was in its output.
+    pub leaked: bool,
+    pub(crate) watched: Watched,
+}
+
+impl Finding {
+    /// A finding of something that is no host program: what it said, and what was seen outside.
+    pub fn told(tried: Option<Tried>, ended: &str, touched: Vec<String>, leaked: bool) -> Self {
+        let seen = Seen { how: ended.to_owned(), ..Seen::default() };
+        Self { seen, tried, touched, leaked, ..Self::default() }
+    }
+}
+
+/// The verdict on one row, with its reasons.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// Which.
+    pub row: Row,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What the attack was told, or how it ended.
+    pub answer: String,
+    /// What was seen outside.
+    pub witness: String,
+}
+
+/// Decides about one attack. `changes` is what its stage left, or why the stage failed.
+pub fn judge(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> Judged {
+    let done = |verdict, answer: String, witness: String| Judged { row: *row, verdict, answer, witness };
+    let answer = answer(row, finding);
+    if let Some(reason) = not_tried(row, finding) {
+        return done(Verdict::Broken, reason, "not tried".to_owned());
+    }
+    let mut through = outside(finding);
+    through.extend(by_proof(row, finding, changes));
+    let verdict = match (row.must_work(), through.is_empty()) {
+        (true, true) => Verdict::Works,
+        (false, true) => Verdict::Blocked,
+        (_, false) if row.gap(tier).is_some() => Verdict::KnownGap,
+        (true, false) => Verdict::Broken,
+        (false, false) => Verdict::Through,
+    };
+    let witness = if through.is_empty() { witness(row.proof).to_owned() } else { through.join("; ") };
+    done(verdict, answer, witness)
+}
+
+/// What counts whatever the row says.
+fn outside(finding: &Finding) -> Vec<String> {
+    let mut through = finding.touched.clone();
+    if finding.leaked {
+        through.push("a canary was in the output".to_owned());
+    }
+    if finding.survivors > 0 {
+        through.push(format!("{} of its processes were alive afterwards", finding.survivors));
+    }
+    through
+}
+
+fn by_proof(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>) -> Option<String> {
+    let worked = finding.tried.as_ref().is_some_and(|tried| tried.worked);
+    match row.proof {
+        Proof::Answer | Proof::Ended => worked.then(|| "it did what it wanted".to_owned()),
+        Proof::Works => (!worked).then(|| "it does not work".to_owned()),
+        Proof::Outside | Proof::Reaped => None,
+        Proof::Commit(path) => committed(changes, path, |_| true),
+        Proof::Plain(path) => committed(changes, path, |op| !matches!(op, "write" | "delete")),
+        Proof::Refused => changes.is_ok().then(|| "all of it would be committed".to_owned()),
+        Proof::Bounded => {
+            let kept = finding.seen.stdout.len().max(finding.seen.stderr.len()) as u64;
+            (kept > OUTPUT_BYTES_MAX).then(|| format!("{kept} bytes of output were kept"))
+        }
+        Proof::Environment => strange_variable(finding),
+        Proof::Never(word) => finding.seen.text().contains(word).then(|| format!("`{word}` was in the output")),
+        Proof::Closed => finding.watched.reached.then(|| "the port was reached from outside".to_owned()),
+        Proof::Standing => badly_standing(finding),
+        Proof::Few(most) => {
+            let peak = finding.watched.processes_peak;
+            (peak > most).then(|| format!("{peak} processes at the same time"))
+        }
+    }
+}
+
+fn committed(changes: &Result<Vec<Change>, String>, path: &str, counts: impl Fn(&str) -> bool) -> Option<String> {
+    let changes = changes.as_ref().ok()?;
+    let found = changes.iter().find(|change| {
+        let below = change.path == path || change.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+        below && change.allowed && counts(&change.op)
+    });
+    found.map(|change| format!("`{}` ({}) would be committed", change.path, change.op))
+}
+
+/// Variables every command has; the last is a marker by which its processes are found.
+const VARIABLES: &[&str] = &["PATH", "HOME", "TMPDIR", "LANG", "TZ", "TERM", "PWD", "OLDPWD", "SHLVL", "_"];
+
+fn strange_variable(finding: &Finding) -> Option<String> {
+    let text = finding.seen.text();
+    let listed: Vec<&str> = match &finding.tried {
+        Some(_) => text.split("\"loot\":\"").nth(1)?.split('"').next()?.split("\\n").collect(),
+        None => text.lines().collect(),
+    };
+    let names = listed.iter().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
+    let strange: Vec<&str> = names.filter(|name| !VARIABLES.contains(name) && !name.starts_with("GLOVEBOX_")).collect();
+    (!strange.is_empty()).then(|| format!("it saw {}", strange.join(", ")))
+}
+
+fn badly_standing(finding: &Finding) -> Option<String> {
+    let Some(standing) = &finding.watched.standing else { return Some("it was not seen from outside".to_owned()) };
+    let is_zero = |text: &str| text.chars().all(|digit| digit == '0');
+    let good = standing.split(' ').all(|field| match field.split_once('=') {
+        Some(("NoNewPrivs", value)) => value == "1",
+        Some(("Seccomp", value)) => value == "2",
+        Some((_, value)) => is_zero(value),
+        None => false,
+    });
+    (!good).then(|| standing.clone())
+}
+
+/// Why an attack does not count as tried.
+fn not_tried(row: &Row, finding: &Finding) -> Option<String> {
+    if let Some(failed) = &finding.failed {
+        return Some(failed.clone());
+    }
+    let over = finding.seen.how != "exited" || finding.seen.over.is_some();
+    let silent = matches!(row.act, Act::Program(_) | Act::Component(_)) && finding.tried.is_none() && !over;
+    let floods = row.proof == Proof::Bounded;
+    (silent && !floods).then(|| {
+        let text = finding.seen.text();
+        format!(
+            "the attack said nothing (code {:?}): {}",
+            finding.seen.code,
+            text.trim().chars().take(200).collect::<String>()
+        )
+    })
+}
+
+fn answer(row: &Row, finding: &Finding) -> String {
+    match (&finding.tried, &finding.seen.over, finding.seen.how.as_str()) {
+        (Some(tried), ..) => tried.answer.clone(),
+        (None, Some(over), _) => format!("killed: {over}"),
+        (None, None, "timed-out") => "killed at its time".to_owned(),
+        (None, None, "signaled") => format!("killed by signal {}", finding.seen.code.unwrap_or(0)),
+        (None, None, how) if matches!(row.act, Act::Shell(_)) => {
+            finding.seen.code.map_or_else(|| how.to_owned(), |code| format!("exit {code}"))
+        }
+        (None, None, how) => how.to_owned(),
+    }
+}
+
+fn witness(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Answer => "told no; canaries, listeners and victim untouched",
+        Proof::Outside => "canaries, listeners and victim untouched",
+        Proof::Commit(_) => "would not be committed",
+        Proof::Plain(_) => "nothing but a regular file would be committed",
+        Proof::Refused => "the stage fails as a whole",
+        Proof::Ended => "ended from outside, no process alive",
+        Proof::Reaped => "no process alive",
+        Proof::Bounded => "no more kept than the bound",
+        Proof::Environment => "only the variables every command gets",
+        Proof::Never(_) => "not in the output",
+        Proof::Closed => "the port was closed from outside",
+        Proof::Standing => "seen from outside: no capability, none to be had, system calls filtered",
+        Proof::Few(_) => "no more processes seen than the bound",
+        Proof::Works => "works",
+    }
+}

@@ -1,0 +1,373 @@
+//! The world outside the walls: canaries, listeners and a victim, and what has become of them.
+//!
+//! All of it is made for one battery in a folder of its own, and gone afterwards. Invariant: whatever an attack does to one of
+//! these things, [`Outside::touched`] names it once.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Where the victim's things are.
+#[derive(Debug, Deserialize)]
+struct Place {
+    process: u32,
+    address: usize,
+    bytes: usize,
+    descriptor: usize,
+    shm: Option<usize>,
+    queue: Option<String>,
+}
+
+/// The outside of one ground.
+pub struct Outside {
+    folder: PathBuf,
+    canary: String,
+    name: String,
+    listeners: Listeners,
+    victim: Victim,
+    words: BTreeMap<&'static str, String>,
+    /// What everything looked like when it was last looked at.
+    seen: BTreeMap<PathBuf, String>,
+    victim_state: String,
+}
+
+struct Listeners {
+    tcp: TcpListener,
+    tcp6: Option<TcpListener>,
+    udp: UdpSocket,
+    unix: UnixListener,
+    datagram: UnixDatagram,
+    abstract_name: UnixListener,
+    port: u16,
+}
+
+struct Victim {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    place: Place,
+}
+
+impl Outside {
+    /// Lays everything out in a new folder below `parent`, with a copy of the hostile program.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub fn lay_out(parent: &Path, program: &[u8]) -> io::Result<Self> {
+        let name = format!("glovebox-attack-{}", random()?);
+        let (folder, canary) = (parent.join(&name), format!("canary-{}", random()?));
+        for part in ["outside/home/.ssh", "outside/open", "attacker", "project", "stage"] {
+            fs::create_dir_all(folder.join(part))?;
+        }
+        fs::set_permissions(folder.join("outside/open"), fs::Permissions::from_mode(0o777))?;
+        let hostile = folder.join("attacker/glovebox-hostile");
+        place_program(&hostile, program)?;
+        for (file, text) in [
+            ("outside/secret.txt", canary.as_str()),
+            ("outside/home/.ssh/id_rsa", &canary),
+            ("attacker/cache.txt", "cached"),
+        ] {
+            fs::write(folder.join(file), text)?;
+        }
+        project(&folder.join("project"), &canary)?;
+        let listeners = Listeners::open(&folder, &name)?;
+        let victim = Victim::start(&hostile, &canary, &folder.join("outside/secret.txt"), &name)?;
+        let shm_file = PathBuf::from("/dev/shm").join(&name);
+        let _where_there_is_one = fs::write(&shm_file, &canary);
+        let words = words(&folder, &name, &listeners, &victim.place);
+        let mut outside =
+            Self { folder, canary, name, listeners, victim, words, seen: BTreeMap::new(), victim_state: String::new() };
+        outside.seen = outside.look();
+        outside.victim_state = outside.victim.state();
+        Ok(outside)
+    }
+
+    /// The workspace as it is before any stage.
+    pub fn project(&self) -> PathBuf {
+        self.folder.join("project")
+    }
+
+    /// A folder for what the walls themselves need.
+    pub fn stage(&self) -> PathBuf {
+        self.folder.join("stage")
+    }
+
+    /// The folder that is readable inside, and holds the hostile program.
+    pub fn attacker(&self) -> PathBuf {
+        self.folder.join("attacker")
+    }
+
+    /// A file that holds the canary.
+    pub fn secret(&self) -> PathBuf {
+        self.folder.join("outside/secret.txt")
+    }
+
+    /// The text that may appear nowhere.
+    pub fn canary(&self) -> &str {
+        &self.canary
+    }
+
+    /// What processes of the attack carry in their arguments.
+    pub fn mark(&self) -> &str {
+        &self.name
+    }
+
+    /// A port that nobody outside listens on.
+    pub fn port(&self) -> u16 {
+        self.listeners.port
+    }
+
+    /// Fills the words of an attack; the workspace is at `project` inside.
+    pub fn fill(&self, text: &str, project: &str) -> String {
+        let mut filled = text.replace("{project}", project).replace("{out}", &format!("{project}/out"));
+        for (name, value) in &self.words {
+            filled = filled.replace(&format!("{{{name}}}"), value);
+        }
+        filled
+    }
+
+    /// Says what was touched since the last call: files, listeners, the victim.
+    pub fn touched(&mut self) -> Vec<String> {
+        let mut found = self.listeners.visited();
+        let now = self.look();
+        for path in self.seen.keys().chain(now.keys()) {
+            if self.seen.get(path) != now.get(path) {
+                let what = path.strip_prefix(&self.folder).unwrap_or(path);
+                found.push(format!("`{}` was changed", what.display()));
+            }
+        }
+        self.seen = now;
+        let state = self.victim.state();
+        if state != self.victim_state {
+            found.push(format!("the victim: {} became {state}", self.victim_state));
+            self.victim_state = state;
+        }
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    fn look(&self) -> BTreeMap<PathBuf, String> {
+        let mut seen = BTreeMap::new();
+        for part in ["outside", "attacker", "project"] {
+            remember(&self.folder.join(part), &mut seen);
+        }
+        seen.extend(stray(&self.name).map(|path| (path, "there".to_owned())));
+        seen
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        drop(self.victim.input.take());
+        let _ended = self.victim.child.kill();
+        let _reaped = self.victim.child.wait();
+        let _where_there_was_one = fs::remove_file(Path::new("/dev/shm").join(&self.name));
+        let _gone = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Writes the program by another name first: a file that somebody still has open for writing cannot be started.
+fn place_program(hostile: &Path, program: &[u8]) -> io::Result<()> {
+    fs::write(hostile, program)?;
+    fs::set_permissions(hostile, fs::Permissions::from_mode(0o755))
+}
+
+/// The workspace: something to write, something not to write, something that must not exist, a tool's name.
+fn project(root: &Path, canary: &str) -> io::Result<()> {
+    for (file, text) in [
+        ("keep.txt", "kept\n"),
+        ("out/own.txt", "own\n"),
+        ("out/removable.txt", "removable\n"),
+        ("out/folder/kept.txt", "kept\n"),
+        ("guard/inner/kept.txt", "kept\n"),
+        ("scenarios/holdout-canary.txt", canary),
+    ] {
+        let file = root.join(file);
+        fs::create_dir_all(file.parent().unwrap_or(root))?;
+        fs::write(file, text)?;
+    }
+    Ok(())
+}
+
+/// Things with our name in folders that everybody may write.
+fn stray(name: &str) -> impl Iterator<Item = PathBuf> {
+    let planted = format!("planted-{name}");
+    ["/tmp", "/var/tmp", "/dev/shm", "/etc", "/usr/bin", "/root"]
+        .map(|folder| Path::new(folder).join(&planted))
+        .into_iter()
+        .filter(|path| path.symlink_metadata().is_ok())
+}
+
+fn remember(path: &Path, seen: &mut BTreeMap<PathBuf, String>) {
+    let Ok(meta) = path.symlink_metadata() else { return };
+    let mut hasher = DefaultHasher::new();
+    if meta.is_file() {
+        fs::read(path).unwrap_or_default().hash(&mut hasher);
+    }
+    let mut names = [0_u8; 512];
+    let attributes = rustix::fs::llistxattr(path, &mut names).unwrap_or(0);
+    names[..attributes.min(names.len())].hash(&mut hasher);
+    let times = if meta.is_dir() { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
+    let owner = (meta.uid(), meta.gid(), meta.nlink());
+    seen.insert(path.to_owned(), format!("{:o} {owner:?} {times:?} {:x}", meta.mode(), hasher.finish()));
+    if meta.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            remember(&entry.path(), seen);
+        }
+    }
+}
+
+fn words(folder: &Path, name: &str, listeners: &Listeners, victim: &Place) -> BTreeMap<&'static str, String> {
+    let path = |part: &str| folder.join(part).to_string_lossy().into_owned();
+    let number = |value: Option<usize>| value.map_or_else(|| "-1".to_owned(), |value| value.to_string());
+    BTreeMap::from([
+        ("secret", path("outside/secret.txt")),
+        ("key", path("outside/home/.ssh/id_rsa")),
+        ("home", path("outside/home")),
+        ("outside", path("outside")),
+        ("open", path("outside/open")),
+        ("folder", folder.to_string_lossy().into_owned()),
+        ("attacker", path("attacker")),
+        ("socket", path("outside/socket")),
+        ("datagram", path("outside/datagram")),
+        ("holdout_name", "holdout-canary".to_owned()),
+        ("abstract", name.to_owned()),
+        ("mark", name.to_owned()),
+        ("planted", format!("planted-{name}")),
+        ("shm_file", format!("/dev/shm/{name}")),
+        ("victim", victim.process.to_string()),
+        ("victim_address", victim.address.to_string()),
+        ("victim_bytes", victim.bytes.to_string()),
+        ("victim_descriptor", victim.descriptor.to_string()),
+        ("shm", number(victim.shm)),
+        ("queue", victim.queue.clone().unwrap_or_else(|| "none".to_owned())),
+        ("host", std::process::id().to_string()),
+        ("tcp", address(&listeners.tcp)),
+        ("tcp6", listeners.tcp6.as_ref().map_or_else(|| "[::1]:1".to_owned(), address)),
+        ("udp", listeners.udp.local_addr().map_or_else(|_| String::new(), |at| format!("127.0.0.1:{}", at.port()))),
+        ("lan", lan(&listeners.tcp)),
+        ("port", listeners.port.to_string()),
+    ])
+}
+
+fn address(listener: &TcpListener) -> String {
+    listener.local_addr().map_or_else(
+        |_| String::new(),
+        |at| match at.is_ipv4() {
+            true => format!("127.0.0.1:{}", at.port()),
+            false => format!("[::1]:{}", at.port()),
+        },
+    )
+}
+
+/// The listener by this machine's own address in its network. Choosing a way sends nothing.
+fn lan(listener: &TcpListener) -> String {
+    let own = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.1:9")?;
+        socket.local_addr()
+    });
+    let port = listener.local_addr().map_or(0, |at| at.port());
+    own.map_or_else(|_| format!("127.0.0.2:{port}"), |own| format!("{}:{port}", own.ip()))
+}
+
+impl Listeners {
+    fn open(folder: &Path, name: &str) -> io::Result<Self> {
+        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let all = Self {
+            tcp: TcpListener::bind("0.0.0.0:0")?,
+            tcp6: TcpListener::bind("[::1]:0").ok(),
+            udp: UdpSocket::bind("127.0.0.1:0")?,
+            unix: UnixListener::bind(folder.join("outside/socket"))?,
+            datagram: UnixDatagram::bind(folder.join("outside/datagram"))?,
+            abstract_name: UnixListener::bind_addr(&UnixAddress::from_abstract_name(name)?)?,
+            port: free,
+        };
+        for file in ["outside/socket", "outside/datagram"] {
+            fs::set_permissions(folder.join(file), fs::Permissions::from_mode(0o777))?;
+        }
+        all.tcp.set_nonblocking(true)?;
+        all.tcp6.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
+        all.udp.set_nonblocking(true)?;
+        all.unix.set_nonblocking(true)?;
+        all.datagram.set_nonblocking(true)?;
+        all.abstract_name.set_nonblocking(true)?;
+        Ok(all)
+    }
+
+    /// Takes whatever has come, and says where.
+    fn visited(&self) -> Vec<String> {
+        let mut buffer = [0; 16];
+        let came = [
+            ("the TCP listener", self.tcp.accept().is_ok()),
+            ("the IPv6 listener", self.tcp6.as_ref().is_some_and(|listener| listener.accept().is_ok())),
+            ("the UDP socket", self.udp.recv(&mut buffer).is_ok()),
+            ("the Unix socket", self.unix.accept().is_ok()),
+            ("the Unix datagram socket", self.datagram.recv(&mut buffer).is_ok()),
+            ("the abstract socket", self.abstract_name.accept().is_ok()),
+        ];
+        came.into_iter().filter(|(_, came)| *came).map(|(name, _)| format!("{name} was reached")).collect()
+    }
+}
+
+impl Victim {
+    fn start(hostile: &Path, canary: &str, secret: &Path, name: &str) -> io::Result<Self> {
+        let mut command = Command::new(hostile);
+        command.arg("victim").arg(canary).arg(secret).arg(name);
+        command.env_clear().env("CANARY", canary);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().map(BufReader::new);
+        let mut output = output.ok_or_else(|| io::Error::other("the victim has no output"))?;
+        let mut line = String::new();
+        output.read_line(&mut line)?;
+        let place = serde_json::from_str(&line).map_err(io::Error::other)?;
+        Ok(Self { child, input, output, place })
+    }
+
+    /// Everything about it that an attack could change, in one text.
+    fn state(&mut self) -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.place.process)).unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.place.process)).unwrap_or_default();
+        let limits = fs::read_to_string(format!("/proc/{}/limits", self.place.process)).unwrap_or_default();
+        let score = fs::read_to_string(format!("/proc/{}/oom_score_adj", self.place.process)).unwrap_or_default();
+        let line = |text: &str, name: &str| {
+            let found = text.lines().find(|line| line.starts_with(name)).unwrap_or("");
+            found.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+        };
+        let state = match line(&status, "State:").chars().next() {
+            Some('R' | 'S' | 'D' | 'I') => "alive",
+            Some('T' | 't') => return "stopped".to_owned(),
+            _ => return "dead".to_owned(),
+        };
+        let nice = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(16)).unwrap_or("").to_owned();
+        let (tracer, processors) = (line(&status, "TracerPid:"), line(&status, "Cpus_allowed_list:"));
+        let files = line(&limits, "Max open files");
+        format!("{state} {} tracer={tracer} nice={nice} on={processors} {files} score={}", self.asked(), score.trim())
+    }
+
+    /// What it says of its own memory.
+    fn asked(&mut self) -> String {
+        let Some(input) = &mut self.input else { return "silent".to_owned() };
+        let mut line = String::new();
+        let said = input.write_all(b"?\n").and_then(|()| self.output.read_line(&mut line));
+        said.map_or_else(|_| "silent".to_owned(), |_| line.trim().to_owned())
+    }
+}
+
+fn random() -> io::Result<String> {
+    let mut bytes = [0_u8; 8];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

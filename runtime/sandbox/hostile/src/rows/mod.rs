@@ -1,0 +1,57 @@
+//! The table. One file per collection of attacks; the order is that of the output.
+//!
+//! `sandbox N` is an attack on host programs, `pipeline N` one from a pipeline's side, `component` one by a component on its files.
+
+mod components;
+mod files;
+mod kernel;
+mod network;
+mod processes;
+mod resources;
+mod shell;
+mod workspace;
+
+use crate::row::Row;
+
+/// Every row.
+pub fn all() -> Vec<Row> {
+    let tables: [&[Row]; 8] = [
+        files::ROWS,
+        workspace::ROWS,
+        shell::ROWS,
+        processes::ROWS,
+        kernel::ROWS,
+        network::ROWS,
+        resources::ROWS,
+        components::ROWS,
+    ];
+    tables.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::all;
+    use crate::row::Act;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn ids_are_unique_and_rows_are_complete() {
+        let rows = all();
+        let ids: BTreeSet<&str> = rows.iter().map(|row| row.id).collect();
+        assert_eq!(ids.len(), rows.len(), "two rows have one id");
+        for row in &rows {
+            assert!(!row.title.is_empty() && !row.stopped_by.is_empty() && !row.source.is_empty(), "{}", row.id);
+            let first = match row.act {
+                Act::Program(words) | Act::Component(words) => words.first().copied().unwrap_or(""),
+                Act::Shell(text) => text,
+            };
+            assert!(!first.is_empty(), "{} tries nothing", row.id);
+        }
+    }
+
+    #[test]
+    fn there_are_more_than_a_hundred_attacks() {
+        let attacks = all().iter().filter(|row| !row.must_work()).count();
+        assert!(attacks >= 100, "{attacks}");
+    }
+}

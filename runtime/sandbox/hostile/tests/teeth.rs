@@ -1,0 +1,205 @@
+//! The battery can bite: without any walls its attacks get through, and the witnesses outside notice.
+//!
+//! Only attacks that hurt nothing but the canaries are tried here. A row that would be called blocked without walls proves nothing with
+//! them.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+use glovebox_hostile::battery;
+use glovebox_hostile::ground::{Change, Ground, Order, Program, Seen, Walls};
+use glovebox_hostile::judge::{Judged, Verdict};
+use glovebox_hostile::outside::Outside;
+use glovebox_hostile::row::{Room, Row};
+use glovebox_hostile::rows;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// No walls at all: a child of this test in the workspace.
+struct Nothing;
+
+struct Open {
+    project: PathBuf,
+}
+
+impl Walls for Nothing {
+    type Ground = Open;
+
+    fn tier(&self) -> &'static str {
+        "unconfined"
+    }
+
+    fn open(&self, outside: &Outside, _: &Room) -> Result<Open, String> {
+        Ok(Open { project: outside.project() })
+    }
+}
+
+impl Ground for Open {
+    fn project(&self) -> String {
+        self.project.to_string_lossy().into_owned()
+    }
+
+    fn run(&mut self, order: &Order) -> Result<Seen, String> {
+        let mut command = match &order.program {
+            Program::Argv(words) => {
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]);
+                command
+            }
+            Program::Shell(text) => {
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", text]);
+                command
+            }
+        };
+        let output = command.env("SECRET", "x").current_dir(&self.project).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| error.to_string())?;
+        let how = if output.status.code().is_some() { "exited" } else { "signaled" };
+        Ok(Seen {
+            how: how.to_owned(),
+            code: output.status.code(),
+            stdout: output.stdout,
+            stderr: output.stderr,
+            over: None,
+        })
+    }
+
+    fn end(self) -> Result<Vec<Change>, String> {
+        Ok(Vec::new())
+    }
+}
+
+fn tried(ids: &[&str]) -> Vec<Judged> {
+    let table = rows::all();
+    let named: Vec<Row> = ids.iter().map(|id| *table.iter().find(|row| row.id == *id).expect(id)).collect();
+    let program = std::fs::read(env!("CARGO_BIN_EXE_glovebox-hostile")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let judged = battery::run(&Nothing, &program, folder.path(), &named, 1);
+    assert_eq!(judged.len(), ids.len());
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "something was left behind");
+    judged
+}
+
+fn check(ids: &[&str], expected: Verdict) {
+    let wrong: Vec<String> = tried(ids)
+        .iter()
+        .filter(|one| one.verdict != expected)
+        .map(|one| format!("{}: {:?}, told {:?}, seen {:?}", one.row.id, one.verdict, one.answer, one.witness))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn reading_gets_through_without_walls() {
+    check(
+        &[
+            "read-key",
+            "read-outside",
+            "read-by-root",
+            "read-by-climbing",
+            "read-by-link",
+            "list-home",
+            "list-outside",
+            "list-run",
+            "holdout-read",
+            "holdout-listed",
+            "proc-environ",
+            "proc-cmdline",
+            "proc-list",
+            "proc-fd",
+            "init-descriptors",
+            "sh-home",
+            "sh-link",
+            "sh-original",
+            "environment",
+            "sh-environment",
+            "memfd-exec",
+            "dev-shm",
+        ],
+        Verdict::Through,
+    );
+}
+
+#[test]
+fn writing_gets_through_without_walls_and_is_noticed() {
+    check(
+        &[
+            "append-outside",
+            "symlink-write",
+            "symlink-folder",
+            "hardlink-outside",
+            "chmod-outside",
+            "utimes-outside",
+            "write-outside",
+            "poison-cache",
+            "sh-parent",
+            "sh-no-space",
+            "sh-quotes",
+            "truncate-outside",
+            "rename-outside",
+        ],
+        Verdict::Through,
+    );
+}
+
+#[test]
+fn other_processes_are_reached_without_walls() {
+    check(&["stop", "oom-victim", "kill-host", "ptrace", "standing", "sysv-shm"], Verdict::Through);
+    check(&["kill"], Verdict::Through);
+    check(&["owner-signal"], Verdict::Through);
+    check(&["renice-victim"], Verdict::Through);
+}
+
+#[test]
+fn listeners_notice_who_comes() {
+    check(
+        &[
+            "unix-path",
+            "unix-datagram",
+            "unix-pair",
+            "unix-abstract",
+            "tcp-loopback",
+            "udp-loopback",
+            "tcp-network",
+            "listen",
+            "personality",
+        ],
+        Verdict::Through,
+    );
+}
+
+#[test]
+fn what_must_work_works_without_walls() {
+    check(
+        &[
+            "loopback",
+            "unix-server",
+            "pty",
+            "threads",
+            "fork",
+            "temp-file",
+            "devices-work",
+            "proc-self",
+        ],
+        Verdict::Works,
+    );
+}
+
+#[test]
+fn an_attack_that_does_not_run_is_not_called_blocked() {
+    let row = Row::program("nonsense", "none", "nothing", "nothing", &["no-such-attack"]);
+    let program = std::fs::read(env!("CARGO_BIN_EXE_glovebox-hostile")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let judged = battery::run(&Nothing, &program, folder.path(), &[row], 1);
+    assert_eq!(judged[0].verdict, Verdict::Broken, "{judged:?}");
+}
+
+#[test]
+fn every_row_names_an_attack_there_is() {
+    let known = Command::new(env!("CARGO_BIN_EXE_glovebox-hostile")).output().unwrap();
+    let known = String::from_utf8(known.stdout).unwrap();
+    for row in battery::programs(&rows::all()) {
+        if let glovebox_hostile::row::Act::Program(words) = row.act {
+            assert!(known.lines().any(|name| name == words[0]), "{}: no attack `{}`", row.id, words[0]);
+        }
+    }
+}
