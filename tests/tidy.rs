@@ -124,12 +124,18 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 fn dependencies_run_one_way() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("runtime/pipeline/Cargo.toml", &[][..]),
-        ("runtime/sandbox/Cargo.toml", &[]),
+        ("runtime/sandbox/Cargo.toml", &["glovebox-jail"]),
+        ("runtime/sandbox/jail/Cargo.toml", &[]),
+        ("runtime/sandbox/hostile/Cargo.toml", &[]),
         ("runtime/host/Cargo.toml", &["glovebox-sandbox"]),
         ("runtime/engine/Cargo.toml", &["glovebox-pipeline", "glovebox-host", "glovebox-sandbox"]),
-        ("runtime/cli/Cargo.toml", &["glovebox-engine", "glovebox-pipeline", "glovebox-host", "glovebox-sandbox"]),
+        (
+            "runtime/cli/Cargo.toml",
+            &["glovebox-engine", "glovebox-pipeline", "glovebox-host", "glovebox-sandbox", "glovebox-hostile"],
+        ),
         ("plugin-sdk/Cargo.toml", &[]),
         ("plugins/codergen/Cargo.toml", &["glovebox-plugin-sdk"]),
+        ("plugins/intruder/Cargo.toml", &["glovebox-plugin-sdk"]),
         ("plugins/tool/Cargo.toml", &["glovebox-plugin-sdk"]),
         ("plugins/verify/Cargo.toml", &["glovebox-plugin-sdk"]),
     ]);

@@ -1,5 +1,5 @@
 //! Builds components: the first-party ones into `target/components`, the examples' plugins in their own folders. Beside them
-//! the jail helper, a static program for this machine.
+//! the jail helper and the hostile program that attacks it, static programs for this machine.
 //!
 //! Freshness is cargo's business; a component file is replaced only when its bytes differ, so that nothing that embeds it
 //! is rebuilt for no reason.
@@ -11,10 +11,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The handlers embedded in the binary.
-const FIRST_PARTY: [&str; 3] = ["codergen", "tool", "verify"];
-/// The program that confines host programs, embedded in the sandbox.
-const JAIL: &str = "glovebox-jail";
+/// The handlers embedded in the binary, and the component that attacks the host.
+const FIRST_PARTY: [&str; 4] = ["codergen", "tool", "verify", "intruder"];
+/// The program that confines host programs, embedded in the sandbox, and the one that attacks it, embedded in the binary.
+const PROGRAMS: [&str; 2] = ["glovebox-jail", "glovebox-hostile"];
 /// The plugin of the quickstart: own workspace, own lock, plain `cargo build`, as its author would have it.
 pub(crate) const REVIEW_PLUGIN: &str = "examples/quickstart/review-plugin";
 /// The plugins of all examples.
@@ -28,7 +28,7 @@ pub(crate) fn build(forced: Option<Rung>, examples: &[&str]) -> Step<()> {
         let built = repository().join("target/wasm").join(TARGET).join(format!("component/glovebox_{name}.wasm"));
         publish(&built, &format!("{name}.wasm"))?;
     }
-    build_jail()?;
+    build_programs()?;
     examples.iter().try_for_each(|folder| build_example(&repository().join(folder), &std_flags))
 }
 
@@ -69,8 +69,8 @@ fn remapped() -> Vec<String> {
     flags
 }
 
-/// Builds the helper that confines host programs, statically for this machine. Only Linux has one.
-pub(crate) fn build_jail() -> Step<()> {
+/// Builds the programs that run inside, statically for this machine. Only Linux has them.
+pub(crate) fn build_programs() -> Step<()> {
     let triple = host_triple()?;
     if !triple.contains("linux") {
         return Ok(());
@@ -80,9 +80,13 @@ pub(crate) fn build_jail() -> Step<()> {
     let folder = repository().join("target/jail");
     let mut cargo = nested_cargo(&repository(), &flags);
     // With `--target`, flags are for the program alone and not for build scripts and macros, which cannot be static.
-    cargo.args(["build", "--locked", "--profile", "component", "--package", JAIL, "--bin", JAIL]);
+    cargo.args(["build", "--locked", "--profile", "component"]);
+    for program in PROGRAMS {
+        cargo.args(["--package", program, "--bin", program]);
+    }
     demand(cargo.args(["--target", &triple, "--target-dir"]).arg(&folder))?;
-    publish(&folder.join(triple).join("component").join(JAIL), JAIL)
+    let built = folder.join(triple).join("component");
+    PROGRAMS.iter().try_for_each(|program| publish(&built.join(program), program))
 }
 
 fn host_triple() -> Step<String> {

@@ -20,9 +20,9 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   components [--std installed|rustup|source] [--check]
-                build the first-party components and the jail helper into target/components, and the plugins of the examples;
+                build the first-party components and the static programs into target/components, and the plugins of the examples;
                 --check builds one component aside, to prove the way to a std works
-  jail          build only the jail helper into target/components
+  jail          build only the static programs into target/components: the jail helper and what attacks it
   demo          build everything and run examples/quickstart
   test [ARG…]   build components, then run all tests; ARGs go to `cargo test`
   ci            test, then format, lints, docs, dependency policy and the std built from source
@@ -47,7 +47,7 @@ fn dispatch(arguments: &[String]) -> Step {
     let (command, rest) = arguments.split_first().ok_or_else(|| USAGE.to_owned())?;
     match command.as_str() {
         "components" => build_components(rest),
-        "jail" if rest.is_empty() => components::build_jail().map(|()| ExitCode::SUCCESS),
+        "jail" if rest.is_empty() => components::build_programs().map(|()| ExitCode::SUCCESS),
         "demo" if rest.is_empty() => demo::run(),
         "test" => gate::test(rest),
         "ci" if rest.is_empty() => gate::ci(),

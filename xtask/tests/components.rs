@@ -78,3 +78,8 @@ fn tool_cannot_ask_a_model_nor_open_files() {
 fn verify_cannot_ask_a_model_nor_open_files() {
     check("verify", &["control", "exec", "types"]);
 }
+
+#[test]
+fn the_intruder_asks_for_everything_there_is() {
+    check("intruder", &["chat", "control", "exec", "files", "llm", "types"]);
+}

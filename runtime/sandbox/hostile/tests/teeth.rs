@@ -170,16 +170,7 @@ fn listeners_notice_who_comes() {
 #[test]
 fn what_must_work_works_without_walls() {
     check(
-        &[
-            "loopback",
-            "unix-server",
-            "pty",
-            "threads",
-            "fork",
-            "temp-file",
-            "devices-work",
-            "proc-self",
-        ],
+        &["loopback", "unix-server", "pty", "threads", "fork", "temp-file", "devices-work", "proc-self"],
         Verdict::Works,
     );
 }
