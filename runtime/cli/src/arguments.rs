@@ -26,6 +26,10 @@ pub enum Command {
     Run(RunArguments),
     /// Check pipelines and point at what is wrong
     Check(CheckArguments),
+    /// Write pipelines in the one way
+    Fmt(FmtArguments),
+    /// Explain a rule of `check`, or list all
+    Explain(ExplainArguments),
     /// Print a pipeline's nodes and edges
     Graph(GraphArguments),
     /// Print what a pipeline could read, write, execute and spend; runs nothing
@@ -126,6 +130,12 @@ pub struct CheckArguments {
     /// How to print what was found
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     pub format: CheckFormat,
+    /// Make the edits that are certain, and show what is left
+    #[arg(long)]
+    pub fix: bool,
+    /// End with exit 3 for warnings too
+    #[arg(long)]
+    pub strict: bool,
     /// Give an input of the pipeline, as KEY=VALUE
     #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
@@ -138,6 +148,28 @@ pub enum CheckFormat {
     Text,
     /// One array, on stdout
     Json,
+    /// SARIF 2.1.0, on stdout
+    Sarif,
+    /// GitHub workflow commands, on stdout
+    Github,
+}
+
+/// `glovebox fmt`.
+#[derive(Debug, Args)]
+pub struct FmtArguments {
+    /// Pipelines to format
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Change nothing, and end with exit 3 when something is not formatted
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// `glovebox explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArguments {
+    /// The rule, as it stands in brackets after `error` or `warning`; without it all are listed
+    pub rule: Option<String>,
 }
 
 /// `glovebox graph`.

@@ -12,6 +12,7 @@ mod changes;
 mod commands;
 mod drive;
 mod exit;
+mod files;
 mod journal;
 mod project;
 mod runs;
@@ -42,6 +43,8 @@ fn dispatch(command: Command) -> Ended {
     match command {
         Command::Run(arguments) => commands::run::run(arguments),
         Command::Check(arguments) => commands::check::check(&arguments),
+        Command::Fmt(arguments) => commands::fmt::fmt(&arguments),
+        Command::Explain(arguments) => commands::explain::explain(&arguments),
         Command::Graph(arguments) => commands::graph::graph(&arguments),
         Command::Plan(arguments) => commands::plan::plan(&arguments),
         Command::Resume(arguments) => commands::resume::resume(&arguments),

@@ -21,6 +21,39 @@ pub enum Severity {
     Info,
 }
 
+impl Severity {
+    /// The word used in messages and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        }
+    }
+}
+
+/// Makes the certain edits of a file; of two that overlap the first. None when there is nothing to edit.
+pub fn mended(source: &str, diagnostics: &[Diagnostic]) -> Option<String> {
+    let mut edits: Vec<&Edit> = diagnostics.iter().filter_map(|diagnostic| diagnostic.fix.as_ref()).collect();
+    edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    let mut text = String::with_capacity(source.len());
+    let mut at = 0;
+    let mut last = None;
+    for edit in edits {
+        let Some(kept) = source.get(at..edit.span.start) else { continue };
+        if last == Some(edit) || source.get(edit.span.start..edit.span.end) == Some(edit.replacement.as_str()) {
+            continue;
+        }
+        text.push_str(kept);
+        text.push_str(&edit.replacement);
+        at = edit.span.end;
+        last = Some(edit);
+    }
+    last?;
+    text.push_str(source.get(at..)?);
+    Some(text)
+}
+
 /// A replacement of source text that mends the problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Edit {

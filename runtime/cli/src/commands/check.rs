@@ -2,11 +2,15 @@
 
 use crate::arguments::{CheckArguments, CheckFormat};
 use crate::exit::{Ended, Exit, Stop};
-use crate::source;
-use crate::terminal;
-use crate::terminal::counted;
 use crate::terminal::diagnostics::{self, Findings};
-use glovebox_pipeline::diagnostic::Severity;
+use crate::terminal::{self, counted, machine};
+use crate::{files, source};
+use glovebox_pipeline::Inputs;
+use glovebox_pipeline::diagnostic::{Severity, mended};
+use std::path::Path;
+
+/// Fixes may bring others to light; a file that is not quiet after so many rounds never will be.
+const FIX_ROUNDS_MAX: usize = 10;
 
 /// Checks every file before it answers, so that one bad file hides no other.
 pub fn check(arguments: &CheckArguments) -> Ended {
@@ -14,31 +18,53 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let mut checked = Vec::new();
     let mut unreadable = None;
     for file in &arguments.files {
-        let source = match source::read_text(file) {
-            Ok(source) => source,
+        let found = if arguments.fix { fix(file, &inputs) } else { look(file, &inputs) };
+        match found {
+            Ok(findings) => checked.push(findings),
             Err(stop) => {
                 terminal::report_stop(&stop);
                 unreadable.get_or_insert(stop.exit);
-                continue;
             }
-        };
-        let diagnostics = glovebox_pipeline::check(&source, &inputs).diagnostics;
-        checked.push(Findings { file: file.display().to_string(), source, diagnostics });
+        }
     }
     match arguments.format {
         CheckFormat::Json => terminal::print_json(&checked.iter().flat_map(diagnostics::records).collect::<Vec<_>>())?,
+        CheckFormat::Sarif => terminal::print_json(&machine::sarif(&checked))?,
+        CheckFormat::Github => terminal::print(&machine::github(&checked)),
         CheckFormat::Text => checked.iter().for_each(|findings| source::report(findings, Severity::Info)),
     }
     let total = |severity| checked.iter().map(|findings| findings.count(severity)).sum::<usize>();
     let (errors, warnings) = (total(Severity::Error), total(Severity::Warning));
-    let has_errors = errors > 0;
+    let is_bad = errors > 0 || (arguments.strict && warnings > 0);
     if arguments.format == CheckFormat::Text {
         let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
         terminal::say(&format!("{} checked: {errors}, {warnings}\n", checked.len()));
     }
     match unreadable {
         Some(exit) => Err(Stop::silent(exit)),
-        None if has_errors => Err(Stop::silent(Exit::Invalid)),
+        None if is_bad => Err(Stop::silent(Exit::Invalid)),
         None => Ok(Exit::Ok),
     }
+}
+
+fn look(file: &Path, inputs: &Inputs) -> Result<Findings, Stop> {
+    let source = source::read_text(file)?;
+    let diagnostics = glovebox_pipeline::check(&source, inputs).diagnostics;
+    Ok(Findings { file: file.display().to_string(), source, diagnostics })
+}
+
+/// Makes every certain edit, and shows what is left.
+fn fix(file: &Path, inputs: &Inputs) -> Result<Findings, Stop> {
+    let mut findings = look(file, inputs)?;
+    let before = findings.source.clone();
+    for _ in 0..FIX_ROUNDS_MAX {
+        let Some(text) = mended(&findings.source, &findings.diagnostics) else { break };
+        findings.diagnostics = glovebox_pipeline::check(&text, inputs).diagnostics;
+        findings.source = text;
+    }
+    if findings.source != before {
+        files::replace(file, &findings.source)?;
+        terminal::say(&format!("fixed: {}\n", file.display()));
+    }
+    Ok(findings)
 }

@@ -3,6 +3,8 @@
 pub mod apply;
 pub mod check;
 pub mod diff;
+pub mod explain;
+pub mod fmt;
 pub mod graph;
 pub mod ls;
 pub mod plan;

@@ -5,6 +5,7 @@
 pub mod diagnostics;
 pub mod inspection;
 pub mod lines;
+pub mod machine;
 pub mod progress;
 pub mod remedy;
 pub mod summary;

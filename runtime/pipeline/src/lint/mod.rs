@@ -39,6 +39,11 @@ impl Rule {
         RULES.iter().find(|rule| rule.id == id)
     }
 
+    /// The page that explains the rule: what it demands, how bad a breach is, how it is mended.
+    pub fn page(&self) -> String {
+        format!("{} ({})\n\n{}\n\nTo mend it: {}\n", self.id, self.severity.as_str(), self.summary, self.help)
+    }
+
     /// Starts a finding of this rule, with the rule's help.
     fn found(&self, message: impl Into<String>, span: Span) -> Diagnostic {
         Diagnostic::new(self.id, self.severity, message, span).with_help(self.help)

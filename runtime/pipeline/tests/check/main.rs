@@ -4,6 +4,7 @@
 
 mod condition;
 mod examples;
+mod format;
 mod graph;
 mod holdouts;
 mod lint;

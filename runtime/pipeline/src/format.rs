@@ -1,0 +1,260 @@
+//! The one way to write a pipeline: same meaning, same comments, Graphviz-readable spelling.
+//!
+//! One statement a line, two spaces a level, a semicolon after each; attributes on one line while they fit, else one a line; at most
+//! one empty line between statements. What Graphviz would not read is quoted, `#` comments become `//`. Formatting twice
+//! changes nothing, and never what the file means.
+
+use crate::diagnostic::Diagnostic;
+use crate::dot::{self, Ast, Attr, Comment, Name, Statement, Target, Value, quote};
+
+/// Letters in a line before attributes get lines of their own.
+const WIDTH: usize = 120;
+
+/// Writes a file in the one way. None, with the diagnostics, when it has syntax errors: what could not be read would be lost.
+///
+/// # Errors
+/// The file's diagnostics, errors among them.
+pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
+    let (ast, diagnostics) = dot::parse(source);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(diagnostics);
+    }
+    let mut writer = Writer { source, comments: &ast.comments, out: String::new(), depth: 0, last: 0 };
+    writer.file(&ast);
+    Ok(writer.out)
+}
+
+struct Writer<'a> {
+    source: &'a str,
+    /// Comments that are still to be written.
+    comments: &'a [Comment],
+    out: String,
+    depth: usize,
+    /// Where in the source the part ends that has been written.
+    last: usize,
+}
+
+impl Writer<'_> {
+    fn file(&mut self, ast: &Ast<'_>) {
+        self.comments_before(ast.span.start);
+        if !self.out.is_empty() {
+            self.line_break(ast.span.start);
+        }
+        let name = ast.name.as_ref().map(|name| format!("{} ", bare_or_quoted(name))).unwrap_or_default();
+        self.out.push_str(&format!("digraph {name}{{"));
+        // Comments before the opening brace move behind it.
+        self.last = ast.name.as_ref().map_or(ast.span.start, |name| name.span.end);
+        self.last = self.source[self.last..].find('{').map_or(self.last, |at| self.last + at + 1);
+        self.body(&ast.body, ast.span.end.saturating_sub(1));
+        self.out.push('}');
+        self.last = ast.span.end;
+        self.comments_before(self.source.len());
+        self.out.push('\n');
+    }
+
+    fn body(&mut self, body: &[Statement<'_>], end: usize) {
+        self.depth += 1;
+        let mut first = true;
+        for statement in body {
+            let start = start(statement);
+            self.comments_before(start);
+            self.next_line(start, first && self.out.ends_with('{'));
+            self.statement(statement);
+            first = false;
+        }
+        self.comments_before(end);
+        self.depth -= 1;
+        self.new_line();
+    }
+
+    fn statement(&mut self, statement: &Statement<'_>) {
+        match statement {
+            Statement::Defaults { target, attributes, span } => {
+                let word = match target {
+                    Target::Graph => "graph",
+                    Target::Node => "node",
+                    Target::Edge => "edge",
+                };
+                self.with_attributes(word.to_owned(), attributes, span.end, true);
+            }
+            Statement::Assign(attribute) => {
+                self.out.push_str(&format!("{};", pair(attribute)));
+                self.last = attribute.value.span.end;
+            }
+            Statement::Node { id, attributes, span } => {
+                self.with_attributes(bare_or_quoted(id), attributes, span.end, false)
+            }
+            Statement::Edge { path, attributes, span } => {
+                let path: Vec<String> = path.iter().map(bare_or_quoted).collect();
+                self.with_attributes(path.join(" -> "), attributes, span.end, false);
+            }
+            Statement::Subgraph { name, body, span } => {
+                let name = name.as_ref().map(|name| format!("{} ", bare_or_quoted(name))).unwrap_or_default();
+                self.out.push_str(&format!("subgraph {name}{{"));
+                self.last = self.source[span.start..].find('{').map_or(span.start, |at| span.start + at + 1);
+                self.body(body, span.end.saturating_sub(1));
+                self.out.push('}');
+                self.last = span.end;
+            }
+        }
+    }
+
+    /// Writes `subject [a=b, …];`, on one line when it fits and no comment stands between.
+    fn with_attributes(&mut self, subject: String, attributes: &[Attr<'_>], end: usize, brackets: bool) {
+        let begin = attributes.first().map_or(end, |attribute| attribute.key_span.start);
+        self.comments_inside(begin);
+        self.out.push_str(&subject);
+        if attributes.is_empty() {
+            self.out.push_str(if brackets { " [];" } else { ";" });
+            self.finish(end);
+            return;
+        }
+        let pairs: Vec<String> = attributes.iter().map(pair).collect();
+        let letters =
+            self.depth * 2 + subject.chars().count() + pairs.iter().map(|pair| pair.chars().count() + 2).sum::<usize>();
+        let is_interrupted = self.comments.first().is_some_and(|comment| comment.span.start < end);
+        if letters + 3 <= WIDTH && !is_interrupted {
+            self.out.push_str(&format!(" [{}];", pairs.join(", ")));
+            self.last = end;
+            return;
+        }
+        self.out.push_str(" [");
+        self.last = begin;
+        self.depth += 1;
+        for (attribute, pair) in attributes.iter().zip(&pairs) {
+            self.comments_before(attribute.key_span.start);
+            self.new_line();
+            self.out.push_str(&format!("{pair},"));
+            self.last = attribute.value.span.end;
+        }
+        self.comments_before(end);
+        self.depth -= 1;
+        self.new_line();
+        self.out.push_str("];");
+        self.finish(end);
+    }
+
+    /// The statement is written up to `end`; comments of its inside have been moved by now.
+    fn finish(&mut self, end: usize) {
+        self.comments_inside(end);
+        self.last = end;
+    }
+
+    /// Writes comments that stand inside a statement's head on lines of their own before it.
+    fn comments_inside(&mut self, before: usize) {
+        while let Some(comment) = self.comments.first().copied().filter(|comment| comment.span.start < before) {
+            self.comments = &self.comments[1..];
+            let text = self.comment(comment);
+            let line = self.out.rfind('\n').map_or(0, |at| at + 1);
+            let head = self.out.split_off(line);
+            let indent = "  ".repeat(self.depth);
+            self.out.push_str(&format!("{indent}{text}\n{head}"));
+        }
+    }
+
+    /// Writes the comments that begin before an offset: behind the text they stand behind, else on lines of their own.
+    fn comments_before(&mut self, before: usize) {
+        while let Some(comment) = self.comments.first().copied().filter(|comment| comment.span.start < before) {
+            self.comments = &self.comments[1..];
+            let text = self.comment(comment);
+            let between = self.source.get(self.last..comment.span.start).unwrap_or_default();
+            if self.out.is_empty() {
+            } else if between.contains('\n') || self.ends_with_line_comment() {
+                self.line_break(comment.span.start);
+            } else {
+                self.out.push(' ');
+            }
+            self.out.push_str(&text);
+            self.last = comment.span.end;
+        }
+    }
+
+    /// True when nothing can follow on the current line.
+    fn ends_with_line_comment(&self) -> bool {
+        let line = self.out.rsplit('\n').next().unwrap_or_default();
+        // A `//` inside a string is written by us with its closing quote on the same line, after it.
+        let mut quoted = false;
+        let mut letters = line.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '\\' if quoted => drop(letters.next()),
+                '"' => quoted = !quoted,
+                '/' if !quoted && letters.peek() == Some(&'/') => return true,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    fn comment(&self, comment: Comment) -> String {
+        let text = comment.span.of(self.source).trim_end();
+        match text.strip_prefix('#') {
+            Some(rest) => format!("//{rest}"),
+            None => text.replace("\r\n", "\n"),
+        }
+    }
+
+    /// Goes to the line of what stands at `start`, which follows an opening brace or something else.
+    fn next_line(&mut self, start: usize, opens: bool) {
+        if opens { self.new_line() } else { self.line_break(start) }
+    }
+
+    /// A new line, after an empty one where the source has one or more.
+    fn line_break(&mut self, start: usize) {
+        let between = self.source.get(self.last..start).unwrap_or_default();
+        if between.matches('\n').count() > 1 && !self.out.ends_with('{') {
+            self.out.push('\n');
+        }
+        self.new_line();
+    }
+
+    fn new_line(&mut self) {
+        self.out.push('\n');
+        self.out.push_str(&"  ".repeat(self.depth));
+    }
+}
+
+fn start(statement: &Statement<'_>) -> usize {
+    match statement {
+        Statement::Defaults { span, .. }
+        | Statement::Node { span, .. }
+        | Statement::Edge { span, .. }
+        | Statement::Subgraph { span, .. } => span.start,
+        Statement::Assign(attribute) => attribute.key_span.start,
+    }
+}
+
+fn pair(attribute: &Attr<'_>) -> String {
+    let key = if is_plain(&attribute.key) { attribute.key.to_string() } else { quote(&attribute.key) };
+    format!("{key}={}", value(&attribute.value))
+}
+
+/// A value keeps its quotes, and gets them where Graphviz would not read it without.
+fn value(value: &Value<'_>) -> String {
+    if !value.quoted && (is_plain(&value.text) || is_number(&value.text)) {
+        value.text.to_string()
+    } else {
+        quote(&value.text)
+    }
+}
+
+fn bare_or_quoted(name: &Name<'_>) -> String {
+    if is_plain(&name.text) { name.text.to_string() } else { quote(&name.text) }
+}
+
+/// True for a word that means the same without quotes everywhere.
+fn is_plain(text: &str) -> bool {
+    const KEYWORDS: [&str; 6] = ["node", "edge", "graph", "digraph", "subgraph", "strict"];
+    let mut letters = text.bytes();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+        && !KEYWORDS.iter().any(|keyword| text.eq_ignore_ascii_case(keyword))
+}
+
+/// True for a number of Graphviz's: `-?(.5 | 5 | 5. | 5.5)`.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    all(whole) && all(fraction) && !(whole.is_empty() && fraction.is_empty())
+}
