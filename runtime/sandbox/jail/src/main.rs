@@ -1,3 +1,53 @@
 //! The jail helper: builds the walls it is told to, then runs commands behind them as their PID 1.
+//!
+//! One thread, no arguments, no environment; descriptor 0 is the control socket and the lifeline. Reading order: `stage`
+//! builds, `serve` obeys, `command` becomes a program. A wall that cannot be built is a failure and never left out in silence.
+#![deny(unsafe_code)]
 
-fn main() {}
+#[cfg(target_os = "linux")]
+mod bounds;
+#[cfg(target_os = "linux")]
+mod bwrap;
+#[cfg(target_os = "linux")]
+mod command;
+#[cfg(target_os = "linux")]
+mod credentials;
+#[cfg(target_os = "linux")]
+mod device;
+#[cfg(target_os = "linux")]
+mod fault;
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod program;
+#[cfg(target_os = "linux")]
+mod raw;
+#[cfg(target_os = "linux")]
+mod reaper;
+#[cfg(target_os = "linux")]
+mod seccomp;
+#[cfg(target_os = "linux")]
+mod selftest;
+#[cfg(target_os = "linux")]
+mod serve;
+#[cfg(target_os = "linux")]
+mod stage;
+#[cfg(target_os = "linux")]
+mod watch;
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    stage::enter()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> std::process::ExitCode {
+    eprintln!("glovebox-jail: there are no walls for this system, only for Linux");
+    std::process::ExitCode::FAILURE
+}

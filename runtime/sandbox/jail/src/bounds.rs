@@ -1,0 +1,81 @@
+//! What a command may use up, as far as the system enforces it by itself: resource limits and the number of process ids.
+//!
+//! Memory of all processes together only a cgroup can hold; see `watch` for when there is none.
+#![forbid(unsafe_code)]
+
+use crate::fault::At;
+use glovebox_jail::policy::{Bounds, Walls};
+use glovebox_jail::wire::Failure;
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The least `kernel.pid_max` that the system takes.
+const PID_MAX_FLOOR: u64 = 301;
+/// The first version of Linux in which `kernel.pid_max` belongs to a PID namespace. Before, it is the whole machine's.
+const PID_MAX_SINCE: (u32, u32) = (6, 14);
+
+/// Sets the resource limits of a command, in the process that becomes it.
+pub(crate) fn limit(bounds: &Bounds, walls: Walls) -> Result<(), Failure> {
+    let mut limits = vec![
+        (Resource::Core, 0, 0),
+        // The first signal of the soft limit can be answered, the hard one a second later cannot.
+        (Resource::Cpu, bounds.cpu_seconds, bounds.cpu_seconds.saturating_add(1)),
+        (Resource::Data, bounds.memory_bytes, bounds.memory_bytes),
+        (Resource::Fsize, bounds.file_bytes, bounds.file_bytes),
+        (Resource::Memlock, 1 << 20, 1 << 20),
+        (Resource::Msgqueue, 0, 0),
+        (Resource::Nice, 0, 0),
+        (Resource::Nofile, bounds.descriptors, bounds.descriptors),
+        (Resource::Rtprio, 0, 0),
+        (Resource::Sigpending, 1024, 1024),
+    ];
+    if walls == Walls::Full {
+        // Counted per user namespace, so only inside one of our own; elsewhere strangers of the same user would be counted.
+        limits.push((Resource::Nproc, bounds.processes, bounds.processes));
+    }
+    limits.into_iter().try_for_each(|(resource, soft, hard)| {
+        // Never above what was inherited: raising it is a privilege.
+        let hard = getrlimit(resource).maximum.map_or(hard, |given| given.min(hard));
+        let wanted = Rlimit { current: Some(soft.min(hard)), maximum: Some(hard) };
+        setrlimit(resource, wanted).at(format!("resource limit {resource:?}"))
+    })
+}
+
+/// Bounds the process ids of our own namespace through its `/proc`, where the system has that. True when it is bounded.
+pub(crate) fn limit_process_ids(proc: impl AsFd, bounds: &Bounds) -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    if version(&release) < PID_MAX_SINCE {
+        return false;
+    }
+    // Ids up to this one exclusive; PID 1 has one, and the first 300 are not given out a second time.
+    let ids = bounds.processes.saturating_add(2).clamp(PID_MAX_FLOOR, 1 << 22);
+    let file = openat(proc, "sys/kernel/pid_max", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    file.and_then(|file| rustix::io::write(file, ids.to_string().as_bytes())).is_ok()
+}
+
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|character: char| !character.is_ascii_digit()).map_while(|part| part.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_number() {
+        for (release, expected) in [
+            ("6.18.44-fc", (6, 18)),
+            ("6.9.0", (6, 9)),
+            ("6.14-rc1", (6, 14)),
+            ("5.15.0-91-generic", (5, 15)),
+            ("", (0, 0)),
+        ] {
+            assert_eq!(version(release), expected, "{release}");
+        }
+        assert!(
+            version("6.9") < PID_MAX_SINCE && version("6.14.0") >= PID_MAX_SINCE && version("10.1") > PID_MAX_SINCE
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! Walls that `/usr/bin/bwrap` makes, on systems that let only it make namespaces.
+//!
+//! The helper writes its words into a memory file, so that nothing of the policy stands in a process's arguments, and becomes
+//! `bwrap`, which starts the helper again inside. There it takes the same policy a second time and adds what `bwrap` does not do.
+//! Never looked up in a path: only the distribution's own program has the permission.
+#![forbid(unsafe_code)]
+
+use crate::fault::{At, refused};
+use crate::mounts::{ETC, SYSTEM};
+use crate::raw;
+use crate::stage::INSIDE_BWRAP;
+use glovebox_jail::control::send_frame;
+use glovebox_jail::policy::{Bind, Network, Policy, Source};
+use glovebox_jail::wire::{Failure, Word};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, open, readlinkat, seek};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
+
+const PROGRAM: &str = "/usr/bin/bwrap";
+/// Where the helper is inside.
+const INSIDE: &str = "/.glovebox-jail";
+
+/// Becomes `bwrap`. Comes back only when that was not possible.
+pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
+    policy.cgroup_procs.iter().try_for_each(|file| std::fs::write(file, "0").at(format!("enter cgroup {file}")))?;
+    crate::credentials::clear_groups()?;
+    let image = open("/proc/self/exe", OFlags::RDONLY, Mode::empty()).at("open own program")?;
+    let mut open_files = Vec::new();
+    let mut file_of = |content: &[u8]| -> Result<i32, Failure> {
+        let file = memory_file(content)?;
+        let number = file.as_raw_fd();
+        open_files.push(file);
+        Ok(number)
+    };
+    let words = words(policy, image.as_raw_fd(), &mut file_of)?;
+    let list = memory_file(&words.iter().flat_map(|word| word.bytes().chain([0])).collect::<Vec<u8>>())?;
+    let own = pidfd_open(getpid(), PidfdFlags::empty()).at("pidfd")?;
+    send_frame(control, &Word::Born, &[own.as_fd()]).map_err(|error| refused("control", error.to_string()))?;
+    // The command cannot stand in the list; it says nothing of the policy.
+    let arguments = [PROGRAM, "--args", &list.as_raw_fd().to_string(), "--", INSIDE, INSIDE_BWRAP];
+    let arguments: Vec<CString> = arguments.into_iter().map(CString::new).collect::<Result<_, _>>().at("bwrap")?;
+    let program = CString::new(PROGRAM).at("bwrap")?;
+    Err(raw::execute(&program, &arguments, &[])).at(format!("exec {PROGRAM}"))
+}
+
+/// A file in memory that survives the exec.
+fn memory_file(content: &[u8]) -> Result<OwnedFd, Failure> {
+    let mut file = File::from(memfd_create("bwrap", MemfdFlags::empty()).at("memory file")?);
+    file.write_all(content).at("memory file")?;
+    seek(&file, SeekFrom::Start(0)).at("memory file")?;
+    Ok(file.into())
+}
+
+/// The words for `bwrap`; small files are handed over by descriptor.
+fn words(
+    policy: &Policy,
+    image: i32,
+    file_of: &mut dyn FnMut(&[u8]) -> Result<i32, Failure>,
+) -> Result<Vec<String>, Failure> {
+    let Source::Directory(source) = &policy.workspace.source else {
+        return Err(refused("bwrap", "the workspace must be a copy: layers need full walls"));
+    };
+    if policy.network == Network::Proxy {
+        return Err(refused("bwrap", "a proxy needs full walls"));
+    }
+    let mut words = Words::default();
+    words.add(&[
+        "--die-with-parent",
+        "--new-session",
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+    ]);
+    words.add(&["--unshare-cgroup-try", "--cap-drop", "ALL", "--clearenv"]);
+    if policy.network != Network::Full {
+        words.add(&["--unshare-net"]);
+    }
+    words.add(&["--uid", &policy.uid.to_string(), "--gid", &policy.gid.to_string()]);
+    words.system();
+    words.add(&[
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--tmpfs",
+        "/dev/shm",
+        "--tmpfs",
+        &policy.tmp,
+        "--tmpfs",
+        &policy.home,
+    ]);
+    let resolver = (policy.network == Network::Full).then_some("resolv.conf");
+    for path in ETC.iter().copied().chain(resolver).map(|name| format!("/etc/{name}")) {
+        words.add(&["--ro-bind-try", &path, &path]);
+    }
+    policy.binds.iter().for_each(|bind| words.bind(bind));
+    words.add(&["--bind", source, &policy.workspace.at]);
+    policy.workspace.inner.iter().for_each(|bind| words.bind(bind));
+    for (path, content) in &policy.files {
+        words.add(&["--perms", "0644", "--ro-bind-data", &file_of(content.as_bytes())?.to_string(), path]);
+    }
+    words.add(&["--perms", "0555", "--ro-bind-data", &image.to_string(), INSIDE, "--remount-ro", "/"]);
+    words.add(&["--chdir", &policy.workspace.at]);
+    Ok(words.0)
+}
+
+#[derive(Debug, Default)]
+struct Words(Vec<String>);
+
+impl Words {
+    fn add(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(|word| (*word).to_owned()));
+    }
+
+    fn bind(&mut self, bind: &Bind) {
+        let option = match (bind.writable, bind.optional) {
+            (false, false) => "--ro-bind",
+            (false, true) => "--ro-bind-try",
+            (true, false) => "--bind",
+            (true, true) => "--bind-try",
+        };
+        self.add(&[option, &bind.source, &bind.at]);
+    }
+
+    fn system(&mut self) {
+        for path in SYSTEM {
+            match readlinkat(CWD, *path, Vec::new()).map(|to| to.into_string()) {
+                Ok(Ok(to)) => self.add(&["--symlink", &to, path]),
+                Err(Errno::NOENT) => {}
+                _ => self.add(&["--ro-bind", path, path]),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

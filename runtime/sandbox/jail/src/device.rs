@@ -1,0 +1,46 @@
+//! The devices of a jail: five that everybody needs and a private set of terminals. No `tty`, `kmsg`, `fuse` or `kvm`.
+#![forbid(unsafe_code)]
+
+use crate::fault::At;
+use crate::mounts::{Root, bind_at};
+use glovebox_jail::policy::Bind;
+use glovebox_jail::wire::Failure;
+use rustix::fs::symlinkat;
+use rustix::mount::{MountFlags, mount};
+
+/// Bound from the host: making devices is a privilege that a user namespace does not give.
+pub(crate) const NODES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+
+const LINKS: [(&str, &str); 5] = [
+    ("dev/fd", "/proc/self/fd"),
+    ("dev/stdin", "/proc/self/fd/0"),
+    ("dev/stdout", "/proc/self/fd/1"),
+    ("dev/stderr", "/proc/self/fd/2"),
+    ("dev/ptmx", "pts/ptmx"),
+];
+
+/// Fills `/dev` of the new root, which is the current folder.
+pub(crate) fn fill(root: &Root, shared_memory_bytes: u64) -> Result<(), Failure> {
+    for name in NODES {
+        let path = format!("/dev/{name}");
+        // Read-only: the device can still be written, but its owner cannot change its mode, on the host as well.
+        bind_at(root, &Bind { source: path.clone(), at: path, writable: false, optional: false }, Nature::Device)?;
+    }
+    root.folder("/dev/pts")?;
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("devpts", "dev/pts", "devpts", flags, c"newinstance,ptmxmode=0666,mode=620").at("mount /dev/pts")?;
+    root.memory("/dev/shm", shared_memory_bytes)?;
+    for (at, to) in LINKS {
+        symlinkat(to, root, at).at(format!("link /{at}"))?;
+    }
+    Ok(())
+}
+
+/// What is bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nature {
+    /// Files and folders: no device in them is one.
+    Files,
+    /// A device itself: nothing in it can be run.
+    Device,
+}

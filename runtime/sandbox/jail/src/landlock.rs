@@ -1,0 +1,151 @@
+//! The wall of file paths: what may be read, what may be written, and who may be signaled.
+//!
+//! File rights up to truncation (ABI 3) are demanded; a kernel without them is a failure. Signals and abstract sockets of others
+//! (ABI 6) are demanded where no namespace hides them. Network rights are handled only without a network namespace: where there is
+//! one they would forbid the loopback that tests need. Devices can be made nowhere.
+#![forbid(unsafe_code)]
+
+use crate::fault::{At, refused};
+use crate::{device, mounts};
+use glovebox_jail::policy::{Network, Policy, Walls};
+use glovebox_jail::wire::Failure;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use rustix::fd::AsFd;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::io::Errno;
+
+/// What is demanded of the kernel: everything that changes files, truncation included.
+const DEMANDED: ABI = ABI::V3;
+/// What is used where the kernel has it.
+const TARGET: ABI = ABI::V6;
+
+/// A set of rules that can be put around this process again and again, each time as one more layer.
+#[derive(Debug)]
+pub(crate) struct Rules(RulesetCreated);
+
+impl Rules {
+    /// The rules of a policy, over the files that are there now.
+    pub(crate) fn build(policy: &Policy) -> Result<Self, Failure> {
+        let scopes =
+            if policy.walls == Walls::Landlock { CompatLevel::HardRequirement } else { CompatLevel::BestEffort };
+        let mut handled = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(DEMANDED))
+            .and_then(|set| set.set_compatibility(CompatLevel::BestEffort).handle_access(AccessFs::from_all(TARGET)))
+            .and_then(|set| set.set_compatibility(scopes).scope(Scope::from_all(TARGET)))
+            .map_err(broken)?;
+        if policy.walls == Walls::Landlock && policy.network != Network::Full {
+            handled = handled
+                .set_compatibility(CompatLevel::BestEffort)
+                .handle_access(AccessNet::from_all(TARGET))
+                .map_err(broken)?;
+        }
+        let created = handled.set_compatibility(CompatLevel::BestEffort).create().map_err(broken)?;
+        let mut rules = Self(created);
+        if policy.walls == Walls::Full {
+            rules.allow_own_root(policy)?
+        } else {
+            rules.allow_by_folder(policy)?
+        }
+        rules.allow_devices()?;
+        Ok(rules)
+    }
+
+    /// Puts the rules around this process, for good. The ABI whose rights are in force: the kernel's, but no more than is used.
+    pub(crate) fn enforce(&self) -> Result<u32, Failure> {
+        let status = self.0.try_clone().at("landlock")?.restrict_self().map_err(broken)?;
+        match (status.ruleset, status.landlock) {
+            // Partly: only what was asked for as best effort can be missing.
+            (
+                RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
+                LandlockStatus::Available { effective_abi, .. },
+            ) => Ok((effective_abi as u32).min(TARGET as u32)),
+            _ => Err(refused("landlock", "not enforced")),
+        }
+    }
+
+    /// Inside a root of our own everything in view may be read: what must not be is not there.
+    fn allow_own_root(&mut self, policy: &Policy) -> Result<(), Failure> {
+        self.allow("/", read())?;
+        for place in [policy.workspace.at.as_str(), policy.tmp.as_str(), "/dev/shm", policy.home.as_str()] {
+            self.allow(place, write())?;
+        }
+        self.allow_binds(policy, |bind| bind.writable)
+    }
+
+    /// Beside the host's own files only named folders may be read.
+    fn allow_by_folder(&mut self, policy: &Policy) -> Result<(), Failure> {
+        for place in mounts::SYSTEM.iter().chain(&["/proc"]).copied() {
+            self.allow(place, read())?;
+        }
+        let etc = mounts::ETC.iter().map(|name| format!("/etc/{name}"));
+        let own = mounts::ETC_OWN.iter().map(|name| format!("/etc/{name}"));
+        for path in etc.chain(own) {
+            self.allow(&path, read() & !BitFlags::from(AccessFs::Execute))?;
+        }
+        if policy.network == Network::Full {
+            self.allow("/etc/resolv.conf", AccessFs::ReadFile.into())?;
+        }
+        for place in [&policy.workspace.at, &policy.tmp, &policy.home] {
+            self.demand(place, read() | write())?;
+        }
+        self.allow_binds(policy, |_| true)
+    }
+
+    fn allow_binds(
+        &mut self,
+        policy: &Policy,
+        wanted: impl Fn(&glovebox_jail::policy::Bind) -> bool,
+    ) -> Result<(), Failure> {
+        for bind in policy.binds.iter().filter(|bind| wanted(bind)) {
+            self.allow(&bind.at, if bind.writable { read() | write() } else { read() })?;
+        }
+        Ok(())
+    }
+
+    fn allow_devices(&mut self) -> Result<(), Failure> {
+        let file = AccessFs::ReadFile | AccessFs::WriteFile;
+        for name in device::NODES {
+            self.allow(&format!("/dev/{name}"), file)?;
+        }
+        for place in ["/dev/pts", "/dev/ptmx"] {
+            self.allow(place, file | AccessFs::ReadDir | AccessFs::IoctlDev)?;
+        }
+        Ok(())
+    }
+
+    /// Allows what is there; what is not needs no rule.
+    fn allow(&mut self, path: &str, access: BitFlags<AccessFs>) -> Result<(), Failure> {
+        match self.demand(path, access) {
+            Err(failure) if failure.errno == Errno::NOENT.raw_os_error() => Ok(()),
+            other => other,
+        }
+    }
+
+    fn demand(&mut self, path: &str, access: BitFlags<AccessFs>) -> Result<(), Failure> {
+        let step = || format!("landlock rule for {path}");
+        let place = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(step())?;
+        let is_folder = FileType::from_raw_mode(fstat(&place).at(step())?.st_mode) == FileType::Directory;
+        let access = if is_folder { access } else { access & AccessFs::from_file(TARGET) };
+        (&mut self.0)
+            .add_rule(PathBeneath::new(place.as_fd(), access))
+            .map(drop)
+            .map_err(|error| refused(step(), error.to_string()))
+    }
+}
+
+fn read() -> BitFlags<AccessFs> {
+    AccessFs::from_read(TARGET)
+}
+
+/// Everything that changes files, except devices: neither made nor spoken to.
+fn write() -> BitFlags<AccessFs> {
+    AccessFs::from_write(TARGET) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+}
+
+fn broken(error: landlock::RulesetError) -> Failure {
+    refused("landlock", error.to_string())
+}

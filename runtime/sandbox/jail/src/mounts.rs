@@ -1,0 +1,230 @@
+//! The root of a jail: an empty file system in memory that is given, one by one, what may be seen.
+//!
+//! It is mounted over the host's root, where it hides nothing from us yet, filled by descriptors, and made the root in the end;
+//! then the host's is detached. Everything of the host is bound read-only unless the policy says otherwise, set-user-id and devices
+//! count nowhere, and a link on the way to a source is an error and not followed.
+#![forbid(unsafe_code)]
+
+mod etc;
+mod workspace;
+
+pub(crate) use etc::{ETC, ETC_OWN};
+
+use crate::device::{self, Nature};
+use crate::fault::At;
+use crate::raw;
+use glovebox_jail::policy::{Bind, Policy};
+use glovebox_jail::wire::{Failure, Standing};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, readlinkat, symlinkat};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount, mount_change, move_mount, open_tree,
+    unmount,
+};
+use rustix::process::{chdir, fchdir, pivot_root};
+use std::ffi::CString;
+
+/// Where the system's programs are. On most systems all but the first are links into it.
+pub(crate) const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/// Bytes of the root itself: names, links and the small files of `/etc`.
+const ROOT_BYTES: u64 = 8 << 20;
+
+/// The new root while it is filled. The current folder is the same.
+#[derive(Debug)]
+pub(crate) struct Root(OwnedFd);
+
+/// A root that is complete but for its being closed to changes.
+#[derive(Debug)]
+pub(crate) struct Built {
+    root: Root,
+    /// The workspace's root, as seen inside.
+    pub(crate) workspace: OwnedFd,
+    /// `/proc`, which can still be written.
+    pub(crate) proc: OwnedFd,
+}
+
+/// Makes the new root, fills it, and leaves the host's for it.
+pub(crate) fn build(policy: &Policy, standing: &mut Standing) -> Result<Built, Failure> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at("make mounts private")?;
+    let root = Root::new()?;
+    for path in SYSTEM {
+        root.system(path)?;
+    }
+    root.folder("/dev")?;
+    device::fill(&root, policy.bounds.tmp_bytes)?;
+    root.memory(&policy.tmp, policy.bounds.tmp_bytes)?;
+    root.memory(&policy.home, policy.bounds.tmp_bytes)?;
+    let proc = root.processes(standing)?;
+    etc::fill(&root, policy.network)?;
+    for bind in &policy.binds {
+        bind_at(&root, bind, Nature::Files)?;
+    }
+    let workspace = workspace::place(&root, &policy.workspace)?;
+    for (path, content) in &policy.files {
+        root.file(path, content.as_bytes())?;
+    }
+    root.become_root()?;
+    Ok(Built { root, workspace, proc })
+}
+
+/// Closes the root and `/proc` to changes.
+pub(crate) fn seal(built: &Built) -> Result<(), Failure> {
+    let closed = u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits());
+    raw::set_mount_attributes(&built.proc, closed, false).at("close /proc")?;
+    raw::set_mount_attributes(&built.root, closed, false).at("close root")
+}
+
+impl AsFd for Root {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Root {
+    fn new() -> Result<Self, Failure> {
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let memory = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).at("new root")?;
+        fsconfig_set_string(&memory, "mode", "0755").at("new root")?;
+        fsconfig_set_string(&memory, "size", ROOT_BYTES.to_string()).at("new root")?;
+        fsconfig_create(&memory).at("new root")?;
+        let root = fsmount(&memory, FsMountFlags::FSMOUNT_CLOEXEC, attributes).at("new root")?;
+        let from_itself = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(&root, "", CWD, "/", from_itself).at("new root")?;
+        fchdir(&root).at("new root")?;
+        Ok(Self(root))
+    }
+
+    /// Makes this the root of the namespace and gets rid of the host's.
+    fn become_root(&self) -> Result<(), Failure> {
+        fchdir(self).at("change root")?;
+        // Both the same: the old root ends up on top of the new one, where it is taken off.
+        pivot_root(".", ".").at("change root")?;
+        unmount(".", UnmountFlags::DETACH).at("detach the host's root")?;
+        chdir("/").at("change root")
+    }
+
+    /// Opens a folder of the new root, making what is missing on the way. Links are an error.
+    pub(crate) fn folder(&self, path: &str) -> Result<OwnedFd, Failure> {
+        let step = || format!("make folder {path}");
+        let mut made = String::new();
+        match self.find(path, OFlags::DIRECTORY) {
+            Err(Errno::NOENT) => {}
+            found => return found.at(step()),
+        }
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            made = if made.is_empty() { part.to_owned() } else { format!("{made}/{part}") };
+            match mkdirat(self, made.as_str(), Mode::from_raw_mode(0o755)) {
+                // A folder that stands in something read-only is as good.
+                Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
+                Err(error) => return Err(error).at(step()),
+            }
+        }
+        self.find(path, OFlags::DIRECTORY).at(step())
+    }
+
+    fn find(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = path.trim_start_matches('/');
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+        openat2(self, if path.is_empty() { "." } else { path }, flags, Mode::empty(), resolve)
+    }
+
+    /// Writes a small file that everybody may read.
+    pub(crate) fn file(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
+        let step = || format!("make file {path}");
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(self.folder(folder)?, name, flags, Mode::from_raw_mode(0o644)).at(step())?;
+        std::io::Write::write_all(&mut std::fs::File::from(file), content).at(step())
+    }
+
+    /// Mounts an empty file system in memory.
+    pub(crate) fn memory(&self, path: &str, bytes: u64) -> Result<(), Failure> {
+        self.folder(path)?;
+        // 0 would mean without bound, for both.
+        let (bytes, files) = (bytes.max(4096), (bytes / 4096).clamp(64, 1 << 18));
+        let options =
+            format!("mode={},size={bytes},nr_inodes={files}", if path.ends_with("home") { "0700" } else { "1777" });
+        let options = CString::new(options).at("mount options")?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        mount("tmpfs", path.trim_start_matches('/'), "tmpfs", flags, options.as_c_str()).at(format!("mount {path}"))
+    }
+
+    /// A fresh `/proc`; the host's own, where the system hides parts of it and so allows no other.
+    fn processes(&self, standing: &mut Standing) -> Result<OwnedFd, Failure> {
+        self.folder("/proc")?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        match mount("proc", "proc", "proc", flags, None) {
+            Ok(()) => {}
+            Err(Errno::PERM) => {
+                standing.degradations.push("proc=shared".to_owned());
+                let host = Bind { source: "/proc".into(), at: "/proc".into(), writable: false, optional: false };
+                bind_at(self, &host, Nature::Files)?;
+            }
+            Err(error) => return Err(error).at("mount /proc"),
+        }
+        openat(self, "proc", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).at("open /proc")
+    }
+
+    /// One of the system's own folders: bound, or the same link as on the host.
+    fn system(&self, path: &str) -> Result<(), Failure> {
+        match readlinkat(CWD, path, Vec::new()) {
+            Ok(to) => symlinkat(to.as_c_str(), self, path.trim_start_matches('/')).at(format!("link {path}")),
+            Err(Errno::NOENT) => Ok(()),
+            Err(_) => {
+                let bind = Bind { source: path.to_owned(), at: path.to_owned(), writable: false, optional: false };
+                bind_at(self, &bind, Nature::Files)
+            }
+        }
+    }
+}
+
+/// Binds something of the host into the new root.
+pub(crate) fn bind_at(root: &Root, bind: &Bind, nature: Nature) -> Result<(), Failure> {
+    let source = match open_source(&bind.source) {
+        Err(Errno::NOENT | Errno::NOTDIR) if bind.optional => return Ok(()),
+        opened => opened.at(format!("open {}", bind.source))?,
+    };
+    let step = || format!("bind {}", bind.at);
+    let target = if FileType::from_raw_mode(fstat(&source).at(step())?.st_mode) == FileType::Directory {
+        root.folder(&bind.at)?
+    } else {
+        match root.find(&bind.at, OFlags::empty()) {
+            Err(Errno::NOENT) => {
+                root.file(&bind.at, b"")?;
+                root.find(&bind.at, OFlags::empty()).at(step())?
+            }
+            found => found.at(step())?,
+        }
+    };
+    attach(&source, &target, bind.writable, nature).at(step())
+}
+
+/// Opens a source without following a link.
+fn open_source(path: &str) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+/// Puts a copy of what is mounted at `source`, with everything mounted below, at `target`.
+fn attach(source: &OwnedFd, target: &OwnedFd, writable: bool, nature: Nature) -> Result<(), Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let copy = open_tree(source, "", flags)?;
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID;
+    attributes |= match nature {
+        Nature::Files => MountAttrFlags::MOUNT_ATTR_NODEV,
+        Nature::Device => MountAttrFlags::MOUNT_ATTR_NOEXEC,
+    };
+    if !writable {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    raw::set_mount_attributes(&copy, u64::from(attributes.bits()), true)?;
+    let empty_paths = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&copy, "", target, "", empty_paths)
+}

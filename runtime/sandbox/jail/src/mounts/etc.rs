@@ -1,0 +1,98 @@
+//! `/etc` of a jail: an allow-list. The whole folder would hold secrets, which the host's root still owns inside.
+#![forbid(unsafe_code)]
+
+use super::{Root, bind_at};
+use crate::device::Nature;
+use crate::fault::At;
+use glovebox_jail::policy::{Bind, Network};
+use glovebox_jail::wire::Failure;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, symlinkat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Read;
+
+/// What programs need of the host's `/etc` and everybody may know.
+pub(crate) const ETC: &[&str] = &[
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates",
+    "crypto-policies",
+    "debian_version",
+    "fonts",
+    "gai.conf",
+    "host.conf",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+    "os-release",
+    "pki/ca-trust",
+    "pki/tls",
+    "profile",
+    "protocols",
+    "services",
+    "shells",
+    "ssl",
+    "timezone",
+];
+/// What the policy's own files stand for; where there is no root of our own, the host's are read.
+pub(crate) const ETC_OWN: &[&str] = &["group", "hosts", "passwd"];
+
+/// A file up to this size is copied, which is cheaper than a mount.
+const COPIED_BYTES_MAX: u64 = 64 << 10;
+const FOR_OTHERS: u32 = 0o004;
+
+/// Fills `/etc` of the new root.
+pub(crate) fn fill(root: &Root, network: Network) -> Result<(), Failure> {
+    root.folder("/etc")?;
+    let resolver = (network == Network::Full).then_some("resolv.conf");
+    ETC.iter().copied().chain(resolver).try_for_each(|name| place(root, &format!("/etc/{name}")))
+}
+
+/// Copies or binds one entry, when it is there and everybody may read it.
+fn place(root: &Root, path: &str) -> Result<(), Failure> {
+    let step = || format!("place {path}");
+    let opened = match openat(
+        CWD,
+        path,
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC,
+        Mode::empty(),
+    ) {
+        Ok(opened) => opened,
+        Err(Errno::LOOP) => return link(root, path),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(()),
+        Err(error) => return Err(error).at(step()),
+    };
+    let status = fstat(&opened).at(step())?;
+    if status.st_mode & FOR_OTHERS == 0 {
+        return Ok(());
+    }
+    let kind = FileType::from_raw_mode(status.st_mode);
+    if kind == FileType::RegularFile && status.st_size as u64 <= COPIED_BYTES_MAX {
+        let mut content = Vec::with_capacity(status.st_size as usize);
+        File::from(opened).take(COPIED_BYTES_MAX).read_to_end(&mut content).at(step())?;
+        return root.file(path, &content);
+    }
+    if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+        return Ok(());
+    }
+    // A folder above may be a link on some systems; then it is left out.
+    let bind = Bind { source: path.to_owned(), at: path.to_owned(), writable: false, optional: true };
+    bind_at(root, &bind, Nature::Files)
+}
+
+/// The same link, whatever it points to: it leads to what is in view or nowhere. The resolver's file is often one into `/run`,
+/// so its content is copied.
+fn link(root: &Root, path: &str) -> Result<(), Failure> {
+    if path.ends_with("resolv.conf") {
+        return match std::fs::read(path) {
+            Ok(content) => root.file(path, &content),
+            Err(_) => Ok(()),
+        };
+    }
+    let to = readlinkat(CWD, path, Vec::new()).at(format!("place {path}"))?;
+    root.folder(path.rsplit_once('/').map_or("/", |(folder, _)| folder))?;
+    symlinkat(to.as_c_str(), root, path.trim_start_matches('/')).at(format!("place {path}"))
+}

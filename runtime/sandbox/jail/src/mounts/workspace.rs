@@ -1,0 +1,70 @@
+//! The workspace of a jail: layers under a directory that takes all changes, or a copy; and what is mounted inside it.
+#![forbid(unsafe_code)]
+
+use super::{Root, attach, open_source};
+use crate::device::Nature;
+use crate::fault::At;
+use glovebox_jail::policy::{Bind, Source, Workspace};
+use glovebox_jail::wire::Failure;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::mount::{MountFlags, mount};
+use std::ffi::CString;
+
+/// Mounts the workspace at its place, then what belongs inside it. A descriptor of its root, as seen inside.
+pub(crate) fn place(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failure> {
+    let at = root.folder(&workspace.at)?;
+    match &workspace.source {
+        Source::Overlay { lower, upper, work } => overlay(&workspace.at, lower, upper, work)?,
+        Source::Directory(source) => {
+            let copy = open_source(source).at(format!("open workspace {source}"))?;
+            attach(&copy, &at, true, Nature::Files).at("bind workspace")?;
+        }
+    }
+    // Opened anew: `at` is what lies below the mount.
+    let mounted =
+        openat(root, relative(&workspace.at), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .at("open workspace")?;
+    for bind in &workspace.inner {
+        inner(&mounted, workspace, bind)?;
+    }
+    openat(root, relative(&workspace.at), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .at("open workspace")
+}
+
+/// Layers are named by descriptor: a path with `:`, `,` or `\` would break the options apart.
+fn overlay(at: &str, lower: &[String], upper: &str, work: &str) -> Result<(), Failure> {
+    let open = |path: &str| open_source(path).at(format!("open layer {path}"));
+    let lower: Vec<OwnedFd> = lower.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
+    let (upper, work) = (open(upper)?, open(work)?);
+    let name = |layer: &OwnedFd| format!("/proc/self/fd/{}", layer.as_raw_fd());
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={},userxattr,redirect_dir=nofollow,metacopy=off,index=off,xino=off",
+        lower.iter().map(name).collect::<Vec<_>>().join(":"),
+        name(&upper),
+        name(&work),
+    );
+    let options = CString::new(options).at("overlay options")?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("overlay", relative(at), "overlay", flags, options.as_c_str()).at("mount overlay")
+}
+
+/// Mounts inside the workspace. Stages wrote there, so no link of theirs may lead the mount elsewhere.
+fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Failure> {
+    let step = || format!("mount {} inside the workspace", bind.at);
+    let source = match open_source(&bind.source) {
+        Err(rustix::io::Errno::NOENT) if bind.optional => return Ok(()),
+        opened => opened.at(step())?,
+    };
+    let path =
+        bind.at.strip_prefix(&workspace.at).map(|path| path.trim_start_matches('/')).filter(|path| !path.is_empty());
+    let path = path.ok_or_else(|| crate::fault::refused(step(), "it is not inside"))?;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let target = openat2(mounted, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).at(step())?;
+    attach(&source, &target, bind.writable, Nature::Files).at(step())
+}
+
+fn relative(path: &str) -> &str {
+    let path = path.trim_start_matches('/');
+    if path.is_empty() { "." } else { path }
+}

@@ -1,0 +1,137 @@
+//! Where a command's program is, as seen from inside.
+//!
+//! Looked up behind the walls, so that a path means what it means to the command. A name is never found below the workspace: what
+//! an earlier stage wrote there must not become the `go` or `sh` of a later one.
+#![forbid(unsafe_code)]
+
+use crate::fault::{At, refused};
+use glovebox_jail::wire::{Command, Failure, Program, Targets};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+use std::ffi::CString;
+use std::fs;
+use std::path::Path;
+
+/// A program with everything it is started with, in the system's form.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// What is started.
+    pub(crate) image: Image,
+    /// Its name and its words.
+    pub(crate) arguments: Vec<CString>,
+    /// Its whole environment.
+    pub(crate) environment: Vec<CString>,
+}
+
+/// What is started.
+#[derive(Debug)]
+pub(crate) enum Image {
+    /// The file at this path.
+    File(CString),
+    /// The helper's own test of the walls.
+    SelfTest(Targets),
+}
+
+/// Finds the program of a command and puts its words in order.
+pub(crate) fn prepare(command: &Command, workspace: &str) -> Result<Start, Failure> {
+    let (image, name) = match &command.program {
+        Program::Path(path) if path.starts_with('/') => (Image::File(text(path)?), path.as_str()),
+        Program::Path(path) => return Err(refused("find program", format!("`{path}` is not absolute"))),
+        Program::Search { name, folders } => (Image::File(text(&search(name, folders, workspace)?)?), name.as_str()),
+        Program::SelfTest(targets) => (Image::SelfTest(targets.clone()), ""),
+    };
+    let mut arguments = vec![text(name)?];
+    for argument in &command.arguments {
+        arguments.push(text(argument)?);
+    }
+    let mut environment = Vec::with_capacity(command.env.len());
+    for (name, value) in &command.env {
+        if name.is_empty() || name.contains('=') {
+            return Err(refused("environment", format!("`{name}` is not a variable's name")));
+        }
+        environment.push(text(&format!("{name}={value}"))?);
+    }
+    Ok(Start { image, arguments, environment })
+}
+
+fn search(name: &str, folders: &[String], workspace: &str) -> Result<String, Failure> {
+    if name.is_empty() || name.contains('/') {
+        return Err(refused("find program", format!("`{name}` is not a program's name")));
+    }
+    let workspace = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.into());
+    for folder in folders.iter().filter(|folder| folder.starts_with('/')) {
+        let path = format!("{folder}/{name}");
+        let is_outside = |path: &Path| !path.starts_with(&workspace);
+        // The folder counts as well as the file: a link in the workspace to a program outside is still the workspace's word.
+        let allowed = fs::canonicalize(folder).is_ok_and(|folder| is_outside(&folder))
+            && fs::canonicalize(&path).is_ok_and(|file| is_outside(&file));
+        let runs =
+            || accessat(CWD, path.as_str(), Access::EXEC_OK, AtFlags::EACCESS).is_ok() && Path::new(&path).is_file();
+        if allowed && runs() {
+            return Ok(path);
+        }
+    }
+    Err::<String, _>(Errno::NOENT)
+        .at("find program")
+        .map_err(|failure| Failure { text: format!("no program `{name}` in {}", folders.join(", ")), ..failure })
+}
+
+fn text(value: &str) -> Result<CString, Failure> {
+    CString::new(value).map_err(|_| refused("command", format!("a null character in `{}`", value.escape_debug())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn command(program: Program) -> Command {
+        Command {
+            program,
+            arguments: vec!["-c".to_owned()],
+            env: vec![("A".to_owned(), "b=c".to_owned())],
+            cwd: String::new(),
+        }
+    }
+
+    fn program(folder: &Path, name: &str, mode: u32) {
+        fs::create_dir_all(folder).expect("a folder");
+        fs::write(folder.join(name), "#!/bin/sh\n").expect("a file");
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+
+    #[test]
+    fn names_are_found_in_order_and_never_below_the_workspace() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let root = scratch.path().canonicalize().expect("a path");
+        let (workspace, first, second) = (root.join("workspace"), root.join("first"), root.join("second"));
+        program(&workspace, "go", 0o755);
+        program(&first, "go", 0o644);
+        program(&second, "go", 0o755);
+        fs::create_dir(first.join("sh")).expect("a folder");
+        symlink(workspace.join("go"), first.join("linked")).expect("a link");
+        symlink(&workspace, root.join("sneaky")).expect("a link");
+        let text = |path: &Path| path.to_str().expect("text").to_owned();
+        let folders = [&workspace, &root.join("sneaky"), &first, &second].map(|path| text(path));
+        let workspace = text(&workspace);
+        let find = |name: &str| search(name, &folders, &workspace);
+        assert_eq!(find("go").expect("found"), text(&second.join("go")));
+        for name in ["linked", "sh", "none", "../second/go", ""] {
+            assert_eq!(find(name).expect_err("not found").step, "find program", "{name}");
+        }
+        assert_eq!(find("none").expect_err("not found").errno, Errno::NOENT.raw_os_error());
+    }
+
+    #[test]
+    fn words_are_taken_as_they_are_or_refused() {
+        let start = prepare(&command(Program::Path("/bin/sh".to_owned())), "/workspace").expect("prepared");
+        assert_eq!(start.arguments, [c"/bin/sh".to_owned(), c"-c".to_owned()]);
+        assert_eq!(start.environment, [c"A=b=c".to_owned()]);
+        for path in ["sh", "./sh", "/bin/s\0h"] {
+            assert!(prepare(&command(Program::Path(path.to_owned())), "/workspace").is_err(), "{path}");
+        }
+        let mut forged = command(Program::Path("/bin/sh".to_owned()));
+        forged.env = vec![("LD_PRELOAD=x".to_owned(), String::new())];
+        assert!(prepare(&forged, "/workspace").is_err());
+    }
+}

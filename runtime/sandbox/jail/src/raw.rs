@@ -1,0 +1,263 @@
+//! Calls of the system that no safe crate offers. The only module of the helper with `unsafe` code.
+//!
+//! The helper has one thread, always; the reasons below lean on that. Nothing here decides anything.
+#![allow(unsafe_code, reason = "fork, exec and a few calls without a safe wrapper; each block says why it is sound")]
+
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::Pid;
+use rustix::thread::UnshareFlags;
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::{ptr, time::Duration};
+
+/// Copies this process. `None` in the copy, the copy's id in the original.
+pub(crate) fn fork() -> Result<Option<Pid>, Errno> {
+    // SAFETY: the process has a single thread, so no lock can be held by one that is missing in the copy.
+    let pid = unsafe { libc::fork() };
+    if pid < 0 { Err(last_error()) } else { Ok(Pid::from_raw(pid)) }
+}
+
+/// Ends this process at once: no destructors, no buffers, which belong to the process it was copied from.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: `_exit` touches no memory of ours and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Leaves namespaces for fresh ones.
+pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
+    // SAFETY: unsound only for `FILES` beside other threads; there are none.
+    unsafe { rustix::thread::unshare_unsafe(flags) }
+}
+
+/// Marks every descriptor from 3 on close-on-exec, known to us or not.
+pub(crate) fn close_rest_on_exec() -> Result<(), Errno> {
+    close_range(libc::CLOSE_RANGE_CLOEXEC)
+}
+
+/// Closes every descriptor from 3 on. Only for a process that ends by [`exit_now`], as owners of descriptors are not told.
+pub(crate) fn close_rest() -> Result<(), Errno> {
+    close_range(0)
+}
+
+fn close_range(flags: libc::c_uint) -> Result<(), Errno> {
+    // SAFETY: takes three numbers. With flags 0 owned descriptors are closed behind their owners; `close_rest` says who may.
+    let answer = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, flags) };
+    checked(answer).map(drop)
+}
+
+/// Sets mount attributes (`MOUNT_ATTR_*`) on a mount, and on all below it when recursive.
+pub(crate) fn set_mount_attributes(mount: impl AsFd, attributes: u64, recursive: bool) -> Result<(), Errno> {
+    let wanted = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the path is a literal, the structure lives over the call and its size is its own.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const wanted,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    checked(answer).map(drop)
+}
+
+/// Becomes another program. Comes back only with why not.
+pub(crate) fn execute(path: &CStr, arguments: &[CString], environment: &[CString]) -> Errno {
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    // SAFETY: both arrays end with a null pointer, and they and the strings they point to live over the call.
+    unsafe { libc::execve(path.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    last_error()
+}
+
+fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// Gives every signal its default answer and blocks none, whatever was inherited; a program expects that.
+pub(crate) fn reset_signals() {
+    // SAFETY: numbers only, no function of ours becomes an answer; the set is made empty by the call before it is used.
+    unsafe {
+        for signal in 1..=libc::SIGRTMAX() {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none = MaybeUninit::uninit();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+    }
+}
+
+/// A descriptor that is readable when a child has changed; `SIGCHLD` arrives no other way from then on.
+pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {
+    // SAFETY: the set is initialised by `sigemptyset` before any use; the descriptor is fresh and ours alone.
+    unsafe {
+        let mut set = MaybeUninit::uninit();
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+        if libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), ptr::null_mut()) < 0 {
+            return Err(last_error());
+        }
+        let descriptor = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if descriptor < 0 { Err(last_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
+    }
+}
+
+/// A child that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reaped {
+    /// Its id.
+    pub(crate) pid: Pid,
+    /// Its exit code, when it exited.
+    pub(crate) code: Option<i32>,
+    /// The signal that ended it.
+    pub(crate) signal: Option<i32>,
+    /// Processor time of it and of its own reaped children.
+    pub(crate) cpu: Duration,
+    /// Largest memory of it or one of its own reaped children, in bytes.
+    pub(crate) memory_bytes: u64,
+}
+
+/// Whether to wait for a child to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Until one ends.
+    Until,
+    /// Only for those that have ended.
+    Never,
+}
+
+/// Takes one ended child, of whatever origin. `None` when none has ended yet; `ECHILD` when there are no children at all.
+pub(crate) fn reap(wait: Wait) -> Result<Option<Reaped>, Errno> {
+    let options = libc::__WALL | if wait == Wait::Never { libc::WNOHANG } else { 0 };
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    let pid = loop {
+        // SAFETY: both targets are ours and live over the call.
+        let pid = unsafe { libc::wait4(-1, &raw mut status, options, usage.as_mut_ptr()) };
+        match last_error() {
+            Errno::INTR if pid < 0 => {}
+            error if pid < 0 => return Err(error),
+            _ => break pid,
+        }
+    };
+    // SAFETY: all-zero bytes are a valid `rusage`, so it is initialised whether or not the system wrote to it.
+    let usage = unsafe { usage.assume_init() };
+    let time = |value: libc::timeval| Duration::new(value.tv_sec as u64, value.tv_usec as u32 * 1000);
+    Ok(Pid::from_raw(pid).map(|pid| Reaped {
+        pid,
+        code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+        cpu: time(usage.ru_utime) + time(usage.ru_stime),
+        memory_bytes: usage.ru_maxrss as u64 * 1024,
+    }))
+}
+
+/// Kills every process that this one may signal, except itself. For PID 1 that is everybody in its namespace, and nobody
+/// can be born meanwhile: a fork that meets a pending kill is undone.
+pub(crate) fn kill_everybody() {
+    // SAFETY: two numbers. Only called where this process is PID 1 of a namespace of its own.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
+}
+
+fn checked(answer: libc::c_long) -> Result<libc::c_long, Errno> {
+    if answer < 0 { Err(last_error()) } else { Ok(answer) }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
+}
+
+/// Calls that no command may make, each harmless with the arguments it is tried with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Foreign {
+    /// `ptrace(PTRACE_TRACEME)`.
+    Trace,
+    /// `io_uring_setup` without parameters.
+    IoUring,
+    /// `bpf` with a command that there is not.
+    Bpf,
+    /// `add_key` without a type.
+    Keys,
+    /// `userfaultfd` for user mode only.
+    UserFault,
+    /// `perf_event_open` without attributes.
+    Perf,
+    /// `getpid` in the numbers of x32.
+    X32,
+    /// `getpid` by the entry for 32-bit programs.
+    I386,
+}
+
+impl Foreign {
+    /// All of them.
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Trace, Self::IoUring, Self::Bpf, Self::Keys, Self::UserFault, Self::Perf, Self::X32, Self::I386];
+
+    /// The act's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "ptrace",
+            Self::IoUring => "io-uring",
+            Self::Bpf => "bpf",
+            Self::Keys => "keys",
+            Self::UserFault => "user-fault",
+            Self::Perf => "perf",
+            Self::X32 => "x32",
+            Self::I386 => "i386",
+        }
+    }
+}
+
+/// Makes a call in a fork, so that neither death nor success changes this process. Bad arguments count as success: the call was
+/// looked at.
+pub(crate) fn call_foreign(call: Foreign) -> Result<(), Errno> {
+    let Some(child) = fork()? else {
+        let refused = matches!(foreign(call), Err(Errno::PERM | Errno::NOSYS | Errno::ACCESS));
+        exit_now(if refused { 1 } else { 0 })
+    };
+    match reap(Wait::Until)? {
+        Some(reaped) if reaped.pid == child && reaped.code == Some(0) => Ok(()),
+        _ => Err(Errno::PERM),
+    }
+}
+
+fn foreign(call: Foreign) -> Result<(), Errno> {
+    let number = match call {
+        Foreign::Trace => libc::SYS_ptrace,
+        Foreign::IoUring => libc::SYS_io_uring_setup,
+        Foreign::Bpf => libc::SYS_bpf,
+        Foreign::Keys => libc::SYS_add_key,
+        Foreign::UserFault => libc::SYS_userfaultfd,
+        Foreign::Perf => libc::SYS_perf_event_open,
+        Foreign::X32 => 0x4000_0027,
+        Foreign::I386 => return call_i386(),
+    };
+    let first = match call {
+        Foreign::Bpf => -1,
+        Foreign::UserFault => 1,
+        _ => 0,
+    };
+    // SAFETY: each of these, with these numbers and null pointers, answers an error or makes a descriptor; none writes memory.
+    checked(unsafe { libc::syscall(number, first, 0_usize, 0_usize, 0_usize, 0_usize) }).map(drop)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn call_i386() -> Result<(), Errno> {
+    let answer: i64;
+    // SAFETY: `getpid` takes nothing and touches no memory; the registers that the entry may change are declared.
+    unsafe {
+        std::arch::asm!(
+            "int 0x80",
+            inlateout("rax") 20_i64 => answer,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+    }
+    if answer > 0 { Ok(()) } else { Err(Errno::NOSYS) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn call_i386() -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}

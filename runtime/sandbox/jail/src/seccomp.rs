@@ -1,0 +1,176 @@
+//! The wall of system calls: what no stage's program needs and what widens the kernel's surface.
+//!
+//! A deny-list with error numbers, because allow-lists break toolchains every few months. One program per answer: refused (`EPERM`),
+//! unknown (`ENOSYS`, so that callers fall back), and a guard against the numbers of x32, which would pass a deny-list unseen. Calls
+//! of another architecture kill. Compiled once, before the first command.
+#![forbid(unsafe_code)]
+
+mod calls;
+
+use crate::fault::refused;
+use glovebox_jail::policy::{Network, Walls};
+use glovebox_jail::wire::Failure;
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+use std::collections::BTreeMap;
+
+/// Rules by number of the call: an empty list means whatever its arguments are.
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Programs for the kernel, in the order in which they are put on.
+#[derive(Debug, Default)]
+pub(crate) struct Filters(Vec<BpfProgram>);
+
+impl Filters {
+    /// Compiles what these walls forbid.
+    pub(crate) fn compile(walls: Walls, network: Network) -> Result<Self, Failure> {
+        let refused_calls = refused_calls(walls, network).map_err(broken)?;
+        let unknown = unknown_calls(walls);
+        let refused_calls = program(refused_calls, libc::EPERM).map_err(broken)?;
+        let unknown = program(unknown, libc::ENOSYS).map_err(broken)?;
+        Ok(Self(vec![x32_guard(), unknown, refused_calls]))
+    }
+
+    /// Puts them on this process, for good.
+    pub(crate) fn enforce(&self) -> Result<(), Failure> {
+        self.0.iter().try_for_each(|program| seccompiler::apply_filter(program)).map_err(broken)
+    }
+}
+
+fn program(rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
+    let arch = if cfg!(target_arch = "aarch64") { TargetArch::aarch64 } else { TargetArch::x86_64 };
+    SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno as u32), arch)?.try_into()
+}
+
+fn unknown_calls(walls: Walls) -> Rules {
+    let mut rules: Rules = calls::UNKNOWN.iter().map(|number| (*number, Vec::new())).collect();
+    if walls == Walls::Landlock {
+        // Its mode lies in memory, where no filter looks, so it could make files that lend their owner's rights; there is no
+        // mount of our own here that makes such files harmless.
+        rules.insert(libc::SYS_openat2, Vec::new());
+    }
+    rules
+}
+
+fn refused_calls(walls: Walls, network: Network) -> Result<Rules, BackendError> {
+    let mut rules: Rules = calls::REFUSED.iter().map(|number| (*number, Vec::new())).collect();
+    for bit in calls::NAMESPACE_BITS {
+        add(&mut rules, libc::SYS_clone, vec![masked(0, bit, bit)?])?;
+    }
+    // Anything but the usual one and the question for it.
+    add(&mut rules, libc::SYS_personality, vec![other_than(0, 0)?, other_than(0, 0xffff_ffff)?])?;
+    for (number, terminal) in [(libc::SYS_ioctl, libc::TIOCSTI), (libc::SYS_ioctl, libc::TIOCLINUX)] {
+        // The kernel looks at the low half only, so the upper one must not make a difference here.
+        add(&mut rules, number, vec![equal(1, terminal)?])?;
+    }
+    refuse_devices(&mut rules)?;
+    refuse_lent_rights(&mut rules)?;
+    match (walls, network) {
+        (Walls::Landlock, Network::Full) => {
+            refuse_sockets(&mut rules, &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?
+        }
+        (Walls::Landlock, _) => refuse_sockets(&mut rules, &[])?,
+        _ => refuse_sockets(&mut rules, &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?,
+    }
+    if walls == Walls::Landlock {
+        refuse_neighbours(&mut rules)?;
+    }
+    Ok(rules)
+}
+
+/// Character and block devices, whiteouts included.
+fn refuse_devices(rules: &mut Rules) -> Result<(), BackendError> {
+    for &(number, mode) in calls::MAKE_NODE {
+        for kind in [libc::S_IFCHR, libc::S_IFBLK] {
+            add(rules, number, vec![masked(mode, libc::S_IFMT.into(), kind.into())?])?;
+        }
+    }
+    Ok(())
+}
+
+/// Files that lend their owner's or group's rights to whoever runs them.
+fn refuse_lent_rights(rules: &mut Rules) -> Result<(), BackendError> {
+    for bit in [u64::from(libc::S_ISUID), u64::from(libc::S_ISGID)] {
+        for &(number, mode) in calls::SET_MODE {
+            add(rules, number, vec![masked(mode, bit, bit)?])?;
+        }
+        for &(number, flags, mode) in calls::OPEN {
+            // Without one of these the mode is not looked at and may be anything.
+            for creates in [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64] {
+                add(rules, number, vec![masked(flags, creates, creates)?, masked(mode, bit, bit)?])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All families but these, and of netlink all but the route protocol.
+fn refuse_sockets(rules: &mut Rules, allowed: &[i32]) -> Result<(), BackendError> {
+    if allowed.is_empty() {
+        rules.insert(libc::SYS_socket, Vec::new());
+    } else {
+        let others = allowed.iter().map(|family| other_than(0, *family as u64)).collect::<Result<_, _>>()?;
+        add(rules, libc::SYS_socket, others)?;
+        let netlink = equal(0, libc::AF_NETLINK as u64)?;
+        add(rules, libc::SYS_socket, vec![netlink, other_than(2, libc::NETLINK_ROUTE as u64)?])?;
+    }
+    if !allowed.contains(&libc::AF_UNIX) {
+        // A pair of datagram sockets can be connected anew, to any path.
+        for kind in (0..16).filter(|kind| !matches!(*kind, libc::SOCK_STREAM | libc::SOCK_SEQPACKET)) {
+            add(rules, libc::SYS_socketpair, vec![masked(1, 0xf, kind as u64)?])?;
+        }
+    }
+    Ok(())
+}
+
+/// Without namespaces the host's processes of the same user are neighbours: their limits, priorities and shared memory.
+fn refuse_neighbours(rules: &mut Rules) -> Result<(), BackendError> {
+    for (number, target) in calls::OF_ANOTHER {
+        add(rules, number, vec![other_than(target, 0)?])?;
+    }
+    for number in calls::SHARED {
+        rules.insert(number, Vec::new());
+    }
+    Ok(())
+}
+
+/// Refuses a call whose arguments meet all these conditions. One that is refused whatever its arguments are stays so.
+fn add(rules: &mut Rules, number: i64, conditions: Vec<SeccompCondition>) -> Result<(), BackendError> {
+    if rules.get(&number).is_none_or(|known| !known.is_empty()) {
+        rules.entry(number).or_default().push(SeccompRule::new(conditions)?);
+    }
+    Ok(())
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
+}
+
+fn equal(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+fn other_than(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+}
+
+/// Numbers from the x32 bit up are unknown: load the number, compare, answer.
+fn x32_guard() -> BpfProgram {
+    const X32_BIT: u32 = 0x4000_0000;
+    let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
+    vec![
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_BIT),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+fn broken(error: impl std::fmt::Display) -> Failure {
+    refused("seccomp", error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The programs as the kernel would run them: an interpreter of the few instructions they use, and tables of calls.
+#![cfg(test)]
+
+use super::*;
+
+const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const REFUSED: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+const HIGH: u64 = 0xdead_beef_0000_0000;
+
+#[cfg(target_arch = "x86_64")]
+const OWN: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const OWN: u32 = 0xc000_00b7;
+
+fn run(program: &[sock_filter], arch: u32, number: i64, arguments: &[u64]) -> u32 {
+    let mut call = Vec::new();
+    call.extend((number as u32).to_ne_bytes());
+    call.extend(arch.to_ne_bytes());
+    call.extend(0_u64.to_ne_bytes());
+    for index in 0..6 {
+        call.extend(arguments.get(index).copied().unwrap_or(0).to_ne_bytes());
+    }
+    let (mut at, mut accumulator) = (0, 0_u32);
+    loop {
+        let sock_filter { code, jt, jf, k } = program[at];
+        at += 1;
+        let jump = |holds: bool| usize::from(if holds { jt } else { jf });
+        match u32::from(code) {
+            0x20 => accumulator = u32::from_ne_bytes(call[k as usize..k as usize + 4].try_into().expect("four bytes")),
+            0x54 => accumulator &= k,
+            0x05 => at += k as usize,
+            0x15 => at += jump(accumulator == k),
+            0x25 => at += jump(accumulator > k),
+            0x35 => at += jump(accumulator >= k),
+            0x06 => return k,
+            other => panic!("instruction {other:#x}"),
+        }
+    }
+}
+
+/// The strictest answer, as the kernel takes it: kill, then an error, then leave.
+fn answer(walls: Walls, network: Network, arch: u32, number: i64, arguments: &[u64]) -> u32 {
+    let filters = Filters::compile(walls, network).expect("a program");
+    let answers: Vec<u32> = filters.0.iter().map(|program| run(program, arch, number, arguments)).collect();
+    *answers.iter().min_by_key(|answer| (**answer & 0xffff_0000) as i32).expect("programs")
+}
+
+fn full(number: i64, arguments: &[u64]) -> u32 {
+    answer(Walls::Full, Network::None, OWN, number, arguments)
+}
+
+fn lesser(number: i64, arguments: &[u64]) -> u32 {
+    answer(Walls::Landlock, Network::None, OWN, number, arguments)
+}
+
+#[test]
+fn calls_of_another_architecture_kill() {
+    for arch in [0x4000_0003, 0x4000_0028, 0x8000_0016] {
+        assert_eq!(answer(Walls::Full, Network::None, arch, 39, &[]), KILL, "{arch:#x}");
+        assert_eq!(answer(Walls::Landlock, Network::Full, arch, 39, &[]), KILL, "{arch:#x}");
+    }
+}
+
+#[test]
+fn numbers_of_x32_are_unknown() {
+    for number in [0x4000_0000_i64, 0x4000_0000 + libc::SYS_mount, 0x4000_0000 + libc::SYS_getpid, -1] {
+        assert_eq!(full(number, &[]), UNKNOWN, "{number:#x}");
+        assert_eq!(lesser(number, &[]), UNKNOWN, "{number:#x}");
+    }
+}
+
+#[test]
+fn every_listed_call_is_refused_and_the_usual_ones_pass() {
+    for number in calls::REFUSED {
+        assert_eq!((full(*number, &[]), lesser(*number, &[])), (REFUSED, REFUSED), "{number}");
+    }
+    for number in calls::UNKNOWN {
+        assert_eq!((full(*number, &[]), lesser(*number, &[])), (UNKNOWN, UNKNOWN), "{number}");
+    }
+    for number in [libc::SYS_read, libc::SYS_execve, libc::SYS_getpid, libc::SYS_kill, libc::SYS_seccomp] {
+        assert_eq!((full(number, &[]), lesser(number, &[])), (ALLOW, ALLOW), "{number}");
+    }
+    assert_eq!((full(libc::SYS_openat2, &[]), lesser(libc::SYS_openat2, &[])), (ALLOW, UNKNOWN));
+}
+
+#[test]
+fn namespaces_by_clone_are_refused_and_threads_are_not() {
+    for bit in calls::NAMESPACE_BITS {
+        assert_eq!(full(libc::SYS_clone, &[bit | libc::SIGCHLD as u64]), REFUSED, "{bit:#x}");
+        assert_eq!(full(libc::SYS_clone, &[HIGH | bit]), REFUSED, "{bit:#x}");
+    }
+    let thread = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_FILES;
+    for flags in [thread as u64, libc::SIGCHLD as u64, (libc::CLONE_VM | libc::CLONE_VFORK) as u64] {
+        assert_eq!(full(libc::SYS_clone, &[flags]), ALLOW, "{flags:#x}");
+    }
+}
+
+#[test]
+fn arguments_count_on_their_low_half_only() {
+    for (number, arguments, expected) in [
+        (libc::SYS_personality, [0, 0, 0, 0], ALLOW),
+        (libc::SYS_personality, [0xffff_ffff, 0, 0, 0], ALLOW),
+        (libc::SYS_personality, [0x0004_0000, 0, 0, 0], REFUSED),
+        (libc::SYS_personality, [8, 0, 0, 0], REFUSED),
+        (libc::SYS_ioctl, [0, libc::TIOCSTI, 0, 0], REFUSED),
+        (libc::SYS_ioctl, [0, HIGH | libc::TIOCSTI, 0, 0], REFUSED),
+        (libc::SYS_ioctl, [0, libc::TIOCLINUX, 0, 0], REFUSED),
+        (libc::SYS_ioctl, [0, libc::TCGETS, 0, 0], ALLOW),
+        (libc::SYS_mknodat, [0, 0, 0o020_000, 0], REFUSED),
+        (libc::SYS_mknodat, [0, 0, HIGH | 0o060_644, 0], REFUSED),
+        (libc::SYS_mknodat, [0, 0, 0o010_644, 0], ALLOW),
+        (libc::SYS_fchmod, [0, 0o4755, 0, 0], REFUSED),
+        (libc::SYS_fchmodat, [0, 0, 0o2755, 0], REFUSED),
+        (452, [0, 0, 0o6755, 0], REFUSED),
+        (libc::SYS_fchmodat, [0, 0, 0o1777, 0], ALLOW),
+        (libc::SYS_openat, [0, 0, libc::O_CREAT as u64, 0o4755], REFUSED),
+        (libc::SYS_openat, [0, 0, libc::O_TMPFILE as u64, 0o2755], REFUSED),
+        (libc::SYS_openat, [0, 0, libc::O_CREAT as u64, 0o644], ALLOW),
+        (libc::SYS_openat, [0, 0, libc::O_DIRECTORY as u64, 0o7777], ALLOW),
+        (libc::SYS_mkdirat, [0, 0, 0o2755, 0], REFUSED),
+    ] {
+        assert_eq!(full(number, &arguments), expected, "{number} {arguments:x?}");
+    }
+}
+
+#[test]
+fn sockets_by_family() {
+    let (unix, inet, inet6) = (libc::AF_UNIX as u64, libc::AF_INET as u64, libc::AF_INET6 as u64);
+    let (netlink, vsock) = (libc::AF_NETLINK as u64, libc::AF_VSOCK as u64);
+    let socket =
+        |walls, network, family, protocol| answer(walls, network, OWN, libc::SYS_socket, &[family, 1, protocol]);
+    for family in [unix, inet, inet6, netlink] {
+        assert_eq!(socket(Walls::Full, Network::None, family, 0), ALLOW, "{family}");
+        assert_eq!(socket(Walls::Full, Network::None, HIGH | family, 0), ALLOW, "{family}");
+        assert_eq!(socket(Walls::Landlock, Network::None, family, 0), REFUSED, "{family}");
+    }
+    for (family, protocol) in [(vsock, 0), (libc::AF_PACKET as u64, 0), (libc::AF_ALG as u64, 0), (netlink, 12), (0, 0)]
+    {
+        assert_eq!(socket(Walls::Full, Network::Full, family, protocol), REFUSED, "{family}");
+    }
+    assert_eq!(socket(Walls::Landlock, Network::Full, inet6, 0), ALLOW);
+    assert_eq!(socket(Walls::Landlock, Network::Full, unix, 0), REFUSED);
+}
+
+#[test]
+fn pairs_that_can_be_connected_anew_are_refused_without_a_root_of_our_own() {
+    let flags = libc::SOCK_CLOEXEC as u64;
+    for (kind, expected) in [(1, ALLOW), (5, ALLOW), (2, REFUSED), (3, REFUSED), (0, REFUSED)] {
+        assert_eq!(lesser(libc::SYS_socketpair, &[1, kind | flags, 0]), expected, "{kind}");
+        assert_eq!(full(libc::SYS_socketpair, &[1, kind | flags, 0]), ALLOW, "{kind}");
+    }
+}
+
+#[test]
+fn neighbours_are_left_alone_without_namespaces() {
+    for (number, target) in calls::OF_ANOTHER {
+        let mut arguments = [0; 4];
+        assert_eq!(lesser(number, &arguments), ALLOW, "{number}");
+        arguments[usize::from(target)] = 1234;
+        assert_eq!((lesser(number, &arguments), full(number, &arguments)), (REFUSED, ALLOW), "{number}");
+    }
+    for number in calls::SHARED {
+        assert_eq!((lesser(number, &[]), full(number, &[])), (REFUSED, ALLOW), "{number}");
+    }
+}

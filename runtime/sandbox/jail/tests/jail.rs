@@ -1,0 +1,8 @@
+//! The built helper, driven over its protocol, as root and as an ordinary user alike.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
+
+#[path = "jail/commands.rs"]
+mod commands;
+#[path = "jail/fixture.rs"]
+mod fixture;
