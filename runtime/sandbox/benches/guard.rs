@@ -1,4 +1,5 @@
-//! What guarding costs: a command beside a plain spawn, a stage's private copy beside plain reads of the same files.
+//! What guarding costs: a jail and a command in it beside a plain spawn, with little and with much memory in this process; a
+//! stage's private copy beside plain reads of the same files.
 //!
 //! `cargo bench -p glovebox-sandbox` prints a table: medians of the thing and of its baseline, done in turn in the same run,
 //! and their ratio. Nothing here passes or fails.
@@ -8,7 +9,8 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_sandbox::exec::{Command, ExecPolicy, Program, run};
+use glovebox_sandbox::exec::{Command, ExecPolicy, Program};
+use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
@@ -23,30 +25,70 @@ use table::{row, timed};
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     table::head();
-    command(folder.path(), Program::Argv(vec!["true".to_owned()]), "true");
-    command(folder.path(), Program::Shell("true".to_owned()), "sh -c true");
+    for megabytes in [0, 200, 2_000] {
+        // Written to, so that it is there.
+        let held = vec![1_u8; megabytes << 20];
+        for tier in [Tier::Full, Tier::Unconfined] {
+            jails(folder.path(), tier, megabytes);
+        }
+        drop(std::hint::black_box(held));
+    }
     for files in [10, 1_000, 5_000] {
         copy(folder.path(), files);
     }
 }
 
-fn command(folder: &Path, program: Program, name: &str) {
-    let (root, scratch) = (folder.join("root"), folder.join("scratch"));
-    fs::create_dir_all(&root).unwrap();
-    fs::create_dir_all(&scratch).unwrap();
-    let timeout = Duration::from_secs(60);
-    let command = Command { program, cwd: ScopePath::parse("").unwrap(), env: vec![], stdin: None, timeout };
-    let policy = ExecPolicy::default();
-    let guarded = || timed(|| drop(run(&root, &scratch, &policy, &command, &AtomicBool::new(false)).unwrap()));
-    let plain = || {
+/// A whole jail with one command, then commands in a jail that stands, of `true`.
+fn jails(folder: &Path, tier: Tier, megabytes: usize) {
+    let place = folder.join(format!("{tier}{megabytes}"));
+    let text = |name: &str| place.join(name).to_str().unwrap().to_owned();
+    for name in ["root", "upper", "work", "attempt"] {
+        fs::create_dir_all(place.join(name)).unwrap();
+    }
+    let setting = JailSetting {
+        tier,
+        policy: ExecPolicy::default(),
+        network: Network::None,
+        bounds: Bounds::default(),
+        inside: "/workspace".into(),
+        inner: Vec::new(),
+        hidden: Vec::new(),
+        folder: place.join("attempt"),
+    };
+    let source = || match tier {
+        Tier::Full => Source::Overlay { lower: vec![text("root")], upper: text("upper"), work: text("work") },
+        _ => Source::Directory(text("root")),
+    };
+    let (program, timeout) = (Program::Argv(vec!["true".to_owned()]), Duration::from_secs(60));
+    let command = Command { program, cwd: ScopePath::root(), env: vec![], stdin: None, timeout };
+    let run = |jail: &Jail| assert_eq!(jail.run(&command, &AtomicBool::new(false)).unwrap().code, Some(0));
+    let open = || Jail::open(&setting, source()).unwrap();
+    let whole = || {
         timed(|| {
-            let mut plain = std::process::Command::new("true");
-            assert!(
-                plain.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).status().unwrap().success()
-            );
+            let jail = open();
+            run(&jail);
+            jail.end().unwrap();
         })
     };
-    row(&format!("guarded `{name}`"), 101, guarded, plain, "plain spawn of `true`");
+    row(&format!("jail `{tier}`, `true`, end; host of {megabytes} MB"), 51, whole, plain, "plain spawn of `true`");
+    let jail = open();
+    run(&jail);
+    let again = || timed(|| run(&jail));
+    row(
+        &format!("`true` again in a jail `{tier}`; host of {megabytes} MB"),
+        101,
+        again,
+        plain,
+        "plain spawn of `true`",
+    );
+    jail.end().unwrap();
+}
+
+fn plain() -> Duration {
+    timed(|| {
+        let mut plain = std::process::Command::new("true");
+        assert!(plain.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).status().unwrap().success());
+    })
 }
 
 /// A private copy made, looked through and removed again, of small files.

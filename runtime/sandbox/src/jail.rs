@@ -29,7 +29,7 @@ use disk::Disk;
 use glovebox_jail::wire::{Order, Word};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use setting::Checked;
+use setting::{Checked, Writable};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -97,9 +97,11 @@ pub struct Jail {
     pidfd: Option<OwnedFd>,
     /// The workspace's root as commands see it, where that is not a folder of the host.
     merged: Option<OwnedFd>,
+    /// Where it is one.
+    folder: Option<PathBuf>,
     proxy: Option<Proxy>,
     workspace: PathBuf,
-    writable: Vec<PathBuf>,
+    writable: Writable,
     home: PathBuf,
     tmp: PathBuf,
     policy: ExecPolicy,
@@ -129,7 +131,7 @@ impl Jail {
             }
         };
         let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
-        let Checked { policy, workspace, writable } = setting::check(setting, &source, &procs)?;
+        let Checked { policy, workspace, folder, writable } = setting::check(setting, &source, &procs)?;
         let disk = watched(&policy.workspace.source, setting);
         let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
         let child = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
@@ -139,6 +141,7 @@ impl Jail {
             child,
             pidfd: None,
             merged: None,
+            folder,
             proxy: None,
             workspace,
             writable,
@@ -152,7 +155,11 @@ impl Jail {
             spent: Mutex::default(),
             cgroup,
         };
-        jail.stand(&control, Order::Setup(Box::new(policy)))?;
+        if let Err(error) = jail.stand(&control, Order::Setup(Box::new(policy))) {
+            // Closed before the jail is dropped: that is what ends a helper that has no other first process.
+            drop(control);
+            return Err(error);
+        }
         if soft && !jail.standing.degradations.iter().any(|known| known == MEMORY_SOFT) {
             jail.standing.degradations.push(MEMORY_SOFT.to_owned());
         }
@@ -172,11 +179,17 @@ impl Jail {
             };
             let mut descriptors = descriptors.into_iter();
             match word {
-                Word::Born => self.pidfd = descriptors.next(),
+                Word::Born => {
+                    self.pidfd = descriptors.next();
+                    if self.standing.tier == Tier::Bwrap {
+                        // The helper that `bwrap` starts inside asks again: nothing of ours is in its arguments.
+                        control.send(&setup, &[]).map_err(io_error("tell the jail helper what to build"))?;
+                    }
+                }
                 Word::Ready(standing) => {
                     self.standing.landlock_abi = standing.landlock_abi;
                     self.standing.degradations = standing.degradations;
-                    if self.standing.tier.has_own_root() {
+                    if self.folder.is_none() || self.standing.tier == Tier::Full {
                         self.merged = descriptors.next();
                     }
                     self.check_standing()?;
@@ -194,7 +207,7 @@ impl Jail {
         if self.pidfd.is_none() {
             return Err(self.missing("a handle of its first process"));
         }
-        if self.standing.tier.has_own_root() && self.merged.is_none() {
+        if self.merged.is_none() && self.folder.is_none() {
             return Err(self.missing("its workspace"));
         }
         Ok(())
@@ -228,9 +241,10 @@ impl Jail {
 
     /// Returns the workspace as commands see it, for opening: a folder, or the path of a descriptor this jail holds.
     pub fn root(&self) -> PathBuf {
-        match &self.merged {
-            Some(merged) => format!("/proc/self/fd/{}", merged.as_raw_fd()).into(),
-            None => self.workspace.clone(),
+        match (&self.folder, &self.merged) {
+            (None, Some(merged)) => format!("/proc/self/fd/{}", merged.as_raw_fd()).into(),
+            (Some(folder), _) => folder.clone(),
+            (None, None) => self.workspace.clone(),
         }
     }
 
@@ -284,13 +298,26 @@ impl Jail {
     /// dead already.
     fn await_death(&self) -> Result<(), JailError> {
         let Some(pidfd) = &self.pidfd else { return Ok(()) };
-        if self.standing.tier.has_own_root() {
+        let signal = || {
             // Gone already is as good.
             let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
+        };
+        if self.standing.tier == Tier::Full {
+            signal();
         }
         let max = self.policy.kill_max;
-        let is_dead = wait_readable(pidfd, Instant::now() + max).map_err(io_error("wait for the sandbox's end"))?;
-        if is_dead { Ok(()) } else { Err(JailError::Survivors(max)) }
+        let wait = |max| wait_readable(pidfd, Instant::now() + max).map_err(io_error("wait for the sandbox's end"));
+        if wait(max)? {
+            return Ok(());
+        }
+        if self.standing.tier == Tier::Bwrap {
+            // The namespace is bwrap's: with it goes everything.
+            signal();
+            if wait(REAP_MAX)? {
+                return Ok(());
+            }
+        }
+        Err(JailError::Survivors(max))
     }
 }
 

@@ -40,19 +40,18 @@ pub(super) fn resolve(policy: &ExecPolicy, program: &Program, inside: &[PathBuf]
     Ok(Resolved { file, arguments })
 }
 
-/// Says what a jail is to start: names are looked up inside it. `inside` are folders from which nothing is started, with and
-/// without links followed.
+/// Says what a jail is to start: names are looked up inside it. Nothing is started from where `is_writable`.
 pub(crate) fn asked(
     policy: &ExecPolicy,
     program: &Program,
-    inside: &[PathBuf],
+    is_writable: &dyn Fn(&Path) -> bool,
 ) -> Result<(wire::Program, Vec<String>), ExecError> {
     let (program, arguments) = match program {
         Program::Shell(text) => (wire::Program::Path("/bin/sh".to_owned()), vec!["-c".to_owned(), text.clone()]),
         Program::Argv(argv) => {
             let (name, arguments) =
                 argv.split_first().ok_or_else(|| ExecError::Invalid("the command is empty".to_owned()))?;
-            (named(policy, name, inside)?, arguments.to_vec())
+            (named(policy, name, is_writable)?, arguments.to_vec())
         }
     };
     if arguments.iter().any(|argument| argument.contains('\0')) {
@@ -61,12 +60,12 @@ pub(crate) fn asked(
     Ok((program, arguments))
 }
 
-fn named(policy: &ExecPolicy, name: &str, inside: &[PathBuf]) -> Result<wire::Program, ExecError> {
+fn named(policy: &ExecPolicy, name: &str, is_writable: &dyn Fn(&Path) -> bool) -> Result<wire::Program, ExecError> {
     if name.is_empty() || name.contains('\0') || name == "." || name == ".." {
         return Err(ExecError::Invalid("the command names no program".to_owned()));
     }
     if Path::new(name).is_absolute() {
-        if is_inside(Path::new(name), inside) {
+        if is_writable(Path::new(name)) {
             let text = format!("`{name}` lies in a folder the stage can write, from which no program is started");
             return Err(ExecError::Invalid(text));
         }

@@ -104,7 +104,7 @@ fn attempt(tier: Tier, near: Option<&Path>) -> Result<(Standing, Vec<Act>), Stri
         folder: place.0.join("attempt"),
     };
     let path = |name: &str| place.0.join(name).to_string_lossy().into_owned();
-    let source = if tier.has_own_root() {
+    let source = if tier == Tier::Full {
         Source::Overlay { lower: vec![path("lower")], upper: path("upper"), work: path("work") }
     } else {
         Source::Directory(path("lower"))

@@ -113,7 +113,7 @@ pub(super) fn obey(jail: &Jail, asked: Asked<'_>) -> Result<Exit, ExecError> {
 }
 
 fn order(jail: &Jail, command: &Command) -> Result<Order, ExecError> {
-    let (program, arguments) = program::asked(&jail.policy, &command.program, &jail.writable)?;
+    let (program, arguments) = program::asked(&jail.policy, &command.program, &|path| jail.writable.holds(path))?;
     let places = Places { home: &jail.home, tmp: &jail.tmp, scratch: &jail.tmp };
     let has_proxy = matches!(jail.network, Network::Proxy(_));
     let environment = environment::build(&jail.policy, command, places, has_proxy)?;

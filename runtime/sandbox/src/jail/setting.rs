@@ -21,9 +21,6 @@ const ID_INSIDE: u32 = 1000;
 const KERNELS: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 /// What exists in every root of our own: what lies below can be read by every command.
 const SYSTEMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Longest file of the host's that is copied into a jail.
-const COPIED_BYTES_MAX: u64 = 64 << 10;
-
 /// What commands can reach over the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Network {
@@ -74,8 +71,29 @@ pub(super) struct Checked {
     pub(super) policy: Policy,
     /// Path of the workspace for commands.
     pub(super) workspace: PathBuf,
-    /// Folders a stage can write; absolute, no component a link.
-    pub(super) writable: Vec<PathBuf>,
+    /// The workspace's folder on the host, where it is one; the helper hands over the others.
+    pub(super) folder: Option<PathBuf>,
+    /// Where a stage can write.
+    pub(super) writable: Writable,
+}
+
+/// Where a stage can write, and where a read-only bind lies over that.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Writable {
+    folders: Vec<PathBuf>,
+    shown: Vec<PathBuf>,
+}
+
+impl Writable {
+    /// True when what is at the path, or what it is a link to on this machine, could be a stage's work.
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        let deepest = |folders: &[PathBuf], path: &Path| {
+            let above = folders.iter().filter(|folder| path.starts_with(folder));
+            above.map(|folder| folder.components().count()).max()
+        };
+        let is_held = |path: &Path| deepest(&self.folders, path) > deepest(&self.shown, path);
+        is_held(path) || fs::canonicalize(path).is_ok_and(|real| is_held(&real))
+    }
 }
 
 /// Checks everything and makes the folders walls without a root of their own need.
@@ -94,17 +112,19 @@ pub(super) fn check(setting: &JailSetting, source: &Source, procs: &[PathBuf]) -
     let binds = if has_root { binds(&setting.policy.binds, &hidden, &at)? } else { unrooted(setting, &hidden)? };
     let inner = setting.inner.iter().map(|bind| checked_inner(bind, setting, &at)).collect::<Result<_, _>>()?;
     let (uid, gid) = ids();
-    let writable = if has_root {
+    let folders = if has_root {
         vec![at.clone(), home.clone(), tmp.clone()]
     } else {
-        [at.clone(), canonical(&setting.folder)?].into()
+        vec![at.clone(), canonical(&setting.folder)?]
     };
+    let read_only = binds.iter().filter(|bind| has_root && !bind.writable);
+    let writable = Writable { folders, shown: read_only.map(|bind| PathBuf::from(&bind.at)).collect() };
     check_path(&setting.policy, &writable)?;
     let policy = Policy {
         walls: setting.tier.walls(),
         workspace: Workspace { at: text(&at)?, source, inner },
         binds,
-        files: if has_root { files(setting, uid, gid) } else { Vec::new() },
+        files: if has_root { files(uid, gid) } else { Vec::new() },
         home: text(&home)?,
         tmp: text(&tmp)?,
         uid,
@@ -117,7 +137,8 @@ pub(super) fn check(setting: &JailSetting, source: &Source, procs: &[PathBuf]) -
         bounds: setting.bounds.told(),
         cgroup_procs: procs.iter().map(|path| text(path)).collect::<Result<_, _>>()?,
     };
-    Ok(Checked { policy, workspace: at, writable })
+    let folder = matches!(policy.workspace.source, Source::Directory(_)).then(|| from[0].clone());
+    Ok(Checked { policy, workspace: at, folder, writable })
 }
 
 /// Reads the domains of a proxy.
@@ -241,35 +262,23 @@ fn refused(bind: &Bind, why: &str) -> JailError {
 }
 
 /// A folder of the fixed PATH from which a stage's own file could be started would make every name its choice.
-fn check_path(policy: &ExecPolicy, writable: &[PathBuf]) -> Result<(), JailError> {
-    for folder in &policy.path {
-        let real = fs::canonicalize(folder);
-        let is_inside =
-            |within: &PathBuf| folder.starts_with(within) || real.as_ref().is_ok_and(|real| real.starts_with(within));
-        if !folder.is_absolute() || writable.iter().any(is_inside) {
-            return Err(JailError::Setting(format!(
-                "`{}` cannot be in the fixed PATH, expected an absolute folder outside the workspace",
-                folder.display()
-            )));
-        }
+fn check_path(policy: &ExecPolicy, writable: &Writable) -> Result<(), JailError> {
+    match policy.path.iter().find(|folder| !folder.is_absolute() || writable.holds(folder)) {
+        None => Ok(()),
+        Some(folder) => Err(JailError::Setting(format!(
+            "`{}` cannot be in the fixed PATH, expected an absolute folder outside the workspace",
+            folder.display()
+        ))),
     }
-    Ok(())
 }
 
 /// The few files of `/etc` that are made and not shown.
-fn files(setting: &JailSetting, uid: u32, gid: u32) -> Vec<(String, String)> {
-    let mut files = vec![
+fn files(uid: u32, gid: u32) -> Vec<(String, String)> {
+    vec![
         ("/etc/passwd".to_owned(), format!("{USER}:x:{uid}:{gid}::{HOME_INSIDE}:/bin/sh\n")),
         ("/etc/group".to_owned(), format!("{USER}:x:{gid}:\n")),
         ("/etc/hosts".to_owned(), "127.0.0.1 localhost\n::1 localhost\n".to_owned()),
-    ];
-    if setting.network == Network::Full {
-        // Often a link into `/run`, which is not shown.
-        let short = fs::metadata("/etc/resolv.conf").is_ok_and(|meta| meta.is_file() && meta.len() <= COPIED_BYTES_MAX);
-        let resolvers = if short { fs::read_to_string("/etc/resolv.conf").ok() } else { None };
-        files.extend(resolvers.map(|text| ("/etc/resolv.conf".to_owned(), text)));
-    }
-    files
+    ]
 }
 
 fn ids() -> (u32, u32) {

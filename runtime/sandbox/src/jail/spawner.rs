@@ -58,7 +58,5 @@ fn start(control: OwnedFd) -> io::Result<Child> {
     let program = binary::program()?;
     let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
     command.arg0("glovebox-jail").env_clear();
-    // A group of its own: what the terminal sends to ours is not for it.
-    command.process_group(0);
     command.stdin(control).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }
