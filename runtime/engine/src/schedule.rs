@@ -4,10 +4,12 @@
 //! machine, now or after a crash. A decision is the event that states it; `stage.ready` is the one that makes work. Every
 //! chain of decisions ends in an attempt to wait for or in `run.finished`, since each arrival at a node costs a step.
 
+mod mending;
 mod retry;
 #[cfg(test)]
 mod tests;
 
+pub use mending::UNFIXABLE;
 pub use retry::{NO_OUTCOME, settle};
 
 use crate::event::{
@@ -64,6 +66,9 @@ fn arrive(pipeline: &Pipeline, state: &RunState, id: &NodeId) -> Vec<Event> {
         return knock(pipeline, state, node);
     }
     if let Some(failure) = steps_exceeded(state) {
+        return vec![failed(failure)];
+    }
+    if let Some(failure) = mending::unfixable(pipeline, state, node) {
         return vec![failed(failure)];
     }
     let visit = state.next_visit(id.as_str());

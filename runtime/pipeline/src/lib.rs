@@ -2,7 +2,7 @@
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and what a running pipeline asks of its graph: which edge next.
 //! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`lower`], [`ir`], [`keyed`], [`attributes`], [`condition`],
-//! [`stylesheet`], [`holdouts`], [`lint`], [`route`], [`graph`].
+//! [`stylesheet`], [`holdouts`], [`mending`], [`lint`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod ir;
 pub mod keyed;
 pub mod lint;
 pub mod lower;
+pub mod mending;
 pub mod nearest;
 pub mod route;
 pub mod span;

@@ -1,5 +1,6 @@
 //! What the scheduler does, as tables: a graph, the answers of its stages, and what came of it.
 
+mod mending;
 mod properties;
 
 use super::*;

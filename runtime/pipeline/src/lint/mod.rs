@@ -6,6 +6,7 @@
 mod attributes;
 mod guardrails;
 mod holdouts;
+mod mending;
 mod not_enforced;
 mod routes;
 mod structure;
@@ -238,6 +239,13 @@ pub const RULES: &[Rule] = &[
         guardrails::tool_command_guard,
         "a `tool_command` stays in the workspace",
         "use paths relative to the workspace",
+    ),
+    rule(
+        "unfixable_failure_source",
+        Warning,
+        mending::unfixable_failure_source,
+        "a stage that follows a failed tool may write the scripts that the tool runs",
+        "add the scripts to `allowed_write_paths`, or keep them in `scenarios`; as it stands a failure ends the run there",
     ),
     rule(
         "working_dir_inside",

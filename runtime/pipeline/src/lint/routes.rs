@@ -52,6 +52,17 @@ fn coverage(conditions: &[&Condition], status: Status) -> Coverage {
     }
 }
 
+/// True when a condition of the edge may hold for an outcome, as far as can be told.
+pub(super) fn may_hold(edge: &Edge, status: Status) -> bool {
+    let judged = edge.condition.as_ref().map(|condition| coverage(&[condition], status));
+    matches!(judged, Some(Coverage::Sometimes | Coverage::Always))
+}
+
+/// True when a condition of the edge holds for an outcome, whatever else is so.
+pub(super) fn must_hold(edge: &Edge, status: Status) -> bool {
+    edge.condition.as_ref().is_some_and(|condition| coverage(&[condition], status) == Coverage::Always)
+}
+
 /// The combination of that number: one value for each key.
 fn combination<'a>(values: &BTreeMap<&'a str, BTreeSet<&'a str>>, mut number: usize) -> BTreeMap<&'a str, &'a str> {
     let mut chosen = BTreeMap::new();

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use std::collections::HashSet;
 
 /// The findings of one rule, one line each.
-fn rule(id: &str, source: &str) -> String {
+pub(super) fn rule(id: &str, source: &str) -> String {
     let rule = Rule::named(id).unwrap_or_else(|| panic!("no rule {id}"));
     let checked = run(source);
     let found: Vec<_> = checked.diagnostics.iter().filter(|found| found.rule == id).collect();

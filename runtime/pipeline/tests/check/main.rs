@@ -9,6 +9,7 @@ mod graph;
 mod holdouts;
 mod lint;
 mod lower;
+mod mending;
 mod properties;
 mod reader;
 mod route;

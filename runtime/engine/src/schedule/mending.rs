@@ -1,0 +1,41 @@
+//! The end of a run whose next stage could not mend what failed (seed 2, `unfixable_failure_source`; design §9 #19).
+//!
+//! Asked where a stage is arrived at, before it is made ready. A tool counts by its resolved handler, and no longer once it has
+//! passed. Right after the failure it concerns every builder; later only one from which a way leads back to the tool, since
+//! others are not there to mend it.
+
+use crate::outcome::{Failure, FailureClass, Status};
+use crate::state::RunState;
+use glovebox_pipeline::ir::{Handler, Node, Pipeline};
+use glovebox_pipeline::mending::{leads_to, out_of_reach, reason};
+use std::collections::HashSet;
+
+/// The code of such an end.
+pub const UNFIXABLE: &str = "unfixable_failure_source";
+
+/// Why the run ends instead of coming to a node, if it does.
+pub(super) fn unfixable(pipeline: &Pipeline, state: &RunState, next: &Node) -> Option<Failure> {
+    next.allowed_write_paths.as_ref()?;
+    let failed = last_failed(pipeline, state)?;
+    let scripts = out_of_reach(pipeline, failed, next);
+    if scripts.is_empty() {
+        return None;
+    }
+    let is_fresh = state.last_failed.as_ref().is_some_and(|last| last.node == failed.id.as_str());
+    let concerned = is_fresh || leads_to(pipeline, &next.id, &failed.id);
+    concerned.then(|| {
+        let reason = reason(&failed.id, &scripts, &next.id);
+        Failure::new(FailureClass::Deterministic, UNFIXABLE, reason)
+    })
+}
+
+/// The stage that failed last and has not passed since.
+fn last_failed<'a>(pipeline: &'a Pipeline, state: &RunState) -> Option<&'a Node> {
+    let works = |node: &&Node| matches!(node.handler, Handler::Component(_));
+    let status = |node: &Node| state.outcomes.get(node.id.as_str()).map(|outcome| outcome.status);
+    let has_failed = |node: &&Node| matches!(status(node), Some(Status::Fail | Status::Retry));
+    let failed: Vec<&Node> = pipeline.nodes.iter().filter(works).filter(has_failed).collect();
+    let names: HashSet<&str> = failed.iter().map(|node| node.id.as_str()).collect();
+    let last = state.completed.iter().rev().find(|id| names.contains(id.as_str()))?;
+    failed.into_iter().find(|node| node.id.as_str() == last.as_str())
+}

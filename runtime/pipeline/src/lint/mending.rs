@@ -1,0 +1,68 @@
+//! The rule about fix loops that cannot end well: a failure leads to a builder that may not write what failed.
+//!
+//! Looks one step ahead, through diamonds; the run itself asks again before each builder ([`crate::mending`]).
+
+use super::routes::{may_hold, must_hold};
+use super::{Rule, Subject};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Handler, Node, Status};
+use crate::mending::{out_of_reach, reason};
+use std::collections::HashSet;
+
+pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+    let tools = subject.working().filter(|(_, node)| node.handler.name() == "tool");
+    let found = tools.flat_map(|(number, tool)| {
+        after_failure(subject, number).into_iter().filter_map(move |builder| {
+            let scripts = out_of_reach(subject.pipeline, tool, builder);
+            if scripts.is_empty() {
+                return None;
+            }
+            let place = builder.attributes.get("allowed_write_paths").map_or(builder.span, |attribute| attribute.span);
+            let message = reason(&tool.id, &scripts, &builder.id);
+            Some(rule.found(message, place).with_label(tool.span, "fails").with_node(builder.id.as_str()))
+        })
+    });
+    found.collect()
+}
+
+/// The nodes that a failure of the node with that number may lead to next (spec §3.7).
+fn after_failure<'a>(subject: &Subject<'a>, number: usize) -> Vec<&'a Node> {
+    let node = &subject.pipeline.nodes[number];
+    let mut next: Vec<&str> = Vec::new();
+    for edge in subject.outgoing(number) {
+        let for_failure = edge.condition.as_ref().is_some_and(|condition| condition.reads_outcome());
+        let into_diamond = edge.condition.is_none() && is_diamond(subject, edge.to.as_str());
+        if into_diamond || (for_failure && may_hold(edge, Status::Fail)) {
+            next.push(edge.to.as_str());
+        }
+    }
+    next.extend(node.retry_target.as_ref().or(node.fallback_retry_target.as_ref()).map(|target| target.as_str()));
+    through_diamonds(subject, next)
+}
+
+fn is_diamond(subject: &Subject<'_>, id: &str) -> bool {
+    subject.node(id).is_some_and(|node| node.handler == Handler::Conditional)
+}
+
+/// Replaces each diamond by the nodes it may pass a failure on to.
+fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a str>) -> Vec<&'a Node> {
+    let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    while let Some(id) = open.pop() {
+        let (Some(node), Some(number)) = (subject.node(id), subject.index(id)) else { continue };
+        if !seen.insert(id) {
+            continue;
+        }
+        if node.handler != Handler::Conditional {
+            found.push((number, node));
+            continue;
+        }
+        let is_decided = subject.outgoing(number).any(|edge| must_hold(edge, Status::Fail));
+        let edges = subject.outgoing(number).filter(|edge| match edge.condition {
+            Some(_) => may_hold(edge, Status::Fail),
+            None => !is_decided,
+        });
+        open.extend(edges.map(|edge| edge.to.as_str()));
+    }
+    found.sort_by_key(|(number, _)| *number);
+    found.into_iter().map(|(_, node)| node).collect()
+}
