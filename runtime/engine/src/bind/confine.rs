@@ -5,7 +5,7 @@
 //! entries of the scope and is enforced by absence, whatever handler the node has.
 
 use super::effective::{Effective, Sides, place};
-use crate::config::sandbox::{Network, covers_domain, domain_fault, subtree};
+use crate::config::sandbox::{Network, covers_domain, domain_fault, network_text, subtree};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NetworkWish, Node, PathList};
 use glovebox_sandbox::path::ScopePath;
@@ -57,7 +57,7 @@ fn network(sides: Sides<'_>, effective: &mut Effective) -> Network {
     let operator = "`network` under `[sandbox]` of glovebox.toml";
     let Some(wish) = &sides.node.confinement.network else {
         if *granted != Network::None {
-            effective.note(format!("reach {granted}"), operator.to_owned());
+            effective.note(format!("reach {}", network_text(granted)), operator.to_owned());
         }
         return granted.clone();
     };
@@ -69,15 +69,18 @@ fn network(sides: Sides<'_>, effective: &mut Effective) -> Network {
     };
     let Some(network) = network else {
         let wish = wish_text(wish);
-        let message =
-            format!("node `{}` asks for the network `{wish}`, the operator grants `{granted}`", sides.node.id);
+        let message = format!(
+            "node `{}` asks for the network `{wish}`, the operator grants `{}`",
+            sides.node.id,
+            network_text(granted)
+        );
         let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
         let error = Diagnostic::error("network_not_granted", message, place(sides.node, "network")).with_help(help);
         effective.diagnostics.push(error.with_node(sides.node.id.as_str()));
         return Network::None;
     };
     if network != Network::None {
-        effective.note(format!("reach {network}"), format!("{operator}, `network` of the node"));
+        effective.note(format!("reach {}", network_text(&network)), format!("{operator}, `network` of the node"));
     }
     network
 }

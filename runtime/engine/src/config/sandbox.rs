@@ -5,13 +5,14 @@
 
 use super::field::{Fields, Value};
 use glovebox_pipeline::nearest::nearest;
+pub use glovebox_sandbox::jail::{Network, Tier};
 use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::proxy::rules::Rules;
 use glovebox_sandbox::scope::Entry;
-use std::fmt;
 use std::ops::Range;
 
 /// The `[sandbox]` table.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSetting {
     /// The least tier a run with commands accepts; `full` when the file does not say.
     pub require: Tier,
@@ -25,71 +26,25 @@ pub struct SandboxSetting {
     pub cache: Vec<Entry>,
 }
 
-/// How well commands are confined, from least to most.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Tier {
-    /// Nothing but limits and the death of the whole tree; only with `--dangerously-no-sandbox`.
-    Unconfined,
-    /// Landlock and seccomp over a copied workspace.
-    Landlock,
-    /// Namespaces and a root made by `bwrap`.
-    Bwrap,
-    /// Namespaces and a root of our own.
-    #[default]
-    Full,
-}
-
-/// The tiers that can be required, highest first.
-const REQUIRABLE: [Tier; 3] = [Tier::Full, Tier::Bwrap, Tier::Landlock];
-
-impl Tier {
-    /// Reads the word of a record; none for any other, such as `none` of a run without commands.
-    pub fn parse(word: &str) -> Option<Tier> {
-        [Tier::Unconfined, Tier::Landlock, Tier::Bwrap, Tier::Full].into_iter().find(|tier| tier.as_str() == word)
-    }
-
-    /// The word in `glovebox.toml`, in records and in output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Tier::Unconfined => "unconfined",
-            Tier::Landlock => "landlock",
-            Tier::Bwrap => "bwrap",
-            Tier::Full => "full",
-        }
+impl Default for SandboxSetting {
+    /// Denied: every tier but the highest, the network, folders of the machine, writes that are not committed.
+    fn default() -> Self {
+        Self { require: Tier::Full, network: Network::None, read: Vec::new(), scratch: Vec::new(), cache: Vec::new() }
     }
 }
 
-impl fmt::Display for Tier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+/// The network in records and output: `none`, `full` or `proxy:a.example,*.b.example`.
+pub fn network_text(network: &Network) -> String {
+    match network {
+        Network::None => "none".to_owned(),
+        Network::Proxy(domains) => format!("proxy:{}", domains.join(",")),
+        Network::Full => "full".to_owned(),
     }
 }
 
-/// What commands can reach over the network.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Network {
-    /// A loopback of their own.
-    #[default]
-    None,
-    /// The same, and these domains through the host's proxy: host names, `*.` before one for every host below it.
-    Proxy(Vec<String>),
-    /// Whatever the machine can reach, its loopback services and the cloud's metadata address included.
-    Full,
-}
-
-impl fmt::Display for Network {
-    /// Prints `none`, `full` or `proxy:a.example,*.b.example`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Network::None => f.write_str("none"),
-            Network::Proxy(domains) => write!(f, "proxy:{}", domains.join(",")),
-            Network::Full => f.write_str("full"),
-        }
-    }
-}
-
-/// Roots of the machine that no command may be shown: everything, the kernel's own files, devices.
-const READ_REFUSED: [&str; 4] = ["/", "/proc", "/sys", "/dev"];
+/// Roots of the machine that no command may be shown: everything, the kernel's own files, devices, sockets of
+/// services.
+const READ_REFUSED: [&str; 5] = ["/", "/proc", "/sys", "/dev", "/run"];
 
 pub(super) fn parse(fields: &mut Fields<'_>, value: &Value<'_>) -> SandboxSetting {
     let mut setting = SandboxSetting::default();
@@ -110,7 +65,7 @@ pub(super) fn parse(fields: &mut Fields<'_>, value: &Value<'_>) -> SandboxSettin
 
 fn required(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Tier {
     let Some(text) = fields.text(field, value) else { return Tier::Full };
-    if let Some(tier) = REQUIRABLE.into_iter().find(|tier| tier.as_str() == text) {
+    if let Some(tier) = Tier::CONFINING.into_iter().find(|tier| tier.as_str() == text) {
         return tier;
     }
     let message = format!("`{field}` is `{text}`: `full`, `bwrap` or `landlock` is expected");
@@ -118,7 +73,7 @@ fn required(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Tier {
         "none" | "unconfined" => {
             Some("commands run without walls only with `glovebox run --dangerously-no-sandbox`".to_owned())
         }
-        _ => meant(&text, REQUIRABLE.map(Tier::as_str)),
+        _ => meant(&text, Tier::CONFINING.map(Tier::as_str)),
     };
     fields.value_problem(field, value.span(), message, help);
     Tier::Full
@@ -163,10 +118,14 @@ fn proxy(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Network {
             let help = "write `network = \"none\"` where nothing may be reached".to_owned();
             fields.value_problem(&path, value.span(), format!("`{path}` names no domain"), Some(help));
         }
+        let place = value.span();
         for (text, place) in texts {
             if is_domain(fields, &path, &text, place) && !named.contains(&text) {
                 named.push(text);
             }
+        }
+        if let Err(error) = Rules::parse(named) {
+            fields.value_problem(&path, place, format!("`{path}`: {error}"), None);
         }
     }
     if domains.is_none() {

@@ -4,7 +4,7 @@
 //! operator decided is.
 
 use crate::bind::PolicyProblem;
-use crate::config::sandbox::{Network, SandboxSetting, Tier};
+use crate::config::sandbox::{Network, SandboxSetting, Tier, network_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +65,7 @@ impl SandboxPlan {
     pub(super) fn printed(&self) -> PlanSandbox {
         PlanSandbox {
             require: self.setting.require.as_str().to_owned(),
-            network: self.setting.network.to_string(),
+            network: network_text(&self.setting.network),
             read: self.setting.read.clone(),
             degradations: self.degradations.clone(),
         }

@@ -2,7 +2,7 @@
 
 use crate::bind::effective::{Effective, Sides, effective};
 use crate::config::Config;
-use crate::config::sandbox::{Network, covers_domain};
+use crate::config::sandbox::{Network, covers_domain, network_text};
 use glovebox_host::digest::Digest;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::limits::LimitSettings;
@@ -72,7 +72,7 @@ fn a_node_lowers_the_network_and_never_raises_it() {
     let granted = |attributes: &str, table: &str| {
         let found = of(attributes, table);
         assert!(found.diagnostics.is_empty(), "{attributes} {table}: {:#?}", found.diagnostics);
-        found.confined.network.to_string()
+        network_text(&found.confined.network)
     };
     let proxy = "network = { proxy = [\"api.example.com\", \"*.crates.io\"] }";
     assert_eq!(granted("prompt=x", ""), "none");

@@ -34,7 +34,7 @@ fn a_full_table_is_read() {
          read = [\"/opt/data/\", \"/srv\"]\nscratch = [\"node_modules/.cache/\"]\ncache = [\"target/\"]",
     );
     assert_eq!(setting.require, Tier::Landlock);
-    assert_eq!(setting.network.to_string(), "proxy:api.example.com,*.crates.io");
+    assert_eq!(network_text(&setting.network), "proxy:api.example.com,*.crates.io");
     assert_eq!(setting.read, ["/opt/data", "/srv"]);
     assert_eq!(setting.scratch[0].to_string(), "node_modules/.cache/");
     assert_eq!(setting.cache[0].to_string(), "target/");
@@ -96,6 +96,8 @@ fn domains_are_host_names() {
     check("", "no host name", None);
     check("*.", "no host name", None);
     assert!(domain_fault(&format!("{}.example", "a".repeat(64))).is_some());
+    let many = (0..300).map(|n| format!("\"h{n}.example.com\"")).collect::<Vec<_>>().join(", ");
+    refused(&format!("network = {{ proxy = [{many}] }}"), "sandbox.network.proxy", "300 entries", None);
     assert_eq!(domain_fault("xn--bcher-kva.example"), None);
     assert_eq!(domain_fault("a.b.c.1d"), None);
 }
@@ -106,7 +108,7 @@ fn read_folders_are_absolute_and_never_the_machine_itself() {
         let help = part.starts_with("never").then_some("name the folders that are needed");
         refused(&format!("read = [\"{folder}\"]"), "sandbox.read", part, help);
     };
-    for folder in ["/", "//", "/proc", "/proc/self", "/sys/", "/dev", "/dev/shm"] {
+    for folder in ["/", "//", "/proc", "/proc/self", "/sys/", "/dev", "/dev/shm", "/run", "/run/docker"] {
         check(folder, "never shown");
     }
     for folder in ["opt/data", "", "/opt/../etc", "/opt/./x", "/opt//x", "~/data", "/a\\u0000b"] {
