@@ -40,8 +40,7 @@ pub(crate) struct Root(OwnedFd);
 #[derive(Debug)]
 pub(crate) struct Built {
     root: Root,
-    /// The workspace's root, as seen inside.
-    pub(crate) workspace: OwnedFd,
+    workspace: OwnedFd,
     /// `/proc`, which can still be written.
     pub(crate) proc: OwnedFd,
 }
@@ -70,11 +69,12 @@ pub(crate) fn build(policy: &Policy, standing: &mut Standing) -> Result<Built, F
     Ok(Built { root, workspace, proc })
 }
 
-/// Closes the root and `/proc` to changes.
-pub(crate) fn seal(built: &Built) -> Result<(), Failure> {
+/// Closes the root and `/proc` to changes. The workspace's root stays.
+pub(crate) fn seal(built: Built) -> Result<OwnedFd, Failure> {
     let closed = u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits());
     raw::set_mount_attributes(&built.proc, closed, false).at("close /proc")?;
-    raw::set_mount_attributes(&built.root, closed, false).at("close root")
+    raw::set_mount_attributes(&built.root, closed, false).at("close root")?;
+    Ok(built.workspace)
 }
 
 impl AsFd for Root {

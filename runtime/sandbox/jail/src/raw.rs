@@ -35,7 +35,7 @@ pub(crate) fn close_rest_on_exec() -> Result<(), Errno> {
     close_range(libc::CLOSE_RANGE_CLOEXEC)
 }
 
-/// Closes every descriptor from 3 on. Only for a process that ends by [`exit_now`], as owners of descriptors are not told.
+/// Closes every descriptor from 3 on. Only before there are owners of any, or where they end by [`exit_now`]: they are not told.
 pub(crate) fn close_rest() -> Result<(), Errno> {
     close_range(0)
 }

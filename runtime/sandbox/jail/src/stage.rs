@@ -69,6 +69,8 @@ pub(crate) fn enter() -> ExitCode {
 
 /// The control socket under a number of its own, so that 0 can become a command's.
 fn take_control(place: Place) -> Result<OwnedFd, Failure> {
+    // Whatever else was inherited is nobody's yet.
+    raw::close_rest().at("close_range")?;
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).at("control socket")?;
     if place == Place::Outside {
         // Signals of the host's terminal are not for us: they would end the one process that can end the others.
@@ -143,7 +145,7 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, told: &Ow
     let mut standing = Standing::default();
     let built = mounts::build(&policy, &mut standing)?;
     let is_bounded = bounds::limit_process_ids(&built.proc, &policy.bounds);
-    mounts::seal(&built)?;
+    let workspace = mounts::seal(built)?;
     if policy.network != Network::Full {
         network::raise_loopback()?;
     }
@@ -156,7 +158,7 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, told: &Ow
     let jail = Jail {
         control: control.try_clone().at("control socket")?,
         children: raw::child_signals().at("signalfd")?,
-        workspace: built.workspace,
+        workspace,
         walling,
         reach: Reach::Namespace,
         policy,

@@ -2,7 +2,13 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that is surprised stops there")]
 
+#[path = "jail/bounds.rs"]
+mod bounds;
 #[path = "jail/commands.rs"]
 mod commands;
 #[path = "jail/fixture.rs"]
 mod fixture;
+#[path = "jail/selftest.rs"]
+mod selftest;
+#[path = "jail/view.rs"]
+mod view;

@@ -124,7 +124,7 @@ fn when_the_host_closes_its_end_everything_dies() {
             .iter()
             .map(|pid| pidfd_open(Pid::from_raw(*pid).unwrap(), PidfdFlags::empty()).unwrap())
             .collect();
-        assert!(witnesses.len() >= 3, "{walls:?}");
+        assert!(witnesses.len() >= 2, "{walls:?}");
         jail.close();
         // PID 1 is only gone when its namespace is empty; without one the reaper says so by its end.
         for witness in &witnesses {

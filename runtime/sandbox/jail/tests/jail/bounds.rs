@@ -1,0 +1,118 @@
+//! What may be used up, and what happens when more is wanted.
+
+use crate::fixture::{Jail, Place, bounds, shell};
+use glovebox_jail::policy::{Bounds, Walls};
+use std::io::Read;
+
+fn jail(place: &Place, walls: Walls, bounds: Bounds) -> Jail {
+    let mut policy = place.policy(walls);
+    policy.bounds = bounds;
+    Jail::start(&policy)
+}
+
+#[test]
+fn limits_of_one_process_are_set() {
+    let place = Place::new();
+    for walls in [Walls::Unconfined, Walls::Landlock, Walls::Full] {
+        let came = jail(&place, walls, bounds()).shell("cat /proc/self/limits");
+        let limit = |name: &str| {
+            let line = came.out.lines().find(|line| line.starts_with(name)).unwrap();
+            line[26..].split_ascii_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        for (name, soft, hard) in [
+            ("Max cpu time", "60", "61"),
+            ("Max file size", "67108864", "67108864"),
+            ("Max data size", "4294967296", "4294967296"),
+            ("Max core file size", "0", "0"),
+            ("Max open files", "256", "256"),
+            ("Max locked memory", "1048576", "1048576"),
+            ("Max realtime priority", "0", "0"),
+        ] {
+            assert_eq!(limit(name), [soft, hard], "{walls:?} {name}");
+        }
+        let processes = limit("Max processes");
+        assert_eq!(processes == ["400", "400"], walls == Walls::Full, "{walls:?} {processes:?}");
+    }
+}
+
+#[test]
+fn files_and_memory_folders_end_at_their_bound() {
+    let place = Place::new();
+    let jail = jail(&place, Walls::Full, Bounds { file_bytes: 1 << 20, tmp_bytes: 256 << 10, ..bounds() });
+    let came = jail.shell("trap '' XFSZ; head -c 2000000 /dev/zero > big; stat -c %s big");
+    assert_eq!(came.out.trim(), "1048576", "{came:?}");
+    for folder in ["/tmp", "/dev/shm", "/home/dev"] {
+        let came = jail.shell(&format!("head -c 500000 /dev/zero > {folder}/big || stat -c %s {folder}/big"));
+        assert!(came.err.contains("No space left"), "{folder} {came:?}");
+        assert!(came.out.trim().parse::<u64>().unwrap() <= 256 << 10, "{folder} {came:?}");
+    }
+}
+
+#[test]
+fn processor_time_is_bounded_and_counted() {
+    let place = Place::new();
+    let came =
+        jail(&place, Walls::Full, Bounds { cpu_seconds: 1, ..bounds() }).shell("exec sh -c 'while :; do :; done'");
+    assert_eq!((came.ended.signal, came.ended.over.as_deref()), (Some(24), Some("cpu_seconds")), "{came:?}");
+    // The limit counts finer than the times that are reported.
+    assert!(came.ended.cpu_ms >= 500, "{came:?}");
+}
+
+#[test]
+fn too_many_processes_end_the_command() {
+    let place = Place::new();
+    for walls in [Walls::Landlock, Walls::Full] {
+        // Above the bound of the watch and below that of the ids: what watches has to find it. Root has no other bound.
+        let jail = jail(&place, walls, Bounds { processes: 20, ..bounds() });
+        let script = "i=0; while [ $i -lt 40 ]; do sleep 630 & i=$((i+1)); done; wait";
+        let came = jail.shell(script);
+        let is_limited = walls == Walls::Full && !crate::fixture::is_root();
+        assert_eq!(came.ended.over.as_deref(), if is_limited { None } else { Some("processes") }, "{walls:?} {came:?}");
+        if !is_limited {
+            assert!(came.ended.processes_peak > 20 && came.ended.signal == Some(9), "{walls:?} {came:?}");
+        }
+        assert_eq!((came.ended.survivors, jail.shell("echo on").out.as_str()), (0, "on\n"), "{walls:?}");
+    }
+}
+
+#[test]
+fn a_bomb_of_processes_meets_a_wall() {
+    let place = Place::new();
+    let jail = jail(&place, Walls::Full, Bounds { processes: 250, ..bounds() });
+    let came = jail.shell("i=0; while [ $i -lt 600 ]; do sleep 631 & i=$((i+1)); done; wait");
+    assert_ne!(came.ended.code, Some(0), "{came:?}");
+    assert!(came.ended.processes_peak <= 302 && came.ended.survivors == 0, "{came:?}");
+    assert_eq!(jail.shell("echo on").out, "on\n");
+}
+
+#[test]
+fn too_much_memory_ends_the_command() {
+    let place = Place::new();
+    for walls in [Walls::Landlock, Walls::Full] {
+        let jail = jail(&place, walls, Bounds { memory_bytes: 96 << 20, ..bounds() });
+        // Four processes, each below the bound of one: together they are above it.
+        let hog = "perl -e '$x = \"x\" x (20 << 20); $y = $x . $x; sleep 632'";
+        let came = jail.shell(&format!("{hog} & {hog} & {hog} & {hog} & wait"));
+        assert_eq!(came.ended.over.as_deref(), Some("memory_bytes"), "{walls:?} {came:?}");
+        assert!(came.ended.memory_peak_bytes > 96 << 20 && came.ended.signal == Some(9), "{walls:?} {came:?}");
+        assert_eq!(jail.shell("echo on").out, "on\n", "{walls:?}");
+    }
+}
+
+#[test]
+fn sixty_racers_are_all_caught() {
+    for walls in [Walls::Landlock, Walls::Full] {
+        let place = Place::new();
+        let mut jail = jail(&place, walls, bounds());
+        // Each replaces itself without end; the pipe is held by all of them.
+        let racer = "perl -e 'while (1) { my $child = fork(); exit if $child; select(undef, undef, undef, 0.001) }' &";
+        let script = format!("i=0; while [ $i -lt 16 ]; do {racer} i=$((i+1)); done; echo on; sleep 0.2");
+        let (mut out, _err) = jail.begin(shell(&script), "").unwrap();
+        let ended = jail.end();
+        assert_eq!(ended.survivors, 0, "{walls:?} {ended:?}");
+        let mut text = String::new();
+        out.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "on\n", "{walls:?}: somebody held the pipe until now");
+        jail.close();
+    }
+}
