@@ -1,0 +1,16 @@
+//! Host programs in a jail. Every claim has a witness outside: a file that must not appear, a process that must be dead.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
+#[path = "jail/commands.rs"]
+mod commands;
+#[path = "jail/ends.rs"]
+mod ends;
+#[path = "jail/limits.rs"]
+mod limits;
+#[path = "jail/place.rs"]
+mod place;
+#[path = "jail/probed.rs"]
+mod probed;
+#[path = "jail/settings.rs"]
+mod settings;

@@ -1,0 +1,146 @@
+//! A stage's folders for one test, and a jail over them.
+
+use glovebox_sandbox::exec::{Command, ExecError, ExecPolicy, Exit, Program};
+use glovebox_sandbox::jail::{Bounds, Jail, JailError, JailSetting, Network, Source, Tier};
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::tree::remove_all;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The walls every guarantee is tested in: with a root of their own, and with nothing but the helper.
+pub(crate) const TIERS: [Tier; 2] = [Tier::Full, Tier::Unconfined];
+
+pub(crate) struct Place {
+    pub(crate) tier: Tier,
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new(tier: Tier) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["root", "upper", "work", "attempt", "project"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        Self { tier, dir }
+    }
+
+    /// A folder of the host beside the workspace.
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.dir.path()).unwrap().join(name)
+    }
+
+    /// Where files of the workspace are put before a command.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.at("root")
+    }
+
+    /// Where files that commands wrote are found.
+    pub(crate) fn written(&self, name: &str) -> PathBuf {
+        self.at(if self.tier == Tier::Full { "upper" } else { "root" }).join(name)
+    }
+
+    /// The workspace's path for commands.
+    pub(crate) fn inside(&self) -> PathBuf {
+        self.at(if self.tier == Tier::Full { "project" } else { "root" })
+    }
+
+    /// A path for commands that a surviving process would write; [`Place::witness`] is the same for us.
+    pub(crate) fn witness_inside(&self) -> String {
+        let name = if self.tier == Tier::Full { self.inside().join("witness") } else { self.at("witness") };
+        name.display().to_string()
+    }
+
+    pub(crate) fn witness(&self) -> PathBuf {
+        if self.tier == Tier::Full { self.written("witness") } else { self.at("witness") }
+    }
+
+    pub(crate) fn setting(&self) -> JailSetting {
+        JailSetting {
+            tier: self.tier,
+            policy: ExecPolicy::default(),
+            network: Network::None,
+            bounds: Bounds::default(),
+            inside: self.at("project"),
+            inner: Vec::new(),
+            hidden: vec![self.at("attempt"), self.at("project")],
+            folder: self.at("attempt"),
+        }
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        let text = |name: &str| self.at(name).to_str().unwrap().to_owned();
+        if self.tier == Tier::Full {
+            Source::Overlay { lower: vec![text("root")], upper: text("upper"), work: text("work") }
+        } else {
+            Source::Directory(text("root"))
+        }
+    }
+
+    pub(crate) fn open(&self, change: impl FnOnce(&mut JailSetting)) -> Result<Jail, JailError> {
+        let mut setting = self.setting();
+        change(&mut setting);
+        Jail::open(&setting, self.source())
+    }
+
+    pub(crate) fn jail(&self) -> Jail {
+        self.open(|_| {}).unwrap()
+    }
+
+    /// Runs a command in a jail of its own and ends that.
+    pub(crate) fn run(&self, command: &Command) -> Result<Exit, ExecError> {
+        self.run_with(&ExecPolicy::default(), command, &AtomicBool::new(false))
+    }
+
+    pub(crate) fn run_with(
+        &self,
+        policy: &ExecPolicy,
+        command: &Command,
+        canceled: &AtomicBool,
+    ) -> Result<Exit, ExecError> {
+        let jail = self.open(|setting| setting.policy = policy.clone()).unwrap();
+        let exit = jail.run(command, canceled);
+        jail.end().unwrap();
+        exit
+    }
+}
+
+impl Drop for Place {
+    /// The kernel leaves a folder nobody can enter in an overlay's work folder; the usual way of removing stops there.
+    fn drop(&mut self) {
+        let _ = remove_all(self.dir.path());
+    }
+}
+
+/// Calls a test once for each kind of walls.
+pub(crate) fn each(test: impl Fn(&Place)) {
+    for tier in TIERS {
+        test(&Place::new(tier));
+    }
+}
+
+pub(crate) fn shell(text: &str) -> Command {
+    let program = Program::Shell(text.to_owned());
+    Command { program, cwd: ScopePath::root(), env: Vec::new(), stdin: None, timeout: Duration::from_secs(60) }
+}
+
+pub(crate) fn argv(words: &[&str]) -> Command {
+    Command { program: Program::Argv(words.iter().map(|word| word.to_string()).collect()), ..shell("") }
+}
+
+pub(crate) fn output(exit: &Exit) -> String {
+    assert!(!exit.stdout.truncated);
+    String::from_utf8([exit.stdout.head.clone(), exit.stdout.tail.clone()].concat()).unwrap()
+}
+
+/// Waits longer than a survivor would have needed, then demands that it did nothing.
+pub(crate) fn assert_silent(place: &Place) {
+    std::thread::sleep(Duration::from_millis(3_200));
+    assert!(!place.witness().exists(), "something outlived its command and wrote ({})", place.tier);
+}
+
+/// A command that must not go on.
+pub(crate) fn never() -> AtomicBool {
+    AtomicBool::new(false)
+}
