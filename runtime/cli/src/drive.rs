@@ -97,7 +97,7 @@ impl Drive<'_> {
             host: Arc::clone(&self.bound.host),
             run: Arc::new(open_dir(self.run)?),
             blobs: Arc::clone(&session.blobs),
-            policy: toolchain::exec_policy(&self.bound.plan.exec)?,
+            policy: toolchain::exec_policy(&self.bound.plan.exec, &self.bound.plan.sandbox)?,
             protected: self.bound.protected.clone(),
             progress,
         })

@@ -1,53 +1,116 @@
 //! Where commands find their programs: the fixed PATH, the operator's folders, and toolchains found on this machine.
 //!
 //! The one place that looks at this process's own PATH and HOME on behalf of commands. Nothing is handed on but what
-//! `glovebox.toml` names.
+//! `glovebox.toml` names, all of it read-only, and of a toolchain's home only what holds no secret. Finding a toolchain runs
+//! nothing.
+
+mod go;
+mod machine;
+mod node;
+mod python;
+mod rust;
 
 use crate::exit::{Exit, Stop};
 use glovebox_engine::config::{ExecSetting, Toolchain};
+use glovebox_engine::plan::SandboxPlan;
 use glovebox_sandbox::exec::ExecPolicy;
-use std::path::PathBuf;
+use glovebox_sandbox::jail::{Bind, Tier};
+use machine::Machine;
+use std::path::{Path, PathBuf};
 
-/// The policy of every command of a run. Stops when a toolchain that `glovebox.toml` names is not on this machine.
-pub fn exec_policy(setting: &ExecSetting) -> Result<ExecPolicy, Stop> {
-    let mut policy = ExecPolicy::default();
-    policy.path.extend(setting.path.iter().map(PathBuf::from));
-    for toolchain in &setting.toolchains {
-        match toolchain {
-            Toolchain::Rust => add_rust(&mut policy)?,
-        }
+/// A folder that must exist and may not be written.
+const READ_ONLY: Bind = Bind { source: String::new(), at: String::new(), writable: false, optional: false };
+
+/// What a toolchain adds to every command.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    /// Folders with its programs.
+    path: Vec<PathBuf>,
+    /// Folders that exist inside, where they are outside.
+    shown: Vec<PathBuf>,
+    /// Folders of its home that exist below a home of the command's own: path outside, path below HOME.
+    homed: Vec<(PathBuf, &'static str)>,
+    /// Variables; `{home}` is the command's HOME.
+    env: Vec<(&'static str, String)>,
+}
+
+/// Why a toolchain cannot be had.
+#[derive(Debug, PartialEq, Eq)]
+struct Missing {
+    why: String,
+    help: String,
+}
+
+impl Missing {
+    fn program(name: &str, toolchain: Toolchain) -> Self {
+        let help = format!("install it, or take `{}` out of `[exec] toolchains`", toolchain.as_str());
+        Self { why: format!("no `{name}` in PATH"), help }
     }
+}
+
+/// The policy of every command of a run in these walls. Stops when a toolchain that `glovebox.toml` names is not on this machine.
+pub fn exec_policy(setting: &ExecSetting, sandbox: &SandboxPlan) -> Result<ExecPolicy, Stop> {
+    let machine = Machine::here();
+    let tier = sandbox.tier().unwrap_or(Tier::Unconfined);
+    let mut policy = ExecPolicy::default();
+    let mut first = Vec::new();
+    for toolchain in &setting.toolchains {
+        let found = find(*toolchain, &machine, tier).and_then(|found| machine.presentable(found));
+        let found = found.map_err(|missing| stop(*toolchain, missing))?;
+        first.extend(found.path.iter().filter(|folder| !policy.path.contains(folder)).cloned());
+        add(&mut policy, found, tier)?;
+    }
+    // Named on purpose, so they come before the system's programs of the same name.
+    policy.path.splice(0..0, first);
+    policy.path.extend(setting.path.iter().map(PathBuf::from));
     policy.env.extend(setting.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let optional = setting.path.iter().map(|folder| (folder, true));
+    let shown = optional.chain(sandbox.setting.read.iter().map(|folder| (folder, false)));
+    let bind = |(folder, optional): (&String, bool)| Bind {
+        source: folder.clone(),
+        at: folder.clone(),
+        optional,
+        ..READ_ONLY
+    };
+    policy.binds.extend(shown.map(bind));
     Ok(policy)
 }
 
-fn add_rust(policy: &mut ExecPolicy) -> Result<(), Stop> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let cargo_home = folder("CARGO_HOME", home.as_ref().map(|home| home.join(".cargo")));
-    let on_path =
-        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>()).unwrap_or_default();
-    let own = cargo_home.as_ref().map(|folder| folder.join("bin"));
-    let bin = on_path.into_iter().chain(own).find(|folder| folder.is_absolute() && folder.join("cargo").is_file());
-    let bin = bin.ok_or_else(|| {
-        Stop::new(Exit::Invalid, "the toolchain `rust` of glovebox.toml is not on this machine: no `cargo` in PATH")
-            .with_help("install it, or take `rust` out of `[exec] toolchains`")
-    })?;
-    if !policy.path.contains(&bin) {
-        policy.path.push(bin);
+fn find(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<Found, Missing> {
+    match toolchain {
+        Toolchain::Rust => rust::find(machine, tier),
+        Toolchain::Go => go::find(machine),
+        Toolchain::Node => node::find(machine),
+        Toolchain::Python => python::find(machine),
     }
-    let rustup_home = folder("RUSTUP_HOME", home.map(|home| home.join(".rustup")));
-    for (name, folder) in [("RUSTUP_HOME", rustup_home), ("CARGO_HOME", cargo_home)] {
-        if let Some(folder) = folder.as_ref().and_then(|folder| folder.to_str()) {
-            policy.env.insert(name.to_owned(), folder.to_owned());
+}
+
+fn stop(toolchain: Toolchain, missing: Missing) -> Stop {
+    let name = toolchain.as_str();
+    let message = format!("the toolchain `{name}` of glovebox.toml is not on this machine: {}", missing.why);
+    Stop::new(Exit::Invalid, message).with_help(missing.help)
+}
+
+fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Stop> {
+    let homed = found.homed.into_iter().map(|(source, below)| (source, Some(below)));
+    for (source, below) in found.shown.into_iter().map(|source| (source, None)).chain(homed) {
+        let at = match below {
+            Some(below) if tier.has_own_root() => format!("{}/{below}", glovebox_sandbox::jail::HOME_INSIDE),
+            _ => text(&source)?,
+        };
+        let bind = Bind { source: text(&source)?, at, ..READ_ONLY };
+        if !policy.binds.contains(&bind) {
+            policy.binds.push(bind);
         }
     }
-    if let Some(toolchain) = std::env::var("RUSTUP_TOOLCHAIN").ok().filter(|name| !name.is_empty()) {
-        policy.env.insert("RUSTUP_TOOLCHAIN".to_owned(), toolchain);
-    }
+    policy.env.extend(found.env.into_iter().map(|(name, value)| (name.to_owned(), value)));
     Ok(())
 }
 
-/// An existing folder, named by a variable or by default.
-fn folder(variable: &str, default: Option<PathBuf>) -> Option<PathBuf> {
-    std::env::var_os(variable).map(PathBuf::from).or(default).filter(|folder| folder.is_absolute() && folder.is_dir())
+fn text(path: &Path) -> Result<String, Stop> {
+    let named = || Stop::new(Exit::Invalid, format!("a toolchain lies at `{}`, which is no UTF-8", path.display()));
+    path.to_str().map(str::to_owned).ok_or_else(named)
 }
+
+#[cfg(test)]
+mod tests;

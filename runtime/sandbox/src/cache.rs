@@ -239,7 +239,7 @@ mod tests {
         symlink(outside.path(), folder.join("way")).unwrap();
         fs::create_dir(folder.join("deep")).unwrap();
         fs::write(folder.join("deep/file"), vec![1; 64 << 10]).unwrap();
-        fs::set_permissions(folder.join("deep"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(folder.join("deep"), fs::Permissions::from_mode(0o000)).unwrap();
         let settled = open().settle(1 << 20).unwrap();
         assert!(!settled.dropped && settled.bytes > 64 << 10, "{settled:?}");
         let other = open();

@@ -39,7 +39,7 @@ pub const TIER_UNCONFINED: &str = "unconfined";
 pub struct ExecPolicy {
     /// Where programs are looked up; absolute folders outside the workspace.
     pub path: Vec<PathBuf>,
-    /// Variables every command gets. `{scratch}` in a value stands for the command's scratch folder.
+    /// Variables every command gets. `{scratch}` in a value stands for the command's scratch folder, `{home}` for its HOME.
     pub env: BTreeMap<String, String>,
     /// Folders and files of the host that exist read-only in a jail: toolchains, `[sandbox] read`.
     pub binds: Vec<Bind>,

@@ -18,7 +18,7 @@ pub use bounds::{Bounds, Spent};
 pub use glovebox_jail::policy::{Bind, Source};
 pub use glovebox_jail::wire::Act;
 pub use probe::{Capability, Missing, probe};
-pub use setting::{JailSetting, Network};
+pub use setting::{HOME_INSIDE, JailSetting, Network};
 pub use tier::Tier;
 
 use crate::exec::{Command, ExecError, ExecPolicy, Exit};

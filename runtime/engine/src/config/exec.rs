@@ -21,15 +21,27 @@ pub struct ExecSetting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Toolchain {
-    /// `cargo` and `rustc`, with `RUSTUP_HOME` and `CARGO_HOME` where rustup is in use.
+    /// `cargo` and `rustc`: rustup's home and cargo's downloaded packages, nothing else of cargo's home.
     Rust,
+    /// `go`: its root and the module cache.
+    Go,
+    /// `node` and `npm`: the prefix they are installed in.
+    Node,
+    /// `python3`: the prefix of the interpreter.
+    Python,
 }
 
 impl Toolchain {
+    /// Every toolchain.
+    pub const ALL: [Toolchain; 4] = [Toolchain::Rust, Toolchain::Go, Toolchain::Node, Toolchain::Python];
+
     /// The word in `glovebox.toml`.
     pub fn as_str(self) -> &'static str {
         match self {
             Toolchain::Rust => "rust",
+            Toolchain::Go => "go",
+            Toolchain::Node => "node",
+            Toolchain::Python => "python",
         }
     }
 }
@@ -83,13 +95,19 @@ pub(super) fn parse(fields: &mut Fields<'_>, value: &Value<'_>) -> ExecSetting {
 fn toolchains(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<Toolchain> {
     let mut found = Vec::new();
     for (text, span) in fields.texts(field, value) {
-        match text.as_str() {
-            "rust" => found.push(Toolchain::Rust),
-            _ => fields.value_problem(
+        match Toolchain::ALL.into_iter().find(|toolchain| toolchain.as_str() == text) {
+            Some(toolchain) => found.push(toolchain),
+            None => fields.value_problem(
                 field,
                 span,
-                format!("`{field}` names the toolchain `{text}`, which the host does not know: `rust` is expected"),
-                Some("name its folders with `path` and its variables with `env`".to_owned()),
+                format!(
+                    "`{field}` names the toolchain `{text}`, which the host does not know: `rust`, `go`, `node` or `python` is \
+                     expected"
+                ),
+                Some(
+                    "name the folders of its programs with `path`, its variables with `env`, and what it reads with `[sandbox] read`"
+                        .to_owned(),
+                ),
             ),
         }
     }

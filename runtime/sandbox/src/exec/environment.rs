@@ -120,6 +120,7 @@ pub(crate) fn build(
             return Err(invalid("PATH is fixed; `[exec] path` in glovebox.toml adds folders".to_owned()));
         }
         let filled = value.replace("{scratch}", &places.scratch.to_string_lossy());
+        let filled = filled.replace("{home}", &places.home.to_string_lossy());
         all.insert(name.clone(), filled.into());
     }
     for (name, value) in &command.env {
@@ -188,10 +189,14 @@ mod tests {
             assert!(matches!(build_with(&[], &[(name, "x")]), Err(ExecError::Invalid(_))), "{name}");
         }
         assert!(build_with(&[("CARGO_HOME", "/c")], &[("CARGO_HOME", "/evil")]).is_err());
-        let all =
-            build_with(&[("CARGO_HOME", "{scratch}/c"), ("LANG", "de")], &[("MODE", "fast"), ("LANG", "fr")]).unwrap();
+        let all = build_with(
+            &[("CARGO_HOME", "{scratch}/c"), ("LANG", "de"), ("X", "{home}/x")],
+            &[("MODE", "fast"), ("LANG", "fr")],
+        )
+        .unwrap();
         let get = |name: &str| all.get(name).and_then(|value| value.to_str());
         assert_eq!((get("CARGO_HOME"), get("MODE"), get("LANG")), (Some("/scratch/c"), Some("fast"), Some("fr")));
+        assert_eq!(get("X"), Some("/h/x"));
         assert!(build_with(&[("PATH", "/x")], &[]).is_err() && build_with(&[], &[("a=b", "x")]).is_err());
     }
 }

@@ -13,7 +13,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// The user's name inside.
 const USER: &str = "glovebox";
-const HOME_INSIDE: &str = "/home/glovebox";
+/// HOME of commands in walls with a root of their own: empty, theirs, gone with the jail.
+pub const HOME_INSIDE: &str = "/home/glovebox";
 const TMP_INSIDE: &str = "/tmp";
 /// The user and group inside when ours is root's, which no command ever sees.
 const ID_INSIDE: u32 = 1000;

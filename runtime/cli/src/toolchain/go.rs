@@ -1,0 +1,39 @@
+//! The toolchain `go`: its root, and the module cache of what was downloaded before.
+
+use super::machine::{Machine, prefix_of};
+use super::{Found, Missing};
+use glovebox_engine::config::Toolchain;
+use std::path::{Path, PathBuf};
+
+pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
+    let program = machine.folders_with("go").next().map(|folder| folder.join("go"));
+    let program = program.ok_or_else(|| Missing::program("go", Toolchain::Go))?;
+    let named = machine.text("GOROOT").map(PathBuf::from).filter(|root| root.is_absolute());
+    let root = named.or_else(|| prefix_of(&program)).filter(|root| is_root(root)).ok_or_else(|| Missing {
+        why: format!("`{}` does not lie in Go's root, the folder with `bin/go` and `src/runtime`", program.display()),
+        help: "name that folder by GOROOT".to_owned(),
+    })?;
+    let mut found = Found { path: vec![root.join("bin")], shown: vec![root.clone()], ..Found::default() };
+    // No other version is fetched or looked for, and no settings file of the user's is read.
+    for (name, value) in [("GOROOT", &*root.to_string_lossy()), ("GOTOOLCHAIN", "local"), ("GOENV", "off")] {
+        found.env.push((name, value.to_owned()));
+    }
+    if let Some(modules) = module_cache(machine) {
+        found.env.push(("GOMODCACHE", modules.to_string_lossy().into_owned()));
+        found.shown.push(modules);
+    }
+    Ok(found)
+}
+
+fn is_root(root: &Path) -> bool {
+    root.join("bin/go").is_file() && root.join("src/runtime").is_dir()
+}
+
+fn module_cache(machine: &Machine) -> Option<PathBuf> {
+    let of_path =
+        machine.text("GOPATH").and_then(|path| std::env::split_paths(path).next()).map(|path| path.join("pkg/mod"));
+    match of_path {
+        Some(folder) if machine.text("GOMODCACHE").is_none() => Some(folder).filter(|f| f.is_absolute() && f.is_dir()),
+        _ => machine.folder("GOMODCACHE", "go/pkg/mod"),
+    }
+}

@@ -1,0 +1,82 @@
+//! What toolchains are looked for in: the variables of whoever starts a run, and the folders they name.
+
+use super::{Found, Missing};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A machine as one user sees it.
+#[derive(Debug)]
+pub(super) struct Machine(BTreeMap<&'static str, OsString>);
+
+/// Every variable that is looked at.
+const VARIABLES: [&str; 10] = [
+    "PATH",
+    "HOME",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOROOT",
+    "GOPATH",
+    "GOMODCACHE",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+];
+
+impl Machine {
+    /// This machine, seen by this process.
+    pub(super) fn here() -> Self {
+        Self::with(|name| std::env::var_os(name))
+    }
+
+    /// A machine with these variables.
+    pub(super) fn with(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let named = VARIABLES.into_iter().filter_map(|name| Some((name, variable(name)?)));
+        Self(named.filter(|(_, value)| !value.is_empty()).collect())
+    }
+
+    /// The text of a variable.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.to_str()
+    }
+
+    /// An existing folder, named by a variable or by default below HOME.
+    pub(super) fn folder(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let named = self.0.get(variable).map(PathBuf::from);
+        let default = || Some(self.home()?.join(below_home));
+        named.or_else(default).filter(|folder| folder.is_absolute() && folder.is_dir())
+    }
+
+    /// The absolute folders of PATH in which a program of that name is, as they are written there.
+    pub(super) fn folders_with(&self, program: &str) -> impl Iterator<Item = PathBuf> {
+        let path = self.0.get("PATH").map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
+        path.into_iter().filter(move |folder| folder.is_absolute() && folder.join(program).is_file())
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        self.0.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+    }
+
+    /// Refuses a toolchain that could only be shown together with the user's home, or with the whole machine.
+    pub(super) fn presentable(&self, found: Found) -> Result<Found, Missing> {
+        let home = self.home().map(|home| home.canonicalize().unwrap_or(home));
+        let holds = |folder: &&PathBuf| {
+            let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+            real.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(&real))
+        };
+        match found.shown.iter().find(holds) {
+            None => Ok(found),
+            Some(folder) => Err(Missing {
+                why: format!("it is installed in `{}`, which holds more than a toolchain", folder.display()),
+                help: "install it in a folder of its own".to_owned(),
+            }),
+        }
+    }
+}
+
+/// The folder two above a program, links followed: `/opt/x` for `/opt/x/bin/node`.
+pub(super) fn prefix_of(program: &Path) -> Option<PathBuf> {
+    let real = program.canonicalize().ok()?;
+    let bin = real.parent().filter(|bin| bin.ends_with("bin"))?;
+    bin.parent().map(Path::to_owned)
+}

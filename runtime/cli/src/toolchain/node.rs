@@ -1,0 +1,22 @@
+//! The toolchain `node`: the prefix in which node and npm are installed.
+
+use super::machine::{Machine, prefix_of};
+use super::{Found, Missing};
+use glovebox_engine::config::Toolchain;
+use std::path::Path;
+
+pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
+    let program = machine.folders_with("node").next().map(|folder| folder.join("node"));
+    let program = program.ok_or_else(|| Missing::program("node", Toolchain::Node))?;
+    let prefix = prefix_of(&program).filter(|prefix| is_prefix(prefix)).ok_or_else(|| Missing {
+        why: format!("`{}` starts a node that is installed elsewhere", program.display()),
+        help: "put the folder with the real `node` first in PATH".to_owned(),
+    })?;
+    Ok(Found { path: vec![prefix.join("bin")], shown: vec![prefix], ..Found::default() })
+}
+
+/// A folder in which node itself is, and not a program that chooses one.
+fn is_prefix(prefix: &Path) -> bool {
+    prefix.join("bin/node").is_file()
+        && (prefix.join("lib/node_modules").is_dir() || prefix.join("include/node").is_dir())
+}

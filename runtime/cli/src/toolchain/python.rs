@@ -1,0 +1,45 @@
+//! The toolchain `python`: the prefix of the interpreter, which is also that of a virtual environment's.
+//!
+//! Packages of the user's home and of a virtual environment are not shown.
+
+use super::machine::{Machine, prefix_of};
+use super::{Found, Missing};
+use glovebox_engine::config::Toolchain;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
+    let programs =
+        machine.folders_with("python3").map(|folder| chosen(machine, &folder).unwrap_or(folder).join("python3"));
+    let mut first = None;
+    for program in programs {
+        if let Some(prefix) = prefix_of(&program).filter(|prefix| is_prefix(prefix)) {
+            // Compiled files beside the sources would be changes to the workspace.
+            let env = vec![("PYTHONDONTWRITEBYTECODE", "1".to_owned())];
+            return Ok(Found { path: vec![prefix.join("bin")], shown: vec![prefix], env, ..Found::default() });
+        }
+        first.get_or_insert(program);
+    }
+    Err(first.map_or_else(
+        || Missing::program("python3", Toolchain::Python),
+        |program| Missing {
+            why: format!("`{}` starts a python that is installed elsewhere", program.display()),
+            help: "put the folder with the real `python3` first in PATH".to_owned(),
+        },
+    ))
+}
+
+fn is_prefix(prefix: &Path) -> bool {
+    let mut versions = fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
+    versions
+        .any(|entry| entry.file_name().to_string_lossy().starts_with("python3") && entry.path().join("os.py").is_file())
+}
+
+/// The folder of the interpreter that pyenv's stand-ins in `folder` start: the version of PYENV_VERSION, else the global one.
+fn chosen(machine: &Machine, folder: &Path) -> Option<PathBuf> {
+    let root = folder.parent().filter(|root| folder.ends_with("shims") && root.join("versions").is_dir())?;
+    let global = || fs::read_to_string(root.join("version")).unwrap_or_default();
+    let names = machine.text("PYENV_VERSION").map_or_else(global, str::to_owned);
+    let name = names.split([':', '\n']).next().map(str::trim).filter(|name| !name.is_empty() && !name.contains('/'))?;
+    Some(root.join("versions").join(name).join("bin")).filter(|bin| name != ".." && bin.join("python3").is_file())
+}

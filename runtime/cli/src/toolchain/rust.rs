@@ -1,0 +1,43 @@
+//! The toolchain `rust`: cargo, rustc and what rustup installed.
+//!
+//! Of cargo's home only programs and downloaded packages are shown. The home itself is the command's own, so its lock files are
+//! too, and `credentials.toml` and the user's `config.toml` do not exist.
+
+use super::machine::Machine;
+use super::{Found, Missing};
+use glovebox_engine::config::Toolchain;
+use glovebox_sandbox::jail::Tier;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(super) fn find(machine: &Machine, tier: Tier) -> Result<Found, Missing> {
+    let cargo_home = machine.folder("CARGO_HOME", ".cargo");
+    let own = cargo_home.as_ref().map(|folder| folder.join("bin")).filter(|bin| bin.join("cargo").is_file());
+    let bin = machine.folders_with("cargo").next().or(own);
+    let bin = bin.ok_or_else(|| Missing::program("cargo", Toolchain::Rust))?;
+    let mut found = Found { path: vec![bin.clone()], shown: vec![bin], ..Found::default() };
+    if let Some(rustup_home) = machine.folder("RUSTUP_HOME", ".rustup") {
+        found.env.push(("RUSTUP_HOME", rustup_home.to_string_lossy().into_owned()));
+        found.shown.extend(linked(&rustup_home));
+        found.shown.push(rustup_home);
+    }
+    if let Some(cargo_home) = cargo_home {
+        let packages = ["registry", "git"].map(|name| cargo_home.join(name));
+        let at = [".cargo/registry", ".cargo/git"];
+        found.homed = packages.into_iter().zip(at).filter(|(folder, _)| folder.is_dir()).collect();
+        let real = cargo_home.to_string_lossy().into_owned();
+        found.env.push(("CARGO_HOME", if tier.has_own_root() { "{home}/.cargo".to_owned() } else { real }));
+    }
+    if let Some(name) = machine.text("RUSTUP_TOOLCHAIN") {
+        found.env.push(("RUSTUP_TOOLCHAIN", name.to_owned()));
+    }
+    Ok(found)
+}
+
+/// Toolchains that rustup only links to, such as one built from source.
+fn linked(rustup_home: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(rustup_home.join("toolchains")).into_iter().flatten().flatten();
+    let real = listed.filter_map(|entry| entry.path().canonicalize().ok()).filter(|folder| folder.is_dir());
+    let home = rustup_home.canonicalize().unwrap_or_else(|_| rustup_home.to_owned());
+    real.filter(|folder| !folder.starts_with(&home)).collect()
+}

@@ -1,0 +1,169 @@
+#![cfg(test)]
+//! Toolchains in made-up homes: what is shown of each, and what never is.
+
+use super::*;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use tempfile::TempDir;
+
+/// A home with these files, links (`name -> target`) and, with a final `/`, folders.
+fn home(files: &[&str]) -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    for file in files {
+        let (name, target) = file.split_once(" -> ").map_or((*file, None), |(name, target)| (name, Some(target)));
+        let path = home.path().join(name);
+        fs::create_dir_all(if name.ends_with('/') { &path } else { path.parent().unwrap() }).unwrap();
+        match target {
+            Some(target) => symlink(home.path().join(target), path).unwrap(),
+            None if name.ends_with('/') => {}
+            None => fs::write(path, "").unwrap(),
+        }
+    }
+    home
+}
+
+/// A machine whose HOME is `home/me`; `~` in a value is the folder `home`.
+fn machine(home: &TempDir, variables: &[(&str, &str)]) -> Machine {
+    let root = home.path().to_str().unwrap();
+    let named =
+        |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.replace('~', root));
+    Machine::with(|name| named(name).or_else(|| (name == "HOME").then(|| format!("{root}/me"))).map(OsString::from))
+}
+
+fn found(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<Found, Missing> {
+    find(toolchain, machine, tier).and_then(|found| machine.presentable(found))
+}
+
+/// Paths relative to the made-up machine.
+fn below(home: &TempDir, paths: &[PathBuf]) -> Vec<String> {
+    let real = home.path().canonicalize().unwrap();
+    let relative =
+        |path: &PathBuf| path.strip_prefix(&real).or_else(|_| path.strip_prefix(home.path())).unwrap().to_owned();
+    paths.iter().map(|path| relative(path).display().to_string()).collect()
+}
+
+fn variable(found: &Found, name: &str) -> Option<String> {
+    found.env.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+}
+
+const RUSTUP: [&str; 8] = [
+    "me/.cargo/bin/cargo",
+    "me/.cargo/registry/",
+    "me/.cargo/credentials.toml",
+    "me/.cargo/config.toml",
+    "me/.rustup/toolchains/stable/bin/cargo",
+    "me/.rustup/toolchains/same -> me/.rustup/toolchains/stable",
+    "src/rust/build/",
+    "me/.rustup/toolchains/own -> src/rust/build",
+];
+
+#[test]
+fn of_cargos_home_only_programs_and_packages_are_shown() {
+    let home = home(&RUSTUP);
+    let machine = machine(&home, &[("PATH", "bin:~/me/.cargo/bin"), ("RUSTUP_TOOLCHAIN", "stable")]);
+    let found = found(Toolchain::Rust, &machine, Tier::Full).unwrap();
+    assert_eq!(below(&home, &found.shown), ["me/.cargo/bin", "src/rust/build", "me/.rustup"]);
+    assert_eq!(found.homed, [(home.path().join("me/.cargo/registry"), ".cargo/registry")]);
+    assert_eq!(variable(&found, "CARGO_HOME").as_deref(), Some("{home}/.cargo"));
+    assert_eq!(variable(&found, "RUSTUP_TOOLCHAIN").as_deref(), Some("stable"));
+    let mut policy = ExecPolicy::default();
+    add(&mut policy, found, Tier::Full).unwrap();
+    let secrets = ["me/.cargo/credentials.toml", "me/.cargo/config.toml"].map(|name| home.path().join(name));
+    assert!(
+        policy
+            .binds
+            .iter()
+            .all(|bind| !bind.writable && !secrets.iter().any(|secret| secret.starts_with(&bind.source)))
+    );
+    let registry = policy.binds.iter().find(|bind| bind.source.ends_with("registry")).unwrap();
+    assert_eq!(registry.at, format!("{}/.cargo/registry", glovebox_sandbox::jail::HOME_INSIDE));
+}
+
+#[test]
+fn without_a_root_of_their_own_commands_use_the_real_paths() {
+    let home = home(&RUSTUP);
+    let machine = machine(&home, &[("PATH", "~/me/.cargo/bin")]);
+    let found = found(Toolchain::Rust, &machine, Tier::Landlock).unwrap();
+    assert_eq!(variable(&found, "CARGO_HOME"), Some(home.path().join("me/.cargo").display().to_string()));
+    let mut policy = ExecPolicy::default();
+    add(&mut policy, found, Tier::Landlock).unwrap();
+    assert!(policy.binds.iter().all(|bind| bind.at == bind.source));
+}
+
+#[test]
+fn go_is_its_root_and_its_modules() {
+    let files = [
+        "go1/bin/go",
+        "go1/src/runtime/",
+        "bin/go -> go1/bin/go",
+        "me/go/pkg/mod/",
+        "other/pkg/mod/",
+        "me/go/bin/tool",
+    ];
+    let home = home(&files);
+    let found_with = |variables: &[(&str, &str)]| found(Toolchain::Go, &machine(&home, variables), Tier::Full);
+    let go = found_with(&[("PATH", "~/bin")]).unwrap();
+    assert_eq!(below(&home, &go.shown), ["go1", "me/go/pkg/mod"]);
+    assert_eq!(below(&home, &go.path), ["go1/bin"]);
+    assert_eq!(variable(&go, "GOTOOLCHAIN").as_deref(), Some("local"));
+    let go = found_with(&[("PATH", "~/bin"), ("GOPATH", "~/other:~/me/go")]).unwrap();
+    assert_eq!(below(&home, &go.shown)[1], "other/pkg/mod");
+    let go = found_with(&[("PATH", "~/bin"), ("GOPATH", "~/me/go"), ("GOMODCACHE", "~/other")]).unwrap();
+    assert_eq!(below(&home, &go.shown)[1], "other");
+    assert!(found_with(&[("PATH", "~/bin"), ("GOROOT", "~/me")]).unwrap_err().why.contains("Go's root"));
+    assert!(found_with(&[("PATH", "~/none")]).unwrap_err().why.contains("no `go` in PATH"));
+}
+
+#[test]
+fn node_is_its_prefix_and_a_stand_in_is_refused() {
+    let home = home(&["n/v1/bin/node", "n/v1/lib/node_modules/npm/", "bin/node -> n/v1/bin/node", "volta/bin/node"]);
+    let found_at = |path: &str| found(Toolchain::Node, &machine(&home, &[("PATH", path)]), Tier::Full);
+    let node = found_at("~/bin").unwrap();
+    assert_eq!(
+        (below(&home, &node.shown), below(&home, &node.path)),
+        (vec!["n/v1".to_owned()], vec!["n/v1/bin".to_owned()])
+    );
+    assert!(found_at("~/volta/bin").unwrap_err().why.contains("installed elsewhere"));
+    assert!(
+        found_at("bin").unwrap_err().why.contains("no `node` in PATH"),
+        "relative folders of PATH are not looked at"
+    );
+}
+
+#[test]
+fn python_is_the_interpreter_behind_environments_and_stand_ins() {
+    let files = [
+        "py/bin/python3.12",
+        "py/lib/python3.12/os.py",
+        "py/bin/python3 -> py/bin/python3.12",
+        "venv/bin/python3 -> py/bin/python3",
+        "pyenv/shims/python3",
+        "pyenv/versions/3.9/bin/python3",
+        "pyenv/versions/3.9/lib/python3.9/os.py",
+        "pyenv/version",
+    ];
+    let home = home(&files);
+    fs::write(home.path().join("pyenv/version"), "3.9\n3.8\n").unwrap();
+    let shown = |variables: &[(&str, &str)]| {
+        let found = found(Toolchain::Python, &machine(&home, variables), Tier::Full);
+        found.map(|found| below(&home, &found.shown)).map_err(|missing| missing.why)
+    };
+    assert_eq!(shown(&[("PATH", "~/venv/bin")]), Ok(vec!["py".to_owned()]));
+    assert_eq!(shown(&[("PATH", "~/pyenv/shims:~/py/bin")]), Ok(vec!["pyenv/versions/3.9".to_owned()]));
+    let system = [("PATH", "~/pyenv/shims:~/py/bin"), ("PYENV_VERSION", "system")];
+    assert_eq!(shown(&system), Ok(vec!["py".to_owned()]));
+    for escape in ["..", "../../py", ""] {
+        let odd = [("PATH", "~/pyenv/shims"), ("PYENV_VERSION", escape)];
+        assert!(shown(&odd).is_err_and(|why| why.contains("elsewhere")) || escape.is_empty(), "{escape}");
+    }
+}
+
+#[test]
+fn a_home_is_never_shown_for_a_toolchain_in_it() {
+    let home = home(&["me/bin/node", "me/lib/node_modules/", "me/bin/python3", "me/lib/python3.1/os.py"]);
+    for toolchain in [Toolchain::Node, Toolchain::Python] {
+        let missing = found(toolchain, &machine(&home, &[("PATH", "~/me/bin")]), Tier::Full).unwrap_err();
+        assert!(missing.why.contains("holds more than a toolchain"), "{missing:?}");
+    }
+}
