@@ -50,6 +50,12 @@ pub enum Command {
         #[command(subcommand)]
         command: PluginCommand,
     },
+    /// Look at what a run was judged by: the hold-outs and the commitment to them
+    Holdout {
+        /// What to do with hold-outs.
+        #[command(subcommand)]
+        command: HoldoutCommand,
+    },
     /// Print the version of glovebox and of its built-in components
     Version(VersionArguments),
 }
@@ -300,6 +306,27 @@ pub struct LockArguments {
     /// The project whose glovebox.toml is locked
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `glovebox holdout`.
+#[derive(Debug, Subcommand)]
+pub enum HoldoutCommand {
+    /// Print what is sealed, which stages could read it, and what leaked
+    Status(HoldoutArguments),
+    /// Open the commitment: compare the sealed copy and the project with the journal
+    Verify(HoldoutArguments),
+}
+
+/// `glovebox holdout status` and `verify`.
+#[derive(Debug, Args)]
+pub struct HoldoutArguments {
+    /// The run
+    pub run: String,
+    #[command(flatten)]
+    pub runs: RunsArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -16,7 +16,9 @@ use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_sandbox::holdout;
 use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::scope::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,6 +60,7 @@ pub fn bind_plan(
     project: &Project,
     script: Option<&ScriptFile>,
     purpose: Purpose,
+    sealed: Vec<Entry>,
 ) -> Result<Bound, Stop> {
     let host = start_host()?;
     let lock = project.lock.clone().unwrap_or_default();
@@ -65,6 +68,7 @@ pub fn bind_plan(
         no_sandbox: purpose == Purpose::RunUnconfined,
         plan_only: purpose == Purpose::Show,
         available: Available::default(),
+        sealed,
         script: script.map(|file| Arc::clone(&file.script)),
     };
     let pipeline = Arc::new(source.pipeline.clone());
@@ -72,7 +76,8 @@ pub fn bind_plan(
         Ok(plan) => {
             let diagnostics = plan.warnings.clone();
             source::report(&findings(source, diagnostics), Severity::Warning);
-            Ok(Bound { plan, host, protected: protected(source, project) })
+            let protected = protected(source, project, &plan);
+            Ok(Bound { plan, host, protected })
         }
         Err(errors) => Err(refuse(source, &errors)),
     }
@@ -99,11 +104,21 @@ pub fn warn_of_open_walls(bound: &Bound) {
     }
 }
 
-/// The pipeline's file, where it lies in the project.
-fn protected(source: &Source, project: &Project) -> Protected {
+/// The hold-outs to be sealed: the folders the pipeline names, each of which must be there, or the default one if it is.
+pub fn holdouts(source: &Source, project: &Project) -> Result<Vec<Entry>, Stop> {
+    let named = source.pipeline.scenarios.as_ref().map(|paths| paths.0.as_slice());
+    holdout::folders(&project.workdir, named).map_err(|error| {
+        let stop = Stop::new(Exit::Invalid, error.to_string());
+        stop.with_help("`scenarios` of the graph names folders of the project, `scripts/scenarios/` when it is absent")
+    })
+}
+
+/// The pipeline's file, where it lies in the project, and the hold-outs.
+fn protected(source: &Source, project: &Project, plan: &Plan) -> Protected {
     let file = std::fs::canonicalize(&source.file).unwrap_or_else(|_| source.file.clone());
     let inside = file.strip_prefix(&project.workdir).ok().and_then(Path::to_str);
-    Protected::new(inside.as_slice())
+    let sealed = plan.sealed.iter().map(ToString::to_string);
+    Protected::new(&inside.map(str::to_owned).into_iter().chain(sealed).collect::<Vec<_>>())
 }
 
 fn findings(source: &Source, diagnostics: Vec<glovebox_pipeline::diagnostic::Diagnostic>) -> Findings {

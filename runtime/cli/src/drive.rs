@@ -6,6 +6,7 @@
 use crate::bound::Bound;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
+use crate::source::Source;
 use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::summary::{self, Summary};
 use crate::terminal::{self, visible};
@@ -18,7 +19,7 @@ use glovebox_engine::driver::RunError;
 use glovebox_engine::event::{Event, Record};
 use glovebox_engine::ports::{PortError, Signals};
 use glovebox_engine::project::Projector;
-use glovebox_engine::run::{RunDir, Session};
+use glovebox_engine::run::{HoldoutError, Holdouts, RunDir, Session};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_host::call::Progress;
 use glovebox_pipeline::ir::Pipeline;
@@ -36,6 +37,8 @@ const PROGRESS_WAITING_MAX: usize = 256;
 pub struct Drive<'a> {
     /// The plan and the host.
     pub bound: &'a Bound,
+    /// The pipeline as the run keeps it.
+    pub source: &'a Source,
     /// The run's folder.
     pub run: &'a RunFolder,
     /// Shows progress.
@@ -99,8 +102,15 @@ impl Drive<'_> {
             blobs: Arc::clone(&session.blobs),
             policy: toolchain::exec_policy(&self.bound.plan.exec, &self.bound.plan.sandbox)?,
             protected: self.bound.protected.clone(),
+            holdouts: self.holdouts(session)?.map(Arc::new),
             progress,
         })
+    }
+
+    fn holdouts(&self, session: &Session) -> Result<Option<Holdouts>, Stop> {
+        let Some(started) = &session.state.run else { return Ok(None) };
+        Holdouts::open(&session.dir, started, &self.source.text)
+            .map_err(|error| Stop::new(Exit::Mismatch, format!("run `{}`: {error}", self.run.id)))
     }
 }
 
@@ -157,6 +167,8 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let exit = match error {
         RunError::Port(PortError::Corrupt { .. }) => Exit::Mismatch,
         RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) => Exit::Transient,
+        RunError::Holdouts(HoldoutError::Seal(_)) => Exit::Invalid,
+        RunError::Holdouts(HoldoutError::Differs(_)) => Exit::Mismatch,
         RunError::Workspace(_) | RunError::Ended { .. } => Exit::Usage,
         RunError::Stalled(_) | RunError::NotStarted => Exit::Internal,
     };

@@ -20,7 +20,7 @@ mod source;
 mod terminal;
 mod toolchain;
 
-use arguments::{Arguments, Command, PluginCommand};
+use arguments::{Arguments, Command, HoldoutCommand, PluginCommand};
 use clap::Parser;
 use exit::{Ended, Exit};
 use std::process::ExitCode;
@@ -54,6 +54,8 @@ fn dispatch(command: Command) -> Ended {
         Command::Diff(arguments) => commands::diff::diff(&arguments),
         Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
         Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock(&arguments),
+        Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
+        Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),
         Command::Version(arguments) => commands::version::version(&arguments),
     }
 }

@@ -7,18 +7,19 @@ mod claims;
 mod feedback;
 mod input;
 mod outcome;
+mod redact;
+mod watch;
 
-use crate::bind::effective::{HOLDOUTS, is_builder};
 use crate::driver::Claim;
 use crate::event::{Artifact, Captured, Digest, FileChange, Quarantined, StageFinished};
 use crate::outcome::{Failure, FailureClass, Outcome};
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
-use crate::run::RunDir;
+use crate::run::{Holdouts, RunDir};
 use crate::state::RunState;
 use glovebox_host::call::{Call, CommandSetting, FileSetting, FileTier, LogLine, Progress, Report};
 use glovebox_host::host::Host;
-use glovebox_host::model::TestAttributeError;
+use glovebox_host::model::{Model, TestAttributeError};
 use glovebox_host::outcome::StageInput;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_sandbox::commit::{self, CommitError};
@@ -83,6 +84,8 @@ pub struct Workbench<B> {
     pub policy: ExecPolicy,
     /// What no stage may change, whatever its scope says.
     pub protected: Protected,
+    /// The run's hold-outs; none when it has none.
+    pub holdouts: Option<Arc<Holdouts>>,
     /// Where progress goes; lossy.
     pub progress: Sender<Progress>,
 }
@@ -112,7 +115,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let copy = if binding.needs_copy() { Some(self.copy(claim, binding).await?) } else { None };
         let root = copy.as_ref().map_or_else(|| self.run.workspace(), |copy| copy.root().to_owned());
         let model = match binding.model {
-            true => Some(input::model(node, &self.plan, state)?),
+            true => Some(self.guarded(&node.id, input::model(node, &self.plan, state)?)),
             false => None,
         };
         let call = Call {
@@ -134,13 +137,29 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// Makes a fact of what the host saw: stores every byte it names, sets aside what was not allowed, checks claims, and
-    /// removes the private copy.
+    /// removes the private copy. What could tell a hold-out is not in the fact.
     pub async fn finish(
         &self,
         claim: &Claim,
         report: Report,
         copy: Option<Copy>,
     ) -> Result<StageFinished, AttemptError> {
+        let (node, _) = self.bound(&claim.node)?;
+        let Some(holdouts) = &self.holdouts else { return self.settle(claim, report, copy).await };
+        let withheld = self.plan.withholds(&node.id).then(|| redact::Public::of(&report, holdouts.canary()));
+        let mut fact = self.settle(claim, report, copy).await?;
+        let says = self.plan.is_watched(&node.id);
+        if says || withheld.is_some() {
+            watch::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
+        }
+        if let Some(public) = withheld {
+            fact.artifacts.push(self.whole_answer(&fact)?);
+            redact::redact(&mut fact, &self.plan.pipeline, &public);
+        }
+        Ok(fact)
+    }
+
+    async fn settle(&self, claim: &Claim, report: Report, copy: Option<Copy>) -> Result<StageFinished, AttemptError> {
         let (node, binding) = self.bound(&claim.node)?;
         let mut finished = self.record(claim, node, report)?;
         let Some(copy) = copy else {
@@ -171,23 +190,31 @@ impl<B: BlobStore + 'static> Workbench<B> {
         claim: &Claim,
         state: &RunState,
     ) -> Result<StageInput, AttemptError> {
-        let is_withheld = self.had_holdouts(state);
         let mut input = input::stage_input(&self.plan.pipeline, node, claim, state);
-        if is_withheld && is_builder(binding.first_party, &binding.handler) {
-            input.context.retain(|key, _| !feedback::PRINTED_KEYS.contains(&key.as_str()));
+        if binding.is_builder() {
+            input.context.retain(|key, _| !input::HOLDOUT_KEYS.contains(&key.as_str()));
         }
         if let Some(failed) = &state.last_failed {
+            let is_withheld = self.plan.withholds(&NodeId::new(failed.node.as_str()));
             input.extra = feedback::feedback(failed, &*self.blobs, is_withheld)?;
         }
         Ok(input)
     }
 
-    /// True when an earlier stage may have had hold-out scenarios in reach, also if it removed them. In doubt it had.
-    fn had_holdouts(&self, state: &RunState) -> bool {
-        let folder = format!("{}/{}", crate::run::WORKSPACE_DIR, HOLDOUTS.trim_end_matches('/'));
-        let absent = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
-        !self.run.dir.symlink_metadata(folder).is_err_and(absent)
-            || state.changes.keys().any(|path| path.starts_with(HOLDOUTS))
+    fn guarded(&self, node: &NodeId, model: Model) -> Model {
+        match &self.holdouts {
+            Some(holdouts) if self.plan.is_watched(node) => watch::guarded(model, holdouts),
+            _ => model,
+        }
+    }
+
+    /// What a stage with hold-outs in reach answered, for people alone.
+    fn whole_answer(&self, fact: &StageFinished) -> Result<Artifact, PortError> {
+        let text =
+            serde_json::to_vec_pretty(&fact.outcome).map_err(|error| PortError::Unavailable(error.to_string()))?;
+        let (digest, bytes) = self.store(&text)?;
+        let (name, media_type) = (redact::WITHHELD_FILE.to_owned(), "application/json".to_owned());
+        Ok(Artifact { name, media_type, digest, bytes })
     }
 
     fn bound(&self, name: &str) -> Result<(&Node, &Binding), AttemptError> {

@@ -6,6 +6,7 @@
 
 pub mod confine;
 pub mod effective;
+pub mod holdouts;
 mod problem;
 mod walls;
 
@@ -52,6 +53,8 @@ pub struct BindOptions {
     pub available: Available,
     /// Nothing will run: walls that are missing are told in the plan and are no error.
     pub plan_only: bool,
+    /// The hold-out folders that are sealed in this run; none when the project has none.
+    pub sealed: Vec<Entry>,
     /// `--script`.
     pub script: Option<Arc<Script>>,
 }
@@ -66,8 +69,17 @@ pub fn bind(
 ) -> Result<Plan, BindErrors> {
     let (config, lock) = operator;
     let scenarios = pipeline.scenario_folders().into_iter().filter_map(|folder| Entry::parse(folder).ok()).collect();
-    let mut binder =
-        Binder { catalog, config, lock, host, scenarios, loaded: BTreeMap::new(), errors: BindErrors::default() };
+    let sealed = options.sealed.clone();
+    let mut binder = Binder {
+        catalog,
+        config,
+        lock,
+        host,
+        scenarios,
+        sealed,
+        loaded: BTreeMap::new(),
+        errors: BindErrors::default(),
+    };
     let mut warnings = Vec::new();
     binder.errors.diagnostics.extend(refused(&pipeline));
     binder.errors.diagnostics.extend(options.script.iter().flat_map(|script| unknown_in_script(&pipeline, script)));
@@ -92,6 +104,7 @@ pub fn bind(
         bindings,
         exec: config.exec.clone(),
         workspace_include: config.workspace.include.clone(),
+        sealed: options.sealed.clone(),
         sandbox,
         model: model.to_owned(),
         script: options.script.clone(),
@@ -135,6 +148,7 @@ struct Binder<'a> {
     lock: &'a Lock,
     host: &'a Host,
     scenarios: Vec<Entry>,
+    sealed: Vec<Entry>,
     loaded: BTreeMap<String, Option<Arc<Component>>>,
     errors: BindErrors,
 }
@@ -156,8 +170,10 @@ impl Binder<'_> {
             limits: &self.config.limits,
             sandbox: &self.config.sandbox,
             scenarios: &self.scenarios,
+            sealed: &self.sealed,
         };
-        let Effective { tier, scope, commands, confined, model, limits, mut origins, diagnostics } = effective(sides);
+        let Effective { tier, scope, commands, confined, holdouts, model, limits, mut origins, diagnostics } =
+            effective(sides);
         let (wrong, odd): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(Diagnostic::is_error);
         self.errors.diagnostics.extend(wrong);
         warnings.extend(odd);
@@ -177,6 +193,7 @@ impl Binder<'_> {
             scope,
             commands,
             confined,
+            holdouts,
             limits,
             model,
             origins,

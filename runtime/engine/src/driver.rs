@@ -46,6 +46,9 @@ pub enum RunError {
     /// The workspace could not be made or brought up to date.
     #[error("could not bring the workspace to where the journal says")]
     Workspace(#[source] Box<dyn Error + Send + Sync>),
+    /// The hold-outs could not be sealed, or are not those the run began with.
+    #[error("could not keep the hold-outs")]
+    Holdouts(#[source] crate::run::HoldoutError),
     /// The run is over; there is nothing to resume.
     #[error("run `{run_id}` has ended already ({verdict}), expected one that was interrupted")]
     Ended {

@@ -5,10 +5,12 @@
 //! new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
 
 mod digest;
+mod holdouts;
 mod record;
 mod stage;
 
 pub use digest::{Digest, NotADigest};
+pub use holdouts::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
 pub use stage::{
     Artifact, Captured, ChangeOp, Ending, FileChange, LimitUse, Quarantined, Receipt, Refusal, StageFinished,
@@ -196,6 +198,9 @@ pub struct RunStarted {
     /// Longest driven time of this run, milliseconds; none is unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
+    /// Hold-outs under seal; absent when the run has none, and in journals of before there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdouts: Option<HoldoutsSealed>,
     /// Free labels, for people and for finding the run again.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,

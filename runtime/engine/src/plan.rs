@@ -4,11 +4,15 @@
 //! together, could read, write, execute and reach. It has one order, so two plans can be compared line by line, and its
 //! digest goes into `run.started`. How it comes about is [`crate::bind`]'s business.
 
+mod holdouts;
 mod sandbox;
 
+pub use holdouts::HoldoutPlan;
 pub use sandbox::{PlanSandbox, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE, TIER_UNCONFINED, Walls};
 
 use crate::bind::confine::Confined;
+use crate::bind::effective::is_builder;
+use crate::bind::holdouts::HoldoutAccess;
 use crate::config::ExecSetting;
 use crate::event::Digest;
 use glovebox_host::call::CommandGrant;
@@ -39,6 +43,8 @@ pub struct Plan {
     pub exec: ExecSetting,
     /// Ignored files the workspace takes along.
     pub workspace_include: Vec<String>,
+    /// Hold-out folders that are sealed.
+    pub sealed: Vec<Entry>,
     /// What commands run in.
     pub sandbox: SandboxPlan,
     /// `scripted` or `simulated`.
@@ -68,6 +74,8 @@ pub struct Binding {
     pub commands: CommandGrant,
     /// What its commands reach beyond the scope: network, scratch, cache; and where they start.
     pub confined: Confined,
+    /// What it may do with hold-outs.
+    pub holdouts: HoldoutAccess,
     /// Bounds of one attempt.
     pub limits: Limits,
     /// Whether it may ask the model.
@@ -89,6 +97,11 @@ impl Binding {
     /// True when the stage may start processes.
     pub fn runs_commands(&self) -> bool {
         runs_commands(&self.commands)
+    }
+
+    /// True for a stage whose work is judged by others, so that it must not learn by what.
+    pub fn is_builder(&self) -> bool {
+        is_builder(self.first_party, &self.handler)
     }
 
     /// True when the stage may change files, itself or through a command, and so works on a private copy.
@@ -135,6 +148,7 @@ impl Plan {
                 env: self.exec.env.clone(),
             },
             workspace_include: self.workspace_include.clone(),
+            holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
         }
     }
 
@@ -186,6 +200,9 @@ pub struct PlanFile {
     pub exec: PlanExec,
     /// Ignored files the workspace takes along.
     pub workspace_include: Vec<String>,
+    /// What is sealed, and who may read it; absent when there are no hold-outs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdouts: Option<HoldoutPlan>,
 }
 
 /// The commands' environment.

@@ -5,9 +5,11 @@
 //! and the changes of finished stages, applied again on resume, since a crash may have cut the last ones short.
 
 mod begin;
+mod holdouts;
 mod workspace;
 
 pub use begin::NewRun;
+pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts};
 pub use workspace::apply_changes;
 
 use crate::blobs::DirBlobs;

@@ -36,6 +36,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         sandbox_tier: "none".into(),
         steps_max,
         wall_max_ms,
+        holdouts: None,
         labels: BTreeMap::new(),
     }
 }

@@ -7,6 +7,7 @@ use cap_std::fs::Dir;
 use glovebox_engine::driver::{Claim, RunError};
 use glovebox_engine::event::{ChangeOp, Digest, Ending, Event, FileChange, Record, StageFinished, Verdict};
 use glovebox_engine::outcome::{Outcome, Status};
+use glovebox_engine::plan::HoldoutPlan;
 use glovebox_engine::ports::{BlobStore, PortError, RunLog};
 use glovebox_engine::run::{NewRun, RunDir, Session};
 use glovebox_engine::signals::LocalSignals;
@@ -54,6 +55,7 @@ impl Place {
             pipeline_path: "pipeline.dot".into(),
             project: &self.path("project"),
             include: Include::default(),
+            holdouts: HoldoutPlan::default(),
             plan_digest: Digest::of(b"plan"),
             model: "scripted".into(),
             script: Some(b"script"),

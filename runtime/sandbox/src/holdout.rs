@@ -230,6 +230,28 @@ impl Seal {
     }
 }
 
+/// The folders to seal: those that are named, each of which must be there, or the default one if it is.
+///
+/// # Errors
+/// [`SealError::Missing`] or [`SealError::NotFolder`] for a folder that cannot be sealed, [`SealError::Folder`] for no path.
+pub fn folders(project: &Path, named: Option<&[String]>) -> Result<Vec<Entry>, SealError> {
+    let Some(named) = named else { return Ok(default_folder(project)?.into_iter().collect()) };
+    let source = Tree::open(project).map_err(|source| SealError::io(project, source))?;
+    let folders = entries(named)?;
+    outermost(&folders)?.iter().try_for_each(|folder| check_folder(&source, folder))?;
+    Ok(folders)
+}
+
+/// Reads folder texts.
+///
+/// # Errors
+/// [`SealError::Folder`] for a text that is no path.
+pub fn entries(texts: &[String]) -> Result<Vec<Entry>, SealError> {
+    let parse = |text: &String| Entry::parse(text);
+    let parsed: Result<_, _> = texts.iter().map(parse).collect();
+    parsed.map_err(|error| SealError::Folder { text: error.text, problem: error.problem })
+}
+
 /// The folder whose hold-outs are sealed when nobody names one; none when the project has no such folder.
 ///
 /// # Errors

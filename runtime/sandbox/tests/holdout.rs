@@ -275,6 +275,11 @@ fn only_a_hint_the_scenario_gives_is_public() {
     let check = |output: &str, expected: &[&str]| assert_eq!(canary.hints(output), expected, "{output}");
     check("FAIL\n  hint: the answer is one word  \nhint: the answer is one word\n", &["hint: the answer is one word"]);
     check("hint: the secret line of all secrets\nhint: # the secret\nhint:\nhint: tell me\n", &[]);
+    let line = "test \"$(cat a)\" = \"what nobody knows\" || echo \"hint: look again\"\n";
+    bench.put("scripts/scenarios/c.sh", line);
+    fs::remove_dir_all(bench.sealed()).unwrap();
+    let both = Canary::of(&bench.seal(), &[]).unwrap();
+    assert!(both.find(line).is_some() && both.find("hint: look again").is_none());
     check("a hint: the answer is one word\n", &[]);
     check("hint: the answer is one word and the secret word is tell\n", &[]);
 }

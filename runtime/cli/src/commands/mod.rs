@@ -6,6 +6,7 @@ pub mod diff;
 pub mod explain;
 pub mod fmt;
 pub mod graph;
+pub mod holdout;
 pub mod ls;
 pub mod plan;
 pub mod plugin;

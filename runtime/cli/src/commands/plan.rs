@@ -13,7 +13,8 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
     let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
-    let bound = bound::bind_plan(&source, &project, script.as_ref(), Purpose::Show)?;
+    let bound =
+        bound::bind_plan(&source, &project, script.as_ref(), Purpose::Show, bound::holdouts(&source, &project)?)?;
     let mut file = bound.plan.to_json();
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);

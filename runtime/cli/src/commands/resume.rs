@@ -17,6 +17,7 @@ use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::TIER_UNCONFINED;
 use glovebox_engine::run::{Session, apply_changes};
 use glovebox_pipeline::Inputs;
+use glovebox_sandbox::holdout;
 use std::path::{Path, PathBuf};
 
 /// Goes on with a run. One that has ended is shown again and ends as it did.
@@ -43,7 +44,7 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
     glovebox_engine::attempt::sweep(&session.dir);
     let begun = session.resume(&source.pipeline).await.map_err(failed)?;
     let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
-    Drive { bound, run, reporter }.drive(session, &begun).await
+    Drive { bound, source, run, reporter }.drive(session, &begun).await
 }
 
 /// The pipeline as the run keeps it, not as the file is now.
@@ -71,7 +72,10 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source, no_sandbox: bool
     let is_agreed = no_sandbox || runs::is_started_here(Path::new(&started.source_dir));
     let unconfined = started.sandbox_tier == TIER_UNCONFINED && is_agreed;
     let purpose = if unconfined { Purpose::RunUnconfined } else { Purpose::Run };
-    let bound = bound::bind_plan(source, &project, script.as_ref(), purpose)?;
+    // Those the run began with, whatever the project has now.
+    let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
+    let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
+    let bound = bound::bind_plan(source, &project, script.as_ref(), purpose, holdouts)?;
     bound::warn_of_open_walls(&bound);
     refuse_lower_tier(run, started, &bound)?;
     if bound.plan.digest() != started.plan_digest {

@@ -10,13 +10,17 @@ use crate::runs::{self, RunFolder, RunId};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::{self, visible};
-use glovebox_engine::run::{NewRun, Session};
+use glovebox_engine::run::{HOLDOUTS_DIR, NewRun, Session};
+use glovebox_sandbox::holdout::Seal;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::scope::Entry;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Paths that could not be copied and get a line of their own.
 const LEFT_OUT_SHOWN_MAX: usize = 10;
+/// Least bytes of a file that is told to be a copy of a hold-out.
+const COPY_BYTES_MIN: u64 = 32;
 
 /// Runs a pipeline. Everything that can be refused is refused before the run exists.
 pub fn run(arguments: RunArguments) -> Ended {
@@ -25,7 +29,8 @@ pub fn run(arguments: RunArguments) -> Ended {
     let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
-    let bound = bound::bind_plan(&source, &project, script.as_ref(), purpose)?;
+    let holdouts = bound::holdouts(&source, &project)?;
+    let bound = bound::bind_plan(&source, &project, script.as_ref(), purpose, holdouts)?;
     bound::warn_of_open_walls(&bound);
     let run = runs::create(&arguments.runs.runs_dir, &id)?;
     let new = NewRun {
@@ -36,6 +41,7 @@ pub fn run(arguments: RunArguments) -> Ended {
         pipeline_path: absolute(&source.file),
         project: &project.workdir,
         include: include(&bound, &project, &run)?,
+        holdouts: bound.plan.holdout_plan(),
         plan_digest: bound.plan.digest(),
         model: bound.plan.model.clone(),
         script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
@@ -57,8 +63,9 @@ async fn begin(bound: &Bound, source: &Source, run: &RunFolder, new: NewRun<'_>,
         drive::stop(run, &error)
     })?;
     report_left_out(run)?;
+    report_open_copies(run, &session)?;
     let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
-    Drive { bound, run, reporter }.drive(session, &begun).await
+    Drive { bound, source, run, reporter }.drive(session, &begun).await
 }
 
 /// Names what of the project no stage will find, since the copy could not take it. Ignored files are left out in silence.
@@ -69,6 +76,25 @@ fn report_left_out(run: &RunFolder) -> Result<(), Stop> {
     }
     if left_out.len() > LEFT_OUT_SHOWN_MAX {
         terminal::say(&format!("warning: left out of the run: {} more\n", left_out.len() - LEFT_OUT_SHOWN_MAX));
+    }
+    Ok(())
+}
+
+/// Names hold-outs that the workspace has under another name: every stage can read them there. Short files are alike by accident.
+fn report_open_copies(run: &RunFolder, session: &Session) -> Result<(), Stop> {
+    if session.state.run.as_ref().is_none_or(|started| started.holdouts.is_none()) {
+        return Ok(());
+    }
+    let seal =
+        Seal::open(&run.path.join(HOLDOUTS_DIR)).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
+    let sealed: HashMap<&str, &str> =
+        seal.leaves().iter().map(|leaf| (leaf.digest.as_str(), leaf.path.as_str())).collect();
+    let base = Changes::read(run)?.base;
+    let copies = base.files.iter().filter(|(_, fact)| fact.bytes >= COPY_BYTES_MIN);
+    let copies = copies.filter_map(|(path, fact)| Some((sealed.get(fact.digest.as_str())?, path)));
+    for (holdout, copy) in copies.take(LEFT_OUT_SHOWN_MAX) {
+        let (holdout, copy) = (visible::line(holdout), visible::line(copy));
+        terminal::say(&format!("warning: hold-out {holdout} is also at {copy}, where every stage can read it\n"));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What a stage is told of the one that failed before it, beyond the reason: the ends of what that one printed.
 //!
-//! Sizes are those of seed 2's runtime. Output of a stage that had hold-out scenarios in reach is withheld: a builder would
-//! learn from it what it is judged by (design §7).
+//! Sizes are those of seed 2's runtime. Of a stage that had hold-outs in reach only its summary is told, which is all that its
+//! notes say: a builder would learn from more what it is judged by (design §7).
 
 use crate::ports::{BlobStore, PortError};
 use crate::state::FailedStage;
@@ -11,8 +11,6 @@ const SUMMARY_CHARS_MAX: usize = 2200;
 /// Endings of artifact names, what they are called in the feedback, and the characters kept of their ends.
 const TAILS: [(&str, &str, usize); 3] =
     [(".stderr.txt", "stderr", 600), (".stdout.txt", "stdout", 300), (".output", "verification", 600)];
-/// Context keys under which the `tool` handler keeps what its command printed, in both spellings.
-pub(super) const PRINTED_KEYS: [&str; 2] = ["tool.output", "context.tool.output"];
 /// Most bytes of an artifact that are looked at.
 const ARTIFACT_BYTES_MAX: u64 = 64 << 20;
 
@@ -23,21 +21,25 @@ pub(super) fn feedback(
     is_withheld: bool,
 ) -> Result<Vec<(String, String)>, PortError> {
     let mut pairs = vec![("failed-node".to_owned(), failed.node.clone())];
-    let details = match is_withheld {
-        true => "output withheld: hold-out scenarios were in reach of that stage\n".to_owned(),
-        false => details(failed, blobs)?,
-    };
+    let mut details = summary(failed);
+    if !is_withheld {
+        details.push_str(&tails(failed, blobs)?);
+    }
     if !details.is_empty() {
         pairs.push(("failure-details".to_owned(), details));
     }
     Ok(pairs)
 }
 
-fn details(failed: &FailedStage, blobs: &impl BlobStore) -> Result<String, PortError> {
-    let mut text = String::new();
-    if !failed.notes.is_empty() {
-        text.push_str(&format!("summary: {}\n", failed.notes.chars().take(SUMMARY_CHARS_MAX).collect::<String>()));
+fn summary(failed: &FailedStage) -> String {
+    match failed.notes.is_empty() {
+        true => String::new(),
+        false => format!("summary: {}\n", failed.notes.chars().take(SUMMARY_CHARS_MAX).collect::<String>()),
     }
+}
+
+fn tails(failed: &FailedStage, blobs: &impl BlobStore) -> Result<String, PortError> {
+    let mut text = String::new();
     for (end, title, chars_max) in TAILS {
         let Some((_, digest)) = failed.printed.iter().find(|(name, _)| name.ends_with(end)) else { continue };
         let bytes = blobs.read_all(digest, ARTIFACT_BYTES_MAX)?;
@@ -81,6 +83,6 @@ mod tests {
         assert!(details.contains(&format!("stderr (its end):\n{}the end\nstdout", "ä".repeat(593))), "{details}");
         assert!(details.ends_with("\u{fffd} bytes\n"), "{details}");
         let withheld = feedback(&failed, &blobs, true).unwrap();
-        assert!(withheld[1].1.starts_with("output withheld") && !withheld[1].1.contains("the end"));
+        assert_eq!(withheld[1].1, format!("summary: {}\n", "n".repeat(SUMMARY_CHARS_MAX)), "no output");
     }
 }

@@ -14,6 +14,9 @@ use glovebox_pipeline::ir::{Node, Pipeline};
 /// Context keys of the engine that no stage is told, in either spelling.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
 
+/// Context keys that name the hold-outs, for which a builder has no name, in either spelling.
+pub(super) const HOLDOUT_KEYS: [&str; 2] = ["graph.scenarios", "context.graph.scenarios"];
+
 /// What the handler is told.
 pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state: &RunState) -> StageInput {
     let run = state.run.as_ref();

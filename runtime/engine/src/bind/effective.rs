@@ -5,6 +5,7 @@
 //! nothing to write (design §9 #21), and what a component does not import it is not given.
 
 use super::confine::{Confined, confine, strict_scope};
+use super::holdouts::{self, HoldoutAccess};
 use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
 use crate::plan::Origin;
@@ -19,12 +20,6 @@ use glovebox_sandbox::scope::{Entry, Scope, intersect};
 
 /// Paths that do not exist for any stage: they make programs run, or are the run's own.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
-
-/// Hold-outs do not exist for whoever builds what they judge (design §7).
-const HIDDEN_FROM_BUILDERS: [&str; 1] = [HOLDOUTS];
-
-/// The folder of hold-out scenarios (seed 2).
-pub(crate) const HOLDOUTS: &str = "scripts/scenarios/";
 
 /// Everything that has a say in what a node may do.
 #[derive(Clone, Copy)]
@@ -41,8 +36,10 @@ pub struct Sides<'a> {
     pub limits: &'a LimitSettings,
     /// What the operator decided about the confinement of commands.
     pub sandbox: &'a SandboxSetting,
-    /// The pipeline's hold-out folders.
+    /// The pipeline's hold-out folders, there or not.
     pub scenarios: &'a [Entry],
+    /// Those of them that are sealed in this run.
+    pub sealed: &'a [Entry],
 }
 
 /// What a node may do. The default denies everything.
@@ -56,6 +53,8 @@ pub struct Effective {
     pub commands: CommandGrant,
     /// What its commands reach beyond the scope.
     pub confined: Confined,
+    /// What it may do with hold-outs.
+    pub holdouts: HoldoutAccess,
     /// Whether it may ask the model.
     pub model: bool,
     /// Bounds of one attempt.
@@ -148,9 +147,8 @@ fn paths(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
     if write.is_none() && sides.plugin.is_some() && !may_write.is_empty() {
         effective.diagnostics.push(unused_write_grant(sides, may_write));
     }
-    let hidden =
-        HIDDEN.iter().chain(HIDDEN_FROM_BUILDERS.iter().filter(|_| is_builder(sides.plugin.is_none(), sides.handler)));
-    effective.scope.hidden = hidden.filter_map(|text| Entry::parse(text).ok()).collect();
+    effective.scope.hidden = HIDDEN.iter().filter_map(|text| Entry::parse(text).ok()).collect();
+    holdouts::settle(sides, effective);
     let narrowed = |attribute: &str, is_set: bool, field: &str| match is_set {
         true => format!("{}, `{attribute}` of the node", source(sides, field)),
         false => format!("{}, `{attribute}` is not set", source(sides, field)),

@@ -63,6 +63,8 @@ pub enum PolicyKind {
     },
     /// The tier cannot keep commands to a proxy.
     NoProxy,
+    /// The run has hold-outs, and commands were to run without walls.
+    HoldoutsOpen,
 }
 
 impl PolicyProblem {
@@ -77,6 +79,12 @@ impl PolicyProblem {
                 }
                 ways.push("`glovebox doctor` shows what this machine can enforce".to_owned());
                 ways.push("run with `--dangerously-no-sandbox` if the commands and whatever they build may do all that you may".to_owned());
+            }
+            PolicyKind::HoldoutsOpen => {
+                ways.push(
+                    "run without `--dangerously-no-sandbox`; `glovebox doctor` shows what this machine can enforce"
+                        .to_owned(),
+                );
             }
             PolicyKind::NoProxy => {
                 ways.push(
@@ -103,6 +111,9 @@ impl fmt::Display for PolicyProblem {
                     write!(f, ": {why}")?;
                 }
                 write!(f, " (commands of {nodes})")
+            }
+            PolicyKind::HoldoutsOpen => {
+                write!(f, "the run has hold-outs, which commands without a sandbox could read: {nodes}")
             }
             PolicyKind::NoProxy => {
                 write!(f, "tier `landlock` cannot keep commands to a proxy, which these nodes are granted: {nodes}")

@@ -36,6 +36,10 @@ pub(super) fn walls(
     let available = &options.available;
     let walls = match available.tier {
         _ if nodes.is_empty() => Walls::NotNeeded,
+        // Commands without walls find the sealed copy, whosever they are.
+        _ if options.no_sandbox && !options.sealed.is_empty() => {
+            Walls::Unmet(PolicyProblem { nodes, kind: PolicyKind::HoldoutsOpen })
+        }
         _ if options.no_sandbox => Walls::Tier(Tier::Unconfined),
         Some(Tier::Landlock) if setting.require == Tier::Landlock && !over_proxy.is_empty() => {
             Walls::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy })

@@ -8,16 +8,18 @@ use cap_std::fs::{Dir, OpenOptions};
 use std::io::{self, Read, Write};
 
 /// Folders and files of the run directory that are not a node's.
-const NAMES_TAKEN: [&str; 12] = [
+const NAMES_TAKEN: [&str; 14] = [
     "artifacts",
     "blobs",
     "checkpoint.json",
     "final.json",
+    "holdouts",
     "journal.sqlite",
     "live.json",
     "manifest.json",
     "progress.ndjson",
     "quarantine",
+    "repository",
     "stage",
     "trace.jsonl",
     "workspace",

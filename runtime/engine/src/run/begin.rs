@@ -3,9 +3,10 @@
 //! Everything that `run.started` names is durable before it is appended. A directory without that record is no run, whatever
 //! else lies in it.
 
-use super::{RunDir, Session, driver, stores};
+use super::{RunDir, Session, driver, holdouts, stores};
 use crate::driver::RunError;
 use crate::event::{Digest, Event, Record, RunStarted, SCHEMA_VERSION};
+use crate::plan::HoldoutPlan;
 use crate::ports::BlobStore;
 use crate::state::RunState;
 use glovebox_pipeline::ir::Pipeline;
@@ -31,6 +32,8 @@ pub struct NewRun<'a> {
     pub project: &'a Path,
     /// Ignored files that are copied all the same.
     pub include: Include,
+    /// What is sealed and left out of the copy.
+    pub holdouts: HoldoutPlan,
     /// Digest of the plan.
     pub plan_digest: Digest,
     /// `scripted` or `simulated`.
@@ -54,12 +57,16 @@ impl Session {
     /// follows up to the first attempt. Returns what was appended, for the projections.
     pub async fn create(dir: RunDir, new: NewRun<'_>) -> Result<(Self, Vec<Record>), RunError> {
         let (owner, journal, blobs) = stores(&dir)?;
+        let mut include = new.include.clone();
+        // Before anything else: whatever is made of the project later does not have them.
+        let holdouts = holdouts::seal(&dir, new.project, &new.holdouts, &mut include).await?;
         let (from, to) = (new.project.to_path_buf(), dir.workspace());
-        let base = copy(from, to, new.include.clone()).await?;
+        let base = copy(from, to, include).await?;
         let started = RunStarted {
             pipeline_digest: blobs.put_bytes(new.source.as_bytes())?,
             base_digest: blobs.put_bytes(&base)?,
             script_digest: new.script.map(|script| blobs.put_bytes(script)).transpose()?,
+            holdouts,
             ..describe(&new)
         };
         let mut state = RunState::default();
@@ -104,6 +111,7 @@ fn describe(new: &NewRun<'_>) -> RunStarted {
         sandbox_tier: new.sandbox_tier.clone(),
         steps_max: new.pipeline.steps_max(new.steps_max),
         wall_max_ms: wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+        holdouts: None,
         labels: new.labels.clone(),
     }
 }

@@ -11,7 +11,6 @@ use std::collections::HashSet;
 /// Attributes by name; one that ends in a dot means all that begin with it.
 const REFUSED: &[&str] = &[
     "verify_command",
-    "scenarios",
     "max_budget_usd",
     "max_tokens",
     "tool_hooks.",
@@ -20,8 +19,6 @@ const REFUSED: &[&str] = &[
     "loop_restart",
     "codex.sandbox",
     "codex.approval",
-    "codex.block_read_paths",
-    "codex.allow_read_scenarios",
     "codex.auto_approve_commands",
     "codex.dangerous_bypass",
     "codex.disable_mcp",

@@ -205,13 +205,12 @@ fn routes() {
 #[test]
 fn what_a_run_would_not_enforce_is_said() {
     let source = with(
-        "graph [scenarios=\"scripts/\", max_budget_usd=5, \"tool_hooks.pre\"=\"x\"] \
+        "graph [max_budget_usd=5, \"tool_hooks.pre\"=\"x\"] \
          n [prompt=\"@file.md\", verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.sandbox=off, codex.path=p] \
          h [shape=hexagon] v [shape=parallelogram, type=verification] p [shape=component, join_policy=quorum] \
          start -> n -> h -> v -> p -> exit p -> n [loop_restart=true] n -> h [loop_restart=false]",
     );
     assert_snapshot!(rule("not_enforced", &source), @r#"
-    not_enforced «scenarios="scripts/"» `scenarios` is not enforced in this version
     not_enforced «max_budget_usd=5» `max_budget_usd` is not enforced in this version
     not_enforced «"tool_hooks.pre"="x"» `tool_hooks.pre` is not enforced in this version
     not_enforced «prompt="@file.md"» a prompt from a file, `@file.md`, is not read in this version

@@ -2,7 +2,7 @@
 //!
 //! Compared without white space, quotes and backslashes, so that indentation, wrapping, line numbers and JSON make no difference. It
 //! finds what was copied, not what was paraphrased or encoded: it is the alarm behind the walls, not a wall. A find says which file
-//! and line, and quotes nothing. Lines that pipeline or workspace show anyhow are no secret, and neither are `hint:` lines.
+//! and line, and quotes nothing. Lines that pipeline or workspace show anyhow are no secret, and neither is what stands behind `hint:`.
 
 use super::{Seal, SealError};
 use crate::tree::{self, Tree};
@@ -177,11 +177,9 @@ fn finder(needles: &[String]) -> Result<AhoCorasick, SealError> {
 /// Takes the lines of one sealed file that are looked for, and what stands behind `hint:`.
 fn take_lines(file: &str, text: &str, lines: &mut HashMap<String, Leak>, hints: &mut Vec<String>) {
     for (index, line) in text.lines().enumerate() {
-        if let Some((_, hint)) = line.split_once(HINT) {
-            hints.push(compared(hint));
-            continue;
-        }
-        let needle: String = compared(line).chars().take(LINE_CHARS_MAX).collect();
+        let (secret, hint) = line.split_once(HINT).map_or((line, None), |(before, hint)| (before, Some(hint)));
+        hints.extend(hint.map(compared));
+        let needle: String = compared(secret).chars().take(LINE_CHARS_MAX).collect();
         if is_distinctive(&needle) {
             lines.entry(needle).or_insert_with(|| Leak { file: file.to_owned(), line: index + 1 });
         }

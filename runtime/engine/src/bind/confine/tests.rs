@@ -53,6 +53,7 @@ fn of(attributes: &str, table: &str) -> Effective {
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
         scenarios: &scenarios,
+        sealed: &[],
     })
 }
 

@@ -48,7 +48,20 @@ fn node(attributes: &str) -> Node {
 
 fn of(node: &Node, handler: &str, inspection: &Inspection, plugin: Option<&PluginEntry>) -> Effective {
     let (limits, sandbox) = (LimitSettings::default(), SandboxSetting::default());
-    effective(Sides { node, handler, inspection, plugin, limits: &limits, sandbox: &sandbox, scenarios: &[] })
+    effective(Sides {
+        node,
+        handler,
+        inspection,
+        plugin,
+        limits: &limits,
+        sandbox: &sandbox,
+        scenarios: &scenarios(),
+        sealed: &[],
+    })
+}
+
+fn scenarios() -> [Entry; 1] {
+    [Entry::parse("scripts/scenarios/").expect("entry")]
 }
 
 fn texts(entries: &[Entry]) -> Vec<String> {
@@ -171,7 +184,8 @@ fn limits_lower_and_only_the_operator_raises() {
             plugin,
             limits: &limits,
             sandbox: &SandboxSetting::default(),
-            scenarios: &[],
+            scenarios: &scenarios(),
+            sealed: &[],
         });
         (found.limits.get(name).expect("limit"), found.diagnostics.first().map(|told| told.rule))
     };

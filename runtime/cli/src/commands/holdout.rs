@@ -1,0 +1,152 @@
+//! `glovebox holdout`: what a run was judged by. `status` tells what the journal says, `verify` opens the commitment.
+//!
+//! Names of hold-outs are printed for whoever owns the run; their content never is.
+
+use crate::arguments::HoldoutArguments;
+use crate::exit::{Ended, Exit, Stop};
+use crate::runs::RunFolder;
+use crate::terminal::{self, counted, visible};
+use crate::{journal, runs};
+use glovebox_engine::event::{Event, HoldoutsSealed, Record, RunStarted};
+use glovebox_engine::run::HOLDOUTS_DIR;
+use glovebox_sandbox::holdout::verify::{Deviation, Difference};
+use glovebox_sandbox::holdout::{Root, Seal, SealError};
+use serde::Serialize;
+use std::path::Path;
+
+/// Code of an attempt that was found to know a hold-out.
+const LEAK_CODE: &str = "holdout/leak";
+
+/// What `status --json` prints.
+#[derive(Debug, Serialize)]
+struct Status<'a> {
+    schema_version: u32,
+    run_id: &'a str,
+    #[serde(flatten)]
+    sealed: &'a HoldoutsSealed,
+    leaks: Vec<Leak<'a>>,
+}
+
+/// An attempt that was found to know a hold-out.
+#[derive(Debug, Serialize)]
+struct Leak<'a> {
+    node: &'a str,
+    attempt_id: &'a str,
+    reason: &'a str,
+    places: Vec<&'a str>,
+}
+
+/// What `verify --json` prints.
+#[derive(Debug, Serialize)]
+struct Verified<'a> {
+    schema_version: u32,
+    run_id: &'a str,
+    root: &'a str,
+    matches: bool,
+    sealed_copy: Vec<Deviation>,
+    project: Option<Vec<Deviation>>,
+}
+
+/// Prints what the journal says of a run's hold-outs.
+pub fn status(arguments: &HoldoutArguments) -> Ended {
+    let (run, records) = read(arguments)?;
+    let started = journal::beginning(&run, &records)?;
+    let sealed = sealed(&run, started)?;
+    let leaks = leaks(&records);
+    if arguments.json {
+        terminal::print_json(&Status { schema_version: 1, run_id: &started.run_id, sealed, leaks })?;
+        return Ok(Exit::Ok);
+    }
+    let mut text = String::new();
+    let mut row = |name: &str, value: &str| text.push_str(&format!("{name:<12} {}\n", visible::line(value)));
+    sealed.folders.iter().for_each(|folder| row("folder", folder));
+    row("files", &format!("{} ({} bytes)", sealed.files, sealed.bytes));
+    row("root", &sealed.root);
+    let reach = if sealed.reach.is_empty() { "no stage".to_owned() } else { sealed.reach.join(", ") };
+    row("in reach of", &reach);
+    sealed.opt_outs.iter().for_each(|opt_out| row("opt-out", opt_out));
+    for leak in &leaks {
+        row("leak", &format!("{}: {} ({})", leak.node, leak.reason, leak.places.join(", ")));
+    }
+    if leaks.is_empty() {
+        row("leaks", "none found");
+    }
+    terminal::print(&text);
+    Ok(Exit::Ok)
+}
+
+/// Compares the sealed copy, and the project as it is now, with what the run committed to. Only the sealed copy decides: the
+/// project is the user's to change.
+pub fn verify(arguments: &HoldoutArguments) -> Ended {
+    let (run, records) = read(arguments)?;
+    let started = journal::beginning(&run, &records)?;
+    let sealed = sealed(&run, started)?;
+    let failed = |error: SealError| Stop::new(Exit::Mismatch, format!("hold-outs of run `{}`: {error}", run.id));
+    let seal = Seal::open(&run.path.join(HOLDOUTS_DIR)).map_err(failed)?;
+    let root = Root::of(&sealed.root);
+    let sealed_copy = seal.verify(&root, &seal.files()).map_err(failed)?;
+    let project = seal.verify(&root, Path::new(&started.source_dir)).ok().map(|found| {
+        found.into_iter().filter(|deviation| deviation.difference != Difference::Root).collect::<Vec<_>>()
+    });
+    let matches = sealed_copy.is_empty();
+    if arguments.json {
+        let (run_id, root) = (started.run_id.as_str(), sealed.root.as_str());
+        terminal::print_json(&Verified { schema_version: 1, run_id, root, matches, sealed_copy, project })?;
+    } else {
+        let mut text = match matches {
+            true => format!("sealed copy matches the journal: {}\n", counted(seal.leaves().len(), "file")),
+            false => "sealed copy differs from the journal:\n".to_owned(),
+        };
+        text.push_str(&lines(&sealed_copy));
+        match &project {
+            None => text.push_str("the project cannot be read any more\n"),
+            Some(found) if found.is_empty() => text.push_str("the project has the same hold-outs now\n"),
+            Some(found) => text.push_str(&format!("the project has other hold-outs now:\n{}", lines(found))),
+        }
+        terminal::print(&text);
+    }
+    Ok(if matches { Exit::Ok } else { Exit::Mismatch })
+}
+
+fn read(arguments: &HoldoutArguments) -> Result<(RunFolder, Vec<Record>), Stop> {
+    let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
+    let records = journal::read(&run)?;
+    Ok((run, records))
+}
+
+fn sealed<'a>(run: &RunFolder, started: &'a RunStarted) -> Result<&'a HoldoutsSealed, Stop> {
+    started.holdouts.as_ref().ok_or_else(|| {
+        Stop::new(Exit::Usage, format!("run `{}` has no hold-outs: nothing was sealed when it began", run.id))
+            .with_help("`scenarios` of the graph names their folders, `scripts/scenarios/` when it is absent")
+    })
+}
+
+fn leaks(records: &[Record]) -> Vec<Leak<'_>> {
+    let finished = records.iter().filter_map(|record| match &record.event {
+        Event::StageFinished(stage) => Some(stage),
+        _ => None,
+    });
+    finished
+        .filter_map(|stage| {
+            let failure = stage.outcome.failure.as_ref().filter(|failure| failure.code == LEAK_CODE)?;
+            let about = stage.refusals.iter().filter(|refusal| refusal.reason == failure.reason);
+            let places = about.map(|refusal| refusal.path.as_str()).collect();
+            Some(Leak { node: &stage.node, attempt_id: &stage.attempt_id, reason: &failure.reason, places })
+        })
+        .collect()
+}
+
+fn lines(found: &[Deviation]) -> String {
+    let line = |deviation: &Deviation| {
+        let what = match deviation.difference {
+            Difference::Root => "is not the seal that was committed to",
+            Difference::Missing => "is missing",
+            Difference::Added => "was added",
+            Difference::Content => "has other content",
+            Difference::Mode => "has another mode",
+            Difference::Odd => "is no regular file",
+        };
+        format!("  {} {what}\n", visible::line(&deviation.path))
+    };
+    found.iter().map(line).collect()
+}

@@ -1,0 +1,84 @@
+//! Who has hold-outs in reach, and what is said about it: a table over handlers and ways out.
+
+use super::HoldoutAccess::{self, Absent, ReadOnly};
+use crate::bind::effective::{Effective, Sides, effective};
+use crate::config::Config;
+use glovebox_host::digest::Digest;
+use glovebox_host::inspect::Inspection;
+use glovebox_host::limits::LimitSettings;
+use glovebox_pipeline::ir::NodeId;
+use glovebox_sandbox::scope::Entry;
+
+/// What a node may do in a project whose folders `a/` and `b/c/` are hold-outs, sealed or only named.
+fn of(attributes: &str, is_sealed: bool) -> Effective {
+    let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
+    let checked = glovebox_pipeline::check(&text, &glovebox_pipeline::Inputs::default());
+    let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics));
+    let node = pipeline.node(&NodeId::new("n")).expect("n");
+    let config = Config::parse("[plugins.\"acme.x\"]\npath = \"p\"\n", "glovebox.toml").expect("config");
+    let (imports, exports) = (Vec::new(), Vec::new());
+    let digest = Digest::of(b"x");
+    let inspection =
+        Inspection { digest, bytes: 1, world: "agent", imports, exports, core_instances: 1, manifest: None };
+    let scenarios = ["a/", "b/c/"].map(|text| Entry::parse(text).expect("entry"));
+    let handler = node.handler.name();
+    effective(Sides {
+        node,
+        handler,
+        inspection: &inspection,
+        plugin: config.plugins.get(handler),
+        limits: &LimitSettings::default(),
+        sandbox: &config.sandbox,
+        scenarios: &scenarios,
+        sealed: if is_sealed { &scenarios } else { &[] },
+    })
+}
+
+const TOOL: &str = "shape=parallelogram, tool_command=x";
+const PLUGIN: &str = "type=\"acme.x\"";
+
+#[test]
+fn builders_have_none_in_reach_and_verifiers_all() {
+    let check = |attributes: &str, access: HoldoutAccess, hidden: &[&str], told: &[&str]| {
+        let found = of(attributes, true);
+        assert!(!found.diagnostics.iter().any(|found| found.is_error()), "{attributes}: {:?}", found.diagnostics);
+        let hides: Vec<String> = found.scope.hidden.iter().skip(2).map(ToString::to_string).collect();
+        let grants: Vec<&str> = found
+            .origins
+            .iter()
+            .map(|origin| origin.grant.as_str())
+            .filter(|grant| grant.contains("hold-outs"))
+            .collect();
+        assert_eq!(
+            (found.holdouts, hides, grants),
+            (access, hidden.iter().map(|text| (*text).to_owned()).collect(), told.to_vec()),
+            "{attributes}"
+        );
+        assert_eq!(of(attributes, false).holdouts, Absent, "{attributes}: nothing is sealed");
+    };
+    let all = ["hold-outs a/", "hold-outs b/c/"];
+    check("prompt=p", Absent, &["a/", "b/c/"], &[]);
+    check(PLUGIN, Absent, &["a/", "b/c/"], &[]);
+    check(TOOL, ReadOnly, &[], &all);
+    check("shape=octagon, command=x", ReadOnly, &[], &all);
+    check("prompt=p, codex.allow_read_scenarios=true", ReadOnly, &[], &all);
+    check("prompt=p, codex.allow_read_scenarios=false", Absent, &["a/", "b/c/"], &[]);
+    check("prompt=p, codex.block_read_paths=\"b/,docs\"", ReadOnly, &["b/", "docs"], &["hold-outs a/"]);
+    check("prompt=p, codex.block_read_paths=\"a,b/c/\"", Absent, &["a", "b/c/"], &[]);
+    check(&format!("{TOOL}, codex.block_read_paths=\"a/,b/\""), Absent, &["a/", "b/"], &[]);
+    check(&format!("{PLUGIN}, codex.block_read_paths=\"a/,b/,x/\""), Absent, &["a/", "b/c/", "a/", "b/", "x/"], &[]);
+    let full = of(&format!("{TOOL}, scenario_feedback=full"), true);
+    assert!(full.origins.iter().any(|origin| origin.grant == "tell builders what hold-outs say"));
+}
+
+#[test]
+fn a_plugin_is_never_given_hold_outs_and_folders_come_whole() {
+    let check = |attributes: &str, said: &str| {
+        let found = of(attributes, true);
+        assert!(found.diagnostics.iter().any(|found| found.is_error() && found.message.contains(said)), "{attributes}");
+        assert!(found.scope.hidden.iter().any(|entry| entry.to_string() == "a/"), "{attributes}: still hidden");
+    };
+    check(&format!("{PLUGIN}, codex.allow_read_scenarios=true"), "the plugin `acme.x` is never given hold-outs");
+    check(&format!("{PLUGIN}, codex.block_read_paths=\"docs/\""), "is never given the hold-outs in `a/`");
+    check("prompt=p, codex.block_read_paths=\"a/,b/c/d\"", "`b/c/d` is a part of the hold-outs in `b/c/`");
+}

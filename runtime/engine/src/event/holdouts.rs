@@ -1,0 +1,23 @@
+//! What the first record says of hold-outs: the commitment, made before the first stage, and who could read them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Hold-outs under seal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HoldoutsSealed {
+    /// The folders, relative to the project, each with a final slash.
+    pub folders: Vec<String>,
+    /// Salted BLAKE3 root over all files; opened by the run's `holdouts/seal.json`.
+    pub root: String,
+    /// How many files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Nodes that have them in reach, read-only.
+    #[serde(default)]
+    pub reach: Vec<String>,
+    /// What keeps them from builders and was given up, in words.
+    #[serde(default)]
+    pub opt_outs: Vec<String>,
+}

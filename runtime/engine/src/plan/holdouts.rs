@@ -1,0 +1,78 @@
+//! What a plan says of hold-outs: the sealed folders, who has them in reach, who opted out of what.
+//!
+//! The same words go into `run.started`, so that a run says for itself who could know what it was judged by.
+
+use super::Plan;
+use crate::bind::holdouts::HoldoutAccess;
+use glovebox_pipeline::holdouts::Feedback;
+use glovebox_pipeline::ir::NodeId;
+use glovebox_sandbox::scope::Entry;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Hold-outs of a run, before they are sealed. The default: there are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HoldoutPlan {
+    /// The folders, each with a final slash.
+    pub folders: Vec<String>,
+    /// Nodes that have them in reach, read-only.
+    pub reach: Vec<String>,
+    /// What keeps them from builders and was given up, in words.
+    pub opt_outs: Vec<String>,
+}
+
+impl HoldoutPlan {
+    /// True when a run has none.
+    pub fn is_empty(&self) -> bool {
+        self.folders.is_empty()
+    }
+}
+
+impl Plan {
+    /// What is sealed, for whom, and where the pipeline's author opted out.
+    pub fn holdout_plan(&self) -> HoldoutPlan {
+        let folders = self.sealed.iter().map(ToString::to_string).collect();
+        let reaching = self.bindings.iter().filter(|(_, binding)| binding.holdouts == HoldoutAccess::ReadOnly);
+        let (mut reach, mut opt_outs) = (Vec::new(), Vec::new());
+        for (id, binding) in reaching {
+            reach.push(id.to_string());
+            if binding.is_builder() {
+                opt_outs.push(format!("builder `{id}` may read hold-outs"));
+            }
+            if self.feedback(id) == Feedback::Full {
+                opt_outs.push(format!("builders are told what `{id}` prints"));
+            }
+        }
+        HoldoutPlan { folders, reach, opt_outs }
+    }
+
+    /// The hold-out folders that are to be mounted for a node, read-only, at their original paths.
+    pub fn holdouts_of(&self, node: &NodeId) -> Vec<&Entry> {
+        let Some(binding) = self.binding(node).filter(|binding| binding.holdouts == HoldoutAccess::ReadOnly) else {
+            return Vec::new();
+        };
+        self.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path())).collect()
+    }
+
+    /// True when what the node says is withheld: it had hold-outs in reach, and nobody opted out.
+    pub fn withholds(&self, node: &NodeId) -> bool {
+        let reaches = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::ReadOnly);
+        reaches && self.feedback(node) == Feedback::Summary
+    }
+
+    /// True when nothing the node is told or says may contain a hold-out. Where some stage tells them in full it is no leak any
+    /// more that another one knows them.
+    pub fn is_watched(&self, node: &NodeId) -> bool {
+        let absent = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::Absent);
+        absent && !self.sealed.is_empty() && !self.tells_all()
+    }
+
+    fn tells_all(&self) -> bool {
+        let reaches = |binding: &super::Binding| binding.holdouts == HoldoutAccess::ReadOnly;
+        self.bindings.iter().any(|(id, binding)| reaches(binding) && self.feedback(id) == Feedback::Full)
+    }
+
+    fn feedback(&self, node: &NodeId) -> Feedback {
+        self.pipeline.node(node).map_or_else(Feedback::default, |node| node.holdouts.feedback)
+    }
+}

@@ -1,0 +1,337 @@
+//! Hold-outs over a run: sealed before the first stage, looked for in everything a stage says or leaves, told to no builder.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
+mod components;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use components::{catalog, config, host, whole};
+use glovebox_engine::attempt::{Prepared, Workbench};
+use glovebox_engine::bind::{Available, BindOptions, PolicyKind, bind};
+use glovebox_engine::config::sandbox::Tier;
+use glovebox_engine::driver::{Claim, RunError};
+use glovebox_engine::event::{Digest, Event, Record, RunStarted, StageFinished, TaskId};
+use glovebox_engine::lock::Lock;
+use glovebox_engine::outcome::{Failure, FailureClass};
+use glovebox_engine::plan::Plan;
+use glovebox_engine::ports::BlobStore;
+use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session};
+use glovebox_engine::state::{FailedStage, RunState};
+use glovebox_host::call::{Artifact, Ending, Report};
+use glovebox_host::outcome::{self as host, Outcome};
+use glovebox_sandbox::exec::ExecPolicy;
+use glovebox_sandbox::project::Include;
+use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::scope::Entry;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SECRET: &str = "test \"$(cat answer.txt)\" = \"forty-two apples in a basket\"";
+const HINT: &str = "hint: count what is in the basket";
+
+fn source(builder: &str, tool: &str) -> String {
+    format!(
+        "digraph g {{ graph [scenarios=\"checks\"] s [shape=Mdiamond] e [shape=Msquare]\n\
+         b [prompt=\"write it\", allowed_write_paths=\"src/\", {builder}]\n\
+         t [shape=parallelogram, tool_command=\"sh checks/a.sh\", allowed_write_paths=\"out/\", {tool}]\n\
+         s -> b -> t; t -> e [condition=\"outcome=success\"]; t -> b [condition=\"outcome=fail\"] }}"
+    )
+}
+
+fn full() -> Available {
+    Available { tier: Some(Tier::Full), ..Available::default() }
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+    source: String,
+    plan: Arc<Plan>,
+}
+
+impl Place {
+    fn new(builder: &str, tool: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("project/checks/a.sh", format!("{SECRET} || echo \"{HINT}\"\n")),
+            ("project/src/lib.rs", "fn main() {}\n".to_owned()),
+        ] {
+            std::fs::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
+            std::fs::write(folder.path().join(path), text).unwrap();
+        }
+        std::fs::create_dir(folder.path().join("run")).unwrap();
+        let source = source(builder, tool);
+        let sealed = vec![Entry::parse("checks/").unwrap()];
+        let options = BindOptions { available: full(), sealed, ..BindOptions::default() };
+        let bound = bind(whole(&source), &catalog(&[]), (&config(""), &Lock::default()), &host(), &options);
+        let plan = Arc::new(bound.unwrap_or_else(|errors| panic!("{errors}")));
+        Self { folder, source, plan }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run_dir(&self) -> RunDir {
+        let path = self.path("run");
+        RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path }
+    }
+
+    async fn begin(&self) -> Result<(Session, Vec<Record>), RunError> {
+        let new = NewRun {
+            run_id: "run-1".into(),
+            worker: "w".into(),
+            pipeline: &self.plan.pipeline,
+            source: &self.source,
+            pipeline_path: "pipeline.dot".into(),
+            project: &self.path("project"),
+            include: Include::parse(&["./"]).unwrap(),
+            holdouts: self.plan.holdout_plan(),
+            plan_digest: self.plan.digest(),
+            model: "simulated".into(),
+            script: None,
+            inputs: BTreeMap::new(),
+            sandbox_tier: "none".into(),
+            steps_max: None,
+            wall_max: None,
+            labels: BTreeMap::new(),
+        };
+        Session::create(self.run_dir(), new).await
+    }
+
+    fn open(&self, started: &RunStarted) -> Result<Option<Holdouts>, HoldoutError> {
+        Holdouts::open(&self.run_dir(), started, &self.source)
+    }
+
+    async fn bench(&self) -> Workbench<glovebox_engine::blobs::DirBlobs> {
+        let (session, records) = self.begin().await.unwrap();
+        let holdouts = self.open(started(&records)).unwrap().map(Arc::new);
+        Workbench {
+            plan: Arc::clone(&self.plan),
+            host: host(),
+            run: Arc::new(self.run_dir()),
+            blobs: Arc::clone(&session.blobs),
+            policy: ExecPolicy::default(),
+            protected: Protected::new(&["checks/"]),
+            holdouts,
+            progress: tokio::sync::mpsc::channel(8).0,
+        }
+    }
+}
+
+fn started(records: &[Record]) -> &RunStarted {
+    let Event::RunStarted(started) = &records[0].event else { panic!("the first record is the start") };
+    started
+}
+
+fn claim(node: &str) -> Claim {
+    Claim {
+        task: TaskId::new(node, 1),
+        node: node.to_owned(),
+        visit: 1,
+        ordinal: 1,
+        attempt_id: "A1".to_owned(),
+        token: 5,
+        canceled: Arc::default(),
+    }
+}
+
+fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
+    let status = if failure.is_some() { host::Status::Fail } else { host::Status::Success };
+    let failure = failure.map(|(code, reason)| host::Failure {
+        class: host::FailureClass::Deterministic,
+        code: code.to_owned(),
+        reason: reason.to_owned(),
+    });
+    let context_updates = [("tool.output".to_owned(), serde_json::Value::from(notes))].into();
+    Report {
+        outcome: Outcome {
+            status,
+            preferred_label: None,
+            suggested_next_ids: Vec::new(),
+            context_updates,
+            notes: notes.to_owned(),
+            failure,
+            claims: Vec::new(),
+        },
+        ending: Ending::Returned,
+        usage: Vec::new(),
+        refusals: Vec::new(),
+        refusals_total: 0,
+        receipts: Vec::new(),
+        artifacts: vec![Artifact {
+            name: "tool.stdout.txt".to_owned(),
+            media_type: "text/plain".to_owned(),
+            data: format!("{notes}\n{HINT}\nhint: {SECRET}\n").into_bytes(),
+        }],
+        log: Vec::new(),
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        turns_used: 0,
+        duration_ms: 1,
+        touched_files: true,
+    }
+}
+
+async fn settle(place: &Place, node: &str, act: impl FnOnce(&Path), report: Report) -> (StageFinished, Vec<u8>) {
+    let bench = place.bench().await;
+    let Prepared { call, copy } = bench.prepare(&claim(node), &RunState::default()).await.unwrap();
+    drop(call);
+    act(copy.as_ref().unwrap().root());
+    let fact = bench.finish(&claim(node), report, copy).await.unwrap();
+    let answer = fact.artifacts.iter().find(|artifact| artifact.name == "withheld.json");
+    let answer = answer.map(|artifact| bench.blobs.read_all(&artifact.digest, 10_000).unwrap()).unwrap_or_default();
+    (fact, answer)
+}
+
+#[tokio::test]
+async fn a_run_commits_to_its_hold_outs_before_the_first_stage_and_copies_none() {
+    let place = Place::new("label=b", "label=t");
+    let (session, records) = place.begin().await.unwrap();
+    let sealed = started(&records).holdouts.clone().unwrap();
+    assert_eq!(
+        (sealed.folders.clone(), sealed.files, sealed.reach.clone()),
+        (vec!["checks/".into()], 1, vec!["t".into()])
+    );
+    assert!(sealed.root.starts_with("blake3:") && sealed.opt_outs.is_empty());
+    assert!(!place.path("run/workspace/checks").exists() && place.path("run/workspace/src/lib.rs").exists());
+    let base = session.blobs.read_all(&started(&records).base_digest, 100_000).unwrap();
+    assert!(!String::from_utf8(base).unwrap().contains("checks"), "not even named");
+    let journal = serde_json::to_string(&records).unwrap();
+    assert!(!journal.contains("apples") && !journal.contains("a.sh\":"), "{journal}");
+    let holdouts = place.open(started(&records)).unwrap().unwrap();
+    let folder = place.plan.holdouts_of(&glovebox_pipeline::ir::NodeId::new("t"));
+    assert_eq!(std::fs::read_dir(holdouts.source(folder[0].path())).unwrap().count(), 1);
+    assert!(place.plan.holdouts_of(&glovebox_pipeline::ir::NodeId::new("b")).is_empty());
+    let without = RunStarted { holdouts: None, ..started(&records).clone() };
+    assert!(place.open(&without).unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_run_goes_on_only_with_the_hold_outs_it_began_with() {
+    let place = Place::new("label=b", "label=t");
+    let (_session, records) = place.begin().await.unwrap();
+    std::fs::write(place.path("run/holdouts/files/checks/a.sh"), "exit 0\n").unwrap();
+    assert!(matches!(place.open(started(&records)), Err(HoldoutError::Differs(1))));
+    std::fs::remove_file(place.path("run/holdouts/seal.json")).unwrap();
+    assert!(matches!(place.open(started(&records)), Err(HoldoutError::Seal(_))));
+}
+
+#[tokio::test]
+async fn hold_outs_that_cannot_be_sealed_stop_the_run_before_it_begins() {
+    let place = Place::new("label=b", "label=t");
+    std::os::unix::fs::symlink("a.sh", place.path("project/checks/link")).unwrap();
+    assert!(matches!(place.begin().await, Err(RunError::Holdouts(HoldoutError::Seal(_)))));
+    assert!(!place.path("run/workspace").exists());
+}
+
+#[tokio::test]
+async fn a_verifier_tells_verdict_counts_and_hints() {
+    let place = Place::new("label=b", "label=t");
+    let (fact, answer) =
+        settle(&place, "t", |_| {}, report(SECRET, Some(("tool/exit-code", "tool_exit_code_1")))).await;
+    let told = serde_json::to_string(&fact.outcome).unwrap();
+    assert!(!told.contains("apples") && told.contains("output: 3 lines") && told.contains(HINT), "{told}");
+    assert_eq!(fact.outcome.failure.as_ref().map(|failure| failure.reason.as_str()), Some("tool_exit_code_1"));
+    assert!(String::from_utf8(answer).unwrap().contains("apples"), "people can read the whole answer");
+    let bench = Place::new("label=b", "scenario_feedback=full");
+    let (fact, _) = settle(&bench, "t", |_| {}, report(SECRET, None)).await;
+    assert_eq!(fact.outcome.notes, SECRET, "the opt-out tells everything");
+    assert_eq!(bench.plan.holdout_plan().opt_outs, ["builders are told what `t` prints"]);
+}
+
+#[tokio::test]
+async fn a_builder_is_told_the_summary_alone() {
+    let place = Place::new("label=b", "label=t");
+    let bench = place.bench().await;
+    let printed = vec![("tool.stdout.txt".to_owned(), bench.blobs.put_bytes(SECRET.as_bytes()).unwrap())];
+    let mut state = RunState::default();
+    state.context.set("graph.scenarios", "checks".into());
+    state.last_failure = Some(Failure::new(FailureClass::Deterministic, "tool/exit-code", "tool_exit_code_1"));
+    let failed =
+        |node: &str| FailedStage { node: node.to_owned(), notes: "1 failed".to_owned(), printed: printed.clone() };
+    state.last_failed = Some(failed("t"));
+    let input = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
+    assert_eq!(input.extra[1].1, "summary: 1 failed\n");
+    assert!(input.context.is_empty(), "no name for the hold-outs");
+    state.last_failed = Some(failed("b"));
+    glovebox_engine::attempt::sweep(&bench.run);
+    let input = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
+    assert!(input.extra[1].1.contains("apples"), "what a stage without hold-outs printed is told");
+}
+
+fn check_leak(fact: &StageFinished, what: &str) {
+    let failure = fact.outcome.failure.as_ref().unwrap();
+    let expected = format!("holdout_leak: {what} contains text of a hold-out scenario");
+    assert_eq!(
+        (failure.class, failure.code.as_str(), &failure.reason),
+        (FailureClass::Scope, "holdout/leak", &expected)
+    );
+    assert_eq!(fact.refusals.iter().map(|refusal| refusal.path.as_str()).collect::<Vec<_>>(), ["checks/a.sh:1"]);
+    assert!(fact.changes.is_empty(), "it changes nothing");
+    assert!(!serde_json::to_string(&fact).unwrap().contains("apples"));
+}
+
+#[tokio::test]
+async fn a_builder_that_quotes_a_hold_out_fails_and_is_quoted_nowhere() {
+    let place = Place::new("label=b", "label=t");
+    let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
+    let fine = |root: &Path| std::fs::write(root.join("src/lib.rs"), "fn answer() {}\n").unwrap();
+    let (fact, _) = settle(&place, "b", fine, report(&line, None)).await;
+    check_leak(&fact, "its answer");
+    assert!(fact.artifacts.is_empty(), "what it kept quotes it too");
+    let place = Place::new("label=b", "label=t");
+    let quiet = Report { artifacts: Vec::new(), ..report("done", None) };
+    let (fact, _) = settle(&place, "b", |root| std::fs::write(root.join("src/x"), &line).unwrap(), quiet).await;
+    check_leak(&fact, "a file it wrote");
+}
+
+#[tokio::test]
+async fn a_verifier_leaves_no_hold_out_behind_and_nobody_writes_over_them() {
+    let place = Place::new("label=b", "label=t");
+    let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
+    let act = |root: &Path| {
+        std::fs::create_dir(root.join("out")).unwrap();
+        std::fs::write(root.join("out/log"), &line).unwrap();
+    };
+    let (fact, _) = settle(&place, "t", act, report("done", None)).await;
+    check_leak(&fact, "a file it wrote");
+    let place = Place::new("label=b", "label=t, allowed_write_paths=\"out/,checks/\"");
+    let swap = |root: &Path| {
+        std::fs::create_dir(root.join("checks")).unwrap();
+        std::fs::write(root.join("checks/a.sh"), "exit 0\n").unwrap();
+    };
+    let (fact, _) = settle(&place, "t", swap, report("done", None)).await;
+    assert_eq!(fact.outcome.failure.as_ref().map(|failure| failure.code.as_str()), Some("scope/write"));
+    assert!(fact.changes.iter().all(|change| !change.path.starts_with("checks")), "{:?}", fact.changes);
+}
+
+#[test]
+fn commands_without_walls_are_refused_where_hold_outs_are_sealed() {
+    let pipeline = whole(&source("label=b", "label=t"));
+    let bound = |sealed: Vec<Entry>| {
+        let options = BindOptions { no_sandbox: true, available: full(), sealed, ..BindOptions::default() };
+        bind(Arc::clone(&pipeline), &catalog(&[]), (&config(""), &Lock::default()), &host(), &options)
+    };
+    assert!(bound(Vec::new()).is_ok());
+    let policy = bound(vec![Entry::parse("checks/").unwrap()]).unwrap_err().policy.unwrap();
+    assert_eq!(policy.kind, PolicyKind::HoldoutsOpen);
+    assert!(policy.to_string().contains("`t`"), "{policy}");
+}
+
+#[tokio::test]
+async fn who_opted_out_is_recorded_and_not_watched() {
+    let place = Place::new("codex.allow_read_scenarios=true", "label=t");
+    let (_session, records) = place.begin().await.unwrap();
+    let sealed = started(&records).holdouts.clone().unwrap();
+    assert_eq!(
+        (sealed.reach, sealed.opt_outs),
+        (vec!["b".into(), "t".into()], vec!["builder `b` may read hold-outs".into()])
+    );
+    let id = glovebox_pipeline::ir::NodeId::new("b");
+    assert!(!place.plan.is_watched(&id) && place.plan.withholds(&id));
+    assert_ne!(place.plan.digest(), Digest::ZERO);
+    let json = serde_json::to_value(place.plan.to_json()).unwrap();
+    assert_eq!(json["holdouts"]["opt_outs"][0], "builder `b` may read hold-outs");
+}

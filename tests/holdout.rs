@@ -1,0 +1,204 @@
+//! Hold-outs over the binary: a builder has no name for them, a run proves afterwards which they were, and whoever opts out is on
+//! the record.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+#[path = "guests/mod.rs"]
+mod guests;
+mod workbench;
+
+use std::path::{Path, PathBuf};
+use workbench::Workbench;
+
+/// A line no builder can think of.
+const SECRET: &str = "grep -q 'forty-two apples in a wicker basket' answer.txt";
+const SCENARIO: &str = "scripts/scenarios/answer.sh";
+
+/// A builder between start and exit; `graph` and `node` are attributes, `turns` its script.
+fn bench(graph: &str, node: &str, turns: &str) -> Workbench {
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  graph [{graph}]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 build [shape=box, prompt=\"write answer.txt\", allowed_write_paths=\"answer.txt,scripts/\", {node}]\n\
+         \x20 start -> build -> done\n}}\n"
+    ));
+    bench.write(SCENARIO, &format!("#!/bin/sh\n{SECRET}\n"));
+    bench.write("scripts/build.sh", "true\n");
+    // Beside the project: what lies in it is public to every stage, its own script as well.
+    std::fs::write(bench.outside().join("script.toml"), turns).unwrap();
+    bench
+}
+
+fn tool(name: &str, arguments: &str) -> String {
+    format!("[[node.build]]\ntool = [{{ name = \"{name}\", arguments = {{ {arguments} }} }}]\n")
+}
+
+const DONE: &str = "[[node.build]]\ntext = \"done\"\n";
+
+fn run(bench: &Workbench) -> workbench::Answer {
+    bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"])
+}
+
+/// Files of the run that contain a text, hold-outs and blobs aside: the sealed copy has it, and so has the model's script.
+fn files_with(bench: &Workbench, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![bench.run_folder("r")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let is_kept = ["holdouts", "blobs"].iter().any(|name| path == bench.run_folder("r").join(name));
+            if entry.file_type().unwrap().is_dir() && !is_kept {
+                folders.push(path);
+            } else if !is_kept && contains(&path, text) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn contains(path: &Path, text: &str) -> bool {
+    std::fs::read(path).unwrap().windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[test]
+fn a_builder_cannot_list_open_or_learn_a_hold_out() {
+    let turns = [
+        tool("read_file", &format!("path = \"{SCENARIO}\"")),
+        tool("glob", "pattern = \"**/*\""),
+        tool("grep", "pattern = \"apples\""),
+        tool("write_file", &format!("path = \"{SCENARIO}\", content = \"exit 0\"")),
+        tool("write_file", "path = \"answer.txt\", content = \"one\""),
+        DONE.to_owned(),
+    ];
+    let bench = bench("", "label=b", &turns.concat());
+    let before = bench.snapshot();
+    run(&bench).ends(0).says("refused");
+    assert_eq!(bench.snapshot(), before);
+    let workspace = bench.run_folder("r").join("workspace");
+    assert!(!workspace.join("scripts/scenarios").exists() && workspace.join("scripts/build.sh").exists());
+    assert_eq!(bench.run_text("r", "workspace/answer.txt"), "one");
+    assert_eq!(files_with(&bench, "wicker basket"), [] as [PathBuf; 0]);
+    assert_eq!(files_with(&bench, "answer.sh:"), [] as [PathBuf; 0], "nothing leaked");
+}
+
+#[test]
+fn text_of_a_hold_out_in_prompt_or_answer_fails_the_stage_and_is_written_nowhere() {
+    let quoted = SECRET.replace('\'', "");
+    for (node, turns, what) in [
+        ("label=b", format!("[[node.build]]\ntext = '''It wants: {quoted}'''\n"), "response"),
+        ("label=b", tool("write_file", &format!("path = \"answer.txt\", content = \"{quoted}\"")) + DONE, "response"),
+    ] {
+        let bench = bench("", node, &turns);
+        run(&bench).ends(6).says("holdout_leak").never_says("wicker");
+        let reason = bench.run_json("r", "final.json")["failure_reason"].as_str().unwrap().to_owned();
+        assert_eq!(reason, format!("holdout_leak: the {what} contains text of a hold-out scenario"));
+        assert_eq!(files_with(&bench, "wicker"), [] as [PathBuf; 0]);
+        assert!(!bench.run_folder("r").join("workspace/answer.txt").exists());
+        bench.glovebox(&["holdout", "status", "r"]).ends(0).says("leak").says("scripts/scenarios/answer.sh:2");
+    }
+}
+
+#[test]
+fn a_prompt_that_shows_a_line_makes_it_public() {
+    let prompt = format!("label=b, prompt=\"{}\"", SECRET.replace('"', "\\\""));
+    let bench = bench("", &prompt, DONE);
+    run(&bench).ends(0);
+}
+
+#[test]
+fn a_run_proves_which_hold_outs_it_began_with() {
+    let bench = bench("", "label=b", DONE);
+    run(&bench).ends(0);
+    let sealed = bench.glovebox(&["holdout", "status", "r", "--json"]).ends(0).json();
+    assert_eq!((&sealed["folders"][0], &sealed["files"]), (&"scripts/scenarios/".into(), &1.into()));
+    assert!(sealed["root"].as_str().unwrap().starts_with("blake3:"));
+    bench.glovebox(&["holdout", "status", "latest"]).ends(0).says("in reach of  no stage").says("none found");
+    bench
+        .glovebox(&["holdout", "verify", "r"])
+        .ends(0)
+        .says("sealed copy matches the journal: 1 file")
+        .says("the project has the same hold-outs now");
+    bench.write(SCENARIO, "exit 0\n");
+    bench.glovebox(&["holdout", "verify", "r"]).ends(0).says("scripts/scenarios/answer.sh has other content");
+    let copy = bench.run_folder("r").join("holdouts/files").join(SCENARIO);
+    std::fs::write(copy, "exit 0\n").unwrap();
+    bench.glovebox(&["holdout", "verify", "r"]).ends(11).says("sealed copy differs from the journal");
+    let found = bench.glovebox(&["holdout", "verify", "r", "--json"]).ends(11).json();
+    assert_eq!((&found["matches"], &found["sealed_copy"][0]["difference"]), (&false.into(), &"content".into()));
+    std::fs::remove_file(bench.run_folder("r").join("holdouts/seal.json")).unwrap();
+    bench.glovebox(&["holdout", "verify", "r"]).ends(11).says("seal.json");
+    bench.glovebox(&["holdout", "verify", "nobody"]).ends(2);
+}
+
+#[test]
+fn a_copy_of_a_hold_out_that_builders_can_read_is_said() {
+    let bench = bench("", "label=b", DONE);
+    run(&bench).ends(0).never_says("is also");
+    let copied = bench.read(SCENARIO);
+    bench.write("docs/copy.sh", &copied);
+    let again = bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml"]);
+    again.ends(0).says("hold-out scripts/scenarios/answer.sh is also at docs/copy.sh");
+}
+
+#[test]
+fn a_run_without_hold_outs_says_so() {
+    let bench = bench("", "label=b", DONE);
+    std::fs::remove_dir_all(bench.project().join("scripts/scenarios")).unwrap();
+    run(&bench).ends(0);
+    for command in ["status", "verify"] {
+        bench.glovebox(&["holdout", command, "r"]).ends(2).says("has no hold-outs");
+    }
+}
+
+#[test]
+fn folders_that_are_named_must_be_there_and_real() {
+    let check = |graph: &str, said: &str| {
+        bench(graph, "label=b", DONE).glovebox(&["run", "pipeline.dot"]).ends(3).says(said);
+    };
+    check("scenarios=\"checks/\"", "hold-out folder `checks` does not exist");
+    check("scenarios=\"/etc/\"", "scenarios contains absolute path: /etc/");
+    check("scenarios=\"../x/\"", "scenarios contains parent segment: ../x/");
+    check("scenarios=\"scripts/build.sh\"", "is no folder");
+    check("scenarios=\".glovebox/\"", ".glovebox");
+    let linked = bench("", "label=b", DONE);
+    std::os::unix::fs::symlink("answer.sh", linked.project().join("scripts/scenarios/link")).unwrap();
+    linked.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(3).says("scripts/scenarios/link").says("link");
+    assert!(!linked.run_folder("r").exists(), "a run that never began leaves nothing");
+}
+
+#[test]
+fn commands_without_a_sandbox_are_refused_where_hold_outs_are_sealed() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         test [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"out/\"]\n start -> test -> done }\n",
+    );
+    let unconfined = ["run", "pipeline.dot", "--dangerously-no-sandbox"];
+    bench.glovebox(&unconfined).ends(0);
+    bench.write(SCENARIO, SECRET);
+    bench.glovebox(&unconfined).ends(6).says("the run has hold-outs").says("`test`");
+}
+
+#[test]
+fn whoever_opts_out_is_told_and_recorded() {
+    let builder = bench("", "codex.allow_read_scenarios=true", DONE);
+    run(&builder).ends(0).says("may read the hold-outs");
+    let sealed = builder.glovebox(&["holdout", "status", "r", "--json"]).ends(0).json();
+    assert_eq!(sealed["opt_outs"][0], "builder `build` may read hold-outs");
+    assert_eq!(sealed["reach"][0], "build");
+    let own = bench("", "codex.block_read_paths=\"docs/\"", DONE);
+    run(&own).ends(0).says("its own `codex.block_read_paths` does not name them");
+    own.glovebox(&["holdout", "status", "r"]).ends(0).says("opt-out      builder `build` may read hold-outs");
+    own.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).says("\"opt_outs\"");
+}
+
+#[test]
+fn a_plugin_is_given_no_hold_outs_whatever_the_pipeline_says() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         stage [type=\"evil.guest\", codex.allow_read_scenarios=true]\n start -> stage -> done }\n",
+    );
+    bench.write("glovebox.toml", "[plugins.\"evil.guest\"]\npath = \"guest.wasm\"\ngrants = {}\n");
+    std::fs::write(bench.project().join("guest.wasm"), guests::component("(func $execute)")).unwrap();
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("the plugin `evil.guest` is never given hold-outs");
+}
