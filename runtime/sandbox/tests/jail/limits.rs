@@ -32,8 +32,9 @@ fn a_file_ends() {
 fn memory_of_all_processes_together_ends() {
     each(|place| {
         let jail = place.open(|setting| setting.bounds.command_memory_bytes = 96 << 20).unwrap();
-        // Eight that each hold sixteen megabytes and more.
-        let hog = "for i in 1 2 3 4 5 6 7 8; do (x=$(head -c 16000000 /dev/zero | tr '\\0' x); sleep 20) & done; wait; sleep 20";
+        // Sixteen that each hold as many megabytes and more.
+        let hog =
+            "for i in $(seq 16); do (x=$(head -c 16000000 /dev/zero | tr '\\0' x); sleep 20) & done; wait; sleep 20";
         let exit = jail.run(&shell(hog), &never()).unwrap();
         assert_eq!((exit.how, exit.over.as_deref()), (How::Signaled, Some("command_memory_bytes")), "{exit:?}");
         assert!(exit.memory_peak_bytes > 64 << 20, "{exit:?}");

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The walls every guarantee is tested in: with a root of their own, and with nothing but the helper.
-pub(crate) const TIERS: [Tier; 2] = [Tier::Full, Tier::Unconfined];
+/// The walls every guarantee is tested in: with a root of their own, without one, and with nothing but the helper.
+pub(crate) const TIERS: [Tier; 3] = [Tier::Full, Tier::Landlock, Tier::Unconfined];
 
 pub(crate) struct Place {
     pub(crate) tier: Tier,
@@ -48,12 +48,11 @@ impl Place {
 
     /// A path for commands that a surviving process would write; [`Place::witness`] is the same for us.
     pub(crate) fn witness_inside(&self) -> String {
-        let name = if self.tier == Tier::Full { self.inside().join("witness") } else { self.at("witness") };
-        name.display().to_string()
+        self.inside().join("witness").display().to_string()
     }
 
     pub(crate) fn witness(&self) -> PathBuf {
-        if self.tier == Tier::Full { self.written("witness") } else { self.at("witness") }
+        self.written("witness")
     }
 
     pub(crate) fn setting(&self) -> JailSetting {
