@@ -18,7 +18,8 @@ const PID_MAX_SINCE: (u32, u32) = (6, 14);
 /// Sets the resource limits of a command, in the process that becomes it.
 pub(crate) fn limit(bounds: &Bounds, walls: Walls) -> Result<(), Failure> {
     let mut limits = vec![
-        (Resource::Core, 0, 0),
+        // 0 would still feed a program of the host that takes core dumps; 1 is what the system takes for none at all.
+        (Resource::Core, 1, 1),
         // The first signal of the soft limit can be answered, the hard one a second later cannot.
         (Resource::Cpu, bounds.cpu_seconds, bounds.cpu_seconds.saturating_add(1)),
         (Resource::Data, bounds.memory_bytes, bounds.memory_bytes),

@@ -24,7 +24,7 @@ use std::io::{Read, Write};
 pub(crate) struct Walling {
     /// Landlock, where there is any.
     pub(crate) rules: Option<Rules>,
-    /// Seccomp, where there is any; compiled before the first command.
+    /// Seccomp, where it is not on this process already; compiled before the first command.
     pub(crate) filters: Filters,
 }
 

@@ -5,7 +5,7 @@ use crate::fault::At;
 use crate::mounts::{Root, bind_at};
 use glovebox_jail::policy::Bind;
 use glovebox_jail::wire::Failure;
-use rustix::fs::symlinkat;
+use rustix::fs::{Mode, symlinkat};
 use rustix::mount::{MountFlags, mount};
 
 /// Bound from the host: making devices is a privilege that a user namespace does not give.
@@ -29,7 +29,7 @@ pub(crate) fn fill(root: &Root, shared_memory_bytes: u64) -> Result<(), Failure>
     root.folder("/dev/pts")?;
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("devpts", "dev/pts", "devpts", flags, c"newinstance,ptmxmode=0666,mode=620").at("mount /dev/pts")?;
-    root.memory("/dev/shm", shared_memory_bytes)?;
+    root.memory("/dev/shm", Mode::from_raw_mode(0o1777), shared_memory_bytes)?;
     for (at, to) in LINKS {
         symlinkat(to, root, at).at(format!("link /{at}"))?;
     }

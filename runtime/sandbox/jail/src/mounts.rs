@@ -54,8 +54,8 @@ pub(crate) fn build(policy: &Policy, standing: &mut Standing) -> Result<Built, F
     }
     root.folder("/dev")?;
     device::fill(&root, policy.bounds.tmp_bytes)?;
-    root.memory(&policy.tmp, policy.bounds.tmp_bytes)?;
-    root.memory(&policy.home, policy.bounds.tmp_bytes)?;
+    root.memory(&policy.tmp, Mode::from_raw_mode(0o1777), policy.bounds.tmp_bytes)?;
+    root.memory(&policy.home, Mode::from_raw_mode(0o700), policy.bounds.tmp_bytes)?;
     let proc = root.processes(standing)?;
     etc::fill(&root, policy.network)?;
     for bind in &policy.binds {
@@ -142,12 +142,11 @@ impl Root {
     }
 
     /// Mounts an empty file system in memory.
-    pub(crate) fn memory(&self, path: &str, bytes: u64) -> Result<(), Failure> {
+    pub(crate) fn memory(&self, path: &str, mode: Mode, bytes: u64) -> Result<(), Failure> {
         self.folder(path)?;
         // 0 would mean without bound, for both.
         let (bytes, files) = (bytes.max(4096), (bytes / 4096).clamp(64, 1 << 18));
-        let options =
-            format!("mode={},size={bytes},nr_inodes={files}", if path.ends_with("home") { "0700" } else { "1777" });
+        let options = format!("mode={:o},size={bytes},nr_inodes={files}", mode.as_raw_mode());
         let options = CString::new(options).at("mount options")?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         mount("tmpfs", path.trim_start_matches('/'), "tmpfs", flags, options.as_c_str()).at(format!("mount {path}"))

@@ -28,15 +28,15 @@ pub struct Policy {
     pub workspace: Workspace,
     /// What exists read-only beside the system's own programs. Shallow paths first.
     pub binds: Vec<Bind>,
-    /// Small files made in the jail's own `/etc` and elsewhere: path, content.
+    /// Small files made in the jail's own `/etc` and elsewhere: path, content. Without a root of its own nothing is made.
     pub files: Vec<(String, String)>,
     /// The empty home folder; in walls without a root of their own an existing folder.
     pub home: String,
     /// The folder for temporary files; `/tmp` in walls with a root of their own, else an existing folder.
     pub tmp: String,
-    /// User id inside; never 0.
+    /// User id inside; never 0. Without a user namespace it stays as it is.
     pub uid: u32,
-    /// Group id inside; never 0.
+    /// Group id inside; never 0. Without a user namespace it stays as it is.
     pub gid: u32,
     /// What can be reached.
     pub network: Network,
@@ -95,11 +95,11 @@ pub struct Bind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// Nothing but a loopback of its own.
+    /// Nothing but a loopback of its own; with Landlock's walls not even that, without walls it is not enforced.
     None,
     /// The same, and a listener on `127.0.0.1:3128` whose descriptor the host is given.
     Proxy,
-    /// Whatever the host can reach.
+    /// Whatever the host can reach, its own loopback included; with Landlock's walls no local sockets.
     Full,
 }
 
@@ -117,6 +117,6 @@ pub struct Bounds {
     pub descriptors: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
-    /// Bytes of `/tmp`, and of `/dev/shm`, each.
+    /// Bytes of `/tmp`, of the home folder and of `/dev/shm`, each. Without a root of its own they are not bounded.
     pub tmp_bytes: u64,
 }

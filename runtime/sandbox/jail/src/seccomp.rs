@@ -1,18 +1,20 @@
 //! The wall of system calls: what no stage's program needs and what widens the kernel's surface.
 //!
-//! A deny-list with error numbers, because allow-lists break toolchains every few months. One program per answer: refused (`EPERM`),
-//! unknown (`ENOSYS`, so that callers fall back), and a guard against the numbers of x32, which would pass a deny-list unseen. Calls
-//! of another architecture kill. Compiled once, before the first command.
+//! A deny-list with error numbers, because allow-lists break toolchains every few months: refused (`EPERM`), or unknown (`ENOSYS`,
+//! so that callers fall back). Two programs: a quick one for calls that are refused whatever their arguments are, with a guard
+//! against the numbers of x32, which would pass a deny-list unseen; and one that looks at arguments. Calls of another
+//! architecture kill. Compiled once, before the first command.
 #![forbid(unsafe_code)]
 
 mod calls;
+mod lookup;
 
 use crate::fault::refused;
 use glovebox_jail::policy::{Network, Walls};
 use glovebox_jail::wire::Failure;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, sock_filter,
+    SeccompRule, TargetArch,
 };
 use std::collections::BTreeMap;
 
@@ -26,32 +28,35 @@ pub(crate) struct Filters(Vec<BpfProgram>);
 impl Filters {
     /// Compiles what these walls forbid.
     pub(crate) fn compile(walls: Walls, network: Network) -> Result<Self, Failure> {
-        let refused_calls = refused_calls(walls, network).map_err(broken)?;
-        let unknown = unknown_calls(walls);
-        let refused_calls = program(refused_calls, libc::EPERM).map_err(broken)?;
-        let unknown = program(unknown, libc::ENOSYS).map_err(broken)?;
-        Ok(Self(vec![x32_guard(), unknown, refused_calls]))
+        let mut rules = refused_calls(walls, network).map_err(broken)?;
+        let mut always: BTreeMap<i64, i32> =
+            unknown_calls(walls).into_iter().map(|number| (number, libc::ENOSYS)).collect();
+        always.extend(
+            rules.iter().filter(|(_, conditions)| conditions.is_empty()).map(|(number, _)| (*number, libc::EPERM)),
+        );
+        rules.retain(|_, conditions| !conditions.is_empty());
+        Ok(Self(vec![lookup::compile(&always)?, by_arguments(rules).map_err(broken)?]))
     }
 
-    /// Puts them on this process, for good.
+    /// Puts them on this process and all its children, for good.
     pub(crate) fn enforce(&self) -> Result<(), Failure> {
         self.0.iter().try_for_each(|program| seccompiler::apply_filter(program)).map_err(broken)
     }
 }
 
-fn program(rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
+fn by_arguments(rules: Rules) -> Result<BpfProgram, BackendError> {
     let arch = if cfg!(target_arch = "aarch64") { TargetArch::aarch64 } else { TargetArch::x86_64 };
-    SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno as u32), arch)?.try_into()
+    SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32), arch)?.try_into()
 }
 
-fn unknown_calls(walls: Walls) -> Rules {
-    let mut rules: Rules = calls::UNKNOWN.iter().map(|number| (*number, Vec::new())).collect();
+fn unknown_calls(walls: Walls) -> Vec<i64> {
+    let mut numbers = calls::UNKNOWN.to_vec();
     if walls == Walls::Landlock {
         // Its mode lies in memory, where no filter looks, so it could make files that lend their owner's rights; there is no
         // mount of our own here that makes such files harmless.
-        rules.insert(libc::SYS_openat2, Vec::new());
+        numbers.push(libc::SYS_openat2);
     }
-    rules
+    numbers
 }
 
 fn refused_calls(walls: Walls, network: Network) -> Result<Rules, BackendError> {
@@ -154,18 +159,6 @@ fn equal(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
 
 fn other_than(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
-}
-
-/// Numbers from the x32 bit up are unknown: load the number, compare, answer.
-fn x32_guard() -> BpfProgram {
-    const X32_BIT: u32 = 0x4000_0000;
-    let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
-    vec![
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_BIT),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ]
 }
 
 fn broken(error: impl std::fmt::Display) -> Failure {

@@ -233,7 +233,13 @@ fn wall(policy: &Policy, standing: &mut Standing) -> Result<Walling, Failure> {
     let filters = Filters::compile(policy.walls, policy.network)?;
     let rules = Rules::build(policy)?;
     standing.landlock_abi = rules.enforce()?;
-    Ok(Walling { rules: Some(rules), filters })
+    if policy.walls == Walls::Landlock {
+        // Opens a command's folder with a call that the filters take away, so each command puts them on by itself.
+        return Ok(Walling { rules: Some(rules), filters });
+    }
+    // Inherited by every command: the kernel's work on a filter is done once, and this process has the wall as well.
+    filters.enforce()?;
+    Ok(Walling { rules: Some(rules), filters: Filters::default() })
 }
 
 fn ready(jail: &Jail, standing: Standing, beside: &[BorrowedFd<'_>]) -> Result<(), Failure> {

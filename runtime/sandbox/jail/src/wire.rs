@@ -12,7 +12,8 @@ pub const FRAME_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Build the jail; the first frame.
+    /// Build the jail; the first frame. With [`crate::policy::Walls::Bwrap`] sent twice, the second time after `Born`: the helper inside
+    /// takes it anew.
     Setup(Box<Policy>),
     /// Start a command. Beside it three descriptors: its standard input, output and error. One at a time.
     Run(Command),

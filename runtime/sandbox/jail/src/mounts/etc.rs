@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::Read;
 
-/// What programs need of the host's `/etc` and everybody may know.
+/// What programs need of the host's `/etc` and everybody may know. Of `ssl` and `tls` never all: keys lie beside the certificates.
 pub(crate) const ETC: &[&str] = &[
     "alternatives",
     "bash.bashrc",
@@ -29,12 +29,16 @@ pub(crate) const ETC: &[&str] = &[
     "nsswitch.conf",
     "os-release",
     "pki/ca-trust",
-    "pki/tls",
+    "pki/tls/cert.pem",
+    "pki/tls/certs",
+    "pki/tls/openssl.cnf",
     "profile",
     "protocols",
     "services",
     "shells",
-    "ssl",
+    "ssl/cert.pem",
+    "ssl/certs",
+    "ssl/openssl.cnf",
     "timezone",
 ];
 /// What the policy's own files stand for; where there is no root of our own, the host's are read.

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 use super::*;
+use seccompiler::sock_filter;
 
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;

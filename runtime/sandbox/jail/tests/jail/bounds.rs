@@ -23,7 +23,7 @@ fn limits_of_one_process_are_set() {
             ("Max cpu time", "60", "61"),
             ("Max file size", "67108864", "67108864"),
             ("Max data size", "4294967296", "4294967296"),
-            ("Max core file size", "0", "0"),
+            ("Max core file size", "1", "1"),
             ("Max open files", "256", "256"),
             ("Max locked memory", "1048576", "1048576"),
             ("Max realtime priority", "0", "0"),

@@ -29,6 +29,7 @@ fn only_what_was_given_exists() {
     for path in [
         "/etc/shadow",
         "/etc/ssh",
+        "/etc/ssl/private",
         "/root",
         "/home/dev/.ssh",
         "/sys",
