@@ -42,7 +42,7 @@ impl<'s> Findings<'s> {
         protected: &'s Protected,
         known: Option<usize>,
     ) -> Self {
-        let judge = Judge { before, protected };
+        let judge = Judge::new(before, protected);
         let (seen, found, kept) = (HashSet::new(), Vec::new(), BTreeSet::new());
         let unchanged_max = match known {
             Some(known) if before.scope().scratch.is_empty() => known as u64,
@@ -97,13 +97,13 @@ impl<'s> Findings<'s> {
     }
 
     /// Counts the bytes of a changed file: its length, or what it takes up where that is far more. Scratch does not count.
-    #[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
     pub(crate) fn count_bytes(&mut self, met: &Met<'_>) -> Result<(), StageError> {
         let path = ScopePath::parse_bytes(met.path.as_os_str().as_encoded_bytes());
         if path.is_ok_and(|path| self.judge.before.scope().is_scratch(&path)) {
             return Ok(());
         }
-        let (length, taken) = (tree::length(&met.stat), (met.stat.st_blocks.max(0) as u64).saturating_mul(512));
+        let (length, taken) =
+            (tree::length(&met.stat), u64::try_from(met.stat.st_blocks).unwrap_or(0).saturating_mul(512));
         let is_ahead = taken <= length.saturating_mul(2).saturating_add(AHEAD_BYTES);
         self.bytes = self.bytes.saturating_add(if is_ahead { length } else { taken });
         if self.bytes > self.limits.write_bytes {

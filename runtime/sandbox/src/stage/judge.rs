@@ -9,9 +9,11 @@ use crate::path::ScopePath;
 use crate::protect::Protected;
 use crate::scope::Scope;
 use crate::tree;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the stage could see at a path when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,13 +67,28 @@ fn refused<T>(reason: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Reason(reason.into()))
 }
 
+/// What there is at a directory or above it that forbids changes below.
+#[derive(Clone, Default)]
+struct Above {
+    /// The stage could not see one of them.
+    is_left_out: bool,
+    /// One of them is no directory.
+    file: Option<PathBuf>,
+}
+
 /// Judges changes of one stage.
 pub(crate) struct Judge<'s> {
     pub(crate) before: &'s dyn Before,
-    pub(crate) protected: &'s Protected,
+    protected: &'s Protected,
+    /// Remembered, so that a deep tree is not climbed again for every change in it.
+    above: RefCell<HashMap<PathBuf, Above>>,
 }
 
-impl Judge<'_> {
+impl<'s> Judge<'s> {
+    pub(crate) fn new(before: &'s dyn Before, protected: &'s Protected) -> Self {
+        Self { before, protected, above: RefCell::default() }
+    }
+
     /// Says whether a change may be committed.
     pub(crate) fn judge(&self, raw: &Path, op: &Op) -> io::Result<Judgement> {
         match self.check(raw, op) {
@@ -136,10 +153,9 @@ impl Judge<'_> {
         if let Op::Special { kind } = op {
             return refused(format!("it is a {kind}"));
         }
-        for path in raw.ancestors() {
-            if self.before.is_left_out(path)? {
-                return refused("something outside the stage's scope stands there");
-            }
+        let above = self.above(raw.parent().unwrap_or(Path::new("")))?;
+        if above.is_left_out || self.before.is_left_out(raw)? {
+            return refused("something outside the stage's scope stands there");
         }
         if matches!(op, Op::Write { .. } | Op::Link { .. })
             && self.before.kind(raw)? == Some(Kind::Directory)
@@ -147,14 +163,26 @@ impl Judge<'_> {
         {
             return refused("a directory with content outside the stage's scope stands there");
         }
-        for above in raw.ancestors().skip(1) {
-            if matches!(self.before.kind(above)?, Some(Kind::File | Kind::Link)) {
-                // What was a file has become a directory: allowed only where the file might be removed.
-                self.check_scope(&ScopePath::parse_bytes(above.as_os_str().as_bytes()).unwrap_or_default())?;
-                self.check_stale(above, &Op::Delete)?;
-            }
+        if let Some(file) = &above.file {
+            // What was a file has become a directory: allowed only where the file might be removed.
+            self.check_scope(&ScopePath::parse_bytes(file.as_os_str().as_bytes()).unwrap_or_default())?;
+            self.check_stale(file, &Op::Delete)?;
         }
         Ok(())
+    }
+
+    fn above(&self, directory: &Path) -> io::Result<Above> {
+        let mut known = self.above.borrow_mut();
+        let unknown: Vec<&Path> = directory.ancestors().take_while(|path| !known.contains_key(*path)).collect();
+        for path in unknown.into_iter().rev() {
+            let mut above = path.parent().and_then(|parent| known.get(parent)).cloned().unwrap_or_default();
+            above.is_left_out = above.is_left_out || self.before.is_left_out(path)?;
+            if matches!(self.before.kind(path)?, Some(Kind::File | Kind::Link)) {
+                above.file = Some(path.to_owned());
+            }
+            known.insert(path.to_owned(), above);
+        }
+        Ok(known.get(directory).cloned().unwrap_or_default())
     }
 
     fn check_target(&self, path: &ScopePath, target: &str) -> Result<(), Stop> {

@@ -80,17 +80,18 @@ impl Search<'_> {
     /// Compares one entry of the upper folder with what the stage saw there; says whether to go into it.
     fn compare(&mut self, met: &Met<'_>) -> Result<bool, StageError> {
         self.findings.check_size(met)?;
-        if met.kind() == FileType::CharacterDevice && met.stat.st_rdev == 0 {
+        let failed = |source: io::Error| StageError::io(met.path, source);
+        let mark = mark_of(met).map_err(failed)?;
+        if mark == Mark::Forged || self.forged.contains(met.path.parent().unwrap_or(Path::new(""))) {
+            self.findings.seen.insert(met.path.to_owned());
+            return self.refuse(met);
+        }
+        if is_whiteout(met) {
             self.gone.push(met.path.to_owned());
             return Ok(false);
         }
         self.findings.seen.insert(met.path.to_owned());
-        let failed = |source: io::Error| StageError::io(met.path, source);
         let standing = self.lookup.standing(met.path).map_err(failed)?;
-        let mark = mark_of(met).map_err(failed)?;
-        if mark == Mark::Forged || self.forged.contains(met.path.parent().unwrap_or(Path::new(""))) {
-            return self.refuse(met);
-        }
         match met.kind() {
             FileType::Directory if met.stat.st_dev != self.overlay.device => {
                 self.replace(met, standing, Op::Special { kind: "mount point" })?;
@@ -116,7 +117,8 @@ impl Search<'_> {
                 self.findings.count_bytes(met)?;
                 findings::write(met)
             }
-            FileType::Symlink => Op::Link { target: String::new() },
+            FileType::Symlink => findings::link(&met.target().map_err(|source| StageError::io(met.path, source))?),
+            _ if is_whiteout(met) => Op::Delete,
             other => findings::special(other),
         };
         self.findings.refuse(met.path, op, FORGED)?;
@@ -196,6 +198,11 @@ impl Search<'_> {
         }
         Ok(())
     }
+}
+
+/// The kernel's word for something that is gone.
+fn is_whiteout(met: &Met<'_>) -> bool {
+    met.kind() == FileType::CharacterDevice && met.stat.st_rdev == 0
 }
 
 /// What the attributes of an entry say; only directories and regular files have any.

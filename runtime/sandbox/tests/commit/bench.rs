@@ -107,6 +107,8 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<String, String> {
                 go(root, &path, into);
             } else if meta.is_symlink() {
                 into.insert(name, format!("-> {}", fs::read_link(&path).unwrap().display()));
+            } else if !meta.is_file() {
+                into.insert(name, "special".to_owned());
             } else {
                 let executable = meta.permissions().mode() & 0o100 != 0;
                 into.insert(name, format!("{executable} {}", String::from_utf8_lossy(&fs::read(&path).unwrap())));
