@@ -47,7 +47,10 @@ pub(crate) fn kill(reach: Reach) {
 pub(crate) fn harvest(reach: Reach) -> Harvest {
     let mut harvest = Harvest::default();
     let deadline = Instant::now() + DEADLINE;
-    kill(reach);
+    if reach == Reach::Namespace {
+        kill(reach);
+    }
+    // Descendants are only looked for when there is a child at all, which is cheaper to ask.
     loop {
         let wait = if reach == Reach::Namespace { Wait::Until } else { Wait::Never };
         match raw::reap(wait) {
