@@ -319,3 +319,93 @@ fn a_stage_that_mends_is_told_who_failed_and_how() {
         exit: 0,
     }]);
 }
+
+#[test]
+fn a_failure_that_nobody_after_it_could_mend_ends_the_run() {
+    const LOOP: &str = "start -> test; test -> done [condition=\"outcome=success\"]; test -> fix [condition=\"outcome=fail\"]; fix -> test";
+    let looping = |test: &str, scope: &str| {
+        let graph = format!(
+            "test [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"{test}\"]; fix [prompt=x, allowed_write_paths=\"{scope}\"]; {LOOP}"
+        );
+        &*graph.leak()
+    };
+    check_all(&[
+        Case {
+            name: "scripts outside of the builder's scope",
+            graph: looping("sh checks/unit.sh && sh checks/lint.sh", "src/"),
+            flags: NO_SANDBOX,
+            exit: 1,
+            visited: "test",
+            facts: &[
+                Is("final.json", "/failure_code", "unfixable_failure_source"),
+                Is(
+                    "final.json",
+                    "/failure_reason",
+                    "unfixable_failure_source: failed node test references checks/unit.sh,checks/lint.sh outside allowed_write_paths for fix",
+                ),
+                Says("warning[unfixable_failure_source]"),
+            ],
+            ..PLAIN
+        },
+        Case {
+            name: "a scope that holds them",
+            graph: looping("sh checks/unit.sh", "src/,checks/"),
+            flags: &["--dangerously-no-sandbox", "--max-steps", "4"],
+            exit: 5,
+            visited: "test fix test",
+            ..PLAIN
+        },
+        Case {
+            name: "hold-outs are nobody's to mend",
+            graph: looping("sh scripts/scenarios/one.sh", "src/"),
+            flags: &["--dangerously-no-sandbox", "--max-steps", "4"],
+            exit: 5,
+            visited: "test fix test",
+            ..PLAIN
+        },
+    ]);
+}
+
+#[test]
+fn seed_2_s_guardrails_are_told_before_anything_runs() {
+    let tool = |command: &str| format!("n [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"{command}\"]");
+    let scope = |paths: &str| format!("n [prompt=x, allowed_write_paths=\"{paths}\"]");
+    for (node, message) in [
+        (tool("cat ~/x"), "tool_command rejected by guardrail: contains ~"),
+        (tool("cat ../x"), "tool_command rejected by guardrail: contains .."),
+        (tool("cat '/etc/passwd'"), "tool_command rejected by guardrail: contains absolute path"),
+        (scope("/etc/x"), "allowed_write_paths contains absolute path: /etc/x"),
+        (scope("src/,../x"), "allowed_write_paths contains parent segment: ../x"),
+        (scope("src/,,x"), "allowed_write_paths contains empty entry"),
+    ] {
+        let bench = Workbench::with_pipeline(&format!(
+            "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]; {node}; start -> n -> done }}"
+        ));
+        for words in [&["check", "pipeline.dot"][..], &["run", "pipeline.dot", "--dangerously-no-sandbox"]] {
+            bench.glovebox(words).ends(3).says(message);
+        }
+        assert!(!bench.has(".glovebox"), "{node}");
+    }
+    check_all(&[Case {
+        name: "`./...` is no parent segment",
+        graph: "n [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"echo ./...\"]; start -> n -> done",
+        flags: NO_SANDBOX,
+        visited: "n",
+        ..PLAIN
+    }]);
+}
+
+#[test]
+fn the_ends_of_what_failed_are_told_up_to_seed_2_s_sizes() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         test [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"printf '%01000d' 0; printf '%01000d' 0 | tr 0 7 >&2; false\"]\n\
+         fix [prompt=\"Mend.\", allowed_write_paths=\"src/\"]\n\
+         start -> test; test -> fix [condition=\"outcome=fail\"]; test -> done [condition=\"outcome=success\"]; fix -> done }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--dangerously-no-sandbox"]).ends(0);
+    let prompt = bench.run_text("r", "fix/prompt.md");
+    assert!(prompt.contains("Failure feedback (from previous failed stage):\nfailed_node: test\n"), "{prompt}");
+    let longest = |digit: char| prompt.split(|c| c != digit).map(str::len).max().unwrap();
+    assert_eq!((longest('0'), longest('7')), (300, 600), "{prompt}");
+}
