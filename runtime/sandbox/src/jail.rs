@@ -22,7 +22,8 @@ pub use setting::{HOME_INSIDE, JailSetting, Network};
 pub use tier::Tier;
 
 use crate::exec::{Command, ExecError, ExecPolicy, Exit};
-use crate::proxy::Proxy;
+use crate::proxy::outside::{Internet, Outside};
+use crate::proxy::{self, Proxy};
 use cgroup::Cgroup;
 use control::{Control, wait_readable};
 use disk::Disk;
@@ -35,7 +36,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest time the walls may take to stand.
@@ -123,6 +124,14 @@ impl Jail {
     /// # Errors
     /// [`JailError::Setting`] before anything was started, [`JailError::Walls`] when the system does not let them be built.
     pub fn open(setting: &JailSetting, source: Source) -> Result<Self, JailError> {
+        Self::open_with(setting, source, Arc::new(Internet))
+    }
+
+    /// The same with another way out for the proxy of [`Network::Proxy`].
+    ///
+    /// # Errors
+    /// As [`Jail::open`].
+    pub fn open_with(setting: &JailSetting, source: Source, outside: Arc<dyn Outside>) -> Result<Self, JailError> {
         let (cgroup, soft) = match Cgroup::make(&setting.bounds) {
             Ok(cgroup) => (Some(cgroup), false),
             Err(why) => {
@@ -155,7 +164,7 @@ impl Jail {
             spent: Mutex::default(),
             cgroup,
         };
-        if let Err(error) = jail.stand(&control, Order::Setup(Box::new(policy))) {
+        if let Err(error) = jail.stand(&control, Order::Setup(Box::new(policy)), outside) {
             // Closed before the jail is dropped: that is what ends a helper that has no other first process.
             drop(control);
             return Err(error);
@@ -168,7 +177,7 @@ impl Jail {
     }
 
     /// Gives the first order and takes the words that follow it.
-    fn stand(&mut self, control: &Control, setup: Order) -> Result<(), JailError> {
+    fn stand(&mut self, control: &Control, setup: Order, outside: Arc<dyn Outside>) -> Result<(), JailError> {
         let deadline = Instant::now() + OPEN_MAX;
         control.send(&setup, &[]).map_err(io_error("tell the jail helper what to build"))?;
         loop {
@@ -193,7 +202,7 @@ impl Jail {
                         self.merged = descriptors.next();
                     }
                     self.check_standing()?;
-                    return self.serve(descriptors.next());
+                    return self.serve(descriptors.next(), outside);
                 }
                 Word::Failed(failure) => {
                     return Err(JailError::Walls { tier: self.standing.tier, step: failure.step, text: failure.text });
@@ -214,11 +223,12 @@ impl Jail {
     }
 
     /// Starts the proxy on the socket that listens inside.
-    fn serve(&mut self, listener: Option<OwnedFd>) -> Result<(), JailError> {
+    fn serve(&mut self, listener: Option<OwnedFd>, outside: Arc<dyn Outside>) -> Result<(), JailError> {
         if let Network::Proxy(domains) = &self.network {
             let rules = setting::rules(domains)?;
             let listener = listener.ok_or_else(|| self.missing("the proxy's socket"))?;
-            self.proxy = Some(Proxy::start(listener, rules).map_err(io_error("start the proxy"))?);
+            let proxy = Proxy::start_with(listener, rules, proxy::Bounds::default(), outside);
+            self.proxy = Some(proxy.map_err(io_error("start the proxy"))?);
         }
         Ok(())
     }
@@ -341,6 +351,10 @@ fn watched(source: &Source, setting: &JailSetting) -> Disk {
     if !setting.tier.has_own_root() {
         folders.extend([home, tmp]);
     }
+    // Caches keep what earlier stages left; only what is added counts.
+    let before = folders.len();
+    folders.extend(setting.inner.iter().filter(|bind| bind.writable).map(|bind| PathBuf::from(&bind.source)));
+    let filled = filled || folders.len() > before;
     Disk::new(folders, setting.bounds.disk_bytes, filled)
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+#[path = "jail/cached.rs"]
+mod cached;
 #[path = "jail/commands.rs"]
 mod commands;
 #[path = "jail/ends.rs"]
@@ -12,5 +14,7 @@ mod limits;
 mod place;
 #[path = "jail/probed.rs"]
 mod probed;
+#[path = "jail/proxied.rs"]
+mod proxied;
 #[path = "jail/settings.rs"]
 mod settings;
