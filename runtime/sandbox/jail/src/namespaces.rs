@@ -8,6 +8,8 @@ use crate::fault::{At, refused};
 use crate::raw;
 use glovebox_jail::policy::{Network, Policy};
 use glovebox_jail::wire::Failure;
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 use std::fs;
@@ -32,4 +34,11 @@ pub(crate) fn enter(policy: &Policy) -> Result<(), Failure> {
     fs::write("/proc/self/setgroups", "deny").at("setgroups")?;
     fs::write("/proc/self/uid_map", format!("{} {uid} 1", policy.uid)).at("uid map")?;
     fs::write("/proc/self/gid_map", format!("{} {gid} 1", policy.gid)).at("gid map")
+}
+
+/// Allows no user namespace inside ours, a second time beside seccomp. Where `/proc` is the host's that is not possible.
+pub(crate) fn forbid_more(proc: impl AsFd) {
+    let file = openat(proc, "sys/user/max_user_namespaces", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    // Only a second lock: what it would stop is stopped by the first.
+    let _ = file.and_then(|file| rustix::io::write(file, b"0"));
 }

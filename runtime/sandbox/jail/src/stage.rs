@@ -145,6 +145,7 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, told: &Ow
     let mut standing = Standing::default();
     let built = mounts::build(&policy, &mut standing)?;
     let is_bounded = bounds::limit_process_ids(&built.proc, &policy.bounds);
+    namespaces::forbid_more(&built.proc);
     let workspace = mounts::seal(built)?;
     if policy.network != Network::Full {
         network::raise_loopback()?;

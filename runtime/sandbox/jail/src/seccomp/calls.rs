@@ -129,13 +129,14 @@ pub(super) const OPEN: &[(i64, u8, u8)] = &[
 ];
 
 /// Calls that change a process, and which argument names it; 0 is the caller.
-pub(super) const OF_ANOTHER: [(i64, u8); 6] = [
+pub(super) const OF_ANOTHER: [(i64, u8); 7] = [
     (libc::SYS_prlimit64, 0),
     (libc::SYS_setpriority, 1),
     (libc::SYS_ioprio_set, 1),
     (libc::SYS_sched_setscheduler, 0),
     (libc::SYS_sched_setparam, 0),
     (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setaffinity, 0),
 ];
 
 /// Memory, semaphores and queues that all processes of the machine share.

@@ -185,6 +185,7 @@ fn identity_inside_is_nobody_special() {
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
         assert!(status.contains(&format!("{set}:\t0000000000000000")), "{set}\n{status}");
     }
+    assert_eq!(jail.shell("cat /proc/sys/user/max_user_namespaces").out, "0\n");
     assert!(status.contains("NoNewPrivs:\t1") && status.contains("Seccomp:\t2"), "{status}");
     if is_root() {
         // Groups of an ordinary user stay, which is why what they open must not be in view.
