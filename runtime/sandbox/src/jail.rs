@@ -317,17 +317,18 @@ impl Jail {
         }
         let max = self.policy.kill_max;
         let wait = |max| wait_readable(pidfd, Instant::now() + max).map_err(io_error("wait for the sandbox's end"));
-        if wait(max)? {
-            return Ok(());
-        }
-        if self.standing.tier == Tier::Bwrap {
+        let mut is_dead = wait(max)?;
+        if !is_dead && self.standing.tier == Tier::Bwrap {
             // The namespace is bwrap's: with it goes everything.
             signal();
-            if wait(REAP_MAX)? {
-                return Ok(());
-            }
+            is_dead = wait(REAP_MAX)?;
         }
-        Err(JailError::Survivors(max))
+        // A helper without a namespace may have been killed by what it watched over; the group still knows everybody.
+        let left = match &self.cgroup {
+            Some(group) if is_dead && !self.standing.tier.has_own_root() => group.kill_all(Instant::now() + max),
+            _ => 0,
+        };
+        if is_dead && left == 0 { Ok(()) } else { Err(JailError::Survivors(max)) }
     }
 }
 

@@ -6,6 +6,7 @@
 //! the certainty that nothing is left. The host sees the event and has the command killed.
 
 use super::bounds::Bounds;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ const OWN_PROCESSES: u64 = 2;
 const OWN_MEMORY_BYTES: u64 = 8 << 20;
 /// Longest time an emptied group is tried to be removed.
 const REMOVE_MAX: Duration = Duration::from_secs(2);
+/// How often a group that should be empty is looked at.
+const NAP: Duration = Duration::from_millis(5);
 /// How far up a group that hands out controllers is looked for.
 const ANCESTORS_MAX: usize = 8;
 const PREFIX: &str = "glovebox-";
@@ -79,6 +82,34 @@ impl Cgroup {
         };
     }
 
+    /// Kills whoever is in the group until nobody is, at most until `deadline`; the number of those that are left.
+    pub(super) fn kill_all(&self, deadline: Instant) -> usize {
+        loop {
+            if self.version == Version::Two {
+                // Missing before 5.14; then one by one as in version 1.
+                let _ = fs::write(self.memory.join("cgroup.kill"), "1");
+            }
+            let inside = self.members();
+            if inside.is_empty() || Instant::now() >= deadline {
+                return inside.len();
+            }
+            for pid in inside {
+                let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+                // Still in the group, so it is not a later process of that number.
+                if self.members().contains(&pid) {
+                    // Gone meanwhile is as good.
+                    let _ = pidfd_send_signal(held, Signal::KILL);
+                }
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    fn members(&self) -> Vec<Pid> {
+        let text = fs::read_to_string(self.memory.join("cgroup.procs")).unwrap_or_default();
+        text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect()
+    }
+
     /// Reads what happened so far.
     pub(super) fn usage(&self) -> Usage {
         let (peak, events, event) = match self.version {
@@ -103,7 +134,7 @@ impl Drop for Cgroup {
                 if error.kind() == io::ErrorKind::NotFound || Instant::now() >= deadline {
                     break;
                 }
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::sleep(NAP);
             }
         }
     }

@@ -106,11 +106,16 @@ pub(super) fn check(setting: &JailSetting, source: &Source, procs: &[PathBuf]) -
     let (home, tmp) = setting.home_and_tmp();
     let (source, from) = checked_source(source)?;
     if !has_root {
-        make_folders([&home, &tmp])?;
+        make_folders(&[&home, &tmp])?;
     }
     let hidden = hidden(setting, &from)?;
-    let at = if has_root { normal(&setting.inside)?.to_owned() } else { first_of(&from)?.clone() };
-    let binds = if has_root { binds(&setting.policy.binds, &hidden, &at)? } else { unrooted(setting, &hidden)? };
+    let at = if has_root { normal(&setting.inside)? } else { first_of(&from)?.clone() };
+    let binds = if has_root {
+        // After what was asked for, so that nothing lies over a mask.
+        [binds(&setting.policy.binds, &hidden, &at)?, masks(setting, &hidden)?].concat()
+    } else {
+        unrooted(setting, &hidden)?
+    };
     let inner = setting.inner.iter().map(|bind| checked_inner(bind, setting, &at)).collect::<Result<_, _>>()?;
     let (uid, gid) = ids();
     let folders = if has_root {
@@ -172,21 +177,40 @@ fn first_of(folders: &[PathBuf]) -> Result<&PathBuf, JailError> {
     folders.first().ok_or_else(|| JailError::Setting("the workspace has no folder".to_owned()))
 }
 
+/// Everything of the host that must not be seen: what the setting names, the attempt, the workspace's own layers.
 fn hidden(setting: &JailSetting, layers: &[PathBuf]) -> Result<Vec<PathBuf>, JailError> {
     let mut hidden = vec![canonical(&setting.folder)?];
-    for folder in &setting.hidden {
-        // One that does not exist cannot be shown.
-        hidden.extend(canonical(folder).ok());
-    }
-    if setting.tier.has_own_root()
-        && let Some(seen) = hidden.iter().chain(layers).find(|folder| is_in_any(folder, &SYSTEMS))
-    {
+    // One that does not exist cannot be shown.
+    hidden.extend(setting.hidden.iter().filter_map(|folder| canonical(folder).ok()));
+    hidden.extend(layers.iter().cloned());
+    let seen = hidden.iter().find(|folder| is_in_any(folder, &SYSTEMS));
+    if let (Tier::Landlock, Some(seen)) = (setting.tier, seen) {
         return Err(JailError::Setting(format!(
-            "`{}` lies in a folder of the system, which every command can read; expected the project and its runs elsewhere",
+            "`{}` lies in a folder of the system, which every command can read in tier `landlock`; expected the project and its runs elsewhere",
             seen.display()
         )));
     }
     Ok(hidden)
+}
+
+/// Empty folders over what is hidden below the system's own folders, which are shown as a whole.
+fn masks(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, JailError> {
+    let nothing = setting.folder.join("nothing");
+    let mut masks: Vec<Bind> = Vec::new();
+    let mut below: Vec<&PathBuf> = hidden.iter().filter(|folder| is_in_any(folder, &SYSTEMS)).collect();
+    below.sort();
+    for folder in below {
+        if !masks.iter().any(|mask| folder.starts_with(&mask.at)) {
+            make_folders(&[&nothing])?;
+            masks.push(Bind {
+                source: text(&canonical(&nothing)?)?,
+                at: text(folder)?,
+                writable: false,
+                optional: false,
+            });
+        }
+    }
+    Ok(masks)
 }
 
 fn is_in_any(path: &Path, folders: &[&str]) -> bool {
@@ -198,6 +222,7 @@ fn binds(asked: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec<Bin
     let mut all: Vec<Bind> = Vec::new();
     for bind in asked {
         let at = normal(Path::new(&bind.at))?;
+        let at = at.as_path();
         if at.starts_with(workspace) {
             return Err(refused(bind, "it lies in the workspace"));
         }
@@ -287,7 +312,7 @@ fn ids() -> (u32, u32) {
     (inside(rustix::process::geteuid().as_raw()), inside(rustix::process::getegid().as_raw()))
 }
 
-fn make_folders(folders: [&PathBuf; 2]) -> Result<(), JailError> {
+fn make_folders(folders: &[&PathBuf]) -> Result<(), JailError> {
     for folder in folders {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|source| JailError::Io { act: "make the folders of its commands", source })?;
@@ -295,14 +320,14 @@ fn make_folders(folders: [&PathBuf; 2]) -> Result<(), JailError> {
     Ok(())
 }
 
-/// Demands an absolute path without `.` and `..`.
-fn normal(path: &Path) -> Result<&Path, JailError> {
+/// Demands an absolute path without `..` and returns it without what means nothing.
+fn normal(path: &Path) -> Result<PathBuf, JailError> {
     let mut parts = path.components();
     let rooted = parts.next() == Some(Component::RootDir);
     if rooted && parts.all(|part| matches!(part, Component::Normal(_))) {
-        return Ok(path);
+        return Ok(path.components().collect());
     }
-    Err(JailError::Setting(format!("`{}` is no absolute path without `.` and `..`", path.display())))
+    Err(JailError::Setting(format!("`{}` is no absolute path without `..`", path.display())))
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, JailError> {

@@ -1,7 +1,7 @@
 //! What is refused before a jail exists.
 
-use crate::place::Place;
-use glovebox_sandbox::jail::{Bind, Jail, JailError, Network, Tier};
+use crate::place::{Place, argv, never, output, shell};
+use glovebox_sandbox::jail::{Bind, JailError, Network, Tier};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -71,12 +71,33 @@ fn mounts_in_the_workspace_stay_in_it_and_do_not_show_the_record() {
     }
 }
 
+/// `/usr` is shown as a whole, so what is hidden below it lies under an empty folder, or the jail is refused.
 #[test]
-fn a_project_in_a_folder_of_the_system_is_refused() {
+fn a_project_in_a_folder_of_the_system_cannot_be_seen() {
+    let listed = |place: &Place| {
+        let jail = place.open(|setting| setting.hidden.push("/usr/bin/../share/".into())).unwrap();
+        let exit = jail.run(&shell("ls -A /usr/share; ls /usr/bin | head -1"), &never()).unwrap();
+        (output(&exit), exit.stderr.head)
+    };
+    assert!(fs::read_dir("/usr/share").unwrap().next().is_some());
+    let (text, said) = listed(&Place::new(Tier::Full));
+    assert_eq!((text.lines().count(), said.len()), (1, 0), "{text}");
+    let place = Place::new(Tier::Landlock);
+    let refused = place.open(|setting| setting.hidden.push("/usr/share".into())).map(drop);
+    assert!(matches!(refused, Err(JailError::Setting(_))));
+}
+
+/// A host that is not in the list is refused without anybody outside being asked, and that is on the record.
+#[test]
+fn a_proxy_stands_where_commands_are_told() {
     let place = Place::new(Tier::Full);
-    let mut setting = place.setting();
-    setting.hidden.push("/usr/share".into());
-    assert!(matches!(Jail::open(&setting, place.source()), Err(JailError::Setting(_))));
+    let jail = place.open(|setting| setting.network = Network::Proxy(vec!["api.example.com".to_owned()])).unwrap();
+    let text = "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT example.com:443 HTTP/1.1\\r\\nHost: example.com:443\\r\\n\\r\\n' >&3; head -1 <&3; echo $HTTPS_PROXY";
+    let exit = jail.run(&argv(&["bash", "-c", text]), &never()).unwrap();
+    let said = output(&exit);
+    assert!(said.starts_with("HTTP/1.1 403") && said.ends_with("http://127.0.0.1:3128\n"), "{said} {exit:?}");
+    let traffic = jail.end().unwrap().traffic.unwrap();
+    assert_eq!((traffic.denied(), traffic.refusals.len()), (1, 1), "{traffic:?}");
 }
 
 #[test]
