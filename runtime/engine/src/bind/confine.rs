@@ -5,10 +5,11 @@
 //! entries of the scope and is enforced by absence, whatever handler the node has.
 
 use super::effective::{Effective, Sides, place};
-use crate::config::sandbox::{Network, covers_domain, domain_fault, network_text, subtree};
+use crate::config::sandbox::{Network, network_text, subtree};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NetworkWish, Node, PathList};
 use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::proxy::rules::Rules;
 use glovebox_sandbox::scope::Entry;
 
 /// What commands of a node reach beyond its scope. The default denies everything.
@@ -87,12 +88,15 @@ fn network(sides: Sides<'_>, effective: &mut Effective) -> Network {
 
 /// The domains, if each is a host name that is granted.
 fn lowered(domains: &[String], granted: &Network) -> Option<Network> {
-    let is_granted = |domain: &String| match granted {
+    let is_granted = match granted {
         Network::None => false,
-        Network::Proxy(list) => list.iter().any(|granted| covers_domain(granted, domain)),
+        Network::Proxy(list) => {
+            let granted = Rules::parse(list).unwrap_or_default();
+            domains.iter().all(|domain| granted.cover(domain) == Ok(true))
+        }
         Network::Full => true,
     };
-    let fine = domains.iter().all(|domain| domain_fault(domain).is_none() && is_granted(domain));
+    let fine = is_granted && Rules::parse(domains).is_ok();
     fine.then(|| Network::Proxy(domains.to_vec()))
 }
 

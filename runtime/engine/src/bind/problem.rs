@@ -62,7 +62,7 @@ pub enum PolicyKind {
         remedy: String,
     },
     /// The tier cannot keep commands to a proxy.
-    NoProxy,
+    NoProxy(Tier),
     /// The run has hold-outs, and commands were to run without walls.
     HoldoutsOpen,
 }
@@ -86,7 +86,7 @@ impl PolicyProblem {
                         .to_owned(),
                 );
             }
-            PolicyKind::NoProxy => {
+            PolicyKind::NoProxy(_) => {
                 ways.push(
                     "set `network=\"none\"` on the nodes, or `network = \"none\"` under `[sandbox]` in glovebox.toml"
                         .to_owned(),
@@ -115,8 +115,8 @@ impl fmt::Display for PolicyProblem {
             PolicyKind::HoldoutsOpen => {
                 write!(f, "the run has hold-outs, which commands without a sandbox could read: {nodes}")
             }
-            PolicyKind::NoProxy => {
-                write!(f, "tier `landlock` cannot keep commands to a proxy, which these nodes are granted: {nodes}")
+            PolicyKind::NoProxy(tier) => {
+                write!(f, "tier `{tier}` cannot keep commands to a proxy, which these nodes are granted: {nodes}")
             }
         }
     }

@@ -41,8 +41,9 @@ pub(super) fn walls(
             Walls::Unmet(PolicyProblem { nodes, kind: PolicyKind::HoldoutsOpen })
         }
         _ if options.no_sandbox => Walls::Tier(Tier::Unconfined),
-        Some(Tier::Landlock) if setting.require == Tier::Landlock && !over_proxy.is_empty() => {
-            Walls::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy })
+        // The proxy's listener stands in a network that only the highest tier makes itself.
+        Some(tier @ (Tier::Landlock | Tier::Bwrap)) if tier >= setting.require && !over_proxy.is_empty() => {
+            Walls::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(tier) })
         }
         // What is called unconfined confines nothing, whoever says that it is available.
         Some(tier) if tier >= setting.require && tier != Tier::Unconfined => Walls::Tier(tier),

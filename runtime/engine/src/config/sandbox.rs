@@ -135,59 +135,14 @@ fn proxy(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Network {
     Network::Proxy(domains.unwrap_or_default())
 }
 
-/// True for a lower-case host name of two or more labels, `*.` before it allowed; else a problem.
+/// True for what may stand in a proxy's list; else a problem.
 fn is_domain(fields: &mut Fields<'_>, field: &str, text: &str, place: Range<usize>) -> bool {
-    let Some(fault) = domain_fault(text) else { return true };
-    let message = format!(
-        "`{field}` holds `{text}`: {fault}; a host name such as `api.example.com` or `*.crates.io` is expected"
-    );
+    let fault = |text: &str| Rules::parse(&[text.to_owned()]).err();
+    let Some(error) = fault(text) else { return true };
     let lower = text.to_ascii_lowercase();
-    let help = (lower != text && domain_fault(&lower).is_none()).then(|| format!("write `{lower}`"));
-    fields.value_problem(field, place, message, help);
+    let help = (lower != text && fault(&lower).is_none()).then(|| format!("write `{lower}`"));
+    fields.value_problem(field, place, format!("`{field}`: {error}"), help);
     false
-}
-
-/// True when a granted domain lets a named one through: the same, or below a granted `*.`.
-pub fn covers_domain(granted: &str, named: &str) -> bool {
-    let below = |suffix: &str| named.strip_prefix("*.").unwrap_or(named).strip_suffix(suffix);
-    let is_below = |suffix: &str| below(suffix).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'));
-    granted == named || granted.strip_prefix("*.").is_some_and(is_below)
-}
-
-/// What is wrong with a domain of a proxy's list, if anything is.
-pub fn domain_fault(text: &str) -> Option<&'static str> {
-    let name = text.strip_prefix("*.").unwrap_or(text);
-    if name.contains('*') {
-        return Some("`*` stands only as `*.` before a name");
-    }
-    if name.contains("://") || name.contains('/') {
-        return Some("it is an address and no host name");
-    }
-    if name.contains(['[', ']']) || name.matches(':').count() > 1 {
-        return Some("it is an IP address");
-    }
-    if name.contains(':') {
-        return Some("a port cannot be chosen");
-    }
-    if name.chars().any(|letter| letter.is_ascii_uppercase()) {
-        return Some("it has upper-case letters");
-    }
-    let labels: Vec<&str> = name.split('.').collect();
-    let last = labels.last().copied().unwrap_or_default();
-    // What ends in a number is read as an IPv4 address, in hexadecimal too.
-    let hexadecimal = last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    if hexadecimal || (!last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit())) {
-        return Some("it is an IP address");
-    }
-    if name.len() > 253 || !labels.iter().all(|label| is_label(label)) {
-        return Some("it is no host name");
-    }
-    (labels.len() < 2).then_some("it has no dot")
-}
-
-fn is_label(label: &str) -> bool {
-    let spelled = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=63).contains(&label.len()) && label.bytes().all(spelled) && !label.starts_with('-') && !label.ends_with('-')
 }
 
 fn folders(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<String> {

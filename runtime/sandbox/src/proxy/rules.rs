@@ -57,6 +57,12 @@ impl Rules {
         entries.iter().map(|entry| rule(entry)).collect::<Result<_, _>>().map(Rules)
     }
 
+    /// True when everything that one entry allows is allowed by this list.
+    pub fn cover(&self, entry: &str) -> Result<bool, RuleError> {
+        let named = rule(entry)?;
+        Ok(self.0.iter().any(|rule| rule.covers(&named)))
+    }
+
     /// True when the list names this host on this port.
     pub fn allow(&self, host: &Host, port: u16) -> bool {
         self.0.iter().any(|rule| rule.matches(host) && rule.has(port))
@@ -72,6 +78,11 @@ impl Rule {
         front.is_some_and(|front| front.len() > 1 && front.ends_with('.'))
     }
 
+    fn covers(&self, other: &Rule) -> bool {
+        let hosts = (self.name == other.name && self.below == other.below) || (self.below && self.matches(&other.name));
+        hosts && (self.port == other.port || self.port.is_none() && other.port.is_some_and(|port| self.has(port)))
+    }
+
     fn has(&self, port: u16) -> bool {
         self.port.map_or(port == PORT_TLS || port == PORT_HTTP, |own| own == port)
     }
@@ -80,6 +91,9 @@ impl Rule {
 fn rule(entry: &str) -> Result<Rule, RuleError> {
     if entry.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Err(RuleError::Capitals(entry.to_owned()));
+    }
+    if entry.contains('/') {
+        return Err(RuleError::Name { entry: entry.to_owned(), reason: HostError::Syntax });
     }
     let (name, port) = match entry.rsplit_once(':') {
         // More than one colon is an IPv6 address, and named as such below.
@@ -133,6 +147,30 @@ mod tests {
             assert_eq!(rules.allow(&Host::parse(host).unwrap(), port), allowed, "{host}:{port}");
         }
         assert!(!Rules::default().allow(&Host::parse("a.b").unwrap(), 443));
+    }
+
+    #[test]
+    fn an_entry_covers_what_it_allows() {
+        let cases = [
+            ("a.io", "a.io", true),
+            ("a.io", "b.a.io", false),
+            ("a.io", "*.a.io", false),
+            ("*.a.io", "a.io", false),
+            ("*.a.io", "b.a.io", true),
+            ("*.a.io", "*.a.io", true),
+            ("*.a.io", "*.b.a.io", true),
+            ("*.b.a.io", "*.a.io", false),
+            ("*.a.io", "ba.io", false),
+            ("a.io", "a.io:443", true),
+            ("a.io", "a.io:22", false),
+            ("a.io:443", "a.io", false),
+            ("*.a.io:22", "b.a.io:22", true),
+            ("*.a.io:22", "b.a.io", false),
+        ];
+        for (granted, named, covered) in cases {
+            assert_eq!(rules(&[granted]).unwrap().cover(named), Ok(covered), "{granted} {named}");
+        }
+        assert!(rules(&["a.io"]).unwrap().cover("10.0.0.1").is_err());
     }
 
     #[test]

@@ -77,29 +77,19 @@ fn domains_are_host_names() {
     let check = |domain: &str, part: &str, help: Option<&str>| {
         refused(&format!("network = {{ proxy = [\"{domain}\"] }}"), "sandbox.network.proxy", part, help);
     };
-    check("API.example.com", "upper-case", Some("write `api.example.com`"));
-    check("10.0.0.1", "IP address", None);
-    check("[::1]", "IP address", None);
-    check("fe80::1", "IP address", None);
-    check("127.0.0.0x1", "IP address", None);
-    check("a.example.com:443", "a port", None);
-    check("https://a.example.com", "an address", None);
-    check("a.*.com", "only as `*.`", None);
-    check("*a.com", "only as `*.`", None);
-    check("*.com", "no dot", None);
-    check("localhost", "no dot", None);
-    check("a..b", "no host name", None);
-    check("-a.b", "no host name", None);
-    check("a_b.c", "no host name", None);
-    check("a.b.", "no host name", None);
-    check("ä.example", "no host name", None);
-    check("", "no host name", None);
-    check("*.", "no host name", None);
-    assert!(domain_fault(&format!("{}.example", "a".repeat(64))).is_some());
+    check("API.example.com", "capitals", Some("write `api.example.com`"));
+    for address in ["10.0.0.1", "[::1]", "fe80::1", "127.0.0.0x1"] {
+        check(address, "is an IP address", None);
+    }
+    check("a.example.com:0", "no valid port", None);
+    check("a.*.com", "only `*.` in front", None);
+    check("*a.com", "only `*.` in front", None);
+    for other in ["https://a.example.com", "*.com", "localhost", "a..b", "-a.b", "a_b.c", "a.b.", "ä.example", "", "*."]
+    {
+        check(other, "is no host name", None);
+    }
     let many = (0..300).map(|n| format!("\"h{n}.example.com\"")).collect::<Vec<_>>().join(", ");
     refused(&format!("network = {{ proxy = [{many}] }}"), "sandbox.network.proxy", "300 entries", None);
-    assert_eq!(domain_fault("xn--bcher-kva.example"), None);
-    assert_eq!(domain_fault("a.b.c.1d"), None);
 }
 
 #[test]
