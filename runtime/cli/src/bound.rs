@@ -9,7 +9,9 @@ use crate::project::Project;
 use crate::source::{self, Source};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
-use glovebox_engine::bind::{Available, BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
+use crate::{toolchain, walls};
+use glovebox_engine::attempt::Ground;
+use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
 use glovebox_engine::config::sandbox::Network;
 use glovebox_engine::plan::Plan;
 use glovebox_host::host::{Host, HostConfig};
@@ -17,6 +19,7 @@ use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::holdout;
+use glovebox_sandbox::jail::{Capability, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::Entry;
 use std::path::{Path, PathBuf};
@@ -31,6 +34,8 @@ pub struct Bound {
     pub plan: Plan,
     /// Who executes it.
     pub host: Arc<Host>,
+    /// What stages work on and behind.
+    pub ground: Ground,
     /// What no stage may change, whatever it is granted: the pipeline itself beside the fixed list.
     pub protected: Protected,
 }
@@ -63,11 +68,12 @@ pub fn bind_plan(
     sealed: Vec<Entry>,
 ) -> Result<Bound, Stop> {
     let host = start_host()?;
+    let capability = walls::capability();
     let lock = project.lock.clone().unwrap_or_default();
     let options = BindOptions {
         no_sandbox: purpose == Purpose::RunUnconfined,
         plan_only: purpose == Purpose::Show,
-        available: Available::default(),
+        available: walls::available(&capability),
         sealed,
         script: script.map(|file| Arc::clone(&file.script)),
     };
@@ -77,10 +83,21 @@ pub fn bind_plan(
             let diagnostics = plan.warnings.clone();
             source::report(&findings(source, diagnostics), Severity::Warning);
             let protected = protected(source, project, &plan);
-            Ok(Bound { plan, host, protected })
+            let ground = ground(&plan, project, &capability)?;
+            Ok(Bound { plan, host, ground, protected })
         }
         Err(errors) => Err(refuse(source, &errors)),
     }
+}
+
+/// What the stages of a plan work on and behind, on this machine.
+fn ground(plan: &Plan, project: &Project, capability: &Capability) -> Result<Ground, Stop> {
+    Ok(Ground {
+        tier: plan.sandbox.tier(),
+        can_mount: capability.tier == Some(Tier::Full),
+        policy: toolchain::exec_policy(&plan.exec, &plan.sandbox)?,
+        project: project.workdir.clone(),
+    })
 }
 
 /// Says what no wall keeps from the user: commands without any, and commands that reach everything.
@@ -147,7 +164,7 @@ fn start_host() -> Result<Arc<Host>, Stop> {
 }
 
 /// Where compiled components are kept: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.
-fn cache_dir() -> Option<PathBuf> {
+pub fn cache_dir() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     variable("GLOVEBOX_CACHE_DIR")
         .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("glovebox")))

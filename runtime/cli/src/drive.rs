@@ -10,7 +10,7 @@ use crate::source::Source;
 use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::summary::{self, Summary};
 use crate::terminal::{self, visible};
-use crate::{journal, runs, toolchain};
+use crate::{journal, runs};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::Workbench;
@@ -100,7 +100,7 @@ impl Drive<'_> {
             host: Arc::clone(&self.bound.host),
             run: Arc::new(open_dir(self.run)?),
             blobs: Arc::clone(&session.blobs),
-            policy: toolchain::exec_policy(&self.bound.plan.exec, &self.bound.plan.sandbox)?,
+            ground: self.bound.ground.clone(),
             protected: self.bound.protected.clone(),
             holdouts: self.holdouts(session)?.map(Arc::new),
             progress,

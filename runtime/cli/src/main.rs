@@ -19,6 +19,7 @@ mod runs;
 mod source;
 mod terminal;
 mod toolchain;
+mod walls;
 
 use arguments::{Arguments, Command, HoldoutCommand, PluginCommand};
 use clap::Parser;

@@ -7,8 +7,11 @@ mod claims;
 mod feedback;
 mod input;
 mod outcome;
+mod place;
 mod redact;
 mod watch;
+
+pub use place::{Ground, Place};
 
 use crate::driver::Claim;
 use crate::event::{Artifact, Captured, Digest, FileChange, Quarantined, StageFinished};
@@ -22,12 +25,15 @@ use glovebox_host::host::Host;
 use glovebox_host::model::{Model, TestAttributeError};
 use glovebox_host::outcome::StageInput;
 use glovebox_pipeline::ir::{Node, NodeId};
+use glovebox_sandbox::cache::CacheError;
 use glovebox_sandbox::commit::{self, CommitError};
-use glovebox_sandbox::exec::ExecPolicy;
+use glovebox_sandbox::jail::{JailError, Spent};
+use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::scope::Scope;
-use glovebox_sandbox::stage::{self, Copy, Found, StageError};
+use glovebox_sandbox::stage::{self, Found, StageError, WorkspaceView};
+use place::{Sealed, Surroundings};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,9 +56,18 @@ pub enum AttemptError {
     /// The plan has nothing for the node.
     #[error("node `{0}` is bound to no component")]
     Unbound(String),
-    /// The stage's copy could not be made or read.
+    /// The stage's files could not be made or read.
     #[error(transparent)]
     Stage(#[from] StageError),
+    /// Some hold-outs are in reach of the stage and others are not, which only mounts can tell apart.
+    #[error("some hold-out folders are blocked for the stage and others are not, which needs the sandbox tier `full`")]
+    Holdouts,
+    /// The build caches could not be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The stage's jail could not be built or ended.
+    #[error(transparent)]
+    Jail(#[from] JailError),
     /// Changes could not be stored or set aside.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -80,8 +95,8 @@ pub struct Workbench<B> {
     pub run: Arc<RunDir>,
     /// Where bytes are kept.
     pub blobs: Arc<B>,
-    /// How commands find their programs.
-    pub policy: ExecPolicy,
+    /// What stages work on and behind.
+    pub ground: Ground,
     /// What no stage may change, whatever its scope says.
     pub protected: Protected,
     /// The run's hold-outs; none when it has none.
@@ -94,26 +109,27 @@ pub struct Workbench<B> {
 pub struct Prepared {
     /// What the host is asked.
     pub call: Call,
-    /// The private copy; none when the stage can change nothing.
-    pub copy: Option<Copy>,
+    /// Where the stage works; none when it can change nothing.
+    pub place: Option<Place>,
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
     /// Makes one attempt from its private copy to the fact that is to be committed. What becomes of the fact is the driver's
     /// business; an attempt whose future is dropped leaves its folder to [`sweep`].
     pub async fn execute(&self, claim: &Claim, state: &RunState) -> Result<StageFinished, AttemptError> {
-        let Prepared { call, copy } = self.prepare(claim, state).await?;
+        let Prepared { call, place } = self.prepare(claim, state).await?;
         let (_, binding) = self.bound(&claim.node)?;
         let report = self.host.execute(&binding.component, call).await;
-        self.finish(claim, report, copy).await
+        self.finish(claim, report, place).await
     }
 
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
     /// stage reads the workspace itself and has no way to change it.
     pub async fn prepare(&self, claim: &Claim, state: &RunState) -> Result<Prepared, AttemptError> {
         let (node, binding) = self.bound(&claim.node)?;
-        let copy = if binding.needs_copy() { Some(self.copy(claim, binding).await?) } else { None };
-        let root = copy.as_ref().map_or_else(|| self.run.workspace(), |copy| copy.root().to_owned());
+        let place = if binding.needs_copy() { Some(self.place(claim, binding).await?) } else { None };
+        let root = place.as_ref().map_or_else(|| self.run.workspace(), Place::root);
+        let jail = place.as_ref().filter(|_| binding.runs_commands()).and_then(Place::jail);
         let model = match binding.model {
             true => Some(self.guarded(&node.id, input::model(node, &self.plan, state)?)),
             false => None,
@@ -121,19 +137,18 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let call = Call {
             input: self.input(node, binding, claim, state)?,
             tier: binding.tier,
-            files: files(binding, &root, copy.is_some()),
-            commands: binding.runs_commands().then(|| CommandSetting {
+            files: files(binding, &root, place.is_some()),
+            commands: jail.map(|jail| CommandSetting {
                 grant: binding.commands.clone(),
-                policy: self.policy.clone(),
-                root,
-                scratch: self.run.path.join(STAGE_DIR).join(&claim.attempt_id).join("scratch"),
+                jail,
+                workdir: binding.confined.workdir.clone(),
             }),
             model,
             limits: binding.limits.clone(),
             canceled: Arc::clone(&claim.canceled),
             progress: self.progress.clone(),
         };
-        Ok(Prepared { call, copy })
+        Ok(Prepared { call, place })
     }
 
     /// Makes a fact of what the host saw: stores every byte it names, sets aside what was not allowed, checks claims, and
@@ -142,12 +157,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
         &self,
         claim: &Claim,
         report: Report,
-        copy: Option<Copy>,
+        place: Option<Place>,
     ) -> Result<StageFinished, AttemptError> {
         let (node, _) = self.bound(&claim.node)?;
-        let Some(holdouts) = &self.holdouts else { return self.settle(claim, report, copy).await };
+        let Some(holdouts) = &self.holdouts else { return self.settle(claim, report, place).await };
         let withheld = self.plan.withholds(&node.id).then(|| redact::Public::of(&report, holdouts.canary()));
-        let mut fact = self.settle(claim, report, copy).await?;
+        let mut fact = self.settle(claim, report, place).await?;
         let says = self.plan.is_watched(&node.id);
         if says || withheld.is_some() {
             watch::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
@@ -159,11 +174,11 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(fact)
     }
 
-    async fn settle(&self, claim: &Claim, report: Report, copy: Option<Copy>) -> Result<StageFinished, AttemptError> {
+    async fn settle(&self, claim: &Claim, report: Report, place: Option<Place>) -> Result<StageFinished, AttemptError> {
         let (node, binding) = self.bound(&claim.node)?;
         let mut finished = self.record(claim, node, report)?;
-        let Some(copy) = copy else {
-            claims::check(&self.run.dir, crate::run::WORKSPACE_DIR, &mut finished.0, &finished.1);
+        let Some(place) = place else {
+            claims::check(&self.run.dir, &mut finished.0, &finished.1);
             return Ok(finished.0);
         };
         let examine = Examine {
@@ -178,7 +193,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             attempt_id: claim.attempt_id.clone(),
         };
         let (mut fact, stated) = finished;
-        tokio::task::spawn_blocking(move || examine.take(copy, &mut fact, &stated).map(|()| fact))
+        tokio::task::spawn_blocking(move || examine.take(place, &mut fact, &stated).map(|()| fact))
             .await
             .map_err(|error| AttemptError::Thread(error.to_string()))?
     }
@@ -223,13 +238,29 @@ impl<B: BlobStore + 'static> Workbench<B> {
         found.ok_or_else(|| AttemptError::Unbound(name.to_owned()))
     }
 
-    async fn copy(&self, claim: &Claim, binding: &Binding) -> Result<Copy, AttemptError> {
+    async fn place(&self, claim: &Claim, binding: &Binding) -> Result<Place, AttemptError> {
         let folder = format!("{STAGE_DIR}/{}", claim.attempt_id);
-        self.run.dir.create_dir_all(format!("{folder}/scratch")).map_err(AttemptError::Folder)?;
-        let (workspace, at) = (self.run.workspace(), self.run.path.join(folder).join("files"));
-        let scope = binding.scope.clone();
-        let made = tokio::task::spawn_blocking(move || Copy::create(&workspace, &at, &scope)).await;
-        Ok(made.map_err(|error| AttemptError::Thread(error.to_string()))??)
+        self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
+        let around = Surroundings {
+            workspace: self.run.workspace(),
+            run: self.run.path.clone(),
+            folder: self.run.path.join(folder),
+            holdouts: self.holdouts_of(&claim.node),
+            sealed: self
+                .holdouts
+                .as_ref()
+                .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
+        };
+        let (ground, binding) = (self.ground.clone(), binding.clone());
+        let made = tokio::task::spawn_blocking(move || Place::make(&ground, &binding, &around)).await;
+        made.map_err(|error| AttemptError::Thread(error.to_string()))?
+    }
+
+    /// The sealed folders in reach of a node, and where each is kept.
+    fn holdouts_of(&self, node: &str) -> Vec<(ScopePath, PathBuf)> {
+        let Some(holdouts) = &self.holdouts else { return Vec::new() };
+        let folders = self.plan.holdouts_of(&NodeId::new(node));
+        folders.into_iter().map(|folder| (folder.path().clone(), holdouts.source(folder.path()))).collect()
     }
 
     /// The report in the journal's words, with what the stage claims.
@@ -322,7 +353,7 @@ fn remove_folder(run: &RunDir, folder: &str) {
     }
 }
 
-/// What is needed to see what a stage left in its copy.
+/// What is needed to see what a stage left in its files.
 struct Examine<B> {
     run: Arc<RunDir>,
     blobs: Arc<B>,
@@ -332,23 +363,26 @@ struct Examine<B> {
 }
 
 impl<B: BlobStore> Examine<B> {
-    fn take(self, copy: Copy, fact: &mut StageFinished, stated: &[(String, String)]) -> Result<(), AttemptError> {
-        let taken = match fact.ending {
-            crate::event::Ending::Returned => self.changes(&copy, fact),
-            _ => Ok(()),
-        };
+    fn take(self, mut place: Place, fact: &mut StageFinished, stated: &[(String, String)]) -> Result<(), AttemptError> {
+        let taken = place.close().and_then(|spent| {
+            spent.iter().for_each(|spent| use_up(spent, fact));
+            match fact.ending {
+                crate::event::Ending::Returned => self.changes(&place.view, fact),
+                _ => Ok(()),
+            }
+        });
         if taken.is_ok() {
-            claims::check(&self.run.dir, &format!("{STAGE_DIR}/{}/files", self.attempt_id), fact, stated);
+            claims::check(&self.run.dir, fact, stated);
         }
-        if let Err(error) = copy.remove() {
-            tracing::warn!(%error, "the stage's copy was not removed");
+        if let Err(error) = place.view.remove() {
+            tracing::warn!(%error, "the stage's files were not removed");
         }
         remove_folder(&self.run, &format!("{STAGE_DIR}/{}", self.attempt_id));
         taken
     }
 
-    fn changes(&self, copy: &Copy, fact: &mut StageFinished) -> Result<(), AttemptError> {
-        let found = match copy.changes(&self.limits, &self.protected) {
+    fn changes(&self, view: &WorkspaceView, fact: &mut StageFinished) -> Result<(), AttemptError> {
+        let found = match view.changes(&self.limits, &self.protected) {
             Ok(found) => found,
             Err(error @ StageError::Limit { limit, .. }) => {
                 fact.ending = crate::event::Ending::LimitHit(limit.to_owned());
@@ -360,18 +394,18 @@ impl<B: BlobStore> Examine<B> {
         let keep = &mut |bytes: &mut dyn io::Read| {
             self.blobs.put(bytes).map(|digest| digest.to_string()).map_err(io::Error::other)
         };
-        let stored = commit::store(&found, copy, keep)?;
+        let stored = commit::store(&found, view, keep)?;
         fact.changes = stored.into_iter().map(outcome::change).collect::<Result<Vec<FileChange>, _>>()?;
-        self.set_aside(copy, &found, fact)
+        self.set_aside(view, &found, fact)
     }
 
-    fn set_aside(&self, copy: &Copy, found: &[Found], fact: &mut StageFinished) -> Result<(), AttemptError> {
+    fn set_aside(&self, view: &WorkspaceView, found: &[Found], fact: &mut StageFinished) -> Result<(), AttemptError> {
         if found.iter().all(Found::is_allowed) {
             return Ok(());
         }
         self.run.dir.create_dir_all(QUARANTINE_DIR).map_err(AttemptError::Folder)?;
         let into: PathBuf = self.run.path.join(QUARANTINE_DIR).join(&self.attempt_id);
-        let report = quarantine(copy, found, &into, &Caps::default())?;
+        let report = quarantine(view, found, &into, &Caps::default())?;
         let reason = guardrail(report.kept.iter().map(|kept| kept.path.as_str()));
         fact.quarantined = report
             .kept
@@ -380,6 +414,13 @@ impl<B: BlobStore> Examine<B> {
             .collect();
         outcome::replace(fact, Failure::new(FailureClass::Scope, "scope/write", reason));
         Ok(())
+    }
+}
+
+/// Adds what only the jail saw to the limits the host reported.
+fn use_up(spent: &Spent, fact: &mut StageFinished) {
+    if let Some(row) = fact.usage.iter_mut().find(|row| row.name == "disk_bytes") {
+        row.used = row.used.max(spent.disk_peak_bytes);
     }
 }
 

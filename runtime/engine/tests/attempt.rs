@@ -5,7 +5,7 @@ mod components;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use components::{agreed, catalog, component, config, host, pipeline, plan};
-use glovebox_engine::attempt::{Prepared, Workbench, sweep};
+use glovebox_engine::attempt::{Ground, Prepared, Workbench, sweep};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::driver::Claim;
 use glovebox_engine::event::{ChangeOp, Ending, StageFinished, TaskId};
@@ -48,7 +48,12 @@ impl Bench {
             host: host(),
             blobs: Arc::new(DirBlobs::open_in(&dir).expect("blobs")),
             run: Arc::new(RunDir { path, dir }),
-            policy: glovebox_sandbox::exec::ExecPolicy::default(),
+            ground: Ground {
+                tier: None,
+                can_mount: false,
+                policy: glovebox_sandbox::exec::ExecPolicy::default(),
+                project: PathBuf::from("/project"),
+            },
             protected: Protected::default(),
             holdouts: None,
             progress: tokio::sync::mpsc::channel(8).0,
@@ -62,10 +67,10 @@ impl Bench {
 
     /// Makes the copy, lets `act` loose on it and settles what a stage with that report did.
     async fn settle(&self, act: impl FnOnce(&Path), report: Report) -> StageFinished {
-        let Prepared { call, copy } = self.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+        let Prepared { call, place } = self.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
         drop(call);
-        act(copy.as_ref().expect("a stage that may write works on a copy").root());
-        let fact = self.bench.finish(&claim(), report, copy).await.expect("settled");
+        act(&place.as_ref().expect("a stage that may write works on a copy").root());
+        let fact = self.bench.finish(&claim(), report, place).await.expect("settled");
         assert_eq!(std::fs::read_dir(self.path("stage")).expect("list").count(), 0, "the copy is removed");
         assert_eq!(std::fs::read(self.path("workspace/src/lib.rs")).expect("read"), b"old", "nothing is committed yet");
         fact
@@ -121,6 +126,8 @@ fn receipt(id: &str, code: i32) -> Receipt {
         cwd: String::new(),
         env_names: Vec::new(),
         tier: "unconfined".to_owned(),
+        degradations: Vec::new(),
+        over: None,
         how: "exited".to_owned(),
         code: Some(code),
         duration_ms: 1,
@@ -238,13 +245,13 @@ async fn a_claim_without_evidence_fails_the_stage() {
 #[tokio::test]
 async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
     let bench = Bench::new("type=\"acme.review\"");
-    let Prepared { call, copy } = bench.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+    let Prepared { call, place } = bench.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
     let files = call.files.expect("it may read");
-    assert!(copy.is_none() && call.commands.is_none() && call.model.is_none() && files.scope.write.is_empty());
+    assert!(place.is_none() && call.commands.is_none() && call.model.is_none() && files.scope.write.is_empty());
     assert_eq!(files.root, bench.path("workspace"));
     let writer = Bench::new("type=\"acme.review\", allowed_write_paths=\"src/\"");
-    let Prepared { copy, .. } = writer.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
-    let root = copy.expect("copy").root().to_owned();
+    let Prepared { place, .. } = writer.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+    let root = place.expect("place").root();
     assert!(root.join("src/lib.rs").exists() && !root.join("secret.txt").exists(), "only what it may see exists");
     sweep(&writer.bench.run);
     assert!(!writer.path("stage").exists());

@@ -28,12 +28,10 @@ pub struct CommandGrant {
 pub struct CommandSetting {
     /// What may run.
     pub grant: CommandGrant,
-    /// Sandbox settings: PATH and environment; its output cap is lowered to the limit `command_output_bytes`.
-    pub policy: glovebox_sandbox::exec::ExecPolicy,
-    /// The private copy commands work in; the same directory as [`FileSetting::root`] when there is one.
-    pub root: PathBuf,
-    /// Holds a command's HOME and TMPDIR; outside of `root`.
-    pub scratch: PathBuf,
+    /// The jail they run in; its files are those of [`FileSetting::root`] when there are any.
+    pub jail: Arc<glovebox_sandbox::jail::Jail>,
+    /// Where they start when they do not say.
+    pub workdir: glovebox_sandbox::path::ScopePath,
 }
 
 /// A kind of progress the host tells while a call is under way. Lossy by design.
@@ -126,8 +124,12 @@ pub struct Receipt {
     pub cwd: String,
     /// Names, not values.
     pub env_names: Vec<String>,
-    /// Sandbox tier: `unconfined` in this version.
+    /// Sandbox tier: `full`, `bwrap`, `landlock` or `unconfined`.
     pub tier: String,
+    /// What was weaker than the tier promises, such as `memory=soft`.
+    pub degradations: Vec<String>,
+    /// The limit it passed, when it was ended for one.
+    pub over: Option<String>,
     /// `exited`, `signaled`, `timed-out`, `canceled`.
     pub how: String,
     /// Exit code when it exited.

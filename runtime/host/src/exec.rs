@@ -7,9 +7,11 @@ use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
 use crate::call::{CommandGrant, Progress, Receipt};
 use crate::stop::Stop;
-use glovebox_sandbox::exec::{self as sandbox, ExecError, ExecPolicy, Program, TIER_UNCONFINED};
+use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
+use glovebox_sandbox::jail::Standing;
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::refusal::escaped;
+use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::Result;
 
@@ -60,22 +62,21 @@ impl Attempt {
         let program = self.granted_program(&command)?;
         check_size(&command)?;
         let timeout = self.command_timeout(command.timeout_ms)?;
-        let cwd =
-            ScopePath::parse(&command.cwd).map_err(|e| error("invalid", format!("cwd `{}`: {e}", command.cwd)))?;
         let Some(setting) = &self.commands else {
             return Err(error("not-granted", "the stage has no commands").into());
         };
-        let policy = ExecPolicy {
-            output_bytes_max: setting.policy.output_bytes_max.min(self.limits.command_output_bytes),
-            ..setting.policy.clone()
+        let cwd = match command.cwd.as_str() {
+            "" => setting.workdir.clone(),
+            cwd => ScopePath::parse(cwd).map_err(|e| error("invalid", format!("cwd `{cwd}`: {e}")))?,
         };
+        let (jail, place) = (Arc::clone(&setting.jail), cwd.as_str().to_owned());
         let env_names = command.env.iter().map(|(name, _)| name.clone()).collect();
         let (shown, argv) = (escaped(&text_of(&program)), argv_of(&program));
         let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout };
         self.meter.commands += 1;
         self.tell(Progress::CommandStarted(shown.clone()));
-        let exit = sandbox::run(&setting.root, &setting.scratch, &policy, &asked, &self.canceled)?;
-        let receipt = self.receipt(&exit, argv, command.cwd, env_names);
+        let exit = jail.run(&asked, &self.canceled)?;
+        let receipt = self.receipt(&exit, jail.standing(), argv, place, env_names);
         self.tell(Progress::CommandEnded(shown, receipt.how.clone(), receipt.code, receipt.duration_ms));
         let answer = answered(exit, &receipt);
         self.receipts.push(receipt);
@@ -122,9 +123,19 @@ impl Attempt {
         Ok(asked_ms.map_or(bound, |asked| Duration::from_millis(asked).min(bound)))
     }
 
-    fn receipt(&mut self, exit: &sandbox::Exit, argv: Vec<String>, cwd: String, env_names: Vec<String>) -> Receipt {
+    fn receipt(
+        &mut self,
+        exit: &sandbox::Exit,
+        standing: &Standing,
+        argv: Vec<String>,
+        cwd: String,
+        env_names: Vec<String>,
+    ) -> Receipt {
         let duration_ms = u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX);
         self.meter.command_ms_peak = self.meter.command_ms_peak.max(duration_ms);
+        self.meter.cpu_ms_peak = self.meter.cpu_ms_peak.max(exit.cpu_ms);
+        self.meter.command_memory_bytes_peak = self.meter.command_memory_bytes_peak.max(exit.memory_peak_bytes);
+        self.meter.processes_peak = self.meter.processes_peak.max(exit.processes_peak);
         for stream in [&exit.stdout, &exit.stderr] {
             let kept = (stream.head.len() + stream.tail.len()) as u64;
             self.meter.command_output_bytes_peak = self.meter.command_output_bytes_peak.max(kept);
@@ -134,7 +145,9 @@ impl Attempt {
             argv,
             cwd,
             env_names,
-            tier: TIER_UNCONFINED.to_owned(),
+            tier: standing.tier.as_str().to_owned(),
+            degradations: standing.degradations.clone(),
+            over: exit.over.clone(),
             how: exit.how.as_str().to_owned(),
             code: exit.code,
             duration_ms,
@@ -162,7 +175,10 @@ fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
         // What it changed is first known when the stage's copy is walked after its end.
         changed: Vec::new(),
         receipt: receipt.id.clone(),
-        extra: vec![("tier".to_owned(), receipt.tier.clone())],
+        extra: [("tier", Some(&receipt.tier)), ("over", receipt.over.as_ref())]
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.clone())))
+            .collect(),
     }
 }
 

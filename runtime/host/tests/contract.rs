@@ -8,6 +8,8 @@ use glovebox_host::call::{CommandGrant, CommandSetting, Ending, Progress};
 use glovebox_host::component::LoadError;
 use glovebox_host::model::{Model, Script, TextGuard};
 use glovebox_host::outcome::{FailureClass, Status};
+use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
+use glovebox_sandbox::path::ScopePath;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -122,11 +124,22 @@ fn commands(prefix: &str) -> CommandSetting {
         std::fs::create_dir_all(&path).unwrap();
         path
     };
+    let copy = folder("copy");
+    let setting = JailSetting {
+        tier: Tier::Unconfined,
+        policy: glovebox_sandbox::exec::ExecPolicy::default(),
+        network: Network::None,
+        bounds: Bounds::default(),
+        inside: copy.clone(),
+        inner: Vec::new(),
+        hidden: Vec::new(),
+        folder: folder("scratch"),
+    };
+    let jail = Jail::open(&setting, Source::Directory(copy.to_str().unwrap().to_owned())).unwrap();
     CommandSetting {
         grant: CommandGrant { argv_prefixes: vec![vec![prefix.to_owned()]], ..CommandGrant::default() },
-        policy: glovebox_sandbox::exec::ExecPolicy::default(),
-        root: folder("copy"),
-        scratch: folder("scratch"),
+        jail: Arc::new(jail),
+        workdir: ScopePath::root(),
     }
 }
 

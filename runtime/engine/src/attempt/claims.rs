@@ -4,17 +4,17 @@
 //! receipt that says so. Kinds nobody here knows are neither believed nor held against it.
 
 use super::outcome::replace;
-use crate::event::{Ending, StageFinished};
+use crate::event::{ChangeOp, Ending, StageFinished};
 use crate::outcome::{Failure, FailureClass};
 use cap_std::fs::Dir;
 use glovebox_sandbox::path::ScopePath;
 
-/// Checks every claim; the first that fails replaces the outcome. `files` is the folder the stage worked in, below `run`.
-pub(super) fn check(run: &Dir, files: &str, fact: &mut StageFinished, stated: &[(String, String)]) {
+/// Checks every claim; the first that fails replaces the outcome. What the stage changed is in the fact by now.
+pub(super) fn check(run: &Dir, fact: &mut StageFinished, stated: &[(String, String)]) {
     if fact.ending != Ending::Returned || fact.outcome.failure.is_some() {
         return;
     }
-    let untrue = stated.iter().find_map(|(kind, value)| Some((kind, value, objection(run, files, fact, kind, value)?)));
+    let untrue = stated.iter().find_map(|(kind, value)| Some((kind, value, objection(run, fact, kind, value)?)));
     if let Some((kind, value, objection)) = untrue {
         let shown = glovebox_sandbox::refusal::escaped(value);
         let reason = format!("the stage claims `{kind}` for `{shown}`, but {objection}");
@@ -22,7 +22,7 @@ pub(super) fn check(run: &Dir, files: &str, fact: &mut StageFinished, stated: &[
     }
 }
 
-fn objection(run: &Dir, files: &str, fact: &StageFinished, kind: &str, value: &str) -> Option<String> {
+fn objection(run: &Dir, fact: &StageFinished, kind: &str, value: &str) -> Option<String> {
     match kind {
         "command-passed" => match fact.receipts.iter().find(|receipt| receipt.id == value) {
             None => Some("there is no such receipt".to_owned()),
@@ -32,11 +32,20 @@ fn objection(run: &Dir, files: &str, fact: &StageFinished, kind: &str, value: &s
         "artifact" if fact.artifacts.iter().any(|artifact| artifact.name == value) => None,
         "artifact" => Some("no such artifact was kept".to_owned()),
         "file-written" => {
-            let is_there = ScopePath::parse(value).is_ok_and(|path| {
-                !path.is_root() && run.symlink_metadata(format!("{files}/{}", path.as_str())).is_ok()
-            });
+            let is_there =
+                ScopePath::parse(value).is_ok_and(|path| !path.is_root() && stands(run, fact, path.as_str()));
             (!is_there).then(|| "no such file is there".to_owned())
         }
         _ => None,
+    }
+}
+
+/// True when the path exists for the stage at its end: in its changes, else in the workspace it began from.
+fn stands(run: &Dir, fact: &StageFinished, path: &str) -> bool {
+    let last = fact.changes.iter().rev().find(|change| change.path == path);
+    match last.map(|change| change.op) {
+        Some(ChangeOp::Delete | ChangeOp::Rmdir) => false,
+        Some(ChangeOp::Write | ChangeOp::Mkdir | ChangeOp::Symlink) => true,
+        None => run.symlink_metadata(format!("{}/{path}", crate::run::WORKSPACE_DIR)).is_ok(),
     }
 }

@@ -91,6 +91,8 @@ pub(super) fn receipt(receipt: call::Receipt) -> Receipt {
         cwd: receipt.cwd,
         env_names: receipt.env_names,
         tier: receipt.tier,
+        degradations: receipt.degradations,
+        over: receipt.over,
         how: receipt.how,
         code: receipt.code,
         duration_ms: receipt.duration_ms,

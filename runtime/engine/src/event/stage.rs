@@ -155,6 +155,12 @@ pub struct Receipt {
     pub env_names: Vec<String>,
     /// Sandbox tier.
     pub tier: String,
+    /// What was weaker than the tier promises, such as `memory=soft`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degradations: Vec<String>,
+    /// The limit it passed, when it was ended for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// `exited`, `signaled`, `timed-out`, `canceled`.
     pub how: String,
     /// Exit code when it exited.

@@ -54,6 +54,11 @@ impl Holdouts {
         self.seal.files().join(folder.as_str())
     }
 
+    /// The folder they are all kept in, each at its own path below.
+    pub fn files(&self) -> PathBuf {
+        self.seal.files()
+    }
+
     /// Their lines, to be looked for.
     pub fn canary(&self) -> &Canary {
         &self.canary

@@ -1,0 +1,201 @@
+//! Where one attempt works: its files, and the jail its commands run in.
+//!
+//! The files are a copy or an overlay of the run's workspace, the jail stands for as long as the attempt does. Both are made from
+//! the binding and from what the operator set, nothing of either comes from the stage. Blocking: to be called off the
+//! executor's threads.
+
+use super::AttemptError;
+use crate::bind::holdouts::HoldoutAccess;
+use crate::plan::Binding;
+use glovebox_sandbox::cache::{self, Caches, Domain};
+use glovebox_sandbox::exec::ExecPolicy;
+use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Spent, Tier};
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::scope::Entry;
+use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What all stages of a run work on and behind; the operator's, never a stage's.
+#[derive(Debug, Clone)]
+pub struct Ground {
+    /// Which walls commands run behind; none when no stage runs any.
+    pub tier: Option<Tier>,
+    /// Whether this machine lets a jail mount an overlay, so that a large workspace need not be copied for each stage.
+    pub can_mount: bool,
+    /// Their PATH, environment and what of the machine they may read.
+    pub policy: ExecPolicy,
+    /// The user's project: the workspace has its path where a jail has a root of its own, and it is never shown itself.
+    pub project: PathBuf,
+}
+
+/// Where the workspace is when the project's own path cannot be had inside.
+const WORKSPACE_INSIDE: &str = "/workspace";
+/// Folders a jail has of its own, below which no workspace can be.
+const OWN: [&str; 11] = ["/proc", "/dev", "/sys", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/run"];
+
+impl Ground {
+    /// The workspace's path inside a jail with a root of its own: stable between runs, so that build caches stay valid.
+    fn inside(&self) -> PathBuf {
+        let project = &self.project;
+        let taken = OWN.iter().any(|own| project.starts_with(own)) || project.parent().is_none();
+        if taken || project.to_str().is_none() { WORKSPACE_INSIDE.into() } else { project.clone() }
+    }
+}
+
+/// What of the run lies around an attempt.
+pub(super) struct Surroundings {
+    /// The run's workspace.
+    pub(super) workspace: PathBuf,
+    /// The run's folder.
+    pub(super) run: PathBuf,
+    /// The attempt's own folder, which exists.
+    pub(super) folder: PathBuf,
+    /// Sealed folders in reach of the stage: the path each had, and where it is kept.
+    pub(super) holdouts: Vec<(ScopePath, PathBuf)>,
+    /// All that is sealed.
+    pub(super) sealed: Option<Sealed>,
+}
+
+/// The run's sealed folders.
+pub(super) struct Sealed {
+    /// Where they are kept, each at its path below.
+    pub(super) files: PathBuf,
+    /// How many there are.
+    pub(super) folders: usize,
+}
+
+/// The files of an attempt and its jail.
+pub struct Place {
+    /// The files.
+    pub view: WorkspaceView,
+    jail: Option<Arc<Jail>>,
+    caches: Option<Caches>,
+}
+
+/// What lies in the workspace for one stage and is not the workspace's.
+#[derive(Default)]
+struct Inner {
+    extra: Extra,
+    binds: Vec<Bind>,
+    scratch: Vec<Entry>,
+    caches: Option<Caches>,
+}
+
+impl Place {
+    /// Makes the files and, when commands may run or the files are an overlay, the jail.
+    pub(super) fn make(ground: &Ground, binding: &Binding, around: &Surroundings) -> Result<Self, AttemptError> {
+        let mounts = ground.tier.map_or(ground.can_mount, |tier| tier == Tier::Full);
+        let inside = ground.inside();
+        let Inner { extra, binds, scratch, caches } =
+            if mounts { mounted(&inside, binding, around)? } else { copied(binding, around)? };
+        let scope = binding.scope.clone().with_scratch(scratch);
+        let at = around.folder.join(FILES_DIR);
+        let view = match mounts {
+            true => WorkspaceView::choose(&around.workspace, &at, &scope, &extra)?,
+            false => WorkspaceView::copy(&around.workspace, &at, &scope, &extra)?,
+        };
+        let needs_jail = binding.runs_commands() || view.root().is_none();
+        let jail = needs_jail.then(|| {
+            let setting = JailSetting {
+                tier: ground.tier.unwrap_or(Tier::Full),
+                policy: policy(ground, binding),
+                network: binding.confined.network.clone(),
+                bounds: bounds(binding),
+                inside,
+                inner: binds,
+                hidden: vec![around.run.clone(), ground.project.clone()],
+                folder: around.folder.clone(),
+            };
+            Jail::open(&setting, view.source()?).map(Arc::new).map_err(AttemptError::from)
+        });
+        Ok(Self { jail: jail.transpose()?, view, caches })
+    }
+
+    /// The folder with the files, as host code opens it.
+    pub fn root(&self) -> PathBuf {
+        match (self.view.root(), &self.jail) {
+            (Some(root), _) => root.to_owned(),
+            (None, Some(jail)) => jail.root(),
+            // An overlay without a jail is never made; an empty path opens nothing.
+            (None, None) => PathBuf::new(),
+        }
+    }
+
+    /// The jail, for as long as the attempt lasts.
+    pub(super) fn jail(&self) -> Option<Arc<Jail>> {
+        self.jail.clone()
+    }
+
+    /// Ends the jail: when this returns nothing of the stage is alive, and its files can be looked at.
+    pub(super) fn close(&mut self) -> Result<Option<Spent>, AttemptError> {
+        let Some(jail) = self.jail.take() else { return Ok(None) };
+        // The call is over, and with it every other holder.
+        let jail = Arc::into_inner(jail).ok_or_else(|| AttemptError::Thread("its jail is still in use".to_owned()))?;
+        let spent = jail.end()?;
+        if let Some(settled) = self.caches.take().map(|caches| caches.settle(cache::BYTES_MAX)).transpose()?
+            && settled.dropped
+        {
+            tracing::warn!(bytes = settled.bytes, "the build caches were over their bound and are dropped");
+        }
+        Ok(Some(spent))
+    }
+}
+
+/// Folder of a stage's files in the attempt's folder.
+const FILES_DIR: &str = "files";
+
+/// Hold-outs and caches as mounts.
+fn mounted(inside: &Path, binding: &Binding, around: &Surroundings) -> Result<Inner, AttemptError> {
+    let mut inner = Inner { scratch: binding.confined.scratch.clone(), ..Inner::default() };
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    for (path, source) in &around.holdouts {
+        let at = text(&inside.join(path.as_str()));
+        inner.extra.mount_points.push(path.clone());
+        inner.binds.push(Bind { source: text(source), at, writable: false, optional: false });
+    }
+    if !binding.confined.cache.is_empty() && binding.runs_commands() {
+        let domain = match binding.holdouts {
+            HoldoutAccess::ReadOnly => Domain::Verifier,
+            HoldoutAccess::Absent => Domain::Builder,
+        };
+        let caches = Caches::open(&around.run, domain, &binding.confined.cache)?;
+        inner.extra.mount_points.extend(caches.mount_points());
+        inner.binds.extend(caches.binds(inside)?);
+        inner.caches = Some(caches);
+    }
+    Ok(inner)
+}
+
+/// Hold-outs copied in; caches are scratch, since nothing can be mounted.
+fn copied(binding: &Binding, around: &Surroundings) -> Result<Inner, AttemptError> {
+    let scratch = binding.confined.scratch.iter().chain(&binding.confined.cache).cloned().collect();
+    let mut inner = Inner { scratch, ..Inner::default() };
+    if !around.holdouts.is_empty() {
+        // A layer is all or nothing: a stage that may see some of them would see the others too.
+        if around.sealed.as_ref().is_some_and(|sealed| around.holdouts.len() < sealed.folders) {
+            return Err(AttemptError::Holdouts);
+        }
+        inner.extra.layers.extend(around.sealed.as_ref().map(|sealed| sealed.files.clone()));
+    }
+    Ok(inner)
+}
+
+/// The operator's policy with the stage's cap on output.
+fn policy(ground: &Ground, binding: &Binding) -> ExecPolicy {
+    let output_bytes_max = ground.policy.output_bytes_max.min(binding.limits.command_output_bytes);
+    ExecPolicy { output_bytes_max, ..ground.policy.clone() }
+}
+
+fn bounds(binding: &Binding) -> Bounds {
+    let limits = &binding.limits;
+    Bounds {
+        cpu_ms: limits.cpu_ms,
+        command_memory_bytes: limits.command_memory_bytes,
+        processes: limits.processes,
+        descriptors: limits.descriptors,
+        file_bytes: limits.file_bytes,
+        tmp_bytes: limits.tmp_bytes,
+        disk_bytes: limits.disk_bytes,
+    }
+}
