@@ -75,7 +75,9 @@ impl Attempt {
         let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout };
         self.meter.commands += 1;
         self.tell(Progress::CommandStarted(shown.clone()));
-        let exit = jail.run(&asked, &self.canceled)?;
+        let mut exit = jail.run(&asked, &self.canceled)?;
+        shorten(&mut exit.stdout, self.limits.command_output_bytes);
+        shorten(&mut exit.stderr, self.limits.command_output_bytes);
         let receipt = self.receipt(&exit, jail.standing(), argv, place, env_names);
         self.tell(Progress::CommandEnded(shown, receipt.how.clone(), receipt.code, receipt.duration_ms));
         let answer = answered(exit, &receipt);
@@ -157,6 +159,19 @@ impl Attempt {
             stderr_bytes: exit.stderr.total_bytes,
         }
     }
+}
+
+/// Drops from the middle what the limit does not allow. A jail for this call keeps no more anyway.
+fn shorten(stream: &mut sandbox::Captured, bytes_max: u64) {
+    let max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+    if stream.head.len() + stream.tail.len() <= max {
+        return;
+    }
+    // Without a gap between them the end of the stream stands in the head.
+    let whole: Vec<u8> = std::mem::take(&mut stream.head).into_iter().chain(std::mem::take(&mut stream.tail)).collect();
+    stream.head = whole[..max.div_ceil(2)].to_vec();
+    stream.tail = whole[whole.len() - max / 2..].to_vec();
+    stream.truncated = true;
 }
 
 fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
