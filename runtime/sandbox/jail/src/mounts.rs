@@ -12,7 +12,7 @@ pub(crate) use etc::{ETC, ETC_OWN};
 
 use crate::device::{self, Nature};
 use crate::fault::At;
-use crate::raw;
+use crate::{credentials, raw};
 use glovebox_jail::policy::{Bind, Policy};
 use glovebox_jail::wire::{Failure, Standing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -157,6 +157,11 @@ impl Root {
         self.folder("/proc")?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         match mount("proc", "proc", "proc", flags, None) {
+            // The files of a process that cannot be looked into are root's, and on the host that may be us.
+            Ok(()) if credentials::is_root_outside() => {
+                let options = c"mode=000,size=4096,nr_inodes=2";
+                mount("tmpfs", "proc/1/fd", "tmpfs", flags | MountFlags::RDONLY, options).at("cover /proc/1/fd")?;
+            }
             Ok(()) => {}
             Err(Errno::PERM) => {
                 standing.degradations.push("proc=shared".to_owned());

@@ -79,8 +79,10 @@ fn refused_calls(walls: Walls, network: Network) -> Result<Rules, BackendError> 
         (Walls::Landlock, _) => refuse_sockets(&mut rules, &[])?,
         _ => refuse_sockets(&mut rules, &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?,
     }
+    refuse_others(&mut rules, walls)?;
     if walls == Walls::Landlock {
-        refuse_neighbours(&mut rules)?;
+        // What all processes of the machine share, as no namespace divides it.
+        rules.extend(calls::SHARED.map(|number| (number, Vec::new())));
     }
     Ok(rules)
 }
@@ -130,13 +132,15 @@ fn refuse_sockets(rules: &mut Rules, allowed: &[i32]) -> Result<(), BackendError
     Ok(())
 }
 
-/// Without namespaces the host's processes of the same user are neighbours: their limits, priorities and shared memory.
-fn refuse_neighbours(rules: &mut Rules) -> Result<(), BackendError> {
+/// Limits and priorities of others of the same user: the jail's first process, which a limit could kill, and without namespaces
+/// of our own the host's processes as well.
+fn refuse_others(rules: &mut Rules, walls: Walls) -> Result<(), BackendError> {
     for (number, target) in calls::OF_ANOTHER {
-        add(rules, number, vec![other_than(target, 0)?])?;
+        let condition = if walls == Walls::Full { equal(target, 1)? } else { other_than(target, 0)? };
+        add(rules, number, vec![condition])?;
     }
-    for number in calls::SHARED {
-        rules.insert(number, Vec::new());
+    for (number, everybody) in calls::OF_EVERYBODY {
+        add(rules, number, vec![equal(0, everybody)?])?;
     }
     Ok(())
 }

@@ -139,6 +139,13 @@ pub(super) const OF_ANOTHER: [(i64, u8); 7] = [
     (libc::SYS_sched_setaffinity, 0),
 ];
 
+/// Calls that change all processes of a user, when their first argument says so.
+pub(super) const OF_EVERYBODY: [(i64, u64); 2] = [
+    (libc::SYS_setpriority, libc::PRIO_USER as u64),
+    // `IOPRIO_WHO_USER`, which the table of constants lacks.
+    (libc::SYS_ioprio_set, 3),
+];
+
 /// Memory, semaphores and queues that all processes of the machine share.
 pub(super) const SHARED: [i64; 12] = [
     libc::SYS_shmget,

@@ -155,14 +155,22 @@ fn pairs_that_can_be_connected_anew_are_refused_without_a_root_of_our_own() {
 }
 
 #[test]
-fn neighbours_are_left_alone_without_namespaces() {
+fn limits_and_priorities_of_others_are_left_alone() {
     for (number, target) in calls::OF_ANOTHER {
-        let mut arguments = [0; 4];
-        assert_eq!(lesser(number, &arguments), ALLOW, "{number}");
-        arguments[usize::from(target)] = 1234;
-        assert_eq!((lesser(number, &arguments), full(number, &arguments)), (REFUSED, ALLOW), "{number}");
+        let with = |pid| {
+            let mut arguments = [0; 4];
+            arguments[usize::from(target)] = pid;
+            (full(number, &arguments), lesser(number, &arguments))
+        };
+        assert_eq!(with(0), (ALLOW, ALLOW), "{number}");
+        assert_eq!(with(1), (REFUSED, REFUSED), "{number}");
+        assert_eq!(with(HIGH | 1), (REFUSED, REFUSED), "{number}");
+        assert_eq!(with(1234), (ALLOW, REFUSED), "{number}");
+    }
+    for (number, everybody) in calls::OF_EVERYBODY {
+        assert_eq!((full(number, &[everybody]), lesser(number, &[everybody])), (REFUSED, REFUSED), "{number}");
     }
     for number in calls::SHARED {
-        assert_eq!((lesser(number, &[]), full(number, &[])), (REFUSED, ALLOW), "{number}");
+        assert_eq!((full(number, &[]), lesser(number, &[])), (ALLOW, REFUSED), "{number}");
     }
 }
