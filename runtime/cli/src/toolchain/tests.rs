@@ -167,3 +167,42 @@ fn a_home_is_never_shown_for_a_toolchain_in_it() {
         assert!(missing.why.contains("holds more than a toolchain"), "{missing:?}");
     }
 }
+
+#[test]
+fn cargo_builds_in_a_jail_with_a_home_of_its_own() {
+    use glovebox_sandbox::exec::{Command, Program};
+    use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source};
+    let place = home(&["root/src/main.rs", "attempt/", "project/"]);
+    let at = |name: &str| place.path().canonicalize().unwrap().join(name);
+    fs::write(at("root/src/main.rs"), "fn main() { print!(\"built\") }").unwrap();
+    fs::write(at("root/Cargo.toml"), "[package]\nname = \"small\"\nedition = \"2024\"\n").unwrap();
+    let found = found(Toolchain::Rust, &Machine::here(), Tier::Full).unwrap();
+    let mut policy = ExecPolicy::default();
+    policy.path.splice(0..0, found.path.clone());
+    add(&mut policy, found, Tier::Full).unwrap();
+    let setting = JailSetting {
+        tier: Tier::Full,
+        policy,
+        network: Network::None,
+        bounds: Bounds::default(),
+        inside: at("project"),
+        inner: Vec::new(),
+        hidden: vec![at("project")],
+        folder: at("attempt"),
+    };
+    let jail = Jail::open(&setting, Source::Directory(at("root").to_str().unwrap().to_owned())).unwrap();
+    let text = "cargo run --offline --quiet && touch $CARGO_HOME/own && ls -A $CARGO_HOME && \
+                ! touch $CARGO_HOME/registry/x 2>/dev/null";
+    let command = Command {
+        program: Program::Shell(text.to_owned()),
+        cwd: glovebox_sandbox::path::ScopePath::root(),
+        env: Vec::new(),
+        stdin: None,
+        timeout: std::time::Duration::from_secs(120),
+    };
+    let exit = jail.run(&command, &std::sync::atomic::AtomicBool::new(false)).unwrap();
+    let said = String::from_utf8_lossy(&exit.stdout.head).into_owned();
+    assert_eq!(exit.code, Some(0), "{said} {}", String::from_utf8_lossy(&exit.stderr.head));
+    assert!(said.starts_with("built") && said.contains("own"), "{said}");
+    assert!(!said.contains("credentials") && !said.contains("config.toml"), "{said}");
+}
