@@ -152,7 +152,8 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(near: Option<&Path>) -> io::Result<Self> {
-        let parent = near.map_or_else(std::env::temp_dir, Path::to_owned);
+        // Where the result is kept, runs most likely are too: on the same kind of file system.
+        let parent = near.filter(|near| near.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
         let made = parent.join(format!(".probe-{}", witness::draw()?));
         let builder = || {
             let mut builder = fs::DirBuilder::new();

@@ -41,4 +41,5 @@ fn without_a_file_everything_is_found_out_anew() {
     assert_eq!(found.tier, Some(Tier::Full), "{:?}", found.missing);
     let json = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<Capability>(&json).unwrap(), found);
+    assert_eq!(probe(Some(Path::new("/no/such/folder/capability.json"))).tier, found.tier);
 }
