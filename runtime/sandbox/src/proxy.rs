@@ -8,26 +8,16 @@
 pub mod host;
 pub mod rules;
 
-#[cfg(target_os = "linux")]
 mod address;
-#[cfg(target_os = "linux")]
 mod connection;
-#[cfg(target_os = "linux")]
 mod head;
-#[cfg(target_os = "linux")]
 mod hello;
-#[cfg(target_os = "linux")]
 pub mod outside;
-#[cfg(target_os = "linux")]
 mod refused;
-#[cfg(target_os = "linux")]
 mod relay;
-#[cfg(target_os = "linux")]
 mod serving;
-#[cfg(target_os = "linux")]
 pub mod traffic;
 
-#[cfg(target_os = "linux")]
 pub use serving::{Bounds, Proxy};
 
 /// Where the proxy is found inside a jail.
@@ -49,5 +39,5 @@ pub fn environment() -> [(&'static str, &'static str); 7] {
     ]
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests;

@@ -1,4 +1,3 @@
-#![cfg(test)]
 //! Toolchains in made-up homes: what is shown of each, and what never is.
 
 use super::*;

@@ -1,4 +1,3 @@
-#![cfg(test)]
 //! The proxy over real sockets. Names and the way out are the test's own: every public address leads to one server on loopback,
 //! and what was looked up and dialled is written down.
 
