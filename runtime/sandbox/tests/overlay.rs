@@ -13,6 +13,8 @@ mod mask;
 mod model;
 #[path = "overlay/mounted.rs"]
 mod mounted;
+#[path = "overlay/replay.rs"]
+mod replay;
 #[path = "overlay/stale.rs"]
 mod stale;
 #[path = "overlay/table.rs"]

@@ -7,9 +7,10 @@ use super::{Extra, access, is_visible};
 use crate::path::ScopePath;
 use crate::scope::Scope;
 use crate::tree::{self, Tree};
-use rustix::fs::{FileType, Mode, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Mode, XattrFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ pub(super) fn unseen(
 
 /// Fills the new folder `mask` with whiteouts for what the stage cannot see, and with directories to mount on.
 pub(super) fn fill(mask: &Tree, workspace: &Tree, scope: &Scope, extra: &Extra) -> io::Result<()> {
-    let mut filling = Filling { mask, workspace, made: BTreeSet::new() };
+    let mut filling = Filling { mask, workspace, made: BTreeSet::new(), node: None };
     for path in &extra.mount_points {
         filling.make_mount_point(Path::new(path.as_str()))?;
     }
@@ -72,6 +73,8 @@ struct Filling<'m> {
     mask: &'m Tree,
     workspace: &'m Tree,
     made: BTreeSet<PathBuf>,
+    /// A whiteout that is there already.
+    node: Option<(OwnedFd, OsString)>,
 }
 
 impl Filling<'_> {
@@ -88,10 +91,16 @@ impl Filling<'_> {
         }
         self.make_directories(path.parent().unwrap_or(Path::new("")))?;
         let (parent, name) = self.mask.parent(path)?;
-        match rustix::fs::mknodat(&parent, name, FileType::CharacterDevice, Mode::empty(), 0) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(error) => Err(error.into()),
+        // One node with many names, as the kernel does it too: a name costs a tenth of a node. Up to what a node can have.
+        let linked = self.node.as_ref().is_some_and(|(directory, node)| {
+            let linked = rustix::fs::linkat(directory, node, &parent, name, AtFlags::empty());
+            matches!(linked, Ok(()) | Err(Errno::EXIST))
+        });
+        if !linked {
+            rustix::fs::mknodat(&parent, name, FileType::CharacterDevice, Mode::empty(), 0)?;
+            self.node = Some((parent, name.to_owned()));
         }
+        Ok(())
     }
 
     fn make_directories(&mut self, path: &Path) -> io::Result<()> {

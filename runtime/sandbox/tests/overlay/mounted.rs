@@ -1,41 +1,62 @@
-//! The same scripts in a copy and in an overlay the kernel mounted: both find the same. Where this user may not mount, only
-//! the copy is tried.
+//! The same scripts in a copy and in an overlay the kernel mounted, both behind the walls of a jail: both find the same. Where
+//! this user can have no jail, the copy alone is tried, without one.
 
 use super::bench::{Bench, entries, scope, sh, snapshot};
-use super::upper::{commit, lines, look, overlay, parts};
+use super::upper::{commit, lines, look, overlay};
+use glovebox_sandbox::exec::{Command, ExecPolicy, How, Program};
+use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Tier};
+use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::stage::{Extra, WorkspaceView};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-/// Runs a shell where the overlay is mounted at `$1`, in namespaces of its own.
-fn mounted(view: &WorkspaceView, at: &Path, script: &str) -> Output {
-    let (lower, upper, work) = parts(view);
-    let lower = lower.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(":");
-    let options = format!(
-        "userxattr,redirect_dir=nofollow,metacopy=off,index=off,xino=off,lowerdir={lower},upperdir={},workdir={}",
-        upper.display(),
-        work.display()
-    );
-    fs::create_dir_all(at).unwrap();
-    let line = format!("mount -t overlay overlay -o \"$2\" \"$1\"; cd \"$1\"; {script}");
-    let arguments = ["--user", "--map-root-user", "--mount", "/bin/sh", "-ec", &line, "sh"];
-    Command::new("unshare").args(arguments).arg(at).arg(options).output().unwrap()
+fn open(made: &Bench, view: &WorkspaceView) -> Result<Jail, String> {
+    let base = made.dir.path().canonicalize().unwrap();
+    let (inside, folder) = (base.join("project"), base.join("scratch"));
+    [&inside, &folder].into_iter().for_each(|path| fs::create_dir_all(path).unwrap());
+    let setting = JailSetting {
+        tier: Tier::Full,
+        policy: ExecPolicy::default(),
+        network: Network::None,
+        bounds: Bounds::default(),
+        hidden: vec![inside.clone()],
+        inside,
+        inner: Vec::new(),
+        folder,
+    };
+    Jail::open(&setting, view.source().unwrap()).map_err(|error| error.to_string())
 }
 
-/// True when this user may mount an overlay in namespaces of its own.
+/// Runs a script in a jail over the view and returns the tree it left, as the jail has it.
+fn jailed(made: &Bench, view: &WorkspaceView, script: &str) -> BTreeMap<String, String> {
+    let jail = open(made, view).unwrap();
+    let program = Program::Shell(format!("set -e\n{script}"));
+    let timeout = Duration::from_secs(60);
+    let command = Command { program, cwd: ScopePath::root(), env: Vec::new(), stdin: None, timeout };
+    let exit = jail.run(&command, &AtomicBool::new(false)).unwrap();
+    let said = String::from_utf8_lossy(&exit.stderr.head).into_owned();
+    assert_eq!((exit.how, exit.code), (How::Exited, Some(0)), "{script}: {said}");
+    let seen = snapshot(&jail.root());
+    jail.end().unwrap();
+    seen
+}
+
+/// True when this user can have a jail with an overlay here.
 pub(crate) fn can_mount() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
         let made = Bench::new(&[("a", "a")]);
         let view = overlay(&made, &Scope::everything(), &Extra::default());
-        let can = mounted(&view, &made.dir.path().join("merged"), "echo b > a").status.success();
-        if !can {
-            eprintln!("no overlay can be mounted by this user here: its half of the test is left out");
+        let opened = open(&made, &view);
+        if let Err(reason) = &opened {
+            eprintln!("overlays are left out: {reason}");
         }
+        let can = opened.is_ok_and(|jail| jail.end().is_ok());
+        view.remove().unwrap();
         can
     })
 }
@@ -47,28 +68,29 @@ pub(crate) fn copied(files: &[(&str, &str)], scope: &Scope, script: &str) -> Rou
     let made = Bench::new(files);
     let at = made.dir.path().join("attempt");
     let view = WorkspaceView::copy(&made.workspace(), &at, scope, &Extra::default()).unwrap();
-    sh(&at, script);
-    let seen = snapshot(&at);
-    let found = lines(&look(&view));
-    commit(&made, &view);
-    view.remove().unwrap();
-    (found, seen, snapshot(&made.workspace()))
+    let seen = if can_mount() {
+        jailed(&made, &view, script)
+    } else {
+        sh(&at, script);
+        snapshot(&at)
+    };
+    after(&made, view, seen)
 }
 
 pub(crate) fn overlaid(files: &[(&str, &str)], scope: &Scope, script: &str) -> Round {
     let made = Bench::new(files);
     let view = overlay(&made, scope, &Extra::default());
     let before = snapshot(&made.workspace());
-    let (merged, seen) = (made.dir.path().join("merged"), made.dir.path().join("seen"));
-    let done = mounted(&view, &merged, &format!("{script}\ncd \"$1\"; cp -a . {}", seen.display()));
-    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+    let seen = jailed(&made, &view, script);
     assert_eq!(snapshot(&made.workspace()), before, "{script}: the workspace is only read");
+    after(&made, view, seen)
+}
+
+fn after(made: &Bench, view: WorkspaceView, seen: BTreeMap<String, String>) -> Round {
     let found = lines(&look(&view));
-    commit(&made, &view);
+    commit(made, &view);
     view.remove().unwrap();
-    let tree = snapshot(&seen);
-    sh(made.dir.path(), "chmod -R u+rwX seen");
-    (found, tree, snapshot(&made.workspace()))
+    (found, seen, snapshot(&made.workspace()))
 }
 
 fn check(files: &[(&str, &str)], scope: &Scope, script: &str, expected: &[&str]) {
@@ -135,11 +157,10 @@ fn attributes_programs_set_are_no_marks_of_the_overlay() {
     }
     let files = [("src/d/x", "x"), ("src/a", "a"), ("secret/k", "k")];
     let scope = scope(&["./"], &["src/"], &["secret/"]);
-    let set = "import os\nfor p in ['src/d', 'src/a']:\n  for n, v in [('opaque', b'y'), ('redirect', b'/secret'), ('metacopy', b'')]:\n    \
-               os.setxattr(p, 'user.overlay.' + n, v)";
-    if Command::new("python3").arg("-c").arg("").status().is_ok() {
-        let (found, _, workspace) = overlaid(&files, &scope, &format!("python3 -c \"{set}\" || true"));
-        assert_eq!(found, Vec::<String>::new());
-        assert_eq!(workspace.len(), 6);
-    }
+    let set = "import os\nfor p in ['src/d', 'src/a']:\n for n, v in [('opaque', b'y'), ('redirect', b'/secret'), \
+               ('metacopy', b'')]:\n  try: os.setxattr(p, 'user.overlay.' + n, v)\n  except OSError: pass";
+    let script = format!("if command -v python3 >/dev/null; then python3 -c \"{set}\"; fi; touch src/a src/d/x");
+    let (found, _, workspace) = overlaid(&files, &scope, &script);
+    assert_eq!(found, Vec::<String>::new());
+    assert_eq!(workspace.len(), 6);
 }
