@@ -2,7 +2,7 @@
 //!
 //! A step that could not run counts as failed; nothing is skipped because something is missing.
 
-use crate::{Step, components, process, repository, wasm_std::Rung};
+use crate::{Step, attacks, components, process, repository, wasm_std::Rung};
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
@@ -45,7 +45,8 @@ pub(crate) fn ci() -> Step {
 
 type Check = fn() -> Step<()>;
 
-const CHECKS: [(&str, Check); 5] = [
+const CHECKS: [(&str, Check); 6] = [
+    ("attacks as an ordinary user", attacks::as_ordinary_user),
     ("format", || process::demand(cargo().args(["fmt", "--all", "--check"]))),
     ("lints", || process::demand(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("docs", || process::demand(cargo().env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))),

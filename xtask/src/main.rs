@@ -4,6 +4,7 @@
 //! fresh machine, with rustup's `wasm32-wasip2` or, where that cannot be fetched, with a std built from its source.
 #![forbid(unsafe_code)]
 
+mod attacks;
 mod components;
 mod debian;
 mod demo;

@@ -3,6 +3,7 @@
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use glovebox_sandbox::jail::Tier;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,6 +57,8 @@ pub enum Command {
         #[command(subcommand)]
         command: HoldoutCommand,
     },
+    /// Say what this machine can enforce; on request prove it by attack
+    Doctor(DoctorArguments),
     /// Print the version of glovebox and of its built-in components
     Version(VersionArguments),
 }
@@ -338,6 +341,28 @@ pub struct VersionArguments {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// `glovebox doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// The project whose glovebox.toml says what is required
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+    /// Let a hostile program and a hostile component try every wall
+    #[arg(long)]
+    pub attack: bool,
+    /// Attack this tier instead of the best one: full, bwrap or landlock
+    #[arg(long, value_name = "T", requires = "attack", value_parser = tier)]
+    pub tier: Option<Tier>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn tier(text: &str) -> Result<Tier, String> {
+    let found = Tier::parse(text).filter(|tier| Tier::CONFINING.contains(tier));
+    found.ok_or_else(|| "expected `full`, `bwrap` or `landlock`".to_owned())
 }
 
 fn wall_time(text: &str) -> Result<Duration, String> {

@@ -158,7 +158,8 @@ fn refuse(source: &Source, errors: &BindErrors) -> Stop {
     }
 }
 
-fn start_host() -> Result<Arc<Host>, Stop> {
+/// Starts the host of this process.
+pub fn start_host() -> Result<Arc<Host>, Stop> {
     let config = HostConfig { cache_dir: cache_dir(), pool_slots: POOL_SLOTS };
     Host::new(config).map(Arc::new).map_err(|error| Stop::new(Exit::Internal, error.to_string()))
 }

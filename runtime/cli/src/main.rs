@@ -10,6 +10,7 @@ mod bound;
 mod builtins;
 mod changes;
 mod commands;
+mod doctor;
 mod drive;
 mod exit;
 mod files;
@@ -57,6 +58,7 @@ fn dispatch(command: Command) -> Ended {
         Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock(&arguments),
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),
+        Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
         Command::Version(arguments) => commands::version::version(&arguments),
     }
 }

@@ -229,6 +229,13 @@ impl Scope {
             || (!self.is_hidden(path) && !self.is_scratch(path) && self.write.iter().any(|entry| leads_to(path, entry)))
     }
 
+    /// True when a directory may stand at `path`: below a subtree that is granted, or on the way to an entry. An exact entry is a
+    /// file's.
+    pub fn commits_as_directory(&self, path: &ScopePath) -> bool {
+        let grants = |entry: &Entry| (entry.subtree && path.is_below(&entry.path)) || leads_to(path, entry);
+        self.commits_directory(path) && self.write.iter().any(grants)
+    }
+
     /// True when a scratch entry lies at or below `path`, so that the directory may be needed for it.
     pub fn leads_to_scratch(&self, path: &ScopePath) -> bool {
         !self.is_hidden(path) && self.scratch.iter().any(|entry| leads_to(path, entry))

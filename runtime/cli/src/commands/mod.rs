@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod check;
 pub mod diff;
+pub mod doctor;
 pub mod explain;
 pub mod fmt;
 pub mod graph;

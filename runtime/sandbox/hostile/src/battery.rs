@@ -18,9 +18,10 @@ pub fn components(rows: &[Row]) -> Vec<Row> {
     rows.iter().filter(|row| matches!(row.act, Act::Component(_))).copied().collect()
 }
 
-/// The rows that host programs try.
-pub fn programs(rows: &[Row]) -> Vec<Row> {
-    rows.iter().filter(|row| !matches!(row.act, Act::Component(_))).copied().collect()
+/// The rows that host programs try in a tier. Without a network namespace there is no proxy to attack.
+pub fn programs(rows: &[Row], tier: &str) -> Vec<Row> {
+    let has_room = |row: &Row| !(row.room.proxy && tier == "landlock");
+    rows.iter().filter(|row| !matches!(row.act, Act::Component(_)) && has_room(row)).copied().collect()
 }
 
 /// Runs rows of host programs and judges them; the answer is in the order of `rows`. `program` is the hostile program, `parent` an

@@ -97,7 +97,7 @@ pub fn judge(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>
         return done(Verdict::Broken, reason, "not tried".to_owned());
     }
     let mut through = outside(finding);
-    through.extend(by_proof(row, finding, changes));
+    through.extend(by_proof(row, finding, changes, tier));
     let verdict = match (row.must_work(), through.is_empty()) {
         (true, true) => Verdict::Works,
         (false, true) => Verdict::Blocked,
@@ -121,13 +121,14 @@ fn outside(finding: &Finding) -> Vec<String> {
     through
 }
 
-fn by_proof(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>) -> Option<String> {
+fn by_proof(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> Option<String> {
     let worked = finding.tried.as_ref().is_some_and(|tried| tried.worked);
     match row.proof {
         Proof::Answer | Proof::Ended => worked.then(|| "it did what it wanted".to_owned()),
         Proof::Works => (!worked).then(|| "it does not work".to_owned()),
         Proof::Outside | Proof::Reaped => None,
         Proof::Commit(path) => committed(changes, path, |_| true),
+        Proof::Below(path) => committed(changes, path, |op| op != "mkdir"),
         Proof::Plain(path) => committed(changes, path, |op| !matches!(op, "write" | "delete")),
         Proof::Refused => changes.is_ok().then(|| "all of it would be committed".to_owned()),
         Proof::Bounded => {
@@ -137,7 +138,7 @@ fn by_proof(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>)
         Proof::Environment => strange_variable(finding),
         Proof::Never(word) => finding.seen.text().contains(word).then(|| format!("`{word}` was in the output")),
         Proof::Closed => finding.watched.reached.then(|| "the port was reached from outside".to_owned()),
-        Proof::Standing => badly_standing(finding),
+        Proof::Standing => badly_standing(finding, tier),
         Proof::Few(most) => {
             let peak = finding.watched.processes_peak;
             (peak > most).then(|| format!("{peak} processes at the same time"))
@@ -168,12 +169,14 @@ fn strange_variable(finding: &Finding) -> Option<String> {
     (!strange.is_empty()).then(|| format!("it saw {}", strange.join(", ")))
 }
 
-fn badly_standing(finding: &Finding) -> Option<String> {
+fn badly_standing(finding: &Finding, tier: &str) -> Option<String> {
     let Some(standing) = &finding.watched.standing else { return Some("it was not seen from outside".to_owned()) };
     let is_zero = |text: &str| text.chars().all(|digit| digit == '0');
     let good = standing.split(' ').all(|field| match field.split_once('=') {
         Some(("NoNewPrivs", value)) => value == "1",
         Some(("Seccomp", value)) => value == "2",
+        // Only who has capabilities can drop them from what could be gained, and nothing can be gained by NoNewPrivs.
+        Some(("CapBnd", _)) if tier == "landlock" => true,
         Some((_, value)) => is_zero(value),
         None => false,
     });
@@ -215,7 +218,7 @@ fn witness(proof: Proof) -> &'static str {
     match proof {
         Proof::Answer => "told no; canaries, listeners and victim untouched",
         Proof::Outside => "canaries, listeners and victim untouched",
-        Proof::Commit(_) => "would not be committed",
+        Proof::Commit(_) | Proof::Below(_) => "would not be committed",
         Proof::Plain(_) => "nothing but a regular file would be committed",
         Proof::Refused => "the stage fails as a whole",
         Proof::Ended => "ended from outside, no process alive",

@@ -14,6 +14,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+const NAP: Duration = Duration::from_millis(5);
 
 /// Where the victim's things are.
 #[derive(Debug, Deserialize)]
@@ -28,15 +31,23 @@ struct Place {
 
 /// The outside of one ground.
 pub struct Outside {
-    folder: PathBuf,
-    canary: String,
-    name: String,
-    listeners: Listeners,
     victim: Victim,
+    listeners: Listeners,
+    canary: String,
     words: BTreeMap<&'static str, String>,
     /// What everything looked like when it was last looked at.
     seen: BTreeMap<PathBuf, String>,
     victim_state: String,
+    /// Last: everything else lies in it.
+    place: Folders,
+}
+
+/// Folders of one outside, gone with everything in them when dropped.
+struct Folders {
+    name: String,
+    folder: PathBuf,
+    /// Beside the rest and not in it: inside, nothing of the rest may exist, not even the folder it is in.
+    attacker: PathBuf,
 }
 
 struct Listeners {
@@ -62,52 +73,49 @@ impl Outside {
     /// # Errors
     /// The system's answer.
     pub fn lay_out(parent: &Path, program: &[u8]) -> io::Result<Self> {
-        let name = format!("glovebox-attack-{}", random()?);
-        let (folder, canary) = (parent.join(&name), format!("canary-{}", random()?));
-        for part in ["outside/home/.ssh", "outside/open", "attacker", "project", "stage"] {
-            fs::create_dir_all(folder.join(part))?;
-        }
-        fs::set_permissions(folder.join("outside/open"), fs::Permissions::from_mode(0o777))?;
-        let hostile = folder.join("attacker/glovebox-hostile");
+        let place = Folders::make(parent)?;
+        let (folder, canary) = (place.folder.clone(), format!("canary-{}", random()?));
+        let (hostile, secret) = (place.attacker.join("glovebox-hostile"), folder.join("outside/secret.txt"));
         place_program(&hostile, program)?;
-        for (file, text) in [
-            ("outside/secret.txt", canary.as_str()),
-            ("outside/home/.ssh/id_rsa", &canary),
-            ("attacker/cache.txt", "cached"),
-        ] {
-            fs::write(folder.join(file), text)?;
+        fs::write(place.attacker.join("cache.txt"), "cached")?;
+        for file in [&secret, &folder.join("outside/home/.ssh/id_rsa")] {
+            fs::write(file, &canary)?;
         }
         project(&folder.join("project"), &canary)?;
-        let listeners = Listeners::open(&folder, &name)?;
-        let victim = Victim::start(&hostile, &canary, &folder.join("outside/secret.txt"), &name)?;
-        let shm_file = PathBuf::from("/dev/shm").join(&name);
-        let _where_there_is_one = fs::write(&shm_file, &canary);
-        let words = words(&folder, &name, &listeners, &victim.place);
+        let listeners = Listeners::open(&folder, &place.name)?;
+        let victim = Victim::start(&hostile, &canary, &secret, &place.name)?;
+        let _where_there_is_one = fs::write(place.shared_memory(), &canary);
+        let words = words(&place, &listeners, &victim.place);
         let mut outside =
-            Self { folder, canary, name, listeners, victim, words, seen: BTreeMap::new(), victim_state: String::new() };
+            Self { victim, listeners, canary, words, seen: BTreeMap::new(), victim_state: String::new(), place };
         outside.seen = outside.look();
         outside.victim_state = outside.victim.state();
         Ok(outside)
     }
 
+    /// The folder of everything that must not be seen: canaries, the project, what the walls need.
+    pub fn folder(&self) -> &Path {
+        &self.place.folder
+    }
+
     /// The workspace as it is before any stage.
     pub fn project(&self) -> PathBuf {
-        self.folder.join("project")
+        self.place.folder.join("project")
     }
 
     /// A folder for what the walls themselves need.
     pub fn stage(&self) -> PathBuf {
-        self.folder.join("stage")
+        self.place.folder.join("stage")
     }
 
     /// The folder that is readable inside, and holds the hostile program.
     pub fn attacker(&self) -> PathBuf {
-        self.folder.join("attacker")
+        self.place.attacker.clone()
     }
 
     /// A file that holds the canary.
     pub fn secret(&self) -> PathBuf {
-        self.folder.join("outside/secret.txt")
+        self.place.folder.join("outside/secret.txt")
     }
 
     /// The text that may appear nowhere.
@@ -117,7 +125,7 @@ impl Outside {
 
     /// What processes of the attack carry in their arguments.
     pub fn mark(&self) -> &str {
-        &self.name
+        &self.place.name
     }
 
     /// A port that nobody outside listens on.
@@ -140,7 +148,7 @@ impl Outside {
         let now = self.look();
         for path in self.seen.keys().chain(now.keys()) {
             if self.seen.get(path) != now.get(path) {
-                let what = path.strip_prefix(&self.folder).unwrap_or(path);
+                let what = path.strip_prefix(&self.place.folder).unwrap_or(path);
                 found.push(format!("`{}` was changed", what.display()));
             }
         }
@@ -157,25 +165,56 @@ impl Outside {
 
     fn look(&self) -> BTreeMap<PathBuf, String> {
         let mut seen = BTreeMap::new();
-        for part in ["outside", "attacker", "project"] {
-            remember(&self.folder.join(part), &mut seen);
+        for part in [&self.place.folder.join("outside"), &self.place.folder.join("project"), &self.place.attacker] {
+            remember(part, &mut seen);
         }
-        seen.extend(stray(&self.name).map(|path| (path, "there".to_owned())));
+        seen.extend(stray(&self.place.name).map(|path| (path, "there".to_owned())));
         seen
     }
 }
 
-impl Drop for Outside {
-    fn drop(&mut self) {
-        drop(self.victim.input.take());
-        let _ended = self.victim.child.kill();
-        let _reaped = self.victim.child.wait();
-        let _where_there_was_one = fs::remove_file(Path::new("/dev/shm").join(&self.name));
-        let _gone = fs::remove_dir_all(&self.folder);
+impl Folders {
+    fn make(parent: &Path) -> io::Result<Self> {
+        let name = format!("glovebox-attack-{}", random()?);
+        let (folder, attacker) = (parent.join(&name), parent.join(format!("{name}-program")));
+        let place = Self { name, folder, attacker };
+        fs::create_dir(&place.attacker)?;
+        for part in ["outside/home/.ssh", "outside/open", "project", "stage"] {
+            fs::create_dir_all(place.folder.join(part))?;
+        }
+        fs::set_permissions(place.folder.join("outside/open"), fs::Permissions::from_mode(0o777))?;
+        Ok(place)
+    }
+
+    /// Memory of the host with a name.
+    fn shared_memory(&self) -> PathBuf {
+        Path::new("/dev/shm").join(&self.name)
     }
 }
 
-/// Writes the program by another name first: a file that somebody still has open for writing cannot be started.
+impl Drop for Folders {
+    fn drop(&mut self) {
+        let _where_there_was_one = fs::remove_file(self.shared_memory());
+        let _gone = fs::remove_dir_all(&self.folder);
+        let _gone = fs::remove_dir_all(&self.attacker);
+    }
+}
+
+impl Drop for Victim {
+    /// It ends by itself when nobody asks it any more, and takes its queue along.
+    fn drop(&mut self) {
+        drop(self.input.take());
+        for _ in 0..100 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(NAP);
+        }
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
 fn place_program(hostile: &Path, program: &[u8]) -> io::Result<()> {
     fs::write(hostile, program)?;
     fs::set_permissions(hostile, fs::Permissions::from_mode(0o755))
@@ -185,6 +224,8 @@ fn place_program(hostile: &Path, program: &[u8]) -> io::Result<()> {
 fn project(root: &Path, canary: &str) -> io::Result<()> {
     for (file, text) in [
         ("keep.txt", "kept\n"),
+        ("tool", "a file\n"),
+        (".github/workflows/ci.yml", "on: push\n"),
         ("out/own.txt", "own\n"),
         ("out/removable.txt", "removable\n"),
         ("out/folder/kept.txt", "kept\n"),
@@ -226,7 +267,8 @@ fn remember(path: &Path, seen: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-fn words(folder: &Path, name: &str, listeners: &Listeners, victim: &Place) -> BTreeMap<&'static str, String> {
+fn words(place: &Folders, listeners: &Listeners, victim: &Place) -> BTreeMap<&'static str, String> {
+    let Folders { name, folder, attacker } = place;
     let path = |part: &str| folder.join(part).to_string_lossy().into_owned();
     let number = |value: Option<usize>| value.map_or_else(|| "-1".to_owned(), |value| value.to_string());
     BTreeMap::from([
@@ -236,7 +278,7 @@ fn words(folder: &Path, name: &str, listeners: &Listeners, victim: &Place) -> BT
         ("outside", path("outside")),
         ("open", path("outside/open")),
         ("folder", folder.to_string_lossy().into_owned()),
-        ("attacker", path("attacker")),
+        ("attacker", attacker.to_string_lossy().into_owned()),
         ("socket", path("outside/socket")),
         ("datagram", path("outside/datagram")),
         ("holdout_name", "holdout-canary".to_owned()),
@@ -323,7 +365,8 @@ impl Victim {
         let mut command = Command::new(hostile);
         command.arg("victim").arg(canary).arg(secret).arg(name);
         command.env_clear().env("CANARY", canary);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = start(&mut command)?;
         let input = child.stdin.take();
         let output = child.stdout.take().map(BufReader::new);
         let mut output = output.ok_or_else(|| io::Error::other("the victim has no output"))?;
@@ -351,7 +394,12 @@ impl Victim {
         let nice = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(16)).unwrap_or("").to_owned();
         let (tracer, processors) = (line(&status, "TracerPid:"), line(&status, "Cpus_allowed_list:"));
         let files = line(&limits, "Max open files");
-        format!("{state} {} tracer={tracer} nice={nice} on={processors} {files} score={}", self.asked(), score.trim())
+        let pending = line(&status, "ShdPnd:");
+        format!(
+            "{state} {} pending={pending} tracer={tracer} nice={nice} on={processors} {files} score={}",
+            self.asked(),
+            score.trim()
+        )
     }
 
     /// What it says of its own memory.
@@ -361,6 +409,18 @@ impl Victim {
         let said = input.write_all(b"?\n").and_then(|()| self.output.read_line(&mut line));
         said.map_or_else(|_| "silent".to_owned(), |_| line.trim().to_owned())
     }
+}
+
+/// Starts a program that was just written. A child that another thread starts at the same moment may hold the file open for writing
+/// until it has become another program, and such a file cannot be started.
+fn start(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..200 {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => std::thread::sleep(NAP),
+            other => return other,
+        }
+    }
+    command.spawn()
 }
 
 fn random() -> io::Result<String> {

@@ -23,6 +23,8 @@ pub enum Proof {
     Outside,
     /// Nothing at this path of the workspace, or below it, may be committed.
     Commit(&'static str),
+    /// Nothing below this path may be committed; the folder itself may.
+    Below(&'static str),
     /// What it left at this path may be committed as a regular file at most.
     Plain(&'static str),
     /// The stage fails as a whole when its changes are read.

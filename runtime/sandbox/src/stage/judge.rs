@@ -127,7 +127,7 @@ impl<'s> Judge<'s> {
         let scope = self.before.scope();
         match op {
             Op::MakeDir if self.before.kind(raw)?.is_none() => {
-                if scope.commits_directory(path) {
+                if scope.commits_as_directory(path) {
                     return Ok(());
                 }
                 if scope.leads_to_scratch(path) {
@@ -138,7 +138,13 @@ impl<'s> Judge<'s> {
             Op::RemoveDir if scope.commits_directory(path) || self.before.is_partial(raw)? => return Ok(()),
             _ => {}
         }
-        self.check_scope(path)
+        self.check_scope(path)?;
+        if matches!(op, Op::MakeDir) && !scope.commits_as_directory(path) {
+            return refused(format!(
+                "a directory where a file was granted; allowed_write_paths=\"{path}/\" would grant it"
+            ));
+        }
+        Ok(())
     }
 
     fn check_scope(&self, path: &ScopePath) -> Result<(), Stop> {

@@ -6,9 +6,21 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+/// Looks whether we are root already.
+pub(crate) fn root_id(_: &[String]) -> Tried {
+    match raw(libc::SYS_geteuid, &[]) {
+        Ok(0) => Tried::worked("root"),
+        Ok(id) => Tried::stopped(format!("user {id}")),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
 /// Becomes another user.
 pub(crate) fn setuid(arguments: &[String]) -> Tried {
     let wanted = number(arguments, 0) as usize;
+    if raw(libc::SYS_geteuid, &[]) == Ok(wanted) {
+        return Tried::stopped("it is the one we have");
+    }
     let answers = [
         raw(libc::SYS_setuid, &[wanted]),
         raw(libc::SYS_setreuid, &[wanted, wanted]),
@@ -20,7 +32,11 @@ pub(crate) fn setuid(arguments: &[String]) -> Tried {
 
 /// Becomes another group.
 pub(crate) fn setgid(arguments: &[String]) -> Tried {
-    Tried::of(raw(libc::SYS_setgid, &[number(arguments, 0) as usize]))
+    let wanted = number(arguments, 0) as usize;
+    if raw(libc::SYS_getegid, &[]) == Ok(wanted) {
+        return Tried::stopped("it is the one we have");
+    }
+    Tried::of(raw(libc::SYS_setgid, &[wanted]))
 }
 
 /// Joins a group.

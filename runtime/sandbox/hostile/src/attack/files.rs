@@ -48,6 +48,23 @@ pub(crate) fn truncate(arguments: &[String]) -> Tried {
     Tried::of(raw(libc::SYS_truncate, &[Text::new(word(arguments, 0)).at(), 0]))
 }
 
+/// Opens whatever is in a folder, or reads where it leads.
+pub(crate) fn open_all(arguments: &[String]) -> Tried {
+    let mut last = Tried::stopped("nothing there");
+    let entries = match fs::read_dir(word(arguments, 0)) {
+        Ok(entries) => entries,
+        Err(error) => return Tried::stopped(Errno::from(error)),
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let opened = fs::File::open(&path).map(|_| ()).or_else(|_| fs::read_link(&path).map(|_| ()));
+        last = Tried::of(opened);
+        if last.worked {
+            return Tried::worked(path.to_string_lossy());
+        }
+    }
+    last
+}
+
 /// Opens something for writing and writes nothing, for what would hurt.
 pub(crate) fn open_write(arguments: &[String]) -> Tried {
     let mut last = Tried::stopped("nothing tried");

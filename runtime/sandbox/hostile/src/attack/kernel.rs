@@ -136,6 +136,7 @@ const CALLS: &[(&str, libc::c_long, &[Argument])] = &[
     ("sethostname", libc::SYS_sethostname, &[Number(1), Number(4)]),
     ("move_pages", libc::SYS_move_pages, &[Number(0), Number(1), Number(0), Number(0), Number(0), Number(0xff)]),
     ("migrate_pages", libc::SYS_migrate_pages, &[Number(0), Number(usize::MAX), Number(1), Number(1)]),
+    ("ioprio_set", libc::SYS_ioprio_set, &[Number(3), Number(0), Number(0x7 << 13)]),
     ("process_madvise", libc::SYS_process_madvise, &[Number(999), Number(0), Number(0), Number(99), Number(0)]),
     #[cfg(target_arch = "x86_64")]
     ("iopl", libc::SYS_iopl, &[Number(99)]),
@@ -227,7 +228,11 @@ pub(crate) fn memfd_exec(arguments: &[String]) -> Tried {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let worked = text.contains("\"worked\":true");
-            if worked { Tried::worked("from memory").with(text) } else { Tried::stopped(format!("ran, {text}")) }
+            if worked {
+                Tried::worked("from memory").with(text)
+            } else {
+                Tried::stopped(format!("ran, {}", text.trim()))
+            }
         }
         Err(error) => Tried::stopped(Errno::from(error)),
     }

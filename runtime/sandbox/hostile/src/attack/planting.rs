@@ -94,8 +94,8 @@ pub(crate) fn odd_name(arguments: &[String]) -> Tried {
         "bidi" => "\u{202e}gpj.exe".as_bytes(),
         _ => long.as_bytes(),
     };
-    let path = Path::new(word(arguments, 0)).join(OsStr::from_bytes(name));
-    Tried::of(fs::write(path, "odd"))
+    let folder = Path::new(word(arguments, 0));
+    Tried::of(fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(OsStr::from_bytes(name)), "odd")))
 }
 
 /// Makes directories in directories.

@@ -95,22 +95,49 @@ pub(crate) fn owner_signal(arguments: &[String]) -> Tried {
     Tried::of(send())
 }
 
+/// The first process is not ours to disturb where the walls are gone: what it has is set again.
+fn is_first(arguments: &[String]) -> bool {
+    process(arguments) == 1
+}
+
 /// Slows another process down.
 pub(crate) fn renice(arguments: &[String]) -> Tried {
-    Tried::of(raw(libc::SYS_setpriority, &[0, process(arguments), 19]))
+    // The call answers 20 less the value.
+    let now = 20 - raw(libc::SYS_getpriority, &[0, process(arguments)]).unwrap_or(20) as isize;
+    let wanted = if is_first(arguments) { now } else { 19 };
+    Tried::of(raw(libc::SYS_setpriority, &[0, process(arguments), wanted as usize]))
+}
+
+/// Lets another process run when nobody else does.
+pub(crate) fn schedule(arguments: &[String]) -> Tried {
+    let now = raw(libc::SYS_sched_getscheduler, &[process(arguments)]).unwrap_or(0);
+    let wanted = if is_first(arguments) { now } else { libc::SCHED_IDLE as usize };
+    let priority = [0_i32];
+    Tried::of(raw(libc::SYS_sched_setscheduler, &[process(arguments), wanted, priority.as_ptr() as usize]))
 }
 
 /// Takes another process's room for open files away.
 pub(crate) fn prlimit(arguments: &[String]) -> Tried {
-    let limit = [4_u64, 4];
-    let vectors = [process(arguments), libc::RLIMIT_NOFILE as usize, limit.as_ptr() as usize, 0];
-    Tried::of(raw(libc::SYS_prlimit64, &vectors))
+    let (resource, mut limit) = (libc::RLIMIT_NOFILE as usize, [4_u64, 4]);
+    if is_first(arguments) {
+        let now = raw(libc::SYS_prlimit64, &[process(arguments), resource, 0, limit.as_mut_ptr() as usize]);
+        if let Err(error) = now {
+            return Tried::stopped(error);
+        }
+    }
+    Tried::of(raw(libc::SYS_prlimit64, &[process(arguments), resource, limit.as_ptr() as usize, 0]))
 }
 
 /// Ties another process to one processor.
 pub(crate) fn affinity(arguments: &[String]) -> Tried {
-    let mask = [1_u64];
-    Tried::of(raw(libc::SYS_sched_setaffinity, &[process(arguments), 8, mask.as_ptr() as usize]))
+    let mut mask = [1_u64; 16];
+    if is_first(arguments) {
+        let now = raw(libc::SYS_sched_getaffinity, &[process(arguments), 128, mask.as_mut_ptr() as usize]);
+        if let Err(error) = now {
+            return Tried::stopped(error);
+        }
+    }
+    Tried::of(raw(libc::SYS_sched_setaffinity, &[process(arguments), 128, mask.as_ptr() as usize]))
 }
 
 /// Looks for a process among those that can be seen.

@@ -2,8 +2,6 @@
 
 use crate::row::{Proof, Row};
 
-const SHARED: &str = "there is no process namespace: a process of the same user can be slowed down";
-
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     Row::program("ptrace", "sandbox 30", "attach to the victim", "seccomp", &["ptrace", "{victim}"]),
@@ -20,17 +18,22 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("sigqueue", "sandbox 31", "send the victim a signal with a value", "process namespace", &["sigqueue", "{victim}", "9"]),
     Row::program("owner-signal", "sandbox 31", "let a pipe send the victim a signal", "process namespace", &["owner-signal", "{victim}", "9"]).proof(Proof::Outside),
     Row::program("kill-host", "sandbox 31", "ask glovebox whether it can be signalled", "process namespace", &["kill", "{host}", "0"]),
-    Row::program("kill-all", "sandbox 31", "end everybody", "process namespace", &["kill", "-1", "9"]).proof(Proof::Outside),
+    Row::program("kill-all", "sandbox 31", "signal everybody", "process namespace", &["kill", "-1", "23"]).proof(Proof::Outside),
     Row::program("kill-init", "sandbox 32", "end the jail's first process", "process namespace", &["kill", "1", "9"]).proof(Proof::Outside),
     Row::program("stop-init", "sandbox 32", "stop the jail's first process", "process namespace", &["kill", "1", "19"]).proof(Proof::Outside),
     Row::program("ptrace-init", "sandbox 32", "attach to the jail's first process", "seccomp", &["ptrace", "1"]),
-    Row::program("renice-victim", "sandbox 53", "slow the victim down", "process namespace", &["renice", "{victim}"]).landlock(SHARED),
-    Row::program("tie-victim", "sandbox 53", "tie the victim to one processor", "process namespace", &["affinity", "{victim}"]).landlock(SHARED),
-    Row::program("limit-victim", "sandbox 53", "take the victim's room for files away", "process namespace", &["prlimit", "{victim}"]).landlock(SHARED),
-    Row::program("limit-init", "sandbox 32", "take the room for files away from the jail's first process", "not dumpable", &["prlimit", "1"]),
+    Row::program("renice-victim", "sandbox 53", "slow the victim down", "process namespace", &["renice", "{victim}"]),
+    Row::program("tie-victim", "sandbox 53", "tie the victim to one processor", "process namespace", &["affinity", "{victim}"]),
+    Row::program("limit-victim", "sandbox 53", "take the victim's room for files away", "process namespace", &["prlimit", "{victim}"]),
+    Row::program("limit-init", "sandbox 32", "set the limits of the jail's first process", "seccomp", &["prlimit", "1"]),
+    Row::program("renice-init", "sandbox 32", "slow the jail's first process down, so that it watches late", "seccomp", &["renice", "1"]),
+    Row::program("idle-init", "sandbox 32", "let it run only when nobody else does", "seccomp", &["schedule", "1"]),
+    Row::program("tie-init", "sandbox 32", "tie it to one processor", "seccomp", &["affinity", "1"]),
+    Row::program("io-user", "sandbox 53", "slow the disk down for all processes of the user", "seccomp", &["call", "ioprio_set"]),
     Row::program("priority", "sandbox 53", "take more of the processor", "capabilities", &["priority"]),
     Row::program("realtime", "sandbox 53", "take the processor before everybody else", "capabilities", &["realtime"]),
     Row::program("become-root", "sandbox 33", "become root", "user namespace", &["setuid", "0"]),
+    Row::program("root-id", "sandbox 33", "run with root's id", "user namespace", &["root-id"]).landlock("commands keep the user's id: as root that is root's, without its rights"),
     Row::program("become-other", "sandbox 33", "become another user", "user namespace", &["setuid", "12345"]),
     Row::program("become-root-group", "sandbox 33", "become root's group", "user namespace", &["setgid", "0"]),
     Row::program("join-group", "sandbox 33", "join a group", "user namespace", &["setgroups", "0"]),

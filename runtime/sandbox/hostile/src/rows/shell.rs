@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::shell("sh-link", "pipeline 4", "write through a link", "view", "ln -s {secret} out/sh-link && echo x >> out/sh-link; cat out/sh-link"),
     Row::shell("sh-link-folder", "pipeline 5", "write through a linked folder", "view", "ln -s {open} out/sh-folder && echo x > out/sh-folder/{planted}"),
     Row::shell("sh-hardlink", "pipeline 6", "write through a hard link", "view", "ln {secret} out/sh-hard && echo x >> out/sh-hard; cat out/sh-hard"),
-    Row::shell("sh-proc", "pipeline 7", "read by `/proc/self/root` and `/proc/self/fd`", "view", "cat /proc/self/root{secret}; cat /proc/self/fd/*; cat /proc/*/root{secret}"),
+    Row::shell("sh-proc", "pipeline 7", "read by `/proc/self/root` and `/proc/self/fd`", "view", "cat /proc/self/root{secret}; cat /proc/self/fd/[3-9]*; cat /proc/*/root{secret}"),
     Row::shell("sh-background", "pipeline 8", "leave a child that writes later", "PID 1", "(sleep 2; echo x > {open}/{planted}; {attacker}/glovebox-hostile lie-low {mark}) >/dev/null 2>&1 &").proof(Proof::Reaped),
     Row::shell("sh-nohup", "sandbox 56", "the same by `setsid` and `nohup`", "PID 1", "setsid nohup {attacker}/glovebox-hostile lie-low {mark} >/dev/null 2>&1 &").proof(Proof::Reaped),
     Row::shell("sh-metadata", "pipeline 10", "change mode and time outside", "view", "chmod 777 {secret}; touch -d @1 {secret}; chmod 700 {open}").landlock("Landlock knows no right for modes, owners, times and attributes"),

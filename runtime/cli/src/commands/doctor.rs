@@ -1,0 +1,44 @@
+//! `glovebox doctor`: what this machine can enforce, why not more, and on request the attacks that prove it.
+
+use crate::arguments::DoctorArguments;
+use crate::doctor::machine::MachineReport;
+use crate::exit::Ended;
+use crate::{bound, project, terminal};
+use glovebox_sandbox::jail;
+
+/// Looks at the machine, or attacks it.
+pub fn doctor(arguments: &DoctorArguments) -> Ended {
+    // Found out anew: who asks the doctor has changed something.
+    let capability = jail::probe(None);
+    if arguments.attack {
+        return attack(arguments, &capability);
+    }
+    let project = project::read_project(&arguments.workdir, None)?;
+    let report = MachineReport::new(&capability, &project, bound::cache_dir().as_deref());
+    if arguments.json {
+        terminal::print_json(&report)?;
+    } else {
+        terminal::print(&report.render());
+    }
+    Ok(report.exit())
+}
+
+#[cfg(target_os = "linux")]
+fn attack(arguments: &DoctorArguments, capability: &jail::Capability) -> Ended {
+    use crate::doctor::attack;
+    let tier = attack::tier(arguments.tier, capability)?;
+    let host = bound::start_host()?;
+    let report = attack::attack(tier, capability, &host)?;
+    if arguments.json {
+        terminal::print_json(&report)?;
+    } else {
+        terminal::print(&report.render());
+    }
+    Ok(report.exit())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn attack(_: &DoctorArguments, _: &jail::Capability) -> Ended {
+    use crate::exit::{Exit, Stop};
+    Err(Stop::new(Exit::Policy, "the attacks are system calls of Linux, and commands are confined there only"))
+}

@@ -1,0 +1,192 @@
+//! The battery's attacks by a component, one call each, on a tree with traps, against the host that runs every plugin.
+//!
+//! The witness is the tree itself: whatever the component says, it counts what changed outside its write scope and whether a
+//! canary came back.
+
+use crate::exit::{Exit, Stop};
+use glovebox_host::call::{Call, Ending, FileSetting, FileTier, Report};
+use glovebox_host::component::Component;
+use glovebox_host::host::Host;
+use glovebox_host::limits::Limits;
+use glovebox_host::outcome::{AttemptIdentity, StageInput};
+use glovebox_hostile::judge::{Finding, Judged, Tried, judge};
+use glovebox_hostile::row::{Act, Proof, Row};
+use glovebox_sandbox::scope::{Entry, Scope};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The component that attacks.
+pub const INTRUDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/intruder.wasm"));
+
+/// What hidden files hold; whoever brings it back has escaped.
+const CANARY: &str = "canary-of-the-hidden-files";
+
+/// What may be written in the tree.
+const WRITE: [&str; 2] = ["out/", "src/main.rs"];
+
+/// Tries every row in a new folder below `parent`, which is gone afterwards.
+pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<Judged>, Stop> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| Stop::new(Exit::Internal, format!("{what}: {error}"));
+    let component = host.load(INTRUDER).map_err(|error| failed("load the hostile component", &error))?;
+    let runtime = crate::drive::runtime()?;
+    let mut judged = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let at = parent.join(format!("tree-{index}"));
+        let tree = Tree::plant(&at).map_err(|error| failed("plant the files to attack", &error))?;
+        let finding = attack(host, &component, &runtime, &tree, row);
+        judged.push(judge(row, &finding, &Ok(Vec::new()), tier));
+    }
+    Ok(judged)
+}
+
+fn attack(
+    host: &Host,
+    component: &Arc<Component>,
+    runtime: &tokio::runtime::Runtime,
+    tree: &Tree,
+    row: &Row,
+) -> Finding {
+    let before = tree.look();
+    let report = runtime.block_on(host.execute(component, call(tree, row)));
+    let after = tree.look();
+    let changed = before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path));
+    let mut touched: Vec<String> = changed.map(|path| format!("`{path}` was changed")).collect();
+    touched.dedup();
+    let leaked = report.outcome.notes.contains(CANARY);
+    let (ended, tried) = ending(&report);
+    Finding::told(tried, &ended, touched, leaked)
+}
+
+/// How the call ended, and what the component said if it came to say anything.
+fn ending(report: &Report) -> (String, Option<Tried>) {
+    match &report.ending {
+        Ending::Returned => ("exited".to_owned(), serde_json::from_str(&report.outcome.notes).ok()),
+        Ending::LimitHit(name) => (format!("limit `{name}`"), None),
+        Ending::Trapped(_) => ("trapped".to_owned(), None),
+        Ending::Canceled => ("canceled".to_owned(), None),
+        Ending::NotLinked(reason) => (format!("not linked: {reason}"), None),
+    }
+}
+
+fn call(tree: &Tree, row: &Row) -> Call {
+    let words = match row.act {
+        Act::Component(words) | Act::Program(words) => words,
+        Act::Shell(_) => &[],
+    };
+    let names = ["attack", "first", "second"];
+    let fill = |word: &str| word.replace("{secret}", &tree.secret.to_string_lossy());
+    let attributes = names.iter().zip(words).map(|(name, word)| ((*name).to_owned(), fill(word))).collect();
+    // What is to be ended from outside is ended soon.
+    let wall_ms = if row.proof == Proof::Ended { 400 } else { 10_000 };
+    let limits =
+        Limits { wall_ms, memory_bytes: 64 << 20, write_bytes: 1 << 20, write_entries: 200, ..Limits::default() };
+    Call {
+        input: StageInput {
+            attempt: AttemptIdentity {
+                run_id: "doctor".to_owned(),
+                run_generation: 0,
+                branch_id: "main".to_owned(),
+                node_id: row.id.to_owned(),
+                attempt_id: format!("doctor/{}", row.id),
+                ordinal: 1,
+                visit: 1,
+            },
+            handler_type: "intruder".to_owned(),
+            label: row.title.to_owned(),
+            prompt: None,
+            goal: "get out".to_owned(),
+            attributes,
+            context: BTreeMap::new(),
+            outgoing: Vec::new(),
+            last_failure: None,
+            extra: Vec::new(),
+        },
+        tier: FileTier::Posix,
+        files: Some(FileSetting { root: tree.root.clone(), scope: scope() }),
+        commands: None,
+        model: None,
+        limits,
+        canceled: Arc::new(AtomicBool::new(false)),
+        progress: tokio::sync::mpsc::channel(1).0,
+    }
+}
+
+/// Everything readable, two places writable, one hidden. The entries are ours, so each of them is one.
+fn scope() -> Scope {
+    let entries = |texts: &[&str]| texts.iter().filter_map(|text| Entry::parse(text).ok()).collect::<Vec<_>>();
+    Scope::new(entries(&["./"]), entries(&WRITE), entries(&["scenarios/holdout/"]))
+}
+
+/// A tree with something to write, something to leave alone, something hidden, and links that lie in wait.
+struct Tree {
+    folder: PathBuf,
+    root: PathBuf,
+    secret: PathBuf,
+}
+
+impl Tree {
+    fn plant(folder: &Path) -> io::Result<Self> {
+        let (root, secret) = (folder.join("tree"), folder.join("secret.txt"));
+        for name in ["src", "ro", "out/d", "visible", "scenarios/holdout/deep"] {
+            fs::create_dir_all(root.join(name))?;
+        }
+        for (name, content) in [
+            ("Cargo.toml", "root"),
+            ("src/main.rs", "main"),
+            ("src/lib.rs", "lib"),
+            ("src/secret.rs", CANARY),
+            ("ro/a", "read only"),
+            ("out/own", "own"),
+            ("out/d/h.toml", "mine"),
+            ("visible/v", "v"),
+            ("scenarios/readme", "readme"),
+            ("scenarios/holdout/h.toml", CANARY),
+            ("scenarios/holdout/deep/x", CANARY),
+        ] {
+            fs::write(root.join(name), content)?;
+        }
+        fs::write(&secret, CANARY)?;
+        fs::hard_link(root.join("src/secret.rs"), root.join("out/hard"))?;
+        for (target, link) in
+            [("../scenarios/holdout", "to_holdout"), ("../src", "to_src"), ("/etc/passwd", "to_passwd")]
+        {
+            symlink(target, root.join("out").join(link))?;
+        }
+        Ok(Self { folder: folder.to_owned(), root, secret })
+    }
+
+    /// Everything but what may be written.
+    fn look(&self) -> BTreeMap<String, String> {
+        let mut seen = BTreeMap::new();
+        self.remember(&self.folder, &mut seen);
+        seen
+    }
+
+    fn remember(&self, path: &Path, seen: &mut BTreeMap<String, String>) {
+        let Ok(meta) = path.symlink_metadata() else { return };
+        let inside = path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned();
+        let is_own = (inside.starts_with("out/") && inside != "out/hard") || inside == "src/main.rs";
+        if is_own {
+            return;
+        }
+        let content = if meta.is_file() { fs::read(path).unwrap_or_default() } else { Vec::new() };
+        let times = if meta.is_dir() { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
+        let text = String::from_utf8_lossy(&content).into_owned();
+        seen.insert(inside, format!("{:o} {} {times:?} {text}", meta.mode(), meta.ino()));
+        if meta.is_dir() {
+            let entries = fs::read_dir(path).into_iter().flatten().flatten();
+            entries.for_each(|entry| self.remember(&entry.path(), seen));
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _gone = fs::remove_dir_all(&self.folder);
+    }
+}

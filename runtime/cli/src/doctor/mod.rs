@@ -1,0 +1,38 @@
+//! `glovebox doctor`: what this machine can enforce, and the proof of it by attack.
+//!
+//! [`machine`] looks at the machine, [`attack`] lets a hostile program and a hostile component try every wall of a tier; both
+//! answer with a document for programs and a table for people.
+
+#[cfg(target_os = "linux")]
+pub mod attack;
+#[cfg(target_os = "linux")]
+mod component;
+#[cfg(target_os = "linux")]
+mod jailed;
+pub mod machine;
+#[cfg(target_os = "linux")]
+pub mod report;
+
+/// The published schemas of what `doctor` prints.
+#[cfg(test)]
+mod tests {
+    /// `UPDATE_SCHEMAS=1` writes them anew.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn published_schemas_are_current() {
+        use super::{machine::MachineReport, report::AttackReport};
+        use schemars::schema_for;
+        use std::path::Path;
+
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+        for (name, schema) in [("doctor", schema_for!(MachineReport)), ("attacks", schema_for!(AttackReport))] {
+            let file = folder.join(format!("{name}.schema.json"));
+            let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+            if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+                std::fs::write(&file, &text).unwrap();
+            }
+            let published = std::fs::read_to_string(&file).unwrap_or_default();
+            assert_eq!(published, text, "run `UPDATE_SCHEMAS=1 cargo test -p glovebox schemas`: {name} differs");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `glovebox doctor`: what this machine can enforce, and every attack of the battery by the real binary, as whoever runs the tests.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use serde_json::Value;
+use workbench::Workbench;
+
+/// The rows of a report, as id and result.
+fn rows(report: &Value) -> Vec<(String, String)> {
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+    report["rows"].as_array().unwrap().iter().map(|row| (text(row, "id"), text(row, "result"))).collect()
+}
+
+fn count(report: &Value, name: &str) -> u64 {
+    report["totals"][name].as_u64().unwrap()
+}
+
+#[test]
+fn nothing_gets_through_the_best_tier() {
+    let bench = Workbench::new();
+    let known = bench.glovebox(&["doctor", "--json"]);
+    let best = known.json()["tier"].as_str().map(str::to_owned);
+    let before = bench.snapshot();
+    let answer = bench.glovebox(&["doctor", "--attack", "--json"]);
+    let Some(best) = best else {
+        answer.ends(6).says("can confine no command");
+        return;
+    };
+    let report = answer.ends(0).json();
+    assert_eq!((report["version"].as_u64(), report["tier"].as_str()), (Some(1), Some(best.as_str())));
+    assert_eq!((count(&report, "through"), count(&report, "broken")), (0, 0));
+    assert!(count(&report, "blocked") >= 100, "{}", report["totals"]);
+    for (id, result) in rows(&report) {
+        let is_admitted = result == "known-gap" && (best != "full" || id == "flock-shared");
+        assert!(is_admitted || result == "blocked" || result == "works", "{id}: {result}");
+    }
+    assert_eq!(bench.snapshot(), before, "nothing of the battery is left in the project");
+}
+
+#[test]
+fn a_lower_tier_lists_what_it_does_not_stop() {
+    let bench = Workbench::new();
+    let answer = bench.glovebox(&["doctor", "--attack", "--tier", "landlock", "--json"]);
+    if answer.code == 6 && answer.stdout.is_empty() {
+        answer.says("this machine");
+        return;
+    }
+    let report = answer.ends(0).json();
+    assert_eq!(report["tier"], "landlock");
+    assert!(count(&report, "blocked") >= 100 && count(&report, "known_gaps") > 1, "{}", report["totals"]);
+    let gap = report["rows"].as_array().unwrap().iter().find(|row| row["id"] == "chmod-outside").unwrap();
+    assert_eq!(gap["result"], "known-gap");
+    assert!(gap["gap"].as_str().unwrap().contains("Landlock"), "{gap}");
+}
+
+#[test]
+fn the_requirement_of_the_project_decides_the_exit_code() {
+    let bench = Workbench::new();
+    let report = bench.glovebox(&["doctor", "--json"]).json();
+    let (tier, required) = (report["tier"].as_str(), report["required"].as_str());
+    assert_eq!(required, Some("full"), "what an absent file means");
+    let is_met = tier == Some("full");
+    assert_eq!(report["is_met"].as_bool(), Some(is_met));
+    bench.glovebox(&["doctor"]).ends(if is_met { 0 } else { 6 }).says("required").says("kernel");
+    bench.write("glovebox.toml", "[sandbox]\nrequire = \"landlock\"\n");
+    let lower = bench.glovebox(&["doctor", "--json"]);
+    assert_eq!(lower.json()["required"], "landlock");
+    lower.ends(if tier.is_some() { 0 } else { 6 });
+}
+
+#[test]
+fn a_tier_without_attacks_is_refused() {
+    let bench = Workbench::new();
+    bench.glovebox(&["doctor", "--attack", "--tier", "unconfined"]).ends(2);
+    bench.glovebox(&["doctor", "--tier", "full"]).ends(2).says("--attack");
+}

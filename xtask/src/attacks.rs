@@ -1,0 +1,54 @@
+//! The battery of attacks as an ordinary user: the walls must not be those of root only.
+//!
+//! The tests have run it as whoever runs them. Here the same binary runs as nobody where that was root, from a folder everybody can
+//! read and with a home of its own.
+
+use crate::Step;
+use crate::process::{at, capture, cargo, demand};
+use crate::repository;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The user and group that own nothing.
+const NOBODY: u32 = 65534;
+
+/// Runs `glovebox doctor --attack` with the binary that the tests built.
+pub(crate) fn as_ordinary_user() -> Step<()> {
+    let folder = std::env::temp_dir().join(format!("glovebox-gate-{}", std::process::id()));
+    let ran = run_in(&folder);
+    if folder.exists() {
+        at(&folder, fs::remove_dir_all(&folder))?;
+    }
+    ran
+}
+
+fn run_in(folder: &Path) -> Step<()> {
+    let (binary, home) = (folder.join("glovebox"), folder.join("home"));
+    at(&home, fs::create_dir_all(&home))?;
+    let built = target_directory()?.join("debug/glovebox");
+    at(&built, fs::copy(&built, &binary))?;
+    for path in [folder, &home, &binary] {
+        at(path, fs::set_permissions(path, fs::Permissions::from_mode(0o755)))?;
+    }
+    let is_root = at(Path::new("/proc/self"), fs::metadata("/proc/self"))?.uid() == 0;
+    let mut command = if is_root {
+        at(&home, chown(&home, Some(NOBODY), Some(NOBODY)))?;
+        let mut command = Command::new("setpriv");
+        let id = NOBODY.to_string();
+        command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(&binary);
+        command
+    } else {
+        Command::new(&binary)
+    };
+    command.env_clear().env("HOME", &home).env("PATH", "/usr/local/bin:/usr/bin:/bin").current_dir(&home);
+    demand(command.args(["doctor", "--attack"]))
+}
+
+/// Where cargo puts what it builds.
+fn target_directory() -> Step<PathBuf> {
+    let metadata = capture(cargo(&repository()).args(["metadata", "--format-version", "1", "--no-deps", "--offline"]))?;
+    let folder = metadata.split("\"target_directory\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    folder.map(PathBuf::from).ok_or_else(|| "`cargo metadata` names no target directory".to_owned())
+}
