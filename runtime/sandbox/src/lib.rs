@@ -21,6 +21,7 @@ pub mod protect;
 pub mod proxy;
 pub mod quarantine;
 pub mod refusal;
+pub mod repository;
 pub mod scope;
 pub mod stage;
 pub mod tree;

@@ -7,6 +7,7 @@
 use super::AttemptError;
 use crate::bind::holdouts::HoldoutAccess;
 use crate::plan::Binding;
+use glovebox_host::grants::FileTier;
 use glovebox_sandbox::cache::{self, Caches, Domain};
 use glovebox_sandbox::exec::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Spent, Tier};
@@ -149,7 +150,11 @@ const FILES_DIR: &str = "files";
 fn mounted(inside: &Path, binding: &Binding, around: &Surroundings) -> Result<Inner, AttemptError> {
     let mut inner = Inner { scratch: binding.confined.scratch.clone(), ..Inner::default() };
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    for (path, source) in &around.holdouts {
+    // A component's files are the copy or the merged folder, where a mount may not show: what it reads is laid in.
+    let laid = if binding.tier == FileTier::None { Vec::new() } else { layers(around)? };
+    let by_mount = if laid.is_empty() { &around.holdouts[..] } else { &[] };
+    inner.extra.layers.extend(laid);
+    for (path, source) in by_mount {
         let at = text(&inside.join(path.as_str()));
         inner.extra.mount_points.push(path.clone());
         inner.binds.push(Bind { source: text(source), at, writable: false, optional: false });
@@ -170,15 +175,13 @@ fn mounted(inside: &Path, binding: &Binding, around: &Surroundings) -> Result<In
 /// Hold-outs copied in; caches are scratch, since nothing can be mounted.
 fn copied(binding: &Binding, around: &Surroundings) -> Result<Inner, AttemptError> {
     let scratch = binding.confined.scratch.iter().chain(&binding.confined.cache).cloned().collect();
-    let mut inner = Inner { scratch, ..Inner::default() };
-    if !around.holdouts.is_empty() {
-        // A layer is all or nothing: a stage that may see some of them would see the others too.
-        if around.sealed.as_ref().is_some_and(|sealed| around.holdouts.len() < sealed.folders) {
-            return Err(AttemptError::Holdouts);
-        }
-        inner.extra.layers.extend(around.sealed.as_ref().map(|sealed| sealed.files.clone()));
-    }
-    Ok(inner)
+    Ok(Inner { scratch, extra: Extra { layers: layers(around)?, ..Extra::default() }, ..Inner::default() })
+}
+
+/// The hold-outs as a layer, which is all or nothing: a stage that may see some of them would see the others too.
+fn layers(around: &Surroundings) -> Result<Vec<PathBuf>, AttemptError> {
+    let Some(sealed) = around.sealed.as_ref().filter(|_| !around.holdouts.is_empty()) else { return Ok(Vec::new()) };
+    if around.holdouts.len() < sealed.folders { Err(AttemptError::Holdouts) } else { Ok(vec![sealed.files.clone()]) }
 }
 
 /// The operator's policy with the stage's cap on output.

@@ -6,9 +6,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// Says where in the secret a text was found.
+type Find = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// Says of a text where in the secret it was found, or nothing.
 #[derive(Clone)]
-pub struct TextGuard(Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
+pub struct TextGuard(Arc<Find>);
 
 impl TextGuard {
     /// Makes a guard; `find` is called for every text of a conversation and must not block.

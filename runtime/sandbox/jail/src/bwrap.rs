@@ -100,6 +100,9 @@ fn words(
     }
     policy.binds.iter().for_each(|bind| words.bind(bind));
     words.add(&["--bind", source, &policy.workspace.at]);
+    for above in policy.workspace.above_inner() {
+        words.add(&["--bind", &format!("{source}/{above}"), &format!("{}/{above}", policy.workspace.at)]);
+    }
     policy.workspace.inner.iter().for_each(|bind| words.bind(bind));
     for (path, content) in &policy.files {
         words.add(&["--perms", "0644", "--ro-bind-data", &file_of(content.as_bytes())?.to_string(), path]);

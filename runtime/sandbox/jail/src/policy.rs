@@ -58,6 +58,19 @@ pub struct Workspace {
     pub inner: Vec<Bind>,
 }
 
+impl Workspace {
+    /// The folders above inner mounts, relative to the workspace, shallow ones first. Each is to be a mount of its own: the
+    /// kernel moves no mount point, but it moves the folder above one, and another could be put in its place.
+    pub fn above_inner(&self) -> Vec<&str> {
+        let below = self.inner.iter().filter_map(|bind| bind.at.strip_prefix(&self.at)?.strip_prefix('/'));
+        let mut above: Vec<&str> =
+            below.flat_map(|path| path.match_indices('/').map(|(end, _)| &path[..end]).collect::<Vec<_>>()).collect();
+        above.sort_by_key(|path| (path.matches('/').count(), *path));
+        above.dedup();
+        above
+    }
+}
+
 /// Where a workspace's files come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]

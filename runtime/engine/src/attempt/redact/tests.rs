@@ -22,6 +22,8 @@ fn receipt(code: Option<i32>, how: &str) -> Receipt {
         stdout_bytes: 0,
         stderr_digest: nothing(),
         stderr_bytes: 0,
+        degradations: Vec::new(),
+        over: None,
     }
 }
 

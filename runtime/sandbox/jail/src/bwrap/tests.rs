@@ -53,6 +53,18 @@ fn everything_is_left_and_only_what_is_listed_comes_back() {
 }
 
 #[test]
+fn folders_above_inner_mounts_are_held_in_their_place() {
+    let mut policy = policy();
+    for at in ["/home/dev/project/a/b/c", "/home/dev/project/a/d", "/home/dev/project2/x/y"] {
+        policy.workspace.inner.push(Bind { source: "/s".into(), at: at.into(), writable: false, optional: false });
+    }
+    assert_eq!(policy.workspace.above_inner(), ["a", "a/b"]);
+    let expected = "--bind /var/lib/copy /home/dev/project --bind /var/lib/copy/a /home/dev/project/a \
+        --bind /var/lib/copy/a/b /home/dev/project/a/b --ro-bind";
+    assert!(listed(&policy).contains(expected), "{}", listed(&policy));
+}
+
+#[test]
 fn the_network_is_shared_only_when_all_of_it_is_asked_for() {
     let mut policy = policy();
     policy.network = Network::Full;

@@ -8,6 +8,7 @@ use glovebox_jail::policy::{Bind, Source, Workspace};
 use glovebox_jail::wire::Failure;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use std::ffi::CString;
 
@@ -25,6 +26,9 @@ pub(crate) fn place(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failu
     let mounted =
         openat(root, relative(&workspace.at), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .at("open workspace")?;
+    for path in workspace.above_inner() {
+        pin(&mounted, path)?;
+    }
     for bind in &workspace.inner {
         inner(&mounted, workspace, bind)?;
     }
@@ -53,15 +57,26 @@ fn overlay(at: &str, lower: &[String], upper: &str, work: &str) -> Result<(), Fa
 fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Failure> {
     let step = || format!("mount {} inside the workspace", bind.at);
     let source = match open_source(&bind.source) {
-        Err(rustix::io::Errno::NOENT) if bind.optional => return Ok(()),
+        Err(Errno::NOENT) if bind.optional => return Ok(()),
         opened => opened.at(step())?,
     };
     let path =
         bind.at.strip_prefix(&workspace.at).map(|path| path.trim_start_matches('/')).filter(|path| !path.is_empty());
     let path = path.ok_or_else(|| crate::fault::refused(step(), "it is not inside"))?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let target = openat2(mounted, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).at(step())?;
+    let target = below(mounted, path).at(step())?;
     attach(&source, &target, bind.writable, Nature::Files).at(step())
+}
+
+/// Mounts a folder on itself, so that no command can move it away with what is mounted below.
+fn pin(mounted: &OwnedFd, path: &str) -> Result<(), Failure> {
+    let step = || format!("hold {path} in its place");
+    let folder = below(mounted, path).at(step())?;
+    attach(&folder, &folder, true, Nature::Files).at(step())
+}
+
+fn below(mounted: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(mounted, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
 fn relative(path: &str) -> &str {

@@ -149,6 +149,10 @@ fn inner_mounts_are_read_only_and_follow_no_planted_link() {
     let jail = Jail::start(&policy);
     let came = jail.shell("cat scripts/scenarios/case; echo x > scripts/scenarios/new || echo refused");
     assert_eq!(came.out, "case\nrefused\n", "{came:?}");
+    let came = jail.shell(
+        "mv scripts old || rm -rf scripts/scenarios || mv scripts/scenarios old || echo held; echo y > scripts/y",
+    );
+    assert_eq!((came.out.as_str(), names(&place.path("upper/scripts"))), ("held\n", vec!["y".to_owned()]), "{came:?}");
     drop(jail);
     let place = Place::new();
     symlink("/etc", place.path("lower/scripts")).unwrap();

@@ -1,0 +1,151 @@
+//! A repository of one commit: what a stage sees of its workspace and nothing else, so that `git` works where the project has one.
+//!
+//! The project's own repository is never read: its objects, reflogs, stashes and index know what a stage must not. This one is
+//! made by the system's `git` inside a jail, over a throw-away view of the same scope, without hooks, templates, settings or a
+//! network. It is to be mounted read-only at `.git`.
+
+use crate::exec::{Command, ExecError, Exit, How, Program};
+use crate::jail::{Jail, JailError};
+use crate::path::ScopePath;
+use crate::scope::Scope;
+use crate::stage::{Extra, StageError, WorkspaceView};
+use crate::tree::{self, Tree};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Name of the repository in a workspace, and below the folder it is kept in.
+pub const REPOSITORY_DIR: &str = ".git";
+/// Longest time one step may take: adding half a gigabyte takes ten seconds.
+const STEP_MAX: Duration = Duration::from_secs(120);
+/// Settings of every step: nothing of the workspace or the machine makes `git` start another program.
+const SETTINGS: [&str; 18] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.autocrlf=false",
+    "-c",
+    "core.attributesFile=/dev/null",
+    "-c",
+    "core.excludesFile=/dev/null",
+    "-c",
+    "commit.gpgSign=false",
+    "-c",
+    "user.name=glovebox",
+    "-c",
+    "user.email=glovebox@localhost",
+    "-c",
+    "gc.auto=0",
+];
+/// The steps.
+const STEPS: [&[&str]; 3] = [
+    &["init", "-q", "--template=", "--initial-branch=main"],
+    &["add", "-A"],
+    &["commit", "-q", "--allow-empty", "-m", "the workspace as this run has it"],
+];
+
+/// Why a repository could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    /// The throw-away view.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    /// The jail it is made in.
+    #[error(transparent)]
+    Jail(#[from] JailError),
+    /// A step was not started; without a `git` on this machine the first one is.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// A step failed.
+    #[error("`git {step}` failed: {text}")]
+    Git {
+        /// Which.
+        step: &'static str,
+        /// What it said, unprintable characters escaped.
+        text: String,
+    },
+    /// The operating system refused.
+    #[error("could not keep the repository: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Makes a repository of what `scope` shows of `workspace` and keeps it as `<into>/.git`; `into` is a new folder, and what is
+/// made is 0700 for this user. `open` opens a jail over the view it is handed, with a root of its own or over a copy.
+///
+/// # Errors
+/// [`RepositoryError`]; nothing of the attempt stays then.
+pub fn make(
+    workspace: &Path,
+    scope: &Scope,
+    into: &Path,
+    open: &dyn Fn(&WorkspaceView) -> Result<Jail, RepositoryError>,
+) -> Result<(), RepositoryError> {
+    drop(Tree::create(into)?);
+    let throw_away = into.join("view");
+    let made = fill(workspace, scope, &throw_away, open).and_then(|view| {
+        let kept = keep(&throw_away, into);
+        view.remove()?;
+        Ok(kept?)
+    });
+    if made.is_err() {
+        tree::remove_all(into)?;
+    }
+    made
+}
+
+fn fill(
+    workspace: &Path,
+    scope: &Scope,
+    at: &Path,
+    open: &dyn Fn(&WorkspaceView) -> Result<Jail, RepositoryError>,
+) -> Result<WorkspaceView, RepositoryError> {
+    let view = WorkspaceView::choose(workspace, at, scope, &Extra::default())?;
+    let jail = open(&view)?;
+    for step in STEPS {
+        succeeded(step[0], &jail.run(&command(step), &AtomicBool::new(false))?)?;
+    }
+    jail.end()?;
+    Ok(view)
+}
+
+fn command(step: &[&str]) -> Command {
+    let words = ["git"].iter().chain(&SETTINGS).chain(step);
+    Command {
+        program: Program::Argv(words.map(|word| (*word).to_owned()).collect()),
+        cwd: ScopePath::root(),
+        env: Vec::new(),
+        stdin: None,
+        timeout: STEP_MAX,
+    }
+}
+
+fn succeeded(step: &'static str, exit: &Exit) -> Result<(), RepositoryError> {
+    if exit.how == How::Exited && exit.code == Some(0) {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&exit.stderr.head).into_owned() + &String::from_utf8_lossy(&exit.stderr.tail);
+    Err(RepositoryError::Git { step, text: crate::refusal::escaped(text.trim()) })
+}
+
+/// Moves the repository out of the view: from the copy, or from the folder that took the changes.
+fn keep(view: &Path, into: &Path) -> io::Result<()> {
+    let (from, to) = (Tree::open(view)?, Tree::open(into)?);
+    for place in ["upper", ""] {
+        let Ok(parent) = from.directory(Path::new(place)) else { continue };
+        let moved = rustix::fs::renameat_with(
+            &parent,
+            REPOSITORY_DIR,
+            to.directory(Path::new(""))?,
+            REPOSITORY_DIR,
+            rustix::fs::RenameFlags::NOREPLACE,
+        );
+        match moved {
+            Err(rustix::io::Errno::NOENT) => {}
+            other => return Ok(other?),
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
+}

@@ -1,0 +1,231 @@
+//! Hold-outs and the repository in a stage's jail: who finds them, who cannot change them, and what `git` knows.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
+use glovebox_sandbox::exec::{Command, ExecPolicy, Exit, Program};
+use glovebox_sandbox::holdout::{Seal, seal};
+use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, Tier};
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::project::{self, Include};
+use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::repository;
+use glovebox_sandbox::scope::{Entry, Scope};
+use glovebox_sandbox::stage::{Extra, Limits, WorkspaceView};
+use glovebox_sandbox::tree::remove_all;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const SCENARIO: &str = "scripts/scenarios/check.sh";
+const SECRET: &str = "exit $(( $(cat answer.txt) + 41 ))";
+
+/// What a stage sees beside its scope: for its files, and for its jail.
+#[derive(Default)]
+struct Reach {
+    extra: Extra,
+    inner: Vec<Bind>,
+}
+
+impl Reach {
+    fn mounted(path: &str, source: PathBuf, inside: PathBuf) -> Self {
+        let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+        let bind = Bind { source: text(source), at: text(inside.join(path)), writable: false, optional: false };
+        let mount_points = vec![ScopePath::parse(path).unwrap()];
+        Self { extra: Extra { layers: Vec::new(), mount_points }, inner: vec![bind] }
+    }
+}
+
+/// A project with a repository and a hold-out, and a run of it.
+struct Place {
+    dir: tempfile::TempDir,
+    seal: Seal,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        for (path, text) in
+            [(SCENARIO, SECRET), ("scripts/build.sh", "true\n"), ("answer.txt", "1\n"), (".git/HEAD", "secret")]
+        {
+            let file = root.join("project").join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        let folders = vec![Entry::parse("scripts/scenarios/").unwrap()];
+        fs::create_dir(root.join("run")).unwrap();
+        let seal = seal(&root.join("project"), &folders, &root.join("run/holdouts")).unwrap();
+        let include = Include { leave_out: folders, ..Include::default() };
+        project::copy(&root.join("project"), &root.join("run/workspace"), &include).unwrap();
+        Self { dir, seal }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        fs::canonicalize(self.dir.path()).unwrap().join(path)
+    }
+
+    fn open(&self, view: &WorkspaceView, inner: Vec<Bind>, tier: Tier) -> Jail {
+        let folder = self.at("run/attempt");
+        fs::create_dir_all(&folder).unwrap();
+        let setting = JailSetting {
+            tier,
+            policy: ExecPolicy::default(),
+            network: Network::None,
+            bounds: Bounds::default(),
+            inside: self.at("project"),
+            inner,
+            hidden: vec![self.at("project"), self.at("run")],
+            folder,
+        };
+        Jail::open(&setting, view.source().unwrap()).unwrap()
+    }
+
+    /// The hold-outs, as a verifier has them.
+    fn mounted(&self) -> Reach {
+        let source = self.seal.files().join("scripts/scenarios");
+        Reach::mounted("scripts/scenarios", source, self.at("project"))
+    }
+
+    /// A stage over a copy and one over an overlay: what a command printed, and what the stage would commit.
+    fn stages(&self, scope: &Scope, reach: &Reach, command: &str) -> Vec<(Exit, Vec<String>)> {
+        let stage = |is_overlay: bool| {
+            let (workspace, at) = (self.at("run/workspace"), self.at("run").join(format!("stage-{is_overlay}")));
+            let view = match is_overlay {
+                true => WorkspaceView::overlay(&workspace, &at, scope, &reach.extra).unwrap(),
+                false => WorkspaceView::copy(&workspace, &at, scope, &reach.extra).unwrap(),
+            };
+            let jail = self.open(&view, reach.inner.clone(), Tier::Full);
+            let exit = jail.run(&shell(command), &AtomicBool::new(false)).unwrap();
+            jail.end().unwrap();
+            let found = view.changes(&Limits::default(), &Protected::new(&["scripts/scenarios/"])).unwrap();
+            let allowed = found.iter().filter(|found| found.is_allowed()).map(|found| found.path.clone()).collect();
+            view.remove().unwrap();
+            (exit, allowed)
+        };
+        vec![stage(false), stage(true)]
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = remove_all(self.dir.path());
+    }
+}
+
+fn shell(text: &str) -> Command {
+    let program = Program::Shell(text.to_owned());
+    Command { program, cwd: ScopePath::root(), env: Vec::new(), stdin: None, timeout: Duration::from_secs(60) }
+}
+
+fn said(exit: &Exit) -> String {
+    let text = |stream: &glovebox_sandbox::exec::Captured| {
+        String::from_utf8([stream.head.clone(), stream.tail.clone()].concat()).unwrap()
+    };
+    text(&exit.stdout) + &text(&exit.stderr)
+}
+
+#[test]
+fn a_verifier_reads_the_sealed_copy_and_changes_nothing_of_it() {
+    let place = Place::new();
+    let reach = place.mounted();
+    let command = "cat scripts/scenarios/check.sh; echo; sh scripts/scenarios/check.sh; echo code $?\n\
+        for act in 'echo x > scripts/scenarios/check.sh' 'rm -rf scripts/scenarios' 'touch scripts/scenarios/new' \
+        'chmod 777 scripts/scenarios/check.sh' 'mv scripts old' 'mv scripts/scenarios scripts/old'; do \
+        (eval \"$act\") 2>/dev/null && echo did \"$act\"; done; echo 2 > out.txt";
+    for (exit, allowed) in place.stages(&Scope::everything(), &reach, command) {
+        let said = said(&exit);
+        assert!(said.contains(SECRET) && said.contains("code 42"), "{said}");
+        assert!(!said.contains("did"), "{said}");
+        assert_eq!(allowed, ["out.txt"]);
+    }
+    assert_eq!(place.seal.verify(&place.seal.root(), &place.seal.files()).unwrap(), []);
+}
+
+#[test]
+fn a_builder_finds_no_name_of_them() {
+    let place = Place::new();
+    let scope = Scope { hidden: vec![Entry::parse("scripts/scenarios/").unwrap()], ..Scope::everything() };
+    let command = "ls -a scripts; cat scripts/scenarios/check.sh; find / -path /proc -prune -o -path /usr -prune -o -name '*scenario*' -print; \
+        grep -rls 'answer.txt) + 41' / --include='*' --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr; \
+        cat /proc/self/mountinfo | grep -o 'scenarios\\|holdouts'; git log 2>&1; cat .git/HEAD; \
+        mkdir -p scripts/scenarios; echo 'exit 0' > scripts/scenarios/check.sh";
+    for (exit, allowed) in place.stages(&scope, &Reach::default(), command) {
+        let said = said(&exit);
+        let lines: Vec<&str> =
+            said.lines().filter(|line| line.contains("scenario") || line.contains("holdout")).collect();
+        assert!(lines.iter().all(|line| line.contains("No such file")), "{said}");
+        assert!(!said.contains("+ 41") && said.contains("build.sh"), "{said}");
+        assert_eq!(allowed, [] as [&str; 0], "what it plants is not committed");
+    }
+}
+
+#[test]
+fn what_a_stage_planted_there_is_not_what_a_verifier_runs() {
+    let place = Place::new();
+    let planted = place.at("run/workspace").join(SCENARIO);
+    fs::create_dir_all(planted.parent().unwrap()).unwrap();
+    fs::write(&planted, "echo planted; exit 0\n").unwrap();
+    fs::write(planted.with_file_name("more.sh"), "echo planted\n").unwrap();
+    let reach = place.mounted();
+    for (exit, _) in
+        place.stages(&Scope::everything(), &reach, "sh scripts/scenarios/check.sh; echo code $?; ls scripts/scenarios")
+    {
+        assert_eq!(said(&exit), "code 42\ncheck.sh\n");
+    }
+}
+
+#[test]
+fn where_nothing_can_be_mounted_they_are_laid_into_the_copy() {
+    let place = Place::new();
+    let reach = Reach { extra: Extra { layers: vec![place.seal.files()], ..Extra::default() }, ..Reach::default() };
+    let view =
+        WorkspaceView::copy(&place.at("run/workspace"), &place.at("run/stage"), &Scope::everything(), &reach.extra)
+            .unwrap();
+    let jail = place.open(&view, Vec::new(), Tier::Landlock);
+    let exit = jail
+        .run(
+            &shell("sh scripts/scenarios/check.sh; echo code $?; echo x > scripts/scenarios/check.sh"),
+            &AtomicBool::new(false),
+        )
+        .unwrap();
+    jail.end().unwrap();
+    assert!(said(&exit).contains("code 42"), "{}", said(&exit));
+    let found = view.changes(&Limits::default(), &Protected::new(&["scripts/scenarios/"])).unwrap();
+    assert!(found.iter().all(|found| !found.is_allowed()), "{found:?}");
+    assert_eq!(place.seal.verify(&place.seal.root(), &place.seal.files()).unwrap(), []);
+}
+
+#[test]
+fn git_knows_one_commit_of_what_the_stage_sees() {
+    let place = Place::new();
+    let scope = Scope { hidden: vec![Entry::parse("scripts/build.sh").unwrap()], ..Scope::everything() };
+    let into = place.at("run/repository");
+    let open = |view: &WorkspaceView| Ok(place.open(view, Vec::new(), Tier::Full));
+    repository::make(&place.at("run/workspace"), &scope, &into, &open).unwrap();
+    let names: Vec<_> = fs::read_dir(&into).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, [".git"], "the throw-away view is gone");
+    let reach = Reach::mounted(".git", into.join(".git"), place.at("project"));
+    let command = "git log --format=%s%n%P --all; git ls-files; git status --porcelain; echo 5 > answer.txt; git diff --stat; \
+        git stash list; git fsck --lost-found 2>/dev/null; touch .git/planted || echo read-only; git commit -qam x || echo no commit";
+    for (exit, _) in place.stages(&scope, &reach, command) {
+        let said = said(&exit);
+        assert!(said.starts_with("the workspace as this run has it\n\nanswer.txt\n answer.txt | 2 +-"), "{said}");
+        assert!(said.contains("read-only") && said.contains("no commit"), "{said}");
+        assert!(!said.contains("scenario") && !said.contains("build.sh") && !said.contains("secret"), "{said}");
+    }
+}
+
+#[test]
+fn a_repository_that_cannot_be_made_leaves_nothing() {
+    let place = Place::new();
+    let into = place.at("run/repository");
+    let open = |view: &WorkspaceView| {
+        let jail = place.open(view, Vec::new(), Tier::Full);
+        jail.run(&shell("mkdir .git && echo [ > .git/config"), &AtomicBool::new(false)).unwrap();
+        Ok(jail)
+    };
+    let failed = repository::make(&place.at("run/workspace"), &Scope::everything(), &into, &open).unwrap_err();
+    assert!(failed.to_string().starts_with("`git init` failed: "), "{failed}");
+    assert!(!into.exists());
+}
