@@ -178,6 +178,116 @@ fn commands_without_a_sandbox_are_refused_where_hold_outs_are_sealed() {
     bench.glovebox(&unconfined).ends(6).says("the run has hold-outs").says("`test`");
 }
 
+/// A loop of builder and verifier over the scenario; `turns` is the builder's script, `tool` are attributes of the verifier.
+fn judged(scenario: &str, tool: &str, turns: &str) -> Workbench {
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 build [shape=box, prompt=\"write answer.txt\", allowed_write_paths=\"answer.txt,scripts/\", \
+         allowed_commands=\"*\"]\n\
+         \x20 test [shape=parallelogram, tool_command=\"sh {SCENARIO}\", allowed_write_paths=\"out/,scripts/\", {tool}]\n\
+         \x20 start -> build -> test; test -> done [condition=\"outcome=success\"]\n\
+         \x20 test -> build [condition=\"outcome=fail\"]\n}}\n"
+    ));
+    bench.write(SCENARIO, scenario);
+    std::fs::write(bench.outside().join("script.toml"), turns).unwrap();
+    bench
+}
+
+fn shell(command: &str) -> String {
+    tool("shell", &format!("command = {}", serde_json::Value::from(command)))
+}
+
+const ANSWER: &str =
+    "tool = [{ name = \"write_file\", arguments = { path = \"answer.txt\", content = \"apples\" } }]\n";
+
+#[test]
+fn a_verifier_judges_by_the_sealed_copy_and_tells_a_summary_with_hints() {
+    let scenario = format!(
+        "#!/bin/sh\ngrep -q apples answer.txt && exit 0\ncat $0\necho 'it wants: {}' >&2\necho 'hint: think of fruit' >&2\n\
+         echo 'hint: {}'\nexit 3\n",
+        "the colour of ripe apples from the valley", "what the valley grows is no secret"
+    );
+    let turns = format!("{DONE}[[node.build]]\n{ANSWER}{DONE}");
+    let bench = judged(&scenario, "label=t", &turns);
+    run(&bench).ends(0).says("verified     test");
+    let prompts = std::fs::read_dir(bench.run_folder("r").join("artifacts")).unwrap();
+    let prompts: Vec<_> =
+        prompts.map(|entry| entry.unwrap().path().join("prompt.md")).filter(|path| path.exists()).collect();
+    let second = prompts.iter().find(|path| contains(path, "Failure feedback")).expect("a second prompt");
+    let told = std::fs::read_to_string(second).unwrap();
+    for expected in
+        ["failure_reason: tool_exit_code_3", "1 commands run, 1 failed (exit 3)", "hint: think of fruit", "withheld"]
+    {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    assert!(!told.contains("ripe") && !told.contains("grep"), "{told}");
+    for file in ["trace.jsonl", "checkpoint.json", "progress.ndjson", "test/status.json", "build/prompt.md"] {
+        let text = bench.run_text("r", file);
+        assert!(!text.contains("ripe") && !text.contains("grep -q"), "{file}: {text}");
+    }
+    assert!(bench.run_text("r", "artifacts/test.1.1/tool.stderr.txt").contains("ripe"), "people can read it");
+    bench.glovebox(&["holdout", "status", "r"]).ends(0).says("in reach of  test").says("none found");
+}
+
+#[test]
+fn scenario_feedback_full_tells_everything_on_the_record() {
+    let scenario = "grep -q apples answer.txt && exit 0\necho 'the colour of ripe apples from the valley'\nexit 1\n";
+    let bench = judged(scenario, "scenario_feedback=full", &format!("{DONE}[[node.build]]\n{ANSWER}{DONE}"));
+    run(&bench).ends(0).says("builders are told everything that `test` prints");
+    assert!(bench.run_text("r", "build/prompt.md").contains("ripe apples"));
+    bench.glovebox(&["holdout", "status", "r"]).ends(0).says("opt-out      builders are told what `test` prints");
+}
+
+/// The demonstration that defeats hold-outs which are only renamed away: whoever writes at their place is judged by itself.
+#[test]
+fn a_swapped_validator_is_never_what_runs() {
+    let swap = format!("mkdir -p scripts/scenarios && echo 'exit 0' > {SCENARIO}; find . -name '*.sh'; git log; true");
+    let more = shell("mv scripts old; mkdir -p scripts/scenarios; true");
+    let turns = format!("{}{DONE}{more}{DONE}{DONE}", shell(&swap));
+    let bench = judged("grep -q apples answer.txt\n", "label=t", &turns);
+    bench.write("scripts/build.sh", "true\n");
+    let answer = run(&bench);
+    assert_ne!(answer.code, 0, "{}", answer.stdout);
+    assert!(!bench.run_folder("r").join("workspace/scripts/scenarios").exists());
+    bench.glovebox(&["holdout", "verify", "r"]).ends(0).says("sealed copy matches");
+    let copies = format!("cp {SCENARIO} out/; mv scripts old || rm -rf scripts; mkdir -p scripts/scenarios");
+    let bench = judged(
+        &format!("#!/bin/sh\nmkdir -p out; {copies}\n# the line that nobody but the judge may ever read\ntrue\n"),
+        "label=t",
+        DONE,
+    );
+    run(&bench).ends(8).says("holdout_leak: a file it wrote").says("script has 1 turns");
+    assert!(!bench.run_folder("r").join("workspace/out").exists(), "a verifier leaves no copy behind");
+}
+
+#[test]
+fn a_builder_with_a_shell_finds_no_hold_out() {
+    let search = "ls -aR . > answer.txt; cat scripts/scenarios/* >> answer.txt; \
+        grep -rs apples / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr >> answer.txt; \
+        grep -o holdouts /proc/self/mountinfo >> answer.txt; true";
+    let bench = judged(
+        "grep -q 'ripe apples from the valley' answer.txt\n",
+        "label=t",
+        &format!("{}{DONE}{DONE}", shell(search)),
+    );
+    run(&bench);
+    let found = bench.run_text("r", "workspace/answer.txt");
+    assert!(!found.contains("apples") && !found.contains("scenarios") && !found.contains("holdouts"), "{found}");
+}
+
+#[test]
+fn a_builder_that_opted_out_reads_them_and_writes_none() {
+    let read = tool("read_file", &format!("path = \"{SCENARIO}\""));
+    let builder = bench("", "codex.allow_read_scenarios=true", &format!("{read}{DONE}"));
+    run(&builder).ends(0);
+    let log = builder.run_folder("r").join("build/log.ndjson");
+    assert!(!log.exists() || !contains(&log, "tool call failed"), "it was read");
+    let write = tool("write_file", &format!("path = \"{SCENARIO}\", content = \"exit 0\""));
+    let builder = bench("", "codex.allow_read_scenarios=true", &format!("{write}{DONE}"));
+    run(&builder).ends(6).says("wrote disallowed files");
+    assert!(!builder.run_folder("r").join("workspace").join(SCENARIO).exists());
+}
+
 #[test]
 fn whoever_opts_out_is_told_and_recorded() {
     let builder = bench("", "codex.allow_read_scenarios=true", DONE);
