@@ -1,6 +1,6 @@
 //! Rules about single attributes: names and values that are read, and would be read as something else, or not at all.
 
-use super::{Rule, Subject};
+use super::{Found, Rule, Subject};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, Node};
@@ -57,13 +57,7 @@ fn unknown<'a>(from: &'a Attributes, key: &str, known: &[&str]) -> Option<&'a At
 }
 
 /// Checks a node attribute against known words; a value that came from a defaults block is told once.
-fn node_words(
-    rule: &Rule,
-    subject: &Subject<'_>,
-    key: &str,
-    known: &[&str],
-    applies: impl Fn(&Node) -> bool,
-) -> Vec<Diagnostic> {
+fn node_words(rule: &Rule, subject: &Subject<'_>, key: &str, known: &[&str], applies: impl Fn(&Node) -> bool) -> Found {
     let mut told = HashSet::new();
     let nodes = subject.pipeline.nodes.iter().filter(|node| applies(node));
     let unknown = nodes.filter_map(|node| unknown(&node.attributes, key, known).map(|attribute| (node, attribute)));
@@ -72,7 +66,7 @@ fn node_words(
 }
 
 /// Names with a dot belong to plugins and are known only to who runs the pipeline, unless they are nearly one of ours.
-pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> Found {
     let ours = |node: &Node| {
         let name = node.handler.name();
         !name.contains('.') || nearest(name, TYPES.iter().copied().filter(|known| known.contains('.'))).is_some()
@@ -80,27 +74,30 @@ pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> 
     node_words(rule, subject, "type", TYPES, ours)
 }
 
-pub(super) fn shape_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn shape_known(rule: &Rule, subject: &Subject<'_>) -> Found {
     let shapes: Vec<&str> = SHAPES.iter().map(|(shape, _)| *shape).collect();
     let decides = |node: &Node| node.attributes.get("type").is_none_or(|name| name.value.trim().is_empty());
     node_words(rule, subject, "shape", &shapes, decides)
 }
 
-pub(super) fn provider_valid(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn provider_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
     node_words(rule, subject, "llm_provider", PROVIDERS, |_| true)
 }
 
-pub(super) fn reasoning_effort_valid(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn reasoning_effort_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
     node_words(rule, subject, "reasoning_effort", EFFORTS, |_| true)
 }
 
-pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut found = node_words(rule, subject, "fidelity", FIDELITIES, |_| true);
     if let Some(attribute) = unknown(&subject.pipeline.attributes, "default_fidelity", FIDELITIES) {
         found.push(unknown_word(rule, "default_fidelity", attribute, FIDELITIES));
     }
     let mut told = HashSet::new();
     for edge in &subject.pipeline.edges {
+        if found.is_full() {
+            break;
+        }
         if let Some(attribute) =
             unknown(&edge.attributes, "fidelity", FIDELITIES).filter(|attribute| told.insert(attribute.span))
         {
@@ -112,12 +109,15 @@ pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnost
     found
 }
 
-pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut told = HashSet::new();
     let graph = std::iter::once((None, &subject.pipeline.attributes));
     let nodes = subject.pipeline.nodes.iter().map(|node| (Some(node), &node.attributes));
-    let mut found = Vec::new();
+    let mut found = Found::none();
     for (node, attributes) in graph.chain(nodes) {
+        if found.is_full() {
+            break;
+        }
         for key in ["retry_target", "fallback_retry_target"] {
             let Some(attribute) = attributes.get(key) else { continue };
             let name = attribute.value.trim();
@@ -138,10 +138,10 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Vec<Dia
     found
 }
 
-pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
-        return Vec::new();
+        return Found::none();
     }
     let stuck = |node: &&Node| node.goal_gate && node.retry_target.is_none() && node.fallback_retry_target.is_none();
     let found = |node: &Node| {
@@ -151,7 +151,7 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Vec<Dia
     pipeline.nodes.iter().filter(stuck).map(found).collect()
 }
 
-pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Found {
     let says =
         |node: &Node, key: &str| node.attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty());
     let silent = |node: &&Node| node.handler.name() == "codergen" && !says(node, "prompt") && !says(node, "label");
@@ -163,7 +163,7 @@ pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Vec<Dia
 }
 
 /// `auto_status` stands in for an outcome that nobody gave; components give one or fail, and never without a cause.
-pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found {
     let relies = |node: &&Node| node.auto_status && matches!(node.handler, Handler::Component(_));
     let found = |node: &Node| {
         let span = node.attributes.get("auto_status").map_or(node.span, |attribute| attribute.span);
@@ -174,8 +174,8 @@ pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Vec<D
 }
 
 /// Names that are nearly known, or known elsewhere. Others are kept for plugins and inputs without a word.
-pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let mut look = Names { rule, seen: HashSet::new(), found: Vec::new() };
+pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let mut look = Names { rule, seen: HashSet::new(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
         let third_party = matches!(&node.handler, Handler::Component(name) if !TYPES.contains(&name.as_str()));
@@ -190,13 +190,13 @@ pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnos
 struct Names<'a> {
     rule: &'a Rule,
     seen: HashSet<(Carrier, &'a str)>,
-    found: Vec<Diagnostic>,
+    found: Found,
 }
 
 impl<'a> Names<'a> {
     fn at(&mut self, attributes: &'a Attributes, carrier: Carrier, node: Option<&Node>, ours: impl Fn(&str) -> bool) {
         for (key, attribute) in attributes.iter().filter(|(key, _)| ours(key)) {
-            if !self.seen.insert((carrier, key)) || is_known(key, carrier) {
+            if self.found.is_full() || !self.seen.insert((carrier, key)) || is_known(key, carrier) {
                 continue;
             }
             let finding = misplaced(self.rule, key, attribute, carrier);

@@ -3,7 +3,7 @@
 //! These are early, friendly words. No promise rests on them: the scope is enforced where the stage runs.
 
 use super::structure::names;
-use super::{Rule, Subject};
+use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, Node, PathList};
 use crate::lower::handler::FIRST_PARTY;
@@ -13,18 +13,21 @@ fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
 }
 
 /// One finding for the file: it is one decision, and a list is easier to read than the same words for each stage.
-pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     let ours = |node: &Node| matches!(&node.handler, Handler::Component(name) if FIRST_PARTY.contains(&name.as_str()));
     let nodes = subject.pipeline.nodes.iter();
     let unbound: Vec<&Node> = nodes.filter(|node| ours(node) && node.allowed_write_paths.is_none()).collect();
-    let Some(first) = unbound.first() else { return Vec::new() };
+    let Some(first) = unbound.first() else { return Found::none() };
     let message = format!("{} may write anything in the workspace", names(&unbound));
-    vec![rule.found(message, first.span).with_node(first.id.as_str())]
+    Found::one(rule.found(message, first.span).with_node(first.id.as_str()))
 }
 
-pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let mut found = Found::none();
     for node in &subject.pipeline.nodes {
+        if found.is_full() {
+            break;
+        }
         for (key, paths) in path_lists(node) {
             let pattern = paths.and_then(|paths| paths.0.iter().find(|path| path.contains(['*', '?'])));
             if let (Some(pattern), Some(attribute)) = (pattern, node.attributes.get(key)) {
@@ -48,7 +51,7 @@ fn path_lists(node: &Node) -> [(&'static str, Option<&PathList>); 5] {
 }
 
 /// Without a working directory nothing but the write scope and `codex.add_dirs` is left to see.
-pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Found {
     let strict = |node: &&Node| node.confinement.strict_read_scope && node.confinement.workdir.is_none();
     let found = |node: &Node| {
         let place = node.attributes.get("codex.strict_read_scope").map_or(node.span, |attribute| attribute.span);
@@ -58,15 +61,15 @@ pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Vec<Diag
     subject.pipeline.nodes.iter().filter(strict).map(found).collect()
 }
 
-pub(super) fn tool_command_required(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn tool_command_required(rule: &Rule, subject: &Subject<'_>) -> Found {
     required(rule, subject, "tool", "tool_command")
 }
 
-pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> Found {
     required(rule, subject, "verify", "command")
 }
 
-fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Vec<Diagnostic> {
+fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Found {
     let empty = |node: &&Node| node.handler.name() == handler && text(node, key).is_none();
     let found = |node: &Node| {
         let message = format!("the {handler} stage `{}` has no `{key}`", node.id);
@@ -75,7 +78,7 @@ fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Vec
     subject.pipeline.nodes.iter().filter(empty).map(found).collect()
 }
 
-pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Found {
     let tools = subject.pipeline.nodes.iter().filter(|node| node.handler.name() == "tool");
     let found = |node: &Node| {
         let attribute = text(node, "tool_command")?;
@@ -86,7 +89,7 @@ pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Vec<Diag
     tools.filter_map(found).collect()
 }
 
-pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Found {
     let leaves = |path: &str| path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
     let found = |node: &Node| {
         let attribute = text(node, "working_dir").filter(|attribute| leaves(&attribute.value))?;

@@ -2,13 +2,13 @@
 //!
 //! Words only. What a stage sees of hold-outs is settled where the plan is bound, and recorded there.
 
-use super::{Rule, Subject};
+use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::holdouts::{Feedback, covers, is_builder};
 use crate::ir::{Attribute, Node};
 
 /// Opting out is allowed and never silent (seed 2).
-pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     let full = |attribute: &&Attribute| attribute.value == "full";
     let graph =
@@ -39,7 +39,7 @@ fn uncovered(subject: &Subject<'_>, node: &Node) -> Option<String> {
 }
 
 /// A builder has no name for what judges it, not even in a sentence that forbids to read it.
-pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> Found {
     let folders = subject.pipeline.scenario_folders();
     let found = |node: &Node| {
         let prompt = node.prompt.as_ref().filter(|_| is_builder(node))?;

@@ -3,13 +3,13 @@
 //! Looks one step ahead, through diamonds; the run itself asks again before each builder ([`crate::mending`]).
 
 use super::routes::{may_hold, must_hold};
-use super::{Rule, Subject};
+use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Handler, Node, Status};
 use crate::mending::{out_of_reach, reason};
 use std::collections::HashSet;
 
-pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Found {
     let tools = subject.working().filter(|(_, node)| node.handler.name() == "tool");
     let found = tools.flat_map(|(number, tool)| {
         after_failure(subject, number).into_iter().filter_map(move |builder| {

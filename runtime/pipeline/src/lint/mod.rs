@@ -4,6 +4,7 @@
 //! function, so that every name in a diagnostic can be looked up here.
 
 mod attributes;
+mod found;
 mod guardrails;
 mod holdouts;
 mod mending;
@@ -16,6 +17,7 @@ use crate::diagnostic::Severity::{Error, Info, Warning};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::Pipeline;
 use crate::span::Span;
+use found::Found;
 pub use subject::Subject;
 
 /// One rule of the table.
@@ -32,7 +34,7 @@ pub struct Rule {
     check: Option<Check>,
 }
 
-type Check = fn(&Rule, &Subject<'_>) -> Vec<Diagnostic>;
+type Check = fn(&Rule, &Subject<'_>) -> Found;
 
 impl Rule {
     /// The rule of that name.
@@ -326,7 +328,7 @@ pub const RULES: &[Rule] = &[
     ),
 ];
 
-/// Runs every rule.
+/// Runs every rule; of each the first findings, as many as a file may show.
 pub fn run(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let subject = Subject::new(pipeline);
     RULES.iter().filter_map(|rule| rule.check.map(|check| check(rule, &subject))).flatten().collect()
@@ -336,5 +338,5 @@ pub fn run(pipeline: &Pipeline) -> Vec<Diagnostic> {
 pub fn not_enforced(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let subject = Subject::new(pipeline);
     let rule = Rule::named("not_enforced").expect("the table holds it: a test looks");
-    not_enforced::check(rule, &subject)
+    not_enforced::check(rule, &subject).into_iter().collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! An attribute that promises a bound or a guard and is silently ignored is worse than none.
 
-use super::{Rule, Subject};
+use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler};
 use crate::keyed::Attributes;
@@ -24,13 +24,13 @@ const REFUSED: &[&str] = &[
     "codex.disable_mcp",
 ];
 
-pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
-    let mut found = Vec::new();
+    let mut found = Found::none();
     let mut told = HashSet::new();
     let mut look = |attributes: &Attributes, node: Option<&str>, edge: Option<(&str, &str)>| {
         for (key, attribute) in attributes.iter().filter(|(key, attribute)| refused(key, attribute)) {
-            if told.insert(attribute.span) {
+            if !found.is_full() && told.insert(attribute.span) {
                 let message = match key.as_str() {
                     "prompt" => format!("a prompt from a file, `{}`, is not read in this version", attribute.value),
                     _ => format!("`{key}` is not enforced in this version"),
@@ -45,8 +45,7 @@ pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     look(&pipeline.attributes, None, None);
     pipeline.nodes.iter().for_each(|node| look(&node.attributes, Some(node.id.as_str()), None));
     pipeline.edges.iter().for_each(|edge| look(&edge.attributes, None, Some((edge.from.as_str(), edge.to.as_str()))));
-    found.extend(handlers(rule, subject));
-    found
+    found.into_iter().chain(handlers(rule, subject)).collect()
 }
 
 fn refused(key: &str, attribute: &Attribute) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! A node's conditions are tried on every combination of the values they name; beyond [`COMBINATIONS_MAX`] no judgement is made.
 
-use super::{Rule, Subject};
+use super::{Found, Rule, Subject};
 use crate::condition::{Clause, Condition, Operator};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, Status};
@@ -88,9 +88,12 @@ fn conditions<'a>(edges: impl Iterator<Item = &'a Edge>) -> Vec<&'a Condition> {
     edges.filter_map(|edge| edge.condition.as_ref()).collect()
 }
 
-pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let mut found = Found::none();
     for (number, node) in subject.working() {
+        if found.is_full() {
+            break;
+        }
         let asking: Vec<&Condition> =
             conditions(subject.outgoing(number)).into_iter().filter(|condition| condition.reads_outcome()).collect();
         let has_target = node.retry_target.is_some() || node.fallback_retry_target.is_some();
@@ -109,9 +112,12 @@ pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagno
     found
 }
 
-pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let mut found = Found::none();
     for (number, node) in subject.pipeline.nodes.iter().enumerate() {
+        if found.is_full() {
+            break;
+        }
         let edges = subject.outgoing(number);
         if edges.clone().next().is_none() || edges.clone().any(|edge| edge.condition.is_none()) {
             continue;
@@ -136,7 +142,7 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Vec<D
 }
 
 /// Edges into an exit that are there for failures alone. A goal gate is checked at the exit and may lead there.
-pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Found {
     let is_exit = |edge: &Edge| subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Exit);
     let is_gate = |edge: &Edge| subject.node(edge.from.as_str()).is_some_and(|node| node.goal_gate);
     let for_failure = |edge: &Edge| {
@@ -160,7 +166,7 @@ fn clauses<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a Edge, &'a Cla
     })
 }
 
-pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> Found {
     let words: Vec<&str> = STATUSES.iter().map(|status| status.as_str()).collect();
     let odd = clauses(subject).filter(|(_, clause)| {
         is_outcome(clause) && clause.operator != Operator::Truthy && !words.contains(&clause.literal.as_str())
@@ -176,7 +182,7 @@ pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagn
     odd.map(found).collect()
 }
 
-pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> Found {
     const KEYS: &[&str] = &["outcome", "preferred_label", "context"];
     let found = |(edge, clause): (&Edge, &Clause)| {
         let head = clause.key.split('.').next().unwrap_or_default();
@@ -188,7 +194,7 @@ pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnosti
     clauses(subject).filter_map(found).collect()
 }
 
-pub(super) fn default_ignored(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn default_ignored(rule: &Rule, subject: &Subject<'_>) -> Found {
     let edges = subject.pipeline.edges.iter().filter(|edge| edge.default && edge.condition.is_some());
     let found = |edge: &Edge| {
         let message = "`default=true` has no effect on an edge with a condition";

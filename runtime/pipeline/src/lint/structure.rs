@@ -1,7 +1,7 @@
 //! Rules about the graph's form: starts, exits, edges that lead somewhere, nodes that can be reached and left.
 
 use super::subject::Link;
-use super::{Rule, Subject};
+use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, Node};
 use crate::span::Span;
@@ -11,10 +11,10 @@ use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
 use std::collections::{BTreeMap, HashSet};
 
-pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut starts = subject.with_handler(&Handler::Start);
     let Some(first) = starts.next() else {
-        return vec![rule.found("the pipeline has no start node", subject.pipeline.span)];
+        return Found::one(rule.found("the pipeline has no start node", subject.pipeline.span));
     };
     let second = |node: &Node| {
         let message = format!("`{}` is a second start node", node.id);
@@ -26,16 +26,16 @@ pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> 
     starts.map(second).collect()
 }
 
-pub(super) fn terminal_node(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn terminal_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     match subject.with_handler(&Handler::Exit).next() {
-        Some(_) => Vec::new(),
-        None => vec![rule.found("the pipeline has no exit node", subject.pipeline.span)],
+        Some(_) => Found::none(),
+        None => Found::one(rule.found("the pipeline has no exit node", subject.pipeline.span)),
     }
 }
 
-pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Found {
     if subject.with_handler(&Handler::Start).next().is_none() {
-        return Vec::new();
+        return Found::none();
     }
     let reached = subject.reached();
     let unreached =
@@ -47,13 +47,16 @@ pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic
     unreached.map(found).collect()
 }
 
-pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut told: HashSet<usize> = HashSet::new();
-    let mut found = Vec::new();
+    let mut found = Found::none();
     if subject.is_whole() {
         return found;
     }
     for edge in &subject.pipeline.edges {
+        if found.is_full() {
+            break;
+        }
         let ends = [(edge.to.as_str(), edge.to_span, "leads to"), (edge.from.as_str(), edge.from_span, "comes from")];
         for (name, span, verb) in ends {
             if subject.index(name).is_none() && told.insert(span.start) {
@@ -73,7 +76,7 @@ fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, name: &str, span:
     }
 }
 
-pub(super) fn start_no_incoming(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn start_no_incoming(rule: &Rule, subject: &Subject<'_>) -> Found {
     let found = |edge: &Edge| {
         let message = format!("an edge leads from `{}` back into the start node `{}`", edge.from, edge.to);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
@@ -81,7 +84,7 @@ pub(super) fn start_no_incoming(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagn
     subject.numbers_with(&Handler::Start).flat_map(|start| subject.incoming(start)).map(found).collect()
 }
 
-pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> Found {
     let found = |edge: &Edge| {
         let message = format!("an edge leaves the exit node `{}`", edge.from);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
@@ -90,10 +93,10 @@ pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagno
 }
 
 /// Seed 1's orphan detection: pieces of the graph that no edge joins with the start's piece.
-pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     let Some(start) = subject.with_handler(&Handler::Start).next().and_then(|node| subject.index(node.id.as_str()))
     else {
-        return Vec::new();
+        return Found::none();
     };
     let mut pieces = UnionFind::<usize>::new(subject.graph.node_count());
     for edge in subject.graph.edge_references() {
@@ -116,25 +119,22 @@ pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic>
 }
 
 /// Nodes from which every way ends, or turns, without an exit: one finding for each such end.
-pub(super) fn exit_reachable(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn exit_reachable(rule: &Rule, subject: &Subject<'_>) -> Found {
     if subject.with_handler(&Handler::Exit).next().is_none() {
-        return Vec::new();
+        return Found::none();
     }
     let leading = subject.leading_out();
     if leading.iter().all(|leads| *leads) {
-        return Vec::new();
+        return Found::none();
     }
     let reached = subject.reached();
-    let mut found = Vec::new();
-    for cycle in kosaraju_scc(&subject.graph) {
-        let lost = |node: &NodeIndex| subject.is_declared(*node) && !leading[node.index()] && reached[node.index()];
+    let lost = |node: &NodeIndex| subject.is_declared(*node) && !leading[node.index()] && reached[node.index()];
+    let is_end = |cycle: &Vec<NodeIndex>| {
         let inside: HashSet<NodeIndex> = cycle.iter().copied().collect();
         let leaves = cycle.iter().flat_map(|node| subject.graph.neighbors(*node)).any(|next| !inside.contains(&next));
-        if !leaves && cycle.iter().all(lost) {
-            found.push(dead_end(rule, subject, &cycle));
-        }
-    }
-    found
+        !leaves && cycle.iter().all(lost)
+    };
+    loops(subject, is_end).iter().map(|cycle| dead_end(rule, subject, cycle)).collect()
 }
 
 fn dead_end(rule: &Rule, subject: &Subject<'_>, cycle: &[NodeIndex]) -> Diagnostic {
@@ -148,23 +148,30 @@ fn dead_end(rule: &Rule, subject: &Subject<'_>, cycle: &[NodeIndex]) -> Diagnost
     rule.found(message, nodes[0].span).with_node(nodes[0].id.as_str())
 }
 
-pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
+pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Found {
     let graph = &subject.pipeline.attributes;
     if graph.contains_key("max_steps") || graph.contains_key("max_wall_time") {
-        return Vec::new();
+        return Found::none();
     }
     let turns = |cycle: &Vec<NodeIndex>| {
         cycle.iter().any(|node| subject.is_declared(*node))
             && (cycle.len() > 1
                 || subject.graph.edges(cycle[0]).any(|edge| edge.target() == cycle[0] && *edge.weight() != Link::Meant))
     };
-    let found = |cycle: Vec<NodeIndex>| {
-        let nodes = in_file_order(subject, &cycle);
+    let found = |cycle: &Vec<NodeIndex>| {
+        let nodes = in_file_order(subject, cycle);
         let steps = subject.pipeline.bounds.steps_max;
         let message = format!("the loop through {} stops only at the default of {steps} steps", names(&nodes));
         rule.found(message, nodes[0].span).with_node(nodes[0].id.as_str())
     };
-    kosaraju_scc(&subject.graph).into_iter().filter(turns).map(found).collect()
+    loops(subject, turns).iter().map(found).collect()
+}
+
+/// The graph's wanted strong components, in file order.
+fn loops(subject: &Subject<'_>, wanted: impl Fn(&Vec<NodeIndex>) -> bool) -> Vec<Vec<NodeIndex>> {
+    let mut loops: Vec<Vec<NodeIndex>> = kosaraju_scc(&subject.graph).into_iter().filter(wanted).collect();
+    loops.sort_by_key(|cycle| cycle.iter().min().copied());
+    loops
 }
 
 fn in_file_order<'a>(subject: &Subject<'a>, nodes: &[NodeIndex]) -> Vec<&'a Node> {

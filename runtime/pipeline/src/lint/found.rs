@@ -1,0 +1,65 @@
+//! What one rule found: the first findings in file order, and no more than a file may show.
+//!
+//! A rule yields its findings one by one and is asked for no further one when there are enough, so that a file of a hundred
+//! thousand mistakes costs no hundred thousand messages. Which rule's findings matter most is not known here.
+
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
+
+/// The findings of one rule, [`DIAGNOSTICS_MAX`] at most. Collect an iterator into it, or push until it [`is_full`](Self::is_full).
+#[derive(Debug, Default)]
+pub(super) struct Found(Vec<Diagnostic>);
+
+impl Found {
+    /// Nothing.
+    pub(super) fn none() -> Self {
+        Self::default()
+    }
+
+    /// A single finding.
+    pub(super) fn one(finding: Diagnostic) -> Self {
+        Self(vec![finding])
+    }
+
+    /// Takes one more, unless there are enough.
+    pub(super) fn push(&mut self, finding: Diagnostic) {
+        if !self.is_full() {
+            self.0.push(finding);
+        }
+    }
+
+    /// True when no further finding would be shown.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() >= DIAGNOSTICS_MAX
+    }
+}
+
+impl FromIterator<Diagnostic> for Found {
+    fn from_iter<I: IntoIterator<Item = Diagnostic>>(findings: I) -> Self {
+        Self(findings.into_iter().take(DIAGNOSTICS_MAX).collect())
+    }
+}
+
+impl IntoIterator for Found {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::span::Span;
+
+    #[test]
+    fn an_endless_rule_is_asked_for_as_many_as_are_shown() {
+        let endless = (0..).map(|at| Diagnostic::info("x", "y", Span::new(at, at)));
+        let found: Vec<Diagnostic> = endless.collect::<Found>().into_iter().collect();
+        assert_eq!((found.len(), found.last().unwrap().span.start), (DIAGNOSTICS_MAX, DIAGNOSTICS_MAX - 1));
+        let mut pushed = Found::none();
+        (0..99).for_each(|at| pushed.push(Diagnostic::info("x", "y", Span::new(at, at))));
+        assert!(pushed.is_full() && pushed.into_iter().count() == DIAGNOSTICS_MAX);
+    }
+}
