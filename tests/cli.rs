@@ -399,7 +399,7 @@ fn show_answers_for_every_node_and_prints_what_a_command_said() {
          v [shape=octagon, allowed_write_paths=\"\", command=\"echo checked; exit 3\"]\n\
          start -> t -> v; v -> done [condition=\"outcome=fail\"] }",
     );
-    bench.glovebox(&["run", "pipeline.dot", "--dangerously-no-sandbox", "--run-id", "r"]).ends(0);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
     bench.glovebox(&["show", "r", "t"]).ends(0).says("| größe").says("| a\\x1b[2Jb").never_says("\u{1b}");
     bench.glovebox(&["show", "r", "v"]).ends(0).says("| checked").says("verify command failed (exit 3)");
     bench.glovebox(&["show", "r", "done"]).ends(0).says("v -> done (condition)");
@@ -424,7 +424,7 @@ fn diff_names_binary_and_removed_files_and_knows_what_was_applied() {
     );
     bench.write("old", "1\n");
     bench.write("gone", "x\n");
-    bench.glovebox(&["run", "pipeline.dot", "--dangerously-no-sandbox", "--run-id", "r"]).ends(0);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
     bench
         .glovebox(&["diff", "r"])
         .ends(0)

@@ -291,12 +291,10 @@ fn context_flows_and_engine_keys_are_reserved() {
 
 #[test]
 fn tools_and_verifiers_run_commands() {
-    let flags = &["--dangerously-no-sandbox"];
     check_all(&[
         Case {
             name: "a tool's success",
             graph: "T [shape=parallelogram, tool_command=\"printf made > out.txt\", allowed_write_paths=\"out.txt\"]; start -> T -> done",
-            flags,
             visited: "T",
             facts: &[Holds("workspace/out.txt", "made"), Says("verified"), Says("exit 0")],
             ..PLAIN
@@ -304,7 +302,6 @@ fn tools_and_verifiers_run_commands() {
         Case {
             name: "a tool's non-zero exit is a failure with its number",
             graph: "T [shape=parallelogram, tool_command=\"exit 3\", allowed_write_paths=\"out.txt\"]; start -> T -> done",
-            flags,
             exit: 1,
             visited: "T",
             facts: &[Says("3"), Says("not verified"), Is("T/status.json", "/outcome", "fail")],
@@ -313,7 +310,6 @@ fn tools_and_verifiers_run_commands() {
         Case {
             name: "a verifier routes on its command",
             graph: "V [shape=octagon, command=\"test -f absent\"]; A [prompt=\"x\"]; start -> V; V -> done [condition=\"outcome=success\"]; V -> A [condition=\"outcome=fail\"]; A -> done",
-            flags,
             visited: "V A",
             ..PLAIN
         },
@@ -430,7 +426,7 @@ fn checkpoint_save_and_resume_produces_the_same_result() {
         T [shape=parallelogram, allowed_write_paths=\"n\", tool_command=\"echo x >> n; sleep 1\"]\n\
         start -> A -> T -> B; B -> A [condition=\"context.again=1\"]; B -> done }";
     let (whole, cut) = (Workbench::with_pipeline(graph), Workbench::with_pipeline(graph));
-    let run = ["run", "pipeline.dot", "--run-id", "r", "--dangerously-no-sandbox", "--json"];
+    let run = ["run", "pipeline.dot", "--run-id", "r", "--json"];
     whole.glovebox(&run).ends(0);
     let mut child = cut.start(&run);
     let mut records = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);

@@ -50,7 +50,7 @@ outcome = { status = "success", context_updates = { round = "2" } }
 "#;
 
 const RUN: &[&str] =
-    &["run", "pipeline.dot", "--script", "script.toml", "--dangerously-no-sandbox", "--json", "--run-id", "r"];
+    &["run", "pipeline.dot", "--script", "script.toml", "--json", "--run-id", "r"];
 
 fn bench() -> Workbench {
     let bench = Workbench::with_pipeline(PIPELINE);
@@ -317,12 +317,10 @@ fn a_command_does_not_outlive_us_when_we_are_killed() {
 #[test]
 fn a_run_that_came_with_a_project_has_nobodys_consent() {
     let bench = bench();
-    let mut child = bench.start(RUN);
+    let mut child = bench.start(&[RUN, &["--dangerously-no-sandbox"]].concat());
     wait_for_records(&mut child, 6);
     kill(child);
-    bench
-        .glovebox(&["run", "pipeline.dot", "--run-id", "full", "--script", "script.toml", "--dangerously-no-sandbox"])
-        .ends(0);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "full", "--script", "script.toml"]).ends(0);
     let before = bench.snapshot();
     let victim = bench.outside().join("victim");
     copy_tree(&bench.run_folder("r"), &victim.join(".glovebox/runs/r"));

@@ -10,7 +10,6 @@ use case::Fact::{Holds, Is, Says};
 use case::{Case, PLAIN, check_all};
 use workbench::Workbench;
 
-const NO_SANDBOX: &[&str] = &["--dangerously-no-sandbox"];
 
 /// Two stages, the second a gate that fails first; how the run comes back is each case's attribute.
 const fn gate(name: &'static str, graph: &'static str) -> Case {
@@ -88,7 +87,6 @@ fn presets_partial_results_and_skips() {
         Case {
             name: "max_retries on a tool repeats its non-zero exit, over what it wrote",
             graph: "T [shape=parallelogram, max_retries=2, allowed_write_paths=n, tool_command=\"echo x >> n; test $(wc -l < n) -ge 3\"]; start -> T -> done",
-            flags: NO_SANDBOX,
             visited: "T",
             facts: &[Holds("workspace/n", "x\nx\nx\n")],
             ..PLAIN
@@ -155,7 +153,7 @@ fn bounds_are_the_lower_of_flag_and_attribute() {
         Case {
             name: "wall time by flag",
             graph: "graph [max_wall_time=1h]; T [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"sleep 20\"]; start -> T -> done",
-            flags: &["--dangerously-no-sandbox", "--max-wall-time", "1s"],
+            flags: &["--max-wall-time", "1s"],
             exit: 5,
             visited: "T",
             facts: &[Is("final.json", "/failure_code", "limit/max_wall_time"), Says("--max-wall-time")],
@@ -164,7 +162,6 @@ fn bounds_are_the_lower_of_flag_and_attribute() {
         Case {
             name: "a node's timeout",
             graph: "V [shape=octagon, timeout=300ms, allowed_write_paths=\"\", command=\"sleep 20\"]; start -> V -> done",
-            flags: NO_SANDBOX,
             exit: 5,
             visited: "V",
             facts: &[Says("raise `timeout` of `V`"), Says("not verified V: ")],
@@ -200,7 +197,6 @@ fn an_agent_runs_what_its_prefixes_say_and_that_verifies_nothing() {
             name: "whole leading words, quotes honoured",
             graph: "A [prompt=x, allowed_write_paths=\"\", allowed_commands=\"echo hi,git status\"]; start -> A -> done",
             script: "[[node.A]]\ntool = [{ name = \"shell\", arguments = { command = \"echo hi 'grüße welt'\" } }]\n[[node.A]]\ntext = \"done\"\n",
-            flags: NO_SANDBOX,
             visited: "A",
             facts: &[
                 Says("ran          A: echo hi grüße welt exit 0"),
@@ -213,7 +209,6 @@ fn an_agent_runs_what_its_prefixes_say_and_that_verifies_nothing() {
             name: "a longer word is another command",
             graph: "A [prompt=x, allowed_write_paths=\"\", allowed_commands=\"echo hi\"]; start -> A -> done",
             script: "[[node.A]]\ntool = [{ name = \"shell\", arguments = { command = \"echo hiho\" } }]\n[[node.A]]\ntext = \"done\"\n",
-            flags: NO_SANDBOX,
             visited: "A",
             facts: &[Says("refused      A: run echo hiho"), Says("allowed_commands=\"echo hiho\"")],
             ..PLAIN
@@ -222,7 +217,6 @@ fn an_agent_runs_what_its_prefixes_say_and_that_verifies_nothing() {
             name: "no shell syntax without a shell, and the tool says so",
             graph: "A [prompt=x, allowed_write_paths=\"\", allowed_commands=\"echo hi\"]; start -> A -> done",
             script: "[[node.A]]\ntool = [{ name = \"shell\", arguments = { command = \"echo hi && touch x\" } }]\n[[node.A]]\ntext = \"done\"\n",
-            flags: NO_SANDBOX,
             visited: "A",
             facts: &[Says("verification_command_unsupported_format")],
             ..PLAIN
@@ -231,13 +225,13 @@ fn an_agent_runs_what_its_prefixes_say_and_that_verifies_nothing() {
             name: "a star is a shell, and the write scope holds",
             graph: "A [prompt=x, allowed_write_paths=\"out/\", allowed_commands=\"*\"]; start -> A -> done",
             script: "[[node.A]]\ntool = [{ name = \"shell\", arguments = { command = \"mkdir out; echo hi | tee out/ä.txt > other.txt\" } }]\n[[node.A]]\ntext = \"done\"\n",
-            flags: NO_SANDBOX,
             exit: 6,
             visited: "A",
             facts: &[
                 Says("guardrail_violation: wrote disallowed files: other.txt"),
                 Holds("workspace/out/ä.txt", "hi\n"),
             ],
+            ..PLAIN
         },
         Case {
             name: "without the attribute there is no shell",
@@ -256,7 +250,6 @@ fn what_passed_but_broke_its_scope_is_not_verified() {
         Case {
             name: "exit 0 with a disallowed write",
             graph: "V [shape=octagon, allowed_write_paths=\"\", command=\"echo x > x.txt\"]; start -> V -> done",
-            flags: NO_SANDBOX,
             exit: 6,
             visited: "V",
             facts: &[Says("not verified V: sh -c echo x > x.txt exit 0")],
@@ -265,7 +258,6 @@ fn what_passed_but_broke_its_scope_is_not_verified() {
         Case {
             name: "a verifier has its variables and its folder",
             graph: "V [shape=octagon, allowed_write_paths=\"\", env_FOO=\"bar ü\", timeout=\"50s\", command=\"test \\\"$FOO\\\" = 'bar ü'\"]; start -> V -> done",
-            flags: NO_SANDBOX,
             visited: "V",
             facts: &[Says("verified     V: ")],
             ..PLAIN
@@ -273,7 +265,6 @@ fn what_passed_but_broke_its_scope_is_not_verified() {
         Case {
             name: "a working directory as people write it",
             graph: "T [shape=parallelogram, allowed_write_paths=\"src/\", tool_command=\"mkdir src\"]; V [shape=octagon, allowed_write_paths=\"\", working_dir=\"./src/\", command=\"test -d ../src\"]; start -> T -> V -> done",
-            flags: NO_SANDBOX,
             visited: "T V",
             facts: &[Says("verified     V: ")],
             ..PLAIN
@@ -281,7 +272,6 @@ fn what_passed_but_broke_its_scope_is_not_verified() {
         Case {
             name: "a working directory outside is found before anything runs",
             graph: "V [shape=octagon, working_dir=\"../x\", command=\"true\"]; start -> V -> done",
-            flags: NO_SANDBOX,
             exit: 3,
             facts: &[Says("error[working_dir_inside]")],
             ..PLAIN
@@ -289,7 +279,6 @@ fn what_passed_but_broke_its_scope_is_not_verified() {
         Case {
             name: "a program that is not there",
             graph: "T [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"no-such-program --x\"]; start -> T -> done",
-            flags: NO_SANDBOX,
             exit: 1,
             visited: "T",
             facts: &[Says("tool_exit_code_127"), Says("`[exec]` `toolchains`")],
@@ -306,7 +295,6 @@ fn a_stage_that_mends_is_told_who_failed_and_how() {
                 fix [prompt=\"Fix build failures.\\n\", allowed_write_paths=\"main.go\"]; start -> generate -> test; test -> done [condition=\"outcome=success\"]; test -> fix [condition=\"outcome=fail\"]; fix -> test",
         script: "[[node.generate]]\ntext = \"nothing yet\"\n\
                  [[node.fix]]\ntool = [{ name = \"write_file\", arguments = { path = \"main.go\", content = \"package main\\n\" } }]\n[[node.fix]]\ntext = \"done\"\n",
-        flags: NO_SANDBOX,
         visited: "generate test fix test",
         facts: &[
             Holds(
@@ -317,6 +305,7 @@ fn a_stage_that_mends_is_told_who_failed_and_how() {
             Holds("fix/prompt.md", "said"),
         ],
         exit: 0,
+        ..PLAIN
     }]);
 }
 
@@ -333,7 +322,6 @@ fn a_failure_that_nobody_after_it_could_mend_ends_the_run() {
         Case {
             name: "scripts outside of the builder's scope",
             graph: looping("sh checks/unit.sh && sh checks/lint.sh", "src/"),
-            flags: NO_SANDBOX,
             exit: 1,
             visited: "test",
             facts: &[
@@ -350,7 +338,7 @@ fn a_failure_that_nobody_after_it_could_mend_ends_the_run() {
         Case {
             name: "a scope that holds them",
             graph: looping("sh checks/unit.sh", "src/,checks/"),
-            flags: &["--dangerously-no-sandbox", "--max-steps", "4"],
+            flags: &["--max-steps", "4"],
             exit: 5,
             visited: "test fix test",
             ..PLAIN
@@ -358,7 +346,7 @@ fn a_failure_that_nobody_after_it_could_mend_ends_the_run() {
         Case {
             name: "hold-outs are nobody's to mend",
             graph: looping("sh scripts/scenarios/one.sh", "src/"),
-            flags: &["--dangerously-no-sandbox", "--max-steps", "4"],
+            flags: &["--max-steps", "4"],
             exit: 5,
             visited: "test fix test",
             ..PLAIN
@@ -381,7 +369,7 @@ fn seed_2_s_guardrails_are_told_before_anything_runs() {
         let bench = Workbench::with_pipeline(&format!(
             "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]; {node}; start -> n -> done }}"
         ));
-        for words in [&["check", "pipeline.dot"][..], &["run", "pipeline.dot", "--dangerously-no-sandbox"]] {
+        for words in [&["check", "pipeline.dot"][..], &["run", "pipeline.dot"]] {
             bench.glovebox(words).ends(3).says(message);
         }
         assert!(!bench.has(".glovebox"), "{node}");
@@ -389,7 +377,6 @@ fn seed_2_s_guardrails_are_told_before_anything_runs() {
     check_all(&[Case {
         name: "`./...` is no parent segment",
         graph: "n [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"echo ./...\"]; start -> n -> done",
-        flags: NO_SANDBOX,
         visited: "n",
         ..PLAIN
     }]);
@@ -403,7 +390,7 @@ fn the_ends_of_what_failed_are_told_up_to_seed_2_s_sizes() {
          fix [prompt=\"Mend.\", allowed_write_paths=\"src/\"]\n\
          start -> test; test -> fix [condition=\"outcome=fail\"]; test -> done [condition=\"outcome=success\"]; fix -> done }",
     );
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--dangerously-no-sandbox"]).ends(0);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
     let prompt = bench.run_text("r", "fix/prompt.md");
     assert!(prompt.contains("Failure feedback (from previous failed stage):\nfailed_node: test\n"), "{prompt}");
     let longest = |digit: char| prompt.split(|c| c != digit).map(str::len).max().unwrap();

@@ -16,7 +16,7 @@ pub(crate) fn run() -> Step {
         return Ok(locked);
     }
     let (pipeline, script) = (format!("{QUICKSTART}/pipeline.dot"), format!("{QUICKSTART}/script.toml"));
-    glovebox(&["run", &pipeline, "--workdir", QUICKSTART, "--script", &script, "--dangerously-no-sandbox"])
+    glovebox(&["run", &pipeline, "--workdir", QUICKSTART, "--script", &script])
 }
 
 fn glovebox(arguments: &[&str]) -> Step {
