@@ -49,8 +49,7 @@ text = "done"
 outcome = { status = "success", context_updates = { round = "2" } }
 "#;
 
-const RUN: &[&str] =
-    &["run", "pipeline.dot", "--script", "script.toml", "--json", "--run-id", "r"];
+const RUN: &[&str] = &["run", "pipeline.dot", "--script", "script.toml", "--json", "--run-id", "r"];
 
 fn bench() -> Workbench {
     let bench = Workbench::with_pipeline(PIPELINE);

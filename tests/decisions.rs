@@ -10,7 +10,6 @@ use case::Fact::{Holds, Is, Says};
 use case::{Case, PLAIN, check_all};
 use workbench::Workbench;
 
-
 /// Two stages, the second a gate that fails first; how the run comes back is each case's attribute.
 const fn gate(name: &'static str, graph: &'static str) -> Case {
     Case { name, graph, visited: "imp t imp t", ..PLAIN }

@@ -134,7 +134,7 @@ fn appends(path: &Path, count: usize) -> Duration {
     let start = Instant::now();
     let mut head = 0;
     for _ in 0..2 * count {
-        let event = Event::RunResumed(RunResumed { worker: "x".repeat(400) });
+        let event = Event::RunResumed(RunResumed { worker: "x".repeat(400), sandbox: None });
         let stored =
             runtime.block_on(journal.append(vec![(Subject::Run, head)], Timestamp::now(), vec![event])).unwrap();
         head = stored[0].seq;

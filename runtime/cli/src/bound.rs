@@ -13,6 +13,7 @@ use crate::{toolchain, walls};
 use glovebox_engine::attempt::Ground;
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
 use glovebox_engine::config::sandbox::Network;
+use glovebox_engine::event::SandboxRecord;
 use glovebox_engine::plan::Plan;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
@@ -36,6 +37,8 @@ pub struct Bound {
     pub host: Arc<Host>,
     /// What stages work on and behind.
     pub ground: Ground,
+    /// The walls around commands, for the record.
+    pub sandbox: Option<SandboxRecord>,
     /// What no stage may change, whatever it is granted: the pipeline itself beside the fixed list.
     pub protected: Protected,
 }
@@ -84,7 +87,8 @@ pub fn bind_plan(
             source::report(&findings(source, diagnostics), Severity::Warning);
             let protected = protected(source, project, &plan);
             let ground = ground(&plan, project, &capability)?;
-            Ok(Bound { plan, host, ground, protected })
+            let sandbox = plan.sandbox.record(capability.landlock_abi);
+            Ok(Bound { plan, host, ground, sandbox, protected })
         }
         Err(errors) => Err(refuse(source, &errors)),
     }

@@ -10,7 +10,8 @@ mod tests;
 pub use attempt::{Claim, GRACE};
 
 use crate::event::{
-    Event, Record, RunCanceled, RunResumed, StageFinished, StageStarted, Subject, Verdict, whole_milliseconds,
+    Event, Record, RunCanceled, RunResumed, SandboxRecord, StageFinished, StageStarted, Subject, Verdict,
+    whole_milliseconds,
 };
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use crate::schedule::{out_of_time, schedule, settle};
@@ -190,8 +191,12 @@ impl<J: RunLog, S> Driver<'_, J, S> {
 
     /// Takes over a run that `last` was the last event of. An attempt that was under way is abandoned: its worker's token is
     /// stale from here on.
-    pub async fn resume(&mut self, last: Option<Event>) -> Result<Vec<Record>, RunError> {
-        let resumed = Event::RunResumed(RunResumed { worker: self.worker.clone() });
+    pub async fn resume(
+        &mut self,
+        last: Option<Event>,
+        sandbox: Option<SandboxRecord>,
+    ) -> Result<Vec<Record>, RunError> {
+        let resumed = Event::RunResumed(RunResumed { worker: self.worker.clone(), sandbox });
         self.append(vec![(Subject::Run, self.state.run_head)], vec![resumed], last).await
     }
 

@@ -191,8 +191,11 @@ pub struct RunStarted {
     /// `--set` values.
     #[serde(default)]
     pub inputs: BTreeMap<String, String>,
-    /// Tier of subprocesses: `unconfined` in this version.
+    /// Tier of subprocesses: `full`, `bwrap`, `landlock`, `unconfined`, or `none` when no stage runs any.
     pub sandbox_tier: String,
+    /// What was asked of the walls and what this machine made of them; absent when no stage runs commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxRecord>,
     /// Most steps in this run, the lower of attribute and flag.
     pub steps_max: u64,
     /// Longest driven time of this run, milliseconds; none is unlimited.
@@ -206,11 +209,30 @@ pub struct RunStarted {
     pub labels: BTreeMap<String, String>,
 }
 
+/// The walls around a run's commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxRecord {
+    /// The tier, as in `sandbox_tier`.
+    pub tier: String,
+    /// The least tier the operator accepts.
+    pub require: String,
+    /// The most network a stage may have: `none`, `full` or `proxy:` and domains.
+    pub network: String,
+    /// Landlock's ABI that is enforced; 0 where none is.
+    pub landlock_abi: u32,
+    /// What the tier does not do on this machine, such as `memory=soft`.
+    #[serde(default)]
+    pub degradations: Vec<String>,
+}
+
 /// Another process took the run over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResumed {
     /// Who drives it now.
     pub worker: String,
+    /// The walls around its commands from here on; absent when no stage runs commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxRecord>,
 }
 
 /// An engine-native node was passed.

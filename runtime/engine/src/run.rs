@@ -14,7 +14,7 @@ pub use workspace::apply_changes;
 
 use crate::blobs::DirBlobs;
 use crate::driver::{Claim, Driver, GRACE, RunError, replay};
-use crate::event::{Event, Record, StageFinished, Verdict};
+use crate::event::{Event, Record, SandboxRecord, StageFinished, Verdict};
 use crate::ports::{RunLog, Signals};
 use crate::sqlite::{Owner, SqliteLog};
 use crate::state::RunState;
@@ -77,7 +77,11 @@ impl Session {
 
     /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
     /// whatever decision was outstanding. A run that has ended is an error that says how.
-    pub async fn resume(&mut self, pipeline: &Pipeline) -> Result<Vec<Record>, RunError> {
+    pub async fn resume(
+        &mut self,
+        pipeline: &Pipeline,
+        sandbox: Option<SandboxRecord>,
+    ) -> Result<Vec<Record>, RunError> {
         if let Some(verdict) = &self.state.verdict {
             let run_id = self.run_id().to_owned();
             return Err(RunError::Ended { run_id, verdict: verdict.status });
@@ -85,7 +89,7 @@ impl Session {
         apply_changes(&self.dir.workspace(), &self.blobs, self.state.changes.values())?;
         let last = self.last.take();
         let mut driver = driver(pipeline, &self.journal, &(), &self.worker, &mut self.state);
-        let resumed = driver.resume(last).await;
+        let resumed = driver.resume(last, sandbox).await;
         self.state = driver.state;
         resumed
     }

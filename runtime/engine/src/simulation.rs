@@ -34,6 +34,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         script_digest: None,
         inputs: BTreeMap::new(),
         sandbox_tier: "none".into(),
+        sandbox: None,
         steps_max,
         wall_max_ms,
         holdouts: None,

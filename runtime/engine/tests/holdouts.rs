@@ -92,7 +92,7 @@ impl Place {
             model: "simulated".into(),
             script: None,
             inputs: BTreeMap::new(),
-            sandbox_tier: "none".into(),
+            sandbox: None,
             steps_max: None,
             wall_max: None,
             labels: BTreeMap::new(),

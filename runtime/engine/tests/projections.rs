@@ -123,7 +123,7 @@ impl Run {
                 due_at: at(6),
             }),
             ready("workspace", 2),
-            Event::RunResumed(RunResumed { worker: "w2".into() }),
+            Event::RunResumed(RunResumed { worker: "w2".into(), sandbox: None }),
             claimed("workspace", 2),
             Event::StageFinished(Box::new(second)),
             route("workspace", "test", 1, ""),

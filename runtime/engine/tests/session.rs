@@ -60,7 +60,7 @@ impl Place {
             model: "scripted".into(),
             script: Some(b"script"),
             inputs: BTreeMap::new(),
-            sandbox_tier: "none".into(),
+            sandbox: None,
             steps_max: Some(100),
             wall_max: None,
             labels: BTreeMap::new(),
@@ -156,7 +156,7 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
 
     let mut session = place.open();
     assert_eq!((session.run_id(), session.verdict()), ("run-1", None));
-    session.resume(&place.pipeline).await.unwrap();
+    session.resume(&place.pipeline, None).await.unwrap();
     assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
     drive(&place, &mut session, true).await.unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
@@ -182,7 +182,7 @@ async fn a_finished_run_says_so() {
     drop(session);
     let mut session = place.open();
     let before = kinds(&session);
-    let error = session.resume(&place.pipeline).await.unwrap_err();
+    let error = session.resume(&place.pipeline, None).await.unwrap_err();
     assert_eq!(error.to_string(), "run `run-1` has ended already (success), expected one that was interrupted");
     assert_eq!(kinds(&session), before);
 }
@@ -215,7 +215,7 @@ async fn a_rotten_blob_stops_a_resume() {
     std::fs::write(place.path(blob.to_str().unwrap()), "bad").unwrap();
     std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
     let mut session = place.open();
-    let error = session.resume(&place.pipeline).await.unwrap_err();
+    let error = session.resume(&place.pipeline, None).await.unwrap_err();
     assert!(matches!(error, RunError::Workspace(_)), "{error}");
     assert_eq!(place.read("made/new.txt"), None, "nothing that is not what was stored gets into the workspace");
 }
@@ -231,7 +231,7 @@ async fn child() {
     let dir = RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path };
     let pipeline = check(SOURCE, &Inputs::default()).pipeline.unwrap();
     let mut session = Session::open(dir, format!("process {}", std::process::id()), |_, _| Ok(())).unwrap();
-    session.resume(&pipeline).await.unwrap();
+    session.resume(&pipeline, None).await.unwrap();
     let blobs = session.blobs.clone();
     let stage = async |claim: &Claim, _: &RunState| -> Result<StageFinished, Failed> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;

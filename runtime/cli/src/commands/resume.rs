@@ -42,7 +42,7 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
         return drive::project(run, &bound.plan.pipeline, &session.blobs).map(drop);
     }
     glovebox_engine::attempt::sweep(&session.dir);
-    let begun = session.resume(&source.pipeline).await.map_err(failed)?;
+    let begun = session.resume(&source.pipeline, bound.sandbox.clone()).await.map_err(failed)?;
     let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
     Drive { bound, source, run, reporter }.drive(session, &begun).await
 }

@@ -46,7 +46,7 @@ pub fn run(arguments: RunArguments) -> Ended {
         model: bound.plan.model.clone(),
         script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
         inputs: arguments.project.inputs.iter().cloned().collect(),
-        sandbox_tier: bound.plan.sandbox.tier_word().to_owned(),
+        sandbox: bound.sandbox.clone(),
         steps_max: arguments.execution.max_steps,
         wall_max: arguments.execution.max_wall_time,
         labels: std::collections::BTreeMap::new(),

@@ -108,7 +108,7 @@ async fn every_prefix_of_the_journal_can_be_resumed() {
         let log = journal(folder.path());
         let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
         let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
-        resumed.resume(last).await.unwrap();
+        resumed.resume(last, None).await.unwrap();
         resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
         assert_eq!(resumed.state.verdict, whole.state.verdict, "after record {length}");
         assert_eq!(resumed.state.completed, whole.state.completed);
@@ -130,7 +130,7 @@ async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
                 // Meanwhile another driver takes the run over and claims the same attempt.
                 let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
                 let mut successor = Driver { state, ..driver(&pipeline, &log, &signals) };
-                successor.resume(last).await.unwrap();
+                successor.resume(last, None).await.unwrap();
                 let task = successor.state.open.clone().unwrap();
                 let delivery = Delivery { task: task.task, ready_seq: task.head };
                 successor.claim(&delivery).await.unwrap().unwrap();
@@ -239,7 +239,7 @@ async fn a_fault_of_the_runtime_leaves_a_run_that_can_be_resumed() {
     let log = journal(folder.path());
     let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
     let mut resumed = Driver { state, ..self::driver(&pipeline, &log, &signals) };
-    resumed.resume(last).await.unwrap();
+    resumed.resume(last, None).await.unwrap();
     resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
     assert_eq!(reason(&resumed.state), "success");
 }

@@ -5,6 +5,7 @@
 
 use crate::bind::PolicyProblem;
 use crate::config::sandbox::{Network, SandboxSetting, Tier, network_text};
+use crate::event::SandboxRecord;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,19 @@ impl SandboxPlan {
     /// True when commands run without walls.
     pub fn is_unconfined(&self) -> bool {
         self.walls == Walls::Tier(Tier::Unconfined)
+    }
+
+    /// What the journal says of the walls; none when no stage runs commands.
+    pub fn record(&self, landlock_abi: u32) -> Option<SandboxRecord> {
+        let tier = self.tier()?;
+        let printed = self.printed();
+        Some(SandboxRecord {
+            tier: tier.as_str().to_owned(),
+            require: printed.require,
+            network: printed.network,
+            landlock_abi: if tier == Tier::Unconfined { 0 } else { landlock_abi },
+            degradations: printed.degradations,
+        })
     }
 
     pub(super) fn printed(&self) -> PlanSandbox {

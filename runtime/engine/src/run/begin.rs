@@ -5,7 +5,7 @@
 
 use super::{RunDir, Session, driver, holdouts, stores};
 use crate::driver::RunError;
-use crate::event::{Digest, Event, Record, RunStarted, SCHEMA_VERSION};
+use crate::event::{Digest, Event, Record, RunStarted, SCHEMA_VERSION, SandboxRecord};
 use crate::plan::HoldoutPlan;
 use crate::ports::BlobStore;
 use crate::state::RunState;
@@ -42,8 +42,8 @@ pub struct NewRun<'a> {
     pub script: Option<&'a [u8]>,
     /// `--set` values.
     pub inputs: BTreeMap<String, String>,
-    /// Tier of subprocesses.
-    pub sandbox_tier: String,
+    /// The walls around its commands; none when no stage runs any.
+    pub sandbox: Option<SandboxRecord>,
     /// `--max-steps`; the lower of this and the pipeline's own counts, or this alone when the pipeline does not say.
     pub steps_max: Option<u64>,
     /// `--max-wall-time`; the lower of this and the pipeline's own counts.
@@ -108,10 +108,15 @@ fn describe(new: &NewRun<'_>) -> RunStarted {
         model: new.model.clone(),
         script_digest: None,
         inputs: new.inputs.clone(),
-        sandbox_tier: new.sandbox_tier.clone(),
+        sandbox_tier: tier_word(new.sandbox.as_ref()),
+        sandbox: new.sandbox.clone(),
         steps_max: new.pipeline.steps_max(new.steps_max),
         wall_max_ms: wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
         holdouts: None,
         labels: new.labels.clone(),
     }
+}
+
+fn tier_word(sandbox: Option<&SandboxRecord>) -> String {
+    sandbox.map_or_else(|| crate::plan::TIER_NONE.to_owned(), |sandbox| sandbox.tier.clone())
 }
