@@ -10,6 +10,7 @@ pub mod attributes;
 pub mod condition;
 pub mod diagnostic;
 pub mod dot;
+pub mod draw;
 pub mod format;
 pub mod graph;
 pub mod holdouts;

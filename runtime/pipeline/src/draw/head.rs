@@ -1,0 +1,38 @@
+//! Arrow heads: a triangle at the end of a way, and the way without the part under it.
+
+use super::geometry::{Path, Point, Step, at};
+
+/// Length and half of the width of a head.
+const LENGTH: f64 = 9.0;
+const HALF: f64 = 3.8;
+
+/// A way with its head.
+pub(crate) struct Arrow {
+    /// The way up to within the head.
+    pub(crate) shaft: Path,
+    /// The corners of the head, the tip first.
+    pub(crate) head: [Point; 3],
+}
+
+impl Arrow {
+    /// The arrow along a way.
+    pub(crate) fn of(path: &Path) -> Arrow {
+        let tip = path.end();
+        let before = match path.steps[..] {
+            [.., Step::Curve(_, second, _)] => second,
+            [.., step, Step::Line(_)] => step.end(),
+            _ => path.start,
+        };
+        let length = before.distance(tip).max(1e-9);
+        let ahead = at((tip.x - before.x) / length, (tip.y - before.y) / length);
+        let back = |by: f64, aside: f64| tip.moved(-ahead.x * by - ahead.y * aside, -ahead.y * by + ahead.x * aside);
+        let mut shaft = path.clone();
+        let end = back((LENGTH - 1.0).min(length), 0.0);
+        match shaft.steps.last_mut() {
+            Some(Step::Line(last)) => *last = end,
+            Some(Step::Curve(_, _, last)) => *last = end,
+            None => {}
+        }
+        Arrow { shaft, head: [tip, back(LENGTH, HALF), back(LENGTH, -HALF)] }
+    }
+}

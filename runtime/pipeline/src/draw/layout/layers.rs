@@ -1,0 +1,247 @@
+//! Layers with everything that stands in them: nodes, labels, and the ways of links that pass through.
+//!
+//! A link between neighbouring layers is one segment; a longer one gets a vertex in every layer it passes, so that its way is kept free like
+//! a node's place. Long links to the same target share these vertices: many failures that lead to one node are one line with
+//! many sources. Invariant: every segment joins neighbouring layers.
+
+use super::cycles::Course;
+use super::{Item, Link};
+use crate::draw::geometry::Size;
+use std::collections::{HashMap, HashSet};
+
+/// Ways for each node and link; links that would need more go round the outside.
+const WAYS_PER_PART: usize = 6;
+/// Ways that any graph may have.
+const WAYS_ANY: usize = 2_000;
+/// The strength with which shared ways want to be straight; it is above every link's own.
+const TRUNK_PULL: u32 = 1_000;
+/// The same of a way that only one link has.
+const WAY_PULL: u32 = 100;
+
+/// What stands at a place in a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A node.
+    Item(usize),
+    /// A link's label, with the link running through it.
+    Label(usize),
+    /// A link passes.
+    Way,
+    /// A link turns here to the item beside it.
+    Hook(Side),
+    /// A link from the item beside it to itself turns here.
+    Loop(Side),
+}
+
+/// A side of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+/// A place in a layer. The vertices of the items come first, in their order.
+#[derive(Debug, Clone)]
+pub(super) struct Vertex {
+    pub(super) kind: Kind,
+    pub(super) layer: usize,
+    pub(super) size: Size,
+    /// The shared way it is a part of.
+    trunk: Option<Trunk>,
+}
+
+/// Target, bundle, which of several parallel links, and the link itself where it shares with nobody.
+type Trunk = (usize, u32, usize, Option<usize>);
+
+impl Vertex {
+    /// True for a piece of a link, which is to be straight.
+    pub(super) fn is_way(&self) -> bool {
+        !matches!(self.kind, Kind::Item(_) | Kind::Loop(_))
+    }
+}
+
+/// A piece of one or more links between neighbouring layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) upper: usize,
+    pub(super) lower: usize,
+    /// How much it wants to be straight.
+    pub(super) pull: u32,
+}
+
+/// How a link goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Over these vertices, from source to target.
+    Over(Vec<usize>),
+    /// Around this vertex beside its node.
+    Loop(usize),
+    /// Over these vertices, then round the outside.
+    Around(Vec<usize>),
+}
+
+/// The layers of a graph.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Layered {
+    pub(super) vertices: Vec<Vertex>,
+    /// Vertices of each layer in order.
+    pub(super) layers: Vec<Vec<usize>>,
+    /// How each link goes.
+    pub(super) routes: Vec<Route>,
+    /// Layers that hold labels and no nodes.
+    pub(super) is_label_layer: Vec<bool>,
+    /// How much each link wants to be straight; one that leads back least of all.
+    pulls: Vec<u32>,
+}
+
+impl Layered {
+    /// Puts nodes, labels and ways into layers, in no particular order within them. Loops come later, with the lanes.
+    pub(super) fn new(items: &[Item], links: &[Link], courses: &[Course], ranks: &[usize]) -> Layered {
+        let outside = too_long(items.len(), links, courses, ranks);
+        let pull = |(link, course): (&Link, &Course)| if *course == Course::Back { 1 } else { link.pull + 1 };
+        let mut layered = Layered {
+            routes: vec![Route::Over(Vec::new()); links.len()],
+            pulls: links.iter().zip(courses).map(pull).collect(),
+            ..Layered::default()
+        };
+        let layer_of_rank = layered.reserve(links, courses, ranks, &outside);
+        for (index, item) in items.iter().enumerate() {
+            layered.add(Kind::Item(index), layer_of_rank[ranks[index]], item.size, None);
+        }
+        let mut builder = Builder { layered, links, ranks, shared: HashMap::new(), pairs: HashMap::new() };
+        for wanted in [Course::Onward, Course::Back] {
+            for index in (0..links.len()).filter(|index| courses[*index] == wanted) {
+                builder.lead(index, outside.contains(&index));
+            }
+        }
+        builder.layered
+    }
+
+    /// Decides which gaps between ranks get a layer of labels, and returns the layer of each rank.
+    fn reserve(&mut self, links: &[Link], courses: &[Course], ranks: &[usize], outside: &HashSet<usize>) -> Vec<usize> {
+        let count = ranks.iter().max().map_or(0, |last| last + 1);
+        let mut labelled = vec![false; count];
+        for (index, link) in links.iter().enumerate().filter(|(_, link)| link.label.is_some()) {
+            match courses[index] {
+                Course::Loop => {}
+                Course::Back if !outside.contains(&index) => labelled[ranks[link.from] - 1] = true,
+                Course::Onward | Course::Back => labelled[ranks[link.from]] = true,
+            }
+        }
+        let mut layer_of_rank = Vec::with_capacity(count);
+        for is_labelled in labelled {
+            layer_of_rank.push(self.is_label_layer.len());
+            self.is_label_layer.push(false);
+            self.is_label_layer.extend(is_labelled.then_some(true));
+        }
+        self.layers = vec![Vec::new(); self.is_label_layer.len()];
+        layer_of_rank
+    }
+
+    /// Adds a vertex at the end of its layer.
+    pub(super) fn add(&mut self, kind: Kind, layer: usize, size: Size, trunk: Option<Trunk>) -> usize {
+        self.vertices.push(Vertex { kind, layer, size, trunk });
+        self.layers[layer].push(self.vertices.len() - 1);
+        self.vertices.len() - 1
+    }
+
+    /// The pieces of all links between layers, each once. A piece along one layer, from a node to its lane, is none.
+    pub(super) fn segments(&self) -> Vec<Segment> {
+        let mut known: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut segments: Vec<Segment> = Vec::new();
+        for (link, route) in self.routes.iter().enumerate() {
+            let (Route::Over(chain) | Route::Around(chain)) = route else { continue };
+            for pair in chain.windows(2) {
+                let (one, other) = (&self.vertices[pair[0]], &self.vertices[pair[1]]);
+                if one.layer == other.layer {
+                    continue;
+                }
+                let (upper, lower) = if one.layer < other.layer { (pair[0], pair[1]) } else { (pair[1], pair[0]) };
+                let index = *known.entry((upper, lower)).or_insert_with(|| {
+                    segments.push(Segment { upper, lower, pull: 0 });
+                    segments.len() - 1
+                });
+                segments[index].pull = segments[index].pull.max(self.pull(one, other, link));
+            }
+        }
+        segments
+    }
+
+    /// How much a piece wants to be straight.
+    fn pull(&self, one: &Vertex, other: &Vertex, link: usize) -> u32 {
+        match (one.is_way(), other.is_way()) {
+            (true, true) if one.trunk.is_some() && one.trunk == other.trunk => TRUNK_PULL,
+            (true, true) => WAY_PULL,
+            _ => self.pulls[link],
+        }
+    }
+}
+
+/// The links that must go round the outside, since ways for all would be too many. The longest are the first to.
+fn too_long(nodes: usize, links: &[Link], courses: &[Course], ranks: &[usize]) -> HashSet<usize> {
+    let span = |link: usize| ranks[links[link].from].abs_diff(ranks[links[link].to]);
+    let mut by_span: Vec<usize> = (0..links.len()).filter(|link| courses[*link] != Course::Loop).collect();
+    by_span.sort_by_key(|link| span(*link));
+    let most = WAYS_ANY + WAYS_PER_PART * (nodes + links.len());
+    let mut reaches: HashMap<(usize, u32, bool), usize> = HashMap::new();
+    let mut ways = 0;
+    let mut outside = HashSet::new();
+    for link in by_span {
+        let reach = reaches.entry((links[link].to, links[link].bundle, courses[link] == Course::Back)).or_default();
+        let more = span(link).saturating_sub(*reach);
+        if ways + more > most {
+            outside.insert(link);
+        } else {
+            ways += more;
+            *reach = (*reach).max(span(link));
+        }
+    }
+    outside
+}
+
+/// Leads links through the layers.
+struct Builder<'a> {
+    layered: Layered,
+    links: &'a [Link],
+    ranks: &'a [usize],
+    /// Shared ways by trunk and layer.
+    shared: HashMap<(Trunk, usize), usize>,
+    /// How many links of a pair of nodes there have been.
+    pairs: HashMap<(usize, usize), usize>,
+}
+
+impl Builder<'_> {
+    fn lead(&mut self, index: usize, is_outside: bool) {
+        let link = &self.links[index];
+        let alone = self.is_short(link).then_some(index);
+        let ordinal = self.pairs.entry((link.from, link.to)).or_default();
+        let trunk = (link.to, link.bundle, *ordinal, alone);
+        *ordinal += 1;
+        let (start, end) = (self.layered.vertices[link.from].layer, self.layered.vertices[link.to].layer);
+        let mut chain = vec![link.from];
+        if is_outside {
+            chain.extend(link.label.map(|size| self.layered.add(Kind::Label(index), start + 1, size, None)));
+            self.layered.routes[index] = Route::Around(chain);
+            return;
+        }
+        let passed: Vec<usize> = if start < end { (start + 1..end).collect() } else { (end + 1..start).rev().collect() };
+        for (position, layer) in passed.into_iter().enumerate() {
+            chain.push(match link.label {
+                Some(size) if position == 0 => self.layered.add(Kind::Label(index), layer, size, None),
+                _ => self.way(trunk, layer),
+            });
+        }
+        chain.push(link.to);
+        self.layered.routes[index] = Route::Over(chain);
+    }
+
+    /// True when only labels can stand between the ends: such a link shares with nobody.
+    fn is_short(&self, link: &Link) -> bool {
+        self.ranks[link.from].abs_diff(self.ranks[link.to]) == 1
+    }
+
+    fn way(&mut self, trunk: Trunk, layer: usize) -> usize {
+        let layered = &mut self.layered;
+        *self.shared.entry((trunk, layer)).or_insert_with(|| layered.add(Kind::Way, layer, Size::default(), Some(trunk)))
+    }
+}

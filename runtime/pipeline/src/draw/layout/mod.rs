@@ -1,0 +1,93 @@
+//! A layered layout in the manner of Sugiyama, Tagawa and Toda: nodes in layers, links down from layer to layer.
+//!
+//! `links -courses-> ranks -layers-> order -lanes-> across -route-> Placed`. Works in a turned world of its own: layers follow each other *along*
+//! (`y`), nodes of a layer stand side by side *across* (`x`); which way that is on paper is decided by the caller. Knows sizes and
+//! links, and nothing of pipelines. Every loop over sweeps is bounded, and links that would need too many bends go round the outside, so
+//! that ten thousand nodes cost time in proportion.
+
+mod across;
+mod cycles;
+mod lanes;
+mod layers;
+mod order;
+mod ports;
+mod ranks;
+mod route;
+
+use super::geometry::{Path, Point, Size};
+
+/// A node as the layout sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    /// Room it takes: `width` across, `height` along.
+    pub(crate) size: Size,
+    /// Its outline around its centre.
+    pub(crate) outline: Vec<Point>,
+    /// How far from the middle of a side links may end: `width` at the top and bottom, `height` at the sides.
+    pub(crate) reach: Size,
+}
+
+/// An edge as the layout sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    /// Source.
+    pub(crate) from: usize,
+    /// Target.
+    pub(crate) to: usize,
+    /// Room its label takes; none without a label.
+    pub(crate) label: Option<Size>,
+    /// How much it wants to be short and straight; the main way has more than side ways.
+    pub(crate) pull: u32,
+    /// Long links to the same target with the same number share their way.
+    pub(crate) bundle: u32,
+}
+
+/// Distances, in the unit of the sizes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gaps {
+    /// Between two nodes of a layer.
+    pub(crate) items: f64,
+    /// Between a node and a line beside it.
+    pub(crate) beside: f64,
+    /// Between two lines.
+    pub(crate) lines: f64,
+    /// Between a layer of nodes and the next.
+    pub(crate) layers: f64,
+    /// Between a layer of nodes and the labels below it.
+    pub(crate) label_after: f64,
+    /// Between labels and the layer of nodes below them: an arrow ends there.
+    pub(crate) label_before: f64,
+    /// Between the ends of two links at one node.
+    pub(crate) ports: f64,
+}
+
+/// Where everything is. The smallest coordinate of any of it is 0.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    /// Centres of the items.
+    pub(crate) centres: Vec<Point>,
+    /// The way of each link, from border to border.
+    pub(crate) paths: Vec<Path>,
+    /// Centre of each label.
+    pub(crate) labels: Vec<Option<Point>>,
+    /// Room that all of it takes.
+    pub(crate) size: Size,
+}
+
+/// Places items and links. `root` is the item to begin at.
+pub(crate) fn place(items: &[Item], links: &[Link], root: usize, gaps: &Gaps) -> Placed {
+    let layered = layered(items, links, root, gaps);
+    let xs = across::positions(&layered, gaps);
+    route::route(&layered, items, links, &xs, gaps)
+}
+
+/// Everything up to the order within layers, lanes included.
+fn layered(items: &[Item], links: &[Link], root: usize, gaps: &Gaps) -> layers::Layered {
+    let courses = cycles::courses(items.len(), links, root);
+    let ranks = ranks::ranks(items.len(), links, &courses);
+    let mut layered = layers::Layered::new(items, links, &courses, &ranks);
+    order::order(&mut layered);
+    let xs = across::positions(&layered, gaps);
+    lanes::add_lanes(&mut layered, items, links, &xs);
+    layered
+}

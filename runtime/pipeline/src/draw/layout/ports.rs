@@ -1,0 +1,181 @@
+//! Where links touch their nodes: spread over a side so that lines are straight where they can be and never meet.
+
+use super::across::shift_apart;
+use super::layers::{Kind, Layered, Route, Side};
+use super::{Gaps, Item, Link};
+use std::collections::{BTreeMap, HashMap};
+
+/// A shift that is taken away by meeting in the middle.
+const NEARLY: f64 = 12.0;
+
+/// The end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum End {
+    Source,
+    Target,
+}
+
+/// Where links touch: places across for ends at the top or bottom of an item, places along for ends at its sides.
+#[derive(Debug, Default)]
+pub(super) struct Ports {
+    across: HashMap<(usize, End), f64>,
+    along: HashMap<(usize, End), f64>,
+}
+
+/// A link's end that wants a place at the top or bottom of an item.
+struct Wish {
+    link: usize,
+    end: End,
+    /// Where it would like to be.
+    x: f64,
+    /// Ends with the same key share a place.
+    key: (usize, usize),
+}
+
+impl Ports {
+    /// Gives every end its place.
+    pub(super) fn new(layered: &Layered, items: &[Item], links: &[Link], xs: &[f64], gaps: &Gaps) -> Ports {
+        let mut ports = Ports::default();
+        for end in [End::Source, End::Target] {
+            let mut wishes: BTreeMap<(usize, bool), Vec<Wish>> = BTreeMap::new();
+            for link in 0..links.len() {
+                if let Some((item, is_below, wish)) = ports.wish(layered, links, xs, link, end) {
+                    wishes.entry((item, is_below)).or_default().push(wish);
+                }
+            }
+            for ((item, _), wishes) in wishes {
+                ports.grant(&items[item], xs[item], wishes, gaps);
+            }
+        }
+        ports.turn(layered, items, links);
+        ports
+    }
+
+    /// The place across of an end at the top or bottom.
+    pub(super) fn across(&self, link: usize, end: End) -> Option<f64> {
+        self.across.get(&(link, end)).copied()
+    }
+
+    /// The place along, from the item's middle, of an end at a side.
+    pub(super) fn along(&self, link: usize, end: End) -> f64 {
+        self.along.get(&(link, end)).copied().unwrap_or(0.0)
+    }
+
+    /// What an end wants: its item, whether it is at the item's bottom, and where. None for an end at a side.
+    fn wish(&self, layered: &Layered, links: &[Link], xs: &[f64], link: usize, end: End) -> Option<(usize, bool, Wish)> {
+        let item = if end == End::Source { links[link].from } else { links[link].to };
+        let chain = match &layered.routes[link] {
+            Route::Over(chain) => chain,
+            Route::Around(chain) if end == End::Source && chain.len() > 1 => chain,
+            Route::Around(_) => {
+                let wish = Wish { link, end, x: f64::INFINITY, key: (usize::MAX, link) };
+                return Some((item, end == End::Source, wish));
+            }
+            Route::Loop(_) => return None,
+        };
+        let next = if end == End::Source { chain[1] } else { chain[chain.len() - 2] };
+        let other = &layered.vertices[next];
+        if other.layer == layered.vertices[item].layer {
+            return None;
+        }
+        let is_item = matches!(other.kind, Kind::Item(_));
+        let x = match self.across.get(&(link, End::Source)).filter(|_| is_item) {
+            Some(x) => *x,
+            None if is_item && (xs[next] - xs[item]).abs() < NEARLY => (xs[next] + xs[item]) / 2.0,
+            None => xs[next],
+        };
+        let key = if is_item { (usize::MAX, link) } else { (next, 0) };
+        Some((item, other.layer > layered.vertices[item].layer, Wish { link, end, x, key }))
+    }
+
+    /// Spreads ends over one side of an item: those right across from their other end exactly, the others beside them.
+    fn grant(&mut self, item: &Item, middle: f64, mut wishes: Vec<Wish>, gaps: &Gaps) {
+        wishes.sort_by(|one, other| one.x.total_cmp(&other.x).then(one.key.cmp(&other.key)));
+        let mut keys: Vec<(usize, usize)> = wishes.iter().map(|wish| wish.key).collect();
+        keys.dedup();
+        let place: HashMap<(usize, usize), usize> = keys.iter().enumerate().map(|(place, key)| (*key, place)).collect();
+        let mut wanted: Vec<f64> = vec![0.0; keys.len()];
+        wishes.iter().for_each(|wish| wanted[place[&wish.key]] = wish.x - middle);
+        let reach = item.reach.width;
+        let comb = |index: usize| (index as f64 - (keys.len() as f64 - 1.0) / 2.0) * gaps.ports;
+        let exact: Vec<f64> = wanted.iter().copied().filter(|x| x.abs() <= reach).collect();
+        let (left, right) = (exact.first().copied(), exact.last().copied());
+        for (index, x) in wanted.iter_mut().enumerate() {
+            if *x > reach {
+                *x = comb(index).max(right.map_or(f64::NEG_INFINITY, |right| right + gaps.ports));
+            } else if *x < -reach {
+                *x = comb(index).min(left.map_or(f64::INFINITY, |left| left - gaps.ports));
+            }
+        }
+        let gap = gaps.ports.min(2.0 * reach / (keys.len() as f64 - 1.0).max(1.0));
+        let granted = shift_apart(&wanted, gap);
+        for wish in wishes {
+            let x = granted[place[&wish.key]].clamp(-reach, reach);
+            self.across.insert((wish.link, wish.end), middle + x);
+        }
+    }
+
+    /// Gives ends at the sides of items their places: from above what leaves upwards, what loops, what comes from below; nested, so that
+    /// no two cross.
+    fn turn(&mut self, layered: &Layered, items: &[Item], links: &[Link]) {
+        let mut ends: HashMap<usize, Vec<(usize, End)>> = HashMap::new();
+        for (link, route) in layered.routes.iter().enumerate() {
+            let mut add = |vertex: usize, end| ends.entry(vertex).or_default().push((link, end));
+            match route {
+                Route::Over(chain) => {
+                    let (first, last) = (chain[1], chain[chain.len() - 2]);
+                    let is_beside = |hook: usize, item: usize| {
+                        let (hook, item) = (&layered.vertices[hook], &layered.vertices[item]);
+                        matches!(hook.kind, Kind::Hook(_)) && hook.layer == item.layer
+                    };
+                    if is_beside(first, links[link].from) {
+                        add(first, End::Source);
+                    }
+                    if is_beside(last, links[link].to) {
+                        add(last, End::Target);
+                    }
+                }
+                Route::Loop(vertex) => {
+                    add(*vertex, End::Source);
+                    add(*vertex, End::Target);
+                }
+                Route::Around(_) => {}
+            }
+        }
+        for layer in &layered.layers {
+            for (place, &vertex) in layer.iter().enumerate() {
+                let Kind::Item(item) = layered.vertices[vertex].kind else { continue };
+                let (before, after) = layer.split_at(place);
+                let left: Vec<usize> = turns(layered, before.iter().rev(), Side::Left);
+                let right: Vec<usize> = turns(layered, after[1..].iter(), Side::Right);
+                self.stack(&items[item], &left, &ends);
+                self.stack(&items[item], &right, &ends);
+            }
+        }
+    }
+
+    /// Stacks the ends of turns, innermost first, over one side.
+    fn stack(&mut self, item: &Item, turns: &[usize], ends: &HashMap<usize, Vec<(usize, End)>>) {
+        let of = |vertex: &usize| ends.get(vertex).cloned().unwrap_or_default();
+        let leaving = |ends: &Vec<(usize, End)>| ends.iter().all(|(_, end)| *end == End::Source);
+        let arriving = |ends: &Vec<(usize, End)>| ends.iter().all(|(_, end)| *end == End::Target);
+        let all: Vec<Vec<(usize, End)>> = turns.iter().map(of).filter(|ends| !ends.is_empty()).collect();
+        let mut slots: Vec<Vec<(usize, End)>> = all.iter().filter(|ends| leaving(ends)).cloned().collect();
+        let loops = || all.iter().filter(|ends| !leaving(ends) && !arriving(ends)).flatten();
+        slots.extend(loops().filter(|(_, end)| *end == End::Source).rev().map(|end| vec![*end]));
+        slots.extend(loops().filter(|(_, end)| *end == End::Target).map(|end| vec![*end]));
+        slots.extend(all.iter().filter(|ends| arriving(ends)).rev().cloned());
+        let reach = item.reach.height;
+        let gap = 14.0_f64.min(2.0 * reach / (slots.len() as f64 - 1.0).max(1.0));
+        for (index, slot) in slots.iter().enumerate() {
+            let place = (index as f64 - (slots.len() as f64 - 1.0) / 2.0) * gap;
+            slot.iter().for_each(|end| drop(self.along.insert(*end, place)));
+        }
+    }
+}
+
+/// The turns that stand directly beside an item, innermost first.
+fn turns<'a>(layered: &Layered, beside: impl Iterator<Item = &'a usize>, side: Side) -> Vec<usize> {
+    let is_turn = |vertex: &&usize| matches!(layered.vertices[**vertex].kind, Kind::Hook(at) | Kind::Loop(at) if at == side);
+    beside.take_while(is_turn).copied().collect()
+}

@@ -1,0 +1,286 @@
+//! A pipeline as the layout sees it, and the layout's answer as a drawing: labels, notes and conditions become lines of text, `rankdir`
+//! becomes a direction on paper.
+
+use super::drawing::{Drawing, DrawnEdge, DrawnLabel, DrawnNode, Kind, Line, Role, Tone};
+use super::geometry::{Point, Size, at};
+use super::layout::{Gaps, Item, Link, Placed};
+use super::overlay::Overlay;
+use super::shape::Shape;
+use super::text::{one_line, width, wrap};
+use crate::condition::{Clause, Condition, Operator};
+use crate::ir::{Edge, EdgeIndex, Node, Pipeline};
+use std::collections::HashMap;
+
+/// Room around the picture.
+pub(crate) const MARGIN: f64 = 20.0;
+/// Lines of a node's label, and the widest line and lines of an edge's.
+const LABEL_LINES_MAX: usize = 4;
+const EDGE_LINE_MAX: f64 = 132.0;
+const EDGE_LINES_MAX: usize = 3;
+/// Room around an edge's label.
+const EDGE_PAD: Size = Size { width: 5.0, height: 2.0 };
+
+/// Where the layers follow each other to (`rankdir`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Down,
+    Up,
+    Right,
+    Left,
+}
+
+impl Direction {
+    /// What the pipeline asks for: `TB`, `BT`, `LR` or `RL`; down unless it says.
+    pub(crate) fn of(pipeline: &Pipeline) -> Direction {
+        match pipeline.attributes.get("rankdir").map(|attribute| attribute.value.trim()) {
+            Some("LR") => Direction::Right,
+            Some("RL") => Direction::Left,
+            Some("BT") => Direction::Up,
+            _ => Direction::Down,
+        }
+    }
+
+    fn is_sideways(self) -> bool {
+        matches!(self, Direction::Right | Direction::Left)
+    }
+
+    /// A size as the layout sees it, or one of the layout's as it is on paper.
+    fn turn(self, size: Size) -> Size {
+        if self.is_sideways() { size.turned() } else { size }
+    }
+
+    /// A place of the layout on paper, of which `whole` is the size there; the same the other way round, around a middle.
+    fn place(self, point: Point, whole: Size) -> Point {
+        match self {
+            Direction::Down => point,
+            Direction::Up => at(point.x, whole.height - point.y),
+            Direction::Right => point.turned(),
+            Direction::Left => at(whole.width - point.y, point.x),
+        }
+    }
+
+    /// A place around a middle on paper, as the layout sees it.
+    fn unplace(self, point: Point) -> Point {
+        match self {
+            Direction::Down => point,
+            Direction::Up => at(point.x, -point.y),
+            Direction::Right => point.turned(),
+            Direction::Left => at(point.y, -point.x),
+        }
+    }
+
+    fn gaps(self) -> Gaps {
+        let shared = Gaps {
+            items: 36.0,
+            beside: 20.0,
+            lines: 14.0,
+            layers: 42.0,
+            label_after: 16.0,
+            label_before: 28.0,
+            ports: 16.0,
+        };
+        if self.is_sideways() { Gaps { items: 28.0, ports: 12.0, ..shared } } else { shared }
+    }
+}
+
+/// Draws a pipeline, with a run over it if one is given.
+pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
+    let direction = Direction::of(pipeline);
+    let mut nodes: Vec<DrawnNode> = pipeline.nodes.iter().map(|node| drawn_node(node, overlay)).collect();
+    let mut edges: Vec<DrawnEdge> =
+        pipeline.edges.iter().enumerate().map(|(index, edge)| drawn_edge(EdgeIndex(index), edge, overlay)).collect();
+    edges.extend(overlay.into_iter().flat_map(jumps));
+    let names: HashMap<&str, usize> = pipeline.nodes.iter().enumerate().map(|(index, node)| (node.id.as_str(), index)).collect();
+    edges.retain(|edge| names.contains_key(edge.from.as_str()) && names.contains_key(edge.to.as_str()));
+    let items: Vec<Item> = nodes.iter().map(|node| item(node, direction)).collect();
+    let links: Vec<Link> = edges.iter().map(|edge| link(edge, pipeline, &names, direction)).collect();
+    let root = names.get(pipeline.start.as_str()).copied().unwrap_or(0);
+    let placed = super::layout::place(&items, &links, root, &direction.gaps());
+    let size = settle(&mut nodes, &mut edges, &placed, direction);
+    let title = one_line(if pipeline.label.trim().is_empty() { &pipeline.name } else { &pipeline.label });
+    Drawing { title, size, nodes, edges, is_run: overlay.is_some() }
+}
+
+fn drawn_node(node: &Node, overlay: Option<&Overlay>) -> DrawnNode {
+    let shape = Shape::of(&node.shape);
+    let handler = one_line(node.handler.name());
+    let kind = Kind::of(&handler);
+    let label = if node.label.trim().is_empty() { node.id.as_str() } else { &node.label };
+    let mut lines = lines(label, shape.line_max(), LABEL_LINES_MAX, Role::Label);
+    if lines.is_empty() {
+        lines = self::lines(node.id.as_str(), shape.line_max(), LABEL_LINES_MAX, Role::Label);
+    }
+    let mut notes: Vec<&str> = Vec::new();
+    if kind != Kind::of(shape_handler(&node.shape)) || kind == Kind::Plugin {
+        notes.push(&handler);
+    }
+    notes.extend(node.goal_gate.then_some("goal gate"));
+    lines.extend(self::lines(&notes.join(" · "), shape.line_max(), 2, Role::Note));
+    let size = shape.around(block_size(&lines));
+    let standing = overlay.and_then(|overlay| overlay.nodes.get(&node.id).copied());
+    let mut title = format!("{}: {handler}", node.id);
+    if node.goal_gate {
+        title.push_str(", goal gate");
+    }
+    if let Some((standing, visits)) = standing {
+        title.push_str(&format!(", {}, {visits} {}", standing.as_str(), if visits == 1 { "visit" } else { "visits" }));
+    }
+    DrawnNode {
+        id: node.id.as_str().to_owned(),
+        handler,
+        centre: Point::default(),
+        size,
+        lines,
+        is_gate: node.goal_gate,
+        standing,
+        shape,
+        kind,
+        title: one_line(&title),
+    }
+}
+
+/// The handler that a shape stands for, so that a note tells when another one executes the node.
+fn shape_handler(shape: &str) -> &'static str {
+    crate::lower::handler::SHAPES.iter().find(|(known, _)| *known == shape).map_or("codergen", |(_, handler)| handler)
+}
+
+fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>) -> DrawnEdge {
+    let condition = edge.condition.as_ref().map(said).unwrap_or_default();
+    let mut lines = lines(&edge.label, EDGE_LINE_MAX, EDGE_LINES_MAX, Role::EdgeLabel);
+    if !condition.eq_ignore_ascii_case(edge.label.trim()) {
+        let role = if lines.is_empty() { Role::EdgeLabel } else { Role::Condition };
+        lines.extend(self::lines(&condition, EDGE_LINE_MAX, EDGE_LINES_MAX, role));
+    }
+    if edge.loop_restart {
+        lines.extend(self::lines("fresh run", EDGE_LINE_MAX, 1, Role::Condition));
+    }
+    let taken = overlay.and_then(|overlay| overlay.edges.get(&index)).copied().unwrap_or(0);
+    let mut title = format!("{} -> {}", edge.from, edge.to);
+    if !edge.label.trim().is_empty() {
+        title.push_str(&format!(" \"{}\"", edge.label.trim()));
+    }
+    if let Some(condition) = &edge.condition {
+        title.push_str(&format!(" if {}", condition.text.trim()));
+    }
+    title.push_str(&times(taken));
+    DrawnEdge {
+        index: Some(index.0),
+        from: edge.from.as_str().to_owned(),
+        to: edge.to.as_str().to_owned(),
+        path: Default::default(),
+        label: label(lines),
+        taken,
+        tone: if edge.loop_restart { Tone::Restart } else { edge.condition.as_ref().map_or(Tone::Plain, tone) },
+        title: one_line(&title),
+    }
+}
+
+fn jumps(overlay: &Overlay) -> impl Iterator<Item = DrawnEdge> + '_ {
+    overlay.jumps.iter().map(|((from, to), taken)| DrawnEdge {
+        index: None,
+        from: from.as_str().to_owned(),
+        to: to.as_str().to_owned(),
+        path: Default::default(),
+        label: label(lines("retry target", EDGE_LINE_MAX, 1, Role::Condition)),
+        taken: *taken,
+        tone: Tone::Jump,
+        title: one_line(&format!("{from} -> {to}, jump to a retry target{}", times(*taken))),
+    })
+}
+
+fn times(taken: u32) -> String {
+    match taken {
+        0 => String::new(),
+        1 => ", taken once".to_owned(),
+        _ => format!(", taken {taken} times"),
+    }
+}
+
+/// A condition as short as it is clear: the outcome's value alone, `context.` left out.
+fn said(condition: &Condition) -> String {
+    let clause = |clause: &Clause| {
+        let key = clause.key.strip_prefix("context.").unwrap_or(&clause.key);
+        match (key, clause.operator) {
+            ("outcome", Operator::Equal) => clause.literal.clone(),
+            ("outcome", Operator::NotEqual) => format!("not {}", clause.literal),
+            (_, Operator::Equal) => format!("{key}={}", clause.literal),
+            (_, Operator::NotEqual) => format!("{key}!={}", clause.literal),
+            (_, Operator::Truthy) => key.to_owned(),
+        }
+    };
+    condition.clauses.iter().map(clause).collect::<Vec<_>>().join(" && ")
+}
+
+fn tone(condition: &Condition) -> Tone {
+    let outcome = condition.clauses.iter().find(|clause| matches!(clause.key.as_str(), "outcome" | "context.outcome"));
+    let Some(outcome) = outcome else { return Tone::Plain };
+    match (outcome.operator, outcome.literal.as_str()) {
+        (Operator::Equal, "success" | "partial_success") | (Operator::NotEqual, "fail") => Tone::Success,
+        (Operator::Equal, "fail" | "retry") | (Operator::NotEqual, "success") => Tone::Fail,
+        _ => Tone::Plain,
+    }
+}
+
+/// Lines of a text, not yet in their place.
+fn lines(text: &str, most: f64, lines_max: usize, role: Role) -> Vec<Line> {
+    let broken = wrap(text, most, lines_max, |line| width(line, role.size()));
+    broken.into_iter().map(|text| Line { text, at: Point::default(), role }).collect()
+}
+
+fn block_size(lines: &[Line]) -> Size {
+    Size {
+        width: lines.iter().map(|line| width(&line.text, line.role.size())).fold(0.0, f64::max),
+        height: lines.iter().map(|line| line.role.height()).sum(),
+    }
+}
+
+fn label(lines: Vec<Line>) -> Option<DrawnLabel> {
+    let text = block_size(&lines);
+    let size = Size { width: (text.width + 2.0 * EDGE_PAD.width).ceil(), height: text.height + 2.0 * EDGE_PAD.height };
+    (!lines.is_empty()).then_some(DrawnLabel { centre: Point::default(), size, lines })
+}
+
+fn item(node: &DrawnNode, direction: Direction) -> Item {
+    let outline = node.shape.outline(node.size).into_iter().map(|corner| direction.unplace(corner)).collect();
+    Item { size: direction.turn(node.size), outline, reach: direction.turn(node.shape.reach(node.size)) }
+}
+
+fn link(edge: &DrawnEdge, pipeline: &Pipeline, names: &HashMap<&str, usize>, direction: Direction) -> Link {
+    let is_plain = edge.index.and_then(|index| pipeline.edges.get(index)).is_some_and(|edge| edge.condition.is_none());
+    let pull = match edge.tone {
+        Tone::Success => 3,
+        Tone::Plain if is_plain => 3,
+        Tone::Plain => 2,
+        Tone::Fail | Tone::Restart | Tone::Jump => 1,
+    };
+    let label = edge.label.as_ref().map(|label| direction.turn(label.size));
+    Link { from: names[edge.from.as_str()], to: names[edge.to.as_str()], label, pull, bundle: edge.tone as u32 }
+}
+
+/// Puts everything where the layout says, and returns the size of the picture.
+fn settle(nodes: &mut [DrawnNode], edges: &mut [DrawnEdge], placed: &Placed, direction: Direction) -> Size {
+    let whole = direction.turn(placed.size);
+    let place = |point: Point| direction.place(point, whole).moved(MARGIN, MARGIN);
+    for (node, centre) in nodes.iter_mut().zip(&placed.centres) {
+        node.centre = place(*centre);
+        set(&mut node.lines, node.centre.moved(0.0, node.shape.text_drop()));
+    }
+    for ((edge, path), centre) in edges.iter_mut().zip(&placed.paths).zip(&placed.labels) {
+        edge.path = path.map(place);
+        if let (Some(label), Some(centre)) = (&mut edge.label, centre) {
+            label.centre = place(*centre);
+            set(&mut label.lines, label.centre);
+        }
+    }
+    Size { width: (whole.width + 2.0 * MARGIN).ceil(), height: (whole.height + 2.0 * MARGIN).ceil() }
+}
+
+/// Sets lines one below the other around a middle.
+fn set(lines: &mut [Line], centre: Point) {
+    let mut top = centre.y - lines.iter().map(|line| line.role.height()).sum::<f64>() / 2.0;
+    for line in lines {
+        let middle = top + line.role.height() / 2.0;
+        line.at = at(centre.x, middle + line.role.size() * 0.36);
+        top += line.role.height();
+    }
+}

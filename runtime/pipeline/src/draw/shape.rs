@@ -1,0 +1,227 @@
+//! The shapes of nodes: the nine of the specification, and the octagon of `verify`. What a file calls otherwise is a box.
+//!
+//! A shape knows how large it must be around its text, its outline, where links may touch it, and the lines drawn inside it.
+
+use super::geometry::{Path, Point, Size, at, rounded};
+
+/// A node's shape (spec §2.8, appendix B).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `box`: codergen, and every plugin.
+    Box,
+    /// `Mdiamond`: start.
+    Start,
+    /// `Msquare`: exit.
+    Exit,
+    /// `diamond`: conditional.
+    Diamond,
+    /// `hexagon`: a human gate.
+    Hexagon,
+    /// `parallelogram`: tool.
+    Parallelogram,
+    /// `component`: parallel branches begin.
+    Component,
+    /// `tripleoctagon`: they end.
+    TripleOctagon,
+    /// `house`: a supervisor.
+    House,
+    /// `octagon`: verify.
+    Octagon,
+}
+
+/// Room between text and border.
+const PAD: Size = Size { width: 16.0, height: 11.0 };
+/// The least size of any shape.
+const LEAST: Size = Size { width: 60.0, height: 40.0 };
+/// Distance of the lines of a multiple border.
+const RING: f64 = 4.0;
+/// How far a parallelogram leans.
+const LEAN: f64 = 14.0;
+/// The height of a roof.
+const ROOF: f64 = 16.0;
+/// How far a component's tabs stick out to each side of its border, and how high they are.
+const TAB: Size = Size { width: 6.0, height: 7.0 };
+
+impl Shape {
+    /// The shape of a Graphviz name.
+    pub(crate) fn of(name: &str) -> Shape {
+        match name {
+            "Mdiamond" => Shape::Start,
+            "Msquare" => Shape::Exit,
+            "diamond" => Shape::Diamond,
+            "hexagon" => Shape::Hexagon,
+            "parallelogram" => Shape::Parallelogram,
+            "component" => Shape::Component,
+            "tripleoctagon" => Shape::TripleOctagon,
+            "house" => Shape::House,
+            "octagon" => Shape::Octagon,
+            _ => Shape::Box,
+        }
+    }
+
+    /// The widest line that looks well in it.
+    pub(crate) fn line_max(self) -> f64 {
+        match self {
+            Shape::Diamond | Shape::Start => 120.0,
+            Shape::Exit => 140.0,
+            _ => 168.0,
+        }
+    }
+
+    /// The size of the shape around text of that size.
+    pub(crate) fn around(self, text: Size) -> Size {
+        let (width, height) = (text.width + 2.0 * PAD.width, text.height + 2.0 * PAD.height);
+        let size = match self {
+            Shape::Box => Size { width, height },
+            Shape::Start | Shape::Diamond => slanted(text),
+            Shape::Exit => Size { width: width.max(52.0), height: height.max(44.0) },
+            Shape::Hexagon => Size { width: width + height / 2.0, height },
+            Shape::Parallelogram => Size { width: width + LEAN, height },
+            Shape::Component => Size { width: width + TAB.width, height },
+            Shape::TripleOctagon => Size { width: width + 4.0 * RING, height: height + 4.0 * RING },
+            Shape::House => Size { width, height: height + ROOF },
+            Shape::Octagon => Size { width: width + 4.0, height: height + 2.0 },
+        };
+        Size { width: even(size.width.max(LEAST.width)), height: even(size.height.max(LEAST.height)) }
+    }
+
+    /// How far the middle of the text lies below the middle of the shape.
+    pub(crate) fn text_drop(self) -> f64 {
+        if self == Shape::House { ROOF / 2.0 - 1.0 } else { 0.0 }
+    }
+
+    /// The corners around the middle.
+    pub(crate) fn outline(self, size: Size) -> Vec<Point> {
+        let (x, y) = (size.width / 2.0, size.height / 2.0);
+        match self {
+            Shape::Box | Shape::Exit | Shape::Component => vec![at(-x, -y), at(x, -y), at(x, y), at(-x, y)],
+            Shape::Start | Shape::Diamond => vec![at(0.0, -y), at(x, 0.0), at(0.0, y), at(-x, 0.0)],
+            Shape::Hexagon => {
+                let cut = y / 2.0;
+                vec![at(cut - x, -y), at(x - cut, -y), at(x, 0.0), at(x - cut, y), at(cut - x, y), at(-x, 0.0)]
+            }
+            Shape::Parallelogram => vec![at(LEAN - x, -y), at(x, -y), at(x - LEAN, y), at(-x, y)],
+            Shape::House => vec![at(0.0, -y), at(x, ROOF - y), at(x, y), at(-x, y), at(-x, ROOF - y)],
+            Shape::Octagon | Shape::TripleOctagon => octagon(size),
+        }
+    }
+
+    /// How far from the middle of a side links may end: `width` at the top and bottom, `height` at the sides.
+    pub(crate) fn reach(self, size: Size) -> Size {
+        let (x, y) = (size.width / 2.0, size.height / 2.0);
+        match self {
+            Shape::Start | Shape::Diamond => Size { width: x * 0.4, height: y * 0.4 },
+            Shape::House => Size { width: x * 0.6, height: y - ROOF - 2.0 },
+            Shape::Hexagon => Size { width: x - y / 2.0 - 6.0, height: y * 0.5 },
+            Shape::Parallelogram => Size { width: x - LEAN - 6.0, height: y - 8.0 },
+            Shape::Octagon | Shape::TripleOctagon => Size { width: x - cut(size) - 4.0, height: y - cut(size) },
+            Shape::Box | Shape::Exit | Shape::Component => Size { width: x - 10.0, height: y - 8.0 },
+        }
+    }
+
+    /// The border, corners rounded.
+    pub(crate) fn border(self, size: Size) -> Path {
+        rounded(&self.outline(size), self.radius())
+    }
+
+    fn radius(self) -> f64 {
+        match self {
+            Shape::Box => 7.0,
+            Shape::Component | Shape::Exit => 3.0,
+            _ => 2.0,
+        }
+    }
+
+    /// Closed figures drawn over the border: inner rings and tabs.
+    pub(crate) fn figures(self, size: Size) -> Vec<Path> {
+        let inner = |by: f64| Size { width: size.width - 2.0 * by, height: size.height - 2.0 * by };
+        match self {
+            Shape::TripleOctagon => [RING, 2.0 * RING].map(|by| rounded(&octagon(inner(by)), 2.0)).to_vec(),
+            Shape::Component => [-1.0, 1.0].map(|side| tab(size, side * size.height / 5.0)).to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Lines drawn over the border: the marks of start and exit.
+    pub(crate) fn lines(self, size: Size) -> Vec<Path> {
+        let (x, y) = (size.width / 2.0, size.height / 2.0);
+        let stroke = |from: Point, to: Point| {
+            let mut path = Path::from(from);
+            path.line(to);
+            path
+        };
+        match self {
+            Shape::Start => {
+                let (dx, dy) = (x * 0.24, y * 0.24);
+                vec![
+                    stroke(at(-dx, dy - y), at(dx, dy - y)),
+                    stroke(at(-dx, y - dy), at(dx, y - dy)),
+                    stroke(at(dx - x, -dy), at(dx - x, dy)),
+                    stroke(at(x - dx, -dy), at(x - dx, dy)),
+                ]
+            }
+            Shape::Exit => {
+                let cut = 10.0;
+                let corner = |sx: f64, sy: f64| stroke(at(sx * (x - cut), sy * y), at(sx * x, sy * (y - cut)));
+                vec![corner(-1.0, -1.0), corner(1.0, -1.0), corner(1.0, 1.0), corner(-1.0, 1.0)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The inner border of a goal gate.
+    pub(crate) fn gate(self, size: Size) -> Path {
+        let by = if self == Shape::TripleOctagon { 3.0 * RING } else { 3.5 };
+        // A slope comes nearer than a side that is moved inwards as far.
+        let share = if matches!(self, Shape::Diamond | Shape::Start) { 2.0 } else { 1.0 };
+        let across = by * share * if share > 1.0 { size.width / size.height } else { 1.0 };
+        let inner = Size { width: size.width - 2.0 * across, height: size.height - 2.0 * by * share };
+        let outline = match self {
+            Shape::Parallelogram => {
+                let (x, y, lean) = (inner.width / 2.0, inner.height / 2.0, LEAN * inner.height / size.height);
+                let slack = (size.width - inner.width) / 2.0 * 0.25;
+                vec![at(lean - x + slack, -y), at(x - slack, -y), at(x - lean - slack, y), at(slack - x, y)]
+            }
+            _ => self.outline(inner),
+        };
+        rounded(&outline, (self.radius() - 2.0).max(1.0))
+    }
+}
+
+/// A diamond around text: wide enough that the text's corners lie on its slopes.
+fn slanted(text: Size) -> Size {
+    let height = (text.height * 2.0 + 20.0).max(48.0);
+    let free = 1.0 - (text.height + 2.0) / height;
+    Size { width: (text.width + 14.0) / free, height }
+}
+
+/// How much is cut off the corners of an octagon.
+fn cut(size: Size) -> f64 {
+    (size.height * 0.29).min(size.width * 0.29)
+}
+
+fn octagon(size: Size) -> Vec<Point> {
+    let (x, y, cut) = (size.width / 2.0, size.height / 2.0, cut(size));
+    vec![
+        at(cut - x, -y),
+        at(x - cut, -y),
+        at(x, cut - y),
+        at(x, y - cut),
+        at(x - cut, y),
+        at(cut - x, y),
+        at(-x, y - cut),
+        at(-x, cut - y),
+    ]
+}
+
+/// One tab of a component, on its left border.
+fn tab(size: Size, y: f64) -> Path {
+    let (x, half) = (-size.width / 2.0, TAB.height / 2.0);
+    let corners = [at(x - TAB.width, y - half), at(x + TAB.width, y - half), at(x + TAB.width, y + half), at(x - TAB.width, y + half)];
+    rounded(&corners, 1.0)
+}
+
+/// The next even number, so that halves are whole.
+fn even(value: f64) -> f64 {
+    (value / 2.0).ceil() * 2.0
+}
