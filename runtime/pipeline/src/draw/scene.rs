@@ -9,7 +9,7 @@ use super::shape::Shape;
 use super::text::{one_line, width, wrap};
 use crate::condition::{Clause, Condition, Operator};
 use crate::ir::{Edge, EdgeIndex, Node, Pipeline};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Room around the picture.
 pub(crate) const MARGIN: f64 = 20.0;
@@ -93,7 +93,8 @@ pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
     let names: HashMap<&str, usize> = pipeline.nodes.iter().enumerate().map(|(index, node)| (node.id.as_str(), index)).collect();
     edges.retain(|edge| names.contains_key(edge.from.as_str()) && names.contains_key(edge.to.as_str()));
     let items: Vec<Item> = nodes.iter().map(|node| item(node, direction)).collect();
-    let links: Vec<Link> = edges.iter().map(|edge| link(edge, pipeline, &names, direction)).collect();
+    let mains = mains(&edges);
+    let links: Vec<Link> = edges.iter().map(|edge| link(edge, &mains, &names, direction)).collect();
     let root = names.get(pipeline.start.as_str()).copied().unwrap_or(0);
     let placed = super::layout::place(&items, &links, root, &direction.gaps());
     let size = settle(&mut nodes, &mut edges, &placed, direction);
@@ -245,16 +246,36 @@ fn item(node: &DrawnNode, direction: Direction) -> Item {
     Item { size: direction.turn(node.size), outline, reach: direction.turn(node.shape.reach(node.size)) }
 }
 
-fn link(edge: &DrawnEdge, pipeline: &Pipeline, names: &HashMap<&str, usize>, direction: Direction) -> Link {
-    let is_plain = edge.index.and_then(|index| pipeline.edges.get(index)).is_some_and(|edge| edge.condition.is_none());
+fn link(edge: &DrawnEdge, mains: &HashSet<usize>, names: &HashMap<&str, usize>, direction: Direction) -> Link {
     let pull = match edge.tone {
-        Tone::Success => 3,
-        Tone::Plain if is_plain => 3,
-        Tone::Plain => 2,
         Tone::Fail | Tone::Restart | Tone::Jump => 1,
+        Tone::Plain | Tone::Success if edge.index.is_some_and(|index| mains.contains(&index)) => 3,
+        Tone::Plain | Tone::Success => 2,
     };
     let label = edge.label.as_ref().map(|label| direction.turn(label.size));
     Link { from: names[edge.from.as_str()], to: names[edge.to.as_str()], label, pull, bundle: edge.tone as u32 }
+}
+
+/// The edges that continue the main way: of alternatives the one for success, else the first with a label or condition; where no edge of a
+/// node has either, they are no alternatives, and every one.
+fn mains(edges: &[DrawnEdge]) -> HashSet<usize> {
+    let mut leaving: HashMap<&str, Vec<(&DrawnEdge, usize)>> = HashMap::new();
+    for edge in edges.iter().filter(|edge| edge.from != edge.to) {
+        leaving.entry(&edge.from).or_default().extend(edge.index.map(|index| (edge, index)));
+    }
+    let mut mains = HashSet::new();
+    for edges in leaving.into_values() {
+        let is_plain = |edge: &DrawnEdge| edge.tone == Tone::Plain;
+        if edges.iter().all(|(edge, _)| edge.label.is_none()) {
+            mains.extend(edges.iter().map(|(_, index)| *index));
+            continue;
+        }
+        let success = edges.iter().find(|(edge, _)| edge.tone == Tone::Success);
+        let labelled = edges.iter().find(|(edge, _)| is_plain(edge) && edge.label.is_some());
+        let plain = edges.iter().find(|(edge, _)| is_plain(edge));
+        mains.extend(success.or(labelled).or(plain).map(|(_, index)| *index));
+    }
+    mains
 }
 
 /// Puts everything where the layout says, and returns the size of the picture.

@@ -110,7 +110,8 @@ impl Shape {
     pub(crate) fn reach(self, size: Size) -> Size {
         let (x, y) = (size.width / 2.0, size.height / 2.0);
         match self {
-            Shape::Start | Shape::Diamond => Size { width: x * 0.4, height: y * 0.4 },
+            // Lines fork at the corner and meet there.
+            Shape::Start | Shape::Diamond => Size { width: 0.0, height: y * 0.4 },
             Shape::House => Size { width: x * 0.6, height: y - ROOF - 2.0 },
             Shape::Hexagon => Size { width: x - y / 2.0 - 6.0, height: y * 0.5 },
             Shape::Parallelogram => Size { width: x - LEAN - 6.0, height: y - 8.0 },

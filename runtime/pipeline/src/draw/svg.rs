@@ -28,7 +28,8 @@ const STANDINGS: [Standing; 6] = [
 
 /// Writes a drawing as SVG.
 pub fn to_svg(drawing: &Drawing) -> String {
-    let mut svg = Svg { text: String::with_capacity(4096 + 1024 * (drawing.nodes.len() + drawing.edges.len())) };
+    let bytes = 4096 + 1024 * (drawing.nodes.len() + drawing.edges.len());
+    let mut svg = Svg { text: String::with_capacity(bytes), is_run: drawing.is_run };
     let (width, height) = (tenths(drawing.size.width), tenths(drawing.size.height));
     let run = if drawing.is_run { " run" } else { "" };
     svg.raw(format_args!(
@@ -55,6 +56,7 @@ pub fn to_svg(drawing: &Drawing) -> String {
 
 struct Svg {
     text: String,
+    is_run: bool,
 }
 
 impl Svg {
@@ -102,7 +104,11 @@ impl Svg {
     }
 
     fn open_edge(&mut self, edge: &DrawnEdge, class: &str) {
-        let taken = if edge.taken > 0 { " taken" } else { "" };
+        let taken = match edge.taken {
+            0 if self.is_run => " faint",
+            0 => "",
+            _ => " taken",
+        };
         self.raw(format_args!("<g class=\"{class} tone-{}{taken}\"", edge.tone.class()));
         self.attribute("data-from", &edge.from);
         self.attribute("data-to", &edge.to);
@@ -154,9 +160,13 @@ impl Svg {
     fn node(&mut self, node: &DrawnNode) {
         self.raw("<g");
         self.attribute("id", &format!("node-{}", node.id));
-        let standing = node.standing.map(|(standing, _)| format!(" reached status-{}", standing.as_str()));
+        let standing = match node.standing {
+            Some((standing, _)) => format!(" status-{}", standing.as_str()),
+            None if self.is_run => " faint".to_owned(),
+            None => String::new(),
+        };
         let gate = if node.is_gate { " gate" } else { "" };
-        self.raw(format_args!(" class=\"node kind-{}{gate}{}\"", node.kind.class(), standing.unwrap_or_default()));
+        self.raw(format_args!(" class=\"node kind-{}{gate}{standing}\"", node.kind.class()));
         self.attribute("data-node", &node.id);
         self.raw(">\n");
         self.element("title", &node.title);
@@ -223,7 +233,7 @@ fn stylesheet() -> String {
     rule(".taken .way", "stroke-width:2.2");
     rule(".status-running .border", "stroke-width:2.5");
     rule(".pill", "stroke:none");
-    rule(".faint", &format!("opacity:{FAINT}"));
+    rule(".faint .border,svg.pipeline .faint .mark,svg.pipeline .faint .ring,svg.pipeline .faint text,svg.pipeline .edge.faint", &format!("opacity:{FAINT}"));
     css.push_str(&colours(Theme::ALL[0]));
     css.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colours(Theme::ALL[1])));
     css

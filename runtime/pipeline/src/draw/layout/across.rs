@@ -6,6 +6,7 @@
 
 use super::Gaps;
 use super::layers::{Kind, Layered, Vertex};
+use super::settle::settle;
 use std::collections::HashSet;
 
 /// The place of every vertex across its layer. Neighbours keep the distance that [`distance`] asks for.
@@ -19,11 +20,13 @@ pub(super) fn positions(layered: &Layered, gaps: &Gaps) -> Vec<f64> {
         }
     }
     level(&mut ways, layered, count);
-    (0..count).map(|vertex| middle(&ways, vertex)).collect()
+    let mut xs: Vec<f64> = (0..count).map(|vertex| middle(&ways, vertex)).collect();
+    settle(layered, gaps, &aligned.firm(), &mut xs);
+    xs
 }
 
 /// The least distance between the middles of two neighbours.
-fn distance(one: &Vertex, other: &Vertex, gaps: &Gaps) -> f64 {
+pub(super) fn distance(one: &Vertex, other: &Vertex, gaps: &Gaps) -> f64 {
     let is_item = |vertex: &Vertex| matches!(vertex.kind, Kind::Item(_));
     let gap = match (is_item(one), is_item(other)) {
         (true, true) => gaps.items,
@@ -91,6 +94,17 @@ impl Aligned {
         let mut aligned = Aligned { places, above, below, crossed: HashSet::new() };
         aligned.mark(layered);
         aligned
+    }
+
+    /// The pieces that may be straight, and whether each is the only one of its kind at both of its ends.
+    fn firm(&self) -> Vec<(usize, usize, bool)> {
+        let mut firm = Vec::new();
+        for (lower, uppers) in self.above.iter().enumerate() {
+            for &upper in uppers {
+                firm.push((upper, lower, uppers.len() == 1 && self.below[upper].len() == 1));
+            }
+        }
+        firm
     }
 
     /// Marks pieces that cross a way: ways are straight, whatever crosses them is not.

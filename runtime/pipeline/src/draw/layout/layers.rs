@@ -1,8 +1,9 @@
 //! Layers with everything that stands in them: nodes, labels, and the ways of links that pass through.
 //!
 //! A link between neighbouring layers is one segment; a longer one gets a vertex in every layer it passes, so that its way is kept free like
-//! a node's place. Long links to the same target share these vertices: many failures that lead to one node are one line with
-//! many sources. Invariant: every segment joins neighbouring layers.
+//! a node's place. Long links to the same target share these vertices: many failures that lead to one node are one line with many sources.
+//! A link that leads back leaves and arrives at the sides of its nodes, so that it is seen for what it is; it turns off at a vertex beside
+//! each, which stays there. Invariant: every segment joins neighbouring layers.
 
 use super::cycles::Course;
 use super::{Item, Link};
@@ -17,6 +18,8 @@ const WAYS_ANY: usize = 2_000;
 const TRUNK_PULL: u32 = 1_000;
 /// The same of a way that only one link has.
 const WAY_PULL: u32 = 100;
+/// Room that a loop takes beside its label.
+pub(super) const LOOP_ROOM: f64 = 8.0;
 
 /// What stands at a place in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +31,9 @@ pub(super) enum Kind {
     /// A link passes.
     Way,
     /// A link turns here to the item beside it.
-    Hook(Side),
+    Hook,
     /// A link from the item beside it to itself turns here.
-    Loop(Side),
+    Loop,
 }
 
 /// A side of an item.
@@ -46,6 +49,8 @@ pub(super) struct Vertex {
     pub(super) kind: Kind,
     pub(super) layer: usize,
     pub(super) size: Size,
+    /// The item it stands beside, and on which side: hooks and loops only.
+    pub(super) beside: Option<(usize, Side)>,
     /// The shared way it is a part of.
     trunk: Option<Trunk>,
 }
@@ -56,7 +61,7 @@ type Trunk = (usize, u32, usize, Option<usize>);
 impl Vertex {
     /// True for a piece of a link, which is to be straight.
     pub(super) fn is_way(&self) -> bool {
-        !matches!(self.kind, Kind::Item(_) | Kind::Loop(_))
+        !matches!(self.kind, Kind::Item(_) | Kind::Loop)
     }
 }
 
@@ -95,7 +100,7 @@ pub(super) struct Layered {
 }
 
 impl Layered {
-    /// Puts nodes, labels and ways into layers, in no particular order within them. Loops come later, with the lanes.
+    /// Puts nodes, labels and ways into layers, in no particular order within them.
     pub(super) fn new(items: &[Item], links: &[Link], courses: &[Course], ranks: &[usize]) -> Layered {
         let outside = too_long(items.len(), links, courses, ranks);
         let pull = |(link, course): (&Link, &Course)| if *course == Course::Back { 1 } else { link.pull + 1 };
@@ -108,8 +113,8 @@ impl Layered {
         for (index, item) in items.iter().enumerate() {
             layered.add(Kind::Item(index), layer_of_rank[ranks[index]], item.size, None);
         }
-        let mut builder = Builder { layered, links, ranks, shared: HashMap::new(), pairs: HashMap::new() };
-        for wanted in [Course::Onward, Course::Back] {
+        let mut builder = Builder { layered, links, ranks, shared: HashMap::new(), arrivals: HashMap::new(), pairs: HashMap::new() };
+        for wanted in [Course::Onward, Course::Back, Course::Loop] {
             for index in (0..links.len()).filter(|index| courses[*index] == wanted) {
                 builder.lead(index, outside.contains(&index));
             }
@@ -139,10 +144,17 @@ impl Layered {
     }
 
     /// Adds a vertex at the end of its layer.
-    pub(super) fn add(&mut self, kind: Kind, layer: usize, size: Size, trunk: Option<Trunk>) -> usize {
-        self.vertices.push(Vertex { kind, layer, size, trunk });
+    fn add(&mut self, kind: Kind, layer: usize, size: Size, trunk: Option<Trunk>) -> usize {
+        self.vertices.push(Vertex { kind, layer, size, beside: None, trunk });
         self.layers[layer].push(self.vertices.len() - 1);
         self.vertices.len() - 1
+    }
+
+    /// Adds a turn beside an item.
+    fn add_beside(&mut self, kind: Kind, item: usize, size: Size, trunk: Option<Trunk>) -> usize {
+        let vertex = self.add(kind, self.vertices[item].layer, size, trunk);
+        self.vertices[vertex].beside = Some((item, Side::Right));
+        vertex
     }
 
     /// The pieces of all links between layers, each once. A piece along one layer, from a node to its lane, is none.
@@ -206,6 +218,8 @@ struct Builder<'a> {
     ranks: &'a [usize],
     /// Shared ways by trunk and layer.
     shared: HashMap<(Trunk, usize), usize>,
+    /// The turn at the target in which a way ends, so that links that share the way share it too.
+    arrivals: HashMap<usize, usize>,
     /// How many links of a pair of nodes there have been.
     pairs: HashMap<(usize, usize), usize>,
 }
@@ -213,26 +227,49 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn lead(&mut self, index: usize, is_outside: bool) {
         let link = &self.links[index];
+        let layered = &mut self.layered;
+        let (start, end) = (layered.vertices[link.from].layer, layered.vertices[link.to].layer);
+        if link.from == link.to {
+            let room = link.label.map_or(Size::default(), |label| Size { width: label.width + LOOP_ROOM, ..label });
+            layered.routes[index] = Route::Loop(layered.add_beside(Kind::Loop, link.from, room, None));
+        } else if is_outside {
+            let label = link.label.map(|size| layered.add(Kind::Label(index), start + 1, size, None));
+            layered.routes[index] = Route::Around(std::iter::once(link.from).chain(label).collect());
+        } else {
+            let chain = if start < end { self.down(index, start, end) } else { self.up(index, start, end) };
+            self.layered.routes[index] = Route::Over(chain);
+        }
+    }
+
+    fn down(&mut self, index: usize, start: usize, end: usize) -> Vec<usize> {
+        let link = &self.links[index];
+        let passed = self.pass(index, start + 1..end);
+        std::iter::once(link.from).chain(passed).chain([link.to]).collect()
+    }
+
+    fn up(&mut self, index: usize, start: usize, end: usize) -> Vec<usize> {
+        let link = &self.links[index];
+        let leave = self.layered.add_beside(Kind::Hook, link.from, Size::default(), None);
+        let passed = self.pass(index, (end + 1..start).rev());
+        let last = passed.last().copied().unwrap_or(leave);
+        let layered = &mut self.layered;
+        let trunk = layered.vertices[last].trunk;
+        let arrive = *self.arrivals.entry(last).or_insert_with(|| layered.add_beside(Kind::Hook, link.to, Size::default(), trunk));
+        [link.from, leave].into_iter().chain(passed).chain([arrive, link.to]).collect()
+    }
+
+    /// The vertices of a link in the layers between its ends, in that order; its label first.
+    fn pass(&mut self, index: usize, layers: impl Iterator<Item = usize>) -> Vec<usize> {
+        let link = &self.links[index];
         let alone = self.is_short(link).then_some(index);
         let ordinal = self.pairs.entry((link.from, link.to)).or_default();
         let trunk = (link.to, link.bundle, *ordinal, alone);
         *ordinal += 1;
-        let (start, end) = (self.layered.vertices[link.from].layer, self.layered.vertices[link.to].layer);
-        let mut chain = vec![link.from];
-        if is_outside {
-            chain.extend(link.label.map(|size| self.layered.add(Kind::Label(index), start + 1, size, None)));
-            self.layered.routes[index] = Route::Around(chain);
-            return;
-        }
-        let passed: Vec<usize> = if start < end { (start + 1..end).collect() } else { (end + 1..start).rev().collect() };
-        for (position, layer) in passed.into_iter().enumerate() {
-            chain.push(match link.label {
-                Some(size) if position == 0 => self.layered.add(Kind::Label(index), layer, size, None),
-                _ => self.way(trunk, layer),
-            });
-        }
-        chain.push(link.to);
-        self.layered.routes[index] = Route::Over(chain);
+        let place = |(position, layer)| match link.label {
+            Some(size) if position == 0 => self.layered.add(Kind::Label(index), layer, size, None),
+            _ => self.way(trunk, layer),
+        };
+        layers.enumerate().map(place).collect()
     }
 
     /// True when only labels can stand between the ends: such a link shares with nobody.

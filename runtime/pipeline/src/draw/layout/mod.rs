@@ -1,18 +1,19 @@
 //! A layered layout in the manner of Sugiyama, Tagawa and Toda: nodes in layers, links down from layer to layer.
 //!
-//! `links -courses-> ranks -layers-> order -lanes-> across -route-> Placed`. Works in a turned world of its own: layers follow each other *along*
+//! `links -courses-> ranks -layers-> order -across-> ports -route-> Placed`. Works in a turned world of its own: layers follow each other *along*
 //! (`y`), nodes of a layer stand side by side *across* (`x`); which way that is on paper is decided by the caller. Knows sizes and
 //! links, and nothing of pipelines. Every loop over sweeps is bounded, and links that would need too many bends go round the outside, so
 //! that ten thousand nodes cost time in proportion.
 
 mod across;
 mod cycles;
-mod lanes;
 mod layers;
 mod order;
 mod ports;
 mod ranks;
 mod route;
+mod settle;
+mod sorter;
 
 use super::geometry::{Path, Point, Size};
 
@@ -76,18 +77,10 @@ pub(crate) struct Placed {
 
 /// Places items and links. `root` is the item to begin at.
 pub(crate) fn place(items: &[Item], links: &[Link], root: usize, gaps: &Gaps) -> Placed {
-    let layered = layered(items, links, root, gaps);
-    let xs = across::positions(&layered, gaps);
-    route::route(&layered, items, links, &xs, gaps)
-}
-
-/// Everything up to the order within layers, lanes included.
-fn layered(items: &[Item], links: &[Link], root: usize, gaps: &Gaps) -> layers::Layered {
     let courses = cycles::courses(items.len(), links, root);
     let ranks = ranks::ranks(items.len(), links, &courses);
     let mut layered = layers::Layered::new(items, links, &courses, &ranks);
     order::order(&mut layered);
     let xs = across::positions(&layered, gaps);
-    lanes::add_lanes(&mut layered, items, links, &xs);
-    layered
+    route::route(&layered, items, links, &xs, gaps)
 }

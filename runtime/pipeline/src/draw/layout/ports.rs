@@ -97,18 +97,7 @@ impl Ports {
         let mut wanted: Vec<f64> = vec![0.0; keys.len()];
         wishes.iter().for_each(|wish| wanted[place[&wish.key]] = wish.x - middle);
         let reach = item.reach.width;
-        let comb = |index: usize| (index as f64 - (keys.len() as f64 - 1.0) / 2.0) * gaps.ports;
-        let exact: Vec<f64> = wanted.iter().copied().filter(|x| x.abs() <= reach).collect();
-        let (left, right) = (exact.first().copied(), exact.last().copied());
-        for (index, x) in wanted.iter_mut().enumerate() {
-            if *x > reach {
-                *x = comb(index).max(right.map_or(f64::NEG_INFINITY, |right| right + gaps.ports));
-            } else if *x < -reach {
-                *x = comb(index).min(left.map_or(f64::INFINITY, |left| left - gaps.ports));
-            }
-        }
-        let gap = gaps.ports.min(2.0 * reach / (keys.len() as f64 - 1.0).max(1.0));
-        let granted = shift_apart(&wanted, gap);
+        let granted = spread(&wanted, reach, gaps.ports);
         for wish in wishes {
             let x = granted[place[&wish.key]].clamp(-reach, reach);
             self.across.insert((wish.link, wish.end), middle + x);
@@ -126,7 +115,7 @@ impl Ports {
                     let (first, last) = (chain[1], chain[chain.len() - 2]);
                     let is_beside = |hook: usize, item: usize| {
                         let (hook, item) = (&layered.vertices[hook], &layered.vertices[item]);
-                        matches!(hook.kind, Kind::Hook(_)) && hook.layer == item.layer
+                        hook.kind == Kind::Hook && hook.layer == item.layer
                     };
                     if is_beside(first, links[link].from) {
                         add(first, End::Source);
@@ -146,10 +135,8 @@ impl Ports {
             for (place, &vertex) in layer.iter().enumerate() {
                 let Kind::Item(item) = layered.vertices[vertex].kind else { continue };
                 let (before, after) = layer.split_at(place);
-                let left: Vec<usize> = turns(layered, before.iter().rev(), Side::Left);
-                let right: Vec<usize> = turns(layered, after[1..].iter(), Side::Right);
-                self.stack(&items[item], &left, &ends);
-                self.stack(&items[item], &right, &ends);
+                self.stack(&items[item], &turns(layered, before.iter().rev(), (item, Side::Left)), &ends);
+                self.stack(&items[item], &turns(layered, after[1..].iter(), (item, Side::Right)), &ends);
             }
         }
     }
@@ -169,13 +156,31 @@ impl Ports {
         let gap = 14.0_f64.min(2.0 * reach / (slots.len() as f64 - 1.0).max(1.0));
         for (index, slot) in slots.iter().enumerate() {
             let place = (index as f64 - (slots.len() as f64 - 1.0) / 2.0) * gap;
-            slot.iter().for_each(|end| drop(self.along.insert(*end, place)));
+            self.along.extend(slot.iter().map(|end| (*end, place)));
         }
     }
 }
 
-/// The turns that stand directly beside an item, innermost first.
-fn turns<'a>(layered: &Layered, beside: impl Iterator<Item = &'a usize>, side: Side) -> Vec<usize> {
-    let is_turn = |vertex: &&usize| matches!(layered.vertices[**vertex].kind, Kind::Hook(at) | Kind::Loop(at) if at == side);
-    beside.take_while(is_turn).copied().collect()
+/// Places for ends that want to be there, from the middle of a side and in order: those within reach where they want to be, so that
+/// their lines are straight, the others next to them; around the middle when none is within reach.
+fn spread(wanted: &[f64], reach: f64, gap: f64) -> Vec<f64> {
+    let count = wanted.len();
+    let tight = gap.min(2.0 * reach / (count as f64 - 1.0).max(1.0));
+    let left = wanted.iter().take_while(|x| **x < -reach).count();
+    let right = wanted.iter().rev().take_while(|x| **x > reach).count();
+    if left + right == count {
+        return (0..count).map(|index| (index as f64 - (count as f64 - 1.0) / 2.0) * tight).collect();
+    }
+    let straight = shift_apart(&wanted[left..count - right], tight * 0.7);
+    let (low, high) = (straight[0].max(-reach), straight[straight.len() - 1].min(reach));
+    let out_left = gap.min((reach + low) / left.max(1) as f64);
+    let out_right = gap.min((reach - high) / right.max(1) as f64);
+    let before = (0..left).map(|index| low - (left - index) as f64 * out_left);
+    let after = (0..right).map(|index| high + (index + 1) as f64 * out_right);
+    before.chain(straight.iter().copied()).chain(after).collect()
+}
+
+/// The turns that stand beside an item on one side, innermost first.
+fn turns<'a>(layered: &Layered, from: impl Iterator<Item = &'a usize>, beside: (usize, Side)) -> Vec<usize> {
+    from.take_while(|vertex| layered.vertices[**vertex].beside == Some(beside)).copied().collect()
 }

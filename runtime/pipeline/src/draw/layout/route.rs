@@ -2,7 +2,7 @@
 //!
 //! A line crosses a layer only where a place was kept for it and changes sides only between layers, so no line runs through a node.
 
-use super::layers::{Kind, Layered, Route, Side};
+use super::layers::{Kind, LOOP_ROOM, Layered, Route, Side};
 use super::ports::{End, Ports};
 use super::{Gaps, Item, Link, Placed};
 use crate::draw::geometry::{Path, Point, Size, Step, at, cut_horizontally, cut_vertically};
@@ -37,7 +37,7 @@ pub(super) fn route(layered: &Layered, items: &[Item], links: &[Link], xs: &[f64
     }
     for (link, route) in layered.routes.iter().enumerate() {
         if let (Route::Loop(vertex), Some(_)) = (route, links[link].label) {
-            placed.labels[link] = Some(router.centre(*vertex).moved(0.0, router.loop_middle(link)));
+            placed.labels[link] = Some(router.loop_label(link, *vertex));
         }
     }
     fit(&mut placed, items, links);
@@ -115,7 +115,7 @@ impl Router<'_> {
         let is_down = self.layered.vertices[from].layer < self.layered.vertices[to].layer;
         let mut path = self.leave(link, chain, is_down);
         for &vertex in &chain[1..chain.len() - 1] {
-            if matches!(self.layered.vertices[vertex].kind, Kind::Hook(_)) {
+            if self.layered.vertices[vertex].kind == Kind::Hook {
                 continue;
             }
             let (band, x) = (self.band(vertex), self.xs[vertex]);
@@ -184,7 +184,7 @@ impl Router<'_> {
     }
 
     fn is_right(&self, turn: usize) -> bool {
-        matches!(self.layered.vertices[turn].kind, Kind::Hook(Side::Right) | Kind::Loop(Side::Right))
+        matches!(self.layered.vertices[turn].beside, Some((_, Side::Right)))
     }
 
     /// The way of a link from a node to itself.
@@ -192,11 +192,23 @@ impl Router<'_> {
         let item = self.links[link].from;
         let start = self.side(item, turn, self.ports.along(link, End::Source));
         let end = self.side(item, turn, self.ports.along(link, End::Target));
-        let x = self.xs[turn];
+        let x = self.loop_line(turn);
         let mut path = Path::from(start);
         path.corner(at(x, start.y), at(x, (start.y + end.y) / 2.0));
         path.corner(at(x, end.y), end);
         path
+    }
+
+    /// Where a loop turns: at the near edge of its place, its label beyond.
+    fn loop_line(&self, turn: usize) -> f64 {
+        let half = self.layered.vertices[turn].size.width / 2.0;
+        if self.is_right(turn) { self.xs[turn] - half } else { self.xs[turn] + half }
+    }
+
+    /// The middle of a loop's label.
+    fn loop_label(&self, link: usize, turn: usize) -> Point {
+        let aside = if self.is_right(turn) { LOOP_ROOM / 2.0 } else { -LOOP_ROOM / 2.0 };
+        self.centre(turn).moved(aside, self.loop_middle(link))
     }
 
     /// The middle of a loop, from the middle of its node.
