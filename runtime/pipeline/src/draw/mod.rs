@@ -9,8 +9,10 @@ mod drawing;
 mod geometry;
 mod head;
 mod layout;
+mod letters;
 mod overlay;
 mod palette;
+mod raster;
 mod scene;
 mod shape;
 mod svg;
@@ -18,8 +20,10 @@ mod text;
 
 pub use drawing::{Drawing, DrawnEdge, DrawnLabel, DrawnNode, Line, Role};
 pub use geometry::{Path, Point, Size, Step};
+pub use letters::{Letters, to_text};
 pub use overlay::{Overlay, Standing};
 pub use palette::Theme;
+pub use raster::{Image, PIXELS_MAX, to_image};
 pub use svg::to_svg;
 
 use crate::ir::Pipeline;

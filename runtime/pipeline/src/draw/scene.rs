@@ -78,45 +78,89 @@ impl Direction {
             label_after: 16.0,
             label_before: 28.0,
             ports: 16.0,
+            way: 0.0,
+            loop_room: 8.0,
+            nearly: 12.0,
         };
         if self.is_sideways() { Gaps { items: 28.0, ports: 12.0, ..shared } } else { shared }
+    }
+}
+
+/// How text is measured and broken.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    /// The widest line of a node's label.
+    pub(crate) label_max: fn(Shape) -> f64,
+    /// The widest line of an edge's label.
+    pub(crate) edge_max: f64,
+    /// The width of a line.
+    pub(crate) width: fn(&str, Role) -> f64,
+}
+
+/// Text as a picture has it.
+const PICTURE: Manner = Manner { label_max: Shape::line_max, edge_max: EDGE_LINE_MAX, width: |line, role| width(line, role.size()) };
+
+/// What is to be drawn, not yet in its place.
+pub(crate) struct Parts {
+    /// Nodes in file order.
+    pub(crate) nodes: Vec<DrawnNode>,
+    /// Edges in file order, then jumps.
+    pub(crate) edges: Vec<DrawnEdge>,
+    /// The ends of each edge, and how much it wants to be short and straight.
+    pub(crate) ends: Vec<(usize, usize, u32)>,
+    /// The node to begin at.
+    pub(crate) root: usize,
+}
+
+impl Parts {
+    /// Takes a pipeline apart.
+    pub(crate) fn of(pipeline: &Pipeline, overlay: Option<&Overlay>, manner: &Manner) -> Parts {
+        let nodes = pipeline.nodes.iter().map(|node| drawn_node(node, overlay, manner)).collect();
+        let indexed = pipeline.edges.iter().enumerate();
+        let mut edges: Vec<DrawnEdge> =
+            indexed.map(|(index, edge)| drawn_edge(EdgeIndex(index), edge, overlay, manner)).collect();
+        edges.extend(overlay.into_iter().flat_map(|overlay| jumps(overlay, manner)));
+        let names: HashMap<&str, usize> =
+            pipeline.nodes.iter().enumerate().map(|(index, node)| (node.id.as_str(), index)).collect();
+        edges.retain(|edge| names.contains_key(edge.from.as_str()) && names.contains_key(edge.to.as_str()));
+        let mains = mains(&edges);
+        let end = |edge: &DrawnEdge| (names[edge.from.as_str()], names[edge.to.as_str()], pull(edge, &mains));
+        let ends = edges.iter().map(end).collect();
+        Parts { nodes, edges, ends, root: names.get(pipeline.start.as_str()).copied().unwrap_or(0) }
     }
 }
 
 /// Draws a pipeline, with a run over it if one is given.
 pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
     let direction = Direction::of(pipeline);
-    let mut nodes: Vec<DrawnNode> = pipeline.nodes.iter().map(|node| drawn_node(node, overlay)).collect();
-    let mut edges: Vec<DrawnEdge> =
-        pipeline.edges.iter().enumerate().map(|(index, edge)| drawn_edge(EdgeIndex(index), edge, overlay)).collect();
-    edges.extend(overlay.into_iter().flat_map(jumps));
-    let names: HashMap<&str, usize> = pipeline.nodes.iter().enumerate().map(|(index, node)| (node.id.as_str(), index)).collect();
-    edges.retain(|edge| names.contains_key(edge.from.as_str()) && names.contains_key(edge.to.as_str()));
+    let Parts { mut nodes, mut edges, ends, root } = Parts::of(pipeline, overlay, &PICTURE);
     let items: Vec<Item> = nodes.iter().map(|node| item(node, direction)).collect();
-    let mains = mains(&edges);
-    let links: Vec<Link> = edges.iter().map(|edge| link(edge, &mains, &names, direction)).collect();
-    let root = names.get(pipeline.start.as_str()).copied().unwrap_or(0);
+    let links: Vec<Link> = edges.iter().zip(ends).map(|(edge, ends)| link(edge, ends, direction)).collect();
     let placed = super::layout::place(&items, &links, root, &direction.gaps());
     let size = settle(&mut nodes, &mut edges, &placed, direction);
-    let title = one_line(if pipeline.label.trim().is_empty() { &pipeline.name } else { &pipeline.label });
-    Drawing { title, size, nodes, edges, is_run: overlay.is_some() }
+    Drawing { title: title(pipeline), size, nodes, edges, is_run: overlay.is_some() }
 }
 
-fn drawn_node(node: &Node, overlay: Option<&Overlay>) -> DrawnNode {
+/// What a pipeline is called.
+pub(crate) fn title(pipeline: &Pipeline) -> String {
+    one_line(if pipeline.label.trim().is_empty() { &pipeline.name } else { &pipeline.label })
+}
+
+fn drawn_node(node: &Node, overlay: Option<&Overlay>, manner: &Manner) -> DrawnNode {
     let shape = Shape::of(&node.shape);
     let handler = one_line(node.handler.name());
     let kind = Kind::of(&handler);
-    let label = if node.label.trim().is_empty() { node.id.as_str() } else { &node.label };
-    let mut lines = lines(label, shape.line_max(), LABEL_LINES_MAX, Role::Label);
+    let most = (manner.label_max)(shape);
+    let mut lines = lines(&node.label, most, LABEL_LINES_MAX, Role::Label, manner);
     if lines.is_empty() {
-        lines = self::lines(node.id.as_str(), shape.line_max(), LABEL_LINES_MAX, Role::Label);
+        lines = self::lines(node.id.as_str(), most, LABEL_LINES_MAX, Role::Label, manner);
     }
     let mut notes: Vec<&str> = Vec::new();
     if kind != Kind::of(shape_handler(&node.shape)) || kind == Kind::Plugin {
         notes.push(&handler);
     }
     notes.extend(node.goal_gate.then_some("goal gate"));
-    lines.extend(self::lines(&notes.join(" · "), shape.line_max(), 2, Role::Note));
+    lines.extend(self::lines(&notes.join(" · "), most, 2, Role::Note, manner));
     let size = shape.around(block_size(&lines));
     let standing = overlay.and_then(|overlay| overlay.nodes.get(&node.id).copied());
     let mut title = format!("{}: {handler}", node.id);
@@ -145,15 +189,16 @@ fn shape_handler(shape: &str) -> &'static str {
     crate::lower::handler::SHAPES.iter().find(|(known, _)| *known == shape).map_or("codergen", |(_, handler)| handler)
 }
 
-fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>) -> DrawnEdge {
+fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>, manner: &Manner) -> DrawnEdge {
     let condition = edge.condition.as_ref().map(said).unwrap_or_default();
-    let mut lines = lines(&edge.label, EDGE_LINE_MAX, EDGE_LINES_MAX, Role::EdgeLabel);
+    let most = manner.edge_max;
+    let mut lines = lines(&edge.label, most, EDGE_LINES_MAX, Role::EdgeLabel, manner);
     if !condition.eq_ignore_ascii_case(edge.label.trim()) {
         let role = if lines.is_empty() { Role::EdgeLabel } else { Role::Condition };
-        lines.extend(self::lines(&condition, EDGE_LINE_MAX, EDGE_LINES_MAX, role));
+        lines.extend(self::lines(&condition, most, EDGE_LINES_MAX, role, manner));
     }
     if edge.loop_restart {
-        lines.extend(self::lines("fresh run", EDGE_LINE_MAX, 1, Role::Condition));
+        lines.extend(self::lines("fresh run", most, 1, Role::Condition, manner));
     }
     let taken = overlay.and_then(|overlay| overlay.edges.get(&index)).copied().unwrap_or(0);
     let mut title = format!("{} -> {}", edge.from, edge.to);
@@ -176,13 +221,13 @@ fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>) -> Drawn
     }
 }
 
-fn jumps(overlay: &Overlay) -> impl Iterator<Item = DrawnEdge> + '_ {
+fn jumps<'a>(overlay: &'a Overlay, manner: &'a Manner) -> impl Iterator<Item = DrawnEdge> + 'a {
     overlay.jumps.iter().map(|((from, to), taken)| DrawnEdge {
         index: None,
         from: from.as_str().to_owned(),
         to: to.as_str().to_owned(),
         path: Default::default(),
-        label: label(lines("retry target", EDGE_LINE_MAX, 1, Role::Condition)),
+        label: label(lines("retry target", manner.edge_max, 1, Role::Condition, manner)),
         taken: *taken,
         tone: Tone::Jump,
         title: one_line(&format!("{from} -> {to}, jump to a retry target{}", times(*taken))),
@@ -223,8 +268,8 @@ fn tone(condition: &Condition) -> Tone {
 }
 
 /// Lines of a text, not yet in their place.
-fn lines(text: &str, most: f64, lines_max: usize, role: Role) -> Vec<Line> {
-    let broken = wrap(text, most, lines_max, |line| width(line, role.size()));
+fn lines(text: &str, most: f64, lines_max: usize, role: Role, manner: &Manner) -> Vec<Line> {
+    let broken = wrap(text, most, lines_max, |line| (manner.width)(line, role));
     broken.into_iter().map(|text| Line { text, at: Point::default(), role }).collect()
 }
 
@@ -246,14 +291,18 @@ fn item(node: &DrawnNode, direction: Direction) -> Item {
     Item { size: direction.turn(node.size), outline, reach: direction.turn(node.shape.reach(node.size)) }
 }
 
-fn link(edge: &DrawnEdge, mains: &HashSet<usize>, names: &HashMap<&str, usize>, direction: Direction) -> Link {
-    let pull = match edge.tone {
+fn link(edge: &DrawnEdge, (from, to, pull): (usize, usize, u32), direction: Direction) -> Link {
+    let label = edge.label.as_ref().map(|label| direction.turn(label.size));
+    Link { from, to, label, pull, bundle: edge.tone as u32 }
+}
+
+/// How much an edge wants to be short and straight.
+fn pull(edge: &DrawnEdge, mains: &HashSet<usize>) -> u32 {
+    match edge.tone {
         Tone::Fail | Tone::Restart | Tone::Jump => 1,
         Tone::Plain | Tone::Success if edge.index.is_some_and(|index| mains.contains(&index)) => 3,
         Tone::Plain | Tone::Success => 2,
-    };
-    let label = edge.label.as_ref().map(|label| direction.turn(label.size));
-    Link { from: names[edge.from.as_str()], to: names[edge.to.as_str()], label, pull, bundle: edge.tone as u32 }
+    }
 }
 
 /// The edges that continue the main way: of alternatives the one for success, else the first with a label or condition; where no edge of a

@@ -6,7 +6,7 @@
 //! each, which stays there. Invariant: every segment joins neighbouring layers.
 
 use super::cycles::Course;
-use super::{Item, Link};
+use super::{Gaps, Item, Link};
 use crate::draw::geometry::Size;
 use std::collections::{HashMap, HashSet};
 
@@ -18,12 +18,10 @@ const WAYS_ANY: usize = 2_000;
 const TRUNK_PULL: u32 = 1_000;
 /// The same of a way that only one link has.
 const WAY_PULL: u32 = 100;
-/// Room that a loop takes beside its label.
-pub(super) const LOOP_ROOM: f64 = 8.0;
 
 /// What stands at a place in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A node.
     Item(usize),
     /// A link's label, with the link running through it.
@@ -38,19 +36,19 @@ pub(super) enum Kind {
 
 /// A side of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Side {
+pub(crate) enum Side {
     Left,
     Right,
 }
 
 /// A place in a layer. The vertices of the items come first, in their order.
 #[derive(Debug, Clone)]
-pub(super) struct Vertex {
-    pub(super) kind: Kind,
-    pub(super) layer: usize,
-    pub(super) size: Size,
+pub(crate) struct Vertex {
+    pub(crate) kind: Kind,
+    pub(crate) layer: usize,
+    pub(crate) size: Size,
     /// The item it stands beside, and on which side: hooks and loops only.
-    pub(super) beside: Option<(usize, Side)>,
+    pub(crate) beside: Option<(usize, Side)>,
     /// The shared way it is a part of.
     trunk: Option<Trunk>,
 }
@@ -76,7 +74,7 @@ pub(super) struct Segment {
 
 /// How a link goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Route {
+pub(crate) enum Route {
     /// Over these vertices, from source to target.
     Over(Vec<usize>),
     /// Around this vertex beside its node.
@@ -87,21 +85,21 @@ pub(super) enum Route {
 
 /// The layers of a graph.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Layered {
-    pub(super) vertices: Vec<Vertex>,
+pub(crate) struct Layered {
+    pub(crate) vertices: Vec<Vertex>,
     /// Vertices of each layer in order.
-    pub(super) layers: Vec<Vec<usize>>,
+    pub(crate) layers: Vec<Vec<usize>>,
     /// How each link goes.
-    pub(super) routes: Vec<Route>,
+    pub(crate) routes: Vec<Route>,
     /// Layers that hold labels and no nodes.
-    pub(super) is_label_layer: Vec<bool>,
+    pub(crate) is_label_layer: Vec<bool>,
     /// How much each link wants to be straight; one that leads back least of all.
     pulls: Vec<u32>,
 }
 
 impl Layered {
     /// Puts nodes, labels and ways into layers, in no particular order within them.
-    pub(super) fn new(items: &[Item], links: &[Link], courses: &[Course], ranks: &[usize]) -> Layered {
+    pub(super) fn new(items: &[Item], links: &[Link], courses: &[Course], ranks: &[usize], gaps: &Gaps) -> Layered {
         let outside = too_long(items.len(), links, courses, ranks);
         let pull = |(link, course): (&Link, &Course)| if *course == Course::Back { 1 } else { link.pull + 1 };
         let mut layered = Layered {
@@ -113,7 +111,7 @@ impl Layered {
         for (index, item) in items.iter().enumerate() {
             layered.add(Kind::Item(index), layer_of_rank[ranks[index]], item.size, None);
         }
-        let mut builder = Builder { layered, links, ranks, shared: HashMap::new(), arrivals: HashMap::new(), pairs: HashMap::new() };
+        let mut builder = Builder { layered, links, ranks, gaps, shared: HashMap::new(), arrivals: HashMap::new(), pairs: HashMap::new() };
         for wanted in [Course::Onward, Course::Back, Course::Loop] {
             for index in (0..links.len()).filter(|index| courses[*index] == wanted) {
                 builder.lead(index, outside.contains(&index));
@@ -216,6 +214,7 @@ struct Builder<'a> {
     layered: Layered,
     links: &'a [Link],
     ranks: &'a [usize],
+    gaps: &'a Gaps,
     /// Shared ways by trunk and layer.
     shared: HashMap<(Trunk, usize), usize>,
     /// The turn at the target in which a way ends, so that links that share the way share it too.
@@ -230,7 +229,8 @@ impl Builder<'_> {
         let layered = &mut self.layered;
         let (start, end) = (layered.vertices[link.from].layer, layered.vertices[link.to].layer);
         if link.from == link.to {
-            let room = link.label.map_or(Size::default(), |label| Size { width: label.width + LOOP_ROOM, ..label });
+            let bare = Size { width: self.gaps.way, height: 0.0 };
+            let room = link.label.map_or(bare, |label| Size { width: label.width + self.gaps.loop_room, ..label });
             layered.routes[index] = Route::Loop(layered.add_beside(Kind::Loop, link.from, room, None));
         } else if is_outside {
             let label = link.label.map(|size| layered.add(Kind::Label(index), start + 1, size, None));
@@ -249,12 +249,13 @@ impl Builder<'_> {
 
     fn up(&mut self, index: usize, start: usize, end: usize) -> Vec<usize> {
         let link = &self.links[index];
-        let leave = self.layered.add_beside(Kind::Hook, link.from, Size::default(), None);
+        let line = Size { width: self.gaps.way, height: 0.0 };
+        let leave = self.layered.add_beside(Kind::Hook, link.from, line, None);
         let passed = self.pass(index, (end + 1..start).rev());
         let last = passed.last().copied().unwrap_or(leave);
         let layered = &mut self.layered;
         let trunk = layered.vertices[last].trunk;
-        let arrive = *self.arrivals.entry(last).or_insert_with(|| layered.add_beside(Kind::Hook, link.to, Size::default(), trunk));
+        let arrive = *self.arrivals.entry(last).or_insert_with(|| layered.add_beside(Kind::Hook, link.to, line, trunk));
         [link.from, leave].into_iter().chain(passed).chain([arrive, link.to]).collect()
     }
 
@@ -278,7 +279,7 @@ impl Builder<'_> {
     }
 
     fn way(&mut self, trunk: Trunk, layer: usize) -> usize {
-        let layered = &mut self.layered;
-        *self.shared.entry((trunk, layer)).or_insert_with(|| layered.add(Kind::Way, layer, Size::default(), Some(trunk)))
+        let (layered, line) = (&mut self.layered, Size { width: self.gaps.way, height: 0.0 });
+        *self.shared.entry((trunk, layer)).or_insert_with(|| layered.add(Kind::Way, layer, line, Some(trunk)))
     }
 }

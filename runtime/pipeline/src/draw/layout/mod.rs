@@ -16,6 +16,8 @@ mod settle;
 mod sorter;
 
 use super::geometry::{Path, Point, Size};
+pub(crate) use layers::{Kind, Layered, Route, Side};
+pub(crate) use ports::{End, Ports};
 
 /// A node as the layout sees it.
 #[derive(Debug, Clone)]
@@ -60,6 +62,12 @@ pub(crate) struct Gaps {
     pub(crate) label_before: f64,
     /// Between the ends of two links at one node.
     pub(crate) ports: f64,
+    /// Width of a line's place.
+    pub(crate) way: f64,
+    /// Room that a loop takes beside its label.
+    pub(crate) loop_room: f64,
+    /// A shift between two nodes that is taken away by meeting in the middle.
+    pub(crate) nearly: f64,
 }
 
 /// Where everything is. The smallest coordinate of any of it is 0.
@@ -77,10 +85,16 @@ pub(crate) struct Placed {
 
 /// Places items and links. `root` is the item to begin at.
 pub(crate) fn place(items: &[Item], links: &[Link], root: usize, gaps: &Gaps) -> Placed {
+    let (layered, xs) = arrange(items, links, root, gaps);
+    route::route(&layered, items, links, &xs, gaps)
+}
+
+/// The layers with everything in them in order, and the place of each vertex across.
+pub(crate) fn arrange(items: &[Item], links: &[Link], root: usize, gaps: &Gaps) -> (Layered, Vec<f64>) {
     let courses = cycles::courses(items.len(), links, root);
     let ranks = ranks::ranks(items.len(), links, &courses);
-    let mut layered = layers::Layered::new(items, links, &courses, &ranks);
+    let mut layered = Layered::new(items, links, &courses, &ranks, gaps);
     order::order(&mut layered);
     let xs = across::positions(&layered, gaps);
-    route::route(&layered, items, links, &xs, gaps)
+    (layered, xs)
 }

@@ -5,21 +5,19 @@ use super::layers::{Kind, Layered, Route, Side};
 use super::{Gaps, Item, Link};
 use std::collections::{BTreeMap, HashMap};
 
-/// A shift that is taken away by meeting in the middle.
-const NEARLY: f64 = 12.0;
-
 /// The end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum End {
+pub(crate) enum End {
     Source,
     Target,
 }
 
 /// Where links touch: places across for ends at the top or bottom of an item, places along for ends at its sides.
 #[derive(Debug, Default)]
-pub(super) struct Ports {
+pub(crate) struct Ports {
     across: HashMap<(usize, End), f64>,
     along: HashMap<(usize, End), f64>,
+    gap: f64,
 }
 
 /// A link's end that wants a place at the top or bottom of an item.
@@ -34,12 +32,12 @@ struct Wish {
 
 impl Ports {
     /// Gives every end its place.
-    pub(super) fn new(layered: &Layered, items: &[Item], links: &[Link], xs: &[f64], gaps: &Gaps) -> Ports {
-        let mut ports = Ports::default();
+    pub(crate) fn new(layered: &Layered, items: &[Item], links: &[Link], xs: &[f64], gaps: &Gaps) -> Ports {
+        let mut ports = Ports { gap: gaps.ports, ..Ports::default() };
         for end in [End::Source, End::Target] {
             let mut wishes: BTreeMap<(usize, bool), Vec<Wish>> = BTreeMap::new();
             for link in 0..links.len() {
-                if let Some((item, is_below, wish)) = ports.wish(layered, links, xs, link, end) {
+                if let Some((item, is_below, wish)) = ports.wish(layered, links, xs, (link, end), gaps.nearly) {
                     wishes.entry((item, is_below)).or_default().push(wish);
                 }
             }
@@ -52,17 +50,24 @@ impl Ports {
     }
 
     /// The place across of an end at the top or bottom.
-    pub(super) fn across(&self, link: usize, end: End) -> Option<f64> {
+    pub(crate) fn across(&self, link: usize, end: End) -> Option<f64> {
         self.across.get(&(link, end)).copied()
     }
 
     /// The place along, from the item's middle, of an end at a side.
-    pub(super) fn along(&self, link: usize, end: End) -> f64 {
+    pub(crate) fn along(&self, link: usize, end: End) -> f64 {
         self.along.get(&(link, end)).copied().unwrap_or(0.0)
     }
 
     /// What an end wants: its item, whether it is at the item's bottom, and where. None for an end at a side.
-    fn wish(&self, layered: &Layered, links: &[Link], xs: &[f64], link: usize, end: End) -> Option<(usize, bool, Wish)> {
+    fn wish(
+        &self,
+        layered: &Layered,
+        links: &[Link],
+        xs: &[f64],
+        (link, end): (usize, End),
+        nearly: f64,
+    ) -> Option<(usize, bool, Wish)> {
         let item = if end == End::Source { links[link].from } else { links[link].to };
         let chain = match &layered.routes[link] {
             Route::Over(chain) => chain,
@@ -81,7 +86,7 @@ impl Ports {
         let is_item = matches!(other.kind, Kind::Item(_));
         let x = match self.across.get(&(link, End::Source)).filter(|_| is_item) {
             Some(x) => *x,
-            None if is_item && (xs[next] - xs[item]).abs() < NEARLY => (xs[next] + xs[item]) / 2.0,
+            None if is_item && (xs[next] - xs[item]).abs() < nearly => (xs[next] + xs[item]) / 2.0,
             None => xs[next],
         };
         let key = if is_item { (usize::MAX, link) } else { (next, 0) };
@@ -153,7 +158,7 @@ impl Ports {
         slots.extend(loops().filter(|(_, end)| *end == End::Target).map(|end| vec![*end]));
         slots.extend(all.iter().filter(|ends| arriving(ends)).rev().cloned());
         let reach = item.reach.height;
-        let gap = 14.0_f64.min(2.0 * reach / (slots.len() as f64 - 1.0).max(1.0));
+        let gap = self.gap.min(2.0 * reach / (slots.len() as f64 - 1.0).max(1.0));
         for (index, slot) in slots.iter().enumerate() {
             let place = (index as f64 - (slots.len() as f64 - 1.0) / 2.0) * gap;
             self.along.extend(slot.iter().map(|end| (*end, place)));

@@ -2,7 +2,7 @@
 //!
 //! A line crosses a layer only where a place was kept for it and changes sides only between layers, so no line runs through a node.
 
-use super::layers::{Kind, LOOP_ROOM, Layered, Route, Side};
+use super::layers::{Kind, Layered, Route, Side};
 use super::ports::{End, Ports};
 use super::{Gaps, Item, Link, Placed};
 use crate::draw::geometry::{Path, Point, Size, Step, at, cut_horizontally, cut_vertically};
@@ -207,7 +207,7 @@ impl Router<'_> {
 
     /// The middle of a loop's label.
     fn loop_label(&self, link: usize, turn: usize) -> Point {
-        let aside = if self.is_right(turn) { LOOP_ROOM / 2.0 } else { -LOOP_ROOM / 2.0 };
+        let aside = if self.is_right(turn) { self.gaps.loop_room / 2.0 } else { -self.gaps.loop_room / 2.0 };
         self.centre(turn).moved(aside, self.loop_middle(link))
     }
 
