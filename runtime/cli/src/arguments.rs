@@ -31,7 +31,7 @@ pub enum Command {
     Fmt(FmtArguments),
     /// Explain a rule of `check`, or list all
     Explain(ExplainArguments),
-    /// Print a pipeline's nodes and edges
+    /// Draw a pipeline, or a run over its pipeline
     Graph(GraphArguments),
     /// Print what a pipeline could read, write, execute and spend; runs nothing
     Plan(PlanArguments),
@@ -184,23 +184,49 @@ pub struct ExplainArguments {
 /// `glovebox graph`.
 #[derive(Debug, Args)]
 pub struct GraphArguments {
-    /// The pipeline, a DOT file
-    pub file: PathBuf,
-    /// What to print
+    /// The pipeline, a DOT file, or a run
+    #[arg(value_name = "FILE|RUN")]
+    pub target: String,
+    /// What to draw with
     #[arg(long, value_enum)]
     pub format: GraphFormat,
+    /// Write to this file instead of stdout
+    #[arg(long, short, value_name = "F")]
+    pub output: Option<PathBuf>,
+    /// Colours of a PNG; an SVG has both and its reader chooses
+    #[arg(long, value_enum, default_value_t = GraphTheme::Light)]
+    pub theme: GraphTheme,
     /// Give an input of the pipeline, as KEY=VALUE
     #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
 }
 
-/// How a graph is printed.
+/// What a graph is drawn with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum GraphFormat {
-    /// `{nodes:[{id,…}],edges:[{from,to,…}]}`
-    Json,
+    /// A picture for browsers, light and dark
+    Svg,
+    /// A picture in pixels
+    Png,
+    /// Letters that every terminal has
+    Ascii,
+    /// Letters with box drawing characters
+    Unicode,
     /// Canonical DOT
     Dot,
+    /// Nodes, edges and their places, one document
+    Json,
+}
+
+/// Colours of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GraphTheme {
+    /// Dark on light
+    Light,
+    /// Light on dark
+    Dark,
 }
 
 /// `glovebox plan`.

@@ -15,6 +15,8 @@ mod drive;
 mod exit;
 mod files;
 mod journal;
+mod overlay;
+mod png;
 mod project;
 mod runs;
 mod source;

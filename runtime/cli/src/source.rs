@@ -2,9 +2,12 @@
 //!
 //! What the findings mean is decided in the pipeline crate, how they look in the terminal; this only brings them together.
 
+use crate::changes;
 use crate::exit::{Exit, Stop};
+use crate::runs::RunFolder;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
+use glovebox_engine::event::RunStarted;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs};
@@ -74,6 +77,18 @@ pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<Source, Stop> {
         Some(pipeline) => Ok(Source { file: file.to_owned(), text: findings.source, pipeline }),
         None => Err(invalid(&findings)),
     }
+}
+
+/// The pipeline as a run keeps it, not as the file is now.
+pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
+    let blobs = changes::open_blobs(run)?;
+    let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
+    let checked = glovebox_pipeline::check(&text, &Inputs { set: started.inputs.clone() });
+    let pipeline = checked.pipeline.ok_or_else(|| {
+        let message = format!("the pipeline of run `{}` is not valid for this version of glovebox", run.id);
+        Stop::new(Exit::Mismatch, message).with_help("go on with the version that started it")
+    })?;
+    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline })
 }
 
 /// Prints findings that are at least that bad.

@@ -4,38 +4,58 @@
 //! Graphviz accepts and that this crate reads back to the same graph.
 
 use crate::dot::quote;
+use crate::draw::{Drawing, Layout};
 use crate::ir::Pipeline;
 use crate::keyed::Attributes;
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// `{"name":…,"attributes":{…},"nodes":[{"id":…,…}],"edges":[{"from":…,"to":…,…}]}`; attribute values are strings.
+/// Version of [`GraphFile`].
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A pipeline for programs, and where a picture has its parts. Attribute values are strings.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct GraphFile {
+    /// Version of this vocabulary.
+    pub schema_version: u32,
+    /// The graph's name.
+    pub name: String,
+    /// Graph attributes.
+    pub attributes: BTreeMap<String, String>,
+    /// Nodes in file order: `id`, `shape`, `handler`, and every attribute that holds for the node.
+    pub nodes: Vec<BTreeMap<String, String>>,
+    /// Edges in file order: `from`, `to`, and every attribute that holds for the edge.
+    pub edges: Vec<BTreeMap<String, String>>,
+    /// Where a picture has them.
+    pub layout: Layout,
+}
+
+/// Writes a pipeline with its drawing for programs.
 ///
 /// An attribute that is itself called `id`, `from` or `to` does not replace the name of that key.
-pub fn to_json(pipeline: &Pipeline) -> Value {
+pub fn to_json(pipeline: &Pipeline, drawing: &Drawing) -> GraphFile {
     let nodes = pipeline.nodes.iter().map(|node| {
         let own = [("id", node.id.as_str()), ("shape", &node.shape), ("handler", node.handler.name())];
         object(&own, &node.attributes)
     });
-    let edges = pipeline
-        .edges
-        .iter()
-        .map(|edge| object(&[("from", edge.from.as_str()), ("to", edge.to.as_str())], &edge.attributes));
-    let mut graph = Map::new();
-    graph.insert("name".to_owned(), Value::from(pipeline.name.as_str()));
-    graph.insert("attributes".to_owned(), object(&[], &pipeline.attributes));
-    graph.insert("nodes".to_owned(), Value::Array(nodes.collect()));
-    graph.insert("edges".to_owned(), Value::Array(edges.collect()));
-    Value::Object(graph)
+    let edges = pipeline.edges.iter();
+    let edges = edges.map(|edge| object(&[("from", edge.from.as_str()), ("to", edge.to.as_str())], &edge.attributes));
+    GraphFile {
+        schema_version: SCHEMA_VERSION,
+        name: pipeline.name.clone(),
+        attributes: object(&[], &pipeline.attributes),
+        nodes: nodes.collect(),
+        edges: edges.collect(),
+        layout: Layout::of(drawing),
+    }
 }
 
-fn object(own: &[(&str, &str)], attributes: &Attributes) -> Value {
-    let given = attributes.iter().map(|(key, attribute)| (key.to_string(), Value::from(attribute.value.as_str())));
-    let mut object: Map<String, Value> = given.collect();
-    for (key, value) in own {
-        object.insert((*key).to_owned(), Value::from(*value));
-    }
-    Value::Object(object)
+fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, String> {
+    let given = attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone()));
+    let own = own.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    given.chain(own).collect()
 }
 
 /// Canonical DOT: one statement for each line, every value quoted, attributes in order of their keys.

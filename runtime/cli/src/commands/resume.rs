@@ -9,16 +9,15 @@ use crate::changes;
 use crate::drive::{self, Drive};
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::{self, RunFolder};
-use crate::source::Source;
+use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
 use crate::{journal, project};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::TIER_UNCONFINED;
 use glovebox_engine::run::{Session, apply_changes};
-use glovebox_pipeline::Inputs;
 use glovebox_sandbox::holdout;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Goes on with a run. One that has ended is shown again and ends as it did.
 pub fn resume(arguments: &ResumeArguments) -> Ended {
@@ -26,7 +25,7 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
     let records = journal::read(&run)?;
     let started = journal::beginning(&run, &records)?;
-    let source = read_source(&run, started)?;
+    let source = source::of_run(&run, started)?;
     let bound = bind(&run, started, &source, arguments.dangerously_no_sandbox)?;
     drive::runtime()?.block_on(go_on(&bound, &source, &run, manner))?;
     drive::conclude(&run, manner, &arguments.runs.runs_dir)
@@ -45,18 +44,6 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
     let begun = session.resume(&source.pipeline, bound.sandbox.clone()).await.map_err(failed)?;
     let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
     Drive { bound, source, run, reporter }.drive(session, &begun).await
-}
-
-/// The pipeline as the run keeps it, not as the file is now.
-fn read_source(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
-    let blobs = changes::open_blobs(run)?;
-    let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
-    let checked = glovebox_pipeline::check(&text, &Inputs { set: started.inputs.clone() });
-    let pipeline = checked.pipeline.ok_or_else(|| {
-        let message = format!("the pipeline of run `{}` is not valid for this version of glovebox", run.id);
-        Stop::new(Exit::Mismatch, message).with_help("resume it with the version that started it")
-    })?;
-    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline })
 }
 
 fn bind(run: &RunFolder, started: &RunStarted, source: &Source, no_sandbox: bool) -> Result<Bound, Stop> {

@@ -3,8 +3,6 @@
 //! Only `+ - * /`, comparison and square root are used on coordinates anywhere in this module tree, all of them exact under IEEE 754: the
 //! same pipeline gives the same bytes on every machine.
 
-use serde::{Serialize, Serializer};
-
 /// A place.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Point {
@@ -39,12 +37,6 @@ impl Point {
     pub(crate) fn distance(self, other: Point) -> f64 {
         let (x, y) = (self.x - other.x, self.y - other.y);
         (x * x + y * y).sqrt()
-    }
-}
-
-impl Serialize for Point {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        [tenths(self.x), tenths(self.y)].serialize(serializer)
     }
 }
 

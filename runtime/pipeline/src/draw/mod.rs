@@ -12,6 +12,7 @@ mod layout;
 mod letters;
 mod overlay;
 mod palette;
+mod positions;
 mod raster;
 mod scene;
 mod shape;
@@ -23,6 +24,7 @@ pub use geometry::{Path, Point, Size, Step};
 pub use letters::{Letters, to_text};
 pub use overlay::{Overlay, Standing};
 pub use palette::Theme;
+pub use positions::{EdgePlace, Layout, NodePlace};
 pub use raster::{Image, PIXELS_MAX, to_image};
 pub use svg::to_svg;
 

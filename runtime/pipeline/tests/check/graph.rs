@@ -1,6 +1,7 @@
 //! JSON and canonical DOT.
 
 use super::{accept, with};
+use glovebox_pipeline::draw::draw;
 use glovebox_pipeline::graph::{to_dot, to_json};
 use insta::{assert_json_snapshot, assert_snapshot};
 
@@ -12,7 +13,8 @@ fn source() -> String {
 
 #[test]
 fn json_names_every_node_and_edge() {
-    assert_json_snapshot!(to_json(&accept(&source())), @r#"
+    let pipeline = accept(&source());
+    assert_json_snapshot!(to_json(&pipeline, &draw(&pipeline, None)), { ".layout" => "…" }, @r#"
     {
       "attributes": {
         "goal": "say \"hi\""

@@ -1,0 +1,41 @@
+//! A run as a picture of its pipeline shows it: how nodes stand, which edges were taken. A fold of the journal like everything else.
+
+use glovebox_engine::event::{Event, Record};
+use glovebox_engine::state::RunState;
+use glovebox_pipeline::draw::{Overlay, Standing};
+use glovebox_pipeline::ir::{EdgeIndex, NodeId, Status};
+
+/// What the records say.
+pub fn of(records: &[Record]) -> Overlay {
+    let mut state = RunState::default();
+    let mut overlay = Overlay::default();
+    for record in records {
+        state.apply(record);
+        if let Event::RouteTaken(route) = &record.event {
+            let jump = (NodeId::new(route.from.as_str()), NodeId::new(route.to.as_str()));
+            *match route.edge {
+                Some(edge) => overlay.edges.entry(EdgeIndex(edge)).or_default(),
+                None => overlay.jumps.entry(jump).or_default(),
+            } += 1;
+        }
+    }
+    for (node, visits) in &state.visits {
+        overlay.nodes.insert(NodeId::new(node.as_str()), (standing(&state, node), *visits));
+    }
+    let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_deref());
+    if let Some(exit) = exit {
+        let before = state.visits.get(exit).copied().unwrap_or(0);
+        overlay.nodes.insert(NodeId::new(exit), (Standing::Ended(Status::Success), before.saturating_add(1)));
+    }
+    overlay
+}
+
+fn standing(state: &RunState, node: &str) -> Standing {
+    let is_open = state.open.as_ref().is_some_and(|open| open.node == node);
+    match state.outcomes.get(node) {
+        _ if is_open && state.verdict.is_none() => Standing::Running,
+        Some(outcome) => Standing::Ended(outcome.status.into()),
+        // An exit that was left again, since a gate was not met.
+        None => Standing::Ended(Status::Retry),
+    }
+}
