@@ -16,7 +16,7 @@ use std::fmt::Write;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A pipeline for programs, and where a picture has its parts. Attribute values are strings.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GraphFile {
     /// Version of this vocabulary.
     pub schema_version: u32,

@@ -25,7 +25,9 @@ pub fn graph(arguments: &GraphArguments) -> Ended {
         }
     };
     match &arguments.output {
-        Some(file) => std::fs::write(file, bytes).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?,
+        Some(file) => {
+            std::fs::write(file, bytes).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?
+        }
         None => terminal::print_bytes(&bytes),
     }
     Ok(Exit::Ok)

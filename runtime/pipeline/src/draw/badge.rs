@@ -8,6 +8,8 @@ use crate::ir::Status;
 
 /// The radius of the sign's disc.
 pub(crate) const RADIUS: f64 = 7.5;
+/// How far from the corners of a node the badges are.
+const INSET: f64 = 10.0;
 /// The font's size in the badge of visits.
 pub(crate) const VISITS_SIZE: f64 = 10.0;
 
@@ -33,10 +35,12 @@ pub(crate) fn badges(node: &DrawnNode, standing: Standing, visits: u32) -> Badge
     let y = -node.size.height / 2.0 + 4.0;
     let half = node.size.width / 2.0;
     let (left, right) = cut_horizontally(&node.shape.outline(node.size), y).unwrap_or((-half, half));
-    let sign_centre = node.centre.moved(left + 2.0, y - 2.0);
+    // Off the corners, where lines arrive, and off the middle, where they do too.
+    let sign_centre = node.centre.moved((left + INSET).min(-2.0 * RADIUS), y - 3.0);
     let text = format!("×{visits}");
     let size = Size { width: (width(&text, VISITS_SIZE) + 10.0).ceil(), height: 15.0 };
-    let badge = Visits { centre: node.centre.moved(right - 2.0, y - 2.0), size, text };
+    let aside = (right - INSET - size.width / 2.0 + RADIUS).max(RADIUS + size.width / 2.0);
+    let badge = Visits { centre: node.centre.moved(aside, y - 3.0), size, text };
     Badges { sign_centre, sign: sign(standing, sign_centre), visits: (visits > 1).then_some(badge) }
 }
 
@@ -45,7 +49,9 @@ fn sign(standing: Standing, centre: Point) -> Vec<Path> {
         Standing::Running => &[&[(-1.5, -3.0), (3.0, 0.0), (-1.5, 3.0), (-1.5, -3.0)]],
         Standing::Ended(Status::Success) => &[&[(-3.2, 0.2), (-0.9, 2.6), (3.3, -2.4)]],
         Standing::Ended(Status::PartialSuccess) => &[&[(-3.2, 0.8), (-1.0, -1.0), (1.0, 0.8), (3.2, -1.0)]],
-        Standing::Ended(Status::Retry) => &[&[(2.6, -2.6), (2.9, 0.0), (0.2, -0.2)], &[(2.7, -0.3), (0.0, -3.0), (-3.0, 0.0), (0.0, 3.0), (2.2, 1.8)]],
+        Standing::Ended(Status::Retry) => {
+            &[&[(2.6, -2.6), (2.9, 0.0), (0.2, -0.2)], &[(2.7, -0.3), (0.0, -3.0), (-3.0, 0.0), (0.0, 3.0), (2.2, 1.8)]]
+        }
         Standing::Ended(Status::Fail) => &[&[(-2.6, -2.6), (2.6, 2.6)], &[(-2.6, 2.6), (2.6, -2.6)]],
         Standing::Ended(Status::Skipped) => &[&[(-3.0, 0.0), (3.0, 0.0)]],
     };

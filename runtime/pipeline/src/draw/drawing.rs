@@ -61,6 +61,16 @@ pub struct DrawnEdge {
     pub taken: u32,
     pub(crate) tone: Tone,
     pub(crate) title: String,
+    /// How many steps of its way no other edge draws; all of them, and the arrow, unless it joins another edge.
+    pub(crate) own_steps: usize,
+}
+
+impl DrawnEdge {
+    /// The part of its way that is drawn for it, and whether the arrow is part of that.
+    pub(crate) fn own(&self) -> (Path, bool) {
+        let steps = self.path.steps[..self.own_steps.min(self.path.steps.len())].to_vec();
+        (Path { start: self.path.start, steps }, self.own_steps >= self.path.steps.len())
+    }
 }
 
 /// An edge's label. It stands on the edge's way, and nothing else does.

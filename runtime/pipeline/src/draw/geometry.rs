@@ -181,7 +181,8 @@ fn bezier([a, b, c, d]: [Point; 4], share: f64) -> Point {
 pub(crate) fn rounded(corners: &[Point], radius: f64) -> Path {
     let count = corners.len();
     let cut = |index: usize| {
-        let (before, corner, after) = (corners[(index + count - 1) % count], corners[index], corners[(index + 1) % count]);
+        let (before, corner, after) =
+            (corners[(index + count - 1) % count], corners[index], corners[(index + 1) % count]);
         let (back, on) = (corner.distance(before), corner.distance(after));
         let reach = radius.min(back / 2.0).min(on / 2.0);
         (corner.towards(before, reach / back.max(1e-9)), corner, corner.towards(after, reach / on.max(1e-9)))

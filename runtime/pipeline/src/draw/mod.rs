@@ -1,8 +1,8 @@
 //! Pictures of a pipeline: SVG, pixels, letters, and coordinates for programs.
 //!
-//! `Pipeline -scene-> layout -> Drawing -> svg | raster | letters | positions`. The layout is our own, so that the nine shapes of the
-//! specification and the octagon look as they should, the same file gives the same bytes everywhere, and no program of somebody
-//! else runs. Labels are foreign text: [`text`] makes them harmless before anything else sees them.
+//! `Pipeline -scene-> layout -> Drawing -> svg | raster | positions`, and `Pipeline -> layers -> letters`. The layout is our own, so that
+//! the nine shapes of the specification and the octagon look as they should, the same file gives the same bytes everywhere, and no program
+//! of somebody else runs. Labels are foreign text: `text` makes them harmless before anything else sees them.
 
 mod badge;
 mod drawing;
@@ -16,7 +16,10 @@ mod positions;
 mod raster;
 mod scene;
 mod shape;
+mod shared;
 mod svg;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use drawing::{Drawing, DrawnEdge, DrawnLabel, DrawnNode, Line, Role};

@@ -98,7 +98,8 @@ pub(crate) struct Manner {
 }
 
 /// Text as a picture has it.
-const PICTURE: Manner = Manner { label_max: Shape::line_max, edge_max: EDGE_LINE_MAX, width: |line, role| width(line, role.size()) };
+const PICTURE: Manner =
+    Manner { label_max: Shape::line_max, edge_max: EDGE_LINE_MAX, width: |line, role| width(line, role.size()) };
 
 /// What is to be drawn, not yet in its place.
 pub(crate) struct Parts {
@@ -218,6 +219,7 @@ fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>, manner: 
         taken,
         tone: if edge.loop_restart { Tone::Restart } else { edge.condition.as_ref().map_or(Tone::Plain, tone) },
         title: one_line(&title),
+        own_steps: 0,
     }
 }
 
@@ -231,6 +233,7 @@ fn jumps<'a>(overlay: &'a Overlay, manner: &'a Manner) -> impl Iterator<Item = D
         taken: *taken,
         tone: Tone::Jump,
         title: one_line(&format!("{from} -> {to}, jump to a retry target{}", times(*taken))),
+        own_steps: 0,
     })
 }
 
@@ -342,6 +345,7 @@ fn settle(nodes: &mut [DrawnNode], edges: &mut [DrawnEdge], placed: &Placed, dir
             set(&mut label.lines, label.centre);
         }
     }
+    super::shared::divide(edges);
     Size { width: (whole.width + 2.0 * MARGIN).ceil(), height: (whole.height + 2.0 * MARGIN).ceil() }
 }
 

@@ -218,7 +218,12 @@ fn octagon(size: Size) -> Vec<Point> {
 /// One tab of a component, on its left border.
 fn tab(size: Size, y: f64) -> Path {
     let (x, half) = (-size.width / 2.0, TAB.height / 2.0);
-    let corners = [at(x - TAB.width, y - half), at(x + TAB.width, y - half), at(x + TAB.width, y + half), at(x - TAB.width, y + half)];
+    let corners = [
+        at(x - TAB.width, y - half),
+        at(x + TAB.width, y - half),
+        at(x + TAB.width, y + half),
+        at(x - TAB.width, y + half),
+    ];
     rounded(&corners, 1.0)
 }
 

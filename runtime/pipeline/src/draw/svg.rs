@@ -94,13 +94,19 @@ impl Svg {
     fn edge(&mut self, edge: &DrawnEdge) {
         self.open_edge(edge, "edge");
         self.element("title", &edge.title);
-        let arrow = Arrow::of(&edge.path);
-        self.path("way", &arrow.shaft, false);
-        self.raw("<path class=\"head\" d=\"");
-        for (index, point) in arrow.head.iter().enumerate() {
-            self.raw(format_args!("{}{}", if index == 0 { 'M' } else { 'L' }, pair(*point)));
+        let (own, has_head) = edge.own();
+        if has_head {
+            let arrow = Arrow::of(&own);
+            self.path("way", &arrow.shaft, false);
+            self.raw("<path class=\"head\" d=\"");
+            for (index, point) in arrow.head.iter().enumerate() {
+                self.raw(format_args!("{}{}", if index == 0 { 'M' } else { 'L' }, pair(*point)));
+            }
+            self.raw("Z\"/>\n");
+        } else {
+            self.path("way", &own, false);
         }
-        self.raw("Z\"/>\n</g>\n");
+        self.raw("</g>\n");
     }
 
     fn open_edge(&mut self, edge: &DrawnEdge, class: &str) {
@@ -233,7 +239,10 @@ fn stylesheet() -> String {
     rule(".taken .way", "stroke-width:2.2");
     rule(".status-running .border", "stroke-width:2.5");
     rule(".pill", "stroke:none");
-    rule(".faint .border,svg.pipeline .faint .mark,svg.pipeline .faint .ring,svg.pipeline .faint text,svg.pipeline .edge.faint", &format!("opacity:{FAINT}"));
+    rule(
+        ".faint .border,svg.pipeline .faint .mark,svg.pipeline .faint .ring,svg.pipeline .faint text,svg.pipeline .edge.faint",
+        &format!("opacity:{FAINT}"),
+    );
     css.push_str(&colours(Theme::ALL[0]));
     css.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colours(Theme::ALL[1])));
     css

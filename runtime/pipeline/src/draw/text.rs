@@ -160,7 +160,7 @@ mod tests {
         check("tool_stdout=ready", &["tool_", "stdout=", "ready"]);
         check("DetermineSprintId", &["Determine", "SprintId"]);
         check("abcdefghijklmno", &["abcdefghij", "klmno"]);
-        check("eins zwei drei vier fünf sechs sieben", &["eins zwei", "drei vier", "fünf…"]);
+        check("eins zwei drei vier fünf sechs sieben", &["eins zwei", "drei vier", "fünf sech…"]);
         check("日本語日本語", &["日本語日本", "語"]);
         check(" \u{7}\t ", &[]);
     }

@@ -16,22 +16,11 @@ fn json_names_every_node_and_edge() {
     let pipeline = accept(&source());
     assert_json_snapshot!(to_json(&pipeline, &draw(&pipeline, None)), { ".layout" => "…" }, @r#"
     {
+      "schema_version": 1,
+      "name": "G",
       "attributes": {
         "goal": "say \"hi\""
       },
-      "edges": [
-        {
-          "from": "start",
-          "to": "n",
-          "weight": "2"
-        },
-        {
-          "from": "n",
-          "to": "exit",
-          "weight": "2"
-        }
-      ],
-      "name": "G",
       "nodes": [
         {
           "handler": "start",
@@ -51,7 +40,20 @@ fn json_names_every_node_and_edge() {
           "shape": "box",
           "timeout": "5s"
         }
-      ]
+      ],
+      "edges": [
+        {
+          "from": "start",
+          "to": "n",
+          "weight": "2"
+        },
+        {
+          "from": "n",
+          "to": "exit",
+          "weight": "2"
+        }
+      ],
+      "layout": "…"
     }
     "#);
 }

@@ -2,6 +2,7 @@
 
 use super::run;
 use glovebox_pipeline::diagnostic::DIAGNOSTICS_MAX;
+use glovebox_pipeline::draw::draw;
 use glovebox_pipeline::graph::{to_dot, to_json};
 use glovebox_pipeline::span::Span;
 use proptest::prelude::*;
@@ -30,7 +31,8 @@ fn check(source: &str) {
         let again = run(&dot)
             .pipeline
             .unwrap_or_else(|| panic!("canonical DOT is refused: {dot}\n{:?}", run(&dot).diagnostics));
-        assert_eq!(to_json(&pipeline), to_json(&again), "{dot}");
+        let json = |pipeline| to_json(pipeline, &draw(pipeline, None));
+        assert_eq!(json(&pipeline), json(&again), "{dot}");
         assert_eq!(to_dot(&again), dot);
     }
 }

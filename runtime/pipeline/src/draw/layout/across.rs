@@ -40,7 +40,8 @@ pub(super) fn distance(one: &Vertex, other: &Vertex, gaps: &Gaps) -> f64 {
 fn level(ways: &mut [Vec<f64>], layered: &Layered, count: usize) {
     let span = |way: &[f64]| {
         let halves = (0..count).map(|vertex| (way[vertex], layered.vertices[vertex].size.width / 2.0));
-        halves.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (x, half)| (low.min(x - half), high.max(x + half)))
+        halves
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (x, half)| (low.min(x - half), high.max(x + half)))
     };
     let spans: Vec<(f64, f64)> = ways.iter().map(|way| span(way)).collect();
     let narrowest = spans.iter().copied().min_by(|one, other| (one.1 - one.0).total_cmp(&(other.1 - other.0)));
@@ -78,7 +79,8 @@ impl Aligned {
         }
         let (mut above, mut below) = (vec![Vec::new(); count], vec![Vec::new(); count]);
         for segment in &segments {
-            let is_strong = segment.pull == strongest_below[segment.upper] && segment.pull == strongest_above[segment.lower];
+            let is_strong =
+                segment.pull == strongest_below[segment.upper] && segment.pull == strongest_above[segment.lower];
             if is_strong {
                 above[segment.lower].push(segment.upper);
                 below[segment.upper].push(segment.lower);
@@ -182,7 +184,10 @@ impl Aligned {
 fn medians(count: usize, from_left: bool) -> impl Iterator<Item = usize> {
     let (low, high) = (count.saturating_sub(1) / 2, count / 2);
     let (first, second) = if from_left { (low, high) } else { (high, low) };
-    [Some(first), Some(second).filter(|second| *second != first)].into_iter().flatten().filter(move |index| *index < count)
+    [Some(first), Some(second).filter(|second| *second != first)]
+        .into_iter()
+        .flatten()
+        .filter(move |index| *index < count)
 }
 
 /// Puts blocks as far to the left as their neighbours allow, then back to the right where there is room.

@@ -111,7 +111,15 @@ impl Layered {
         for (index, item) in items.iter().enumerate() {
             layered.add(Kind::Item(index), layer_of_rank[ranks[index]], item.size, None);
         }
-        let mut builder = Builder { layered, links, ranks, gaps, shared: HashMap::new(), arrivals: HashMap::new(), pairs: HashMap::new() };
+        let mut builder = Builder {
+            layered,
+            links,
+            ranks,
+            gaps,
+            shared: HashMap::new(),
+            arrivals: HashMap::new(),
+            pairs: HashMap::new(),
+        };
         for wanted in [Course::Onward, Course::Back, Course::Loop] {
             for index in (0..links.len()).filter(|index| courses[*index] == wanted) {
                 builder.lead(index, outside.contains(&index));

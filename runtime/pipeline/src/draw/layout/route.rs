@@ -262,7 +262,9 @@ fn fit(placed: &mut Placed, items: &[Item], links: &[Link]) {
         for step in &path.steps {
             match *step {
                 Step::Line(end) => cover(end, Size::default()),
-                Step::Curve(first, second, end) => [first, second, end].iter().for_each(|point| cover(*point, Size::default())),
+                Step::Curve(first, second, end) => {
+                    [first, second, end].iter().for_each(|point| cover(*point, Size::default()))
+                }
             }
         }
     }

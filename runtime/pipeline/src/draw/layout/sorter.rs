@@ -114,7 +114,8 @@ impl Sorter {
         if self.turns[lead].is_empty() {
             return vec![lead];
         }
-        let mut turns: Vec<(usize, usize)> = self.turns[lead].iter().map(|turn| (self.leads_to(*turn), *turn)).collect();
+        let mut turns: Vec<(usize, usize)> =
+            self.turns[lead].iter().map(|turn| (self.leads_to(*turn), *turn)).collect();
         turns.sort_unstable();
         let on = |side| turns.iter().map(|(_, turn)| *turn).filter(move |turn| self.sides[*turn] == side);
         on(Side::Left).chain([lead]).chain(on(Side::Right)).collect()
@@ -130,7 +131,8 @@ impl Sorter {
         let count = self.layers.len();
         for step in 1..count {
             let layer = if downwards { step } else { count - 1 - step };
-            let mut sorted: Vec<(f64, usize)> = self.layers[layer].iter().map(|v| (self.mean(*v, downwards), *v)).collect();
+            let mut sorted: Vec<(f64, usize)> =
+                self.layers[layer].iter().map(|v| (self.mean(*v, downwards), *v)).collect();
             sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
             self.layers[layer] = sorted.into_iter().map(|(_, lead)| lead).collect();
             self.number(layer);
@@ -141,7 +143,8 @@ impl Sorter {
     fn mean(&self, lead: usize, downwards: bool) -> f64 {
         let neighbours = |vertex: &usize| if downwards { &self.above[*vertex] } else { &self.below[*vertex] };
         let members = std::iter::once(&lead).chain(&self.turns[lead]);
-        let (sum, count) = members.flat_map(neighbours).fold((0, 0), |(sum, count), other| (sum + self.places[*other], count + 1));
+        let (sum, count) =
+            members.flat_map(neighbours).fold((0, 0), |(sum, count), other| (sum + self.places[*other], count + 1));
         if count > 0 {
             return sum as f64 / count as f64;
         }

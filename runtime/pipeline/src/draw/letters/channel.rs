@@ -23,7 +23,8 @@ impl Wire {
 pub(super) fn rows(wires: &[Wire]) -> (Vec<usize>, usize) {
     let bent: Vec<usize> = (0..wires.len()).filter(|index| wires[*index].bends()).collect();
     // What ends in a column from which another begins must turn below it.
-    let is_over = |one: usize, other: usize| wires[one].group != wires[other].group && wires[one].above == wires[other].below;
+    let is_over =
+        |one: usize, other: usize| wires[one].group != wires[other].group && wires[one].above == wires[other].below;
     let mut rows = vec![0; wires.len()];
     let mut is_placed = vec![false; wires.len()];
     let mut count = 0;
@@ -32,7 +33,11 @@ pub(super) fn rows(wires: &[Wire]) -> (Vec<usize>, usize) {
         let is_free = |index: &&usize| !bent.iter().any(|other| !is_placed[*other] && is_over(*other, **index));
         let next = bent.iter().filter(waiting).find(is_free).or_else(|| bent.iter().find(waiting));
         let Some(&next) = next else { break };
-        let least = bent.iter().filter(|other| is_placed[**other] && is_over(**other, next)).map(|other| rows[*other] + 1).max();
+        let least = bent
+            .iter()
+            .filter(|other| is_placed[**other] && is_over(**other, next))
+            .map(|other| rows[*other] + 1)
+            .max();
         let mut row = least.unwrap_or(0);
         while bent.iter().any(|other| is_placed[*other] && rows[*other] == row && touch(&wires[*other], &wires[next])) {
             row += 1;

@@ -52,12 +52,9 @@ const GAPS: Gaps = Gaps {
 /// Writes a pipeline in letters, with a run over it if one is given.
 pub fn to_text(pipeline: &Pipeline, overlay: Option<&Overlay>, letters: Letters) -> String {
     let parts = Parts::of(pipeline, overlay, &MANNER);
-    if parts.nodes.len() <= NODES_MAX {
-        if let Some(text) = plot::plot(&scene(&parts), letters, COLUMNS_MAX) {
-            return text;
-        }
-    }
-    list::list(&title(pipeline), &parts, letters)
+    let is_small = parts.nodes.len() <= NODES_MAX;
+    let drawn = is_small.then(|| plot::plot(&scene(&parts), letters, COLUMNS_MAX)).flatten();
+    drawn.unwrap_or_else(|| list::list(&title(pipeline), &parts, letters))
 }
 
 /// A node in letters: its lines, without a border.
@@ -72,7 +69,8 @@ struct TextBox {
 
 fn text_box(node: &DrawnNode) -> TextBox {
     use super::shape::Shape;
-    let mut lines: Vec<String> = node.lines.iter().filter(|line| line.role == Role::Label).map(|line| line.text.clone()).collect();
+    let mut lines: Vec<String> =
+        node.lines.iter().filter(|line| line.role == Role::Label).map(|line| line.text.clone()).collect();
     let is_said = |word: &str| lines.iter().any(|line| line.eq_ignore_ascii_case(word));
     let mut notes: Vec<String> = Vec::new();
     if !matches!(node.handler.as_str(), "start" | "exit" | "codergen" | "conditional") && !is_said(&node.handler) {
@@ -131,7 +129,8 @@ fn scene(parts: &Parts) -> TextScene<'_> {
     let items: Vec<Item> = boxes.iter().map(item).collect();
     let links: Vec<Link> = parts.edges.iter().zip(&parts.ends).map(link).collect();
     let (layered, xs) = arrange(&items, &links, parts.root, &GAPS);
-    let left = layered.vertices.iter().zip(&xs).map(|(vertex, x)| x - vertex.size.width / 2.0).fold(f64::INFINITY, f64::min);
+    let left =
+        layered.vertices.iter().zip(&xs).map(|(vertex, x)| x - vertex.size.width / 2.0).fold(f64::INFINITY, f64::min);
     // Whole columns: rounding down keeps distances, since all of them are whole.
     let xs = xs.iter().map(|x| (x - left).floor().max(0.0) as usize).collect();
     for item in two_rows(&layered) {

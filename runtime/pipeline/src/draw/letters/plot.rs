@@ -174,7 +174,11 @@ impl<'a> Plot<'a> {
         for (vertex, end) in [(chain[0], End::Source), (chain[chain.len() - 1], End::Target)] {
             if let Some(x) = self.ports.across(link, end) {
                 let rows = self.rows[self.scene.layered.vertices[vertex].layer];
-                let (from, to) = if end == End::Source { (self.middle(vertex), rows.last) } else { (rows.first, self.middle(vertex)) };
+                let (from, to) = if end == End::Source {
+                    (self.middle(vertex), rows.last)
+                } else {
+                    (rows.first, self.middle(vertex))
+                };
                 self.canvas.line(owner, (x.round() as usize, from), (x.round() as usize, to));
             }
         }
@@ -321,9 +325,15 @@ impl Border {
             (Letters::Ascii, true, _) => Border { corners: ['#'; 4], across: '=', along: '|' },
             (Letters::Ascii, false, true) => Border { corners: ['.', '.', '\'', '\''], across: '-', along: '|' },
             (Letters::Ascii, false, false) => Border { corners: ['+'; 4], across: '-', along: '|' },
-            (Letters::Unicode, true, _) => Border { corners: ['╔', '╗', '╚', '╝'], across: '═', along: '║' },
-            (Letters::Unicode, false, true) => Border { corners: ['╭', '╮', '╰', '╯'], across: '─', along: '│' },
-            (Letters::Unicode, false, false) => Border { corners: ['┌', '┐', '└', '┘'], across: '─', along: '│' },
+            (Letters::Unicode, true, _) => {
+                Border { corners: ['╔', '╗', '╚', '╝'], across: '═', along: '║' }
+            }
+            (Letters::Unicode, false, true) => {
+                Border { corners: ['╭', '╮', '╰', '╯'], across: '─', along: '│' }
+            }
+            (Letters::Unicode, false, false) => {
+                Border { corners: ['┌', '┐', '└', '┘'], across: '─', along: '│' }
+            }
         }
     }
 }

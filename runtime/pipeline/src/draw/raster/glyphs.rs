@@ -112,7 +112,10 @@ const MORE: [(char, &str); 30] = [
     ('¡', "0,10 0,-4;0,13.6 0,13.2"),
     ('¿', "3.8,10 3.8,9.6;3.8,5.4 ~3.8,3.6 2.2,2.6 ~0,1.4 0,-.8 ~0,-4 3.6,-4 ~7,-4 7.4,-.6"),
     ('ß', "0,0 0,10.4 ~0,14 3.6,14 ~7,14 7,11 ~7,9 4.4,7.8 ~8,6.8 8,3.6 ~8,0 3.4,.2"),
-    ('æ', ".4,7.8 ~.8,10 3.4,10 ~6,10 6,6.8 6,3 ~6,0 9.2,0 ~11.4,0 12,2.4;6,5.4 12,5.4 ~12,10 9,10 ~6,10 6,6;6,5.6 3,5.4 ~0,5.2 0,2.6 ~0,0 2.8,0 ~5,0 6,2.6"),
+    (
+        'æ',
+        ".4,7.8 ~.8,10 3.4,10 ~6,10 6,6.8 6,3 ~6,0 9.2,0 ~11.4,0 12,2.4;6,5.4 12,5.4 ~12,10 9,10 ~6,10 6,6;6,5.6 3,5.4 ~0,5.2 0,2.6 ~0,0 2.8,0 ~5,0 6,2.6",
+    ),
     ('Æ', "0,0 6.4,14 13,14;7,14 7,0 13.4,0;7,7.2 12.4,7.2;2.2,4.6 7,4.6"),
     ('ø', "3.9,10 ~0,10 0,5 ~0,0 3.9,0 ~7.8,0 7.8,5 ~7.8,10 3.9,10;-.2,-.8 8,10.8"),
     ('Ø', "6,14 ~0,14 0,7 ~0,0 6,0 ~12,0 12,7 ~12,14 6,14;.4,-.8 11.6,14.8"),
@@ -227,7 +230,11 @@ fn read_line(line: &str) -> Path {
             (_, true, _) => control = Some(point),
             (_, false, None) => path.steps.push(Step::Line(point)),
             (_, false, Some(control)) => {
-                path.steps.push(Step::Curve(from.towards(control, 2.0 / 3.0), point.towards(control, 2.0 / 3.0), point));
+                path.steps.push(Step::Curve(
+                    from.towards(control, 2.0 / 3.0),
+                    point.towards(control, 2.0 / 3.0),
+                    point,
+                ));
             }
         }
     }
@@ -240,10 +247,15 @@ mod tests {
 
     #[test]
     fn every_glyph_is_well_written() {
-        let all = ASCII.iter().chain(MORE.iter().map(|(_, glyph)| glyph)).chain(MARKS.iter().map(|(_, glyph)| glyph)).chain([&ABSENT]);
+        let all = ASCII
+            .iter()
+            .chain(MORE.iter().map(|(_, glyph)| glyph))
+            .chain(MARKS.iter().map(|(_, glyph)| glyph))
+            .chain([&ABSENT]);
         for glyph in all {
             for word in glyph.split(|c: char| c == ';' || c.is_whitespace()).filter(|word| !word.is_empty()) {
-                let (x, y) = word.trim_start_matches('~').split_once(',').unwrap_or_else(|| panic!("{word} in {glyph}"));
+                let (x, y) =
+                    word.trim_start_matches('~').split_once(',').unwrap_or_else(|| panic!("{word} in {glyph}"));
                 assert!(x.parse::<f64>().is_ok() && y.parse::<f64>().is_ok(), "{word} in {glyph}");
             }
         }

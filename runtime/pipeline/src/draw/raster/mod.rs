@@ -77,16 +77,20 @@ impl Painter {
     fn edge(&mut self, edge: &DrawnEdge) {
         let ink = Ink { colour: self.theme.tone(edge.tone), opacity: self.is_faint(edge.taken > 0) };
         let width = if edge.taken > 0 { 2.2 } else { 1.5 };
-        let arrow = Arrow::of(&edge.path);
+        let (own, has_head) = edge.own();
+        let arrow = has_head.then(|| Arrow::of(&own));
+        let shaft = arrow.as_ref().map_or(&own, |arrow| &arrow.shaft);
         match dashes(edge.tone) {
-            None => self.stroke(&arrow.shaft, width, ink),
+            None => self.stroke(shaft, width, ink),
             Some(dashes) => {
-                for piece in dashed(&arrow.shaft.flat(), dashes) {
+                for piece in dashed(&shaft.flat(), dashes) {
                     self.stroke(&polyline(&piece), width, ink);
                 }
             }
         }
-        self.fill(&polyline(&arrow.head), ink);
+        if let Some(arrow) = &arrow {
+            self.fill(&polyline(&arrow.head), ink);
+        }
     }
 
     fn edge_label(&mut self, edge: &DrawnEdge) {

@@ -68,7 +68,9 @@ impl Pixels {
 
     fn segment(&mut self, a: Point, b: Point, half: f64) {
         let reach = half + 1.0;
-        let range = |low: f64, high: f64, most: usize| (low - reach).max(0.0) as usize..((high + reach).max(0.0).ceil() as usize).min(most);
+        let range = |low: f64, high: f64, most: usize| {
+            (low - reach).max(0.0) as usize..((high + reach).max(0.0).ceil() as usize).min(most)
+        };
         for row in range(a.y.min(b.y), a.y.max(b.y), self.height) {
             for column in range(a.x.min(b.x), a.x.max(b.x), self.width) {
                 let pixel = at(column as f64 + 0.5, row as f64 + 0.5);
@@ -116,7 +118,8 @@ fn crossings(outline: &[Point], y: f64) -> Vec<f64> {
 fn distance(point: Point, a: Point, b: Point) -> f64 {
     let (x, y) = (b.x - a.x, b.y - a.y);
     let length = x * x + y * y;
-    let share = if length == 0.0 { 0.0 } else { (((point.x - a.x) * x + (point.y - a.y) * y) / length).clamp(0.0, 1.0) };
+    let share =
+        if length == 0.0 { 0.0 } else { (((point.x - a.x) * x + (point.y - a.y) * y) / length).clamp(0.0, 1.0) };
     point.distance(a.towards(b, share))
 }
 
