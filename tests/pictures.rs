@@ -1,0 +1,82 @@
+//! `glovebox graph` from outside: every format of a pipeline and of a run, to stdout and to a file, and what it refuses.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use workbench::Workbench;
+
+const PIPELINE: &str = "digraph ship {
+  graph [goal=\"say hello\"]
+  start [shape=Mdiamond]
+  build [prompt=\"Do: $goal\", label=\"Bauen → <b>los</b>\", allowed_write_paths=\"src/\"]
+  again [shape=diamond, label=\"Once \u{1b}[2Jmore?\"]
+  exit [shape=Msquare]
+  start -> build -> again
+  again -> exit [condition=\"outcome=success\"]
+  again -> build [condition=\"outcome=fail\"]
+}
+";
+
+const SCRIPT: &str = "[[node.build]]\ntext = \"done\"\n";
+
+#[test]
+fn a_pipeline_is_drawn_in_every_format() {
+    let bench = Workbench::with_pipeline(PIPELINE);
+    let drawn = |format: &str| bench.glovebox(&["graph", "pipeline.dot", "--format", format]).ends(0).stdout.clone();
+    let svg = drawn("svg");
+    assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"") && svg.ends_with("</svg>\n"), "{svg}");
+    assert!(svg.contains("&lt;b&gt;los") && !svg.contains("<b>") && !svg.contains('\u{1b}'), "{svg}");
+    let ascii = drawn("ascii");
+    assert!(ascii.contains("( start )") && ascii.contains("< Once [2Jmore? >"), "{ascii}");
+    assert!(drawn("unicode").contains("╰"));
+    assert!(drawn("dot").starts_with("digraph \"ship\" {"));
+    assert_eq!(svg, drawn("svg"), "the same bytes twice");
+}
+
+#[test]
+fn a_picture_goes_to_a_file() {
+    let bench = Workbench::with_pipeline(PIPELINE);
+    for theme in ["light", "dark"] {
+        let answer = bench.glovebox(&["graph", "pipeline.dot", "--format", "png", "-o", "a.png", "--theme", theme]);
+        assert_eq!(answer.ends(0).stdout, "");
+        let file = std::fs::read(bench.project().join("a.png")).unwrap();
+        assert_eq!(&file[..8], b"\x89PNG\r\n\x1a\n");
+        assert!(file.len() > 2_000 && file.ends_with(b"IEND\xae\x42\x60\x82"));
+    }
+    bench.glovebox(&["graph", "pipeline.dot", "--format", "svg", "-o", "nowhere/a.svg"]).ends(2).says("nowhere/a.svg");
+    bench.write("tongues.dot", &PIPELINE.replace("Bauen", "日本"));
+    let answer = bench.glovebox(&["graph", "tongues.dot", "--format", "png", "-o", "b.png"]);
+    answer.ends(0).says("note: 2 characters without a letter");
+}
+
+#[test]
+fn a_run_is_drawn_over_its_own_pipeline() {
+    let bench = Workbench::with_pipeline(PIPELINE);
+    bench.write("script.toml", SCRIPT);
+    bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml", "--run-id", "first"]).ends(0);
+    // The picture is of what ran, not of what the file says now.
+    bench.write("pipeline.dot", "digraph other { }");
+    let svg = bench.glovebox(&["graph", "latest", "--format", "svg"]).ends(0).stdout.clone();
+    assert!(svg.contains("class=\"node kind-agent status-success\""), "{svg}");
+    assert!(svg.contains("class=\"node kind-exit status-success\""), "{svg}");
+    assert!(svg.contains("tone-fail faint"), "{svg}");
+    let ascii = bench.glovebox(&["graph", "first", "--format", "ascii"]).ends(0).stdout.clone();
+    assert!(ascii.contains("[success]"), "{ascii}");
+    let json = bench.glovebox(&["graph", "fir", "--format", "json"]).ends(0).json();
+    assert_eq!(json["layout"]["nodes"][1]["status"], "success");
+    assert_eq!((&json["layout"]["edges"][2]["taken"], json["layout"]["edges"][3].get("taken")), (&1.into(), None));
+}
+
+#[test]
+fn what_is_neither_a_file_nor_a_run_is_refused() {
+    let bench = Workbench::with_pipeline(PIPELINE);
+    bench.glovebox(&["graph", "latest", "--format", "svg"]).ends(2).says("no runs in");
+    bench.glovebox(&["graph", "absent.dot", "--format", "svg"]).ends(2).says("read `absent.dot`");
+    bench
+        .glovebox(&["graph", "latest", "--format", "svg", "--set", "a=b"])
+        .ends(2)
+        .says("a run has its inputs already");
+    bench.write("bad.dot", "digraph {");
+    bench.glovebox(&["graph", "bad.dot", "--format", "svg"]).ends(3);
+}
