@@ -289,6 +289,30 @@ fn a_builder_that_opted_out_reads_them_and_writes_none() {
 }
 
 #[test]
+fn git_of_a_project_with_a_repository_knows_one_commit_without_hold_outs() {
+    let look = "{ git log --oneline --all; git ls-files; git status --porcelain; git cat-file --batch-all-objects --batch | grep -a -c apples; } > answer.txt 2>&1; true";
+    let bench = judged(
+        "grep -q 'ripe apples from the valley' answer.txt\n",
+        "label=t",
+        &format!("{}{DONE}{DONE}", shell(look)),
+    );
+    for words in [
+        &["init", "-q"][..],
+        &["add", "-A"],
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "ripe apples"],
+    ] {
+        let git = std::process::Command::new("git").args(words).current_dir(bench.project()).status();
+        assert!(git.unwrap().success());
+    }
+    run(&bench);
+    let found = bench.run_text("r", "workspace/answer.txt");
+    let lines: Vec<&str> = found.lines().collect();
+    assert!(lines[0].ends_with("the workspace as this run has it"), "{found}");
+    assert_eq!(&lines[1..], ["pipeline.dot", "?? answer.txt", "0"], "{found}");
+    assert!(!bench.run_folder("r").join("workspace/.git").exists());
+}
+
+#[test]
 fn whoever_opts_out_is_told_and_recorded() {
     let builder = bench("", "codex.allow_read_scenarios=true", DONE);
     run(&builder).ends(0).says("may read the hold-outs");

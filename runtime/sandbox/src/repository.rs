@@ -4,14 +4,14 @@
 //! made by the system's `git` inside a jail, over a throw-away view of the same scope, without hooks, templates, settings or a
 //! network. It is to be mounted read-only at `.git`.
 
-use crate::exec::{Command, ExecError, Exit, How, Program};
+use crate::exec::{Command, ExecError, ExecPolicy, Exit, How, Program};
 use crate::jail::{Jail, JailError};
 use crate::path::ScopePath;
 use crate::scope::Scope;
 use crate::stage::{Extra, StageError, WorkspaceView};
 use crate::tree::{self, Tree};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -70,6 +70,38 @@ pub enum RepositoryError {
     /// The operating system refused.
     #[error("could not keep the repository: {0}")]
     Io(#[from] io::Error),
+}
+
+/// True when the project has a repository and commands would find a `git`: else there is nothing to stand in for.
+pub fn is_wanted(project: &Path, policy: &ExecPolicy) -> bool {
+    let has_git = |folder: &PathBuf| folder.join("git").is_file();
+    project.join(REPOSITORY_DIR).symlink_metadata().is_ok() && policy.path.iter().any(has_git)
+}
+
+/// Keeps one repository below `all` for each scope, made when it is first asked for, and returns where it is. So what `git` calls
+/// the last commit is the workspace as the first stage of that scope found it.
+///
+/// # Errors
+/// As [`make`].
+pub fn kept(
+    workspace: &Path,
+    scope: &Scope,
+    all: &Path,
+    open: &dyn Fn(&WorkspaceView) -> Result<Jail, RepositoryError>,
+) -> Result<PathBuf, RepositoryError> {
+    let key = blake3::hash(format!("{:?}", (&scope.read, &scope.write, &scope.hidden)).as_bytes()).to_hex();
+    let into = all.join(&key.as_str()[..32]);
+    let repository = into.join(REPOSITORY_DIR);
+    if repository.symlink_metadata().is_ok() {
+        return Ok(repository);
+    }
+    if all.symlink_metadata().is_err() {
+        drop(Tree::create(all)?);
+    }
+    // What a crash left is no repository.
+    tree::remove_all(&into)?;
+    make(workspace, scope, &into, open)?;
+    Ok(repository)
 }
 
 /// Makes a repository of what `scope` shows of `workspace` and keeps it as `<into>/.git`; `into` is a new folder, and what is

@@ -10,8 +10,9 @@ use crate::plan::Binding;
 use glovebox_host::grants::FileTier;
 use glovebox_sandbox::cache::{self, Caches, Domain};
 use glovebox_sandbox::exec::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Spent, Tier};
+use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, Spent, Tier};
 use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
 use glovebox_sandbox::scope::Entry;
 use glovebox_sandbox::stage::{Extra, WorkspaceView};
 use std::path::{Path, PathBuf};
@@ -88,8 +89,12 @@ impl Place {
     pub(super) fn make(ground: &Ground, binding: &Binding, around: &Surroundings) -> Result<Self, AttemptError> {
         let mounts = ground.tier.map_or(ground.can_mount, |tier| tier == Tier::Full);
         let inside = ground.inside();
-        let Inner { extra, binds, scratch, caches } =
+        let Inner { mut extra, mut binds, scratch, caches } =
             if mounts { mounted(&inside, binding, around)? } else { copied(binding, around)? };
+        if let Some(bind) = repository(ground, binding, around).filter(|_| mounts) {
+            extra.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
+            binds.push(bind);
+        }
         let scope = binding.scope.clone().with_scratch(scratch);
         let at = around.folder.join(FILES_DIR);
         let view = match mounts {
@@ -98,16 +103,8 @@ impl Place {
         };
         let needs_jail = binding.runs_commands() || view.root().is_none();
         let jail = needs_jail.then(|| {
-            let setting = JailSetting {
-                tier: ground.tier.unwrap_or(Tier::Full),
-                policy: policy(ground, binding),
-                network: binding.confined.network.clone(),
-                bounds: bounds(binding),
-                inside,
-                inner: binds,
-                hidden: vec![around.run.clone(), ground.project.clone()],
-                folder: around.folder.clone(),
-            };
+            let network = binding.confined.network.clone();
+            let setting = JailSetting { inner: binds, network, ..setting(ground, binding, around) };
             Jail::open(&setting, view.source()?).map(Arc::new).map_err(AttemptError::from)
         });
         Ok(Self { jail: jail.transpose()?, view, caches })
@@ -143,6 +140,8 @@ impl Place {
     }
 }
 
+/// Folder of synthetic repositories in the run's folder.
+const REPOSITORIES_DIR: &str = "repository";
 /// Folder of a stage's files in the attempt's folder.
 const FILES_DIR: &str = "files";
 
@@ -182,6 +181,36 @@ fn copied(binding: &Binding, around: &Surroundings) -> Result<Inner, AttemptErro
 fn layers(around: &Surroundings) -> Result<Vec<PathBuf>, AttemptError> {
     let Some(sealed) = around.sealed.as_ref().filter(|_| !around.holdouts.is_empty()) else { return Ok(Vec::new()) };
     if around.holdouts.len() < sealed.folders { Err(AttemptError::Holdouts) } else { Ok(vec![sealed.files.clone()]) }
+}
+
+/// The jail of a stage, without a network and with nothing mounted inside its workspace.
+fn setting(ground: &Ground, binding: &Binding, around: &Surroundings) -> JailSetting {
+    JailSetting {
+        tier: ground.tier.unwrap_or(Tier::Full),
+        policy: policy(ground, binding),
+        network: Network::None,
+        bounds: bounds(binding),
+        inside: ground.inside(),
+        inner: Vec::new(),
+        hidden: vec![around.run.clone(), ground.project.clone()],
+        folder: around.folder.clone(),
+    }
+}
+
+/// The synthetic repository, where the project has one and commands run in walls that can show it. Without it `git` finds none,
+/// which is no reason to fail a stage.
+fn repository(ground: &Ground, binding: &Binding, around: &Surroundings) -> Option<Bind> {
+    let is_wanted = binding.runs_commands() && ground.tier == Some(Tier::Full);
+    if !is_wanted || !repository::is_wanted(&ground.project, &ground.policy) {
+        return None;
+    }
+    let open = |view: &WorkspaceView| Ok(Jail::open(&setting(ground, binding, around), view.source()?)?);
+    let all = around.run.join(REPOSITORIES_DIR);
+    let kept = repository::kept(&around.workspace, &binding.scope, &all, &open);
+    let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let at = text(ground.inside().join(REPOSITORY_DIR));
+    Some(Bind { source: text(kept), at, writable: false, optional: false })
 }
 
 /// The operator's policy with the stage's cap on output.
