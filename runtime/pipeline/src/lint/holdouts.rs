@@ -3,7 +3,6 @@
 //! Words only. What a stage sees of hold-outs is settled where the plan is bound, and recorded there.
 
 use super::{Found, Rule, Subject};
-use crate::diagnostic::Diagnostic;
 use crate::holdouts::{Feedback, covers, is_builder};
 use crate::ir::{Attribute, Node};
 
