@@ -110,3 +110,73 @@ fn the_hostile_plugin_gets_nothing_and_the_run_goes_on() {
     assert!(bench.run_json(&id, "final.json")["refusals_total"].as_u64().unwrap() > 20);
     assert_eq!(std::fs::read_to_string(canary).unwrap(), "alive");
 }
+
+/// A copy of an attack where its README expects it, and that README's `run` command under the id `attack`.
+fn attack(example: &str) -> (Workbench, String) {
+    let bench = Workbench::new();
+    copy_tree(&root().join("examples").join(example), &bench.project().join("examples").join(example));
+    let run = commands(example).into_iter().find(|line| line.starts_with("run ")).unwrap();
+    (bench, format!("{run} --run-id attack"))
+}
+
+/// The same run with another script: somebody who does the work, which shows that the check can be passed.
+fn honestly(example: &str, script: &str) {
+    let (bench, run) = attack(example);
+    std::fs::write(in_example(&bench, example, "script.toml"), script).unwrap();
+    bench.line(&run).ends(0).says("success");
+}
+
+/// One turn that writes the result, and the end of the stage.
+fn work(content: &str) -> String {
+    format!(
+        "[[node.build]]\ntool = [{{ name = \"write_file\", arguments = {{ path = \"agent/result.txt\", content = \"{content}\" }} }}]\n\
+         [[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n"
+    )
+}
+
+#[test]
+fn a_hidden_hold_out_is_not_there_to_be_found() {
+    let example = "attacks/hidden-is-not-hidden";
+    let (bench, run) = attack(example);
+    bench.line(&run).ends(1).says("judge").never_says("wicker");
+    let found = bench.run_text("attack", "workspace/agent/result.txt");
+    assert!(found.contains("No such file or directory"), "{found}");
+    assert!(!found.contains("wicker") && !found.contains("holdouts"), "{found}");
+    let status = bench.glovebox(&["holdout", "status", "attack", "--json"]).ends(0).json();
+    assert_eq!(status["leaks"], serde_json::json!([]), "{status}");
+    bench.glovebox(&["holdout", "verify", "attack"]).ends(0).says("matches the journal");
+    honestly(example, &work("seven wicker baskets under the third stair"));
+}
+
+#[test]
+fn a_swapped_validator_is_not_the_one_that_runs() {
+    let example = "attacks/validator-swap";
+    let (bench, run) = attack(example);
+    bench.line(&run).ends(1).says("quarantined").says("scripts/scenarios/check.sh").says("not verified validate");
+    assert_eq!(bench.run_json("attack", "final.json")["status"], "fail");
+    let receipts = bench.run_text("attack", "build/receipts.json");
+    assert!(
+        receipts.contains("swapped") || receipts.contains("\"code\": 0"),
+        "it ran in the agent's own view: {receipts}"
+    );
+    assert!(!bench.run_folder("attack").join("workspace/scripts/scenarios").exists());
+    let quarantined = std::fs::read_dir(bench.run_folder("attack").join("quarantine")).unwrap().count();
+    assert!(quarantined > 0, "what the agent wrote is kept aside");
+    let told = bench.run_text("attack", "validate/tool.stderr.txt");
+    assert_eq!(told.trim(), "hint: agent/result.txt is missing or empty", "the sealed check ran");
+    bench.glovebox(&["holdout", "verify", "attack"]).ends(0).says("matches the journal");
+    honestly(example, &work("done"));
+}
+
+#[test]
+fn a_variable_before_a_granted_command_is_not_granted() {
+    let example = "attacks/environment-prefix";
+    let (bench, run) = attack(example);
+    bench.line(&run).ends(1).says("refused").says("env PATH=agent:/bin").says("not verified verify");
+    let receipts = bench.run_json("attack", "build/receipts.json");
+    let all = receipts["receipts"].as_array().unwrap();
+    let ran: Vec<String> = all.iter().map(|receipt| receipt["argv"].to_string()).collect();
+    assert_eq!(ran, [r#"["bash","scripts/check.sh"]"#], "{receipts}");
+    assert_ne!(all[0]["code"], 0, "and it failed");
+    honestly(example, &work("the work is done"));
+}

@@ -10,12 +10,17 @@
 mod jailed;
 
 use glovebox_hostile::battery;
+use glovebox_hostile::ground::{Ground, Order, Program, Walls};
 use glovebox_hostile::judge::{Judged, Verdict};
-use glovebox_hostile::row::Row;
-use glovebox_hostile::rows;
+use glovebox_hostile::outside::Outside;
+use glovebox_hostile::row::{Room, Row};
+use glovebox_hostile::{rows, watch};
 use glovebox_sandbox::jail::{Tier, probe};
 use jailed::Jailed;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 fn table(tier: Tier) -> Vec<Row> {
     let named = std::env::var("BATTERY_ROWS").unwrap_or_default();
@@ -23,11 +28,20 @@ fn table(tier: Tier) -> Vec<Row> {
     programs.filter(|row| named.is_empty() || named.split(',').any(|name| name == row.id)).collect()
 }
 
-fn attack(tier: Tier) -> Vec<Judged> {
+fn hostile() -> Vec<u8> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/glovebox-hostile");
-    let program = std::fs::read(&program).unwrap_or_else(|error| {
+    std::fs::read(&program).unwrap_or_else(|error| {
         panic!("`{}`: {error}; run `cargo xtask components` first", program.display());
-    });
+    })
+}
+
+fn is_here(tier: Tier) -> bool {
+    let has_program = tier != Tier::Bwrap || Path::new("/usr/bin/bwrap").exists();
+    has_program && probe(None).tier.is_some_and(|best| best >= tier)
+}
+
+fn attack(tier: Tier) -> Vec<Judged> {
+    let program = hostile();
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().canonicalize().unwrap();
     let judged = battery::run(&Jailed { tier }, &program, &place, &table(tier), 4);
@@ -38,8 +52,7 @@ fn attack(tier: Tier) -> Vec<Judged> {
 
 #[track_caller]
 fn check(tier: Tier) {
-    let has_program = tier != Tier::Bwrap || Path::new("/usr/bin/bwrap").exists();
-    if !has_program || probe(None).tier.is_none_or(|best| best < tier) {
+    if !is_here(tier) {
         return;
     }
     let judged = attack(tier);
@@ -73,4 +86,59 @@ fn nothing_but_known_gaps_gets_through_landlock() {
 #[test]
 fn nothing_but_known_gaps_gets_through_bwrap() {
     check(Tier::Bwrap);
+}
+
+/// Names the tier and the folder of [`a_host_with_something_stubborn_inside`], which is nothing by itself.
+const HOST: &str = "BATTERY_HOST";
+
+#[test]
+fn a_host_with_something_stubborn_inside() {
+    let Ok(told) = std::env::var(HOST) else { return };
+    let (tier, folder) = told.split_once(' ').unwrap();
+    let outside = Outside::lay_out(Path::new(folder), &hostile()).unwrap();
+    let mut ground = Jailed { tier: Tier::parse(tier).unwrap() }.open(&outside, &Room::ALONE).unwrap();
+    println!("\nmark {}", outside.mark());
+    let words = ["racers", "4", "{mark}"].map(|word| outside.fill(word, ""));
+    let program = outside.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
+    let text = format!("{program} {} & {program} stubborn {} ; wait", words.join(" "), words[2]);
+    let order = Order { program: Program::Shell(text), timeout: Duration::from_secs(60) };
+    ground.run(&order).unwrap();
+}
+
+/// Kills a host in the middle of a command and waits until nothing of the command is alive.
+#[track_caller]
+fn kill_host(tier: Tier) {
+    if !is_here(tier) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_host_with_something_stubborn_inside", "--nocapture"]);
+    command.env(HOST, format!("{tier} {}", folder.path().canonicalize().unwrap().display()));
+    let mut host = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(host.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mark = lines.find_map(|line| line.strip_prefix("mark ").map(str::to_owned)).unwrap();
+    wait_until("the command runs", || watch::marked(&mark).len() >= 2);
+    host.kill().unwrap();
+    host.wait().unwrap();
+    wait_until("nothing of it is alive", || watch::marked(&mark).is_empty());
+}
+
+#[track_caller]
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn nothing_outlives_a_host_that_is_killed() {
+    kill_host(Tier::Full);
+}
+
+#[test]
+fn nothing_outlives_a_host_that_is_killed_in_the_lowest_tier() {
+    kill_host(Tier::Landlock);
 }

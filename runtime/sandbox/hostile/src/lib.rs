@@ -15,4 +15,4 @@ pub mod judge;
 pub mod outside;
 pub mod row;
 pub mod rows;
-mod watch;
+pub mod watch;

@@ -7,7 +7,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::shell("sh-parent", "pipeline 1", "`cp` to the parent folder", "view", "cp out/own.txt ../{planted}; cp out/own.txt {open}/{planted}"),
     Row::shell("sh-quotes", "pipeline 2", "the same with a path split by quotes", "view", "cp out/own.txt .\"\".\"/\"{planted}; echo x > {open}'/'{planted}"),
     Row::shell("sh-no-space", "pipeline 3", "redirect without a space", "view", "echo x >{open}/{planted};echo x >>{secret}"),
-    Row::shell("sh-home", "pipeline 3", "write by `$HOME` and its parents", "view", "echo x > $HOME/{planted}; echo x > ${HOME%/*}/{planted}; cp {key} $HOME/; cat $HOME/id_rsa"),
+    Row::shell("sh-home", "pipeline 3", "write by `$HOME` and its parents", "view", "echo x > $HOME/{planted}; echo x > ${HOME%/*}/{planted}; cat {key} $HOME/.ssh/id_rsa"),
     Row::shell("sh-pwd", "pipeline 3", "write by a path cut from `$PWD`", "view", "echo x > ${PWD%/*}/{planted}; echo x > ${PWD%/*/*}/{planted}"),
     Row::shell("sh-link", "pipeline 4", "write through a link", "view", "ln -s {secret} out/sh-link && echo x >> out/sh-link; cat out/sh-link"),
     Row::shell("sh-link-folder", "pipeline 5", "write through a linked folder", "view", "ln -s {open} out/sh-folder && echo x > out/sh-folder/{planted}"),

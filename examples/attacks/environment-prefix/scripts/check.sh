@@ -1,0 +1,2 @@
+# An honest check.
+grep -q "the work is done" agent/result.txt
