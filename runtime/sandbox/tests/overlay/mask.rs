@@ -103,6 +103,20 @@ fn a_small_view_is_copied_and_a_large_one_is_not() {
 }
 
 #[test]
+fn a_workspace_of_somebody_else_is_copied() {
+    let made = Bench::new(FILES);
+    (0..300).for_each(|n| put(&made.workspace().join(format!("many/{n}")), "x"));
+    let at = made.dir.path().join("attempt");
+    let choose = || WorkspaceView::choose(&made.workspace(), &at, &Scope::everything(), &Extra::default()).unwrap();
+    assert!(choose().root().is_none());
+    glovebox_sandbox::tree::remove_all(&at).unwrap();
+    // Only root can give folders away.
+    if std::os::unix::fs::chown(made.workspace(), None, Some(12_345)).is_ok() {
+        assert!(choose().root().is_some());
+    }
+}
+
+#[test]
 fn a_copy_has_layers_and_mount_points_too() {
     let made = Bench::new(FILES);
     let layer = tempfile::tempdir().unwrap();
