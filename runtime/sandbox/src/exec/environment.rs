@@ -8,9 +8,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The variable that marks everything a command starts.
-pub(super) const MARKER: &str = "GLOVEBOX_COMMAND";
-
 /// Folders of a command's own, as it sees them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Places<'p> {
