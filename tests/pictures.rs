@@ -80,3 +80,11 @@ fn what_is_neither_a_file_nor_a_run_is_refused() {
     bench.write("bad.dot", "digraph {");
     bench.glovebox(&["graph", "bad.dot", "--format", "svg"]).ends(3);
 }
+
+#[test]
+fn the_picture_in_the_readme_is_of_the_example() {
+    let bench = Workbench::copy_of("examples/quickstart");
+    let drawn = bench.glovebox(&["graph", "pipeline.dot", "--format", "svg"]).ends(0).stdout.clone();
+    let shown = std::fs::read_to_string(workbench::root().join("docs/pictures/quickstart.svg")).unwrap();
+    assert!(drawn == shown, "draw docs/pictures/quickstart.svg anew with `glovebox graph`");
+}

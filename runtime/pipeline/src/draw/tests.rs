@@ -183,6 +183,14 @@ fn the_outermost_lines_of_a_huge_graph_go_round_the_outside() {
 }
 
 #[test]
+fn a_label_as_long_as_a_file_costs_no_more_than_a_label() {
+    let label = "x".repeat(3 << 20);
+    let pipeline = pipeline(&format!("digraph G {{ a [label=\"{label}\"] b a -> b [label=\"{label}\"] }}"));
+    assert!(to_svg(&draw(&pipeline, None)).len() < 20_000);
+    assert!(to_text(&pipeline, None, Letters::Unicode).len() < 2_000);
+}
+
+#[test]
 fn a_picture_with_too_many_pixels_is_refused() {
     let drawing = Drawing {
         title: String::new(),

@@ -15,6 +15,9 @@ const WIDTHS: [u16; 95] = [
     556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
 
+/// Characters of a text that are looked at: more than any label shows, however long the text is.
+const CHARACTERS_MAX: usize = 2_000;
+
 /// The width of a character at size 1.
 pub(crate) fn advance(character: char) -> f64 {
     let code = u32::from(character);
@@ -62,9 +65,10 @@ pub(crate) fn clean(text: &str) -> String {
     kept.filter(|character| *character == '\n' || !is_hidden(*character)).collect()
 }
 
-/// [`clean`] text on one line.
+/// The start of a text on one line, [`clean`].
 pub(crate) fn one_line(text: &str) -> String {
-    clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
+    let start: String = text.chars().take(CHARACTERS_MAX).collect();
+    clean(&start).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// True for what acts, hides or reorders, and for what XML forbids.
@@ -81,7 +85,8 @@ fn is_hidden(character: char) -> bool {
 /// Breaks text into lines no wider than `most`, `lines_max` at most; the last ends in `…` when something is left out. `measure` is the
 /// width of a piece of text. New lines of the text are kept, and Graphviz's `\l` and `\r` are read as such.
 pub(crate) fn wrap(text: &str, most: f64, lines_max: usize, measure: impl Fn(&str) -> f64) -> Vec<String> {
-    let text = clean(&text.replace("\\l", "\n").replace("\\r", "\n"));
+    let start: String = text.chars().take(CHARACTERS_MAX).collect();
+    let text = clean(&start.replace("\\l", "\n").replace("\\r", "\n"));
     let mut lines: Vec<String> = Vec::new();
     'all: for part in text.split('\n') {
         let mut line = String::new();

@@ -71,14 +71,14 @@ struct Aligned {
 impl Aligned {
     fn new(layered: &Layered) -> Aligned {
         let count = layered.vertices.len();
-        let segments = layered.segments();
+        let segments = &layered.segments;
         let (mut strongest_below, mut strongest_above) = (vec![0; count], vec![0; count]);
-        for segment in &segments {
+        for segment in segments {
             strongest_below[segment.upper] = segment.pull.max(strongest_below[segment.upper]);
             strongest_above[segment.lower] = segment.pull.max(strongest_above[segment.lower]);
         }
         let (mut above, mut below) = (vec![Vec::new(); count], vec![Vec::new(); count]);
-        for segment in &segments {
+        for segment in segments {
             let is_strong =
                 segment.pull == strongest_below[segment.upper] && segment.pull == strongest_above[segment.lower];
             if is_strong {

@@ -14,6 +14,8 @@ use std::collections::{HashMap, HashSet};
 const WAYS_PER_PART: usize = 6;
 /// Ways that any graph may have.
 const WAYS_ANY: usize = 2_000;
+/// Layers that all links together may pass, shared ways counted for each link.
+const PASSED_MAX: usize = 1_000_000;
 /// The strength with which shared ways want to be straight; it is above every link's own.
 const TRUNK_PULL: u32 = 1_000;
 /// The same of a way that only one link has.
@@ -89,6 +91,8 @@ pub(crate) struct Layered {
     pub(crate) vertices: Vec<Vertex>,
     /// Vertices of each layer in order.
     pub(crate) layers: Vec<Vec<usize>>,
+    /// The pieces of all links between layers, each once. A piece along one layer, from a node to its turn, is none.
+    pub(super) segments: Vec<Segment>,
     /// How each link goes.
     pub(crate) routes: Vec<Route>,
     /// Layers that hold labels and no nodes.
@@ -118,6 +122,7 @@ impl Layered {
             gaps,
             shared: HashMap::new(),
             arrivals: HashMap::new(),
+            known: HashMap::new(),
             pairs: HashMap::new(),
         };
         for wanted in [Course::Onward, Course::Back, Course::Loop] {
@@ -163,28 +168,6 @@ impl Layered {
         vertex
     }
 
-    /// The pieces of all links between layers, each once. A piece along one layer, from a node to its lane, is none.
-    pub(super) fn segments(&self) -> Vec<Segment> {
-        let mut known: HashMap<(usize, usize), usize> = HashMap::new();
-        let mut segments: Vec<Segment> = Vec::new();
-        for (link, route) in self.routes.iter().enumerate() {
-            let (Route::Over(chain) | Route::Around(chain)) = route else { continue };
-            for pair in chain.windows(2) {
-                let (one, other) = (&self.vertices[pair[0]], &self.vertices[pair[1]]);
-                if one.layer == other.layer {
-                    continue;
-                }
-                let (upper, lower) = if one.layer < other.layer { (pair[0], pair[1]) } else { (pair[1], pair[0]) };
-                let index = *known.entry((upper, lower)).or_insert_with(|| {
-                    segments.push(Segment { upper, lower, pull: 0 });
-                    segments.len() - 1
-                });
-                segments[index].pull = segments[index].pull.max(self.pull(one, other, link));
-            }
-        }
-        segments
-    }
-
     /// How much a piece wants to be straight.
     fn pull(&self, one: &Vertex, other: &Vertex, link: usize) -> u32 {
         match (one.is_way(), other.is_way()) {
@@ -202,15 +185,16 @@ fn too_long(nodes: usize, links: &[Link], courses: &[Course], ranks: &[usize]) -
     by_span.sort_by_key(|link| span(*link));
     let most = WAYS_ANY + WAYS_PER_PART * (nodes + links.len());
     let mut reaches: HashMap<(usize, u32, bool), usize> = HashMap::new();
-    let mut ways = 0;
+    let (mut ways, mut passed) = (0, 0);
     let mut outside = HashSet::new();
     for link in by_span {
         let reach = reaches.entry((links[link].to, links[link].bundle, courses[link] == Course::Back)).or_default();
         let more = span(link).saturating_sub(*reach);
-        if ways + more > most {
+        if ways + more > most || passed + span(link) > PASSED_MAX {
             outside.insert(link);
         } else {
             ways += more;
+            passed += span(link);
             *reach = (*reach).max(span(link));
         }
     }
@@ -227,6 +211,8 @@ struct Builder<'a> {
     shared: HashMap<(Trunk, usize), usize>,
     /// The turn at the target in which a way ends, so that links that share the way share it too.
     arrivals: HashMap<usize, usize>,
+    /// Segments by their ends.
+    known: HashMap<(usize, usize), usize>,
     /// How many links of a pair of nodes there have been.
     pairs: HashMap<(usize, usize), usize>,
 }
@@ -242,10 +228,35 @@ impl Builder<'_> {
             layered.routes[index] = Route::Loop(layered.add_beside(Kind::Loop, link.from, room, None));
         } else if is_outside {
             let label = link.label.map(|size| layered.add(Kind::Label(index), start + 1, size, None));
-            layered.routes[index] = Route::Around(std::iter::once(link.from).chain(label).collect());
+            let chain: Vec<usize> = std::iter::once(link.from).chain(label).collect();
+            self.join(index, &chain);
+            self.layered.routes[index] = Route::Around(chain);
         } else {
             let chain = if start < end { self.down(index, start, end) } else { self.up(index, start, end) };
+            self.join(index, &chain);
             self.layered.routes[index] = Route::Over(chain);
+        }
+    }
+
+    /// Adds the segments of a link, as far as it does not share them.
+    fn join(&mut self, link: usize, chain: &[usize]) {
+        let layered = &mut self.layered;
+        for pair in chain.windows(2) {
+            let (one, other) = (&layered.vertices[pair[0]], &layered.vertices[pair[1]]);
+            if one.layer == other.layer {
+                continue;
+            }
+            let (upper, lower) = if one.layer < other.layer { (pair[0], pair[1]) } else { (pair[1], pair[0]) };
+            let pull = layered.pull(one, other, link);
+            match self.known.get(&(upper, lower)) {
+                // Whoever came first along a shared way went on to the same end.
+                Some(_) if pull == TRUNK_PULL => return,
+                Some(index) => layered.segments[*index].pull = layered.segments[*index].pull.max(pull),
+                None => {
+                    self.known.insert((upper, lower), layered.segments.len());
+                    layered.segments.push(Segment { upper, lower, pull });
+                }
+            }
         }
     }
 

@@ -55,7 +55,7 @@ struct Band {
 
 fn bands(layered: &Layered, xs: &[f64], gaps: &Gaps) -> Vec<Band> {
     let mut shifts = vec![0.0_f64; layered.layers.len()];
-    for segment in layered.segments() {
+    for segment in &layered.segments {
         let layer = layered.vertices[segment.lower].layer;
         shifts[layer] = shifts[layer].max((xs[segment.lower] - xs[segment.upper]).abs());
     }

@@ -18,7 +18,7 @@ const PULL_MAX: u32 = 8;
 /// Moves groups. `firm` are the pieces that may be straight, each with whether it is the only one at both of its ends.
 pub(super) fn settle(layered: &Layered, gaps: &Gaps, firm: &[(usize, usize, bool)], xs: &mut [f64]) {
     let mut links: Vec<Vec<(usize, u32)>> = vec![Vec::new(); xs.len()];
-    for segment in layered.segments() {
+    for segment in &layered.segments {
         let pull = segment.pull.min(PULL_MAX);
         links[segment.upper].push((segment.lower, pull));
         links[segment.lower].push((segment.upper, pull));

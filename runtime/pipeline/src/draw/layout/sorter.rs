@@ -35,9 +35,9 @@ impl Sorter {
     /// Takes the layers in the order in which a walk down from the top meets their vertices, all turns on the right.
     pub(super) fn new(layered: &Layered) -> Sorter {
         let count = layered.vertices.len();
-        let segments = layered.segments();
+        let segments = &layered.segments;
         let (mut above, mut below) = (vec![Vec::new(); count], vec![Vec::new(); count]);
-        for segment in &segments {
+        for segment in segments {
             above[segment.lower].push(segment.upper);
             below[segment.upper].push(segment.lower);
         }

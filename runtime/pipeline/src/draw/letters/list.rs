@@ -3,6 +3,7 @@
 use super::Letters;
 use crate::draw::drawing::{DrawnEdge, DrawnNode, Role};
 use crate::draw::scene::Parts;
+use crate::draw::text::one_line;
 use std::fmt::Write;
 
 /// Writes the list.
@@ -17,7 +18,8 @@ pub(super) fn list(title: &str, parts: &Parts, letters: Letters) -> String {
         text.push('\n');
         text.push_str(&heading(node));
         for edge in edges {
-            writeln!(text, "  {arrow} {}{}", edge.to, remark(edge)).expect("writing to a string does not fail");
+            writeln!(text, "  {arrow} {}{}", one_line(&edge.to), remark(edge))
+                .expect("writing to a string does not fail");
         }
     }
     text
@@ -25,13 +27,14 @@ pub(super) fn list(title: &str, parts: &Parts, letters: Letters) -> String {
 
 fn heading(node: &DrawnNode) -> String {
     let label = joined(node.lines.iter().filter(|line| line.role == Role::Label).map(|line| line.text.as_str()));
-    let label = if label == node.id { String::new() } else { format!(" \"{label}\"") };
+    let id = one_line(&node.id);
+    let label = if label == id { String::new() } else { format!(" \"{label}\"") };
     let gate = if node.is_gate { ", goal gate" } else { "" };
     let standing = node.standing.map_or_else(String::new, |(standing, visits)| {
         let times = if visits > 1 { format!(" x{visits}") } else { String::new() };
         format!(" [{}{times}]", standing.as_str())
     });
-    format!("{}{label} ({}{gate}){standing}\n", node.id, node.handler)
+    format!("{id}{label} ({}{gate}){standing}\n", node.handler)
 }
 
 fn remark(edge: &DrawnEdge) -> String {

@@ -15,7 +15,7 @@ use super::text::advance;
 use pixels::{Ink, Pixels};
 
 /// The most pixels of an image.
-pub const PIXELS_MAX: u64 = 40_000_000;
+pub const PIXELS_MAX: u64 = 32_000_000;
 /// Pixels for each pixel of CSS, where there is room for so many.
 const SCALE: f64 = 2.0;
 

@@ -3,6 +3,8 @@
 use crate::draw::geometry::{Point, at};
 use crate::draw::palette::Colour;
 
+/// A pixel that is covered.
+const WHOLE: u16 = 1 << 12;
 /// Lines in each row of pixels on which a fill is measured.
 const LINES: usize = 4;
 
@@ -11,8 +13,8 @@ pub(super) struct Pixels {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) bytes: Vec<u8>,
-    /// How much of each pixel the figure under way covers, and which pixels it touches.
-    cover: Vec<f32>,
+    /// How much of each pixel the figure under way covers, in parts of [`WHOLE`], and which pixels it touches.
+    cover: Vec<u16>,
     touched: Vec<usize>,
 }
 
@@ -27,7 +29,7 @@ impl Pixels {
     /// A sheet in one colour.
     pub(super) fn new(width: usize, height: usize, ground: Colour) -> Pixels {
         let bytes = channels(ground).repeat(width * height);
-        Pixels { width, height, bytes, cover: vec![0.0; width * height], touched: Vec::new() }
+        Pixels { width, height, bytes, cover: vec![0; width * height], touched: Vec::new() }
     }
 
     /// Fills a closed outline.
@@ -53,7 +55,8 @@ impl Pixels {
         let mut column = from as usize;
         while (column as f64) < to {
             let part = (to.min(column as f64 + 1.0) - from.max(column as f64)).max(0.0);
-            self.touch(row * self.width + column, |cover| cover + part as f32 / LINES as f32);
+            let part = (part * f64::from(WHOLE) / LINES as f64).round() as u16;
+            self.touch(row * self.width + column, |cover| cover.saturating_add(part));
             column += 1;
         }
     }
@@ -74,17 +77,18 @@ impl Pixels {
         for row in range(a.y.min(b.y), a.y.max(b.y), self.height) {
             for column in range(a.x.min(b.x), a.x.max(b.x), self.width) {
                 let pixel = at(column as f64 + 0.5, row as f64 + 0.5);
-                let cover = (half + 0.5 - distance(pixel, a, b)).clamp(0.0, 1.0).min(2.0 * half) as f32;
-                if cover > 0.0 {
+                let cover = (half + 0.5 - distance(pixel, a, b)).clamp(0.0, 1.0).min(2.0 * half);
+                let cover = (cover * f64::from(WHOLE)).round() as u16;
+                if cover > 0 {
                     self.touch(row * self.width + column, |before| before.max(cover));
                 }
             }
         }
     }
 
-    fn touch(&mut self, index: usize, change: impl Fn(f32) -> f32) {
+    fn touch(&mut self, index: usize, change: impl Fn(u16) -> u16) {
         let before = self.cover[index];
-        if before == 0.0 {
+        if before == 0 {
             self.touched.push(index);
         }
         self.cover[index] = change(before);
@@ -94,7 +98,8 @@ impl Pixels {
     fn apply(&mut self, ink: Ink) {
         let colour = channels(ink.colour);
         for index in std::mem::take(&mut self.touched) {
-            let share = f64::from(std::mem::take(&mut self.cover[index]).min(1.0)) * ink.opacity;
+            let cover = std::mem::take(&mut self.cover[index]).min(WHOLE);
+            let share = f64::from(cover) / f64::from(WHOLE) * ink.opacity;
             for (byte, target) in self.bytes[index * 3..index * 3 + 3].iter_mut().zip(colour) {
                 *byte = (f64::from(*byte) + (f64::from(target) - f64::from(*byte)) * share).round() as u8;
             }
