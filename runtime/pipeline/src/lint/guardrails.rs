@@ -4,7 +4,6 @@
 
 use super::structure::names;
 use super::{Found, Rule, Subject};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, Node, PathList};
 use crate::lower::handler::FIRST_PARTY;
 

@@ -4,7 +4,6 @@
 
 use super::routes::{may_hold, must_hold};
 use super::{Found, Rule, Subject};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Handler, Node, Status};
 use crate::mending::{out_of_reach, reason};
 use std::collections::HashSet;

@@ -4,7 +4,6 @@
 
 use super::{Found, Rule, Subject};
 use crate::condition::{Clause, Condition, Operator};
-use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, Status};
 use crate::nearest::nearest;
 use std::collections::{BTreeMap, BTreeSet};
