@@ -2,7 +2,7 @@
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and what a running pipeline asks of its graph: which edge next.
 //! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`lower`], [`ir`], [`keyed`], [`attributes`], [`condition`],
-//! [`stylesheet`], [`holdouts`], [`mending`], [`lint`], [`route`], [`graph`].
+//! [`stylesheet`], [`holdouts`], [`mending`], [`lint`], [`route`], [`graph`], [`draw`].
 
 #![forbid(unsafe_code)]
 
