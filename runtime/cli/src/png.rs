@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(&file[37..41], b"IDAT");
         let rows = miniz_oxide::inflate::decompress_to_vec_zlib(&file[41..41 + length]).unwrap();
         let mut back = vec![0_u8; 6];
-        let mut all = Vec::new();
+        let mut all: Vec<u8> = Vec::new();
         for row in rows.chunks_exact(7) {
             back.iter_mut().zip(&row[1..]).for_each(|(above, byte)| *above = above.wrapping_add(*byte));
             all.extend(&back);

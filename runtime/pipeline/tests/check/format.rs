@@ -6,7 +6,7 @@ use glovebox_pipeline::format::format;
 fn formatted(source: &str, expected: &str) {
     let once = format(source).unwrap_or_else(|found| panic!("{source}: {found:#?}"));
     assert_eq!(once, expected, "{source}");
-    assert_eq!(format(&once).unwrap(), once, "formatting twice changes nothing");
+    assert_eq!(format(&once).expect("it was formatted"), once, "formatting twice changes nothing");
     let graph = |text: &str| run(text).pipeline.map(|pipeline| glovebox_pipeline::graph::to_dot(&pipeline));
     assert_eq!(graph(source), graph(&once), "the meaning stays");
 }
