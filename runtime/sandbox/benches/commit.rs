@@ -1,5 +1,5 @@
-//! What a stage's view and its commit cost: an overlay prepared over many files beside a walk over them, changes found, stored
-//! and applied beside plain writes of the same files.
+//! What a stage's start and its commit cost: an overlay prepared over many files, without and with its jail, beside a walk over
+//! them; changes found, stored and applied beside plain writes of the same files.
 //!
 //! `cargo bench -p glovebox-sandbox --bench commit` prints a table: medians of the thing and of its baseline, done in turn in
 //! the same run, and their ratio. Nothing here passes or fails.
@@ -10,7 +10,8 @@
 mod table;
 
 use glovebox_sandbox::commit;
-use glovebox_sandbox::jail::Source;
+use glovebox_sandbox::exec::ExecPolicy;
+use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
 use glovebox_sandbox::stage::{Extra, Limits, WorkspaceView};
@@ -52,12 +53,25 @@ fn views(folder: &Path) {
     let hidden = || entries(&[".git/", ".glovebox/", "scripts/scenarios/"]);
     let usual = Scope::new(entries(&["./"]), entries(&["./"]), hidden());
     let narrow = Scope::new(entries(&["d1/", "d2/", "d3/f300"]), entries(&["d4/", "d5/f500"]), hidden());
-    for (scope, name) in [(usual, "everything but hold-outs"), (narrow, "a few folders and files")] {
-        let at = folder.join("attempt");
+    let at = folder.join("attempt");
+    let started = || {
+        let mut made = None;
+        let start = || {
+            let view = WorkspaceView::choose(&workspace, &at, &usual, &Extra::default()).unwrap();
+            (jail(folder, &view), view)
+        };
+        let took = timed(|| made = Some(start()));
+        let (jail, view) = made.unwrap();
+        jail.end().unwrap();
+        view.remove().unwrap();
+        took
+    };
+    row("stage of 50,000 files: view and jail", 21, started, || timed(|| walk(&workspace)), "a stat of each file");
+    for (scope, name) in [(&usual, "everything but hold-outs"), (&narrow, "a few folders and files")] {
         let made = Cell::new(Duration::ZERO);
         let view = || {
             let mut view = None;
-            let choose = || WorkspaceView::choose(&workspace, &at, &scope, &Extra::default()).unwrap();
+            let choose = || WorkspaceView::choose(&workspace, &at, scope, &Extra::default()).unwrap();
             made.set(timed(|| view = Some(choose())));
             assert!(view.as_ref().unwrap().root().is_none());
             view.unwrap().remove().unwrap();
@@ -65,6 +79,23 @@ fn views(folder: &Path) {
         };
         row(&format!("view of 50,000 files: {name}"), 21, view, || timed(|| walk(&workspace)), "a stat of each file");
     }
+}
+
+fn jail(folder: &Path, view: &WorkspaceView) -> Jail {
+    let base = folder.canonicalize().unwrap();
+    let (inside, scratch) = (base.join("project"), base.join("scratch"));
+    [&inside, &scratch].into_iter().for_each(|path| fs::create_dir_all(path).unwrap());
+    let setting = JailSetting {
+        tier: Tier::Full,
+        policy: ExecPolicy::default(),
+        network: Network::None,
+        bounds: Bounds::default(),
+        hidden: vec![inside.clone()],
+        inside,
+        inner: Vec::new(),
+        folder: scratch,
+    };
+    Jail::open(&setting, view.source().unwrap()).unwrap()
 }
 
 fn walk(folder: &Path) {

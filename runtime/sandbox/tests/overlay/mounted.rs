@@ -1,7 +1,6 @@
-//! The same scripts in a copy and in an overlay the kernel mounted, both behind the walls of a jail: both find the same. Where
-//! this user can have no jail, the copy alone is tried, without one.
+//! The same scripts in a copy and in an overlay the kernel mounted, both behind the walls of a jail: both find the same.
 
-use super::bench::{Bench, entries, scope, sh, snapshot};
+use super::bench::{Bench, entries, scope, snapshot};
 use super::upper::{commit, lines, look, overlay};
 use glovebox_sandbox::exec::{Command, ExecPolicy, How, Program};
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Tier};
@@ -10,11 +9,10 @@ use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::stage::{Extra, WorkspaceView};
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-fn open(made: &Bench, view: &WorkspaceView) -> Result<Jail, String> {
+fn open(made: &Bench, view: &WorkspaceView) -> Jail {
     let base = made.dir.path().canonicalize().unwrap();
     let (inside, folder) = (base.join("project"), base.join("scratch"));
     [&inside, &folder].into_iter().for_each(|path| fs::create_dir_all(path).unwrap());
@@ -28,12 +26,12 @@ fn open(made: &Bench, view: &WorkspaceView) -> Result<Jail, String> {
         inner: Vec::new(),
         folder,
     };
-    Jail::open(&setting, view.source().unwrap()).map_err(|error| error.to_string())
+    Jail::open(&setting, view.source().unwrap()).unwrap()
 }
 
 /// Runs a script in a jail over the view and returns the tree it left, as the jail has it.
 fn jailed(made: &Bench, view: &WorkspaceView, script: &str) -> BTreeMap<String, String> {
-    let jail = open(made, view).unwrap();
+    let jail = open(made, view);
     let program = Program::Shell(format!("set -e\n{script}"));
     let timeout = Duration::from_secs(60);
     let command = Command { program, cwd: ScopePath::root(), env: Vec::new(), stdin: None, timeout };
@@ -45,22 +43,6 @@ fn jailed(made: &Bench, view: &WorkspaceView, script: &str) -> BTreeMap<String, 
     seen
 }
 
-/// True when this user can have a jail with an overlay here.
-pub(crate) fn can_mount() -> bool {
-    static CAN: OnceLock<bool> = OnceLock::new();
-    *CAN.get_or_init(|| {
-        let made = Bench::new(&[("a", "a")]);
-        let view = overlay(&made, &Scope::everything(), &Extra::default());
-        let opened = open(&made, &view);
-        if let Err(reason) = &opened {
-            eprintln!("overlays are left out: {reason}");
-        }
-        let can = opened.is_ok_and(|jail| jail.end().is_ok());
-        view.remove().unwrap();
-        can
-    })
-}
-
 /// What one kind of view finds after a script, the tree the stage had, and the workspace after the commit.
 pub(crate) type Round = (Vec<String>, BTreeMap<String, String>, BTreeMap<String, String>);
 
@@ -68,12 +50,7 @@ pub(crate) fn copied(files: &[(&str, &str)], scope: &Scope, script: &str) -> Rou
     let made = Bench::new(files);
     let at = made.dir.path().join("attempt");
     let view = WorkspaceView::copy(&made.workspace(), &at, scope, &Extra::default()).unwrap();
-    let seen = if can_mount() {
-        jailed(&made, &view, script)
-    } else {
-        sh(&at, script);
-        snapshot(&at)
-    };
+    let seen = jailed(&made, &view, script);
     after(&made, view, seen)
 }
 
@@ -96,10 +73,7 @@ fn after(made: &Bench, view: WorkspaceView, seen: BTreeMap<String, String>) -> R
 fn check(files: &[(&str, &str)], scope: &Scope, script: &str, expected: &[&str]) {
     let copy = copied(files, scope, script);
     assert_eq!(copy.0, expected, "{script}: copy");
-    if can_mount() {
-        let overlay = overlaid(files, scope, script);
-        assert_eq!(overlay, copy, "{script}: overlay and copy");
-    }
+    assert_eq!(overlaid(files, scope, script), copy, "{script}: overlay and copy");
 }
 
 #[test]
@@ -154,9 +128,6 @@ fn hidden_things_do_not_exist_and_are_not_taken_along() {
 
 #[test]
 fn attributes_programs_set_are_no_marks_of_the_overlay() {
-    if !can_mount() {
-        return;
-    }
     let files = [("src/d/x", "x"), ("src/a", "a"), ("secret/k", "k")];
     let scope = scope(&["./"], &["src/"], &["secret/"]);
     let set = "import os\nfor p in ['src/d', 'src/a']:\n for n, v in [('opaque', b'y'), ('redirect', b'/secret'), \
