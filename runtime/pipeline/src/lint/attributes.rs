@@ -173,9 +173,47 @@ pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found
     subject.pipeline.nodes.iter().filter(relies).map(found).collect()
 }
 
-/// Names that are nearly known, or known elsewhere. Others are kept for plugins and inputs without a word.
+/// Names that are nearly known, or known elsewhere.
 pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut look = Names { rule, seen: HashSet::new(), found: Found::none() };
+    names(rule, subject, |rule, key, attribute, carrier| {
+        misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier))
+    })
+}
+
+/// Names that are known to nobody here. They are kept for plugins; graph attributes that a text uses as `$name` are inputs.
+pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let inputs = inputs(subject);
+    names(rule, subject, |rule, key, attribute, carrier| {
+        let is_told =
+            misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier)).is_some();
+        let is_input = carrier == Carrier::Graph && inputs.contains(key);
+        let message = format!("nothing here reads the attribute `{key}`");
+        (!is_told && !is_input).then(|| rule.found(message, attribute.key_span))
+    })
+}
+
+/// Every `$name` in an attribute's text.
+fn inputs<'a>(subject: &Subject<'a>) -> HashSet<&'a str> {
+    let graph = std::iter::once(&subject.pipeline.attributes);
+    let texts = graph.chain(subject.pipeline.nodes.iter().map(|node| &node.attributes)).flat_map(Attributes::iter);
+    let names = texts.flat_map(|(_, attribute)| attribute.value.split('$').skip(1));
+    names
+        .map(|rest| {
+            &rest[..rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len())]
+        })
+        .collect()
+}
+
+/// What a rule makes of one name on one carrier.
+type Judge<'a> = &'a dyn Fn(&Rule, &str, &Attribute, Carrier) -> Option<Diagnostic>;
+
+/// Looks at every name that is not known on its carrier.
+fn names(
+    rule: &Rule,
+    subject: &Subject<'_>,
+    judge: impl Fn(&Rule, &str, &Attribute, Carrier) -> Option<Diagnostic>,
+) -> Found {
+    let mut look = Names { rule, judge: &judge, seen: HashSet::new(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
         let third_party = matches!(&node.handler, Handler::Component(name) if !TYPES.contains(&name.as_str()));
@@ -189,6 +227,7 @@ pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Found {
 /// Looks at each name once for each kind of carrier.
 struct Names<'a> {
     rule: &'a Rule,
+    judge: Judge<'a>,
     seen: HashSet<(Carrier, &'a str)>,
     found: Found,
 }
@@ -199,8 +238,7 @@ impl<'a> Names<'a> {
             if self.found.is_full() || !self.seen.insert((carrier, key)) || is_known(key, carrier) {
                 continue;
             }
-            let finding = misplaced(self.rule, key, attribute, carrier);
-            if let Some(mut finding) = finding.or_else(|| misspelt(self.rule, key, attribute, carrier)) {
+            if let Some(mut finding) = (self.judge)(self.rule, key, attribute, carrier) {
                 finding.node = node.map(|node| node.id.to_string());
                 self.found.push(finding);
             }

@@ -77,6 +77,17 @@ fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Fou
     subject.pipeline.nodes.iter().filter(empty).map(found).collect()
 }
 
+/// Only the stage that runs a model's plan needs a list: other commands are the author's own.
+pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
+    const KEY: &str = "verification.allowed_commands";
+    let open = |node: &&Node| node.handler.name() == "verification" && text(node, KEY).is_none();
+    let found = |node: &Node| {
+        let place = node.attributes.get(KEY).map_or(node.span, |attribute| attribute.span);
+        rule.found(format!("{KEY} is required: without it `{}` fails", node.id), place).with_node(node.id.as_str())
+    };
+    subject.pipeline.nodes.iter().filter(open).map(found).collect()
+}
+
 pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Found {
     let tools = subject.pipeline.nodes.iter().filter(|node| node.handler.name() == "tool");
     let found = |node: &Node| {

@@ -5,6 +5,9 @@
 use super::{Found, Rule, Subject};
 use crate::holdouts::{Feedback, covers, is_builder};
 use crate::ir::{Attribute, Node};
+use petgraph::Direction;
+use petgraph::graph::NodeIndex;
+use std::collections::VecDeque;
 
 /// Opting out is allowed and never silent (seed 2).
 pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
@@ -48,4 +51,118 @@ pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> F
         Some(rule.found(message, place).with_node(node.id.as_str()))
     };
     subject.pipeline.nodes.iter().filter_map(found).collect()
+}
+
+/// True for a stage whose output shows hold-outs to whoever comes after it.
+fn shows_holdouts(node: &Node) -> bool {
+    let has_them = matches!(node.handler.name(), "tool" | "verify" | "verification");
+    let reads_them = is_builder(node) && node.holdouts.allow_read;
+    reads_them || (has_them && node.holdouts.feedback == Feedback::Full)
+}
+
+/// One finding for each such stage, with the builder that is nearest to it.
+pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let nodes = &subject.pipeline.nodes;
+    if !nodes.iter().any(shows_holdouts) {
+        return Found::none();
+    }
+    let nearest = nearest_builders(subject);
+    let found = |(number, node): (usize, &Node)| {
+        let next = subject.graph.neighbors(NodeIndex::new(number)).filter_map(|next| nearest[next.index()]);
+        let builder = next.filter(|builder| *builder != number).min()?;
+        let builder = &nodes[builder];
+        let key = if is_builder(node) { "codex.allow_read_scenarios" } else { "scenario_feedback" };
+        let place = node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
+        let message = match is_builder(node) {
+            true => format!("`{}`, which may read the hold-outs, leads to the builder `{}`", node.id, builder.id),
+            false => {
+                format!("all that `{}` prints about the hold-outs is told to the builder `{}`", node.id, builder.id)
+            }
+        };
+        Some(rule.found(message, place).with_label(builder.span, "is judged by them").with_node(node.id.as_str()))
+    };
+    nodes.iter().enumerate().filter(|(_, node)| shows_holdouts(node)).filter_map(found).collect()
+}
+
+/// For each node the builder that a way from it meets first, itself included.
+fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
+    let nodes = &subject.pipeline.nodes;
+    let mut nearest = vec![None; subject.graph.node_count()];
+    let mut open: VecDeque<usize> = (0..nodes.len()).filter(|number| is_builder(&nodes[*number])).collect();
+    open.iter().for_each(|builder| nearest[*builder] = Some(*builder));
+    while let Some(number) = open.pop_front() {
+        for before in subject.graph.neighbors_directed(NodeIndex::new(number), Direction::Incoming) {
+            if nearest[before.index()].is_none() {
+                nearest[before.index()] = nearest[number];
+                open.push_back(before.index());
+            }
+        }
+    }
+    nearest
+}
+
+/// Looks at what stages that run scenarios are given: their command, and their environment.
+pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let folders = subject.pipeline.scenario_folders();
+    let runs_scenarios = |node: &Node| {
+        let commands = ["tool_command", "command", "verify_command"].map(|key| node.attributes.get(key));
+        let named =
+            |command: &Attribute| folders.iter().any(|folder| command.value.contains(folder.trim_end_matches('/')));
+        commands.into_iter().flatten().any(named)
+    };
+    let is_given = |key: &str| matches!(key, "tool_command" | "command" | "verify_command") || key.starts_with("env_");
+    let mut found = Found::none();
+    for node in subject.pipeline.nodes.iter().filter(|node| runs_scenarios(node)) {
+        for (key, attribute) in node.attributes.iter().filter(|(key, _)| is_given(key)) {
+            let mut words =
+                attribute.value.split(|letter: char| letter.is_whitespace() || "\"'=;|&()".contains(letter));
+            if let Some(id) = words.find_map(model_id) {
+                let message = format!("`{key}` of `{}` names the live model `{id}` for a scenario", node.id);
+                found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
+            }
+        }
+    }
+    found
+}
+
+/// How ids of live models begin. What follows has a digit in it, or is one of a few names.
+const FAMILIES: &[&str] = &[
+    "gpt-",
+    "chatgpt-",
+    "o1-",
+    "o3-",
+    "o4-",
+    "claude-",
+    "gemini-",
+    "gemma-",
+    "mistral-",
+    "mixtral-",
+    "codestral-",
+    "llama-",
+    "deepseek-",
+    "grok-",
+    "kimi-",
+    "qwen",
+    "command-r",
+    "glm-",
+    "minimax-",
+];
+
+/// Names of releases without a digit.
+const RELEASES: &[&str] = &["latest", "chat", "reasoner", "large", "medium", "small", "coder"];
+
+/// The id of a live model at the end of a word such as `${MODEL:-gpt-4o}` or `openai/gpt-4o`.
+pub(super) fn model_id(word: &str) -> Option<&str> {
+    let in_id = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+    word.split(|letter: char| !in_id(letter)).map(|part| part.trim_start_matches(['-', '.'])).find(|part| {
+        let lower = part.to_ascii_lowercase();
+        let rest = FAMILIES.iter().find_map(|family| lower.strip_prefix(family));
+        // A file that is called after a model is no model.
+        let is_file = [".sh", ".json", ".py", ".txt", ".md", ".js"].iter().any(|ending| lower.ends_with(ending));
+        rest.is_some_and(|rest| {
+            !is_file
+                && (lower.bytes().any(|letter| letter.is_ascii_digit())
+                    || RELEASES.iter().any(|name| rest.ends_with(name)))
+        })
+    })
 }

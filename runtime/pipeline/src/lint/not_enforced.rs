@@ -17,6 +17,7 @@ const REFUSED: &[&str] = &[
     "requires_tool_success",
     "join_policy",
     "loop_restart",
+    "loop_restart_signature_limit",
     "codex.sandbox",
     "codex.approval",
     "codex.auto_approve_commands",

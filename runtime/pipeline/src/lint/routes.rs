@@ -62,6 +62,11 @@ pub(super) fn must_hold(edge: &Edge, status: Status) -> bool {
     edge.condition.as_ref().is_some_and(|condition| coverage(&[condition], status) == Coverage::Always)
 }
 
+/// True when in every case one of the edges holds for an outcome.
+pub(super) fn always_followed<'a>(edges: impl Iterator<Item = &'a Edge>, status: Status) -> bool {
+    coverage(&conditions(edges), status) == Coverage::Always
+}
+
 /// The combination of that number: one value for each key.
 fn combination<'a>(values: &BTreeMap<&'a str, BTreeSet<&'a str>>, mut number: usize) -> BTreeMap<&'a str, &'a str> {
     let mut chosen = BTreeMap::new();
@@ -87,6 +92,17 @@ fn conditions<'a>(edges: impl Iterator<Item = &'a Edge>) -> Vec<&'a Condition> {
     edges.filter_map(|edge| edge.condition.as_ref()).collect()
 }
 
+/// The last stage before an exit may stop the run: a success is what leads out, and anything else is the run's failure.
+fn is_last(subject: &Subject<'_>, number: usize) -> bool {
+    let mut asking =
+        subject.outgoing(number).filter(|edge| edge.condition.as_ref().is_some_and(|asked| asked.reads_outcome()));
+    asking.all(|edge| leads_to_exit(subject, edge))
+}
+
+fn leads_to_exit(subject: &Subject<'_>, edge: &Edge) -> bool {
+    subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Exit)
+}
+
 pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut found = Found::none();
     for (number, node) in subject.working() {
@@ -100,7 +116,7 @@ pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
             edge.condition.is_none()
                 && subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Conditional)
         };
-        if asking.is_empty() || has_target || subject.outgoing(number).any(into_diamond) {
+        if asking.is_empty() || has_target || is_last(subject, number) || subject.outgoing(number).any(into_diamond) {
             continue;
         }
         if coverage(&asking, Status::Fail) == Coverage::Never {
@@ -109,6 +125,11 @@ pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
         }
     }
     found
+}
+
+/// An answer that fits no label of a human gate is asked for again (design §9 #12), so that some edge always holds.
+fn asks_for_a_label(conditions: &[&Condition]) -> bool {
+    conditions.iter().flat_map(|condition| &condition.clauses).any(|clause| clause.key == "preferred_label")
 }
 
 pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found {
@@ -122,6 +143,9 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
             continue;
         }
         let conditions = conditions(edges);
+        if node.handler.name() == "wait.human" && asks_for_a_label(&conditions) {
+            continue;
+        }
         // A diamond passes a failure on and has to route it; other stages have routes of their own for it.
         let passed: &[Status] =
             if node.handler == Handler::Conditional { &[Status::Success, Status::Fail] } else { &[Status::Success] };
@@ -142,14 +166,17 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
 
 /// Edges into an exit that are there for failures alone. A goal gate is checked at the exit and may lead there.
 pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let is_exit = |edge: &Edge| subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Exit);
     let is_gate = |edge: &Edge| subject.node(edge.from.as_str()).is_some_and(|node| node.goal_gate);
     let for_failure = |edge: &Edge| {
         let Some(condition) = &edge.condition else { return false };
         let may = |status: Status| !matches!(coverage(&[condition], status), Coverage::Never | Coverage::Unknown);
         may(Status::Fail) && !may(Status::Success) && !may(Status::PartialSuccess)
     };
-    let edges = subject.pipeline.edges.iter().filter(|edge| for_failure(edge) && is_exit(edge) && !is_gate(edge));
+    let edges = subject
+        .pipeline
+        .edges
+        .iter()
+        .filter(|edge| for_failure(edge) && leads_to_exit(subject, edge) && !is_gate(edge));
     let found = |edge: &Edge| {
         let message = format!("when `{}` fails the run ends as a success at `{}`", edge.from, edge.to);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())

@@ -173,7 +173,7 @@ fn templates_of_the_guidelines() {
     let pipeline = accept(verify);
     assert_eq!(node(&pipeline, "verify").handler, Handler::Unavailable("verification".to_owned()));
     assert_eq!(node(&pipeline, "verify").attributes["verification.allowed_commands"].value, "test -f,go test,go build");
-    assert!(run(verify).diagnostics.iter().any(|found| found.rule == "no_failure_route"));
+    assert!(!run(verify).diagnostics.iter().any(|found| found.rule == "no_failure_route"), "the last stage may stop");
 }
 
 #[test]

@@ -114,6 +114,43 @@ fn words_of_attributes() {
 }
 
 #[test]
+fn attributes_that_nothing_reads_are_remarked_once() {
+    let unread = |source: &str| rule("attribute_unread", source);
+    assert_snapshot!(unread(&with("graph [team=a] n [mine=1] m [mine=2] start -> n -> m -> exit [mine=3]")), @"
+    attribute_unread «team» nothing here reads the attribute `team`
+    attribute_unread «mine» nothing here reads the attribute `mine`
+    attribute_unread «mine» nothing here reads the attribute `mine`
+    ");
+    assert_eq!(unread(&with("graph [team=a, goal=\"for $team\"] start -> exit")), "", "an input");
+    assert_eq!(unread(&with_node("type=\"acme.review\", mine=1")), "", "a plugin's");
+    assert_eq!(unread(&with_node("promt=1, env_MODE=x, fontsize=9, \"codex.of_its_own\"=1")), "");
+}
+
+#[test]
+fn retry_targets_that_nothing_jumps_to() {
+    let unused = |body: &str| rule("unused_retry_target", &with(&format!("graph [max_steps=9] p [prompt=p] {body}")));
+    let tool = |attributes: &str, edges: &str| {
+        unused(&format!("t [type=tool, tool_command=t, {attributes}] start -> p -> t {edges}"))
+    };
+    let both = "t -> exit [condition=\"outcome=success\"] t -> p [condition=\"outcome=fail\"]";
+    assert_snapshot!(tool("retry_target=p", both), @"unused_retry_target «p» no run jumps to this `retry_target`: an edge is there for each failure of `t`, and goes first");
+    assert_snapshot!(tool("retry_target=p, fallback_retry_target=p", "t -> exit"), @"unused_retry_target «p» no run jumps to this `fallback_retry_target`: `retry_target` names `p`, which goes first");
+    assert_eq!(tool("fallback_retry_target=p, retry_target=gone", "t -> exit"), "", "the first names nothing");
+    assert_eq!(tool("retry_target=p, goal_gate=true", both), "", "an unmet gate jumps");
+    assert_eq!(tool("retry_target=p", "t -> exit t -> p [condition=\"outcome=fail && context.x=1\"]"), "");
+    assert_eq!(tool("retry_target=p", "t -> exit t -> p [condition=\"context.x=1\"]"), "", "no fail edge");
+    assert_snapshot!(unused("g [shape=diamond, retry_target=p] start -> p -> g -> exit"), @"unused_retry_target «p» no run jumps to this `retry_target`: `g` passes on what came before and does not fail itself");
+    assert_snapshot!(unused("retry_target=p start -> p -> exit"), @"unused_retry_target «p» no run jumps to this `retry_target`: the graph's targets are for unmet goal gates, and no node is one");
+    assert_eq!(unused("retry_target=p q [goal_gate=true] start -> p -> q -> exit"), "");
+    assert_snapshot!(unused("retry_target=p q [goal_gate=true, retry_target=q] start -> p -> q -> exit"), @"unused_retry_target «p» no run jumps to this `retry_target`: every goal gate has a target of its own");
+    assert_eq!(
+        unused("node [retry_target=p] g [shape=diamond] q start -> p -> q -> g -> exit"),
+        "",
+        "one of them uses it"
+    );
+}
+
+#[test]
 fn guardrails() {
     assert_snapshot!(rule("write_scope_missing", &with("a b start -> a -> b -> exit")), @"write_scope_missing «a» `a` and `b` may write anything in the workspace");
     assert_eq!(rule("write_scope_missing", &with("a [type=\"acme.x\"] start -> a -> exit")), "");
@@ -126,6 +163,15 @@ fn guardrails() {
     assert_snapshot!(rule("tool_command_required", &with("n [type=tool, tool_command=\" \"] start -> n -> exit")), @"tool_command_required «n» the tool stage `n` has no `tool_command`");
     assert_snapshot!(rule("command_required", &with("n [shape=octagon] start -> n -> exit")), @"command_required «n» the verify stage `n` has no `command`");
     assert_eq!(rule("command_required", &with("n [shape=octagon, command=\"cargo test\"] start -> n -> exit")), "");
+    assert_snapshot!(rule("allow_list_missing", &with("n [type=verification] start -> n -> exit")), @"allow_list_missing «n» verification.allowed_commands is required: without it `n` fails");
+    assert_snapshot!(rule("allow_list_missing", &with("n [type=verification, \"verification.allowed_commands\"=\" \"] start -> n -> exit")), @r#"allow_list_missing «" "» verification.allowed_commands is required: without it `n` fails"#);
+    assert_eq!(
+        rule(
+            "allow_list_missing",
+            &with("n [type=verification, verification.allowed_commands=make] start -> n -> exit")
+        ),
+        ""
+    );
 }
 
 #[test]
@@ -176,7 +222,7 @@ fn routes() {
     let tool = |edges: &str| {
         with(&format!("t [shape=parallelogram, tool_command=t] f [prompt=p] g [shape=diamond] start -> t {edges}"))
     };
-    assert_snapshot!(rule("no_failure_route", &tool("t -> exit [condition=\"outcome=success\"] start -> f -> exit start -> g -> exit")), @"no_failure_route «t» when `t` fails the run stops: no edge of it holds for `outcome=fail`");
+    assert_snapshot!(rule("no_failure_route", &tool("t -> f [condition=\"outcome=success\"] f -> exit start -> g -> exit")), @"no_failure_route «t» when `t` fails the run stops: no edge of it holds for `outcome=fail`");
     for edges in [
         "t -> exit",
         "t -> exit [condition=\"outcome=success\"] t -> f [condition=\"outcome=fail\"]",
@@ -184,6 +230,7 @@ fn routes() {
         "t -> exit [condition=\"outcome=success\"] t -> g",
         "t [retry_target=f] t -> exit [condition=\"outcome=success\"]",
         "t -> exit [condition=\"context.x=1\"]",
+        "t -> exit [condition=\"outcome=success\"]",
     ] {
         assert_eq!(rule("no_failure_route", &tool(edges)), "", "{edges}");
     }
@@ -197,6 +244,12 @@ fn routes() {
         gap("g -> exit [condition=\"context.x\"] g -> f [condition=\"context.x=\\\"\\\"\"] g -> f [condition=\"x=2\"]"),
         ""
     );
+    let labels = "h -> exit [condition=\"preferred_label=Ship\"] h -> f [condition=\"preferred_label=Fix\"]";
+    let gate = |shape: &str| {
+        rule("all_conditional_edges", &with(&format!("h [shape={shape}] f {labels} start -> h f -> exit")))
+    };
+    assert_eq!(gate("hexagon"), "", "an answer that fits no label is asked for again");
+    assert_snapshot!(gate("box"), @"all_conditional_edges «h» every edge of `h` has a condition, and with `outcome=success` none may hold");
     assert_snapshot!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=fail\"] t -> f -> exit")), @"edge_to_exit_on_failure «t -> exit» when `t` fails the run ends as a success at `exit`");
     assert_eq!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=success\"] t -> f -> exit")), "");
     assert_snapshot!(rule("default_ignored", &tool("t -> exit [condition=\"outcome=success\", default=true]")), @"default_ignored «t -> exit» `default=true` has no effect on an edge with a condition");

@@ -10,10 +10,13 @@ mod holdouts;
 mod lint;
 mod lower;
 mod mending;
+mod pages;
 mod properties;
 mod reader;
 mod route;
+mod scripts;
 mod stylesheet;
+mod unverified;
 
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Edge, Node, NodeId, Pipeline};
@@ -56,7 +59,7 @@ fn with(body: &str) -> String {
     format!("digraph G {{ start [shape=Mdiamond] exit [shape=Msquare] {body} }}")
 }
 
-/// A file in which node `n` with these attributes stands between start and exit.
+/// A file in which node `n`, with these attributes stands between start and exit.
 fn with_node(attributes: &str) -> String {
     with(&format!("n [prompt=\"p\", allowed_write_paths=\"src/\", {attributes}] start -> n -> exit"))
 }

@@ -1,7 +1,8 @@
 //! What the reader accepts and what it refuses, in its own words.
 
-use super::{accept, edge, errors, found, node, run, with, with_graph, with_node};
-use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Severity};
+use super::lint::rule;
+use super::{accept, edge, errors, node, run, with, with_graph, with_node};
+use glovebox_pipeline::diagnostic::DIAGNOSTICS_MAX;
 use insta::assert_snapshot;
 
 /// Reads `n [key=<written>]` and compares the value.
@@ -169,13 +170,13 @@ fn depth_and_number_of_findings_are_bounded() {
 #[test]
 fn spellings_that_graphviz_refuses_are_remarked_once() {
     let source = with_node("a.b=1, c.d=2, e=x-y, f=900s") + " # late";
-    assert_snapshot!(found(&source, Severity::Info), @r#"
+    assert_snapshot!(rule("not_graphviz", &source), @r#"
     not_graphviz «a.b» Graphviz does not read a key with dots without quotes ~> «"a.b"»
     not_graphviz «x-y» Graphviz does not read a value like this without quotes ~> «"x-y"»
     not_graphviz «# late» Graphviz does not read a `#` comment after other text ~> «// late»
     "#);
-    assert_eq!(found(&with_graph("rankdir=LR, nodesep=0.5, \"a.b\"=\"900s\""), Severity::Info), "");
-    assert_snapshot!(found("digraph my-graph { start exit Node start -> Node -> exit }", Severity::Info), @r#"
+    assert_eq!(rule("not_graphviz", &with_graph("rankdir=LR, nodesep=0.5, \"a.b\"=\"900s\"")), "");
+    assert_snapshot!(rule("not_graphviz", "digraph my-graph { start exit Node start -> Node -> exit }"), @r#"
     not_graphviz «my-graph» Graphviz does not read a graph name like this without quotes ~> «"my-graph"»
     not_graphviz «Node» Graphviz does not read this as a node id: it is a keyword in any letters ~> «"Node"»
     "#);

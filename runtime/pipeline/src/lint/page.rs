@@ -1,0 +1,91 @@
+//! The page of a rule, for the terminal, and the reference of all rules, for `docs/`.
+//!
+//! Both say what the table says; nothing about a rule is written here.
+
+use super::rules::{RULES, TITLES};
+use super::{Rule, Severity};
+use std::fmt::Write;
+
+/// Columns of a page in the terminal.
+const WIDTH: usize = 100;
+
+impl Rule {
+    /// The page that explains the rule: what it demands, why, how a breach is mended, and both as files.
+    pub fn page(&self) -> String {
+        let Self { id, severity, summary, help, why, bad, good, .. } = self;
+        let (why, help) = (wrapped(why), wrapped(&format!("To mend it: {help}")));
+        let (bad, good) = (indented(bad), indented(good));
+        let severity = severity.as_str();
+        format!("{id} ({severity})\n\n{summary}\n\n{why}\n\n{help}\n\nWrong:\n\n{bad}\n\nRight:\n\n{good}\n")
+    }
+
+    /// True for a rule about scripts: its examples are scripts.
+    pub fn is_about_scripts(&self) -> bool {
+        self.bad.starts_with("#!")
+    }
+}
+
+/// The reference of all rules, as Markdown.
+pub fn reference() -> String {
+    let mut text = String::from(
+        "# Rules of `glovebox check`\n\n\
+         Generated from the table of rules; `glovebox explain RULE` prints one of them. An *error* keeps a pipeline from running \
+         (exit 3), a *warning* does with `--strict`, *info* is a remark. Where the edit is certain, `glovebox check --fix` makes it.\n\n",
+    );
+    for rule in RULES {
+        if let Some((title, _)) = TITLES.iter().find(|(_, first)| *first == rule.id) {
+            write!(text, "- {title}:").expect("writing to a string does not fail");
+        }
+        let ends = RULES.iter().skip_while(|other| other.id != rule.id).nth(1).is_none_or(is_first);
+        let end = if ends { "\n" } else { "," };
+        write!(text, " [`{0}`](#{0}){end}", rule.id).expect("writing to a string does not fail");
+    }
+    for rule in RULES {
+        if let Some((title, _)) = TITLES.iter().find(|(_, first)| *first == rule.id) {
+            write!(text, "\n## {title}\n").expect("writing to a string does not fail");
+        }
+        section(&mut text, rule);
+    }
+    text
+}
+
+fn is_first(rule: &Rule) -> bool {
+    TITLES.iter().any(|(_, first)| *first == rule.id)
+}
+
+fn section(text: &mut String, rule: &Rule) {
+    let language = if rule.is_about_scripts() { "sh" } else { "dot" };
+    let severity = match rule.severity {
+        Severity::Error => "Error",
+        Severity::Warning => "Warning",
+        Severity::Info => "Info",
+    };
+    let Rule { id, summary, help, why, bad, good, .. } = rule;
+    write!(
+        text,
+        "\n### {id}\n\n{severity}: {summary}.\n\n{why}\n\nTo mend it: {help}.\n\n\
+         Wrong:\n\n```{language}\n{bad}\n```\n\nRight:\n\n```{language}\n{good}\n```\n"
+    )
+    .expect("writing to a string does not fail");
+}
+
+/// Breaks a paragraph into lines of at most [`WIDTH`] letters, between words.
+fn wrapped(paragraph: &str) -> String {
+    let mut text = String::with_capacity(paragraph.len() + 8);
+    let mut column = 0;
+    for word in paragraph.split_whitespace() {
+        let letters = word.chars().count();
+        if column > 0 {
+            let breaks = column + 1 + letters > WIDTH;
+            text.push(if breaks { '\n' } else { ' ' });
+            column = if breaks { 0 } else { column + 1 };
+        }
+        text.push_str(word);
+        column += letters;
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}

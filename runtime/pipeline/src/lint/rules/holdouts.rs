@@ -1,0 +1,111 @@
+//! Rules about hold-outs: what gives them away, and what makes their scripts unreliable (seed 2).
+
+use super::Rule;
+use crate::diagnostic::Severity::Warning;
+use crate::lint::holdouts;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "scenario_opt_out",
+        severity: Warning,
+        check: Some(holdouts::scenario_opt_out),
+        summary: "hold-outs are kept from the stages they judge",
+        help: "remove the attribute unless it is meant: a run records it",
+        why: "A builder that has read the scenarios can write code that passes them and nothing else, and the verdict says nothing \
+              any more (seed 2). To opt out is allowed and never silent: it stands in the plan and in the run's record.",
+        bad: r#"digraph ship {
+  review [prompt="Review the code", allowed_write_paths="", "codex.allow_read_scenarios"=true]
+  start; exit
+  start -> review -> exit
+}"#,
+        good: r#"digraph ship {
+  review [prompt="Review the code", allowed_write_paths=""]
+  start; exit
+  start -> review -> exit
+}"#,
+    },
+    Rule {
+        id: "scenario_reader_feeds_builder",
+        severity: Warning,
+        check: Some(holdouts::scenario_reader_feeds_builder),
+        summary: "nothing that shows hold-outs leads to a builder",
+        help: "leave `scenario_feedback` at `summary`, or let no way lead from the stage to a builder",
+        why: "A stage that has hold-outs in reach and whose output is handed on in full tells the next builder what it is judged by, \
+              as surely as if the builder read the folder (seed 2). The loop then fits the code to the scenarios. With the default, \
+              `summary`, builders are told the verdict, counts and `hint:` lines.",
+        bad: r#"digraph ship {
+  graph [max_steps=20]
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", allowed_write_paths="", scenario_feedback=full]
+  build [prompt="Build it", allowed_write_paths="src/"]
+  start; exit
+  start -> build -> judge
+  judge -> exit  [condition="outcome=success"]
+  judge -> build [condition="outcome=fail"]
+}"#,
+        good: r#"digraph ship {
+  graph [max_steps=20]
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", allowed_write_paths=""]
+  build [prompt="Build it", allowed_write_paths="src/"]
+  start; exit
+  start -> build -> judge
+  judge -> exit  [condition="outcome=success"]
+  judge -> build [condition="outcome=fail"]
+}"#,
+    },
+    Rule {
+        id: "prompt_mentions_scenarios",
+        severity: Warning,
+        check: Some(holdouts::prompt_mentions_scenarios),
+        summary: "no prompt names the hold-outs",
+        help: "describe what is wanted instead; the folder does not exist for the stage",
+        why: "For a builder the folder does not exist, so an instruction about it sends the agent looking. An instruction not to \
+              read it says that there is something to read (seed 2).",
+        bad: r#"digraph ship {
+  review [prompt="Review the code; do not read scripts/scenarios", allowed_write_paths=""]
+  start; exit
+  start -> review -> exit
+}"#,
+        good: r#"digraph ship {
+  review [prompt="Review the code", allowed_write_paths=""]
+  start; exit
+  start -> review -> exit
+}"#,
+    },
+    Rule {
+        id: "hardcoded_model_in_scenario",
+        severity: Warning,
+        check: Some(holdouts::hardcoded_model_in_scenario),
+        summary: "scenarios name no live model",
+        help: "take the model from the environment, or ask the provider's list of models",
+        why: "Providers retire models. A scenario with a model's id in it fails on that day for code that is right, and the loop \
+              before it begins to mend what is not broken (seed 2, scenario script reliability). Looked for in the commands and \
+              `env_*` attributes of stages that run scenarios, and in the scripts themselves.",
+        bad: r#"digraph ship {
+  judge [shape=octagon, command="sh scripts/scenarios/chat.sh --model gpt-4o-mini", allowed_write_paths=""]
+  start; exit
+  start -> judge -> exit
+}"#,
+        good: r#"digraph ship {
+  judge [shape=octagon, command="sh scripts/scenarios/chat.sh --model \"$MODEL\"", allowed_write_paths=""]
+  start; exit
+  start -> judge -> exit
+}"#,
+    },
+    Rule {
+        id: "fixed_temporary_name",
+        severity: Warning,
+        check: None,
+        summary: "a scenario script makes its temporary files with `mktemp`",
+        help: "write `file=$(mktemp)`, and remove the file when the script ends",
+        why: "A fixed name below `/tmp` is shared by everything that runs at the time: two runs overwrite each other's files, and what \
+              an earlier run left behind can make a scenario pass (seed 2, scenario script reliability). `mktemp` gives each run its \
+              own.",
+        bad: r#"#!/bin/sh
+app --export > /tmp/export.json
+grep -q '"total": 3' /tmp/export.json"#,
+        good: r#"#!/bin/sh
+file=$(mktemp)
+app --export > "$file"
+grep -q '"total": 3' "$file""#,
+    },
+];

@@ -1,0 +1,50 @@
+//! The table of rules, by topic. A rule is added in one of these files and nowhere else.
+
+mod attributes;
+mod guardrails;
+mod holdouts;
+mod reading;
+mod routes;
+mod structure;
+
+use super::Rule;
+
+const TOPICS: [&[Rule]; 6] =
+    [reading::RULES, structure::RULES, attributes::RULES, guardrails::RULES, holdouts::RULES, routes::RULES];
+
+/// What the topics are called, in the order of the table; with each the name of its first rule.
+pub(super) const TITLES: [(&str, &str); 6] = [
+    ("Reading", reading::RULES[0].id),
+    ("The graph", structure::RULES[0].id),
+    ("Attributes", attributes::RULES[0].id),
+    ("Guardrails", guardrails::RULES[0].id),
+    ("Hold-outs", holdouts::RULES[0].id),
+    ("Routes", routes::RULES[0].id),
+];
+
+const COUNT: usize = {
+    let (mut count, mut topic) = (0, 0);
+    while topic < TOPICS.len() {
+        count += TOPICS[topic].len();
+        topic += 1;
+    }
+    count
+};
+
+const JOINED: [Rule; COUNT] = {
+    let mut joined = [TOPICS[0][0]; COUNT];
+    let (mut at, mut topic) = (0, 0);
+    while topic < TOPICS.len() {
+        let mut number = 0;
+        while number < TOPICS[topic].len() {
+            joined[at] = TOPICS[topic][number];
+            at += 1;
+            number += 1;
+        }
+        topic += 1;
+    }
+    joined
+};
+
+/// Every rule there is.
+pub const RULES: &[Rule] = &JOINED;
