@@ -14,24 +14,35 @@ use std::sync::OnceLock;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Text);
 
-/// A known key borrows from the table, any other owns its text.
+/// A known key is its number in [`ATTRIBUTES`], any other owns its text.
 #[derive(Clone)]
 enum Text {
-    Known(&'static str),
+    Known(u8),
     Other(Box<str>),
 }
+
+/// A known key's number fits its type.
+const _: () = assert!(ATTRIBUTES.len() <= u8::MAX as usize + 1);
 
 impl Key {
     /// The key as text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
+
+    /// Its number in [`ATTRIBUTES`]; none for a key that is not of the table.
+    pub(crate) fn number(&self) -> Option<usize> {
+        match self.0 {
+            Text::Known(number) => Some(number.into()),
+            Text::Other(_) => None,
+        }
+    }
 }
 
 impl Text {
     fn as_str(&self) -> &str {
         match self {
-            Text::Known(text) => text,
+            Text::Known(number) => ATTRIBUTES[usize::from(*number)].name,
             Text::Other(text) => text,
         }
     }
@@ -65,23 +76,34 @@ impl std::hash::Hash for Text {
 
 impl From<&str> for Key {
     fn from(text: &str) -> Self {
-        let known = known();
-        Self(match known.binary_search(&text) {
-            Ok(at) => Text::Known(known[at]),
-            Err(_) => Text::Other(text.into()),
-        })
+        let known = known()[drawer(text)].iter().find(|(name, _)| *name == text);
+        Self(known.map_or_else(|| Text::Other(text.into()), |(_, number)| Text::Known(*number)))
     }
 }
 
-/// Every key of the table, sorted.
-fn known() -> &'static [&'static str] {
-    static KNOWN: OnceLock<Vec<&'static str>> = OnceLock::new();
+/// Names and numbers of the table, in drawers.
+fn known() -> &'static [Vec<(&'static str, u8)>; DRAWERS] {
+    static KNOWN: OnceLock<[Vec<(&'static str, u8)>; DRAWERS]> = OnceLock::new();
     KNOWN.get_or_init(|| {
-        let mut names: Vec<&str> = ATTRIBUTES.iter().map(|known| known.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        let mut drawers = [const { Vec::new() }; DRAWERS];
+        for (number, known) in (0..=u8::MAX).zip(ATTRIBUTES) {
+            drawers[drawer(known.name)].push((known.name, number));
+        }
+        drawers
     })
+}
+
+/// Into so many drawers keys are sorted: the bits of a `u64`.
+const DRAWERS: usize = u64::BITS as usize;
+
+/// The drawer of a key, by its length and its outer letters. A constant where the key is one.
+#[inline]
+fn drawer(key: &str) -> usize {
+    let letters = key.as_bytes();
+    match (letters.first(), letters.last()) {
+        (Some(first), Some(last)) => (letters.len() * 7 + *first as usize * 3 + *last as usize) % DRAWERS,
+        _ => 0,
+    }
 }
 
 impl Deref for Key {
@@ -112,7 +134,11 @@ impl fmt::Debug for Key {
 
 /// Attributes in the order of their keys.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Attributes(Vec<(Key, Attribute)>);
+pub struct Attributes {
+    entries: Vec<(Key, Attribute)>,
+    /// One bit for each drawer that some key is of: a look for any other key ends here, and most looks are for absent keys.
+    drawers: u64,
+}
 
 impl Attributes {
     /// No attributes.
@@ -122,32 +148,38 @@ impl Attributes {
 
     /// No attributes, with room for some.
     pub(crate) fn with_capacity(count: usize) -> Self {
-        Self(Vec::with_capacity(count))
+        Self { entries: Vec::with_capacity(count), drawers: 0 }
     }
 
     fn place(&self, key: &str) -> Result<usize, usize> {
         // A handful of entries: looking at each is faster than searching by halves.
-        for (at, (own, _)) in self.0.iter().enumerate() {
+        for (at, (own, _)) in self.entries.iter().enumerate() {
             match own.as_str().cmp(key) {
                 std::cmp::Ordering::Less => {}
                 std::cmp::Ordering::Equal => return Ok(at),
                 std::cmp::Ordering::Greater => return Err(at),
             }
         }
-        Err(self.0.len())
+        Err(self.entries.len())
     }
 
     /// The attribute of that key.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Attribute> {
-        self.0.iter().find(|(own, _)| own.as_str() == key).map(|(_, attribute)| attribute)
+        if self.drawers & (1 << drawer(key)) == 0 { None } else { self.look(key) }
+    }
+
+    fn look(&self, key: &str) -> Option<&Attribute> {
+        self.entries.iter().find(|(own, _)| own.as_str() == key).map(|(_, attribute)| attribute)
     }
 
     /// The same, to be changed.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Attribute> {
-        self.0.iter_mut().find(|(own, _)| own.as_str() == key).map(|(_, attribute)| attribute)
+        self.entries.iter_mut().find(|(own, _)| own.as_str() == key).map(|(_, attribute)| attribute)
     }
 
     /// True when the key is there.
+    #[inline]
     pub fn contains_key(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
@@ -155,9 +187,9 @@ impl Attributes {
     /// Sets an attribute; gives the one it replaces.
     pub fn insert(&mut self, key: &str, attribute: Attribute) -> Option<Attribute> {
         match self.place(key) {
-            Ok(at) => Some(std::mem::replace(&mut self.0[at].1, attribute)),
+            Ok(at) => Some(std::mem::replace(&mut self.entries[at].1, attribute)),
             Err(at) => {
-                self.0.insert(at, (Key::from(key), attribute));
+                self.put(at, key, attribute);
                 None
             }
         }
@@ -168,31 +200,36 @@ impl Attributes {
         let at = match self.place(key) {
             Ok(at) => at,
             Err(at) => {
-                self.0.insert(at, (Key::from(key), make()));
+                self.put(at, key, make());
                 at
             }
         };
-        &mut self.0[at].1
+        &mut self.entries[at].1
+    }
+
+    fn put(&mut self, at: usize, key: &str, attribute: Attribute) {
+        self.drawers |= 1 << drawer(key);
+        self.entries.insert(at, (Key::from(key), attribute));
     }
 
     /// True when there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries.is_empty()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.entries.len()
     }
 
     /// Keys and attributes in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &Attribute)> + Clone {
-        self.0.iter().map(|(key, attribute)| (key, attribute))
+        self.entries.iter().map(|(key, attribute)| (key, attribute))
     }
 
     /// Keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.0.iter().map(|(key, _)| key)
+        self.entries.iter().map(|(key, _)| key)
     }
 }
 
@@ -216,7 +253,7 @@ impl<'a> IntoIterator for &'a Attributes {
     type IntoIter = std::iter::Map<std::slice::Iter<'a, (Key, Attribute)>, fn(&'a (Key, Attribute)) -> Self::Item>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter().map(|(key, attribute)| (key, attribute))
+        self.entries.iter().map(|(key, attribute)| (key, attribute))
     }
 }
 

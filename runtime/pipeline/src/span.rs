@@ -42,7 +42,9 @@ impl Span {
 #[derive(Debug, Clone)]
 pub struct Places {
     whole: Span,
-    /// (decoded offset, source offset) where the distance between the two changes; empty when the value is not in the text.
+    /// The source offset of the value's first letter; none when the value is not in the text.
+    start: Option<usize>,
+    /// (decoded offset, source offset) where the distance between the two changes; most values hold no escape and have none.
     shifts: Vec<(usize, usize)>,
 }
 
@@ -50,28 +52,27 @@ impl Places {
     /// Reads the value at `span` of the source again and notes where escapes shift offsets. Linear in the span.
     pub fn of(source: &str, span: Span) -> Self {
         let raw = span.of(source);
-        let mut shifts = vec![(0, span.start)];
+        let mut start = span.start;
+        let mut shifts = Vec::new();
         if let Some(inner) = raw.strip_prefix('"') {
-            shifts[0].1 += 1;
+            start += 1;
             crate::dot::text::decode(inner.strip_suffix('"').unwrap_or(inner), |decoded, offset| {
                 shifts.push((decoded, span.start + 1 + offset));
             });
         }
-        Self { whole: span, shifts }
+        Self { whole: span, start: Some(start), shifts }
     }
 
     /// Answers with `span` for every question: the value was not written there letter by letter.
     pub fn opaque(span: Span) -> Self {
-        Self { whole: span, shifts: Vec::new() }
+        Self { whole: span, start: None, shifts: Vec::new() }
     }
 
     /// The source range of a range of the decoded value.
     pub fn span(&self, range: Range<usize>) -> Span {
-        if self.shifts.is_empty() {
-            return self.whole;
-        }
-        let start = self.offset(range.start);
-        Span::new(start, self.offset(range.end).max(start))
+        let Some(first) = self.start else { return self.whole };
+        let start = self.offset(first, range.start);
+        Span::new(start, self.offset(first, range.end).max(start))
     }
 
     /// The span of the whole value, quotes included.
@@ -81,12 +82,12 @@ impl Places {
 
     /// True when the spans it gives are exact, so that a fix may replace them.
     pub fn exact(&self) -> bool {
-        !self.shifts.is_empty()
+        self.start.is_some()
     }
 
-    fn offset(&self, decoded: usize) -> usize {
-        let index = self.shifts.partition_point(|(at, _)| *at <= decoded).saturating_sub(1);
-        let (at, source) = self.shifts[index];
+    fn offset(&self, first: usize, decoded: usize) -> usize {
+        let before = self.shifts.partition_point(|(at, _)| *at <= decoded);
+        let (at, source) = if before == 0 { (0, first) } else { self.shifts[before - 1] };
         (source + (decoded - at)).min(self.whole.end)
     }
 }

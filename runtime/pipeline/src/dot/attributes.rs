@@ -4,7 +4,8 @@
 //! begins, so that the mistake is one diagnostic.
 
 use super::lexer::{Kind, is_bare, is_name};
-use super::parser::{Parser, is_identifier};
+use super::names::is_identifier;
+use super::parser::Parser;
 use super::{Attr, Value, quote};
 use crate::diagnostic::Diagnostic;
 use crate::span::Span;
@@ -13,14 +14,13 @@ use std::borrow::Cow;
 impl<'a> Parser<'a> {
     /// Every block that follows; gives the attributes and the end of the last block, or `end` when there is none.
     pub(super) fn attribute_blocks(&mut self, mut end: Span) -> (Vec<Attr<'a>>, Span) {
-        let mut attributes = Vec::new();
         while self.at(Kind::LeftBracket) {
-            end = self.block(&mut attributes);
+            end = self.block();
         }
-        (attributes, end)
+        (self.attributes.drain(..).collect(), end)
     }
 
-    fn block(&mut self, attributes: &mut Vec<Attr<'a>>) -> Span {
+    fn block(&mut self) -> Span {
         let open = self.advance().span;
         let mut separable = false;
         loop {
@@ -39,7 +39,8 @@ impl<'a> Parser<'a> {
                     if self.statement_begins() {
                         return self.unclosed(open);
                     }
-                    attributes.extend(self.attribute());
+                    let attribute = self.attribute();
+                    self.attributes.extend(attribute);
                     separable = true;
                 }
                 Kind::End | Kind::LeftBrace | Kind::RightBrace | Kind::Arrow | Kind::LeftBracket => {

@@ -6,6 +6,7 @@
 mod ast;
 mod attributes;
 mod lexer;
+mod names;
 mod parser;
 pub(crate) mod text;
 

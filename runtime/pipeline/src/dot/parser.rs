@@ -4,10 +4,9 @@
 //! ([`DEPTH_MAX`]), and each step consumes text, so any file ends in time proportional to its length.
 
 use super::lexer::{Kind, Lexer, Token, is_name};
-use super::{Ast, Name, Statement, Target};
+use super::{Ast, Attr, Name, Statement, Target};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::span::Span;
-use std::borrow::Cow;
 
 /// The deepest nesting of subgraphs.
 pub(crate) const DEPTH_MAX: usize = 32;
@@ -32,6 +31,10 @@ pub(super) struct Parser<'a> {
     undirected: bool,
     /// An HTML value was met that nothing closes: later ones are not searched for their end.
     pub(super) html_open: bool,
+    /// Attributes of the statement being read, gathered here so that the statement's own list has the very size.
+    pub(super) attributes: Vec<Attr<'a>>,
+    /// Names of the edge statement being read, likewise.
+    path: Vec<Name<'a>>,
 }
 
 impl<'a> Parser<'a> {
@@ -48,6 +51,8 @@ impl<'a> Parser<'a> {
             depth: 0,
             undirected: false,
             html_open: false,
+            attributes: Vec::new(),
+            path: Vec::new(),
         };
         parser.notice_open();
         parser
@@ -196,28 +201,6 @@ impl<'a> Parser<'a> {
             self.advance();
         }
         self.at(Kind::Word)
-    }
-
-    fn graph_name(&mut self) -> Option<Name<'a>> {
-        if self.at(Kind::String) {
-            return Some(self.quoted_name());
-        }
-        if !matches!(self.token.kind, Kind::Word | Kind::Number) {
-            return None;
-        }
-        self.extend(self.lexer.run(self.token.span.start, is_name));
-        let span = self.advance().span;
-        let text = self.text(span);
-        if !is_identifier(text) {
-            self.remark("a graph name like this without quotes", span, || super::quote(text));
-        }
-        Some(Name { text: Cow::Borrowed(text), span })
-    }
-
-    fn quoted_name(&mut self) -> Name<'a> {
-        let span = self.advance().span;
-        let text = super::text::decode(&self.lexer.source[span.start + 1..span.end - 1], |_, _| ());
-        Name { text, span }
     }
 
     /// Expects the brace that closes `what`.
@@ -382,61 +365,21 @@ impl<'a> Parser<'a> {
             return self.attribute_value(first.text, first.span, quoted).map(Statement::Assign);
         }
         let start = first.span;
-        let first = self.node_id(first);
-        let mut path = vec![first];
+        let id = self.node_id(first);
+        if !matches!(self.token.kind, Kind::Arrow | Kind::Line) {
+            let (attributes, end) = self.attribute_blocks(start);
+            return Some(Statement::Node { id, attributes, span: start.to(end) });
+        }
+        self.path.clear();
+        self.path.push(id);
         while self.arrow() {
-            path.push(self.edge_target()?);
+            let target = self.edge_target()?;
+            self.path.push(target);
         }
-        let end = path.last().map_or(start, |last| last.span);
+        let end = self.path.last().map_or(start, |last| last.span);
+        let path: Vec<Name<'a>> = self.path.drain(..).collect();
         let (attributes, end) = self.attribute_blocks(end);
-        let span = start.to(end);
-        match path.len() {
-            1 => path.pop().map(|id| Statement::Node { id, attributes, span }),
-            _ => Some(Statement::Edge { path, attributes, span }),
-        }
-    }
-
-    /// Takes a word with all that hangs on it, or a string.
-    fn name(&mut self) -> Name<'a> {
-        if self.at(Kind::String) {
-            return self.quoted_name();
-        }
-        let start = self.token.span.start;
-        let end = self.lexer.run(start, is_name);
-        let end = start + self.lexer.source[start..end].find("--").unwrap_or(end - start);
-        self.extend(end.max(start + 1));
-        let span = self.advance().span;
-        Name { text: Cow::Borrowed(self.text(span)), span }
-    }
-
-    /// Demands that a name is a node's (spec §2.3); refuses ports.
-    fn node_id(&mut self, name: Name<'a>) -> Name<'a> {
-        if !is_identifier(&name.text) {
-            let message = format!("`{}` is no node id: expected letters of a to z, digits and `_`", name.text);
-            let id = identifier_from(&name.text);
-            let help = format!("write `{id}`, and put what people should read into `label`");
-            self.error(Diagnostic::error("dot_syntax", message, name.span).with_help(help).with_fix(name.span, id));
-        } else if is_keyword(&name.text) && self.text(name.span) == name.text {
-            self.remark("this as a node id: it is a keyword in any letters", name.span, || super::quote(&name.text));
-        }
-        if self.at(Kind::Colon) {
-            self.port();
-        }
-        name
-    }
-
-    fn port(&mut self) {
-        let start = self.token.span;
-        let mut end = start;
-        while self.at(Kind::Colon) {
-            end = self.advance().span;
-            if matches!(self.token.kind, Kind::Word | Kind::String) {
-                end = self.advance().span;
-            }
-        }
-        let span = start.to(end);
-        let error = Diagnostic::error("dot_syntax", "ports are not supported", span);
-        self.error(error.with_help("leave it out: an edge joins whole nodes").with_fix(span, ""));
+        Some(Statement::Edge { path, attributes, span: start.to(end) })
     }
 
     /// Steps over `->`, or over `--` with an error.
@@ -479,22 +422,4 @@ impl<'a> Parser<'a> {
             }
         }
     }
-}
-
-/// True for `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
-pub(crate) fn is_identifier(text: &str) -> bool {
-    let mut letters = text.bytes();
-    letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == b'_')
-        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
-}
-
-/// True for a word that Graphviz takes for a keyword, in whatever letters.
-fn is_keyword(text: &str) -> bool {
-    ["node", "edge", "graph", "digraph", "subgraph", "strict"].iter().any(|word| text.eq_ignore_ascii_case(word))
-}
-
-/// The nearest identifier: other letters become `_`.
-fn identifier_from(text: &str) -> String {
-    let id: String = text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
-    if is_identifier(&id) { id } else { format!("n_{id}") }
 }

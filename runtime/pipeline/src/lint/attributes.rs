@@ -4,9 +4,10 @@ use super::{Found, Rule, Subject};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler, Node};
-use crate::keyed::Attributes;
+use crate::keyed::{Attributes, Key};
 use crate::lower::handler::{SHAPES, TYPES};
 use crate::nearest::nearest;
+use std::cell::LazyCell;
 use std::collections::HashSet;
 
 const FIDELITIES: &[&str] = &["full", "truncate", "compact", "summary:low", "summary:medium", "summary:high"];
@@ -182,7 +183,7 @@ pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// Names that are known to nobody here. They are kept for plugins; graph attributes that a text uses as `$name` are inputs.
 pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let inputs = inputs(subject);
+    let inputs = LazyCell::new(|| inputs(subject));
     names(rule, subject, |rule, key, attribute, carrier| {
         let is_told =
             misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier)).is_some();
@@ -213,7 +214,7 @@ fn names(
     subject: &Subject<'_>,
     judge: impl Fn(&Rule, &str, &Attribute, Carrier) -> Option<Diagnostic>,
 ) -> Found {
-    let mut look = Names { rule, judge: &judge, seen: HashSet::new(), found: Found::none() };
+    let mut look = Names { rule, judge: &judge, known: [[false; 256]; 3], seen: HashSet::new(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
         let third_party = matches!(&node.handler, Handler::Component(name) if !TYPES.contains(&name.as_str()));
@@ -228,6 +229,9 @@ fn names(
 struct Names<'a> {
     rule: &'a Rule,
     judge: Judge<'a>,
+    /// Numbers of known names seen on each kind of carrier.
+    known: [[bool; 256]; 3],
+    /// Other names seen.
     seen: HashSet<(Carrier, &'a str)>,
     found: Found,
 }
@@ -235,13 +239,20 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn at(&mut self, attributes: &'a Attributes, carrier: Carrier, node: Option<&Node>, ours: impl Fn(&str) -> bool) {
         for (key, attribute) in attributes.iter().filter(|(key, _)| ours(key)) {
-            if self.found.is_full() || !self.seen.insert((carrier, key)) || is_known(key, carrier) {
+            if self.found.is_full() || !self.is_new(key, carrier) || is_known(key, carrier) {
                 continue;
             }
             if let Some(mut finding) = (self.judge)(self.rule, key, attribute, carrier) {
                 finding.node = node.map(|node| node.id.to_string());
                 self.found.push(finding);
             }
+        }
+    }
+
+    fn is_new(&mut self, key: &'a Key, carrier: Carrier) -> bool {
+        match key.number() {
+            Some(number) => !std::mem::replace(&mut self.known[carrier as usize][number], true),
+            None => self.seen.insert((carrier, key)),
         }
     }
 }

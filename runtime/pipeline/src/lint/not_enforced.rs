@@ -3,9 +3,10 @@
 //! An attribute that promises a bound or a guard and is silently ignored is worse than none.
 
 use super::{Found, Rule, Subject};
+use crate::attributes::ATTRIBUTES;
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Attribute, Handler};
-use crate::keyed::Attributes;
+use crate::keyed::{Attributes, Key};
 use std::collections::HashSet;
 
 /// Attributes by name; one that ends in a dot means all that begin with it.
@@ -29,8 +30,10 @@ pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     let mut found = Found::none();
     let mut told = HashSet::new();
+    let known: Vec<bool> = ATTRIBUTES.iter().map(|known| is_refused(known.name)).collect();
     let mut look = |attributes: &Attributes, node: Option<&str>, edge: Option<(&str, &str)>| {
-        for (key, attribute) in attributes.iter().filter(|(key, attribute)| refused(key, attribute)) {
+        let named = |key: &Key| key.number().map_or_else(|| is_refused(key), |number| known[number]);
+        for (key, attribute) in attributes.iter().filter(|(key, attribute)| refused(key, attribute, named(key))) {
             if !found.is_full() && told.insert(attribute.span) {
                 let message = match key.as_str() {
                     "prompt" => format!("a prompt from a file, `{}`, is not read in this version", attribute.value),
@@ -49,8 +52,11 @@ pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Found {
     found.into_iter().chain(handlers(rule, subject)).collect()
 }
 
-fn refused(key: &str, attribute: &Attribute) -> bool {
-    let named = REFUSED.iter().any(|refused| key == *refused || (refused.ends_with('.') && key.starts_with(refused)));
+fn is_refused(key: &str) -> bool {
+    REFUSED.iter().any(|refused| key == *refused || (refused.ends_with('.') && key.starts_with(refused)))
+}
+
+fn refused(key: &str, attribute: &Attribute, named: bool) -> bool {
     let file_prompt = key == "prompt" && attribute.value.starts_with('@');
     (named || file_prompt) && !matches!(attribute.value.trim(), "" | "false")
 }

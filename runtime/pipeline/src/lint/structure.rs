@@ -5,7 +5,7 @@ use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, Node};
 use crate::span::Span;
-use petgraph::algo::kosaraju_scc;
+use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::NodeIndex;
 use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
@@ -151,6 +151,9 @@ fn dead_end(rule: &Rule, subject: &Subject<'_>, cycle: &[NodeIndex]) -> Diagnost
 pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Found {
     let graph = &subject.pipeline.attributes;
     if graph.contains_key("max_steps") || graph.contains_key("max_wall_time") {
+        return Found::none();
+    }
+    if toposort(&subject.graph, None).is_ok() {
         return Found::none();
     }
     let turns = |cycle: &Vec<NodeIndex>| {

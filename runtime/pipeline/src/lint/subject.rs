@@ -7,7 +7,7 @@ use crate::nearest::nearest;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// The most names for which a nearest one is offered; each look costs a walk over all nodes.
 const SUGGESTIONS_MAX: usize = 20;
@@ -20,7 +20,7 @@ pub struct Subject<'a> {
     /// of the file or a jump to a retry target. So a missing declaration does not make the rest look unreachable.
     pub(super) graph: DiGraph<(), Link>,
     index: HashMap<&'a str, usize>,
-    outgoing: Vec<Vec<usize>>,
+    outgoing: Outgoing,
     /// Undeclared names of edges and the declared one that was probably meant.
     pub(super) meant: HashMap<&'a str, &'a str>,
     standing_in: HashMap<&'a str, NodeIndex>,
@@ -37,6 +37,38 @@ pub(super) enum Link {
     Meant,
 }
 
+/// Numbers of the edges that leave each node, in one list.
+#[derive(Default)]
+struct Outgoing {
+    edges: Vec<usize>,
+    /// Where each node's edges begin in `edges`, and where the last one's end.
+    starts: Vec<usize>,
+}
+
+impl Outgoing {
+    /// Sorts the edges by the numbers of their sources; edges without one are left out.
+    fn new(nodes: usize, sources: &[Option<usize>]) -> Self {
+        let mut starts = vec![0; nodes + 1];
+        sources.iter().flatten().for_each(|source| starts[source + 1] += 1);
+        for node in 0..nodes {
+            starts[node + 1] += starts[node];
+        }
+        let mut free = starts.clone();
+        let mut edges = vec![0; starts[nodes]];
+        for (number, source) in sources.iter().enumerate() {
+            if let Some(source) = source {
+                edges[free[*source]] = number;
+                free[*source] += 1;
+            }
+        }
+        Self { edges, starts }
+    }
+
+    fn of(&self, node: usize) -> &[usize] {
+        &self.edges[self.starts[node]..self.starts[node + 1]]
+    }
+}
+
 impl<'a> Subject<'a> {
     /// Indexes a pipeline.
     pub fn new(pipeline: &'a Pipeline) -> Self {
@@ -46,24 +78,26 @@ impl<'a> Subject<'a> {
         pipeline.nodes.iter().for_each(|_| {
             graph.add_node(());
         });
-        let outgoing = vec![Vec::new(); pipeline.nodes.len()];
+        let outgoing = Outgoing::default();
         let mut subject = Self { pipeline, graph, index, outgoing, meant: HashMap::new(), standing_in: HashMap::new() };
-        subject.add_edges();
+        let sources = subject.add_edges();
+        subject.outgoing = Outgoing::new(pipeline.nodes.len(), &sources);
         subject.add_jumps();
         subject
     }
 
-    fn add_edges(&mut self) {
+    /// Gives the number of each edge's source, where it is declared.
+    fn add_edges(&mut self) -> Vec<Option<usize>> {
         let pipeline = self.pipeline;
+        let mut sources = Vec::with_capacity(pipeline.edges.len());
         for (number, edge) in pipeline.edges.iter().enumerate() {
             let (from, from_is_declared) = self.resolve(edge.from.as_str());
             let (to, to_is_declared) = self.resolve(edge.to.as_str());
-            if from_is_declared {
-                self.outgoing[from.index()].push(number);
-            }
+            sources.push(from_is_declared.then_some(from.index()));
             let link = if from_is_declared && to_is_declared { Link::Edge(number) } else { Link::Meant };
             self.graph.add_edge(from, to, link);
         }
+        sources
     }
 
     fn add_jumps(&mut self) {
@@ -141,7 +175,7 @@ impl<'a> Subject<'a> {
     /// Edges that leave the node with that number, in file order.
     pub(super) fn outgoing(&self, node: usize) -> impl Iterator<Item = &'a Edge> + Clone {
         let edges = &self.pipeline.edges;
-        self.outgoing[node].iter().map(move |number| &edges[*number])
+        self.outgoing.of(node).iter().map(move |number| &edges[*number])
     }
 
     /// Numbers of the nodes with a handler.

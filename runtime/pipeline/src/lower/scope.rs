@@ -9,7 +9,7 @@ use crate::dot::{Ast, Attr, Name, Statement, Target};
 use crate::ir::{Attribute, NodeId};
 pub(super) use crate::keyed::Attributes;
 use crate::span::Span;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// A node before its attributes have types.
 pub(super) struct RawNode {

@@ -1,0 +1,94 @@
+//! Names of graphs and nodes: words, strings, and what was meant to be one.
+//!
+//! A node's name is an identifier, so that conditions and paths can hold it; a port after it is stepped over with an error.
+
+use super::Name;
+use super::lexer::{Kind, is_name};
+use super::parser::Parser;
+use crate::diagnostic::Diagnostic;
+use std::borrow::Cow;
+
+impl<'a> Parser<'a> {
+    pub(super) fn graph_name(&mut self) -> Option<Name<'a>> {
+        if self.at(Kind::String) {
+            return Some(self.quoted_name());
+        }
+        if !matches!(self.token.kind, Kind::Word | Kind::Number) {
+            return None;
+        }
+        self.extend(self.lexer.run(self.token.span.start, is_name));
+        let span = self.advance().span;
+        let text = self.text(span);
+        if !is_identifier(text) {
+            self.remark("a graph name like this without quotes", span, || super::quote(text));
+        }
+        Some(Name { text: Cow::Borrowed(text), span })
+    }
+
+    fn quoted_name(&mut self) -> Name<'a> {
+        let span = self.advance().span;
+        let text = super::text::decode(&self.lexer.source[span.start + 1..span.end - 1], |_, _| ());
+        Name { text, span }
+    }
+
+    /// Takes a word with all that hangs on it, or a string.
+    pub(super) fn name(&mut self) -> Name<'a> {
+        if self.at(Kind::String) {
+            return self.quoted_name();
+        }
+        let start = self.token.span.start;
+        let end = self.lexer.run(start, is_name);
+        let end = start + self.lexer.source[start..end].find("--").unwrap_or(end - start);
+        self.extend(end.max(start + 1));
+        let span = self.advance().span;
+        Name { text: Cow::Borrowed(self.text(span)), span }
+    }
+
+    /// Demands that a name is a node's (spec §2.3); refuses ports.
+    pub(super) fn node_id(&mut self, name: Name<'a>) -> Name<'a> {
+        if !is_identifier(&name.text) {
+            let message = format!("`{}` is no node id: expected letters of a to z, digits and `_`", name.text);
+            let id = identifier_from(&name.text);
+            let help = format!("write `{id}`, and put what people should read into `label`");
+            self.error(Diagnostic::error("dot_syntax", message, name.span).with_help(help).with_fix(name.span, id));
+        } else if is_keyword(&name.text) && self.text(name.span) == name.text {
+            self.remark("this as a node id: it is a keyword in any letters", name.span, || super::quote(&name.text));
+        }
+        if self.at(Kind::Colon) {
+            self.port();
+        }
+        name
+    }
+
+    fn port(&mut self) {
+        let start = self.token.span;
+        let mut end = start;
+        while self.at(Kind::Colon) {
+            end = self.advance().span;
+            if matches!(self.token.kind, Kind::Word | Kind::String) {
+                end = self.advance().span;
+            }
+        }
+        let span = start.to(end);
+        let error = Diagnostic::error("dot_syntax", "ports are not supported", span);
+        self.error(error.with_help("leave it out: an edge joins whole nodes").with_fix(span, ""));
+    }
+}
+
+/// True for `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
+pub(crate) fn is_identifier(text: &str) -> bool {
+    let mut letters = text.bytes();
+    letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == b'_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+}
+
+/// True for a word that Graphviz takes for a keyword, in whatever letters.
+fn is_keyword(text: &str) -> bool {
+    ["node", "edge", "graph", "digraph", "subgraph", "strict"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// The nearest identifier: other letters become `_`.
+fn identifier_from(text: &str) -> String {
+    let id: String = text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+    if is_identifier(&id) { id } else { format!("n_{id}") }
+}
