@@ -15,15 +15,17 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The largest pipeline, configuration or script that is read.
-const TEXT_BYTES_MAX: u64 = 4 << 20;
+/// The largest pipeline, configuration or script that is read: a hundred thousand nodes take a third of it.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// Reads a text file; a byte order mark is left to its parser.
 pub fn read_text(file: &Path) -> Result<String, Stop> {
     let place = file.display();
     let failed = |error: std::io::Error| Stop::io(format!("read `{place}`"), &error);
-    let mut bytes = Vec::new();
-    File::open(file).map_err(failed)?.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let opened = File::open(file).map_err(failed)?;
+    let expected = opened.metadata().map_or(0, |found| found.len().min(TEXT_BYTES_MAX)) as usize;
+    let mut bytes = Vec::with_capacity(expected + 1);
+    opened.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > TEXT_BYTES_MAX {
         return Err(Stop::new(
             Exit::Invalid,
@@ -93,10 +95,7 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
 
 /// Prints findings that are at least that bad.
 pub fn report(findings: &Findings, at_least: Severity) {
-    let mut shown = findings.diagnostics.clone();
-    shown.retain(|diagnostic| diagnostic.severity <= at_least);
-    let findings = Findings { file: findings.file.clone(), source: findings.source.clone(), diagnostics: shown };
-    terminal::say(&diagnostics::render(&findings, terminal::is_coloured()));
+    terminal::say(&diagnostics::render(findings, at_least, terminal::is_coloured()));
 }
 
 /// The stop after errors have been printed.

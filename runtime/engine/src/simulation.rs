@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Lowers a file without linting it: the scheduler must stay inside its bounds for any graph.
 pub(crate) fn pipeline(source: &str) -> Pipeline {
     let (ast, _) = dot::parse(source);
-    lower::lower(source, &ast, &Inputs::default()).0
+    lower::lower(source, ast, &Inputs::default()).0
 }
 
 /// A first record with these bounds.

@@ -7,6 +7,7 @@ use crate::condition::Condition;
 use crate::holdouts::NodeHoldouts;
 use crate::keyed::Attributes;
 use crate::span::Span;
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +25,12 @@ impl NodeId {
 
     /// The name as text.
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for NodeId {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

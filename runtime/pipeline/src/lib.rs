@@ -53,7 +53,7 @@ pub struct Checked {
 pub fn check(source: &str, inputs: &Inputs) -> Checked {
     let (ast, mut diagnostics) = dot::parse(source);
     let readable = !diagnostics.iter().any(Diagnostic::is_error);
-    let (pipeline, found) = lower::lower(source, &ast, inputs);
+    let (pipeline, found) = lower::lower(source, ast, inputs);
     diagnostics.extend(found);
     if readable {
         diagnostics.extend(lint::run(&pipeline));

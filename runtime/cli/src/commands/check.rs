@@ -5,8 +5,9 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine};
 use crate::{files, source};
-use glovebox_pipeline::Inputs;
 use glovebox_pipeline::diagnostic::{Severity, mended};
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::{Checked, Inputs};
 use std::path::Path;
 
 /// Fixes may bring others to light; a file that is not quiet after so many rounds never will be.
@@ -17,16 +18,22 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let inputs = source::inputs(&arguments.inputs);
     let mut checked = Vec::new();
     let mut unreadable = None;
+    let mut last = None;
     for file in &arguments.files {
         let found = if arguments.fix { fix(file, &inputs) } else { look(file, &inputs) };
         match found {
-            Ok(findings) => checked.push(findings),
+            Ok((findings, pipeline)) => {
+                checked.push(findings);
+                last = pipeline;
+            }
             Err(stop) => {
                 terminal::report_stop(&stop);
                 unreadable.get_or_insert(stop.exit);
             }
         }
     }
+    // The process ends soon: to take a large pipeline apart piece by piece would cost a tenth of the whole.
+    std::mem::forget(last);
     match arguments.format {
         CheckFormat::Json => terminal::print_json(&checked.iter().flat_map(diagnostics::records).collect::<Vec<_>>())?,
         CheckFormat::Sarif => terminal::print_json(&machine::sarif(&checked))?,
@@ -47,24 +54,24 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     }
 }
 
-fn look(file: &Path, inputs: &Inputs) -> Result<Findings, Stop> {
+fn look(file: &Path, inputs: &Inputs) -> Result<(Findings, Option<Pipeline>), Stop> {
     let source = source::read_text(file)?;
-    let diagnostics = glovebox_pipeline::check(&source, inputs).diagnostics;
-    Ok(Findings { file: file.display().to_string(), source, diagnostics })
+    let Checked { pipeline, diagnostics } = glovebox_pipeline::check(&source, inputs);
+    Ok((Findings { file: file.display().to_string(), source, diagnostics }, pipeline))
 }
 
 /// Makes every certain edit, and shows what is left.
-fn fix(file: &Path, inputs: &Inputs) -> Result<Findings, Stop> {
-    let mut findings = look(file, inputs)?;
+fn fix(file: &Path, inputs: &Inputs) -> Result<(Findings, Option<Pipeline>), Stop> {
+    let (mut findings, mut pipeline) = look(file, inputs)?;
     let before = findings.source.clone();
     for _ in 0..FIX_ROUNDS_MAX {
         let Some(text) = mended(&findings.source, &findings.diagnostics) else { break };
-        findings.diagnostics = glovebox_pipeline::check(&text, inputs).diagnostics;
+        Checked { pipeline, diagnostics: findings.diagnostics } = glovebox_pipeline::check(&text, inputs);
         findings.source = text;
     }
     if findings.source != before {
         files::replace(file, &findings.source)?;
         terminal::say(&format!("fixed: {}\n", file.display()));
     }
-    Ok(findings)
+    Ok((findings, pipeline))
 }

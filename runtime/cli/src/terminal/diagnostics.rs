@@ -8,6 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use glovebox_pipeline::diagnostic::{Diagnostic, Edit, Severity};
 use glovebox_pipeline::span::Span;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A file's diagnostics with the text that they point into.
@@ -28,20 +29,20 @@ impl Findings {
     }
 }
 
-/// Renders the diagnostics of one file as text, each followed by an empty line.
-pub fn render(findings: &Findings, coloured: bool) -> String {
+/// Renders the diagnostics of one file that are at least that bad as text, each followed by an empty line.
+pub fn render(findings: &Findings, at_least: Severity, coloured: bool) -> String {
     let shown = Shown::new(&findings.source);
     let file = visible::line(&findings.file);
     let renderer = if coloured { Renderer::styled() } else { Renderer::plain() };
     let mut text = String::new();
-    for diagnostic in &findings.diagnostics {
+    for diagnostic in findings.diagnostics.iter().filter(|diagnostic| diagnostic.severity <= at_least) {
         text.push_str(&renderer.render(&groups(diagnostic, &file, &shown)));
         text.push_str("\n\n");
     }
     text
 }
 
-fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown) -> Vec<Group<'a>> {
+fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown<'_>) -> Vec<Group<'a>> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -70,7 +71,7 @@ fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown) -> Ve
     groups
 }
 
-fn suggestion<'a>(fix: &'a Edit, help: Option<&'a str>, file: &'a str, shown: &'a Shown) -> Group<'a> {
+fn suggestion<'a>(fix: &'a Edit, help: Option<&'a str>, file: &'a str, shown: &'a Shown<'_>) -> Group<'a> {
     let title = Level::HELP.secondary_title(visible::block(help.unwrap_or("write")));
     let excerpt = shown.excerpt(fix.span);
     let patch = Patch::new(excerpt.range(shown, fix.span), visible::block(&fix.replacement));
@@ -78,8 +79,8 @@ fn suggestion<'a>(fix: &'a Edit, help: Option<&'a str>, file: &'a str, shown: &'
 }
 
 /// Source text with every control character replaced, and where each replaced one stood.
-struct Shown {
-    text: String,
+struct Shown<'a> {
+    text: Cow<'a, str>,
     /// (offset in the source just after the character, how much longer the shown text is from there on).
     moves: Vec<(usize, isize)>,
     /// Offsets of `text` at which lines begin.
@@ -94,18 +95,18 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn snippet<'a, T: Clone>(&self, shown: &'a Shown) -> Snippet<'a, T> {
+    fn snippet<'a, T: Clone>(&self, shown: &'a Shown<'_>) -> Snippet<'a, T> {
         Snippet::source(&shown.text[self.text.clone()]).line_start(self.line)
     }
 
-    fn range(&self, shown: &Shown, span: Span) -> Range<usize> {
+    fn range(&self, shown: &Shown<'_>, span: Span) -> Range<usize> {
         let place = shown.range(span);
         place.start - self.text.start..place.end - self.text.start
     }
 }
 
-impl Shown {
-    fn new(source: &str) -> Self {
+impl<'a> Shown<'a> {
+    fn new(source: &'a str) -> Self {
         let (text, moves) = Self::escape(source);
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(offset, _)| offset + 1)).collect();
         Self { text, moves, lines }
@@ -123,9 +124,9 @@ impl Shown {
         Excerpt { text: self.lines[first]..end, line: first + 1 }
     }
 
-    fn escape(source: &str) -> (String, Vec<(usize, isize)>) {
+    fn escape(source: &str) -> (Cow<'_, str>, Vec<(usize, isize)>) {
         if source.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
-            return (source.to_owned(), Vec::new());
+            return (source.into(), Vec::new());
         }
         let mut text = String::with_capacity(source.len());
         let mut moves = Vec::new();
@@ -139,7 +140,7 @@ impl Shown {
             let end = offset + character.len_utf8();
             moves.push((end, text.len() as isize - end as isize));
         }
-        (text, moves)
+        (text.into(), moves)
     }
 
     fn offset(&self, source_offset: usize) -> usize {
@@ -210,7 +211,7 @@ mod tests {
             .with_label(span(source, "build -> exit"), "on this edge")
             .with_help("use a single `=`")
             .with_fix(span(source, "=="), "=");
-        insta::assert_snapshot!(render(&findings(source, vec![diagnostic]), false), @r#"
+        insta::assert_snapshot!(render(&findings(source, vec![diagnostic]), Severity::Info, false), @r#"
         error[condition_syntax]: `==` is not an operator
          --> ship.dot:3:37
           |
@@ -229,7 +230,7 @@ mod tests {
     fn control_characters_of_the_source_are_shown_and_spans_move_along() {
         let source = "digraph g {\n  a [label=\"\u{1b}[2J\u{202e}x\", shape=blob]\n}\n";
         let diagnostic = Diagnostic::warning("shape_known", "no shape `bl\u{1b}ob`", span(source, "blob"));
-        let text = render(&findings(source, vec![diagnostic]), false);
+        let text = render(&findings(source, vec![diagnostic]), Severity::Info, false);
         assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
         insta::assert_snapshot!(text, @r#"
         warning[shape_known]: no shape `bl\x1bob`
@@ -243,7 +244,7 @@ mod tests {
     #[test]
     fn spans_beyond_the_text_or_inside_a_character_do_not_break_rendering() {
         for (source, span) in [("", Span::new(0, 0)), ("é", Span::new(1, 9)), ("a\r\n\u{7}", Span::new(3, 4))] {
-            let text = render(&findings(source, vec![Diagnostic::info("x", "y", span)]), false);
+            let text = render(&findings(source, vec![Diagnostic::info("x", "y", span)]), Severity::Info, false);
             assert!(text.starts_with("info[x]: y"), "{text}");
         }
     }

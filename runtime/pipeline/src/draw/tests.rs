@@ -10,7 +10,7 @@ use proptest::prelude::*;
 /// The pipeline of a text, valid or not: a picture must not depend on what a lint says.
 fn pipeline(source: &str) -> Pipeline {
     let (ast, _) = crate::dot::parse(source);
-    crate::lower::lower(source, &ast, &Inputs::default()).0
+    crate::lower::lower(source, ast, &Inputs::default()).0
 }
 
 const SHAPES: [&str; 10] = [

@@ -4,10 +4,10 @@
 
 use crate::ir::{Edge, Handler, Node, Pipeline};
 use crate::nearest::nearest;
+use foldhash::{HashMap, HashMapExt};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
-use foldhash::{HashMap, HashMapExt};
 
 /// The most names for which a nearest one is offered; each look costs a walk over all nodes.
 const SUGGESTIONS_MAX: usize = 20;

@@ -26,9 +26,9 @@ use scope::{Attributes, RawEdge, RawNode};
 
 /// Lowers what was parsed. With an error among the diagnostics the pipeline is a draft that must not run: its start may be
 /// the empty name, its edges may lead nowhere. [`crate::check`] lets no draft out.
-pub fn lower(source: &str, ast: &Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
+pub fn lower(source: &str, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
     let mut findings = Findings::new(source);
-    let mut declared = scope::declare(ast, &mut findings);
+    let mut declared = scope::declare(ast.body, &mut findings);
     let mut raw_nodes = std::mem::take(&mut declared.nodes);
     let raw_edges = std::mem::take(&mut declared.edges);
     let mut graph = std::mem::take(&mut declared.graph);

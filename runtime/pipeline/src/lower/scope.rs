@@ -5,7 +5,7 @@
 
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
-use crate::dot::{Ast, Attr, Name, Statement, Target};
+use crate::dot::{Attr, Name, Statement, Target};
 use crate::ir::{Attribute, NodeId};
 pub(super) use crate::keyed::Attributes;
 use crate::span::Span;
@@ -31,24 +31,18 @@ pub(super) struct RawEdge {
 
 /// Everything a file declares.
 #[derive(Default)]
-pub(super) struct Declared<'a> {
+pub(super) struct Declared {
     pub(super) graph: Attributes,
     pub(super) nodes: Vec<RawNode>,
     pub(super) edges: Vec<RawEdge>,
-    names: HashMap<&'a str, Mentioned>,
+    /// Names that occur in the file, each with the number of its node; none while only edges name it.
+    names: HashMap<NodeId, Option<usize>>,
 }
 
-/// A name that occurs in the file.
-struct Mentioned {
-    id: NodeId,
-    /// Number of its node; none while only edges name it.
-    node: Option<usize>,
-}
-
-impl<'a> Declared<'a> {
+impl Declared {
     /// True for a declared node.
     pub(super) fn has(&self, id: &str) -> bool {
-        self.names.get(id).is_some_and(|name| name.node.is_some())
+        self.names.get(id).is_some_and(Option::is_some)
     }
 }
 
@@ -60,41 +54,44 @@ struct Scope {
     classes: Vec<String>,
 }
 
-/// Walks over the file once.
-pub(super) fn declare<'a>(ast: &'a Ast<'_>, findings: &mut Findings<'_>) -> Declared<'a> {
+/// Walks over the file once, and lets go of each statement when it is through with it: the memory serves for what comes next.
+pub(super) fn declare(body: Vec<Statement<'_>>, findings: &mut Findings<'_>) -> Declared {
     let mut declared = Declared::default();
-    declared.body(&ast.body, Scope::default(), true, findings);
+    declared.body(body, Scope::default(), true, findings);
     declared
 }
 
-impl<'a> Declared<'a> {
-    fn body(&mut self, body: &'a [Statement<'_>], mut scope: Scope, root: bool, findings: &mut Findings<'_>) {
+impl Declared {
+    fn body(&mut self, body: Vec<Statement<'_>>, mut scope: Scope, root: bool, findings: &mut Findings<'_>) {
         for statement in body {
             match statement {
                 Statement::Defaults { target: Target::Graph, attributes, .. } if root => {
-                    set(&mut self.graph, attributes, findings)
+                    set(&mut self.graph, &attributes, findings)
                 }
-                Statement::Assign(attribute) if root => set(&mut self.graph, std::slice::from_ref(attribute), findings),
-                Statement::Defaults { target: Target::Node, attributes, .. } => replace(&mut scope.node, attributes),
-                Statement::Defaults { target: Target::Edge, attributes, .. } => replace(&mut scope.edge, attributes),
+                Statement::Assign(attribute) if root => set(&mut self.graph, &[attribute], findings),
+                Statement::Defaults { target: Target::Node, attributes, .. } => replace(&mut scope.node, &attributes),
+                Statement::Defaults { target: Target::Edge, attributes, .. } => replace(&mut scope.edge, &attributes),
                 Statement::Defaults { .. } | Statement::Assign(_) => {}
-                Statement::Node { id, attributes, .. } => self.node(id, attributes, &scope, findings),
-                Statement::Edge { path, attributes, .. } => self.edges(path, attributes, &scope, findings),
+                Statement::Node { id, attributes, .. } => self.node(&id, &attributes, &scope, findings),
+                Statement::Edge { path, attributes, .. } => self.edges(&path, &attributes, &scope, findings),
                 Statement::Subgraph { body, .. } => {
                     let mut inner = scope.clone();
-                    inner.classes.extend(label(body).map(|label| class_name(&label)).filter(|class| !class.is_empty()));
+                    inner
+                        .classes
+                        .extend(label(&body).map(|label| class_name(&label)).filter(|class| !class.is_empty()));
                     self.body(body, inner, false, findings);
                 }
             }
         }
     }
 
-    fn node(&mut self, id: &'a Name<'_>, attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
-        let name = mentioned(&mut self.names, id);
-        let index = *name.node.get_or_insert_with(|| {
+    fn node(&mut self, name: &Name<'_>, attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
+        let id = self.mentioned(name);
+        let number = self.names.entry(id.clone()).or_default();
+        let index = *number.get_or_insert_with(|| {
             self.nodes.push(RawNode {
-                id: name.id.clone(),
-                span: id.span,
+                id,
+                span: name.span,
                 attributes: Attributes::with_capacity(attributes.len() + scope.node.len()),
                 own_shape: false,
                 derived: Vec::new(),
@@ -102,7 +99,7 @@ impl<'a> Declared<'a> {
             self.nodes.len() - 1
         });
         let node = &mut self.nodes[index];
-        let first = node.span == id.span;
+        let first = node.span == name.span;
         set(&mut node.attributes, attributes, findings);
         node.own_shape |= attributes.iter().any(|attribute| attribute.key == "shape");
         if first {
@@ -117,26 +114,31 @@ impl<'a> Declared<'a> {
         }
     }
 
-    fn edges(&mut self, path: &'a [Name<'_>], attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
+    fn edges(&mut self, path: &[Name<'_>], attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
         let mut own = Attributes::with_capacity(attributes.len() + scope.edge.len());
         set(&mut own, attributes, findings);
         for (key, value) in &scope.edge {
             own.get_or_insert_with(key, || value.clone());
         }
-        let mut ends = path.iter().map(|name| (mentioned(&mut self.names, name).id.clone(), name.span));
-        let Some(mut from) = ends.next() else { return };
-        let mut left = path.len().saturating_sub(1);
-        for to in ends {
-            left -= 1;
-            let attributes = if left == 0 { std::mem::take(&mut own) } else { own.clone() };
+        let Some((first, rest)) = path.split_first() else { return };
+        let mut from = (self.mentioned(first), first.span);
+        for (number, name) in rest.iter().enumerate() {
+            let to = (self.mentioned(name), name.span);
+            let is_last = number + 1 == rest.len();
+            let attributes = if is_last { std::mem::take(&mut own) } else { own.clone() };
             self.edges.push(RawEdge { from: std::mem::replace(&mut from, to.clone()), to, attributes });
         }
     }
-}
 
-/// The entry of a name, made at its first mention.
-fn mentioned<'m, 'a>(names: &'m mut HashMap<&'a str, Mentioned>, name: &'a Name<'_>) -> &'m mut Mentioned {
-    names.entry(&name.text).or_insert_with(|| Mentioned { id: NodeId::new(&*name.text), node: None })
+    /// The one id of a name, made at its first mention.
+    fn mentioned(&mut self, name: &Name<'_>) -> NodeId {
+        if let Some((id, _)) = self.names.get_key_value(&*name.text) {
+            return id.clone();
+        }
+        let id = NodeId::new(&*name.text);
+        self.names.insert(id.clone(), None);
+        id
+    }
 }
 
 /// Sets attributes; a key that is set twice to different values is remarked on, the later one wins.

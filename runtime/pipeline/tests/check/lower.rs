@@ -171,7 +171,7 @@ fn check_handler(id: &str, attributes: &str, handler: &str) {
     let source = format!("digraph G {{ node [shape=box] {id} [tool_command=t, command=c, {attributes}] }}");
     let (ast, found) = glovebox_pipeline::dot::parse(&source);
     assert!(found.iter().all(|found| !found.is_error()), "{source} {found:?}");
-    let (pipeline, _) = glovebox_pipeline::lower::lower(&source, &ast, &Inputs::default());
+    let (pipeline, _) = glovebox_pipeline::lower::lower(&source, ast, &Inputs::default());
     let node = node(&pipeline, id);
     assert_eq!(node.handler.name(), handler, "{source}");
     let unavailable = ["parallel", "parallel.fan_in", "wait.human", "stack.manager_loop", "verification"];

@@ -26,7 +26,7 @@ fn pipeline(name: &str) -> Pipeline {
 fn read(source: &str) -> Pipeline {
     let (ast, diagnostics) = dot::parse(source);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    lower::lower(source, &ast, &Inputs::default()).0
+    lower::lower(source, ast, &Inputs::default()).0
 }
 
 const GRAPHS: [&str; 12] = [
