@@ -25,22 +25,40 @@ const SAMPLES: usize = 21;
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     table::head();
-    for nodes in [1_000, 10_000] {
-        let file = folder.path().join(format!("{nodes}.dot"));
-        fs::write(&file, chain(nodes)).unwrap();
-        let check = || spawn(GLOVEBOX, &["check", file.to_str().unwrap()], folder.path());
-        row(
-            &format!("check, {nodes} nodes, process"),
-            SAMPLES,
-            check,
-            || spawn("true", &[], folder.path()),
-            "spawn of `true`",
-        );
+    for (nodes, samples) in [(1_000, SAMPLES), (10_000, SAMPLES), (100_000, 5)] {
+        check(folder.path(), nodes, samples);
     }
     warm_start(folder.path());
     for stages in [50, 200, 800] {
         stage_overhead(folder.path(), stages);
     }
+}
+
+/// `check` as a whole process, beside a process that does nothing and, where it is installed, Graphviz on the same file.
+fn check(folder: &Path, nodes: usize, samples: usize) {
+    let path = folder.join(format!("{nodes}.dot"));
+    fs::write(&path, chain(nodes)).unwrap();
+    let file = path.to_str().unwrap();
+    let name = format!("check, {nodes} nodes, process");
+    let baselines: [(&str, &[&str], &str); 3] = [
+        ("true", &[], "spawn of `true`"),
+        ("gc", &[file], "Graphviz `gc`, same file"),
+        ("dot", &["-Tcanon", file], "Graphviz `dot -Tcanon`, same file"),
+    ];
+    for (program, arguments, of) in baselines {
+        if is_installed(program) {
+            row(&name, samples, || spawn(GLOVEBOX, &["check", file], folder), || spawn(program, arguments, folder), of);
+        } else {
+            println!("{name:<48} {of}: not installed (Debian package `graphviz`)");
+        }
+    }
+}
+
+/// True for a program that is found and starts; what it says is not looked at.
+fn is_installed(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok()
 }
 
 /// Time of a process from start to end.
