@@ -238,6 +238,15 @@ pub struct PlanArguments {
     pub project: ProjectArguments,
     #[command(flatten)]
     pub execution: ExecutionArguments,
+    /// Compare with the plan of another pipeline, or of a run: its pipeline with the configuration as it is now
+    #[arg(long, value_name = "FILE|RUN")]
+    pub against: Option<String>,
+    /// End with exit 6 when the plan has what RULE names, such as `run=cargo publish`, `write=.github/`, `reach=*`, `read=secrets/`,
+    /// `plugin=*`, `model`, `network-full`, or `widened` for all that is new beside `--against`; may be given again
+    #[arg(long, value_name = "RULE")]
+    pub deny: Vec<String>,
+    #[command(flatten)]
+    pub runs: RunsArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
+mod against;
 mod arguments;
 mod bound;
 mod builtins;

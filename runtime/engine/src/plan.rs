@@ -4,7 +4,10 @@
 //! together, could read, write, execute and reach. It has one order, so two plans can be compared line by line, and its
 //! digest goes into `run.started`. How it comes about is [`crate::bind`]'s business.
 
+pub mod compare;
+pub mod deny;
 mod holdouts;
+pub mod power;
 mod sandbox;
 
 pub use holdouts::HoldoutPlan;
@@ -15,6 +18,8 @@ use crate::bind::effective::is_builder;
 use crate::bind::holdouts::HoldoutAccess;
 use crate::config::ExecSetting;
 use crate::event::Digest;
+use compare::Against;
+use deny::Denied;
 use glovebox_host::call::CommandGrant;
 use glovebox_host::component::Component;
 use glovebox_host::grants::FileTier;
@@ -149,6 +154,8 @@ impl Plan {
             },
             workspace_include: self.workspace_include.clone(),
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
+            against: None,
+            denied: None,
         }
     }
 
@@ -203,6 +210,12 @@ pub struct PlanFile {
     /// What is sealed, and who may read it; absent when there are no hold-outs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutPlan>,
+    /// What is different from another plan; absent unless one was named with `--against`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
+    /// Every grant that a rule of `--deny` refuses; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<Vec<Denied>>,
 }
 
 /// The commands' environment.

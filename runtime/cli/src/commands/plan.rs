@@ -1,30 +1,75 @@
 //! `glovebox plan`: what a pipeline could read, write, execute and reach. Nothing in a run lies outside it; nothing runs here.
 
+use crate::against::{self, Other};
 use crate::arguments::PlanArguments;
 use crate::bound::Purpose;
-use crate::exit::{Ended, Exit};
+use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::{self, visible};
 use crate::{bound, project, source};
-use glovebox_engine::plan::{Could, PlanFile, PlanNode, SandboxPlan, Walls};
+use glovebox_engine::plan::compare::{Widened, compare, widened};
+use glovebox_engine::plan::deny::{Denied, Deny, denied};
+use glovebox_engine::plan::power::Powers;
+use glovebox_engine::plan::{Could, Plan, PlanFile, PlanNode, SandboxPlan, Walls};
 use std::collections::BTreeSet;
 
-/// Prints the plan, and what a run of it would be refused for: nothing is executed here.
+/// Prints the plan, how it differs from another, and what a run of it would be refused for: nothing is executed here.
 pub fn plan(arguments: &PlanArguments) -> Ended {
+    let rules = rules(arguments)?;
     let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
     let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let bound =
         bound::bind_plan(&source, &project, script.as_ref(), Purpose::Show, bound::holdouts(&source, &project)?)?;
+    let other = arguments.against.as_deref().map(|target| against::read(target, arguments, &project)).transpose()?;
     let mut file = bound.plan.to_json();
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     file.wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
+    judge(&mut file, &bound.plan, &against::powers(&bound, &source, arguments), other, &rules);
     if arguments.json {
         terminal::print_json(&file)?;
     } else {
-        terminal::print(&(render(&file) + &walls(&bound.plan.sandbox)));
+        let compared = file.against.as_ref().map(against::render).unwrap_or_default();
+        terminal::print(&(render(&file) + &walls(&bound.plan.sandbox) + &compared));
     }
-    Ok(Exit::Ok)
+    refuse(file.denied.as_deref().unwrap_or_default())
+}
+
+/// The rules of `--deny`; one that is none, or that lacks its other side, is a mistake of the command line.
+fn rules(arguments: &PlanArguments) -> Result<Vec<Deny>, Stop> {
+    let mut rules = Vec::new();
+    for text in &arguments.deny {
+        let rule = Deny::parse(text).map_err(|error| {
+            let stop = Stop::new(Exit::Usage, format!("`--deny`: {error}"));
+            stop.with_help(error.help().unwrap_or_else(|| "docs/configuration.md lists the rules".to_owned()))
+        })?;
+        if rule.needs_other() && arguments.against.is_none() {
+            let message = "`--deny widened` has nothing to compare with";
+            return Err(Stop::new(Exit::Usage, message).with_help("name a pipeline or a run: `--against latest`"));
+        }
+        rules.push(rule);
+    }
+    Ok(rules)
+}
+
+fn judge(file: &mut PlanFile, plan: &Plan, powers: &Powers, other: Option<Other>, rules: &[Deny]) {
+    let more: Vec<Widened> = other.as_ref().map(|other| widened(&other.powers, powers)).unwrap_or_default();
+    file.against = other.map(|other| compare(&other.powers, powers, other.target, other.is_run));
+    file.denied = (!rules.is_empty()).then(|| denied(plan, powers, rules, &more));
+}
+
+/// Ends with exit 6 after naming every grant that a rule refuses.
+fn refuse(denied: &[Denied]) -> Ended {
+    for denied in denied {
+        let whose = denied.node.as_ref().map_or_else(|| "the run".to_owned(), |node| format!("node `{node}`"));
+        let text = format!("denied by `{}`: {whose}: {} (from: {})", denied.rule, denied.grant, denied.from);
+        terminal::say(&format!("error: {}\n", visible::line(&text)));
+    }
+    match denied.len() {
+        0 => Ok(Exit::Ok),
+        count => Err(Stop::new(Exit::Policy, format!("{} denied", terminal::counted(count, "grant")))
+            .with_help("narrow what the error names at its origin, or leave the rule out")),
+    }
 }
 
 fn render(file: &PlanFile) -> String {

@@ -1,0 +1,97 @@
+//! The other plan of `glovebox plan --against`: that of a pipeline's file, or of a run.
+//!
+//! A run is bound as its pipeline began and with the configuration as it is now, since no run keeps the old one. Nothing is compared
+//! here; this only brings the other side's powers, and shows what the engine found.
+
+use crate::arguments::PlanArguments;
+use crate::bound::{self, Bound, Purpose};
+use crate::exit::{Exit, Stop};
+use crate::project::{self, Project};
+use crate::source::{self, Source};
+use crate::terminal::visible;
+use crate::{journal, runs};
+use glovebox_engine::plan::compare::{Against, Change};
+use glovebox_engine::plan::power::Powers;
+use glovebox_pipeline::Inputs;
+use glovebox_sandbox::holdout;
+use std::path::Path;
+
+/// What another plan could do, and what it is called.
+pub struct Other {
+    /// The file or run as the user named it.
+    pub target: String,
+    /// True for a run.
+    pub is_run: bool,
+    /// What its nodes could do.
+    pub powers: Powers,
+}
+
+/// Binds what `--against` names. A file comes before a run of the same name.
+pub fn read(target: &str, arguments: &PlanArguments, project: &Project) -> Result<Other, Stop> {
+    let is_path = Path::new(target).exists() || target.contains('/') || target.ends_with(".dot");
+    let powers = if is_path { of_file(Path::new(target), arguments)? } else { of_run(target, arguments, project)? };
+    Ok(Other { target: target.to_owned(), is_run: !is_path, powers })
+}
+
+fn of_file(file: &Path, arguments: &PlanArguments) -> Result<Powers, Stop> {
+    let text = source::read_text(file)?;
+    let source = source::read_pipeline(file, &declared(&text, &arguments.project.inputs))?;
+    let project = project::read_project(&arguments.project.workdir, Some(file))?;
+    let bound = bound::bind_plan(&source, &project, None, Purpose::Show, bound::holdouts(&source, &project)?)?;
+    Ok(powers(&bound, &source, arguments))
+}
+
+/// What a plan's nodes could do, within the bounds of a run that was started with these flags.
+pub fn powers(bound: &Bound, source: &Source, arguments: &PlanArguments) -> Powers {
+    let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
+    let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
+    bound.plan.powers(source.pipeline.steps_max(arguments.execution.max_steps), wall_max_ms)
+}
+
+/// The inputs that the other pipeline has a place for: one that is new is no mistake of the old one.
+fn declared(text: &str, set: &[(String, String)]) -> Inputs {
+    let mut inputs = source::inputs(set);
+    inputs.set.retain(|key, value| {
+        let alone = Inputs { set: [(key.clone(), value.clone())].into() };
+        let checked = glovebox_pipeline::check(text, &alone);
+        checked.diagnostics.iter().all(|diagnostic| diagnostic.rule != "input_declared")
+    });
+    inputs
+}
+
+fn of_run(selector: &str, arguments: &PlanArguments, project: &Project) -> Result<Powers, Stop> {
+    let run = runs::select(&arguments.runs.runs_dir, selector)?;
+    let records = journal::read(&run)?;
+    let started = journal::beginning(&run, &records)?;
+    let source = source::of_run(&run, started)?;
+    let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
+    let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
+    let bound = bound::bind_plan(&source, project, None, Purpose::Show, holdouts)?;
+    Ok(bound.plan.powers(started.steps_max, started.wall_max_ms))
+}
+
+/// The comparison for people: `+` for what is new, `-` for what is gone.
+pub fn render(against: &Against) -> String {
+    let target = visible::line(&against.target);
+    let whose = match against.is_run {
+        true => format!("run {target} (its pipeline as it began, the configuration as it is now)"),
+        false => target.into_owned(),
+    };
+    if against.could.is_empty() && against.nodes.is_empty() {
+        return format!("against {whose}: nothing more, nothing less\n");
+    }
+    let mut text = format!("against {whose}\n{}", changes("all nodes", "", &against.could));
+    for node in &against.nodes {
+        let presence = if node.presence == "kept" { String::new() } else { format!(" ({})", node.presence) };
+        text.push_str(&changes(&visible::line(&node.id), &presence, &node.change));
+    }
+    text
+}
+
+fn changes(title: &str, presence: &str, change: &Change) -> String {
+    let lines = |sign: char, grants: &[String]| -> String {
+        grants.iter().map(|grant| format!("  {sign} {}\n", visible::line(grant))).collect()
+    };
+    let nothing = if change.is_empty() { ": nothing more, nothing less" } else { "" };
+    format!("{title}{presence}{nothing}\n{}{}", lines('+', &change.more), lines('-', &change.less))
+}

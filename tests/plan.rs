@@ -1,0 +1,90 @@
+//! `glovebox plan --against` and `--deny`: what a pipeline could do beyond another, and refusing it.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use workbench::Workbench;
+
+const LINEAR: &str = "digraph ship {
+  graph [goal=\"say hello\"]
+  start [shape=Mdiamond]
+  build [shape=box, prompt=\"Do: $goal\", allowed_write_paths=\"src/\"]
+  exit [shape=Msquare]
+  start -> build -> exit
+}
+";
+
+/// A pipeline whose one stage runs this, writes there and has these attributes as well.
+fn one_tool(command: &str, more: &str) -> String {
+    format!(
+        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n  t [shape=parallelogram, tool_command=\"{command}\"{more}]\n  \
+         start -> t -> done\n}}\n"
+    )
+}
+
+#[test]
+fn plan_against_a_pipeline_tells_what_is_new_and_what_is_gone() {
+    let bench =
+        Workbench::with_pipeline(&one_tool("make ship", ", allowed_write_paths=\"src/,docs/a.md\", network=none"));
+    bench.write("old.dot", &one_tool("make test", ", allowed_write_paths=\"docs/\""));
+    bench.write("glovebox.toml", "[sandbox]\nnetwork = { proxy = [\"api.example.com\"] }\n");
+    let against = ["plan", "pipeline.dot", "--against", "old.dot"];
+    let shown = bench.glovebox(&against);
+    shown.ends(0);
+    let lines = "  + write src/\n  + run make ship\n  - write docs/\n  - run make test\n  - reach api.example.com\n";
+    let told = format!("against old.dot\nall nodes\n{lines}t\n{lines}");
+    assert!(shown.stdout.ends_with(&told), "{}", shown.stdout);
+    let json = bench.glovebox(&[&against[..], &["--json"]].concat()).ends(0).json();
+    assert_eq!(json["against"]["could"]["more"], serde_json::json!(["write src/", "run make ship"]));
+    assert_eq!(json["against"]["nodes"][0]["presence"], "kept");
+    assert!(json.get("denied").is_none());
+    bench
+        .glovebox(&["plan", "old.dot", "--against", "old.dot"])
+        .ends(0)
+        .says("against old.dot: nothing more, nothing less");
+    bench
+        .glovebox(&["plan", "pipeline.dot", "--against", "old.dot", "--deny", "widened"])
+        .ends(6)
+        .says("write src/")
+        .says("`t`");
+    bench.glovebox(&["plan", "old.dot", "--against", "old.dot", "--deny", "widened"]).ends(0);
+}
+
+#[test]
+fn plan_against_a_run_takes_its_pipeline_and_the_configuration_of_today() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "before", "--max-steps", "9"]).ends(0);
+    let same = ["plan", "pipeline.dot", "--against", "before", "--max-steps", "9"];
+    bench.glovebox(&same).ends(0).says("as it began").says("nothing more, nothing less");
+    bench.write("pipeline.dot", &LINEAR.replace("src/", "lib/,src/"));
+    bench.glovebox(&same).ends(0).says("  + write lib/\n");
+    let widened = bench.glovebox(&["plan", "pipeline.dot", "--against", "latest", "--deny", "widened", "--json"]);
+    let json = widened.ends(6).json();
+    let denied: Vec<&str> = json["denied"].as_array().unwrap().iter().filter_map(|one| one["grant"].as_str()).collect();
+    assert_eq!(denied, ["write lib/", "spend 200 steps"]);
+    assert!(json["denied"][0]["from"].as_str().unwrap().contains("allowed_write_paths"), "{json}");
+    bench.glovebox(&["plan", "pipeline.dot", "--against", "nowhere"]).ends(2).says("no run `nowhere`");
+    bench.glovebox(&["plan", "pipeline.dot", "--against", "nowhere.dot"]).ends(2);
+}
+
+#[test]
+fn plan_denies_what_a_rule_names() {
+    let bench = Workbench::with_pipeline(&one_tool("cargo publish --dry-run", ", allowed_write_paths=\"src/a/\""));
+    for (rule, said) in [
+        ("run=*", "`t`: run cargo publish --dry-run (from: `tool_command` of the node)"),
+        ("run=cargo publish", "denied by `run=cargo publish`"),
+        ("write=src/", "write src/a/ (from: built-in `tool`, `allowed_write_paths` of the node)"),
+        ("read=secrets/", "read ./"),
+    ] {
+        bench.glovebox(&["plan", "pipeline.dot", "--deny", rule]).ends(6).says(said).says("1 grant denied");
+    }
+    let fine = ["run=npm", "write=.github/", "reach=*", "model", "network-full", "plugin=*", "read=.git/"];
+    let words: Vec<&str> = fine.iter().flat_map(|rule| ["--deny", rule]).collect();
+    let json = bench.glovebox(&[&["plan", "pipeline.dot", "--json"], &words[..]].concat()).ends(0).json();
+    assert_eq!(json["denied"], serde_json::json!([]));
+    for (rule, said) in [("wirte=src/", "did you mean `write=src/`?"), ("reach", "`reach=*`"), ("widened", "--against")]
+    {
+        bench.glovebox(&["plan", "pipeline.dot", "--deny", rule]).ends(2).says(said);
+    }
+}
