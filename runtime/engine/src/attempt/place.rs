@@ -147,7 +147,9 @@ const FILES_DIR: &str = "files";
 
 /// Hold-outs and caches as mounts.
 fn mounted(inside: &Path, binding: &Binding, around: &Surroundings) -> Result<Inner, AttemptError> {
-    let mut inner = Inner { scratch: binding.confined.scratch.clone(), ..Inner::default() };
+    // What lies at a cache's place in the workspace itself is nothing: the cache is mounted over it.
+    let scratch = binding.confined.scratch.iter().chain(&binding.confined.cache).cloned().collect();
+    let mut inner = Inner { scratch, ..Inner::default() };
     let text = |path: &Path| path.to_string_lossy().into_owned();
     // A component's files are the copy or the merged folder, where a mount may not show: what it reads is laid in.
     let laid = if binding.tier == FileTier::None { Vec::new() } else { layers(around)? };

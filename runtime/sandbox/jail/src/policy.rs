@@ -42,7 +42,7 @@ pub struct Policy {
     pub network: Network,
     /// What may be used up.
     pub bounds: Bounds,
-    /// `cgroup.procs` files the helper enters before anything else; one that cannot be written is a failure.
+    /// `cgroup.procs` or `tasks` files the helper enters before anything else; one that cannot be written is a failure.
     pub cgroup_procs: Vec<String>,
 }
 

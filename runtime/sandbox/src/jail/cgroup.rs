@@ -64,11 +64,16 @@ impl Cgroup {
         make_first(&own, bounds).map_err(|also| format!("version 2: {why}; version 1: {also}"))
     }
 
-    /// Returns the files the helper writes itself into.
+    /// Returns the files the helper writes itself into. It has one thread, and a thread that moves itself waits for nobody;
+    /// to move a process the kernel first waits for every other one's forks, which takes longer than all the rest of a jail.
     pub(super) fn procs(&self) -> Vec<PathBuf> {
-        let mut all = vec![self.memory.join("cgroup.procs")];
+        let file = match self.version {
+            Version::One => "tasks",
+            Version::Two => "cgroup.procs",
+        };
+        let mut all = vec![self.memory.join(file)];
         if self.pids != self.memory {
-            all.push(self.pids.join("cgroup.procs"));
+            all.push(self.pids.join(file));
         }
         all
     }
