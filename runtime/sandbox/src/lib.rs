@@ -7,6 +7,11 @@
 //! [`apply`] takes a run's result to the user. [`holdout`] keeps what builders are judged by out of their reach.
 //! The crate knows no graph, no component and no journal.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "this version of glovebox runs on Linux only: elsewhere neither openat2 nor a jail keeps a stage in its place, and it does not run without"
+);
+
 pub mod apply;
 pub mod cache;
 pub mod commit;
