@@ -20,6 +20,7 @@ mod overlay;
 mod png;
 mod project;
 mod runs;
+mod scenarios;
 mod source;
 mod terminal;
 mod toolchain;

@@ -1,13 +1,14 @@
-//! `glovebox check`: is a pipeline valid, and if not, where and why.
+//! `glovebox check`: is a pipeline valid, and if not, where and why; and are the scripts of its hold-outs reliable.
 
 use crate::arguments::{CheckArguments, CheckFormat};
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine};
-use crate::{files, source};
+use crate::{files, scenarios, source};
 use glovebox_pipeline::diagnostic::{Severity, mended};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_pipeline::{Checked, Inputs};
+use glovebox_pipeline::{Checked, Inputs, lint};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Fixes may bring others to light; a file that is not quiet after so many rounds never will be.
@@ -17,6 +18,8 @@ const FIX_ROUNDS_MAX: usize = 10;
 pub fn check(arguments: &CheckArguments) -> Ended {
     let inputs = source::inputs(&arguments.inputs);
     let mut checked = Vec::new();
+    // By path: pipelines may share their hold-outs.
+    let mut scripts = BTreeMap::new();
     let mut unreadable = None;
     let mut last = None;
     for file in &arguments.files {
@@ -24,6 +27,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         match found {
             Ok((findings, pipeline)) => {
                 checked.push(findings);
+                scripts.extend(pipeline.iter().flat_map(|pipeline| look_at_scripts(file, pipeline)));
                 last = pipeline;
             }
             Err(stop) => {
@@ -34,6 +38,8 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     }
     // The process ends soon: to take a large pipeline apart piece by piece would cost a tenth of the whole.
     std::mem::forget(last);
+    let pipelines = checked.len();
+    checked.extend(scripts.into_values());
     match arguments.format {
         CheckFormat::Json => terminal::print_json(&checked.iter().flat_map(diagnostics::records).collect::<Vec<_>>())?,
         CheckFormat::Sarif => terminal::print_json(&machine::sarif(&checked))?,
@@ -45,7 +51,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let is_bad = errors > 0 || (arguments.strict && warnings > 0);
     if arguments.format == CheckFormat::Text {
         let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
-        terminal::say(&format!("{} checked: {errors}, {warnings}\n", checked.len()));
+        terminal::say(&format!("{pipelines} checked: {errors}, {warnings}\n"));
     }
     match unreadable {
         Some(exit) => Err(Stop::silent(exit)),
@@ -74,4 +80,21 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<(Findings, Option<Pipeline>), Sto
         terminal::say(&format!("fixed: {}\n", file.display()));
     }
     Ok((findings, pipeline))
+}
+
+/// What was found in each script of a pipeline's hold-outs, by the script's path; scripts without a finding are left out.
+fn look_at_scripts(file: &Path, pipeline: &Pipeline) -> BTreeMap<String, Findings> {
+    let scripts = scenarios::read(file, pipeline);
+    let texts: Vec<(&str, &str)> = scripts.iter().map(|script| (&*script.path, &*script.text)).collect();
+    let mut found: BTreeMap<String, Findings> = BTreeMap::new();
+    for finding in lint::scripts(&texts) {
+        let text = scripts.iter().find(|script| script.path == finding.path).map(|script| script.text.clone());
+        let findings = found.entry(finding.path.clone()).or_insert_with(|| Findings {
+            file: finding.path,
+            source: text.unwrap_or_default(),
+            diagnostics: Vec::new(),
+        });
+        findings.diagnostics.push(finding.diagnostic);
+    }
+    found
 }

@@ -17,6 +17,7 @@ pub fn sarif(checked: &[Findings]) -> Value {
             json!({
                 "id": rule.id,
                 "shortDescription": { "text": rule.summary },
+                "fullDescription": { "text": rule.why },
                 "help": { "text": rule.help },
                 "defaultConfiguration": { "level": level(rule.severity) },
             })

@@ -1,0 +1,112 @@
+//! What `glovebox check` prints: for the example of every rule, for every mistake the reader knows, and for hold-out scripts.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use glovebox_pipeline::lint::{RULES, Rule};
+use std::fmt::Write;
+use workbench::Workbench;
+
+/// What is printed about a file, with a line that says what it is about before it.
+fn printed(bench: &Workbench, title: &str, source: &str, arguments: &[&str]) -> String {
+    bench.write("pipeline.dot", source);
+    let answer = bench.glovebox(&[&["check", "pipeline.dot"], arguments].concat());
+    let said = answer.stderr.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    format!("==== {title}\n{said}\n")
+}
+
+#[test]
+fn findings_of_every_rule_are_rendered() {
+    let bench = Workbench::new();
+    let mut text = String::new();
+    for rule in RULES.iter().filter(|rule| !rule.is_about_scripts()) {
+        let input = rule.bad.lines().next().and_then(|line| line.strip_prefix("// --set "));
+        let arguments: Vec<&str> = input.map(|input| vec!["--set", input]).unwrap_or_default();
+        text.push_str(&printed(&bench, rule.id, rule.bad, &arguments));
+        assert!(text.contains(&format!("[{}]", rule.id)), "{}", rule.id);
+    }
+    insta::assert_snapshot!("rules", text);
+}
+
+#[test]
+fn findings_in_scripts_are_rendered() {
+    let bench = Workbench::with_pipeline("digraph g { scenarios=\"holdouts\" start; exit; start -> exit }");
+    for rule in RULES.iter().filter(|rule| rule.is_about_scripts()) {
+        bench.write("holdouts/deep/check.sh", &format!("{}\nask --model gpt-4o # gpt-4o\n", rule.bad));
+    }
+    bench.write("holdouts/cases.txt", "/tmp/fixed\n");
+    bench.write("holdouts/probe", "#!/usr/bin/env python3\nopen('/tmp/fixed')\n");
+    let answer = bench.glovebox(&["check", "pipeline.dot"]);
+    answer.ends(0).says("1 checked: 0 errors, 4 warnings");
+    insta::assert_snapshot!("scripts", answer.stderr.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"));
+    bench.glovebox(&["check", "pipeline.dot", "--strict"]).ends(3);
+    bench.glovebox(&["check", "pipeline.dot", "pipeline.dot"]).ends(0).says("2 checked: 0 errors, 4 warnings");
+    let found = bench.glovebox(&["check", "pipeline.dot", "--format", "json"]).ends(0).json();
+    let place = &found.as_array().unwrap()[0];
+    assert_eq!((&place["file"], &place["line"]), (&"holdouts/deep/check.sh".into(), &2.into()));
+}
+
+/// Mistakes of the reader, by what they are: everything conformance refuses, and every message it has.
+const MISTAKES: &[(&str, &str)] = &[
+    ("an empty file", ""),
+    ("no graph at all", "start -> exit"),
+    ("an undirected graph", "graph g { start exit }"),
+    ("a strict graph", "strict digraph g { start exit start -> exit }"),
+    ("an undirected edge", "digraph g { start exit start -- exit }"),
+    ("a second graph", "digraph g { start exit start -> exit }\ndigraph h { }"),
+    ("a graph inside a graph", "digraph g { digraph h { } }"),
+    ("something after the graph", "digraph g { start exit start -> exit } }"),
+    ("an HTML label", "digraph g { start [label=<b>bold</b>] exit start -> exit }"),
+    ("a port", "digraph g { start exit start:ne -> exit }"),
+    ("a group of nodes", "digraph g { start exit start -> {exit} }"),
+    ("an open string", "digraph g {\n  start [label=\"open]\n  exit\n  start -> exit\n}"),
+    ("an open comment", "digraph g { start exit /* never"),
+    ("an open block", "digraph g {\n  start [label=x\n  exit\n  start -> exit\n}"),
+    ("an open graph", "digraph g { start exit start -> exit"),
+    (
+        "too deep",
+        "digraph g { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { subgraph { }}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}} start exit start -> exit }",
+    ),
+    ("a node id with a hyphen", "digraph g { start exit build-app start -> exit }"),
+    ("another arrow", "digraph g { start exit start => exit }"),
+    ("an edge without a target", "digraph g { start exit start -> }"),
+    ("a keyword as a node", "digraph g { start exit node -> exit }"),
+    ("an attribute without a value", "digraph g { start [bold] exit start -> exit }"),
+    ("an equals sign without a value", "digraph g { start [label=] exit start -> exit }"),
+    ("two separators", "digraph g { start [a=1,,b=2] exit start -> exit }"),
+    ("a colon for an equals sign", "digraph g { start [label: \"x\"] exit start -> exit }"),
+    ("a path without quotes", "digraph g { start [image=src/main.rs] exit start -> exit }"),
+    ("single quotes", "digraph g { start [label='x y'] exit start -> exit }"),
+    ("a colour without quotes", "digraph g { start [color=#ff0000] exit start -> exit }"),
+    ("joined strings", "digraph g { start [label=\"x\" + \"y\"] exit start -> exit }"),
+    ("a NUL character", "digraph g { start [label=\"x\u{0}y\"] exit start -> exit }"),
+    ("stray letters", "digraph g { start exit start -> exit ] $ }"),
+    ("two operators", "digraph g { start exit start -> exit [condition=\"outcome==success\"] }"),
+    ("an or", "digraph g { start exit start -> exit [condition=\"outcome=success || outcome=fail\"] }"),
+    ("a comparison of numbers", "digraph g { start exit start -> exit [condition=\"context.count > 3\"] }"),
+    ("an open value", "digraph g { start exit start -> exit [condition=\"outcome=\"] }"),
+    ("two words", "digraph g { start exit start -> exit [condition=\"preferred_label=Try again\"] }"),
+];
+
+#[test]
+fn mistakes_of_the_reader_are_rendered() {
+    let bench = Workbench::new();
+    let mut text = String::new();
+    for (title, source) in MISTAKES {
+        let said = printed(&bench, title, source, &[]);
+        assert!(said.contains("error[dot_syntax]") || said.contains("error[condition_syntax]"), "{title}: {said}");
+        write!(text, "{said}").unwrap();
+    }
+    insta::assert_snapshot!("mistakes", text);
+}
+
+#[test]
+fn explain_prints_the_page_of_every_rule() {
+    let bench = Workbench::new();
+    for rule in RULES {
+        assert_eq!(bench.glovebox(&["explain", rule.id]).ends(0).stdout, rule.page(), "{}", rule.id);
+    }
+    let page = Rule::named("no_failure_route").unwrap().page();
+    insta::assert_snapshot!("page", page);
+}
