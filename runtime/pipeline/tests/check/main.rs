@@ -16,6 +16,7 @@ mod reader;
 mod route;
 mod scripts;
 mod stylesheet;
+mod total;
 mod unverified;
 
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};

@@ -1,40 +1,14 @@
 //! Properties: any text is read or diagnosed, spans are places of the text, canonical DOT reads back to the same graph.
 
 use super::run;
-use glovebox_pipeline::diagnostic::DIAGNOSTICS_MAX;
-use glovebox_pipeline::draw::draw;
-use glovebox_pipeline::graph::{to_dot, to_json};
-use glovebox_pipeline::span::Span;
+use super::total::{check_condition, check_format, check_stylesheet};
 use proptest::prelude::*;
 
 const SEED: &str = include_str!("seed.dot");
 
-#[track_caller]
-fn check_span(source: &str, span: Span) {
-    assert!(span.start <= span.end, "{span:?}");
-    assert!(source.get(span.start..span.end).is_some(), "{span:?} in {source:?}");
-}
-
-/// Whatever the text: no panic, places in the text, a pipeline if and only if no error, and the round trip.
 fn check(source: &str) {
-    let checked = run(source);
-    assert!(checked.diagnostics.len() <= DIAGNOSTICS_MAX);
-    for found in &checked.diagnostics {
-        check_span(source, found.span);
-        found.labels.iter().for_each(|label| check_span(source, label.span));
-        found.fix.iter().for_each(|fix| check_span(source, fix.span));
-    }
-    assert!(checked.diagnostics.windows(2).all(|pair| pair[0].span.start <= pair[1].span.start), "file order");
-    assert_eq!(checked.pipeline.is_none(), checked.diagnostics.iter().any(|found| found.is_error()));
-    if let Some(pipeline) = checked.pipeline {
-        let dot = to_dot(&pipeline);
-        let again = run(&dot)
-            .pipeline
-            .unwrap_or_else(|| panic!("canonical DOT is refused: {dot}\n{:?}", run(&dot).diagnostics));
-        let json = |pipeline| to_json(pipeline, &draw(pipeline, None));
-        assert_eq!(json(&pipeline), json(&again), "{dot}");
-        assert_eq!(to_dot(&again), dot);
-    }
+    super::total::check(source);
+    check_format(source);
 }
 
 /// Pieces of which files are made, so that random text gets beyond the header.
@@ -125,12 +99,14 @@ proptest! {
 
     #[test]
     fn any_condition_is_read_or_diagnosed(condition in "[a-z=!&| .<>\"'\\\\ü\r\n-]{0,30}") {
+        check_condition(&condition);
         check(&format!("digraph G {{ start exit start -> exit [condition={}] }}", glovebox_pipeline::dot::quote(&condition)));
         check(&format!("digraph G {{ start exit start -> exit [condition=\"{condition}\"] }}"));
     }
 
     #[test]
     fn any_style_sheet_is_read_or_diagnosed(sheet in "[a-z*#.{}:;_ \"\\\\/ü\n]{0,30}") {
+        check_stylesheet(&sheet);
         check(&format!("digraph G {{ model_stylesheet=\"{sheet}\" start exit start -> exit }}"));
     }
 

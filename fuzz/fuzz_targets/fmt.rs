@@ -1,0 +1,8 @@
+//! Any text through `fmt`: the same meaning, and nothing left to do the second time.
+#![no_main]
+#![allow(dead_code)] // Each target has one body of several.
+
+#[path = "../../runtime/pipeline/tests/check/total.rs"]
+mod total;
+
+libfuzzer_sys::fuzz_target!(|text: &str| total::check_format(text));

@@ -1,0 +1,77 @@
+//! What holds of every text: it is read or diagnosed, and what was read keeps its meaning.
+//!
+//! Bodies only. The properties of this crate and the fuzz targets of `fuzz/` bring the texts.
+
+use glovebox_pipeline::condition::Condition;
+use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, mended};
+use glovebox_pipeline::draw::draw;
+use glovebox_pipeline::format::format;
+use glovebox_pipeline::graph::{to_dot, to_json};
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::span::{Places, Span};
+use glovebox_pipeline::stylesheet::Stylesheet;
+use glovebox_pipeline::{Checked, Inputs, dot, lower};
+
+fn run(source: &str) -> Checked {
+    glovebox_pipeline::check(source, &Inputs::default())
+}
+
+fn check_spans(source: &str, found: &Diagnostic) {
+    let check = |span: Span| assert!(source.get(span.start..span.end).is_some(), "{span:?} in {source:?}");
+    check(found.span);
+    found.labels.iter().for_each(|label| check(label.span));
+    found.fix.iter().for_each(|fix| check(fix.span));
+}
+
+/// Whatever the text: no panic, places in the text, a pipeline if and only if no error, and the round trip.
+pub(crate) fn check(source: &str) {
+    let checked = run(source);
+    assert!(checked.diagnostics.len() <= DIAGNOSTICS_MAX);
+    checked.diagnostics.iter().for_each(|found| check_spans(source, found));
+    assert!(checked.diagnostics.windows(2).all(|pair| pair[0].span.start <= pair[1].span.start), "file order");
+    assert_eq!(checked.pipeline.is_none(), checked.diagnostics.iter().any(Diagnostic::is_error));
+    // The mended text is a text: whatever it says, it is read or diagnosed.
+    mended(source, &checked.diagnostics).iter().for_each(|text| drop(run(text)));
+    if let Some(pipeline) = checked.pipeline {
+        let dot = to_dot(&pipeline);
+        let again = run(&dot);
+        let found = again.diagnostics;
+        let again = again.pipeline.unwrap_or_else(|| panic!("canonical DOT is refused: {dot}\n{found:?}"));
+        let json = |pipeline: &Pipeline| to_json(pipeline, &draw(pipeline, None));
+        assert_eq!(json(&pipeline), json(&again), "{dot}");
+        assert_eq!(to_dot(&again), dot);
+    }
+}
+
+/// A file that parses is formatted to one that parses, means the same, and is formatted already.
+pub(crate) fn check_format(source: &str) {
+    let Ok(once) = format(source) else { return };
+    assert_eq!(format(&once).as_deref(), Ok(once.as_str()), "formatting twice changes nothing: {source:?}");
+    assert_eq!(meaning(source), meaning(&once), "the meaning stays: {source:?}\n{once}");
+}
+
+/// What a text says, valid or not: every node and edge with every attribute, places left out.
+fn meaning(source: &str) -> String {
+    let (pipeline, _) = lower::lower(source, dot::parse(source).0, &Inputs::default());
+    to_dot(&pipeline)
+}
+
+/// A condition's faults lie inside of it.
+pub(crate) fn check_condition(text: &str) {
+    let source = dot::quote(text);
+    let places = Places::of(&source, Span::new(0, source.len()));
+    match Condition::parse(text, &places) {
+        Ok(condition) => {
+            assert!(condition.clauses.iter().all(|clause| source.get(clause.span.start..clause.span.end).is_some()))
+        }
+        Err(found) => check_spans(&source, &found),
+    }
+}
+
+/// A style sheet's faults lie inside of it, and what could be read of it can be asked.
+pub(crate) fn check_stylesheet(text: &str) {
+    let source = dot::quote(text);
+    let (stylesheet, found) = Stylesheet::parse(text, &Places::of(&source, Span::new(0, source.len())));
+    found.iter().for_each(|found| check_spans(&source, found));
+    drop(stylesheet.apply("a", "box", &["b", "c"]));
+}
