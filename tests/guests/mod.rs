@@ -16,6 +16,9 @@ const WORLD: &str = include_str!("world.wit");
 /// What every guest has: memory, an allocator, an empty successful outcome.
 const PRELUDE: &str = include_str!("prelude.wat");
 
+/// What every component of rules has: memory, an allocator, and nothing to say.
+const RULES_PRELUDE: &str = include_str!("rules.wat");
+
 /// The folder this file is in.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests")
@@ -42,11 +45,20 @@ pub fn build(name: &str) -> Vec<u8> {
 
 /// Builds a component from the fields of a core module.
 pub fn component(fields: &str) -> Vec<u8> {
-    let mut core = wat::parse_str(format!("(module\n{fields}\n{PRELUDE})")).unwrap_or_else(|e| panic!("{e}"));
+    encode(&format!("(module\n{fields}\n{PRELUDE})"), "guest")
+}
+
+/// Builds a component of rules from the functions `$lint` and `$transform` and whatever else they need.
+pub fn rules(fields: &str) -> Vec<u8> {
+    encode(&format!("(module\n{fields}\n{RULES_PRELUDE})"), "rules")
+}
+
+fn encode(module: &str, world: &str) -> Vec<u8> {
+    let mut core = wat::parse_str(module).unwrap_or_else(|e| panic!("{e}"));
     let mut resolve = Resolve::default();
     resolve.push_dir(folder().join("../../wit")).unwrap_or_else(|e| panic!("{e:?}"));
     let package = resolve.push_str("world.wit", WORLD).unwrap_or_else(|e| panic!("{e:?}"));
-    let world = resolve.select_world(&[package], Some("guest")).unwrap_or_else(|e| panic!("{e:?}"));
+    let world = resolve.select_world(&[package], Some(world)).unwrap_or_else(|e| panic!("{e:?}"));
     embed_component_metadata(&mut core, &resolve, world, StringEncoding::UTF8, false)
         .unwrap_or_else(|e| panic!("{e:?}"));
     let mut encoder = ComponentEncoder::default();

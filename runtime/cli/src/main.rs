@@ -15,6 +15,7 @@ mod doctor;
 mod drive;
 mod exit;
 mod files;
+mod house;
 mod journal;
 mod overlay;
 mod png;

@@ -29,6 +29,8 @@ pub struct Config {
     pub file_name: String,
     /// Third-party components by the `type` a node names them with.
     pub plugins: BTreeMap<String, PluginEntry>,
+    /// Components with lint rules, by name.
+    pub rules: BTreeMap<String, RuleEntry>,
     /// How the run's copy of the project is made.
     pub workspace: WorkspaceSetting,
     /// How commands find their programs.
@@ -50,6 +52,17 @@ pub struct PluginEntry {
     pub grants: Option<Grants>,
     /// Line of the table, from 1.
     pub line: usize,
+}
+
+/// One `[rules."ns.name"]` table: a component that judges graphs and is granted nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleEntry {
+    /// The component, relative to the file.
+    pub path: String,
+    /// Line of the table, from 1.
+    pub line: usize,
+    /// Place of its name in bytes.
+    pub place: std::ops::Range<usize>,
 }
 
 /// The `[workspace]` table.
@@ -113,22 +126,42 @@ impl Config {
             let path = key.get_ref().as_ref();
             match path {
                 "plugins" => config.plugins = plugins(&mut fields, value),
+                "rules" => config.rules = rules(&mut fields, value),
                 "workspace" => config.workspace = workspace(&mut fields, value),
                 "exec" => config.exec = exec::parse(&mut fields, value),
                 "sandbox" => config.sandbox = sandbox::parse(&mut fields, value),
                 "limits" => config.limits = fields.limits("limits", value),
-                _ => fields.unknown(key, path, &["plugins", "workspace", "exec", "sandbox", "limits"]),
+                _ => fields.unknown(key, path, &["plugins", "rules", "workspace", "exec", "sandbox", "limits"]),
             }
+        }
+        for (name, entry) in config.rules.iter().filter(|(name, _)| config.plugins.contains_key(*name)) {
+            let path = format!("rules.\"{name}\"");
+            let message = format!("`{path}` has the name of a plugin: another name is expected");
+            fields.value_problem(&path, entry.place.clone(), message, None);
         }
         fields.finish(config)
     }
 }
 
 fn plugins(fields: &mut Fields<'_>, value: &field::Value<'_>) -> BTreeMap<String, PluginEntry> {
+    named(fields, "plugins", value, plugin)
+}
+
+fn rules(fields: &mut Fields<'_>, value: &field::Value<'_>) -> BTreeMap<String, RuleEntry> {
+    named(fields, "rules", value, rule)
+}
+
+/// The tables of a table, each under the name of a component.
+fn named<T>(
+    fields: &mut Fields<'_>,
+    table: &str,
+    value: &field::Value<'_>,
+    read: fn(&mut Fields<'_>, &str, std::ops::Range<usize>, &field::Value<'_>) -> Option<T>,
+) -> BTreeMap<String, T> {
     let mut entries = BTreeMap::new();
-    for (key, table) in fields.table("plugins", value) {
+    for (key, value) in fields.table(table, value) {
         let name = key.get_ref().as_ref();
-        let path = format!("plugins.\"{name}\"");
+        let path = format!("{table}.\"{name}\"");
         if !is_plugin_name(name) {
             let message = format!(
                 "`{path}` is no plugin name: two or more words of a-z, 0-9 and `-` joined by `.` are expected, such as `acme.review`"
@@ -136,11 +169,34 @@ fn plugins(fields: &mut Fields<'_>, value: &field::Value<'_>) -> BTreeMap<String
             fields.value_problem(&path, key.span(), message, None);
             continue;
         }
-        if let Some(entry) = plugin(fields, &path, key.span(), table) {
+        if let Some(entry) = read(fields, &path, key.span(), value) {
             entries.insert(name.to_owned(), entry);
         }
     }
     entries
+}
+
+fn rule(
+    fields: &mut Fields<'_>,
+    path: &str,
+    place: std::ops::Range<usize>,
+    value: &field::Value<'_>,
+) -> Option<RuleEntry> {
+    let (mut file, mut names_file) = (None, false);
+    for (key, value) in fields.table(path, value) {
+        let name = key.get_ref().as_ref();
+        let field = format!("{path}.{name}");
+        if name != "path" {
+            fields.unknown(key, &field, &["path"]);
+            continue;
+        }
+        names_file = true;
+        file = fields.text(&field, value).filter(|text| fields.not_empty(&field, value, text));
+    }
+    if !names_file {
+        fields.missing(path, "path", place.clone(), "path = \"rules.wasm\"");
+    }
+    Some(RuleEntry { path: file?, line: fields.line(place.start), place })
 }
 
 fn plugin(

@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod plan;
 pub mod ports;
 pub mod project;
+pub mod rules;
 pub mod run;
 pub mod schedule;
 pub mod signals;

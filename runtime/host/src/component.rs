@@ -58,6 +58,12 @@ pub enum LoadError {
     /// It has no stage.
     #[error("the component exports no `glovebox:plugin/stage@0.1.0`, so it cannot be a handler; it exports {}", exports_text(.0))]
     NoStage(Vec<String>),
+    /// It has no rules.
+    #[error("the component exports no `glovebox:plugin/graph-rules@0.1.0`, so it has no rules; it exports {}", exports_text(.0))]
+    NoRules(Vec<String>),
+    /// Rules import nothing.
+    #[error("the component imports {}: rules may import nothing at all", exports_text(.0))]
+    RulesImport(Vec<String>),
     /// It would be too large a crowd.
     #[error("the component makes {count} core instances, expected at most {limit} (limit `instances`)")]
     TooManyInstances {

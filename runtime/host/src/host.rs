@@ -39,7 +39,7 @@ pub struct HostError(String);
 /// Denied to every component, whatever is granted: network, environment variables, arguments, standard input, processes and
 /// files other than through the contract, memory of another call.
 pub struct Host {
-    prepared: Prepared,
+    pub(crate) prepared: Prepared,
     linker: Linker<Attempt>,
     aot: Option<AotStore>,
     loaded: Mutex<HashMap<Digest, Arc<Component>>>,
@@ -128,7 +128,7 @@ impl Host {
         self.aot.as_ref().map(AotStore::counts)
     }
 
-    fn compile(&self, digest: Digest, bytes: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
+    pub(crate) fn compile(&self, digest: Digest, bytes: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
         let engine = &self.prepared.engine;
         if let Some(code) = self.aot.as_ref().and_then(|store| store.load(engine, digest)) {
             return Ok(code);

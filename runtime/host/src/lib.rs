@@ -24,6 +24,7 @@ pub mod inspect;
 mod link;
 mod probe;
 pub mod provided;
+pub mod rules;
 
 // From a call to its report.
 mod answer;

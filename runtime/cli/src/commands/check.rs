@@ -2,9 +2,10 @@
 
 use crate::arguments::{CheckArguments, CheckFormat};
 use crate::exit::{Ended, Exit, Stop};
+use crate::house::Houses;
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine};
-use crate::{files, scenarios, source};
+use crate::{files, project, scenarios, source};
 use glovebox_pipeline::diagnostic::{Severity, mended};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs, lint};
@@ -21,10 +22,11 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     // By path: pipelines may share their hold-outs.
     let mut scripts = BTreeMap::new();
     let mut unreadable = None;
+    let mut houses = Houses::default();
     let mut last = None;
     for file in &arguments.files {
         let found = if arguments.fix { fix(file, &inputs) } else { look(file, &inputs) };
-        match found {
+        match found.and_then(|found| by_the_house(file, found, &mut houses)) {
             Ok((findings, pipeline)) => {
                 checked.push(findings);
                 scripts.extend(pipeline.iter().flat_map(|pipeline| look_at_scripts(file, pipeline)));
@@ -58,6 +60,19 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         None if is_bad => Err(Stop::silent(Exit::Invalid)),
         None => Ok(Exit::Ok),
     }
+}
+
+/// Adds what the project's own rules say; a pipeline with errors is not shown to them.
+fn by_the_house(
+    file: &Path,
+    (mut findings, pipeline): (Findings, Option<Pipeline>),
+    houses: &mut Houses,
+) -> Result<(Findings, Option<Pipeline>), Stop> {
+    if let Some(pipeline) = &pipeline {
+        let project = project::read_project(Path::new("."), Some(file))?;
+        findings.diagnostics.extend(houses.judge(pipeline, &project)?);
+    }
+    Ok((findings, pipeline))
 }
 
 fn look(file: &Path, inputs: &Inputs) -> Result<(Findings, Option<Pipeline>), Stop> {

@@ -5,7 +5,7 @@ use crate::arguments::PlanArguments;
 use crate::bound::Purpose;
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::{self, visible};
-use crate::{bound, project, source};
+use crate::{bound, house, project, source};
 use glovebox_engine::plan::compare::{Widened, compare, widened};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
 use glovebox_engine::plan::power::Powers;
@@ -17,6 +17,7 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     let rules = rules(arguments)?;
     let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
     let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
+    house::hold(&source, &project)?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let bound =
         bound::bind_plan(&source, &project, script.as_ref(), Purpose::Show, bound::holdouts(&source, &project)?)?;

@@ -6,7 +6,7 @@ use crate::project::{self, Project};
 use crate::source::read_component;
 use crate::terminal::{self, inspection, visible};
 use glovebox_engine::bind::effective::{grant_lines, granted};
-use glovebox_engine::config::{CONFIG_FILE_NAME, Config, PluginEntry};
+use glovebox_engine::config::{CONFIG_FILE_NAME, Config, PluginEntry, RuleEntry};
 use glovebox_engine::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
 use glovebox_host::inspect::Inspection;
 use std::io::Write;
@@ -50,6 +50,13 @@ pub fn lock(arguments: &LockArguments) -> Ended {
         }
         agreed.plugins.insert(name.clone(), locked);
     }
+    for (name, entry) in &project.config.rules {
+        let locked = locked_rules(&project, name, entry)?;
+        if !arguments.json {
+            terminal::print(&render(&locked, project.lock.as_ref()));
+        }
+        agreed.plugins.insert(name.clone(), locked);
+    }
     let file = project.config_dir.join(LOCK_FILE_NAME);
     replace(&file, &agreed.to_text()).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?;
     if arguments.json {
@@ -61,21 +68,39 @@ pub fn lock(arguments: &LockArguments) -> Ended {
 }
 
 fn locked(project: &Project, name: &str, entry: &PluginEntry) -> Result<LockedPlugin, Stop> {
-    let found = read(&project.config_dir.join(&entry.path), project.config.component_bytes(name))?;
+    let found = named(project, name, &entry.path, "plugins")?;
+    Ok(agreement(name, &found, grant_lines(&granted(&found, Some(entry)))))
+}
+
+/// Rules are granted nothing: there is nothing they could import.
+fn locked_rules(project: &Project, name: &str, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
+    let found = named(project, name, &entry.path, "rules")?;
+    glovebox_host::rules::check(&found).map_err(|error| {
+        Stop::new(Exit::Plugin, format!("`{}` cannot be rules: {error}", visible::line(&entry.path)))
+    })?;
+    Ok(agreement(name, &found, Vec::new()))
+}
+
+fn named(project: &Project, name: &str, path: &str, table: &str) -> Result<Inspection, Stop> {
+    let found = read(&project.config_dir.join(path), project.config.component_bytes(name))?;
     if let Some(manifest) = found.manifest.as_ref().filter(|manifest| manifest.name != name) {
         let message = format!("plugin `{name}` calls itself `{}`", manifest.name);
-        return Err(Stop::new(Exit::Plugin, message).with_help(format!("name it `[plugins.\"{}\"]`", manifest.name)));
+        return Err(Stop::new(Exit::Plugin, message).with_help(format!("name it `[{table}.\"{}\"]`", manifest.name)));
     }
+    Ok(found)
+}
+
+fn agreement(name: &str, found: &Inspection, grants: Vec<String>) -> LockedPlugin {
     let mut imports: Vec<String> = found.imports.iter().map(|import| import.name.clone()).collect();
     imports.sort();
-    Ok(LockedPlugin {
+    LockedPlugin {
         name: name.to_owned(),
         digest: found.digest.to_string(),
         bytes: found.bytes,
         world: found.world.to_owned(),
         imports,
-        grants: grant_lines(&granted(&found, Some(entry))),
-    })
+        grants,
+    }
 }
 
 fn render(plugin: &LockedPlugin, before: Option<&Lock>) -> String {

@@ -5,6 +5,7 @@ use crate::bound::{self, Bound, Purpose, ScriptFile};
 use crate::changes::Changes;
 use crate::drive::{self, Drive};
 use crate::exit::{Ended, Exit, Stop};
+use crate::house;
 use crate::project::{self, Project};
 use crate::runs::{self, RunFolder, RunId};
 use crate::source::{self, Source};
@@ -27,6 +28,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
     let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
+    house::hold(&source, &project)?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let holdouts = bound::holdouts(&source, &project)?;

@@ -1,0 +1,144 @@
+//! Lint rules as components: a graph goes in, findings come out, and there is nothing else to reach.
+//!
+//! The world has no imports: one function among them, of WASI or of ours, and the component is not loaded. Every call is a fresh
+//! store with a deadline and bounds on memory and on what comes back. What a rule says is somebody else's text, and judged by the caller.
+
+use crate::component::LoadError;
+use crate::digest::Digest;
+use crate::ending::{self, Circumstances};
+use crate::host::Host;
+use crate::inspect::{Inspection, inspect};
+use crate::limiter::Meter;
+use crate::limits::{LimitSettings, Limits};
+use crate::probe::CarriedTooMuch;
+use crate::stop::Stop;
+use contract::Rules;
+use std::time::{Duration, Instant};
+use wasmtime::component::{Component, Linker};
+use wasmtime::{Error, Store, UpdateDeadline};
+
+#[allow(unreachable_pub, clippy::all, unused_qualifications)]
+mod contract {
+    wasmtime::component::bindgen!({ path: "../../wit", world: "glovebox:plugin/rules" });
+}
+
+/// What a rule found, in its own words.
+pub use contract::exports::glovebox::plugin::graph_rules::Finding;
+
+/// The interface a component of rules exports.
+const EXPORTED: &str = "glovebox:plugin/graph-rules@";
+/// The one interface it may name: shapes of data, without a function.
+const TYPES: &str = "glovebox:plugin/types@0.1.0";
+
+/// Bounds of one call unless the operator's are lower.
+const WALL_MS: u64 = 10_000;
+/// Bytes that may come back from one call.
+const ANSWER_BYTES: u64 = 4 << 20;
+
+/// A component of rules that was checked and compiled.
+pub struct RuleComponent {
+    inspection: Inspection,
+    code: Component,
+    carried: CarriedTooMuch,
+}
+
+/// Why a call of a rule gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RuleFault(String);
+
+struct Call {
+    meter: Meter,
+}
+
+impl Host {
+    /// Loads a component of rules of at most so many bytes. Refuses one that imports any function, before it is compiled.
+    pub fn load_rules(&self, bytes: &[u8], component_bytes: u64) -> Result<RuleComponent, LoadError> {
+        if bytes.len() as u64 > component_bytes {
+            return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: component_bytes });
+        }
+        let inspection = inspect(bytes)?;
+        check(&inspection)?;
+        let code = self.compile(Digest::of(bytes), bytes)?;
+        Ok(RuleComponent { inspection, code, carried: self.prepared.carried_too_much.clone() })
+    }
+}
+
+/// Checks that a component exports rules and imports no function.
+pub fn check(inspection: &Inspection) -> Result<(), LoadError> {
+    let imports = inspection.imports.iter().map(|import| import.name.clone());
+    let imports: Vec<String> = imports.filter(|name| name != TYPES).collect();
+    if !imports.is_empty() {
+        return Err(LoadError::RulesImport(imports));
+    }
+    let limit = Limits::default().instances;
+    if inspection.core_instances > limit {
+        return Err(LoadError::TooManyInstances { count: inspection.core_instances, limit });
+    }
+    if !inspection.exports.iter().any(|export| export.starts_with(EXPORTED)) {
+        return Err(LoadError::NoRules(inspection.exports.clone()));
+    }
+    Ok(())
+}
+
+impl RuleComponent {
+    /// What its bytes say.
+    pub fn inspection(&self) -> &Inspection {
+        &self.inspection
+    }
+
+    /// Asks for findings over a graph's JSON; `operator` lowers the bounds. Blocks for at most `wall_ms`.
+    pub fn lint(&self, graph: &str, operator: &LimitSettings) -> Result<Vec<Finding>, RuleFault> {
+        self.call(operator, |rules, store| rules.glovebox_plugin_graph_rules().call_lint(store, &graph.to_owned()))
+    }
+
+    /// Asks for another graph in the place of this one; none to leave it. An error is the component's own refusal.
+    pub fn transform(
+        &self,
+        graph: &str,
+        operator: &LimitSettings,
+    ) -> Result<Result<Option<String>, String>, RuleFault> {
+        self.call(operator, |rules, store| rules.glovebox_plugin_graph_rules().call_transform(store, &graph.to_owned()))
+    }
+
+    fn call<T>(
+        &self,
+        operator: &LimitSettings,
+        ask: impl FnOnce(&Rules, &mut Store<Call>) -> wasmtime::Result<T>,
+    ) -> Result<T, RuleFault> {
+        let mut limits = Limits { wall_ms: WALL_MS, hostcall_bytes: ANSWER_BYTES, ..Limits::default() };
+        limits.lower(operator);
+        let mut store = self.store(&limits);
+        let mut started = false;
+        let answer = self.linker().and_then(|linker| {
+            let rules = Rules::instantiate(&mut store, &self.code, &linker)?;
+            started = true;
+            ask(&rules, &mut store)
+        });
+        answer.map_err(|error| {
+            let circumstances =
+                Circumstances { limits: &limits, carried_too_much: &self.carried, stderr_tail: "", started };
+            let failure = ending::judge(&error, &circumstances).outcome.failure;
+            RuleFault(failure.map_or_else(|| error.to_string(), |failure| failure.reason))
+        })
+    }
+
+    fn linker(&self) -> wasmtime::Result<Linker<Call>> {
+        let mut linker = Linker::new(self.code.engine());
+        linker.instance(TYPES)?;
+        Ok(linker)
+    }
+
+    fn store(&self, limits: &Limits) -> Store<Call> {
+        let mut store = Store::new(self.code.engine(), Call { meter: Meter::new(limits) });
+        store.limiter(|call| &mut call.meter);
+        store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
+        let deadline = Instant::now() + Duration::from_millis(limits.wall_ms);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| match Instant::now() >= deadline {
+            true => Err(Error::new(Stop::Limit("wall_ms"))),
+            false => Ok(UpdateDeadline::Continue(1)),
+        });
+        store
+    }
+}
