@@ -2,7 +2,7 @@
 //!
 //! A jail has a network of its own with nothing in it but a listener, whose descriptor the host is handed. So inside there is no
 //! route, no resolver, no socket file: what is not asked of this proxy is not asked of anybody. The proxy accepts there and
-//! dials out here, after [`rules`], [`address`] and the first bytes have all said the same host.
+//! dials out here, after [`rules`], `address` and the first bytes have all said the same host.
 //! It does not look into TLS: behind an allowed name, on an allowed address, what is said is between the two.
 
 pub mod host;

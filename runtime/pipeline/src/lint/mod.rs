@@ -1,6 +1,6 @@
 //! Rules over a lowered pipeline (spec §7), each a pure function from a [`Subject`] to diagnostics.
 //!
-//! The table ([`RULES`], by topic in [`rules`]) is the only home of a rule's name, severity and page. Rules of the reader, the
+//! The table ([`RULES`], by topic in `rules`) is the only home of a rule's name, severity and page. Rules of the reader, the
 //! lowering and of scripts stand in it without a function, so that every name in a diagnostic can be looked up here.
 
 mod attributes;

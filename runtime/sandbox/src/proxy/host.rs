@@ -1,7 +1,7 @@
 //! Names of hosts: ASCII, lower case, at least two labels, never an address.
 //!
 //! Whatever a resolver would take for an IP address in any spelling (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is no name here,
-//! so that the address check of [`super::address`] cannot be walked around by writing the address down.
+//! so that the address check of `address` cannot be walked around by writing the address down.
 
 use std::fmt;
 
