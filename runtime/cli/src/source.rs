@@ -4,6 +4,7 @@
 
 use crate::changes;
 use crate::exit::{Exit, Stop};
+use crate::references;
 use crate::runs::RunFolder;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
@@ -11,12 +12,13 @@ use glovebox_engine::event::RunStarted;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The largest pipeline, configuration or script that is read: a hundred thousand nodes take a third of it.
-const TEXT_BYTES_MAX: u64 = 64 << 20;
+pub const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 /// Reads a text file; a byte order mark is left to its parser.
 pub fn read_text(file: &Path) -> Result<String, Stop> {
@@ -55,7 +57,7 @@ pub fn read_component(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
 
 /// `--set` values as the pipeline takes them; the last of two with the same key wins.
 pub fn inputs(set: &[(String, String)]) -> Inputs {
-    Inputs { set: set.iter().cloned().collect() }
+    Inputs { set: set.iter().cloned().collect(), ..Inputs::default() }
 }
 
 /// A pipeline that has no errors, with its text.
@@ -67,16 +69,22 @@ pub struct Source {
     pub text: String,
     /// What it says.
     pub pipeline: Pipeline,
+    /// The texts of the files it refers to, by path.
+    pub files: BTreeMap<String, String>,
 }
 
 /// Reads and checks a pipeline. Findings go to stderr; with an error among them this stops with exit 3.
 pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<Source, Stop> {
     let text = read_text(file)?;
-    let Checked { pipeline, diagnostics } = glovebox_pipeline::check(&text, inputs);
+    let (inputs, _) = references::with_prompts(file, &text, inputs);
+    let Checked { pipeline, diagnostics } = glovebox_pipeline::check(&text, &inputs);
     let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
     report(&findings, Severity::Warning);
     match pipeline {
-        Some(pipeline) => Ok(Source { file: file.to_owned(), text: findings.source, pipeline }),
+        Some(pipeline) => {
+            let files = inputs.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
+            Ok(Source { file: file.to_owned(), text: findings.source, pipeline, files })
+        }
         None => Err(invalid(&findings)),
     }
 }
@@ -85,12 +93,18 @@ pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<Source, Stop> {
 pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
     let blobs = changes::open_blobs(run)?;
     let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
-    let checked = glovebox_pipeline::check(&text, &Inputs { set: started.inputs.clone() });
+    let files = started.files.iter().map(|(path, digest)| {
+        let text = changes::read_blob_text(run, &blobs, digest)?;
+        Ok((path.clone(), text))
+    });
+    let files: BTreeMap<String, String> = files.collect::<Result<_, Stop>>()?;
+    let given = files.iter().map(|(path, text)| (path.clone(), Ok(text.clone()))).collect();
+    let checked = glovebox_pipeline::check(&text, &Inputs { set: started.inputs.clone(), files: given });
     let pipeline = checked.pipeline.ok_or_else(|| {
         let message = format!("the pipeline of run `{}` is not valid for this version of glovebox", run.id);
         Stop::new(Exit::Mismatch, message).with_help("go on with the version that started it")
     })?;
-    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline })
+    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline, files })
 }
 
 /// Prints findings that are at least that bad.

@@ -177,6 +177,9 @@ pub struct RunStarted {
     pub pipeline_path: String,
     /// Blob with the pipeline's source.
     pub pipeline_digest: Digest,
+    /// Blobs with the files that the source refers to, by path; absent when it refers to none, and in journals of before it could.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, Digest>,
     /// Digest of the plan: what was bound, with which grants and limits.
     pub plan_digest: Digest,
     /// Blob with the list of files the workspace began with.

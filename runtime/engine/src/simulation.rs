@@ -27,6 +27,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         graph: BTreeMap::new(),
         pipeline_path: "pipeline.dot".into(),
         pipeline_digest: Digest::ZERO,
+        files: BTreeMap::new(),
         plan_digest: Digest::ZERO,
         base_digest: Digest::ZERO,
         source_dir: ".".into(),

@@ -84,6 +84,7 @@ impl Place {
             worker: "w".into(),
             pipeline: &self.plan.pipeline,
             source: &self.source,
+            files: &BTreeMap::new(),
             pipeline_path: "pipeline.dot".into(),
             project: &self.path("project"),
             include: Include::parse(&["./"]).unwrap(),

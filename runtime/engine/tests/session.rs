@@ -52,6 +52,7 @@ impl Place {
             worker: "first".into(),
             pipeline: &self.pipeline,
             source: SOURCE,
+            files: &BTreeMap::new(),
             pipeline_path: "pipeline.dot".into(),
             project: &self.path("project"),
             include: Include::default(),

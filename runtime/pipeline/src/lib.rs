@@ -1,7 +1,7 @@
 //! Text to checked pipeline.
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and what a running pipeline asks of its graph: which edge next.
-//! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`lower`], [`ir`], [`keyed`], [`attributes`], [`condition`],
+//! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`files`], [`lower`], [`ir`], [`keyed`], [`attributes`], [`condition`],
 //! [`stylesheet`], [`holdouts`], [`mending`], [`lint`], [`route`], [`graph`], [`draw`].
 
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@ pub mod condition;
 pub mod diagnostic;
 pub mod dot;
 pub mod draw;
+pub mod files;
 pub mod format;
 pub mod graph;
 pub mod holdouts;
@@ -36,6 +37,8 @@ use std::collections::BTreeMap;
 pub struct Inputs {
     /// The values by key.
     pub set: BTreeMap<String, String>,
+    /// The texts of the files that the pipeline refers to ([`files::wanted`] lists them); one that is absent is an error.
+    pub files: files::Files,
 }
 
 /// What became of a file.

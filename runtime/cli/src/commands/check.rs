@@ -5,8 +5,9 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::house::Houses;
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine};
-use crate::{files, project, scenarios, source};
+use crate::{children, files, project, references, scenarios, source};
 use glovebox_pipeline::diagnostic::{Severity, mended};
+use glovebox_pipeline::files::Wanted;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs, lint};
 use std::collections::BTreeMap;
@@ -26,9 +27,11 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let mut last = None;
     for file in &arguments.files {
         let found = if arguments.fix { fix(file, &inputs) } else { look(file, &inputs) };
-        match found.and_then(|found| by_the_house(file, found, &mut houses)) {
-            Ok((findings, pipeline)) => {
+        match found.and_then(|looked| by_the_house(file, looked, &mut houses)) {
+            Ok(Looked { mut findings, pipeline, wanted }) => {
+                let below = children::check(file, &mut findings, wanted);
                 checked.push(findings);
+                checked.extend(below);
                 scripts.extend(pipeline.iter().flat_map(|pipeline| look_at_scripts(file, pipeline)));
                 last = pipeline;
             }
@@ -63,38 +66,45 @@ pub fn check(arguments: &CheckArguments) -> Ended {
 }
 
 /// Adds what the project's own rules say; a pipeline with errors is not shown to them.
-fn by_the_house(
-    file: &Path,
-    (mut findings, pipeline): (Findings, Option<Pipeline>),
-    houses: &mut Houses,
-) -> Result<(Findings, Option<Pipeline>), Stop> {
-    if let Some(pipeline) = &pipeline {
+fn by_the_house(file: &Path, mut looked: Looked, houses: &mut Houses) -> Result<Looked, Stop> {
+    if let Some(pipeline) = &looked.pipeline {
         let project = project::read_project(Path::new("."), Some(file))?;
-        findings.diagnostics.extend(houses.judge(pipeline, &project)?);
+        looked.findings.diagnostics.extend(houses.judge(pipeline, &project)?);
     }
-    Ok((findings, pipeline))
+    Ok(looked)
 }
 
-fn look(file: &Path, inputs: &Inputs) -> Result<(Findings, Option<Pipeline>), Stop> {
-    let source = source::read_text(file)?;
-    let Checked { pipeline, diagnostics } = glovebox_pipeline::check(&source, inputs);
-    Ok((Findings { file: file.display().to_string(), source, diagnostics }, pipeline))
+/// What was seen of one file.
+struct Looked {
+    findings: Findings,
+    pipeline: Option<Pipeline>,
+    wanted: Wanted,
+}
+
+fn look(file: &Path, inputs: &Inputs) -> Result<Looked, Stop> {
+    Ok(look_at(file, source::read_text(file)?, inputs))
+}
+
+fn look_at(file: &Path, source: String, inputs: &Inputs) -> Looked {
+    let (inputs, wanted) = references::with_prompts(file, &source, inputs);
+    let Checked { pipeline, diagnostics } = glovebox_pipeline::check(&source, &inputs);
+    let findings = Findings { file: file.display().to_string(), source, diagnostics };
+    Looked { findings, pipeline, wanted }
 }
 
 /// Makes every certain edit, and shows what is left.
-fn fix(file: &Path, inputs: &Inputs) -> Result<(Findings, Option<Pipeline>), Stop> {
-    let (mut findings, mut pipeline) = look(file, inputs)?;
-    let before = findings.source.clone();
+fn fix(file: &Path, inputs: &Inputs) -> Result<Looked, Stop> {
+    let mut looked = look(file, inputs)?;
+    let before = looked.findings.source.clone();
     for _ in 0..FIX_ROUNDS_MAX {
-        let Some(text) = mended(&findings.source, &findings.diagnostics) else { break };
-        Checked { pipeline, diagnostics: findings.diagnostics } = glovebox_pipeline::check(&text, inputs);
-        findings.source = text;
+        let Some(text) = mended(&looked.findings.source, &looked.findings.diagnostics) else { break };
+        looked = look_at(file, text, inputs);
     }
-    if findings.source != before {
-        files::replace(file, &findings.source)?;
+    if looked.findings.source != before {
+        files::replace(file, &looked.findings.source)?;
         terminal::say(&format!("fixed: {}\n", file.display()));
     }
-    Ok((findings, pipeline))
+    Ok(looked)
 }
 
 /// What was found in each script of a pipeline's hold-outs, by the script's path; scripts without a finding are left out.

@@ -40,6 +40,7 @@ pub fn run(arguments: RunArguments) -> Ended {
         worker: worker(),
         pipeline: &source.pipeline,
         source: &source.text,
+        files: &source.files,
         pipeline_path: absolute(&source.file),
         project: &project.workdir,
         include: include(&bound, &project, &run)?,

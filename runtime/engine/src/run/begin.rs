@@ -26,6 +26,8 @@ pub struct NewRun<'a> {
     pub pipeline: &'a Pipeline,
     /// Its source, kept so that a resume reads the same.
     pub source: &'a str,
+    /// The texts of the files that the source refers to, kept likewise.
+    pub files: &'a BTreeMap<String, String>,
     /// Where the source was read from, for people.
     pub pipeline_path: String,
     /// The user's project; only read.
@@ -64,6 +66,11 @@ impl Session {
         let base = copy(from, to, include).await?;
         let started = RunStarted {
             pipeline_digest: blobs.put_bytes(new.source.as_bytes())?,
+            files: new
+                .files
+                .iter()
+                .map(|(path, text)| Ok((path.clone(), blobs.put_bytes(text.as_bytes())?)))
+                .collect::<Result<_, RunError>>()?,
             base_digest: blobs.put_bytes(&base)?,
             script_digest: new.script.map(|script| blobs.put_bytes(script)).transpose()?,
             holdouts,
@@ -102,6 +109,7 @@ fn describe(new: &NewRun<'_>) -> RunStarted {
         graph: attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone())).collect(),
         pipeline_path: new.pipeline_path.clone(),
         pipeline_digest: Digest::ZERO,
+        files: BTreeMap::new(),
         plan_digest: new.plan_digest,
         base_digest: Digest::ZERO,
         source_dir: new.project.display().to_string(),

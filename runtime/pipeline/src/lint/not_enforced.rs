@@ -33,12 +33,10 @@ pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Found {
     let known: Vec<bool> = ATTRIBUTES.iter().map(|known| is_refused(known.name)).collect();
     let mut look = |attributes: &Attributes, node: Option<&str>, edge: Option<(&str, &str)>| {
         let named = |key: &Key| key.number().map_or_else(|| is_refused(key), |number| known[number]);
-        for (key, attribute) in attributes.iter().filter(|(key, attribute)| refused(key, attribute, named(key))) {
+        let asks = |attribute: &Attribute| !matches!(attribute.value.trim(), "" | "false");
+        for (key, attribute) in attributes.iter().filter(|(key, attribute)| named(key) && asks(attribute)) {
             if !found.is_full() && told.insert(attribute.span) {
-                let message = match key.as_str() {
-                    "prompt" => format!("a prompt from a file, `{}`, is not read in this version", attribute.value),
-                    _ => format!("`{key}` is not enforced in this version"),
-                };
+                let message = format!("`{key}` is not enforced in this version");
                 let mut finding = rule.found(message, attribute.key_span.to(attribute.span));
                 finding.node = node.map(str::to_owned);
                 finding.edge = edge.map(|(from, to)| (from.to_owned(), to.to_owned()));
@@ -54,11 +52,6 @@ pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 fn is_refused(key: &str) -> bool {
     REFUSED.iter().any(|refused| key == *refused || (refused.ends_with('.') && key.starts_with(refused)))
-}
-
-fn refused(key: &str, attribute: &Attribute, named: bool) -> bool {
-    let file_prompt = key == "prompt" && attribute.value.starts_with('@');
-    (named || file_prompt) && !matches!(attribute.value.trim(), "" | "false")
 }
 
 fn handlers<'a>(rule: &'a Rule, subject: &Subject<'a>) -> impl Iterator<Item = Diagnostic> + 'a {

@@ -12,11 +12,13 @@ mod reader;
 mod scope;
 
 pub use reader::duration;
+pub(crate) use reader::path_fault;
 
 use crate::Inputs;
 use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
 use crate::dot::Ast;
+use crate::files;
 use crate::ir::{Bounds, Edge, Handler, Node, NodeId, Pipeline, STEPS_MAX_DEFAULT};
 use crate::stylesheet::Stylesheet;
 use inputs::Expansion;
@@ -37,8 +39,18 @@ pub fn lower(source: &str, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diag
     let is_declared = |id: &str| declared.has(id);
     let graph_turns_max = findings.count(&graph, "max_turns", 1);
     let feedback = holdouts::feedback(&graph, &mut findings);
-    let mut around =
-        Surroundings { graph: &graph, graph_turns_max, feedback, declared: &is_declared, expansion: &mut expansion };
+    let scenarios = holdouts::scenarios(&graph, &mut findings);
+    let sealed = files::sealed(scenarios.as_ref());
+    files::child_fault(&graph, &sealed).into_iter().for_each(|fault| findings.push(fault));
+    let mut around = Surroundings {
+        graph: &graph,
+        graph_turns_max,
+        feedback,
+        declared: &is_declared,
+        expansion: &mut expansion,
+        inputs,
+        sealed: &sealed,
+    };
     let nodes: Vec<Node> = raw_nodes.into_iter().map(|raw| node::lower(raw, &mut around, &mut findings)).collect();
     let edges = raw_edges.into_iter().map(|raw| lower_edge(raw, &mut findings)).collect();
     let name = ast.name.as_ref().map_or_else(|| "pipeline".to_owned(), |name| name.text.to_string());
@@ -53,7 +65,7 @@ pub fn lower(source: &str, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diag
         default_max_retries: default_max_retries(&graph, &mut findings),
         retry_target: node::target(&graph, "retry_target", &is_declared),
         fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
-        scenarios: holdouts::scenarios(&graph, &mut findings),
+        scenarios,
         bounds: bounds(&graph, &mut findings),
         attributes: Attributes::new(),
         span: place,

@@ -6,6 +6,8 @@ use super::holdouts;
 use super::inputs::Expansion;
 use super::reader::Findings;
 use super::scope::{Attributes, RawNode};
+use crate::Inputs;
+use crate::files;
 use crate::holdouts::Feedback;
 use crate::ir::{Attribute, Backoff, Handler, Node, NodeId};
 
@@ -29,6 +31,9 @@ pub(super) struct Surroundings<'a, 'b> {
     pub(super) feedback: Feedback,
     pub(super) declared: &'a dyn Fn(&str) -> bool,
     pub(super) expansion: &'a mut Expansion<'b>,
+    pub(super) inputs: &'a Inputs,
+    /// Folders with hold-outs: no prompt comes from there.
+    pub(super) sealed: &'a [String],
 }
 
 pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, findings: &mut Findings<'_>) -> Node {
@@ -37,7 +42,10 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
     inherit_model(&mut raw.attributes, around.graph);
     let from = &raw.attributes;
     let label = findings.text(from, "label").unwrap_or(raw.id.as_str()).to_owned();
-    let instruction = findings.text(from, "prompt").or((handler.name() == "codergen").then_some(label.as_str()));
+    let written = from.get("prompt").filter(|prompt| !prompt.value.trim().is_empty());
+    let written =
+        written.map(|prompt| files::prompt(prompt, around.inputs, around.sealed, |fault| findings.push(fault)));
+    let instruction = written.or((handler.name() == "codergen").then_some(label.as_str()));
     let prompt = instruction.map(|text| around.expansion.prompt(text));
     Node {
         shape,

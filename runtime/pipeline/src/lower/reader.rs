@@ -258,7 +258,7 @@ fn expected_amount(name: &str) -> &'static str {
 }
 
 /// What is wrong with an entry of a path list (messages of seed 2, and the scope's path grammar).
-pub(super) fn path_fault(path: &str) -> Option<&'static str> {
+pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("empty entry");
     }

@@ -259,14 +259,13 @@ fn routes() {
 fn what_a_run_would_not_enforce_is_said() {
     let source = with(
         "graph [max_budget_usd=5, \"tool_hooks.pre\"=\"x\"] \
-         n [prompt=\"@file.md\", verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.sandbox=off, codex.path=p] \
+         n [prompt=p, verify_command=v, max_tokens=9, requires_tool_success=false, codex.strict_read_scope=true, codex.workdir=a, codex.sandbox=off, codex.path=p] \
          h [shape=hexagon] v [shape=parallelogram, type=verification] p [shape=component, join_policy=quorum] \
          start -> n -> h -> v -> p -> exit p -> n [loop_restart=true] n -> h [loop_restart=false]",
     );
     assert_snapshot!(rule("not_enforced", &source), @r#"
     not_enforced «max_budget_usd=5» `max_budget_usd` is not enforced in this version
     not_enforced «"tool_hooks.pre"="x"» `tool_hooks.pre` is not enforced in this version
-    not_enforced «prompt="@file.md"» a prompt from a file, `@file.md`, is not read in this version
     not_enforced «verify_command=v» `verify_command` is not enforced in this version
     not_enforced «max_tokens=9» `max_tokens` is not enforced in this version
     not_enforced «codex.sandbox=off» `codex.sandbox` is not enforced in this version

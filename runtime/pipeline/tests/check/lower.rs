@@ -229,7 +229,10 @@ fn targets_that_do_not_exist_are_left_out() {
 }
 
 fn inputs(set: &[(&str, &str)]) -> Inputs {
-    Inputs { set: set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect() }
+    Inputs {
+        set: set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        ..Inputs::default()
+    }
 }
 
 /// The goal and the prompt of `n` with these inputs.

@@ -4,6 +4,7 @@
 
 mod condition;
 mod examples;
+mod files;
 mod format;
 mod graph;
 mod holdouts;

@@ -16,7 +16,10 @@ const COMPANIONS: &[(&str, &[&str])] =
 /// The inputs that the first line of an example gives.
 fn inputs(source: &str) -> Inputs {
     let line = source.lines().next().and_then(|line| line.strip_prefix("// --set ")).unwrap_or_default();
-    Inputs { set: line.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect() }
+    Inputs {
+        set: line.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect(),
+        ..Inputs::default()
+    }
 }
 
 fn findings(rule: &Rule, source: &str) -> Vec<Diagnostic> {

@@ -203,4 +203,45 @@ digraph ship {
   start -> review -> exit
 }"#,
     },
+    Rule {
+        id: "prompt_file",
+        severity: Error,
+        check: None,
+        summary: "a prompt of one word after an `@` names a file that can be read",
+        help: "name a file by its path from the folder of the pipeline, such as `@prompts/review.md`",
+        why: "A prompt may stand in a file of its own (design §9 #25). The path starts at the folder of the pipeline's file and \
+              leads neither out of it, be it by a link, nor into hold-outs: a prompt is read by the builder that they judge. A \
+              run keeps the texts, and a resume reads those.",
+        bad: r#"digraph ship {
+  review [prompt="@../notes/review.md", allowed_write_paths=""]
+  start; exit
+  start -> review -> exit
+}"#,
+        good: r#"digraph ship {
+  review [prompt="Review the code as notes/review.md says", allowed_write_paths=""]
+  start; exit
+  start -> review -> exit
+}"#,
+    },
+    Rule {
+        id: "child_pipeline",
+        severity: Error,
+        check: None,
+        summary: "a child pipeline is a file that can be read, and leads back to none above it",
+        help: "name a file by its path from the folder of this pipeline, such as `children/build.dot`",
+        why: "A supervisor has another pipeline executed, which may have a child of its own. `check` follows them, file by file, and \
+              tells what is wrong in each. One that leads back to itself would never end; more than 16 are taken for a mistake.",
+        bad: r#"digraph ship {
+  graph ["stack.child_dotfile"="/srv/pipelines/build.dot"]
+  review [prompt="Review the code", allowed_write_paths=""]
+  start; exit
+  start -> review -> exit
+}"#,
+        good: r#"digraph ship {
+  graph ["stack.child_dotfile"="children/build.dot"]
+  review [prompt="Review the code", allowed_write_paths=""]
+  start; exit
+  start -> review -> exit
+}"#,
+    },
 ];

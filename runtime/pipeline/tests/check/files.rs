@@ -1,0 +1,78 @@
+//! Prompts from files and child pipelines: what is asked for, what is put in, what is refused.
+
+use crate::{errors, node, with};
+use glovebox_pipeline::files::{Files, wanted};
+use glovebox_pipeline::{Inputs, check};
+
+fn given(files: &[(&str, Result<&str, &str>)]) -> Inputs {
+    let text = |found: &Result<&str, &str>| found.map(str::to_owned).map_err(str::to_owned);
+    let files: Files = files.iter().map(|(path, found)| ((*path).to_owned(), text(found))).collect();
+    let set = [("part".to_owned(), "door".to_owned())].into();
+    Inputs { set, files }
+}
+
+fn asks(prompt: &str) -> String {
+    with(&format!("graph [goal=\"a house with a $part\"] n [prompt=\"{prompt}\"] start -> n -> exit"))
+}
+
+#[test]
+fn a_prompt_s_file_is_asked_for_and_put_in() {
+    let source = asks("@prompts/n.md");
+    let inputs = given(&[("prompts/n.md", Ok("Build $goal.\n@other.md $part"))]);
+    assert_eq!(wanted(&source, &inputs).prompts.into_iter().collect::<Vec<_>>(), ["prompts/n.md"]);
+    let pipeline = check(&source, &inputs).pipeline.expect("it is valid");
+    assert_eq!(node(&pipeline, "n").prompt.as_deref(), Some("Build a house with a door.\n@other.md door"));
+    assert_eq!(node(&pipeline, "n").attributes["prompt"].value, "@prompts/n.md");
+}
+
+#[test]
+fn what_is_no_reference_is_a_text() {
+    for prompt in ["@anna please review", "mail to anna@example.com", "@one\\n@two"] {
+        assert_eq!(wanted(&asks(prompt), &Inputs::default()).prompts.len(), 0, "{prompt}");
+        assert!(errors(&with(&format!("n [prompt=\"{prompt}\"] start -> n -> exit"))).is_empty(), "{prompt}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error_at_the_prompt() {
+    let check = |prompt: &str, expected: &str| {
+        let source = with(&format!("n [prompt=\"{prompt}\"] start -> n -> exit"));
+        let path = prompt.trim_start_matches('@');
+        assert_eq!(
+            errors(&source),
+            format!("prompt_file «\"{prompt}\"» the prompt's file `{path}` cannot be read: {expected}")
+        );
+    };
+    check("@n.md", "nobody has read it");
+    check("@", "the path contains empty entry");
+    check("@/etc/passwd", "the path contains absolute path");
+    check("@a/../../b", "the path contains parent segment");
+    check("@./n.md", "the path contains `.` segment");
+    check("@prompts/", "it is a folder");
+    check("@scripts/scenarios/a.md", "`scripts/scenarios/` holds hold-outs");
+    let source = with("n [prompt=\"@n.md\"] start -> n -> exit");
+    let found =
+        glovebox_pipeline::check(&source, &Inputs { set: [].into(), ..given(&[("n.md", Err("it is a pipe"))]) });
+    let fault = found.diagnostics.iter().find(|found| found.is_error()).expect("an error");
+    assert_eq!(fault.message, "the prompt's file `n.md` cannot be read: it is a pipe");
+    assert!(found.pipeline.is_none());
+}
+
+#[test]
+fn paths_that_are_refused_are_not_asked_for() {
+    let source = with(
+        "graph [scenarios=\"trials\", \"stack.child_dotfile\"=\"trials/a.dot\"] \
+         a [prompt=\"@../x\"] b [prompt=\"@trials/x\"] c [prompt=\"@scripts/scenarios/x\"] start -> a -> b -> c -> exit",
+    );
+    let wanted = wanted(&source, &Inputs::default());
+    assert_eq!(wanted.prompts.into_iter().collect::<Vec<_>>(), ["scripts/scenarios/x"]);
+    assert_eq!((wanted.child, wanted.sealed), (None, vec!["trials/".to_owned()]));
+}
+
+#[test]
+fn a_child_is_named_with_its_place() {
+    let source = with("graph [\"stack.child_dotfile\"=\"children/a.dot\"] start -> exit");
+    let (path, span) = wanted(&source, &Inputs::default()).child.expect("it has one");
+    assert_eq!((path.as_str(), span.of(&source)), ("children/a.dot", "\"children/a.dot\""));
+    assert_eq!(errors(&source), "");
+}
