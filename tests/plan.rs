@@ -88,3 +88,11 @@ fn plan_denies_what_a_rule_names() {
         bench.glovebox(&["plan", "pipeline.dot", "--deny", rule]).ends(2).says(said);
     }
 }
+
+#[test]
+fn plan_shows_what_doing_without_walls_would_mean() {
+    let bench = Workbench::with_pipeline(&one_tool("make", ""));
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).never_says("unconfined");
+    let json = bench.glovebox(&["plan", "pipeline.dot", "--dangerously-no-sandbox", "--json"]).ends(0).json();
+    assert_eq!(json["sandbox_tier"], "unconfined");
+}

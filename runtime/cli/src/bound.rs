@@ -56,6 +56,8 @@ pub struct ScriptFile {
 pub enum Purpose {
     /// To be shown; nothing runs.
     Show,
+    /// To be shown as it would run without walls; nothing runs.
+    ShowUnconfined,
     /// To run within the walls of this machine.
     Run,
     /// To run commands without walls, by the user's word.
@@ -74,8 +76,8 @@ pub fn bind_plan(
     let capability = walls::capability();
     let lock = project.lock.clone().unwrap_or_default();
     let options = BindOptions {
-        no_sandbox: purpose == Purpose::RunUnconfined,
-        plan_only: purpose == Purpose::Show,
+        no_sandbox: matches!(purpose, Purpose::RunUnconfined | Purpose::ShowUnconfined),
+        plan_only: matches!(purpose, Purpose::Show | Purpose::ShowUnconfined),
         available: walls::available(&capability),
         sealed,
         script: script.map(|file| Arc::clone(&file.script)),

@@ -148,6 +148,10 @@ fn only_the_highest_tier_keeps_commands_to_a_proxy() {
     }
     let plan = on(Some(Tier::Full), table, COMMAND, BindOptions::default()).expect("plan");
     assert_eq!(plan.sandbox.tier(), Some(Tier::Full));
+    let unconfined = BindOptions { no_sandbox: true, ..BindOptions::default() };
+    let found = on(Some(Tier::Full), table, COMMAND, unconfined.clone());
+    refused(found, BindClass::Policy, &["tier `unconfined` cannot keep commands to a proxy", "`n`"]);
+    assert!(on(Some(Tier::Full), table, &none, unconfined).is_ok());
     let full = "require = \"landlock\"\nnetwork = \"full\"";
     assert!(on(Some(Tier::Landlock), full, COMMAND, BindOptions::default()).is_ok());
 }

@@ -19,8 +19,8 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
     house::hold(&source, &project)?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
-    let bound =
-        bound::bind_plan(&source, &project, script.as_ref(), Purpose::Show, bound::holdouts(&source, &project)?)?;
+    let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
+    let bound = bound::bind_plan(&source, &project, script.as_ref(), purpose, bound::holdouts(&source, &project)?)?;
     let other = arguments.against.as_deref().map(|target| against::read(target, arguments, &project)).transpose()?;
     let mut file = bound.plan.to_json();
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);

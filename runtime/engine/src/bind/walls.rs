@@ -40,6 +40,10 @@ pub(super) fn walls(
         _ if options.no_sandbox && !options.sealed.is_empty() => {
             Walls::Unmet(PolicyProblem { nodes, kind: PolicyKind::HoldoutsOpen })
         }
+        // A list of hosts that nothing keeps commands to is no list.
+        _ if options.no_sandbox && !over_proxy.is_empty() => {
+            Walls::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(Tier::Unconfined) })
+        }
         _ if options.no_sandbox => Walls::Tier(Tier::Unconfined),
         // The proxy's listener stands in a network that only the highest tier makes itself.
         Some(tier @ (Tier::Landlock | Tier::Bwrap)) if tier >= setting.require && !over_proxy.is_empty() => {
