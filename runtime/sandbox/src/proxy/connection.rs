@@ -173,7 +173,8 @@ fn resolve(host: &Host, outside: &Arc<dyn Outside>, stop: Stop<'_>, until: Insta
     thread::Builder::new().name("proxy-resolve".to_owned()).spawn(move || {
         let found = outside.resolve(name.as_str());
         *filled.lock().unwrap_or_else(PoisonError::into_inner) = found;
-        drop((counted, answers));
+        // In this order: whoever hears of the answer finds nothing of ours held by this thread any more.
+        drop((outside, counted, answers));
     })?;
     stop.wait_for(&answered, PollFlags::IN, until)?;
     let mut found = slot.lock().unwrap_or_else(PoisonError::into_inner);
