@@ -68,7 +68,9 @@ fn piece() -> impl Strategy<Value = String> {
 /// A valid file with an arbitrary text in every place that takes one.
 fn valid() -> impl Strategy<Value = String> {
     let text = "[^\u{0}]{0,12}";
-    (text, text, "[a-z]{1,6}", text, any::<i16>()).prop_map(|(label, prompt, key, value, weight)| {
+    // Such a prompt would be the name of a file, and there is none.
+    let prompt = text.prop_filter("a file's name", |prompt| !prompt.trim().starts_with('@'));
+    (text, prompt, "[a-z]{1,6}", text, any::<i16>()).prop_map(|(label, prompt, key, value, weight)| {
         let quote = glovebox_pipeline::dot::quote;
         let (label, prompt, value) = (quote(&label), quote(&prompt), quote(&value));
         format!(
