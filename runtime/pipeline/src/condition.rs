@@ -89,6 +89,13 @@ impl Clause {
     }
 }
 
+/// `BareLiteral` or `Integer` of the grammar (spec §10.2).
+fn is_bare(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_number || text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+}
+
 fn resolve(key: &str, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
     match key {
         "outcome" => answer.status.as_str().to_owned(),
@@ -155,7 +162,7 @@ impl<'a> Reader<'a> {
 
     fn operator(&mut self) -> Result<Operator, Diagnostic> {
         let rest = self.rest();
-        if rest.is_empty() || rest.starts_with('&') || rest.starts_with("||") {
+        if rest.is_empty() || rest.starts_with(['&', '|']) {
             return Ok(Operator::Truthy);
         }
         for (written, instead) in [("===", "="), ("==", "="), ("!==", "!="), ("<>", "!=")] {
@@ -229,7 +236,18 @@ impl<'a> Reader<'a> {
             let help = format!("write `{key}=\\\"{value}\\\"`, with the quotes escaped inside the attribute");
             return Err(self.error(message, self.letter()).with_help(help));
         }
-        Ok(text.to_owned())
+        match is_bare(text) {
+            true => Ok(text.to_owned()),
+            false => Err(self.not_bare(key, start)),
+        }
+    }
+
+    fn not_bare(&self, key: &str, start: usize) -> Diagnostic {
+        let text = &self.text[start..self.at];
+        let message = format!("`{text}` is no bare value: one begins with a letter or `_`, or is a whole number");
+        let diagnostic = self.error(message, start..self.at);
+        let quoted = format!("\\\"{text}\\\"");
+        self.fixed(diagnostic.with_help(format!("write `{key}={quoted}`")), start..self.at, &quoted)
     }
 
     fn no_literal(&self, key: &str) -> Diagnostic {

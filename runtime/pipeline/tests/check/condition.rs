@@ -53,6 +53,7 @@ fn comparisons_are_exact_and_all_must_hold() {
     check("missing && outcome=success", false);
     check("context.zero=0", true);
     check("context.zero=-1", false);
+    check("context.zero=v1.2:x-y", false);
 }
 
 /// The error of an edge with this condition; the text is what stands in the file, between the quotes.
@@ -80,6 +81,19 @@ fn mistakes_are_shown_inside_the_value() {
     assert_snapshot!(fault("outcome='fail'"), @"condition_syntax «'» a value stands bare or in double quotes");
     assert_snapshot!(fault("preferred_label=Try again"), @"condition_syntax «again» expected `&&` or the end of the condition, found `again`");
     assert_snapshot!(fault("x=a/b"), @"condition_syntax «/» `/` cannot stand in a bare value");
+    assert_snapshot!(fault("context.version=1.5 && x=y"), @r#"condition_syntax «1.5» `1.5` is no bare value: one begins with a letter or `_`, or is a whole number ~> «\"1.5\"»"#);
+    assert_snapshot!(fault("context.x=900s"), @r#"condition_syntax «900s» `900s` is no bare value: one begins with a letter or `_`, or is a whole number ~> «\"900s\"»"#);
+    assert_snapshot!(fault("context.x=-"), @r#"condition_syntax «-» `-` is no bare value: one begins with a letter or `_`, or is a whole number ~> «\"-\"»"#);
+    assert_snapshot!(fault("context.x=.a"), @r#"condition_syntax «.a» `.a` is no bare value: one begins with a letter or `_`, or is a whole number ~> «\".a\"»"#);
+    assert_snapshot!(fault("context.x=(a)"), @"condition_syntax «(» expected a value to compare `context.x` with, found `(`");
+    assert_snapshot!(fault("context.x ? y"), @"condition_syntax «?» expected `=` or `!=`, found `?`");
+    assert_snapshot!(fault("context.x=a | context.y=b"), @"condition_syntax «|» a condition has no `or`");
+    assert_snapshot!(fault("context.x | context.y"), @"condition_syntax «|» a condition has no `or`");
+    assert_snapshot!(fault("context.x and context.y"), @"condition_syntax «and» `and` does not join conditions: `&&` does ~> «&&»");
+    assert_snapshot!(fault("context.x or context.y"), @"condition_syntax «or» a condition has no `or`");
+    assert_snapshot!(fault("context.x= && context.y"), @"condition_syntax «&» expected a value to compare `context.x` with");
+    assert_snapshot!(fault("context.x~y"), @"condition_syntax «~» `~` is no operator: conditions compare for equality only");
+    assert_snapshot!(fault("context.x<>y"), @"condition_syntax «<>» `<>` is no operator: `!=` compares ~> «!=»");
     assert_snapshot!(fault("1x=a"), @"condition_syntax «1x» `1x` is no key: expected `outcome`, `preferred_label` or `context.` and a name");
     assert_snapshot!(fault("context.=a"), @"condition_syntax «context.» `context.` is no key: expected `outcome`, `preferred_label` or `context.` and a name");
     assert_snapshot!(fault("x=\\\"open"), @r#"condition_syntax «\"open» the value's closing quote is missing"#);
