@@ -5,7 +5,7 @@
 
 use crate::dot::quote;
 use crate::draw::{Drawing, Layout};
-use crate::ir::Pipeline;
+use crate::ir::{Pipeline, Subgraph};
 use crate::keyed::Attributes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,8 +28,27 @@ pub struct GraphFile {
     pub nodes: Vec<BTreeMap<String, String>>,
     /// Edges in file order: `from`, `to`, and every attribute that holds for the edge.
     pub edges: Vec<BTreeMap<String, String>>,
+    /// Subgraphs in file order, each before those in it; absent when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subgraphs: Vec<SubgraphEntry>,
     /// Where a picture has them.
     pub layout: Layout,
+}
+
+/// A subgraph.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SubgraphEntry {
+    /// Its name; absent when it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its label; absent when it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The index of the subgraph around it; absent when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<usize>,
+    /// The nodes that are declared directly in it, in file order.
+    pub nodes: Vec<String>,
 }
 
 /// Writes a pipeline with its drawing for programs.
@@ -48,7 +67,17 @@ pub fn to_json(pipeline: &Pipeline, drawing: &Drawing) -> GraphFile {
         attributes: object(&[], &pipeline.attributes),
         nodes: nodes.collect(),
         edges: edges.collect(),
+        subgraphs: pipeline.subgraphs.iter().map(|subgraph| subgraph_entry(pipeline, subgraph)).collect(),
         layout: Layout::of(drawing),
+    }
+}
+
+fn subgraph_entry(pipeline: &Pipeline, subgraph: &Subgraph) -> SubgraphEntry {
+    SubgraphEntry {
+        name: subgraph.name.clone(),
+        label: subgraph.label.clone(),
+        parent: subgraph.parent,
+        nodes: subgraph.members.iter().map(|member| pipeline.nodes[*member].id.as_str().to_owned()).collect(),
     }
 }
 
@@ -59,6 +88,9 @@ fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, Str
 }
 
 /// Canonical DOT: one statement for each line, every value quoted, attributes in order of their keys.
+///
+/// Subgraphs stand at the end and name the nodes declared in them once more: the order of nodes, their attributes and their classes stay,
+/// and Graphviz draws its boxes.
 pub fn to_dot(pipeline: &Pipeline) -> String {
     let mut text = format!("digraph {} {{\n", quote(&pipeline.name));
     if !pipeline.attributes.is_empty() {
@@ -74,8 +106,37 @@ pub fn to_dot(pipeline: &Pipeline) -> String {
             &edge.attributes,
         );
     }
+    write_subgraphs(&mut text, pipeline);
     text.push_str("}\n");
     text
+}
+
+fn write_subgraphs(text: &mut String, pipeline: &Pipeline) {
+    let mut open: Vec<usize> = Vec::new();
+    for (index, subgraph) in pipeline.subgraphs.iter().enumerate() {
+        while open.last().copied() != subgraph.parent && !open.is_empty() {
+            open.pop();
+            write_line(text, open.len(), "}");
+        }
+        let name = subgraph.name.as_ref().map(|name| format!("{} ", quote(name))).unwrap_or_default();
+        write_line(text, open.len(), &format!("subgraph {name}{{"));
+        open.push(index);
+        // Graphviz would give a subgraph without a label that of its surroundings.
+        let label = quote(subgraph.label.as_deref().unwrap_or_default());
+        write_line(text, open.len(), &format!("graph [\"label\"={label}];"));
+        for member in &subgraph.members {
+            write_line(text, open.len(), &format!("{};", quote(pipeline.nodes[*member].id.as_str())));
+        }
+    }
+    for depth in (0..open.len()).rev() {
+        write_line(text, depth, "}");
+    }
+}
+
+fn write_line(text: &mut String, depth: usize, line: &str) {
+    text.extend(std::iter::repeat_n("  ", depth + 1));
+    text.push_str(line);
+    text.push('\n');
 }
 
 fn write_statement(text: &mut String, subject: &str, attributes: &Attributes) {

@@ -197,6 +197,19 @@ pub struct Node {
     pub span: Span,
 }
 
+/// A subgraph as a part of the picture. What it means for its nodes, defaults and classes, is in the nodes already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subgraph {
+    /// Its name; none when the file gives none.
+    pub name: Option<String>,
+    /// Its label; none when the file gives none.
+    pub label: Option<String>,
+    /// The index of the subgraph around it.
+    pub parent: Option<usize>,
+    /// Indices of the nodes that are declared directly in it, ascending. A node may be declared in several.
+    pub members: Vec<usize>,
+}
+
 /// Delay between attempts (spec §3.6).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
@@ -275,6 +288,8 @@ pub struct Pipeline {
     pub nodes: Vec<Node>,
     /// Edges in file order.
     pub edges: Vec<Edge>,
+    /// Subgraphs in file order, each before those in it; most files have none.
+    pub subgraphs: Vec<Subgraph>,
     /// The start node.
     pub start: NodeId,
     /// Retries for nodes that do not say (spec §2.5).

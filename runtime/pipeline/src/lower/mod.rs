@@ -33,6 +33,7 @@ pub fn lower(source: &str, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diag
     let mut declared = scope::declare(ast.body, &mut findings);
     let mut raw_nodes = std::mem::take(&mut declared.nodes);
     let raw_edges = std::mem::take(&mut declared.edges);
+    let subgraphs = std::mem::take(&mut declared.subgraphs);
     let mut graph = std::mem::take(&mut declared.graph);
     let mut expansion = Expansion::new(inputs, &mut graph);
     apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
@@ -62,6 +63,7 @@ pub fn lower(source: &str, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diag
         start: start(&nodes),
         nodes,
         edges,
+        subgraphs,
         default_max_retries: default_max_retries(&graph, &mut findings),
         retry_target: node::target(&graph, "retry_target", &is_declared),
         fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),

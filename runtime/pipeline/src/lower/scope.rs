@@ -6,7 +6,7 @@
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
 use crate::dot::{Attr, Name, Statement, Target};
-use crate::ir::{Attribute, NodeId};
+use crate::ir::{Attribute, NodeId, Subgraph};
 pub(super) use crate::keyed::Attributes;
 use crate::span::Span;
 use foldhash::HashMap;
@@ -35,6 +35,7 @@ pub(super) struct Declared {
     pub(super) graph: Attributes,
     pub(super) nodes: Vec<RawNode>,
     pub(super) edges: Vec<RawEdge>,
+    pub(super) subgraphs: Vec<Subgraph>,
     /// Names that occur in the file, each with the number of its node; none while only edges name it.
     names: HashMap<NodeId, Option<usize>>,
 }
@@ -52,6 +53,8 @@ struct Scope {
     node: Attributes,
     edge: Attributes,
     classes: Vec<String>,
+    /// The innermost subgraph.
+    subgraph: Option<usize>,
 }
 
 /// Walks over the file once, and lets go of each statement when it is through with it: the memory serves for what comes next.
@@ -74,15 +77,30 @@ impl Declared {
                 Statement::Defaults { .. } | Statement::Assign(_) => {}
                 Statement::Node { id, attributes, .. } => self.node(&id, &attributes, &scope, findings),
                 Statement::Edge { path, attributes, .. } => self.edges(&path, &attributes, &scope, findings),
-                Statement::Subgraph { body, .. } => {
-                    let mut inner = scope.clone();
-                    inner
-                        .classes
-                        .extend(label(&body).map(|label| class_name(&label)).filter(|class| !class.is_empty()));
-                    self.body(body, inner, false, findings);
-                }
+                Statement::Subgraph { name, body, .. } => self.subgraph(name, body, &scope, findings),
             }
         }
+    }
+
+    fn subgraph(
+        &mut self,
+        name: Option<Name<'_>>,
+        body: Vec<Statement<'_>>,
+        scope: &Scope,
+        findings: &mut Findings<'_>,
+    ) {
+        let label = label(&body);
+        let mut inner = scope.clone();
+        inner.classes.extend(label.as_deref().map(class_name).filter(|class| !class.is_empty()));
+        let index = self.subgraphs.len();
+        inner.subgraph = Some(index);
+        let name = name.map(|name| name.text.into_owned());
+        let label = label.filter(|label| !label.trim().is_empty());
+        self.subgraphs.push(Subgraph { name, label, parent: scope.subgraph, members: Vec::new() });
+        self.body(body, inner, false, findings);
+        let members = &mut self.subgraphs[index].members;
+        members.sort_unstable();
+        members.dedup();
     }
 
     fn node(&mut self, name: &Name<'_>, attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
@@ -106,6 +124,9 @@ impl Declared {
             for (key, value) in &scope.node {
                 node.attributes.get_or_insert_with(key, || value.clone());
             }
+        }
+        if let Some(subgraph) = scope.subgraph {
+            self.subgraphs[subgraph].members.push(index);
         }
         for class in &scope.classes {
             if !node.derived.contains(class) {

@@ -3,6 +3,7 @@
 use super::{accept, with};
 use glovebox_pipeline::draw::draw;
 use glovebox_pipeline::graph::{to_dot, to_json};
+use glovebox_pipeline::ir::{Node, Pipeline};
 use insta::{assert_json_snapshot, assert_snapshot};
 
 fn source() -> String {
@@ -69,5 +70,85 @@ fn dot_is_canonical() {
       "start" -> "n" ["weight"="2"];
       "n" -> "exit" ["weight"="2"];
     }
+    "#);
+}
+
+const NESTED: &str =
+    "subgraph cluster_a { label=\"Loop A\" node [timeout=5s] x subgraph { y graph [label=\"in \\\"here\\\"\"] } }
+    subgraph cluster_b { x z } w start -> x -> y -> z -> w -> exit";
+
+#[test]
+fn subgraphs_and_their_classes_stay_in_dot() {
+    let pipeline = accept(&with(NESTED));
+    let text = to_dot(&pipeline);
+    assert_snapshot!(text, @r#"
+    digraph "G" {
+      "start" ["shape"="Mdiamond"];
+      "exit" ["shape"="Msquare"];
+      "x" ["class"="loop-a", "timeout"="5s"];
+      "y" ["class"="loop-a,in-here", "timeout"="5s"];
+      "z";
+      "w";
+      "start" -> "x";
+      "x" -> "y";
+      "y" -> "z";
+      "z" -> "w";
+      "w" -> "exit";
+      subgraph "cluster_a" {
+        graph ["label"="Loop A"];
+        "x";
+        subgraph {
+          graph ["label"="in \"here\""];
+          "y";
+        }
+      }
+      subgraph "cluster_b" {
+        graph ["label"=""];
+        "x";
+        "z";
+      }
+    }
+    "#);
+    let again = accept(&text);
+    assert_eq!(again.subgraphs, pipeline.subgraphs);
+    let nodes = |pipeline: &Pipeline| -> Vec<(String, Vec<String>, Vec<(String, String)>)> {
+        let attributes = |node: &Node| {
+            node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone())).collect()
+        };
+        pipeline.nodes.iter().map(|node| (node.id.to_string(), node.classes.clone(), attributes(node))).collect()
+    };
+    assert_eq!(nodes(&again), nodes(&pipeline));
+    assert_eq!(nodes(&pipeline)[3].1, ["loop-a", "in-here"]);
+    assert_eq!(to_dot(&again), text);
+}
+
+#[test]
+fn json_lists_subgraphs() {
+    let pipeline = accept(&with(NESTED));
+    let file = to_json(&pipeline, &draw(&pipeline, None));
+    assert_json_snapshot!(file.subgraphs, @r#"
+    [
+      {
+        "name": "cluster_a",
+        "label": "Loop A",
+        "nodes": [
+          "x"
+        ]
+      },
+      {
+        "label": "in \"here\"",
+        "parent": 0,
+        "nodes": [
+          "y"
+        ]
+      },
+      {
+        "name": "cluster_b",
+        "nodes": [
+          "x",
+          "z"
+        ]
+      }
+    ]
     "#);
 }
