@@ -143,7 +143,8 @@ impl<'a> Reader<'a> {
             return self.fault("expected a property or `}`", self.letter());
         }
         let fault = self.fault(format!("a style sheet does not set `{name}`"), range.clone());
-        match nearest(name, PROPERTIES.iter().copied()) {
+        let short = PROPERTIES.iter().copied().find(|property| property.strip_prefix("llm_") == Some(name));
+        match short.or_else(|| nearest(name, PROPERTIES.iter().copied())) {
             Some(meant) if self.places.exact() => {
                 fault.with_help(format!("did you mean `{meant}`?")).with_fix(self.places.span(range), meant)
             }

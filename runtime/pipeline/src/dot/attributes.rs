@@ -4,7 +4,7 @@
 //! begins, so that the mistake is one diagnostic.
 
 use super::lexer::{Kind, is_bare, is_name};
-use super::names::is_identifier;
+use super::names::reads_bare;
 use super::parser::Parser;
 use super::{Attr, Value, quote};
 use crate::diagnostic::Diagnostic;
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
 
     /// `= value`, the current token being the `=`.
     pub(super) fn attribute_value(&mut self, key: Cow<'a, str>, key_span: Span, quoted: bool) -> Option<Attr<'a>> {
-        if !quoted && !is_identifier(&key) {
+        if !quoted && !reads_bare(&key) {
             self.remark("a key with dots without quotes", key_span, || quote(&key));
         }
         let value = self.value(&key)?;
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
             return self.wants_quotes(span);
         }
         let text = self.text(span);
-        if !is_identifier(text) && !is_numeral(text) && text.is_ascii() {
+        if !reads_bare(text) {
             self.remark("a value like this without quotes", span, || quote(text));
         }
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
@@ -239,12 +239,4 @@ fn html_end(text: &str) -> Option<usize> {
         }
     }
     None
-}
-
-/// True for `-?(.[0-9]+ | [0-9]+(.[0-9]*)?)`, which Graphviz reads bare.
-fn is_numeral(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let numeric = |part: &str| part.bytes().all(|letter| letter.is_ascii_digit());
-    numeric(whole) && numeric(fraction) && !(whole.is_empty() && fraction.is_empty())
 }

@@ -19,7 +19,7 @@ impl<'a> Parser<'a> {
         self.extend(self.lexer.run(self.token.span.start, is_name));
         let span = self.advance().span;
         let text = self.text(span);
-        if !is_identifier(text) {
+        if !reads_bare(text) {
             self.remark("a graph name like this without quotes", span, || super::quote(text));
         }
         Some(Name { text: Cow::Borrowed(text), span })
@@ -85,6 +85,24 @@ pub(crate) fn is_identifier(text: &str) -> bool {
 /// True for a word that Graphviz takes for a keyword, in whatever letters.
 fn is_keyword(text: &str) -> bool {
     ["node", "edge", "graph", "digraph", "subgraph", "strict"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// True for what Graphviz reads without quotes: a word, of letters beyond ASCII too, that is no keyword, or a number
+/// (`-?(.5 | 5 | 5. | 5.5)`).
+pub(super) fn reads_bare(text: &str) -> bool {
+    let is_letter = |letter: u8| letter.is_ascii_alphabetic() || letter == b'_' || letter >= 0x80;
+    let mut letters = text.bytes();
+    let is_word = letters.next().is_some_and(is_letter)
+        && letters.all(|letter| is_letter(letter) || letter.is_ascii_digit())
+        && !is_keyword(text);
+    is_word || is_numeral(text)
+}
+
+fn is_numeral(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let numeric = |part: &str| part.bytes().all(|letter| letter.is_ascii_digit());
+    numeric(whole) && numeric(fraction) && !(whole.is_empty() && fraction.is_empty())
 }
 
 /// The nearest identifier: other letters become `_`.

@@ -272,11 +272,22 @@ fn misplaced(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) ->
 fn misspelt(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) -> Option<Diagnostic> {
     const LETTERS_MIN: usize = 4;
     let candidates = ATTRIBUTES.iter().filter(|known| known.on.contains(&carrier)).map(|known| known.name);
-    let meant = match key {
+    let found = || rule.found(format!("there is no attribute `{key}`"), attribute.key_span);
+    if let Some(ours) = elsewhere(key, carrier) {
+        return Some(found().with_help(format!("what others call `{key}` is `{ours}` here")));
+    }
+    let meant = guard_meant(key).or_else(|| nearest(key, candidates)).filter(|_| key.len() >= LETTERS_MIN)?;
+    Some(found().with_help(format!("did you mean `{meant}`?")).with_fix(attribute.key_span, meant))
+}
+
+/// Our name for a node attribute of other readers of this language. No edit goes with it: their values are not always ours, and a stage
+/// whose `node_type` is of their making runs as its shape says.
+fn elsewhere(key: &str, carrier: Carrier) -> Option<&'static str> {
+    match key {
+        _ if carrier != Carrier::Node => None,
         "node_type" => Some("type"),
-        _ => guard_meant(key).or_else(|| nearest(key, candidates)),
-    };
-    let meant = meant.filter(|_| key.len() >= LETTERS_MIN)?;
-    let found = rule.found(format!("there is no attribute `{key}`"), attribute.key_span);
-    Some(found.with_help(format!("did you mean `{meant}`?")).with_fix(attribute.key_span, meant))
+        "script" => Some("tool_command"),
+        "stack.child_workflow" => Some("stack.child_dotfile"),
+        _ => None,
+    }
 }

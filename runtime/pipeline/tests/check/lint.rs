@@ -95,8 +95,14 @@ fn words_of_attributes() {
     assert_eq!(rule("auto_status_no_effect", &with_node("auto_status=false")), "");
     assert_snapshot!(rule("attribute_known", &with_node("allowed_write_path=\"a\", node_type=x, condition=c, color=red, mine=1")), @"
     attribute_known «allowed_write_path» there is no attribute `allowed_write_path` ~> «allowed_write_paths»
-    attribute_known «node_type» there is no attribute `node_type` ~> «type»
+    attribute_known «node_type» there is no attribute `node_type`
     attribute_known «condition» `condition` is not read on a node
+    ");
+    let elsewhere = with_node("node_type=\"stack.observe\", script=x, stack.child_workflow=y");
+    assert_snapshot!(rule("attribute_known", &elsewhere), @"
+    attribute_known «node_type» there is no attribute `node_type`
+    attribute_known «script» there is no attribute `script`
+    attribute_known «stack.child_workflow» there is no attribute `stack.child_workflow`
     ");
     assert_snapshot!(rule("attribute_known", &with("timeout=5s start -> exit [lable=x]")), @"
     attribute_known «timeout» `timeout` is not read on the graph

@@ -176,6 +176,17 @@ fn spellings_that_graphviz_refuses_are_remarked_once() {
     not_graphviz «# late» Graphviz does not read a `#` comment after other text ~> «// late»
     "#);
     assert_eq!(rule("not_graphviz", &with_graph("rankdir=LR, nodesep=0.5, \"a.b\"=\"900s\"")), "");
+    for name in ["Übersetzung", "\"my-graph\"", "12", "-1.5"] {
+        assert_eq!(
+            rule("not_graphviz", &format!("digraph {name} {{ start exit start -> exit [größe=日本] }}")),
+            "",
+            "{name}"
+        );
+    }
+    assert_snapshot!(rule("not_graphviz", "digraph Node { start exit start -> exit [a=größe-x, b=edge] }"), @r#"
+    not_graphviz «Node» Graphviz does not read a graph name like this without quotes ~> «"Node"»
+    not_graphviz «größe-x» Graphviz does not read a value like this without quotes ~> «"größe-x"»
+    "#);
     assert_snapshot!(rule("not_graphviz", "digraph my-graph { start exit Node start -> Node -> exit }"), @r#"
     not_graphviz «my-graph» Graphviz does not read a graph name like this without quotes ~> «"my-graph"»
     not_graphviz «Node» Graphviz does not read this as a node id: it is a keyword in any letters ~> «"Node"»

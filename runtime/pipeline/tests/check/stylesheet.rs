@@ -78,6 +78,7 @@ fn the_graph_s_own_model_comes_last() {
 fn faults_are_shown_inside_the_value() {
     let fault = |sheet: &str| errors(&with(&format!("graph [model_stylesheet=\"{sheet}\"] start -> exit")));
     assert_snapshot!(fault("* { llm_modle: a }"), @"stylesheet_syntax «llm_modle» a style sheet does not set `llm_modle` ~> «llm_model»");
+    assert_snapshot!(fault("* { model: a }"), @"stylesheet_syntax «model» a style sheet does not set `model` ~> «llm_model»");
     assert_snapshot!(fault("* { color: red }"), @"stylesheet_syntax «color» a style sheet does not set `color`");
     assert_snapshot!(fault("* { llm_model a }"), @"stylesheet_syntax «a» expected `:` after the property");
     assert_snapshot!(fault("* { llm_model: }"), @"stylesheet_syntax «}» expected a value");

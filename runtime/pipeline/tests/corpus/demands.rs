@@ -1,0 +1,143 @@
+//! What holds of every file, whatever is wrong with it.
+//!
+//! Faults are told, not raised, so that one run shows those of all files. A file that refers to others gets a text for each.
+
+use crate::table::{Counts, counts};
+use crate::well_formed;
+use glovebox_pipeline::diagnostic::{Diagnostic, mended};
+use glovebox_pipeline::draw::{Letters, draw, to_svg, to_text};
+use glovebox_pipeline::files::wanted;
+use glovebox_pipeline::format::format;
+use glovebox_pipeline::graph::{to_dot, to_json};
+use glovebox_pipeline::ir::{Handler, Pipeline};
+use glovebox_pipeline::{Inputs, check, dot, lower};
+
+/// What a file's reading showed.
+pub(crate) struct Found {
+    pub(crate) counts: Counts,
+    pub(crate) faults: Vec<String>,
+}
+
+fn inputs(source: &str) -> Inputs {
+    let mut inputs = Inputs::default();
+    let prompts = wanted(source, &inputs).prompts;
+    inputs.files = prompts.into_iter().map(|path| (path, Ok("The text of a file.".to_owned()))).collect();
+    inputs
+}
+
+/// Checks one file: findings, formatting, canonical form, pictures.
+pub(crate) fn hold(source: &str) -> Found {
+    let inputs = inputs(source);
+    let checked = check(source, &inputs);
+    let mut faults = Vec::new();
+    if checked.pipeline.is_none() != checked.diagnostics.iter().any(Diagnostic::is_error) {
+        faults.push("a pipeline if and only if no error".to_owned());
+    }
+    faults.extend(formatting(source, &inputs));
+    faults.extend(mending(source, &inputs));
+    faults.extend(checked.pipeline.iter().flat_map(|pipeline| canonical(pipeline, &inputs)));
+    let (ast, syntax) = dot::parse(source);
+    let (pipeline, _) = lower::lower(source, ast, &inputs);
+    if syntax.is_empty() {
+        faults.extend(pictures(&pipeline));
+    }
+    Found { counts: counts(&checked.diagnostics), faults }
+}
+
+/// Findings by rule, without the one that formatting is there to mend.
+fn lasting(source: &str, inputs: &Inputs) -> Counts {
+    let mut counts = counts(&check(source, inputs).diagnostics);
+    counts.retain(|(_, rule), _| rule != "not_graphviz");
+    counts
+}
+
+fn formatting(source: &str, inputs: &Inputs) -> Vec<String> {
+    let once = match format(source) {
+        Ok(once) => once,
+        Err(found) if found.iter().any(Diagnostic::is_error) => return Vec::new(),
+        Err(found) => return vec![format!("formatting is refused without an error: {found:?}")],
+    };
+    let graph = |text: &str| to_dot(&lower::lower(text, dot::parse(text).0, inputs).0);
+    let comments = |text: &str| dot::parse(text).0.comments.len();
+    let mut faults = Vec::new();
+    let mut demand = |holds: bool, fault: &str| {
+        if !holds {
+            faults.push(fault.to_owned())
+        }
+    };
+    demand(format(&once).is_ok_and(|twice| twice == once), "formatting twice changes something");
+    demand(graph(source) == graph(&once), "formatting changes the meaning");
+    demand(lasting(source, inputs) == lasting(&once, inputs), "formatting changes the findings");
+    demand(comments(source) == comments(&once), "formatting loses comments");
+    demand(counts(&dot::parse(&once).1).is_empty(), "what was formatted is not Graphviz");
+    faults
+}
+
+/// Edits that are called certain come to an end, bring no finding of another kind nor more of one, and leave to every stage what it does,
+/// unless what it does was the finding.
+fn mending(source: &str, inputs: &Inputs) -> Vec<String> {
+    const ROUNDS_MAX: usize = 50;
+    let before = check(source, inputs);
+    let Some(pipeline) = &before.pipeline else { return Vec::new() };
+    let limit = counts(&before.diagnostics);
+    let mut now = before.clone();
+    let mut text = source.to_owned();
+    for _ in 0..ROUNDS_MAX {
+        let Some(next) = mended(&text, &now.diagnostics) else {
+            let more = counts(&now.diagnostics)
+                .into_iter()
+                .filter(|(rule, times)| limit.get(rule).is_none_or(|at| times > at));
+            let more = more.map(|((_, rule), _)| format!("mending brings `{rule}`"));
+            let says_so = limit.keys().any(|(_, rule)| matches!(rule.as_str(), "type_known" | "shape_known"));
+            let other = !says_so && now.pipeline.as_ref().map(handlers) != Some(handlers(pipeline));
+            return more.chain(other.then(|| "mending gives a stage another handler".to_owned())).collect();
+        };
+        text = next;
+        now = check(&text, inputs);
+    }
+    vec!["mending comes to no end".to_owned()]
+}
+
+fn handlers(pipeline: &Pipeline) -> Vec<&Handler> {
+    pipeline.nodes.iter().map(|node| &node.handler).collect()
+}
+
+/// The canonical text reads back to the same graph, which has the same canonical text.
+fn canonical(pipeline: &Pipeline, inputs: &Inputs) -> Vec<String> {
+    let text = to_dot(pipeline);
+    let Some(again) = check(&text, inputs).pipeline else {
+        return vec![format!("the canonical text is refused: {:?}", check(&text, inputs).diagnostics)];
+    };
+    let json = |pipeline: &Pipeline| to_json(pipeline, &draw(pipeline, None));
+    let mut faults = Vec::new();
+    if json(pipeline) != json(&again) {
+        faults.push("the canonical text reads back to another graph".to_owned());
+    }
+    if to_dot(&again) != text {
+        faults.push("the canonical text has another canonical text".to_owned());
+    }
+    faults
+}
+
+fn pictures(pipeline: &Pipeline) -> Vec<String> {
+    let drawn = || {
+        let drawing = draw(pipeline, None);
+        let text = [Letters::Ascii, Letters::Unicode].map(|letters| to_text(pipeline, None, letters));
+        (to_svg(&drawing), text, to_json(pipeline, &drawing))
+    };
+    let (first, second) = (drawn(), drawn());
+    well_formed::check(&first.0);
+    let mut faults = Vec::new();
+    if first != second {
+        faults.push("drawn twice, two pictures".to_owned());
+    }
+    if !first.1[0].is_ascii() {
+        let wide: String = first.1[0].chars().filter(|letter| !letter.is_ascii()).collect();
+        let named = format!("{:?}", pipeline.nodes.iter().map(|node| &node.label).collect::<Vec<_>>());
+        if wide.chars().any(|letter| "─│┌┐└┘├┤┬┴┼▲▼◀▶".contains(letter) && !named.contains(letter))
+        {
+            faults.push("the picture in ASCII has box drawing characters".to_owned());
+        }
+    }
+    faults
+}
