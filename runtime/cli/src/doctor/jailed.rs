@@ -3,11 +3,11 @@
 //! Knows the sandbox and the battery, nothing of a run; the sandbox's own tests include this file.
 
 use glovebox_hostile::ground::{
-    CHANGES_MAX, Change, Ground, HIDDEN, OUTPUT_BYTES_MAX, Order, Program, Seen, WRITE, Walls,
+    CHANGES_MAX, Change, Failed, Ground, HIDDEN, OUTPUT_BYTES_MAX, Order, Program, Seen, WRITE, Walls,
 };
 use glovebox_hostile::outside::Outside;
 use glovebox_hostile::row::Room;
-use glovebox_sandbox::exec::{self, Captured, ExecPolicy};
+use glovebox_sandbox::exec::{self, Captured, ExecError, ExecPolicy};
 use glovebox_sandbox::found::Limits;
 use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, Tier};
 use glovebox_sandbox::path::ScopePath;
@@ -65,14 +65,17 @@ impl Ground for Standing {
         self.jail.inside().to_string_lossy().into_owned()
     }
 
-    fn run(&mut self, order: &Order) -> Result<Seen, String> {
+    fn run(&mut self, order: &Order) -> Result<Seen, Failed> {
         let program = match &order.program {
             Program::Argv(words) => exec::Program::Argv(words.clone()),
             Program::Shell(text) => exec::Program::Shell(text.clone()),
         };
         let (cwd, env, stdin, timeout) = (ScopePath::root(), Vec::new(), None, order.timeout);
         let command = exec::Command { program, cwd, env, stdin, timeout };
-        let exit = self.jail.run(&command, &AtomicBool::new(false)).map_err(|error| error.to_string())?;
+        let exit = self.jail.run(&command, &AtomicBool::new(false)).map_err(|error| Failed {
+            by_attack: matches!(error, ExecError::Lost(_) | ExecError::Survivors { .. }),
+            reason: error.to_string(),
+        })?;
         Ok(Seen {
             how: exit.how.as_str().to_owned(),
             code: exit.code,

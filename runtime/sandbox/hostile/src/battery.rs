@@ -3,7 +3,7 @@
 //! Rows that share a room are dealt into as many grounds as there are workers; a row that would disturb others has one for itself.
 //! Attacks of components are not run here: see [`components`].
 
-use crate::ground::{Change, Ground, Order, Program, Walls};
+use crate::ground::{Change, Failed, Ground, Order, Program, Walls};
 use crate::judge::{Finding, Judged, Tried, judge};
 use crate::outside::Outside;
 use crate::row::{Act, Proof, Room, Row};
@@ -42,6 +42,12 @@ pub fn run<W: Walls>(walls: &W, program: &[u8], parent: &Path, rows: &[Row], wor
         }
     });
     let mut judged = judged.into_inner().unwrap_or_default();
+    // What the machine did not let be tried, such as for want of memory, once more by itself. What got through never is.
+    for one in judged.iter_mut().filter(|one: &&mut Judged| one.is_untried) {
+        if let Some(second) = run_chunk(walls, program, parent, &[one.row]).pop() {
+            *one = second;
+        }
+    }
     judged.sort_by_key(|one: &Judged| rows.iter().position(|row| row.id == one.row.id));
     judged
 }
@@ -65,7 +71,7 @@ fn deal(rows: &[Row], workers: usize) -> Vec<Vec<Row>> {
 fn run_chunk<W: Walls>(walls: &W, program: &[u8], parent: &Path, rows: &[Row]) -> Vec<Judged> {
     let tier = walls.tier();
     let broken = |reason: &str| {
-        let finding = Finding { failed: Some(reason.to_owned()), ..Finding::default() };
+        let finding = Finding { failed: Some(Failed::from(reason.to_owned())), ..Finding::default() };
         rows.iter().map(|row| judge(row, &finding, &Ok(Vec::new()), tier)).collect::<Vec<_>>()
     };
     let Some(room) = rows.first().map(|row| row.room) else { return Vec::new() };
@@ -98,7 +104,7 @@ fn conclude(
 ) -> Vec<Judged> {
     let judged = rows.iter().zip(findings).map(|(row, finding)| match changes {
         Err(reason) if !expects_refusal => {
-            let failed = Some(format!("the stage failed as a whole: {reason}"));
+            let failed = Some(Failed { reason: format!("the stage failed as a whole: {reason}"), by_attack: true });
             judge(row, &Finding { failed, ..finding.clone() }, changes, tier)
         }
         _ => judge(row, finding, changes, tier),

@@ -46,6 +46,23 @@ impl Seen {
     }
 }
 
+/// Why a command was not run, or not to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// In words.
+    pub reason: String,
+    /// Whether the attack itself may be why: something of it could not be ended, or the place behind the walls went with it. That is
+    /// a finding, and such a row is not tried once more.
+    pub by_attack: bool,
+}
+
+impl From<String> for Failed {
+    /// The machine did not let it be tried.
+    fn from(reason: String) -> Self {
+        Self { reason, by_attack: false }
+    }
+}
+
 /// One change that a stage left, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -106,8 +123,8 @@ pub trait Ground {
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// In words why it could not be run or ended.
-    fn run(&mut self, order: &Order) -> Result<Seen, String>;
+    /// Why it could not be run or ended.
+    fn run(&mut self, order: &Order) -> Result<Seen, Failed>;
 
     /// Ends everything and says what of the changes would be committed.
     ///

@@ -2,7 +2,7 @@
 //!
 //! Pure. An attack that did not run is no attack that was stopped: it is [`Verdict::Broken`].
 
-use crate::ground::{Change, OUTPUT_BYTES_MAX, Seen};
+use crate::ground::{Change, Failed, OUTPUT_BYTES_MAX, Seen};
 use crate::row::{Act, Proof, Row};
 use crate::watch::Watched;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub struct Finding {
     /// What was seen of its command.
     pub seen: Seen,
     /// Why it could not be run.
-    pub failed: Option<String>,
+    pub failed: Option<Failed>,
     /// What it said, if it came to say it.
     pub tried: Option<Tried>,
     /// What was touched outside.
@@ -87,16 +87,20 @@ pub struct Judged {
     pub answer: String,
     /// What was seen outside.
     pub witness: String,
+    /// Whether the machine did not let it be tried; then it may be tried once more.
+    pub is_untried: bool,
 }
 
 /// Decides about one attack. `changes` is what its stage left, or why the stage failed.
 pub fn judge(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> Judged {
-    let done = |verdict, answer: String, witness: String| Judged { row: *row, verdict, answer, witness };
-    let answer = answer(row, finding);
-    if let Some(reason) = not_tried(row, finding) {
-        return done(Verdict::Broken, reason, "not tried".to_owned());
-    }
     let mut through = outside(finding);
+    let done =
+        |verdict, answer: String, witness: String| Judged { row: *row, verdict, answer, witness, is_untried: false };
+    if let Some(Failed { reason, by_attack }) = not_tried(row, finding, changes)
+        && through.is_empty()
+    {
+        return Judged { is_untried: !by_attack, ..done(Verdict::Broken, reason, "not tried".to_owned()) };
+    }
     through.extend(by_proof(row, finding, changes, tier));
     let verdict = match (row.must_work(), through.is_empty()) {
         (true, true) => Verdict::Works,
@@ -106,7 +110,7 @@ pub fn judge(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>
         (false, false) => Verdict::Through,
     };
     let witness = if through.is_empty() { witness(row.proof).to_owned() } else { through.join("; ") };
-    done(verdict, answer, witness)
+    done(verdict, answer(row, finding), witness)
 }
 
 /// What counts whatever the row says.
@@ -184,21 +188,27 @@ fn badly_standing(finding: &Finding, tier: &str) -> Option<String> {
 }
 
 /// Why an attack does not count as tried.
-fn not_tried(row: &Row, finding: &Finding) -> Option<String> {
+fn not_tried(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>) -> Option<Failed> {
     if let Some(failed) = &finding.failed {
         return Some(failed.clone());
     }
+    let failed = |reason: &str| Some(Failed::from(reason.to_owned()));
+    if finding.tried.as_ref().is_some_and(|tried| tried.answer == "nobody looked") {
+        return failed("nobody outside came to look");
+    }
+    let is_late = finding.seen.how == "timed-out" && finding.tried.is_none();
+    let has_to_say = row.proof == Proof::Refused && changes.is_ok() || row.proof == Proof::Answer && !row.room.alone;
+    if is_late && has_to_say {
+        return failed("the attack was not done in its time");
+    }
     let over = finding.seen.how != "exited" || finding.seen.over.is_some();
     let silent = matches!(row.act, Act::Program(_) | Act::Component(_)) && finding.tried.is_none() && !over;
-    let floods = row.proof == Proof::Bounded;
-    (silent && !floods).then(|| {
-        let text = finding.seen.text();
-        format!(
-            "the attack said nothing (code {:?}): {}",
-            finding.seen.code,
-            text.trim().chars().take(200).collect::<String>()
-        )
-    })
+    if !silent || row.proof == Proof::Bounded {
+        return None;
+    }
+    let text = finding.seen.text();
+    let said = text.trim().chars().take(200).collect::<String>();
+    failed(&format!("the attack said nothing (code {:?}): {said}", finding.seen.code))
 }
 
 fn answer(row: &Row, finding: &Finding) -> String {

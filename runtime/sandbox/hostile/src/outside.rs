@@ -3,12 +3,15 @@
 //! All of it is made for one battery in a folder of its own, and gone afterwards. Invariant: whatever an attack does to one of
 //! these things, [`Outside::touched`] names it once.
 
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener};
@@ -57,6 +60,8 @@ struct Listeners {
     unix: UnixListener,
     datagram: UnixDatagram,
     abstract_name: UnixListener,
+    /// Bound and never listened on, so that the kernel gives its port to nobody who asks for any.
+    _free: OwnedFd,
     port: u16,
 }
 
@@ -321,9 +326,18 @@ fn lan(listener: &TcpListener) -> String {
     own.map_or_else(|_| format!("127.0.0.2:{port}"), |own| format!("{}:{port}", own.ip()))
 }
 
+/// A port that nobody listens on. It is held in a way that lets whoever asks for it by its number listen there.
+fn hold_port() -> io::Result<(OwnedFd, u16)> {
+    let held = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_reuseaddr(&held, true)?;
+    bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
+    let port = SocketAddrV4::try_from(getsockname(&held)?)?.port();
+    Ok((held, port))
+}
+
 impl Listeners {
     fn open(folder: &Path, name: &str) -> io::Result<Self> {
-        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let (free, port) = hold_port()?;
         let all = Self {
             tcp: TcpListener::bind("0.0.0.0:0")?,
             tcp6: TcpListener::bind("[::1]:0").ok(),
@@ -331,7 +345,8 @@ impl Listeners {
             unix: UnixListener::bind(folder.join("outside/socket"))?,
             datagram: UnixDatagram::bind(folder.join("outside/datagram"))?,
             abstract_name: UnixListener::bind_addr(&UnixAddress::from_abstract_name(name)?)?,
-            port: free,
+            _free: free,
+            port,
         };
         for file in ["outside/socket", "outside/datagram"] {
             fs::set_permissions(folder.join(file), fs::Permissions::from_mode(0o777))?;

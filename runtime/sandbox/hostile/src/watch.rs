@@ -1,13 +1,17 @@
 //! What is looked at from outside while an attack runs: its processes, and the port it may have opened.
 //!
-//! A watch is a thread that looks until the command has ended. It sees processes by a mark in their arguments.
+//! A watch is a thread that looks until the command has ended. It sees processes by a mark in their arguments. An attack that has to be
+//! caught in the act waits until it has been looked at, and is let go by a signal.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(15);
+/// A listener on the loopback answers at once, a port that is closed does as well.
+const CONNECT_MAX: Duration = Duration::from_millis(500);
 
 /// What was seen while the command ran.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -41,17 +45,23 @@ pub(crate) fn during<T>(look: bool, mark: &str, port: u16, act: impl FnOnce() ->
 fn turn(mark: &str, port: u16, watched: &mut Watched) {
     let found = marked(mark);
     watched.processes_peak = watched.processes_peak.max(found.len());
-    if let Some(standing) = found.iter().filter(|process| is_told(**process)).find_map(|process| standing(*process)) {
-        watched.standing = Some(standing);
+    for process in found {
+        let Some(status) = fs::read_to_string(format!("/proc/{process}/status")).ok().filter(|text| is_ready(text))
+        else {
+            continue;
+        };
+        watched.standing = Some(standing(&status));
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        watched.reached |= TcpStream::connect_timeout(&address, CONNECT_MAX).is_ok();
+        // It waits for this, and nobody minds it who does not.
+        let _gone = Pid::from_raw(process.cast_signed()).map(|process| kill_process(process, Signal::URG));
     }
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    watched.reached |= TcpStream::connect_timeout(&address, LOOK).is_ok();
 }
 
-/// True for the attack that asks to be looked at; others may not have put their own walls up yet.
-fn is_told(process: u32) -> bool {
-    fs::read(format!("/proc/{process}/cmdline"))
-        .is_ok_and(|line| String::from_utf8_lossy(&line).contains("\0standing\0"))
+/// True for an attack that asks to be looked at: it blocks the signal that lets it go. Before, it may not have come so far.
+fn is_ready(status: &str) -> bool {
+    let blocked = u64::from_str_radix(&field(status, "SigBlk"), 16).unwrap_or(0);
+    blocked & 1 << (Signal::URG.as_raw() - 1) != 0
 }
 
 /// Processes of this machine that carry the mark in their arguments; dead ones do not.
@@ -69,11 +79,13 @@ pub fn marked(mark: &str) -> Vec<u32> {
         .collect()
 }
 
-fn standing(process: u32) -> Option<String> {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        format!("{name}={}", line.unwrap_or("").trim())
-    };
-    Some(["NoNewPrivs", "Seccomp", "CapEff", "CapPrm", "CapBnd", "CapAmb"].map(field).join(" "))
+fn standing(status: &str) -> String {
+    ["NoNewPrivs", "Seccomp", "CapEff", "CapPrm", "CapBnd", "CapAmb"]
+        .map(|name| format!("{name}={}", field(status, name)))
+        .join(" ")
+}
+
+fn field(status: &str, name: &str) -> String {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or("").trim().to_owned()
 }

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
 use glovebox_hostile::battery;
-use glovebox_hostile::ground::{Change, Ground, Order, Program, Seen, Walls};
+use glovebox_hostile::ground::{Change, Failed, Ground, Order, Program, Seen, Walls};
 use glovebox_hostile::judge::{Judged, Verdict};
 use glovebox_hostile::outside::Outside;
 use glovebox_hostile::row::{Room, Row};
@@ -38,7 +38,7 @@ impl Ground for Open {
         self.project.to_string_lossy().into_owned()
     }
 
-    fn run(&mut self, order: &Order) -> Result<Seen, String> {
+    fn run(&mut self, order: &Order) -> Result<Seen, Failed> {
         let mut command = match &order.program {
             Program::Argv(words) => {
                 let mut command = Command::new(&words[0]);

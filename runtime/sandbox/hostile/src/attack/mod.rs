@@ -14,6 +14,7 @@ mod required;
 mod survival;
 mod terminal;
 mod victim;
+mod witness;
 
 use raw::Errno;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Attacks over sockets: reaching listeners of the host, the world, and address families nobody needs.
 
 use super::raw::{Errno, raw};
-use super::{Tried, number, word};
+use super::{Tried, number, witness, word};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -83,7 +83,7 @@ pub(crate) fn socket(arguments: &[String]) -> Tried {
     }
 }
 
-/// Listens on a port for a moment. Whether it can be reached is seen outside.
+/// Listens on a port until somebody outside has tried to reach it. Whether that worked is seen there.
 pub(crate) fn listen(arguments: &[String]) -> Tried {
     let listener = match TcpListener::bind(format!("0.0.0.0:{}", word(arguments, 0))) {
         Ok(listener) => listener,
@@ -92,13 +92,11 @@ pub(crate) fn listen(arguments: &[String]) -> Tried {
     if listener.set_nonblocking(true).is_err() {
         return Tried::stopped("no listener");
     }
-    for _ in 0..20 {
-        if listener.accept().is_ok() {
-            return Tried::worked("somebody came");
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    match witness::wait() {
+        Ok(()) if listener.accept().is_ok() => Tried::worked("somebody came"),
+        Ok(()) => Tried::stopped("nobody came"),
+        Err(unseen) => unseen,
     }
-    Tried::stopped("nobody came")
 }
 
 /// Asks the proxy for a way to a target it should not give; the second word is the `Host` that is claimed.

@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("init-root", "sandbox 28", "list its root", "not dumpable", &["list", "/proc/1/root/"]),
     Row::program("init-descriptors", "sandbox 67", "use its descriptors, the control channel among them", "not dumpable", &["open-all", "/proc/1/fd"]),
     Row::program("init-memory", "sandbox 28", "open its memory", "not dumpable", &["open-write", "/proc/1/mem"]),
-    Row::program("policy-words", "sandbox 5", "find the policy in the arguments of any process", "policy by socket", &["processes", "scenarios/"]),
+    Row::program("policy-words", "sandbox 5", "find the policy in the arguments of any process", "policy by socket", &["processes", "{folder}/stage"]),
     Row::program("core-pattern", "sandbox 29", "let the kernel start a program of ours", "read-only /proc/sys", &["open-write", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe"]),
     Row::program("sysrq", "sandbox 29", "send the kernel a command", "read-only /proc", &["open-write", "/proc/sysrq-trigger"]),
     Row::program("sysctl", "sandbox 29", "change the kernel's settings", "read-only /proc/sys", &["open-write", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/randomize_va_space", "/proc/sys/net/ipv4/ip_forward"]),

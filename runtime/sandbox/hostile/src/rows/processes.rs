@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("capabilities", "sandbox 33", "take every capability", "capabilities", &["capabilities"]),
     Row::program("new-privileges", "sandbox 33", "take back that starting programs gains nothing", "no_new_privs", &["privileges"]),
     Row::program("setuid-program", "sandbox 33", "start a program that belongs to root", "no_new_privs", &["setuid-program", "/usr/bin/su", "/bin/su", "/usr/bin/passwd", "/usr/bin/sudo"]),
-    Row::program("standing", "sandbox 33", "run without the filter, or with a capability", "capabilities, seccomp", &["standing", "3"]).proof(Proof::Standing),
+    Row::program("standing", "sandbox 33", "run without the filter, or with a capability", "capabilities, seccomp", &["standing"]).proof(Proof::Standing),
     Row::program("tty-push", "sandbox 41", "put keys into a terminal's input", "seccomp", &["tty-push", "paste"]),
     Row::program("tty-push-high", "sandbox 41", "the same with bits that only the kernel ignores", "seccomp", &["tty-push", "paste", "high"]),
     Row::program("console-push", "sandbox 41", "put text into a console", "seccomp", &["tty-push", "console"]),
