@@ -33,14 +33,27 @@ impl Place {
 }
 
 pub(super) fn verify_does_not_dominate_exit(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let nodes = &subject.pipeline.nodes;
-    // Without any verification there is no way past it; the run's summary says whose word was taken.
-    let applies = nodes.iter().any(verifies) && nodes.iter().any(builds) && !nodes.iter().any(|node| node.goal_gate);
-    if !applies {
-        return Found::none();
+    match subject.pipeline.nodes.iter().any(verifies) {
+        true => ways(rule, subject).collect(),
+        false => Found::none(),
     }
-    let walk = Walk::new(subject);
-    walk.exits.iter().map(|exit| drawn(rule, subject, &walk.way_to(*exit))).collect()
+}
+
+/// Where nothing verifies, the first way past it stands for all.
+pub(super) fn no_verification(rule: &Rule, subject: &Subject<'_>) -> Found {
+    match subject.pipeline.nodes.iter().any(verifies) {
+        true => Found::none(),
+        false => ways(rule, subject).take(1).collect(),
+    }
+}
+
+/// One drawn way for each exit that unverified work reaches.
+fn ways(rule: &Rule, subject: &Subject<'_>) -> impl Iterator<Item = Diagnostic> {
+    let nodes = &subject.pipeline.nodes;
+    let is_judged = nodes.iter().any(builds) && !nodes.iter().any(|node| node.goal_gate);
+    let walk = is_judged.then(|| Walk::new(subject));
+    let exits = walk.as_ref().map_or_else(Vec::new, |walk| walk.exits.clone());
+    exits.into_iter().filter_map(move |exit| walk.as_ref().map(|walk| drawn(rule, subject, &walk.way_to(exit))))
 }
 
 /// A stage that may change the workspace. A plugin without a scope may not (design §9 #21).
@@ -114,14 +127,8 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// A diamond passes the outcome on, and with it that it is a failure.
     fn pass_on(&mut self, place: Place) {
-        let subject = self.subject;
-        let is_decided = place.failed && subject.outgoing(place.node).any(|edge| must_hold(edge, Status::Fail));
-        for edge in subject.outgoing(place.node) {
-            let open = match edge.condition {
-                Some(_) => !place.failed || may_hold(edge, Status::Fail),
-                None => !is_decided,
-            };
-            if let (true, Some(to)) = (open, subject.index(edge.to.as_str())) {
+        for edge in open_edges(self.subject, place) {
+            if let Some(to) = self.subject.index(edge.to.as_str()) {
                 self.step(place, Place { node: to, ..place });
             }
         }
@@ -130,19 +137,9 @@ impl<'a, 'b> Walk<'a, 'b> {
     /// Only the ways of a failure lead on unverified (spec §3.7).
     fn fail(&mut self, place: Place, node: &Node) {
         let subject = self.subject;
-        let to_diamond =
-            |edge: &Edge| subject.node(edge.to.as_str()).is_some_and(|to| to.handler == Handler::Conditional);
-        for edge in subject.outgoing(place.node) {
-            let follows = match &edge.condition {
-                Some(condition) => condition.reads_outcome() && may_hold(edge, Status::Fail),
-                None => to_diamond(edge),
-            };
-            if let (true, Some(to)) = (follows, subject.index(edge.to.as_str())) {
-                self.step(place, Place { node: to, built: true, failed: true });
-            }
-        }
         let target = node.retry_target.as_ref().or(node.fallback_retry_target.as_ref());
-        if let Some(to) = target.and_then(|target| subject.index(target.as_str())) {
+        let edges = open_edges(subject, place).map(|edge| &edge.to);
+        for to in edges.chain(target).filter_map(|to| subject.index(to.as_str())) {
             self.step(place, Place { node: to, built: true, failed: true });
         }
     }
@@ -165,6 +162,23 @@ impl<'a, 'b> Walk<'a, 'b> {
         way.reverse();
         way
     }
+}
+
+/// The edges that may be taken from a place: behind a diamond those of the outcome that came in, behind a verifier those of its failure.
+fn open_edges<'b>(subject: &'b Subject<'_>, place: Place) -> impl Iterator<Item = &'b Edge> {
+    let node = &subject.pipeline.nodes[place.node];
+    let is_diamond = node.handler == Handler::Conditional;
+    let is_failure = !is_diamond && verifies(node) && (place.built || builds(node));
+    let is_decided =
+        is_diamond && place.failed && subject.outgoing(place.node).any(|edge| must_hold(edge, Status::Fail));
+    let to_diamond =
+        move |edge: &Edge| subject.node(edge.to.as_str()).is_some_and(|to| to.handler == Handler::Conditional);
+    subject.outgoing(place.node).filter(move |edge| match &edge.condition {
+        Some(condition) if is_failure => condition.reads_outcome() && may_hold(edge, Status::Fail),
+        None if is_failure => to_diamond(edge),
+        Some(_) => !is_diamond || !place.failed || may_hold(edge, Status::Fail),
+        None => !is_decided,
+    })
 }
 
 /// Which fan-ins a verifier leads to within the branches: all branches are executed, so the verifier is too.
@@ -205,7 +219,7 @@ fn drawn(rule: &Rule, subject: &Subject<'_>, way: &[Place]) -> Diagnostic {
     };
     let edge = |from: &Place, to: &Place| {
         let target = nodes[to.node].id.as_str();
-        subject.outgoing(from.node).find(|edge| edge.to.as_str() == target)
+        open_edges(subject, *from).find(|edge| edge.to.as_str() == target)
     };
     let last = way.windows(2).last().and_then(|pair| edge(&pair[0], &pair[1]));
     let span = last.map_or(nodes[way[way.len() - 1].node].span, |edge| edge.span);

@@ -30,6 +30,7 @@ fn ways_past_verification_are_drawn() {
     assert_snapshot!(ways("start -> b -> t t -> exit [condition=\"outcome=success\"] t -> exit [condition=\"outcome=fail\"]"), @"«t -> exit» start -> b -> t -> exit");
     assert_snapshot!(ways("f [prompt=f] start -> b -> t t -> exit [condition=\"outcome=success\"] t -> f [condition=\"outcome=fail\"] f -> exit"), @"«f -> exit» start -> b -> t -> f -> exit «t -> f» `t` has failed");
     assert_snapshot!(ways("start -> b -> t -> g g -> exit [condition=\"outcome=success\"] g -> exit"), @"«g -> exit» start -> b -> t -> g -> exit «t -> g» `t` has failed");
+    assert_snapshot!(ways("start -> b -> t -> g g -> exit [condition=\"outcome=success\"] g -> exit [condition=\"context.x=1\"]"), @"«g -> exit» start -> b -> t -> g -> exit «t -> g» `t` has failed");
     assert_snapshot!(ways("c [prompt=c] t [retry_target=c] start -> b -> t -> exit c -> exit"), @"«c -> exit» start -> b -> t -> c -> exit");
     assert_snapshot!(ways("done [shape=Msquare] start -> b -> done b -> t -> exit"), @"«b -> done» start -> b -> done");
 }
@@ -43,10 +44,16 @@ fn long_ways_are_cut_in_the_middle() {
 }
 
 #[test]
-fn a_file_without_verification_is_not_judged() {
-    let quiet = |source: String| assert!(run(&source).diagnostics.iter().all(|found| found.rule != RULE), "{source}");
-    quiet(with("b [prompt=b] start -> b -> exit"));
-    quiet(with("t [type=tool, tool_command=t] start -> t -> exit"));
+fn a_file_without_verification_is_told_so_once() {
+    let names = |body: &str| {
+        let found = run(&with(body)).diagnostics.into_iter().map(|found| found.rule);
+        found.filter(|rule| [RULE, "no_verification"].contains(rule)).collect::<Vec<_>>()
+    };
+    assert_eq!(names("done [shape=Msquare] b [prompt=b] start -> b -> exit b -> done"), ["no_verification"]);
+    assert_eq!(names("b [prompt=b] t [type=tool, tool_command=t] start -> b -> exit"), [RULE]);
+    assert_eq!(names("b [prompt=b, allowed_write_paths=\"\"] start -> b -> exit"), [""; 0]);
+    assert_eq!(names("b [prompt=b, goal_gate=true] start -> b -> exit"), [""; 0]);
+    assert_eq!(names("t [type=tool, tool_command=t] start -> t -> exit"), [""; 0]);
 }
 
 #[test]

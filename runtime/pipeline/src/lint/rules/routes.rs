@@ -1,7 +1,7 @@
 //! Rules about where outcomes lead: gaps, conditions that never hold, failures and unverified work that leave as a success.
 
 use super::Rule;
-use crate::diagnostic::Severity::Warning;
+use crate::diagnostic::Severity::{Info, Warning};
 use crate::lint::{routes, unverified};
 
 pub(super) const RULES: &[Rule] = &[
@@ -14,14 +14,34 @@ pub(super) const RULES: &[Rule] = &[
         why: "An agent's word that its work is done is no evidence (seed 0: three runs reported success over broken output). On the \
               way that is shown, a stage that may write is followed by no command that looked at the result and passed, and the run \
               ends as a success all the same. Tool, verify and verification stages count on their way out after a success, so do \
-              human gates, `verify_command` and any goal gate (seed 1). A file without any verification is not judged; the run's \
-              summary says whose word was taken.",
+              human gates, `verify_command` and any goal gate (seed 1). In a file without any verification every way is such a \
+              way: `no_verification` says so once.",
         bad: r#"digraph ship {
   build [prompt="Build it", allowed_write_paths="src/"]
   test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
   start; exit
   start -> build -> test -> exit
   build -> exit [label="Nothing to do"]
+}"#,
+        good: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  start; exit
+  start -> build -> test -> exit
+}"#,
+    },
+    Rule {
+        id: "no_verification",
+        severity: Info,
+        check: Some(unverified::no_verification),
+        summary: "some stage looks at what was built",
+        help: "add a tool stage that tests the result, such as `test [shape=parallelogram, tool_command=\"cargo test\"]`",
+        why: "Nothing in the file looks at what the stages write, so that a success of the run is their own word for it (seed 0, \
+              seed 1). That may be meant: a draft needs no proof. The run's summary names whose word was taken.",
+        bad: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  start; exit
+  start -> build -> exit
 }"#,
         good: r#"digraph ship {
   build [prompt="Build it", allowed_write_paths="src/"]
