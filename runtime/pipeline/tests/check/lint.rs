@@ -41,7 +41,7 @@ fn the_table_is_sound() {
 
 #[test]
 fn a_clean_file_has_no_findings() {
-    let checked = run(&with_node("label=L, allowed_write_paths=\"\""));
+    let checked = run(&with("n [prompt=p, allowed_write_paths=\"\"] start -> n -> exit"));
     assert!(checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
 }
 
