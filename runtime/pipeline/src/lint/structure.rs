@@ -162,12 +162,20 @@ pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Found {
                 || subject.graph.edges(cycle[0]).any(|edge| edge.target() == cycle[0] && *edge.weight() != Link::Meant))
     };
     let found = |cycle: &Vec<NodeIndex>| {
-        let nodes = in_file_order(subject, cycle);
+        let mut nodes = in_file_order(subject, cycle);
+        // A goal gate's way back leads through them, but they are not what is done again.
+        if nodes.iter().any(|node| !is_end(node)) {
+            nodes.retain(|node| !is_end(node));
+        }
         let steps = subject.pipeline.bounds.steps_max;
         let message = format!("the loop through {} stops only at the default of {steps} steps", names(&nodes));
         rule.found(message, nodes[0].span).with_node(nodes[0].id.as_str())
     };
     loops(subject, turns).iter().map(found).collect()
+}
+
+fn is_end(node: &Node) -> bool {
+    matches!(node.handler, Handler::Start | Handler::Exit)
 }
 
 /// The graph's wanted strong components, in file order.

@@ -70,6 +70,7 @@ fn every_node_is_declared_reached_and_left() {
     assert_snapshot!(rule("exit_reachable", &with("a b start -> a -> b -> a start -> exit")), @"exit_reachable «a» the loop through `a` and `b` never leads to an exit");
     assert_snapshot!(rule("loop_without_bound", &with("a b start -> a -> b -> a b -> exit")), @"loop_without_bound «a» the loop through `a` and `b` stops only at the default of 200 steps");
     assert_snapshot!(rule("loop_without_bound", &with("a start -> a -> a -> exit")), @"loop_without_bound «a» the loop through `a` stops only at the default of 200 steps");
+    assert_snapshot!(rule("loop_without_bound", &with("a [goal_gate=true, retry_target=start] start -> a -> exit")), @"loop_without_bound «a» the loop through `a` stops only at the default of 200 steps");
     assert_eq!(rule("loop_without_bound", &with("max_steps=9 a start -> a -> a -> exit")), "");
 }
 
