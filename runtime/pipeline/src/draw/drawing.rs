@@ -13,12 +13,31 @@ pub struct Drawing {
     pub title: String,
     /// Width and height with margins.
     pub size: Size,
+    /// Boxes around subgraphs in file order, each before those in it.
+    pub boxes: Vec<DrawnBox>,
     /// Nodes in file order.
     pub nodes: Vec<DrawnNode>,
     /// Edges in file order, then jumps of a run.
     pub edges: Vec<DrawnEdge>,
     /// Whether it shows a run: what was not reached is faint then.
     pub is_run: bool,
+}
+
+/// A box around a subgraph. It covers the nodes of the subgraph and no other, and what overlaps it is around it or in it.
+#[derive(Debug, Clone)]
+pub struct DrawnBox {
+    /// The index of the subgraph.
+    pub subgraph: usize,
+    /// How many boxes are around it.
+    pub depth: usize,
+    /// The middle.
+    pub centre: Point,
+    /// Room it takes.
+    pub size: Size,
+    /// The start of its label; empty without one.
+    pub lines: Vec<Line>,
+    /// Its label or name in full.
+    pub(crate) title: String,
 }
 
 /// A node with its place.
@@ -106,6 +125,8 @@ pub enum Role {
     EdgeLabel,
     /// An edge's condition.
     Condition,
+    /// The label of a subgraph.
+    BoxLabel,
 }
 
 impl Role {
@@ -113,7 +134,7 @@ impl Role {
     pub(crate) fn size(self) -> f64 {
         match self {
             Role::Label => 13.0,
-            Role::EdgeLabel => 11.5,
+            Role::EdgeLabel | Role::BoxLabel => 11.5,
             Role::Note | Role::Condition => 10.5,
         }
     }
@@ -122,7 +143,7 @@ impl Role {
     pub(crate) fn height(self) -> f64 {
         match self {
             Role::Label => 16.0,
-            Role::EdgeLabel => 14.0,
+            Role::EdgeLabel | Role::BoxLabel => 14.0,
             Role::Note | Role::Condition => 13.0,
         }
     }
@@ -134,6 +155,7 @@ impl Role {
             Role::Note => "note",
             Role::EdgeLabel => "edge-label",
             Role::Condition => "condition",
+            Role::BoxLabel => "box-label",
         }
     }
 }

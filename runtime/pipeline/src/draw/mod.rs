@@ -5,6 +5,7 @@
 //! of somebody else runs. Labels are foreign text: `text` makes them harmless before anything else sees them.
 
 mod badge;
+mod boxes;
 mod drawing;
 mod geometry;
 mod head;
@@ -22,12 +23,12 @@ mod svg;
 mod tests;
 mod text;
 
-pub use drawing::{Drawing, DrawnEdge, DrawnLabel, DrawnNode, Line, Role};
+pub use drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Line, Role};
 pub use geometry::{Path, Point, Size, Step};
 pub use letters::{Letters, to_text};
 pub use overlay::{Overlay, Standing};
 pub use palette::Theme;
-pub use positions::{EdgePlace, Layout, NodePlace};
+pub use positions::{BoxPlace, EdgePlace, Layout, NodePlace};
 pub use raster::{Image, PIXELS_MAX, to_image};
 pub use svg::to_svg;
 

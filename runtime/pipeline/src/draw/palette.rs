@@ -22,6 +22,9 @@ pub(crate) struct Basics {
     pub(crate) ground: Colour,
     pub(crate) ink: Colour,
     pub(crate) muted: Colour,
+    /// Boxes around subgraphs: outermost, those in them, those in these like the outermost.
+    pub(crate) boxes: [Colour; 2],
+    pub(crate) box_line: Colour,
 }
 
 /// What a node is filled and bordered with.
@@ -48,8 +51,20 @@ impl Theme {
     /// The colours that belong to no kind of node.
     pub(crate) fn basics(self) -> Basics {
         match self {
-            Theme::Light => Basics { ground: 0xffffff, ink: 0x1f2328, muted: 0x5c6570 },
-            Theme::Dark => Basics { ground: 0x0d1117, ink: 0xe6edf3, muted: 0x9da5ae },
+            Theme::Light => Basics {
+                ground: 0xffffff,
+                ink: 0x1f2328,
+                muted: 0x5c6570,
+                boxes: [0xf7f8fa, 0xeff1f4],
+                box_line: 0xc4cad1,
+            },
+            Theme::Dark => Basics {
+                ground: 0x0d1117,
+                ink: 0xe6edf3,
+                muted: 0x9da5ae,
+                boxes: [0x141a22, 0x1a212b],
+                box_line: 0x3d444d,
+            },
         }
     }
 

@@ -1,6 +1,6 @@
 //! A drawing's coordinates, for programs that draw themselves.
 
-use super::drawing::{Drawing, DrawnEdge, DrawnNode};
+use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnNode};
 use super::geometry::{Step, tenths};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,10 +12,28 @@ pub struct Layout {
     pub width: f64,
     /// Height of the picture.
     pub height: f64,
+    /// Boxes around subgraphs; absent when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boxes: Vec<BoxPlace>,
     /// Nodes in file order.
     pub nodes: Vec<NodePlace>,
     /// Edges in file order, then jumps of a run.
     pub edges: Vec<EdgePlace>,
+}
+
+/// The place of the box around a subgraph.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BoxPlace {
+    /// Index of the subgraph.
+    pub subgraph: usize,
+    /// The middle, to the right.
+    pub x: f64,
+    /// The middle, downwards.
+    pub y: f64,
+    /// Width.
+    pub width: f64,
+    /// Height.
+    pub height: f64,
 }
 
 /// A node's place.
@@ -67,9 +85,20 @@ impl Layout {
         Layout {
             width: tenths(drawing.size.width),
             height: tenths(drawing.size.height),
+            boxes: drawing.boxes.iter().map(box_place).collect(),
             nodes: drawing.nodes.iter().map(node_place).collect(),
             edges: drawing.edges.iter().map(edge_place).collect(),
         }
+    }
+}
+
+fn box_place(drawn: &DrawnBox) -> BoxPlace {
+    BoxPlace {
+        subgraph: drawn.subgraph,
+        x: tenths(drawn.centre.x),
+        y: tenths(drawn.centre.y),
+        width: tenths(drawn.size.width),
+        height: tenths(drawn.size.height),
     }
 }
 

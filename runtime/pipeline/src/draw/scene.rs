@@ -1,9 +1,10 @@
 //! A pipeline as the layout sees it, and the layout's answer as a drawing: labels, notes and conditions become lines of text, `rankdir`
 //! becomes a direction on paper.
 
-use super::drawing::{Drawing, DrawnEdge, DrawnLabel, DrawnNode, Kind, Line, Role, Tone};
+use super::boxes::{self, LABEL_ROOM, PAD};
+use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Kind, Line, Role, Tone};
 use super::geometry::{Point, Size, at};
-use super::layout::{Gaps, Item, Link, Placed};
+use super::layout::{Gaps, Graph, Item, Link, Nest, Placed};
 use super::overlay::Overlay;
 use super::shape::Shape;
 use super::text::{one_line, width, wrap};
@@ -17,6 +18,8 @@ pub(crate) const MARGIN: f64 = 20.0;
 const LABEL_LINES_MAX: usize = 4;
 const EDGE_LINE_MAX: f64 = 132.0;
 const EDGE_LINES_MAX: usize = 3;
+/// The widest label of a box.
+const BOX_LINE_MAX: f64 = 240.0;
 /// Room around an edge's label.
 const EDGE_PAD: Size = Size { width: 5.0, height: 2.0 };
 
@@ -81,8 +84,12 @@ impl Direction {
             way: 0.0,
             loop_room: 8.0,
             nearly: 12.0,
+            outside: 16.0,
+            inside: (PAD, PAD),
         };
-        if self.is_sideways() { Gaps { items: 28.0, ports: 12.0, ..shared } } else { shared }
+        // Sideways the labels of boxes stand at the sides of layers.
+        let sideways = Gaps { items: 28.0, ports: 12.0, inside: (PAD + LABEL_ROOM, PAD), ..shared };
+        if self.is_sideways() { sideways } else { shared }
     }
 }
 
@@ -93,16 +100,26 @@ pub(crate) struct Manner {
     pub(crate) label_max: fn(Shape) -> f64,
     /// The widest line of an edge's label.
     pub(crate) edge_max: f64,
+    /// The widest label of a box.
+    pub(crate) box_max: f64,
     /// The width of a line.
     pub(crate) width: fn(&str, Role) -> f64,
 }
 
 /// Text as a picture has it.
-const PICTURE: Manner =
-    Manner { label_max: Shape::line_max, edge_max: EDGE_LINE_MAX, width: |line, role| width(line, role.size()) };
+const PICTURE: Manner = Manner {
+    label_max: Shape::line_max,
+    edge_max: EDGE_LINE_MAX,
+    box_max: BOX_LINE_MAX,
+    width: |line, role| width(line, role.size()),
+};
 
 /// What is to be drawn, not yet in its place.
 pub(crate) struct Parts {
+    /// Boxes in file order, each before those in it.
+    pub(crate) boxes: Vec<DrawnBox>,
+    /// What is in each box.
+    pub(crate) nests: Vec<Nest>,
     /// Nodes in file order.
     pub(crate) nodes: Vec<DrawnNode>,
     /// Edges in file order, then jumps.
@@ -127,19 +144,23 @@ impl Parts {
         let mains = mains(&edges);
         let end = |edge: &DrawnEdge| (names[edge.from.as_str()], names[edge.to.as_str()], pull(edge, &mains));
         let ends = edges.iter().map(end).collect();
-        Parts { nodes, edges, ends, root: names.get(pipeline.start.as_str()).copied().unwrap_or(0) }
+        let (boxes, nests) = boxes::boxes(pipeline, manner);
+        Parts { boxes, nests, nodes, edges, ends, root: names.get(pipeline.start.as_str()).copied().unwrap_or(0) }
     }
 }
 
 /// Draws a pipeline, with a run over it if one is given.
 pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
     let direction = Direction::of(pipeline);
-    let Parts { mut nodes, mut edges, ends, root } = Parts::of(pipeline, overlay, &PICTURE);
+    let Parts { mut boxes, mut nests, mut nodes, mut edges, ends, root } = Parts::of(pipeline, overlay, &PICTURE);
     let items: Vec<Item> = nodes.iter().map(|node| item(node, direction)).collect();
     let links: Vec<Link> = edges.iter().zip(ends).map(|(edge, ends)| link(edge, ends, direction)).collect();
-    let placed = super::layout::place(&items, &links, root, &direction.gaps());
+    boxes::measure(&boxes, &mut nests, direction);
+    let graph = Graph { items: &items, links: &links, nests: &nests, root };
+    let placed = super::layout::place(&graph, &direction.gaps());
     let size = settle(&mut nodes, &mut edges, &placed, direction);
-    Drawing { title: title(pipeline), size, nodes, edges, is_run: overlay.is_some() }
+    boxes = settle_boxes(boxes, &edges, &placed, direction);
+    Drawing { title: title(pipeline), size, boxes, nodes, edges, is_run: overlay.is_some() }
 }
 
 /// What a pipeline is called.
@@ -271,7 +292,7 @@ fn tone(condition: &Condition) -> Tone {
 }
 
 /// Lines of a text, not yet in their place.
-fn lines(text: &str, most: f64, lines_max: usize, role: Role, manner: &Manner) -> Vec<Line> {
+pub(super) fn lines(text: &str, most: f64, lines_max: usize, role: Role, manner: &Manner) -> Vec<Line> {
     let broken = wrap(text, most, lines_max, |line| (manner.width)(line, role));
     broken.into_iter().map(|text| Line { text, at: Point::default(), role }).collect()
 }
@@ -347,6 +368,19 @@ fn settle(nodes: &mut [DrawnNode], edges: &mut [DrawnEdge], placed: &Placed, dir
     }
     super::shared::divide(edges);
     Size { width: (whole.width + 2.0 * MARGIN).ceil(), height: (whole.height + 2.0 * MARGIN).ceil() }
+}
+
+/// Puts boxes where the layout says; those that it has no box for are left out.
+fn settle_boxes(boxes: Vec<DrawnBox>, edges: &[DrawnEdge], placed: &Placed, direction: Direction) -> Vec<DrawnBox> {
+    let whole = direction.turn(placed.size);
+    let placed = boxes.into_iter().zip(&placed.boxes).filter_map(|(drawn, place)| {
+        let (centre, size) = (*place)?;
+        let centre = direction.place(centre, whole).moved(MARGIN, MARGIN);
+        Some(DrawnBox { centre, size: direction.turn(size), ..drawn })
+    });
+    let mut boxes: Vec<DrawnBox> = placed.collect();
+    boxes::set_labels(&mut boxes, edges);
+    boxes
 }
 
 /// Sets lines one below the other around a middle.

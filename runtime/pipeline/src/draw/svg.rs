@@ -4,7 +4,7 @@
 //! anything outside. Every rule of the style sheet is below `svg.pipeline`, so that a page which takes the picture in keeps its own looks.
 //! The same drawing gives the same bytes.
 
-use super::drawing::{Drawing, DrawnEdge, DrawnLabel, DrawnNode, Kind, Line, Tone};
+use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Kind, Line, Tone};
 use super::geometry::{Path, Point, Size, Step, at, tenths};
 use super::head::Arrow;
 use super::overlay::Standing;
@@ -16,6 +16,8 @@ const FONT: &str = "\"Helvetica Neue\",Helvetica,Arial,\"Liberation Sans\",sans-
 
 /// Tones in the order of the style sheet.
 const TONES: [Tone; 5] = [Tone::Plain, Tone::Success, Tone::Fail, Tone::Restart, Tone::Jump];
+/// What boxes are called in classes by how many are around them, in turns.
+const PARITIES: [&str; 2] = ["even", "odd"];
 /// Standings in the order of the style sheet.
 const STANDINGS: [Standing; 6] = [
     Standing::Running,
@@ -38,16 +40,22 @@ pub fn to_svg(drawing: &Drawing) -> String {
     ));
     svg.element("title", &drawing.title);
     svg.element("desc", &format!("{} nodes, {} edges", drawing.nodes.len(), drawing.edges.len()));
-    svg.raw(format_args!("<style>\n{}</style>\n", stylesheet()));
+    svg.raw(format_args!("<style>\n{}</style>\n", stylesheet(!drawing.boxes.is_empty())));
     svg.raw(format_args!("<rect class=\"ground\" width=\"{width}\" height=\"{height}\"/>\n"));
     let (taken, left): (Vec<&DrawnEdge>, Vec<&DrawnEdge>) = drawing.edges.iter().partition(|edge| edge.taken > 0);
     let edges = || left.iter().chain(&taken);
+    if !drawing.boxes.is_empty() {
+        svg.raw("<g class=\"boxes\">\n");
+        drawing.boxes.iter().for_each(|drawn| svg.box_around(drawn));
+        svg.raw("</g>\n");
+    }
     svg.raw("<g class=\"edges\">\n");
     edges().for_each(|edge| svg.edge(edge));
     svg.raw("</g>\n<g class=\"edge-texts\">\n");
     for edge in edges() {
         edge.label.iter().for_each(|label| svg.edge_label(edge, label));
     }
+    drawing.boxes.iter().flat_map(|drawn| &drawn.lines).for_each(|line| svg.line(line));
     svg.raw("</g>\n<g class=\"nodes\">\n");
     drawing.nodes.iter().for_each(|node| svg.node(node));
     svg.raw("</g>\n</svg>\n");
@@ -89,6 +97,13 @@ impl Svg {
         self.raw(format_args!(" {name}=\""));
         self.foreign(value);
         self.raw("\"");
+    }
+
+    fn box_around(&mut self, drawn: &DrawnBox) {
+        self.raw(format_args!("<g class=\"box {}\">\n", PARITIES[drawn.depth % 2]));
+        self.element("title", &drawn.title);
+        self.rect("border", drawn.centre, drawn.size, super::boxes::RADIUS);
+        self.raw("</g>\n");
     }
 
     fn edge(&mut self, edge: &DrawnEdge) {
@@ -218,13 +233,17 @@ fn hex(colour: Colour) -> String {
     format!("#{colour:06x}")
 }
 
-/// The style sheet: what is the same in light and dark, then the colours of light, then those of dark where the reader wants it dark.
-fn stylesheet() -> String {
+/// The style sheet, with boxes only where there are some: what is the same in light and dark, then the colours of light, then those of dark where the reader wants it dark.
+fn stylesheet(has_boxes: bool) -> String {
     let mut css = String::new();
     let mut rule = |selector: &str, body: &str| css.push_str(&format!("svg.pipeline {selector}{{{body}}}\n"));
     rule("text", &format!("font-family:{FONT};text-anchor:middle"));
     rule(".label", "font-size:13px;font-weight:500");
     rule(".edge-label", "font-size:11.5px");
+    if has_boxes {
+        rule(".box-label", "font-size:11.5px;font-weight:600;stroke-width:4;stroke-linejoin:round;paint-order:stroke");
+        rule(".box .border", "stroke-width:1");
+    }
     rule(".note,svg.pipeline .condition", "font-size:10.5px");
     rule(".border,svg.pipeline .mark", "stroke-width:1.5;stroke-linejoin:round");
     rule(".ring", "fill:none;stroke-width:1");
@@ -243,18 +262,24 @@ fn stylesheet() -> String {
         ".faint .border,svg.pipeline .faint .mark,svg.pipeline .faint .ring,svg.pipeline .faint text,svg.pipeline .edge.faint",
         &format!("opacity:{FAINT}"),
     );
-    css.push_str(&colours(Theme::ALL[0]));
-    css.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colours(Theme::ALL[1])));
+    css.push_str(&colours(Theme::ALL[0], has_boxes));
+    css.push_str(&format!("@media (prefers-color-scheme:dark){{\n{}}}\n", colours(Theme::ALL[1], has_boxes)));
     css
 }
 
-fn colours(theme: Theme) -> String {
+fn colours(theme: Theme, has_boxes: bool) -> String {
     let basics = theme.basics();
     let mut css = String::new();
     let mut rule = |selector: &str, body: &str| css.push_str(&format!("svg.pipeline {selector}{{{body}}}\n"));
     rule(".ground,svg.pipeline .pill", &format!("fill:{}", hex(basics.ground)));
     rule("text", &format!("fill:{}", hex(basics.ink)));
     rule(".note,svg.pipeline .condition", &format!("fill:{}", hex(basics.muted)));
+    if has_boxes {
+        for (parity, fill) in PARITIES.into_iter().zip(basics.boxes) {
+            rule(&format!(".box.{parity} .border"), &format!("fill:{};stroke:{}", hex(fill), hex(basics.box_line)));
+        }
+        rule(".box-label", &format!("fill:{};stroke:{}", hex(basics.muted), hex(basics.boxes[0])));
+    }
     rule(".sign", &format!("stroke:{}", hex(basics.ground)));
     rule(".visits", &format!("fill:{}", hex(basics.ground)));
     let mut paint = |selector: String, paint: super::palette::Paint| {

@@ -58,6 +58,89 @@ fn any_graph() -> impl Strategy<Value = String> {
     })
 }
 
+/// A body in which nodes stand in subgraphs nested as the tree says: each number is the parent, by its place among those before it.
+fn nested(homes: &[usize], parents: &[usize]) -> String {
+    fn write(text: &mut String, homes: &[usize], parents: &[usize], group: usize) {
+        text.push_str(&format!("subgraph cluster_{group} {{ label=\"Group {group}\"\n"));
+        homes
+            .iter()
+            .enumerate()
+            .filter(|(_, home)| **home == group)
+            .for_each(|(node, _)| text.push_str(&format!("n{node}\n")));
+        for inner in (group + 1..=parents.len()).filter(|inner| parents[inner - 1] % inner == group) {
+            write(text, homes, parents, inner);
+        }
+        text.push_str("}\n");
+    }
+    let mut text = String::new();
+    // Group 0 is the graph itself.
+    for group in (1..=parents.len()).filter(|group| parents[group - 1].is_multiple_of(*group)) {
+        write(&mut text, homes, parents, group);
+    }
+    text
+}
+
+fn any_nested_graph() -> impl Strategy<Value = String> {
+    let groups = prop::collection::vec(0..100_usize, 0..7);
+    (any_graph(), groups, prop::collection::vec(0..100_usize, 22)).prop_map(|(graph, parents, homes)| {
+        let count = (0..22).take_while(|node| graph.contains(&format!("n{node} ["))).count();
+        let homes: Vec<usize> = homes[..count].iter().map(|home| home % (parents.len() + 1)).collect();
+        graph.trim_end().trim_end_matches('}').to_owned() + &nested(&homes, &parents) + "}\n"
+    })
+}
+
+/// True when one rectangle lies within another.
+fn is_inside(inner: (Point, Size), outer: (Point, Size)) -> bool {
+    let fits = |a: f64, b: f64, room: f64, outer: f64| (a - b).abs() + room / 2.0 <= outer / 2.0 + 0.01;
+    fits(inner.0.x, outer.0.x, inner.1.width, outer.1.width)
+        && fits(inner.0.y, outer.0.y, inner.1.height, outer.1.height)
+}
+
+/// The subgraphs around one, itself included.
+fn around(pipeline: &Pipeline, subgraph: usize) -> Vec<usize> {
+    std::iter::successors(Some(subgraph), |subgraph| pipeline.subgraphs[*subgraph].parent).collect()
+}
+
+fn check_boxes(pipeline: &Pipeline, drawing: &Drawing) -> Result<(), TestCaseError> {
+    let homes: Vec<Option<usize>> = (0..pipeline.nodes.len())
+        .map(|node| pipeline.subgraphs.iter().position(|subgraph| subgraph.members.contains(&node)))
+        .collect();
+    let is_empty = |index: usize| homes.iter().flatten().all(|home| !around(pipeline, *home).contains(&index));
+    prop_assert_eq!(drawing.boxes.len(), (0..pipeline.subgraphs.len()).filter(|index| !is_empty(*index)).count());
+    for drawn in &drawing.boxes {
+        let place = (drawn.centre, drawn.size);
+        for (node, home) in drawing.nodes.iter().zip(&homes) {
+            let is_own = home.is_some_and(|home| around(pipeline, home).contains(&drawn.subgraph));
+            let its = (node.centre, node.size);
+            prop_assert!(!is_own || is_inside(its, place), "{} lies not in {}", node.id, drawn.title);
+            prop_assert!(is_own || !overlap(its, place, 0.01), "{} lies in {}", node.id, drawn.title);
+        }
+        for label in drawing.edges.iter().filter_map(|edge| edge.label.as_ref()) {
+            let its = (label.centre, label.size);
+            prop_assert!(
+                is_inside(its, place) || !overlap(its, place, 0.01),
+                "a border of {} runs through a label",
+                drawn.title
+            );
+        }
+        for other in drawing.boxes.iter().filter(|other| other.subgraph != drawn.subgraph) {
+            let its = (other.centre, other.size);
+            if around(pipeline, other.subgraph).contains(&drawn.subgraph) {
+                prop_assert!(is_inside(its, place), "{} lies not in {}", other.title, drawn.title);
+            } else if !around(pipeline, drawn.subgraph).contains(&other.subgraph) {
+                prop_assert!(!overlap(its, place, 0.01), "{} lies over {}", other.title, drawn.title);
+            }
+        }
+        let text = drawn.lines.iter().map(|line| super::text::width(&line.text, line.role.size())).fold(0.0, f64::max);
+        prop_assert!(
+            drawn.lines.iter().all(|line| (line.at.x - drawn.centre.x).abs() + text / 2.0 < drawn.size.width / 2.0)
+        );
+        let sheet = Point { x: drawing.size.width / 2.0, y: drawing.size.height / 2.0 };
+        prop_assert!(is_inside(place, (sheet, drawing.size)), "{} leaves the picture", drawn.title);
+    }
+    Ok(())
+}
+
 /// True when two boxes share more than `slack` in both directions.
 fn overlap(one: (Point, Size), other: (Point, Size), slack: f64) -> bool {
     let near = |a: f64, b: f64, room: f64| (a - b).abs() < room - slack;
@@ -135,7 +218,15 @@ proptest! {
     }
 
     #[test]
-    fn the_same_file_gives_the_same_picture(source in any_graph()) {
+    fn boxes_enclose_their_own_and_nothing_else(source in any_nested_graph()) {
+        let pipeline = pipeline(&source);
+        let drawing = draw(&pipeline, None);
+        check_drawing(&drawing)?;
+        check_boxes(&pipeline, &drawing)?;
+    }
+
+    #[test]
+    fn the_same_file_gives_the_same_picture(source in any_nested_graph()) {
         let (one, other) = (pipeline(&source), pipeline(&source));
         prop_assert_eq!(to_svg(&draw(&one, None)), to_svg(&draw(&other, None)));
         prop_assert_eq!(to_text(&one, None, Letters::Ascii), to_text(&other, None, Letters::Ascii));
@@ -195,6 +286,7 @@ fn a_picture_with_too_many_pixels_is_refused() {
     let drawing = Drawing {
         title: String::new(),
         size: Size { width: 1e5, height: 1e5 },
+        boxes: Vec::new(),
         nodes: Vec::new(),
         edges: Vec::new(),
         is_run: false,

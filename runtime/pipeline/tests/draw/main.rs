@@ -29,7 +29,7 @@ fn read(source: &str) -> Pipeline {
     lower::lower(source, ast, &Inputs::default()).0
 }
 
-const GRAPHS: [&str; 12] = [
+const GRAPHS: [&str; 14] = [
     "shapes",
     "fix-loop",
     "chain",
@@ -42,6 +42,8 @@ const GRAPHS: [&str; 12] = [
     "failures",
     "direction-bt",
     "direction-rl",
+    "subgraphs",
+    "subgraphs-sideways",
 ];
 
 /// Compares with the file, or writes it.

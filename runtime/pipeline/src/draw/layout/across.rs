@@ -5,7 +5,7 @@
 //! vertex takes the mean of its two middle places. Only the strongest links of a vertex take part, so that the main way is a straight line.
 
 use super::Gaps;
-use super::layers::{Kind, Layered, Vertex};
+use super::layers::{Kind, Layered, Side, Vertex};
 use super::settle::settle;
 use std::collections::HashSet;
 
@@ -21,17 +21,22 @@ pub(super) fn positions(layered: &Layered, gaps: &Gaps) -> Vec<f64> {
     }
     level(&mut ways, layered, count);
     let mut xs: Vec<f64> = (0..count).map(|vertex| middle(&ways, vertex)).collect();
+    layered.tighten(gaps, &mut xs);
     settle(layered, gaps, &aligned.firm(), &mut xs);
+    layered.tighten(gaps, &mut xs);
     xs
 }
 
 /// The least distance between the middles of two neighbours.
 pub(super) fn distance(one: &Vertex, other: &Vertex, gaps: &Gaps) -> f64 {
     let is_item = |vertex: &Vertex| matches!(vertex.kind, Kind::Item(_));
-    let gap = match (is_item(one), is_item(other)) {
-        (true, true) => gaps.items,
-        (false, false) => gaps.lines,
-        _ => gaps.beside,
+    let gap = match (one.kind, other.kind) {
+        (Kind::Fence(Side::Left), _) => gaps.inside.0,
+        (_, Kind::Fence(Side::Right)) => gaps.inside.1,
+        (Kind::Fence(_), _) | (_, Kind::Fence(_)) => gaps.outside,
+        _ if is_item(one) && is_item(other) => gaps.items,
+        _ if is_item(one) || is_item(other) => gaps.beside,
+        _ => gaps.lines,
     };
     (one.size.width + other.size.width) / 2.0 + gap
 }
@@ -93,7 +98,8 @@ impl Aligned {
         for neighbours in above.iter_mut().chain(&mut below) {
             neighbours.sort_by_key(|vertex| places[*vertex]);
         }
-        let mut aligned = Aligned { places, above, below, crossed: HashSet::new() };
+        let crossed = layered.breaches().into_iter().collect();
+        let mut aligned = Aligned { places, above, below, crossed };
         aligned.mark(layered);
         aligned
     }
@@ -148,7 +154,12 @@ impl Aligned {
             layers.iter_mut().for_each(|layer| layer.reverse());
         }
         let roots = self.align(&layers, from_above, from_left);
-        let xs = pack(&layers, &roots, layered, gaps);
+        let widths = layered.fences.iter().zip(&layered.across_min);
+        let widths = widths.filter_map(|(fence, least)| {
+            let (left, right) = fence.as_ref().map(|fence| (fence.left[0], fence.right[0]))?;
+            Some(if from_left { (left, right, *least) } else { (right, left, *least) })
+        });
+        let xs = pack(&layers, &roots, widths, layered, gaps);
         if from_left { xs } else { xs.iter().map(|x| -x).collect() }
     }
 
@@ -190,14 +201,25 @@ fn medians(count: usize, from_left: bool) -> impl Iterator<Item = usize> {
         .filter(move |index| *index < count)
 }
 
-/// Puts blocks as far to the left as their neighbours allow, then back to the right where there is room.
-fn pack(layers: &[Vec<usize>], roots: &[usize], layered: &Layered, gaps: &Gaps) -> Vec<f64> {
+/// Puts blocks as far to the left as their neighbours allow, then back to the right where there is room. `widths` are further distances to
+/// keep, between the two borders of each box.
+fn pack(
+    layers: &[Vec<usize>],
+    roots: &[usize],
+    widths: impl Iterator<Item = (usize, usize, f64)>,
+    layered: &Layered,
+    gaps: &Gaps,
+) -> Vec<f64> {
     let count = roots.len();
     let (mut after, mut before) = (vec![Vec::new(); count], vec![Vec::new(); count]);
     for pair in layers.iter().flat_map(|layer| layer.windows(2)) {
         let apart = distance(&layered.vertices[pair[0]], &layered.vertices[pair[1]], gaps);
         after[roots[pair[0]]].push((roots[pair[1]], apart));
         before[roots[pair[1]]].push((roots[pair[0]], apart));
+    }
+    for (one, other, apart) in widths {
+        after[roots[one]].push((roots[other], apart));
+        before[roots[other]].push((roots[one], apart));
     }
     let order = topological(&after, &before);
     let mut xs = vec![0.0_f64; count];

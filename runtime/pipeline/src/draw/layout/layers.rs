@@ -6,7 +6,9 @@
 //! each, which stays there. Invariant: every segment joins neighbouring layers.
 
 use super::cycles::Course;
-use super::{Gaps, Item, Link};
+use super::fences::Fence;
+use super::nests::Nests;
+use super::{Gaps, Graph, Link};
 use crate::draw::geometry::Size;
 use std::collections::{HashMap, HashSet};
 
@@ -20,6 +22,8 @@ const PASSED_MAX: usize = 1_000_000;
 const TRUNK_PULL: u32 = 1_000;
 /// The same of a way that only one link has.
 const WAY_PULL: u32 = 100;
+/// The same of borders, which must be.
+pub(super) const FENCE_PULL: u32 = 10_000;
 
 /// What stands at a place in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +38,10 @@ pub(crate) enum Kind {
     Hook,
     /// A link from the item beside it to itself turns here.
     Loop,
+    /// Nothing: a nest has nothing else in this layer.
+    Blank,
+    /// The border of a nest.
+    Fence(Side),
 }
 
 /// A side of an item.
@@ -51,6 +59,8 @@ pub(crate) struct Vertex {
     pub(crate) size: Size,
     /// The item it stands beside, and on which side: hooks and loops only.
     pub(crate) beside: Option<(usize, Side)>,
+    /// The innermost nest it is in; of a border, that around the nest.
+    pub(super) nest: Option<usize>,
     /// The shared way it is a part of.
     trunk: Option<Trunk>,
 }
@@ -61,7 +71,7 @@ type Trunk = (usize, u32, usize, Option<usize>);
 impl Vertex {
     /// True for a piece of a link, which is to be straight.
     pub(super) fn is_way(&self) -> bool {
-        !matches!(self.kind, Kind::Item(_) | Kind::Loop)
+        !matches!(self.kind, Kind::Item(_) | Kind::Loop | Kind::Blank)
     }
 }
 
@@ -99,11 +109,17 @@ pub(crate) struct Layered {
     pub(crate) is_label_layer: Vec<bool>,
     /// How much each link wants to be straight; one that leads back least of all.
     pulls: Vec<u32>,
+    pub(super) nests: Nests,
+    /// The borders of each nest; none for one without a box. They are there once the layers are in order.
+    pub(crate) fences: Vec<Option<Fence>>,
+    /// The least room of each nest across.
+    pub(super) across_min: Vec<f64>,
 }
 
 impl Layered {
     /// Puts nodes, labels and ways into layers, in no particular order within them.
-    pub(super) fn new(items: &[Item], links: &[Link], courses: &[Course], ranks: &[usize], gaps: &Gaps) -> Layered {
+    pub(super) fn new(graph: &Graph<'_>, courses: &[Course], ranks: &[usize], gaps: &Gaps) -> Layered {
+        let Graph { items, links, nests, .. } = *graph;
         let outside = too_long(items.len(), links, courses, ranks);
         let pull = |(link, course): (&Link, &Course)| if *course == Course::Back { 1 } else { link.pull + 1 };
         let mut layered = Layered {
@@ -113,8 +129,12 @@ impl Layered {
         };
         let layer_of_rank = layered.reserve(links, courses, ranks, &outside);
         for (index, item) in items.iter().enumerate() {
-            layered.add(Kind::Item(index), layer_of_rank[ranks[index]], item.size, None);
+            layered.add(Kind::Item(index), layer_of_rank[ranks[index]], item.size, None, None);
         }
+        let layers: Vec<usize> = ranks.iter().map(|rank| layer_of_rank[*rank]).collect();
+        layered.nests = Nests::new(nests, items, &layers);
+        layered.across_min = nests.iter().map(|nest| nest.across_min).collect();
+        (0..items.len()).for_each(|item| layered.vertices[item].nest = layered.nests.of_item(item));
         let mut builder = Builder {
             layered,
             links,
@@ -130,7 +150,9 @@ impl Layered {
                 builder.lead(index, outside.contains(&index));
             }
         }
-        builder.layered
+        let mut layered = builder.layered;
+        layered.fill();
+        layered
     }
 
     /// Decides which gaps between ranks get a layer of labels, and returns the layer of each rank.
@@ -155,15 +177,22 @@ impl Layered {
     }
 
     /// Adds a vertex at the end of its layer.
-    fn add(&mut self, kind: Kind, layer: usize, size: Size, trunk: Option<Trunk>) -> usize {
-        self.vertices.push(Vertex { kind, layer, size, beside: None, trunk });
+    pub(super) fn add(
+        &mut self,
+        kind: Kind,
+        layer: usize,
+        size: Size,
+        trunk: Option<Trunk>,
+        nest: Option<usize>,
+    ) -> usize {
+        self.vertices.push(Vertex { kind, layer, size, beside: None, nest, trunk });
         self.layers[layer].push(self.vertices.len() - 1);
         self.vertices.len() - 1
     }
 
     /// Adds a turn beside an item.
     fn add_beside(&mut self, kind: Kind, item: usize, size: Size, trunk: Option<Trunk>) -> usize {
-        let vertex = self.add(kind, self.vertices[item].layer, size, trunk);
+        let vertex = self.add(kind, self.vertices[item].layer, size, trunk, self.vertices[item].nest);
         self.vertices[vertex].beside = Some((item, Side::Right));
         vertex
     }
@@ -207,8 +236,8 @@ struct Builder<'a> {
     links: &'a [Link],
     ranks: &'a [usize],
     gaps: &'a Gaps,
-    /// Shared ways by trunk and layer.
-    shared: HashMap<(Trunk, usize), usize>,
+    /// Shared ways by trunk, layer and nest.
+    shared: HashMap<(Trunk, usize, Option<usize>), usize>,
     /// The turn at the target in which a way ends, so that links that share the way share it too.
     arrivals: HashMap<usize, usize>,
     /// Segments by their ends.
@@ -227,7 +256,8 @@ impl Builder<'_> {
             let room = link.label.map_or(bare, |label| Size { width: label.width + self.gaps.loop_room, ..label });
             layered.routes[index] = Route::Loop(layered.add_beside(Kind::Loop, link.from, room, None));
         } else if is_outside {
-            let label = link.label.map(|size| layered.add(Kind::Label(index), start + 1, size, None));
+            let nest = layered.nests.passed(link.from, link.to, start + 1);
+            let label = link.label.map(|size| layered.add(Kind::Label(index), start + 1, size, None, nest));
             let chain: Vec<usize> = std::iter::once(link.from).chain(label).collect();
             self.join(index, &chain);
             self.layered.routes[index] = Route::Around(chain);
@@ -285,9 +315,12 @@ impl Builder<'_> {
         let ordinal = self.pairs.entry((link.from, link.to)).or_default();
         let trunk = (link.to, link.bundle, *ordinal, alone);
         *ordinal += 1;
-        let place = |(position, layer)| match link.label {
-            Some(size) if position == 0 => self.layered.add(Kind::Label(index), layer, size, None),
-            _ => self.way(trunk, layer),
+        let place = |(position, layer)| {
+            let nest = self.layered.nests.passed(link.from, link.to, layer);
+            match link.label {
+                Some(size) if position == 0 => self.layered.add(Kind::Label(index), layer, size, None, nest),
+                _ => self.way(trunk, layer, nest),
+            }
         };
         layers.enumerate().map(place).collect()
     }
@@ -297,8 +330,9 @@ impl Builder<'_> {
         self.ranks[link.from].abs_diff(self.ranks[link.to]) == 1
     }
 
-    fn way(&mut self, trunk: Trunk, layer: usize) -> usize {
+    fn way(&mut self, trunk: Trunk, layer: usize, nest: Option<usize>) -> usize {
         let (layered, line) = (&mut self.layered, Size { width: self.gaps.way, height: 0.0 });
-        *self.shared.entry((trunk, layer)).or_insert_with(|| layered.add(Kind::Way, layer, line, Some(trunk)))
+        let add = || layered.add(Kind::Way, layer, line, Some(trunk), nest);
+        *self.shared.entry((trunk, layer, nest)).or_insert_with(add)
     }
 }

@@ -6,8 +6,11 @@
 //! that ten thousand nodes cost time in proportion.
 
 mod across;
+mod bands;
 mod cycles;
+mod fences;
 mod layers;
+mod nests;
 mod order;
 mod ports;
 mod ranks;
@@ -16,7 +19,9 @@ mod settle;
 mod sorter;
 
 use super::geometry::{Path, Point, Size};
+pub(crate) use fences::Fence;
 pub(crate) use layers::{Kind, Layered, Route, Side};
+pub(crate) use nests::Nest;
 pub(crate) use ports::{End, Ports};
 
 /// A node as the layout sees it.
@@ -45,6 +50,19 @@ pub(crate) struct Link {
     pub(crate) bundle: u32,
 }
 
+/// What is to be placed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Graph<'a> {
+    /// Nodes.
+    pub(crate) items: &'a [Item],
+    /// Edges.
+    pub(crate) links: &'a [Link],
+    /// What gets a box around it.
+    pub(crate) nests: &'a [Nest],
+    /// The item to begin at.
+    pub(crate) root: usize,
+}
+
 /// Distances, in the unit of the sizes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gaps {
@@ -68,6 +86,10 @@ pub(crate) struct Gaps {
     pub(crate) loop_room: f64,
     /// A shift between two nodes that is taken away by meeting in the middle.
     pub(crate) nearly: f64,
+    /// Between a box and what stands beside it.
+    pub(crate) outside: f64,
+    /// Between what is in a box and its border, on either side.
+    pub(crate) inside: (f64, f64),
 }
 
 /// Where everything is. The smallest coordinate of any of it is 0.
@@ -79,22 +101,26 @@ pub(crate) struct Placed {
     pub(crate) paths: Vec<Path>,
     /// Centre of each label.
     pub(crate) labels: Vec<Option<Point>>,
+    /// Centre and size of the box of each nest; none for one without.
+    pub(crate) boxes: Vec<Option<(Point, Size)>>,
     /// Room that all of it takes.
     pub(crate) size: Size,
 }
 
-/// Places items and links. `root` is the item to begin at.
-pub(crate) fn place(items: &[Item], links: &[Link], root: usize, gaps: &Gaps) -> Placed {
-    let (layered, xs) = arrange(items, links, root, gaps);
-    route::route(&layered, items, links, &xs, gaps)
+/// Places items, links and boxes.
+pub(crate) fn place(graph: &Graph<'_>, gaps: &Gaps) -> Placed {
+    let (layered, xs) = arrange(graph, gaps);
+    route::route(&layered, graph, &xs, gaps)
 }
 
 /// The layers with everything in them in order, and the place of each vertex across.
-pub(crate) fn arrange(items: &[Item], links: &[Link], root: usize, gaps: &Gaps) -> (Layered, Vec<f64>) {
+pub(crate) fn arrange(graph: &Graph<'_>, gaps: &Gaps) -> (Layered, Vec<f64>) {
+    let Graph { items, links, root, .. } = *graph;
     let courses = cycles::courses(items.len(), links, root);
     let ranks = ranks::ranks(items.len(), links, &courses);
-    let mut layered = Layered::new(items, links, &courses, &ranks, gaps);
+    let mut layered = Layered::new(graph, &courses, &ranks, gaps);
     order::order(&mut layered);
+    layered.fence(gaps);
     let xs = across::positions(&layered, gaps);
     (layered, xs)
 }

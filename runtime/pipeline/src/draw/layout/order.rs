@@ -12,7 +12,9 @@ const SWEEPS_SMALL: usize = 24;
 const SWEEPS_LARGE: usize = 6;
 /// Lanes that try both sides.
 const LANES_MAX: usize = 60;
-/// How often all of them do.
+/// Pairs of nests that do.
+const NESTS_MAX: usize = 60;
+/// How often all lanes do.
 const LANE_ROUNDS: usize = 2;
 
 /// Orders the vertices of every layer, and decides on which side of their nodes turns stand.
@@ -33,6 +35,7 @@ pub(super) fn order(layered: &mut Layered) {
     }
     sorter.restore(best.1);
     if is_small {
+        try_nests(&mut sorter);
         try_sides(&mut sorter, &lanes(layered));
     }
     sorter.balance_loops(layered);
@@ -57,6 +60,25 @@ fn lanes(layered: &Layered) -> Vec<Vec<usize>> {
         lane
     });
     lanes.take(LANES_MAX).collect()
+}
+
+/// Lets neighbouring nests try each other's place, and stay where fewer lines cross.
+fn try_nests(sorter: &mut Sorter) {
+    let mut fewest = sorter.crossings();
+    for pair in sorter.nests_beside().into_iter().take(NESTS_MAX) {
+        if fewest == 0 {
+            return;
+        }
+        let state = sorter.state();
+        sorter.exchange_nests(pair);
+        sorter.swap();
+        let crossings = sorter.crossings();
+        if crossings < fewest {
+            fewest = crossings;
+        } else {
+            sorter.restore(state);
+        }
+    }
 }
 
 /// Lets every lane try the outermost place on either side, and stay where fewer lines cross.

@@ -2,25 +2,23 @@
 //!
 //! A line crosses a layer only where a place was kept for it and changes sides only between layers, so no line runs through a node.
 
+use super::bands::{self, Band};
 use super::layers::{Kind, Layered, Route, Side};
 use super::ports::{End, Ports};
-use super::{Gaps, Item, Link, Placed};
+use super::{Gaps, Graph, Item, Link, Placed};
 use crate::draw::geometry::{Path, Point, Size, Step, at, cut_horizontally, cut_vertically};
 
-/// Shift of a line in a gap up to which the gap is no wider for it.
-const EASY_SHIFT: f64 = 80.0;
-/// What a gap grows by for each unit of further shift, and at most.
-const GROWTH: f64 = 0.12;
-const GROWTH_MAX: f64 = 56.0;
 /// How far a line is straight before it meets a node, so that its arrow is.
 const STRAIGHT: f64 = 10.0;
 /// Lines around the outside stand beside each other up to this number.
 const OUTSIDE_LINES: usize = 24;
 
 /// Makes places of coordinates and leads the links.
-pub(super) fn route(layered: &Layered, items: &[Item], links: &[Link], xs: &[f64], gaps: &Gaps) -> Placed {
-    let bands = bands(layered, xs, gaps);
+pub(super) fn route(layered: &Layered, graph: &Graph<'_>, xs: &[f64], gaps: &Gaps) -> Placed {
+    let Graph { items, links, nests, .. } = *graph;
+    let (bands, rooms) = bands::bands(layered, nests, xs, gaps);
     let right = layered.vertices.iter().zip(xs).map(|(vertex, x)| x + vertex.size.width / 2.0).fold(0.0, f64::max);
+    let boxes = bands::boxes(layered, &bands, &rooms, xs);
     let ports = Ports::new(layered, items, links, xs, gaps);
     let mut router = Router { layered, items, links, xs, gaps, bands, ports, outside: right + gaps.items, around: 0 };
     let paths: Vec<Path> = (0..links.len()).map(|link| router.path(link)).collect();
@@ -28,6 +26,7 @@ pub(super) fn route(layered: &Layered, items: &[Item], links: &[Link], xs: &[f64
         centres: (0..items.len()).map(|item| router.centre(item)).collect(),
         paths,
         labels: vec![None; links.len()],
+        boxes,
         size: Size::default(),
     };
     for (vertex, place) in layered.vertices.iter().enumerate() {
@@ -42,37 +41,6 @@ pub(super) fn route(layered: &Layered, items: &[Item], links: &[Link], xs: &[f64
     }
     fit(&mut placed, items, links);
     placed
-}
-
-/// A layer's extent along.
-#[derive(Debug, Clone, Copy)]
-struct Band {
-    top: f64,
-    bottom: f64,
-    /// Room above it, to the layer before.
-    gap: f64,
-}
-
-fn bands(layered: &Layered, xs: &[f64], gaps: &Gaps) -> Vec<Band> {
-    let mut shifts = vec![0.0_f64; layered.layers.len()];
-    for segment in &layered.segments {
-        let layer = layered.vertices[segment.lower].layer;
-        shifts[layer] = shifts[layer].max((xs[segment.lower] - xs[segment.upper]).abs());
-    }
-    let mut bands: Vec<Band> = Vec::with_capacity(shifts.len());
-    for (layer, vertices) in layered.layers.iter().enumerate() {
-        let is_label = |layer: usize| layered.is_label_layer.get(layer).is_some_and(|is_label| *is_label);
-        let gap = match (layer > 0 && is_label(layer - 1), is_label(layer)) {
-            (true, _) => gaps.label_before,
-            (_, true) => gaps.label_after,
-            _ => gaps.layers,
-        };
-        let gap = gap + ((shifts[layer] - EASY_SHIFT) * GROWTH).clamp(0.0, GROWTH_MAX);
-        let height = vertices.iter().map(|vertex| layered.vertices[*vertex].size.height).fold(0.0, f64::max);
-        let top = bands.last().map_or(0.0, |before| before.bottom + gap);
-        bands.push(Band { top, bottom: top + height, gap });
-    }
-    bands
 }
 
 struct Router<'a> {
@@ -257,6 +225,7 @@ fn fit(placed: &mut Placed, items: &[Item], links: &[Link]) {
             cover(*centre, size);
         }
     }
+    placed.boxes.iter().flatten().for_each(|(centre, size)| cover(*centre, *size));
     for path in &placed.paths {
         cover(path.start, Size::default());
         for step in &path.steps {
@@ -274,6 +243,7 @@ fn fit(placed: &mut Placed, items: &[Item], links: &[Link]) {
     let shift = |point: Point| point.moved(-low.x, -low.y);
     placed.centres.iter_mut().for_each(|centre| *centre = shift(*centre));
     placed.labels.iter_mut().flatten().for_each(|label| *label = shift(*label));
+    placed.boxes.iter_mut().flatten().for_each(|(centre, _)| *centre = shift(*centre));
     placed.paths.iter_mut().for_each(|path| *path = path.map(shift));
     placed.size = Size { width: high.x - low.x, height: high.y - low.y };
 }

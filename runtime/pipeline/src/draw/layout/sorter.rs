@@ -4,14 +4,15 @@
 //! where they lead.
 
 use super::layers::{Kind, Layered, Side};
+use super::nests::Nesting;
 
 /// Layers up to this many units get swaps; sweeps alone decide about wider ones.
 const SWAP_UNITS_MAX: usize = 120;
 /// Rounds of swaps.
 const SWAP_ROUNDS: usize = 4;
 
-/// An order: the leads of each layer, and the side of each turn.
-pub(super) type State = (Vec<Vec<usize>>, Vec<Side>);
+/// An order: the leads of each layer, the side of each turn, and the ranks of nests.
+pub(super) type State = (Vec<Vec<usize>>, Vec<Side>, Vec<usize>);
 
 /// Layers and their links.
 pub(super) struct Sorter {
@@ -27,6 +28,8 @@ pub(super) struct Sorter {
     below: Vec<Vec<usize>>,
     /// The turns beside each item.
     turns: Vec<Vec<usize>>,
+    /// What must stay together.
+    nesting: Nesting,
     /// Pieces of links between layers.
     pub(super) pieces: usize,
 }
@@ -56,6 +59,7 @@ impl Sorter {
             above,
             below,
             turns,
+            nesting: Nesting::new(&layered.nests, layered.vertices.iter().map(|vertex| vertex.nest).collect()),
             pieces: segments.len(),
         };
         sorter.begin(layered);
@@ -79,17 +83,52 @@ impl Sorter {
             }
         }
         self.number_all();
+        self.rank_nests();
+        self.gather_all();
     }
 
     /// The order as it is.
     pub(super) fn state(&self) -> State {
-        (self.layers.clone(), self.sides.clone())
+        (self.layers.clone(), self.sides.clone(), self.nesting.ranks.clone())
     }
 
     /// Goes back to an order.
-    pub(super) fn restore(&mut self, (layers, sides): State) {
-        (self.layers, self.sides) = (layers, sides);
+    pub(super) fn restore(&mut self, (layers, sides, ranks): State) {
+        (self.layers, self.sides, self.nesting.ranks) = (layers, sides, ranks);
         self.number_all();
+    }
+
+    /// Ranks nests by where they stand.
+    fn rank_nests(&mut self) {
+        if self.nesting.is_empty() {
+            return;
+        }
+        let share = |vertex: &usize| (self.places[*vertex] as f64 + 0.5) / self.widths[self.layer_of[*vertex]] as f64;
+        self.nesting.rank(self.layers.iter().flatten().map(|vertex| (*vertex, share(vertex))));
+    }
+
+    /// Brings together what belongs together, as near as may be to where it stands.
+    fn gather_all(&mut self) {
+        if !self.nesting.is_empty() {
+            (0..self.layers.len()).for_each(|layer| self.gather(layer));
+            self.number_all();
+        }
+    }
+
+    fn gather(&mut self, layer: usize) {
+        let placed = self.layers[layer].iter().enumerate().map(|(place, lead)| (place as f64, *lead)).collect();
+        self.layers[layer] = self.nesting.arranged(placed);
+    }
+
+    /// Nests that stand beside each other.
+    pub(super) fn nests_beside(&self) -> Vec<(usize, usize)> {
+        self.nesting.neighbours()
+    }
+
+    /// Exchanges two nests in all layers.
+    pub(super) fn exchange_nests(&mut self, (one, other): (usize, usize)) {
+        self.nesting.ranks.swap(one, other);
+        self.gather_all();
     }
 
     fn number_all(&mut self) {
@@ -129,12 +168,16 @@ impl Sorter {
     /// Orders every layer by the one before it, from the top or from the bottom.
     pub(super) fn sweep(&mut self, downwards: bool) {
         let count = self.layers.len();
+        self.rank_nests();
+        if let Some(first) = if downwards { Some(0) } else { count.checked_sub(1) }.filter(|_| !self.nesting.is_empty())
+        {
+            self.gather(first);
+            self.number(first);
+        }
         for step in 1..count {
             let layer = if downwards { step } else { count - 1 - step };
-            let mut sorted: Vec<(f64, usize)> =
-                self.layers[layer].iter().map(|v| (self.mean(*v, downwards), *v)).collect();
-            sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
-            self.layers[layer] = sorted.into_iter().map(|(_, lead)| lead).collect();
+            let means = self.layers[layer].iter().map(|v| (self.mean(*v, downwards), *v)).collect();
+            self.layers[layer] = self.nesting.arranged(means);
             self.number(layer);
         }
     }
@@ -169,10 +212,11 @@ impl Sorter {
     fn swap_layer(&mut self, layer: usize) -> bool {
         let mut is_better = false;
         for place in 1..self.layers[layer].len() {
-            let (left, right) = (self.layers[layer][place - 1], self.layers[layer][place]);
+            let Some((start, end)) = self.nesting.exchange(&self.layers[layer], place) else { continue };
+            let (left, right) = (&self.layers[layer][start..place], &self.layers[layer][place..end]);
             let (now, then) = self.crossings_of(left, right);
             if then < now {
-                self.layers[layer].swap(place - 1, place);
+                self.layers[layer][start..end].rotate_left(place - start);
                 is_better = true;
             }
         }
@@ -182,12 +226,13 @@ impl Sorter {
         is_better
     }
 
-    /// Crossings between the pieces of two neighbouring units, as they stand and swapped.
-    fn crossings_of(&self, left: usize, right: usize) -> (usize, usize) {
-        let members = |lead: usize| std::iter::once(lead).chain(self.turns[lead].iter().copied());
-        let places = |lead: usize, links: &[Vec<usize>]| -> Vec<usize> {
+    /// Crossings between the pieces of neighbouring units, as they stand and swapped.
+    fn crossings_of(&self, left: &[usize], right: &[usize]) -> (usize, usize) {
+        let members = |lead: &usize| std::iter::once(*lead).chain(self.turns[*lead].iter().copied());
+        let places = |leads: &[usize], links: &[Vec<usize>]| -> Vec<usize> {
+            let vertices = leads.iter().flat_map(members);
             let mut places: Vec<usize> =
-                members(lead).flat_map(|vertex| links[vertex].iter().map(|other| self.places[*other])).collect();
+                vertices.flat_map(|vertex| links[vertex].iter().map(|other| self.places[*other])).collect();
             places.sort_unstable();
             places
         };
@@ -231,6 +276,7 @@ impl Sorter {
             }
         }
         self.number_all();
+        self.gather_all();
     }
 
     /// Puts each loop on the side of its item on which less turns off.

@@ -17,6 +17,8 @@ enum Cell {
     /// A line, and whose it is.
     Line(u8, usize),
     Letter(char),
+    /// The border of a frame, which lines run over.
+    Frame(char),
     /// The right half of a wide letter.
     Covered,
 }
@@ -31,6 +33,24 @@ impl Canvas {
     /// An empty sheet.
     pub(super) fn new(columns: usize, rows: usize, letters: Letters) -> Canvas {
         Canvas { rows: vec![vec![Cell::Empty; columns]; rows], letters }
+    }
+
+    /// What lines are made of.
+    pub(super) fn letters(&self) -> Letters {
+        self.letters
+    }
+
+    /// Puts a letter of a frame where nothing is yet.
+    pub(super) fn frame(&mut self, x: usize, y: usize, letter: char) {
+        if let Some(cell @ (Cell::Empty | Cell::Frame(_))) = self.rows.get_mut(y).and_then(|row| row.get_mut(x)) {
+            *cell = Cell::Frame(letter);
+        }
+    }
+
+    /// True when so many columns of a row show a frame and nothing else.
+    pub(super) fn is_frame(&self, x: usize, y: usize, columns: usize) -> bool {
+        let cells = self.rows.get(y).and_then(|row| row.get(x..x + columns));
+        cells.is_some_and(|cells| cells.iter().all(|cell| matches!(cell, Cell::Frame(_))))
     }
 
     /// Draws a line of an owner between two cells of a column or a row. Both ends go on in the direction of the other only.
@@ -58,7 +78,7 @@ impl Canvas {
     pub(super) fn join(&mut self, owner: usize, x: usize, y: usize, directions: u8) {
         let Some(cell) = self.rows.get_mut(y).and_then(|row| row.get_mut(x)) else { return };
         *cell = match *cell {
-            Cell::Empty => Cell::Line(directions, owner),
+            Cell::Empty | Cell::Frame(_) => Cell::Line(directions, owner),
             Cell::Line(before, whose) if whose == owner => Cell::Line(before | directions, owner),
             Cell::Line(before, whose) => {
                 if directions & (UP | DOWN) != 0 && before & (UP | DOWN) == 0 {
@@ -108,7 +128,7 @@ impl Canvas {
             let letters = row.iter().filter_map(|cell| match cell {
                 Cell::Empty => Some(' '),
                 Cell::Line(directions, _) => Some(stroke(*directions, self.letters)),
-                Cell::Letter(letter) => Some(*letter),
+                Cell::Letter(letter) | Cell::Frame(letter) => Some(*letter),
                 Cell::Covered => None,
             });
             text.push_str(letters.collect::<String>().trim_end());

@@ -14,9 +14,13 @@ pub(super) fn list(title: &str, parts: &Parts, letters: Letters) -> String {
     }
     let arrow = if letters == Letters::Ascii { "->" } else { "→" };
     let mut text = format!("{title}: {} nodes, {} edges\n", parts.nodes.len(), parts.edges.len());
-    for (node, edges) in parts.nodes.iter().zip(leaving) {
+    let mut homes: Vec<&str> = vec![""; parts.nodes.len()];
+    for (drawn, nest) in parts.boxes.iter().zip(&parts.nests) {
+        nest.items.iter().for_each(|node| homes[*node] = &drawn.title);
+    }
+    for ((node, edges), home) in parts.nodes.iter().zip(leaving).zip(homes) {
         text.push('\n');
-        text.push_str(&heading(node));
+        text.push_str(&heading(node, home));
         for edge in edges {
             writeln!(text, "  {arrow} {}{}", one_line(&edge.to), remark(edge))
                 .expect("writing to a string does not fail");
@@ -25,7 +29,8 @@ pub(super) fn list(title: &str, parts: &Parts, letters: Letters) -> String {
     text
 }
 
-fn heading(node: &DrawnNode) -> String {
+/// What a node is; `home` is the subgraph it stands in, empty for none.
+fn heading(node: &DrawnNode, home: &str) -> String {
     let label = joined(node.lines.iter().filter(|line| line.role == Role::Label).map(|line| line.text.as_str()));
     let id = one_line(&node.id);
     let label = if label == id { String::new() } else { format!(" \"{label}\"") };
@@ -34,7 +39,8 @@ fn heading(node: &DrawnNode) -> String {
         let times = if visits > 1 { format!(" x{visits}") } else { String::new() };
         format!(" [{}{times}]", standing.as_str())
     });
-    format!("{id}{label} ({}{gate}){standing}\n", node.handler)
+    let home = if home.is_empty() { String::new() } else { format!(", in {home}") };
+    format!("{id}{label} ({}{gate}{home}){standing}\n", node.handler)
 }
 
 fn remark(edge: &DrawnEdge) -> String {

@@ -4,12 +4,13 @@
 
 mod canvas;
 mod channel;
+mod frames;
 mod list;
 mod plot;
 
-use super::drawing::{DrawnEdge, DrawnNode, Role};
+use super::drawing::{DrawnBox, DrawnEdge, DrawnNode, Role};
 use super::geometry::Size;
-use super::layout::{Gaps, Item, Kind, Layered, Link, Route, arrange};
+use super::layout::{Gaps, Graph, Item, Kind, Layered, Link, Route, arrange};
 use super::overlay::Overlay;
 use super::scene::{Manner, Parts, title};
 use super::text::columns;
@@ -33,8 +34,12 @@ const COLUMNS_MAX: usize = 150;
 const LABEL_COLUMNS_MAX: f64 = 26.0;
 const EDGE_COLUMNS_MAX: f64 = 22.0;
 
-const MANNER: Manner =
-    Manner { label_max: |_| LABEL_COLUMNS_MAX, edge_max: EDGE_COLUMNS_MAX, width: |line, _| columns(line) as f64 };
+const MANNER: Manner = Manner {
+    label_max: |_| LABEL_COLUMNS_MAX,
+    edge_max: EDGE_COLUMNS_MAX,
+    box_max: LABEL_COLUMNS_MAX,
+    width: |line, _| columns(line) as f64,
+};
 
 const GAPS: Gaps = Gaps {
     items: 3.0,
@@ -47,6 +52,8 @@ const GAPS: Gaps = Gaps {
     way: 1.0,
     loop_room: 2.0,
     nearly: 2.0,
+    outside: 1.0,
+    inside: (2.0, 2.0),
 };
 
 /// Writes a pipeline in letters, with a run over it if one is given.
@@ -106,6 +113,7 @@ fn text_box(node: &DrawnNode) -> TextBox {
 struct TextScene<'a> {
     boxes: Vec<TextBox>,
     edges: &'a [DrawnEdge],
+    frames: &'a [DrawnBox],
     items: Vec<Item>,
     links: Vec<Link>,
     layered: Layered,
@@ -128,7 +136,12 @@ fn scene(parts: &Parts) -> TextScene<'_> {
     };
     let items: Vec<Item> = boxes.iter().map(item).collect();
     let links: Vec<Link> = parts.edges.iter().zip(&parts.ends).map(link).collect();
-    let (layered, xs) = arrange(&items, &links, parts.root, &GAPS);
+    let mut nests = parts.nests.clone();
+    for (nest, drawn) in nests.iter_mut().zip(&parts.boxes) {
+        nest.across_min = drawn.lines.iter().map(|line| columns(&line.text) + 4).max().unwrap_or(0) as f64;
+    }
+    let graph = Graph { items: &items, links: &links, nests: &nests, root: parts.root };
+    let (layered, xs) = arrange(&graph, &GAPS);
     let left =
         layered.vertices.iter().zip(&xs).map(|(vertex, x)| x - vertex.size.width / 2.0).fold(f64::INFINITY, f64::min);
     // Whole columns: rounding down keeps distances, since all of them are whole.
@@ -137,7 +150,7 @@ fn scene(parts: &Parts) -> TextScene<'_> {
         // Two rows inside, so that what leaves and what arrives at a side have one each.
         boxes[item].size.height = boxes[item].size.height.max(4.0);
     }
-    TextScene { boxes, edges: &parts.edges, items, links, layered, xs }
+    TextScene { boxes, edges: &parts.edges, frames: &parts.boxes, items, links, layered, xs }
 }
 
 /// The items at whose sides lines both leave and arrive.

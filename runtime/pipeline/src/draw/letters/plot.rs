@@ -2,6 +2,7 @@
 
 use super::canvas::{Canvas, DOWN, UP};
 use super::channel::{self, Wire};
+use super::frames::{self, FrameRows};
 use super::{GAPS, Letters, TextScene};
 use crate::draw::layout::{End, Kind, Layered, Ports, Route, Side};
 use crate::draw::text::columns;
@@ -15,6 +16,10 @@ pub(super) fn plot(scene: &TextScene<'_>, letters: Letters, columns_max: usize) 
         return None;
     }
     let mut plot = Plot::new(scene, letters, width);
+    let rows = std::mem::take(&mut plot.rows);
+    let extent = |layer: usize| (rows[layer].first, rows[layer].last);
+    frames::draw(scene, &plot.frames, &mut plot.canvas, extent);
+    plot.rows.clone_from(&rows);
     (0..scene.links.len()).for_each(|link| plot.link(link));
     (0..scene.boxes.len()).for_each(|index| plot.text_box(index));
     plot.labels();
@@ -22,6 +27,7 @@ pub(super) fn plot(scene: &TextScene<'_>, letters: Letters, columns_max: usize) 
     for (x, y, letter) in std::mem::take(&mut plot.arrows) {
         plot.canvas.put(x, y, letter);
     }
+    frames::labels(scene, &plot.frames, &mut plot.canvas, extent);
     Some(plot.canvas.text())
 }
 
@@ -38,6 +44,7 @@ struct Plot<'a> {
     canvas: Canvas,
     ports: Ports,
     rows: Vec<Rows>,
+    frames: FrameRows,
     /// The row in which a line changes columns, by the layer above the gap, the column above and the column below.
     turns: HashMap<(usize, usize, usize), usize>,
     /// Whose lines each link has: links that share a piece have the same owner.
@@ -55,6 +62,7 @@ impl<'a> Plot<'a> {
             canvas: Canvas::new(0, 0, letters),
             ports,
             rows: Vec::new(),
+            frames: FrameRows::of(scene),
             turns: HashMap::new(),
             owners: owners(&scene.layered),
             arrows: Vec::new(),
@@ -76,7 +84,8 @@ impl<'a> Plot<'a> {
                 }
             }
         }
-        let mut row = 0;
+        let (above, below) = (self.frames.above.clone(), self.frames.below.clone());
+        let mut row = above.first().map_or(0, |rows| rows + usize::from(*rows > 0));
         for (layer, wires) in wires.iter().enumerate() {
             let last = row + self.height(layer).max(1) - 1;
             self.rows.push(Rows { first: row, last });
@@ -85,11 +94,13 @@ impl<'a> Plot<'a> {
             let before = usize::from(!is_label(layer) && (count > 0 || !is_label(layer + 1)));
             let after = usize::from(!is_label(layer + 1));
             for (wire, turn) in wires.iter().zip(turns) {
-                self.turns.insert((layer, wire.above, wire.below), last + 1 + before + turn);
+                self.turns.insert((layer, wire.above, wire.below), last + 1 + below[layer] + before + turn);
             }
-            row = last + 1 + (before + count + after).max(1);
+            let frames = below[layer] + above.get(layer + 1).unwrap_or(&0);
+            row = last + 1 + frames + (before + count + after).max(1);
         }
-        self.rows.last().map_or(0, |rows| rows.last + 1)
+        let end = self.rows.last().map_or(0, |rows| rows.last + 1);
+        end + below.last().unwrap_or(&0)
     }
 
     /// The rows that the highest of a layer's boxes and labels takes.

@@ -6,7 +6,7 @@ mod glyphs;
 mod pixels;
 
 use super::badge;
-use super::drawing::{Drawing, DrawnEdge, DrawnNode, Line, Role};
+use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnNode, Line, Role};
 use super::geometry::{Path, Point, Size, at, rounded};
 use super::head::Arrow;
 use super::overlay::Standing;
@@ -39,9 +39,11 @@ pub fn to_image(drawing: &Drawing, theme: Theme) -> Option<Image> {
     let scale = [SCALE, 1.0].into_iter().find(fits)?;
     let pixels = Pixels::new((width * scale) as usize, (height * scale) as usize, theme.basics().ground);
     let mut painter = Painter { pixels, theme, scale, is_run: drawing.is_run, absent: 0 };
+    drawing.boxes.iter().for_each(|drawn| painter.box_around(drawn));
     let (taken, left): (Vec<&DrawnEdge>, Vec<&DrawnEdge>) = drawing.edges.iter().partition(|edge| edge.taken > 0);
     left.iter().chain(&taken).for_each(|edge| painter.edge(edge));
     left.iter().chain(&taken).for_each(|edge| painter.edge_label(edge));
+    drawing.boxes.iter().for_each(|drawn| painter.box_label(drawn));
     drawing.nodes.iter().for_each(|node| painter.node(node));
     let (width, height) = (u32::try_from(painter.pixels.width).ok()?, u32::try_from(painter.pixels.height).ok()?);
     Some(Image { width, height, bytes: painter.pixels.bytes, absent: painter.absent })
@@ -72,6 +74,27 @@ impl Painter {
 
     fn is_faint(&self, is_reached: bool) -> f64 {
         if self.is_run && !is_reached { FAINT } else { 1.0 }
+    }
+
+    fn box_around(&mut self, drawn: &DrawnBox) {
+        let basics = self.theme.basics();
+        let border = rectangle(drawn.centre, drawn.size, super::boxes::RADIUS);
+        self.fill(&border, Ink { colour: basics.boxes[drawn.depth % 2], opacity: 1.0 });
+        self.stroke(&closed(border), 1.0, Ink { colour: basics.box_line, opacity: 1.0 });
+    }
+
+    /// Writes the label of a box, with a rim in the colour of the box that lines end at.
+    fn box_label(&mut self, drawn: &DrawnBox) {
+        let basics = self.theme.basics();
+        let (rim, ink) = (basics.boxes[drawn.depth % 2], basics.muted);
+        for line in &drawn.lines {
+            let absent = self.absent;
+            for (weight, colour) in [(0.45, rim), (0.11, ink)] {
+                let ink = Ink { colour, opacity: 1.0 };
+                self.absent = absent;
+                self.text(&line.text, line.at, line.role.size(), weight, ink);
+            }
+        }
     }
 
     fn edge(&mut self, edge: &DrawnEdge) {
