@@ -31,15 +31,31 @@ impl Findings {
 
 /// Renders the diagnostics of one file that are at least that bad as text, each followed by an empty line.
 pub fn render(findings: &Findings, at_least: Severity, coloured: bool) -> String {
-    let shown = Shown::new(&findings.source);
+    let told = || findings.diagnostics.iter().filter(|diagnostic| diagnostic.severity <= at_least);
+    let Some(end) = told().map(end_of).max() else { return String::new() };
+    let shown = Shown::new(through_line(&findings.source, end));
     let file = visible::line(&findings.file);
     let renderer = if coloured { Renderer::styled() } else { Renderer::plain() };
     let mut text = String::new();
-    for diagnostic in findings.diagnostics.iter().filter(|diagnostic| diagnostic.severity <= at_least) {
+    for diagnostic in told() {
         text.push_str(&renderer.render(&groups(diagnostic, &file, &shown)));
         text.push_str("\n\n");
     }
     text
+}
+
+/// The last offset that a diagnostic speaks of.
+fn end_of(diagnostic: &Diagnostic) -> usize {
+    let labels = diagnostic.labels.iter().map(|label| label.span);
+    let fix = diagnostic.fix.iter().map(|fix| fix.span);
+    labels.chain(fix).fold(diagnostic.span, Span::to).end
+}
+
+/// The source up to the end of the line that an offset is in: what lies beyond is not shown, however long it is.
+fn through_line(source: &str, offset: usize) -> &str {
+    let rest = source.as_bytes().get(offset..).unwrap_or_default();
+    let length = rest.iter().position(|letter| *letter == b'\n').map_or(rest.len(), |newline| newline + 1);
+    &source[..source.len() - (rest.len() - length)]
 }
 
 fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown<'_>) -> Vec<Group<'a>> {
@@ -247,6 +263,20 @@ mod tests {
             let text = render(&findings(source, vec![Diagnostic::info("x", "y", span)]), Severity::Info, false);
             assert!(text.starts_with("info[x]: y"), "{text}");
         }
+    }
+
+    #[test]
+    fn text_after_the_last_line_that_is_shown_is_not_looked_at() {
+        let source = "digraph g {\r\n  a [shape=blob]\r\n  b\n}\n";
+        let diagnostic = Diagnostic::error("shape_known", "no shape `blob`", span(source, "blob"));
+        let end = source.find("  b").unwrap();
+        assert_eq!(through_line(source, end_of(&diagnostic)), &source[..end]);
+        let last = diagnostic.clone().with_label(span(source, "}"), "ends here");
+        assert_eq!(through_line(source, end_of(&last)), source);
+        let whole = [source.len(), source.len() + 1].map(|offset| through_line(source, offset));
+        assert_eq!(whole, [source, source]);
+        let cut = render(&findings(&source[..end], vec![diagnostic.clone()]), Severity::Info, false);
+        assert_eq!(render(&findings(source, vec![diagnostic]), Severity::Info, false), cut);
     }
 
     #[test]
