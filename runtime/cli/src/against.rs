@@ -51,7 +51,7 @@ pub fn powers(bound: &Bound, source: &Source, arguments: &PlanArguments) -> Powe
 /// The inputs that the other pipeline has a place for: one that is new is no mistake of the old one.
 fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
     let mut inputs = source::inputs(set);
-    let files = references::with_prompts(file, text, &inputs).0.files;
+    let files = references::check(file, text, &inputs).files;
     inputs.set.retain(|key, value| {
         let alone = Inputs { set: [(key.clone(), value.clone())].into(), files: files.clone() };
         let checked = glovebox_pipeline::check(text, &alone);

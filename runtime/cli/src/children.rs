@@ -3,7 +3,7 @@
 //! A pipeline has one child at most, so there is one way down. It ends at a file without a child, at one that was met before,
 //! or at [`DEPTH_MAX`]. What is wrong with a child's file is told at its own place, that it cannot be had where it is named.
 
-use crate::references::{Folder, with_prompts};
+use crate::references::{self, Folder};
 use crate::source::TEXT_BYTES_MAX;
 use crate::terminal::diagnostics::Findings;
 use glovebox_pipeline::Inputs;
@@ -23,10 +23,10 @@ pub fn check(file: &Path, parent: &mut Findings, mut wanted: Wanted) -> Vec<Find
         let child = file.with_file_name("").join(path);
         match next(&file, &wanted, &mut met) {
             Ok(source) => {
-                let (inputs, below) = with_prompts(&child, &source, &Inputs::default());
-                let diagnostics = glovebox_pipeline::check(&source, &inputs).diagnostics;
+                let looked = references::check(&child, &source, &Inputs::default());
+                let diagnostics = looked.checked.diagnostics;
                 found.push(Findings { file: child.display().to_string(), source, diagnostics });
-                (file, wanted) = (child, below);
+                (file, wanted) = (child, looked.wanted);
             }
             Err(fault) => {
                 let named = found.last_mut().unwrap_or(parent);

@@ -6,8 +6,8 @@
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
-use glovebox_pipeline::Inputs;
-use glovebox_pipeline::files::{Wanted, wanted};
+use glovebox_pipeline::files::{Files, Wanted};
+use glovebox_pipeline::{Checked, Inputs};
 use rustix::fs::OFlags;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -17,15 +17,26 @@ const PROMPT_BYTES_MAX: u64 = 1 << 20;
 /// The most bytes of all prompts from files.
 const PROMPTS_BYTES_MAX: usize = 16 << 20;
 
-/// Adds the texts of the files that a pipeline refers to to the inputs it is checked with.
-pub fn with_prompts(file: &Path, source: &str, inputs: &Inputs) -> (Inputs, Wanted) {
-    let wanted = wanted(source, inputs);
-    let mut inputs = inputs.clone();
-    inputs.files = prompts(file, &wanted);
-    (inputs, wanted)
+/// A pipeline that was checked together with the files it refers to.
+pub struct Referring {
+    /// What became of it.
+    pub checked: Checked,
+    /// What it refers to.
+    pub wanted: Wanted,
+    /// The texts of its prompts' files.
+    pub files: Files,
 }
 
-fn prompts(file: &Path, wanted: &Wanted) -> glovebox_pipeline::files::Files {
+/// Checks a pipeline's text with the texts of the files that it refers to.
+pub fn check(file: &Path, source: &str, inputs: &Inputs) -> Referring {
+    let text = glovebox_pipeline::read(source);
+    let wanted = text.wanted(inputs);
+    let mut inputs = inputs.clone();
+    inputs.files = prompts(file, &wanted);
+    Referring { checked: text.check(&inputs), wanted, files: inputs.files }
+}
+
+fn prompts(file: &Path, wanted: &Wanted) -> Files {
     let folder = if wanted.prompts.is_empty() { None } else { Some(Folder::of(file)) };
     let mut left = PROMPTS_BYTES_MAX;
     let mut read = |path: &String| {

@@ -4,7 +4,7 @@
 
 use crate::changes;
 use crate::exit::{Exit, Stop};
-use crate::references;
+use crate::references::{self, Referring};
 use crate::runs::RunFolder;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
@@ -76,13 +76,12 @@ pub struct Source {
 /// Reads and checks a pipeline. Findings go to stderr; with an error among them this stops with exit 3.
 pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<Source, Stop> {
     let text = read_text(file)?;
-    let (inputs, _) = references::with_prompts(file, &text, inputs);
-    let Checked { pipeline, diagnostics } = glovebox_pipeline::check(&text, &inputs);
+    let Referring { checked: Checked { pipeline, diagnostics }, files, .. } = references::check(file, &text, inputs);
     let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
     report(&findings, Severity::Warning);
     match pipeline {
         Some(pipeline) => {
-            let files = inputs.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
+            let files = files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
             Ok(Source { file: file.to_owned(), text: findings.source, pipeline, files })
         }
         None => Err(invalid(&findings)),

@@ -132,13 +132,11 @@ impl<'a> Reader<'a> {
 
     fn key(&mut self) -> Result<&'a str, Diagnostic> {
         let start = self.at;
-        let letters = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.');
-        let key = self.take(letters);
+        let key = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'.'));
         if key.is_empty() {
             return Err(self.no_key());
         }
-        let well_formed = key.split('.').all(|part| part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
-        if !well_formed {
+        if !is_path(key) {
             let message = format!("`{key}` is no key: expected `outcome`, `preferred_label` or `context.` and a name");
             return Err(self.error(message, start..self.at));
         }
@@ -165,6 +163,10 @@ impl<'a> Reader<'a> {
         if rest.is_empty() || rest.starts_with(['&', '|']) {
             return Ok(Operator::Truthy);
         }
+        if rest.starts_with('=') && !rest.starts_with("==") && !rest.starts_with("=~") {
+            self.at += 1;
+            return Ok(Operator::Equal);
+        }
         for (written, instead) in [("===", "="), ("==", "="), ("!==", "!="), ("<>", "!=")] {
             if rest.starts_with(written) {
                 let range = self.at..self.at + written.len();
@@ -175,10 +177,6 @@ impl<'a> Reader<'a> {
         if rest.starts_with("!=") {
             self.at += 2;
             return Ok(Operator::NotEqual);
-        }
-        if rest.starts_with('=') && !rest.starts_with("=~") {
-            self.at += 1;
-            return Ok(Operator::Equal);
         }
         Err(self.no_operator())
     }
@@ -223,7 +221,7 @@ impl<'a> Reader<'a> {
         if rest.starts_with('"') {
             return self.quoted();
         }
-        let text = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | ':' | '-'));
+        let text = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'.' | b':' | b'-'));
         if text.is_empty() {
             return Err(self.no_literal(key));
         }
@@ -322,15 +320,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn take(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+    /// Steps over letters of ASCII.
+    fn take(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
         let rest = self.rest();
-        let length = rest.find(|letter| !wanted(letter)).unwrap_or(rest.len());
+        let length = rest.bytes().take_while(|letter| letter.is_ascii() && wanted(*letter)).count();
         self.at += length;
         &rest[..length]
     }
 
     fn space(&mut self) {
-        self.take(char::is_whitespace);
+        let rest = self.rest();
+        if !rest.as_bytes().first().is_some_and(u8::is_ascii_graphic) {
+            self.at += rest.len() - rest.trim_start().len();
+        }
     }
 
     fn rest(&self) -> &'a str {
@@ -353,4 +355,16 @@ impl<'a> Reader<'a> {
             false => diagnostic,
         }
     }
+}
+
+/// True for words with dots between them, none of which begins with a digit.
+fn is_path(key: &str) -> bool {
+    let mut begins = true;
+    for letter in key.bytes() {
+        if begins && !(letter.is_ascii_alphabetic() || letter == b'_') {
+            return false;
+        }
+        begins = letter == b'.';
+    }
+    !begins
 }

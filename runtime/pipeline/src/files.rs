@@ -1,14 +1,14 @@
 //! Files that a pipeline refers to: prompts (`prompt="@prompts/review.md"`) and the child pipeline (`stack.child_dotfile`).
 //!
 //! A path is relative to the folder of the pipeline's file, and leads neither out of it nor into hold-outs (design §9 #25).
-//! Nothing is read here: [`wanted`] says what a text refers to, whoever can read brings the texts in [`crate::Inputs::files`].
+//! Nothing is read here: [`crate::Text::wanted`] says what a text refers to, whoever can read brings the texts in [`crate::Inputs::files`].
 
 use crate::Inputs;
 use crate::diagnostic::Diagnostic;
 use crate::holdouts::FOLDER_DEFAULT;
 use crate::ir::{Attribute, PathList};
 use crate::keyed::Attributes;
-use crate::lower::path_fault;
+use crate::lower::{Draft, path_fault};
 use crate::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,17 +29,14 @@ pub struct Wanted {
     pub sealed: Vec<String>,
 }
 
-/// Lists what a text refers to. A text without an `@` and without a child refers to nothing and costs no reading.
-pub fn wanted(source: &str, inputs: &Inputs) -> Wanted {
-    if !source.contains('@') && !source.contains(CHILD) {
-        return Wanted::default();
-    }
-    let (pipeline, _) = crate::lower::lower(source, crate::dot::parse(source).0, inputs);
-    let sealed: Vec<String> = pipeline.scenario_folders().into_iter().map(str::to_owned).collect();
+/// Lists what a text refers to, none of it read yet.
+pub(crate) fn wanted(draft: &Draft<'_>, inputs: &Inputs) -> Wanted {
+    let graph = draft.graph(inputs);
+    let sealed = Draft::sealed(&graph);
     let fits = |path: &&str| fault(path, &sealed).is_none();
-    let prompts = pipeline.nodes.iter().filter_map(|node| node.attributes.get("prompt"));
-    let prompts = prompts.filter_map(|prompt| reference(&prompt.value)).filter(fits).map(str::to_owned).collect();
-    let child = child(&pipeline.attributes).filter(|child| fits(&child.value.trim()));
+    let prompts = draft.of_nodes("prompt").filter_map(|prompt| reference(&prompt.value));
+    let prompts = prompts.filter(fits).map(str::to_owned).collect();
+    let child = child(&graph).filter(|child| fits(&child.value.trim()));
     Wanted { prompts, child: child.map(|child| (child.value.trim().to_owned(), child.span)), sealed }
 }
 

@@ -27,6 +27,7 @@ pub mod stylesheet;
 
 use diagnostic::Diagnostic;
 use ir::Pipeline;
+use lower::Draft;
 use std::collections::BTreeMap;
 
 /// What the caller adds to a file.
@@ -37,7 +38,7 @@ use std::collections::BTreeMap;
 pub struct Inputs {
     /// The values by key.
     pub set: BTreeMap<String, String>,
-    /// The texts of the files that the pipeline refers to ([`files::wanted`] lists them); one that is absent is an error.
+    /// The texts of the files that the pipeline refers to ([`Text::wanted`] lists them); one that is absent is an error.
     pub files: files::Files,
 }
 
@@ -51,18 +52,43 @@ pub struct Checked {
 }
 
 /// Parses, lowers and lints one file. Any text ends in diagnostics, none in a panic.
-///
-/// A file with syntax errors is not linted: what could not be read would be reported as missing.
 pub fn check(source: &str, inputs: &Inputs) -> Checked {
-    let (ast, mut diagnostics) = dot::parse(source);
-    let readable = !diagnostics.iter().any(Diagnostic::is_error);
-    let (pipeline, found) = lower::lower(source, ast, inputs);
-    diagnostics.extend(found);
-    if readable {
-        diagnostics.extend(lint::run(&pipeline));
+    read(source).check(inputs)
+}
+
+/// Parses one file, for whoever brings what it refers to before it is judged.
+pub fn read(source: &str) -> Text<'_> {
+    let mut draft = Draft::new(source);
+    let (ast, diagnostics) = dot::parse_each(source, |statement| draft.take(statement));
+    Text { name: ast.name, span: ast.span, draft, diagnostics }
+}
+
+/// A file that was parsed, and not judged.
+pub struct Text<'a> {
+    name: Option<dot::Name<'a>>,
+    span: span::Span,
+    draft: Draft<'a>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Text<'_> {
+    /// What it refers to.
+    pub fn wanted(&self, inputs: &Inputs) -> files::Wanted {
+        files::wanted(&self.draft, inputs)
     }
-    let valid = !diagnostics.iter().any(Diagnostic::is_error);
-    Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics) }
+
+    /// Lowers and lints it. A file with syntax errors is not linted: what could not be read would be reported as missing.
+    pub fn check(self, inputs: &Inputs) -> Checked {
+        let Self { name, span, draft, mut diagnostics } = self;
+        let readable = !diagnostics.iter().any(Diagnostic::is_error);
+        let (pipeline, found) = draft.lower(name.as_ref(), span, inputs);
+        diagnostics.extend(found);
+        if readable {
+            diagnostics.extend(lint::run(&pipeline));
+        }
+        let valid = !diagnostics.iter().any(Diagnostic::is_error);
+        Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics) }
+    }
 }
 
 /// Keeps the worst [`diagnostic::DIAGNOSTICS_MAX`], in file order.

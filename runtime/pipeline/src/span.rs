@@ -63,6 +63,11 @@ impl Places {
         Self { whole: span, start: Some(start), shifts }
     }
 
+    /// The places of a value that stands in the text letter by letter, after `quotes` bytes of its span.
+    pub(crate) fn plain(span: Span, quotes: usize) -> Self {
+        Self { whole: span, start: Some(span.start + quotes), shifts: Vec::new() }
+    }
+
     /// Answers with `span` for every question: the value was not written there letter by letter.
     pub fn opaque(span: Span) -> Self {
         Self { whole: span, start: None, shifts: Vec::new() }

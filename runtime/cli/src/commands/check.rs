@@ -3,9 +3,10 @@
 use crate::arguments::{CheckArguments, CheckFormat};
 use crate::exit::{Ended, Exit, Stop};
 use crate::house::Houses;
+use crate::references::{self, Referring};
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine};
-use crate::{children, files, project, references, scenarios, source};
+use crate::{children, files, project, scenarios, source};
 use glovebox_pipeline::diagnostic::{Severity, mended};
 use glovebox_pipeline::files::Wanted;
 use glovebox_pipeline::ir::Pipeline;
@@ -86,8 +87,7 @@ fn look(file: &Path, inputs: &Inputs) -> Result<Looked, Stop> {
 }
 
 fn look_at(file: &Path, source: String, inputs: &Inputs) -> Looked {
-    let (inputs, wanted) = references::with_prompts(file, &source, inputs);
-    let Checked { pipeline, diagnostics } = glovebox_pipeline::check(&source, &inputs);
+    let Referring { checked: Checked { pipeline, diagnostics }, wanted, .. } = references::check(file, &source, inputs);
     let findings = Findings { file: file.display().to_string(), source, diagnostics };
     Looked { findings, pipeline, wanted }
 }

@@ -3,7 +3,7 @@
 //! Commas, semicolons and white space all separate. A block that was never closed ends where the next statement visibly
 //! begins, so that the mistake is one diagnostic.
 
-use super::lexer::{Kind, is_bare, is_name};
+use super::lexer::{Kind, Token, is_bare, is_name, is_odd};
 use super::names::reads_bare;
 use super::parser::Parser;
 use super::{Attr, Value, quote};
@@ -39,8 +39,9 @@ impl<'a> Parser<'a> {
                     if self.statement_begins() {
                         return self.unclosed(open);
                     }
-                    let attribute = self.attribute();
-                    self.attributes.extend(attribute);
+                    if let Some(attribute) = self.attribute() {
+                        self.attributes.push(attribute);
+                    }
                     separable = true;
                 }
                 Kind::End | Kind::LeftBrace | Kind::RightBrace | Kind::Arrow | Kind::LeftBracket => {
@@ -103,11 +104,10 @@ impl<'a> Parser<'a> {
 
     fn key(&mut self) -> (Cow<'a, str>, Span) {
         if self.at(Kind::String) {
-            let span = self.advance().span;
-            let inner = &self.lexer.source[span.start + 1..span.end - 1];
-            return (super::text::decode(inner, |_, _| ()), span);
+            let token = self.advance();
+            return (self.meaning(token), token.span);
         }
-        self.extend(self.lexer.run(self.token.span.start, is_name));
+        self.extend(self.lexer.run(self.token.span.end, is_name));
         let span = self.advance().span;
         (Cow::Borrowed(self.text(span)), span)
     }
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
     fn value(&mut self, key: &str) -> Option<Value<'a>> {
         let equal = self.token.span;
         let blank = self.lexer.run(equal.end, |letter| letter == b' ' || letter == b'\t');
-        if self.lexer.source[blank..].starts_with('#') {
+        if self.lexer.source.as_bytes().get(blank) == Some(&b'#') {
             self.lexer.at = self.lexer.run(blank + 1, is_bare);
             let span = Span::new(blank, self.lexer.at);
             self.advance();
@@ -144,11 +144,10 @@ impl<'a> Parser<'a> {
     }
 
     fn string_value(&mut self) -> Option<Value<'a>> {
-        let span = self.advance().span;
-        let inner = &self.lexer.source[span.start + 1..span.end - 1];
-        if let Some(nul) = inner.find('\0') {
-            let at = Span::new(span.start + 1 + nul, span.start + 2 + nul);
-            self.syntax("a string cannot hold a NUL character", at);
+        let token = self.advance();
+        let span = token.span;
+        if let Some(nul) = self.nul(token) {
+            self.syntax("a string cannot hold a NUL character", Span::new(nul, nul + 1));
         }
         if self.at(Kind::Other) && self.text(self.token.span) == "+" {
             let plus = self.token.span;
@@ -159,14 +158,18 @@ impl<'a> Parser<'a> {
                 self.advance();
             }
         }
-        Some(Value { text: super::text::decode(inner, |_, _| ()), span, quoted: true })
+        Some(Value { text: self.meaning(token), span, quoted: true })
+    }
+
+    /// Where a string holds a NUL character.
+    fn nul(&self, string: Token) -> Option<usize> {
+        if string.plain { None } else { self.text(string.span).find('\0').map(|at| string.span.start + at) }
     }
 
     fn bare_value(&mut self) -> Option<Value<'a>> {
         let start = self.token.span.start;
         let end = self.lexer.run(start, is_bare);
-        let whole = self.lexer.run(start, |letter| is_bare(letter) || b"/$@%*+~!?'\\&|^()".contains(&letter));
-        self.extend(whole.max(end));
+        self.extend(self.lexer.run(end, is_odd));
         let span = self.advance().span;
         if span.end != end {
             return self.wants_quotes(span);
@@ -201,7 +204,7 @@ impl<'a> Parser<'a> {
                 None
             }
             letter if b"/$@%*+~!?\\&|^(.".contains(&letter) => {
-                self.extend(self.lexer.run(start, |letter| is_bare(letter) || b"/$@%*+~!?'\\&|^()".contains(&letter)));
+                self.extend(self.lexer.run(start, is_odd));
                 let span = self.advance().span;
                 self.wants_quotes(span)
             }

@@ -44,6 +44,8 @@ pub(super) struct Token {
     pub(super) span: Span,
     /// Nothing but space and comments stands before it on its line.
     pub(super) first: bool,
+    /// A string that means its very letters: no escape, line end of two letters or NUL in it.
+    pub(super) plain: bool,
 }
 
 /// Reads tokens off the text.
@@ -56,12 +58,14 @@ pub(super) struct Lexer<'a> {
     pub(super) late_hash: Option<Span>,
     /// The first string that probably lacks its closing quote and took the next one's opening quote for it.
     pub(super) suspect: Option<Span>,
+    /// The last string read means its very letters.
+    plain: bool,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(source: &'a str) -> Self {
         let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Self { source, at, comments: Vec::new(), late_hash: None, suspect: None }
+        Self { source, at, comments: Vec::new(), late_hash: None, suspect: None, plain: false }
     }
 
     fn byte(&self, offset: usize) -> u8 {
@@ -82,7 +86,7 @@ impl<'a> Lexer<'a> {
                 b'/' if self.byte(1) == b'/' => self.line_comment(true),
                 b'/' if self.byte(1) == b'*' => {
                     if let Some(open) = self.block_comment() {
-                        return Token { kind: Kind::OpenComment, span: open, first };
+                        return Token { kind: Kind::OpenComment, span: open, first, plain: false };
                     }
                 }
                 _ => break,
@@ -90,7 +94,7 @@ impl<'a> Lexer<'a> {
         }
         let start = self.at;
         let kind = self.kind();
-        Token { kind, span: Span::new(start, self.at), first }
+        Token { kind, span: Span::new(start, self.at), first, plain: self.plain }
     }
 
     fn line_comment(&mut self, graphviz: bool) {
@@ -119,32 +123,28 @@ impl<'a> Lexer<'a> {
     }
 
     fn kind(&mut self) -> Kind {
-        if self.at >= self.source.len() {
-            return Kind::End;
-        }
-        let two = match (self.byte(0), self.byte(1)) {
-            (b'-', b'>') => Some(Kind::Arrow),
-            (b'-', b'-') => Some(Kind::Line),
-            _ => None,
-        };
-        if let Some(kind) = two {
-            self.at += 2;
-            return kind;
-        }
-        match self.byte(0) {
-            b'"' => self.string(),
-            letter if is_word(letter) && !letter.is_ascii_digit() => {
-                self.at = self.run(self.at, is_word);
+        let Some(letter) = self.source.as_bytes().get(self.at).copied() else { return Kind::End };
+        match letter {
+            b'0'..=b'9' => self.number(),
+            _ if is_word(letter) => {
+                self.at = self.run(self.at + 1, is_word);
                 Kind::Word
             }
-            b'0'..=b'9' => self.number(),
+            b'"' => self.string(),
+            b'-' if self.byte(1) == b'>' => self.pair(Kind::Arrow),
+            b'-' if self.byte(1) == b'-' => self.pair(Kind::Line),
             b'-' if self.byte(1).is_ascii_digit() || self.byte(1) == b'.' => self.number(),
             b'.' if self.byte(1).is_ascii_digit() => self.number(),
-            letter => {
+            _ => {
                 self.at += 1;
                 mark(letter)
             }
         }
+    }
+
+    fn pair(&mut self, kind: Kind) -> Kind {
+        self.at += 2;
+        kind
     }
 
     fn number(&mut self) -> Kind {
@@ -155,23 +155,35 @@ impl<'a> Lexer<'a> {
     fn string(&mut self) -> Kind {
         let start = self.at;
         let bytes = self.source.as_bytes();
-        let mut at = start + 1;
+        let (mut at, mut lines) = (start + 1, false);
+        self.plain = true;
         while let Some(byte) = bytes.get(at) {
+            at += 1;
+            if !is(*byte, IN_STRING) {
+                continue;
+            }
             match byte {
-                b'\\' => at += 2,
                 b'"' => {
-                    self.at = at + 1;
-                    self.suspect(start);
+                    self.at = at;
+                    if lines {
+                        self.suspect(start);
+                    }
                     return Kind::String;
                 }
-                _ => at += 1,
+                b'\n' => lines = true,
+                b'\\' => {
+                    self.plain = false;
+                    lines |= bytes.get(at) == Some(&b'\n');
+                    at += 1;
+                }
+                _ => self.plain = false,
             }
         }
         self.at = self.source.len();
         Kind::OpenString
     }
 
-    /// Notes a closed string that looks like two halves of others: over several lines, and `key="` or `"word` at its end.
+    /// Notes a closed string of several lines that looks like two halves of others: `key="` or `"word` at its end.
     fn suspect(&mut self, start: usize) {
         if self.suspect.is_some() {
             return;
@@ -179,7 +191,7 @@ impl<'a> Lexer<'a> {
         let inner = &self.source[start + 1..self.at - 1];
         let opens =
             inner.trim_end().ends_with('=') || self.source[self.at..].starts_with(|c: char| c.is_ascii_alphanumeric());
-        if opens && inner.contains('\n') {
+        if opens {
             self.suspect = Some(self.rest_of_line(start));
         }
     }
@@ -216,17 +228,64 @@ fn mark(letter: u8) -> Kind {
     }
 }
 
+/// What a letter may stand in, a bit for each: most of a reader's time goes into the question whether a run of letters goes on.
+const CLASSES: [u8; 256] = classes();
+const IN_WORD: u8 = 1;
+const IN_NAME: u8 = 2;
+const IN_BARE: u8 = 4;
+/// In what was meant to be a bare value, and wants quotes.
+const IN_ODD: u8 = 8;
+/// In an identifier (spec §2.3).
+const IN_IDENTIFIER: u8 = 16;
+/// In a string it is more than itself, or ends a line.
+const IN_STRING: u8 = 32;
+
+const fn classes() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut letter = 0;
+    while letter < classes.len() {
+        classes[letter] = match letter as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => IN_WORD | IN_NAME | IN_BARE | IN_ODD | IN_IDENTIFIER,
+            0x80.. => IN_WORD | IN_NAME | IN_BARE | IN_ODD,
+            b'.' | b'-' => IN_NAME | IN_BARE | IN_ODD,
+            b':' => IN_BARE | IN_ODD,
+            b'\\' => IN_ODD | IN_STRING,
+            b'/' | b'$' | b'@' | b'%' | b'*' | b'+' | b'~' | b'!' | b'?' | b'\'' | b'&' | b'|' | b'^' | b'(' | b')' => {
+                IN_ODD
+            }
+            b'"' | b'\n' | b'\r' | 0 => IN_STRING,
+            _ => 0,
+        };
+        letter += 1;
+    }
+    classes
+}
+
+const fn is(letter: u8, class: u8) -> bool {
+    CLASSES[letter as usize] & class != 0
+}
+
 /// A letter of a word; every byte of a letter beyond ASCII is one, so that runs end on letters' borders.
 pub(super) fn is_word(letter: u8) -> bool {
-    letter.is_ascii_alphanumeric() || letter == b'_' || letter >= 0x80
+    is(letter, IN_WORD)
 }
 
 /// A letter of a dotted key, or of a name that was meant to be one word.
 pub(super) fn is_name(letter: u8) -> bool {
-    is_word(letter) || letter == b'.' || letter == b'-'
+    is(letter, IN_NAME)
 }
 
 /// A letter of a bare value (spec §2.2).
 pub(super) fn is_bare(letter: u8) -> bool {
-    is_name(letter) || letter == b':'
+    is(letter, IN_BARE)
+}
+
+/// A letter of a bare value, or one that stands where somebody left the quotes out.
+pub(super) fn is_odd(letter: u8) -> bool {
+    is(letter, IN_ODD)
+}
+
+/// `[A-Za-z0-9_]`
+pub(super) fn is_in_identifier(letter: u8) -> bool {
+    is(letter, IN_IDENTIFIER)
 }

@@ -15,7 +15,12 @@ pub use text::quote;
 
 use crate::diagnostic::Diagnostic;
 
-/// Reads one file. With an error among the diagnostics the `Ast` holds what could be read.
+/// Reads one file. With an error among the diagnostics the [`Ast`] holds what could be read.
 pub fn parse(source: &str) -> (Ast<'_>, Vec<Diagnostic>) {
     parser::parse(source)
+}
+
+/// Reads one file and hands each outer statement on as soon as it is read, so that no list of them is kept; the [`Ast`] has no body.
+pub(crate) fn parse_each<'a>(source: &'a str, mut take: impl FnMut(Statement<'a>)) -> (Ast<'a>, Vec<Diagnostic>) {
+    parser::parse_each(source, &mut take)
 }

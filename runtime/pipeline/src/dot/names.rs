@@ -3,7 +3,7 @@
 //! A node's name is an identifier, so that conditions and paths can hold it; a port after it is stepped over with an error.
 
 use super::Name;
-use super::lexer::{Kind, is_name};
+use super::lexer::{Kind, Token, is_in_identifier, is_name, is_word};
 use super::parser::Parser;
 use crate::diagnostic::Diagnostic;
 use std::borrow::Cow;
@@ -26,9 +26,19 @@ impl<'a> Parser<'a> {
     }
 
     fn quoted_name(&mut self) -> Name<'a> {
-        let span = self.advance().span;
-        let text = super::text::decode(&self.lexer.source[span.start + 1..span.end - 1], |_, _| ());
-        Name { text, span }
+        let token = self.advance();
+        Name { text: self.meaning(token), span: token.span }
+    }
+
+    /// What a string means.
+    pub(super) fn meaning(&self, string: Token) -> Cow<'a, str> {
+        let inner = &self.lexer.source[string.span.start + 1..string.span.end - 1];
+        if string.plain { Cow::Borrowed(inner) } else { super::text::decode(inner, |_, _| ()) }
+    }
+
+    /// True when letters of a name follow the current word or number: a dot, or a hyphen that begins no arrow.
+    pub(super) fn goes_on(&self) -> bool {
+        self.lexer.run(self.token.span.end, is_name) != self.token.span.end
     }
 
     /// Takes a word with all that hangs on it, or a string.
@@ -36,10 +46,12 @@ impl<'a> Parser<'a> {
         if self.at(Kind::String) {
             return self.quoted_name();
         }
-        let start = self.token.span.start;
-        let end = self.lexer.run(start, is_name);
-        let end = start + self.lexer.source[start..end].find("--").unwrap_or(end - start);
-        self.extend(end.max(start + 1));
+        if self.goes_on() {
+            let start = self.token.span.start;
+            let end = self.lexer.run(start, is_name);
+            let end = start + self.lexer.source[start..end].find("--").unwrap_or(end - start);
+            self.extend(end.max(start + 1));
+        }
         let span = self.advance().span;
         Name { text: Cow::Borrowed(self.text(span)), span }
     }
@@ -77,9 +89,8 @@ impl<'a> Parser<'a> {
 
 /// True for `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
 pub(crate) fn is_identifier(text: &str) -> bool {
-    let mut letters = text.bytes();
-    letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == b'_')
-        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+    let begins_well = text.bytes().next().is_some_and(|letter| !letter.is_ascii_digit());
+    begins_well && text.bytes().all(is_in_identifier)
 }
 
 /// True for a word that Graphviz takes for a keyword, in whatever letters.
@@ -90,12 +101,9 @@ fn is_keyword(text: &str) -> bool {
 /// True for what Graphviz reads without quotes: a word, of letters beyond ASCII too, that is no keyword, or a number
 /// (`-?(.5 | 5 | 5. | 5.5)`).
 pub(super) fn reads_bare(text: &str) -> bool {
-    let is_letter = |letter: u8| letter.is_ascii_alphabetic() || letter == b'_' || letter >= 0x80;
-    let mut letters = text.bytes();
-    let is_word = letters.next().is_some_and(is_letter)
-        && letters.all(|letter| is_letter(letter) || letter.is_ascii_digit())
-        && !is_keyword(text);
-    is_word || is_numeral(text)
+    let begins_well = text.bytes().next().is_some_and(|letter| !letter.is_ascii_digit());
+    let reads_as_word = begins_well && text.bytes().all(is_word) && !is_keyword(text);
+    reads_as_word || is_numeral(text)
 }
 
 fn is_numeral(text: &str) -> bool {

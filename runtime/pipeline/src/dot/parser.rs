@@ -3,7 +3,7 @@
 //! A mistake costs its statement and no more: the reader goes on at the next one. Nesting is bounded
 //! ([`DEPTH_MAX`]), and each step consumes text, so any file ends in time proportional to its length.
 
-use super::lexer::{Kind, Lexer, Token, is_name};
+use super::lexer::{Kind, Lexer, Token};
 use super::{Ast, Attr, Name, Statement, Target};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::span::Span;
@@ -12,12 +12,21 @@ use crate::span::Span;
 pub(crate) const DEPTH_MAX: usize = 32;
 
 pub(super) fn parse(source: &str) -> (Ast<'_>, Vec<Diagnostic>) {
+    let mut body = Vec::new();
+    let (ast, diagnostics) = parse_each(source, &mut |statement| body.push(statement));
+    (Ast { body, ..ast }, diagnostics)
+}
+
+pub(super) fn parse_each<'a>(source: &'a str, take: Take<'_, 'a>) -> (Ast<'a>, Vec<Diagnostic>) {
     let mut parser = Parser::new(source);
-    let mut ast = parser.file();
+    let mut ast = parser.file(take);
     parser.remark_late_hash();
     ast.comments = std::mem::take(&mut parser.lexer.comments);
     (ast, parser.diagnostics)
 }
+
+/// What becomes of a statement that was read.
+pub(super) type Take<'t, 'a> = &'t mut dyn FnMut(Statement<'a>);
 
 pub(super) struct Parser<'a> {
     pub(super) lexer: Lexer<'a>,
@@ -60,9 +69,11 @@ impl<'a> Parser<'a> {
 
     /// Moves to the next token and gives the one before.
     pub(super) fn advance(&mut self) -> Token {
-        let token = self.token;
-        self.token = self.lexer.next();
-        self.notice_open();
+        let next = self.lexer.next();
+        let token = std::mem::replace(&mut self.token, next);
+        if matches!(next.kind, Kind::OpenString | Kind::OpenComment) {
+            self.notice_open();
+        }
         token
     }
 
@@ -151,7 +162,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `digraph name { ... }` and nothing after it.
-    fn file(&mut self) -> Ast<'a> {
+    fn file(&mut self, take: Take<'_, 'a>) -> Ast<'a> {
         let mut ast = Ast::default();
         if !self.header() {
             return ast;
@@ -164,7 +175,7 @@ impl<'a> Parser<'a> {
             return ast;
         }
         let open = self.advance().span;
-        ast.body = self.statements();
+        self.statements(take);
         ast.span = start.to(self.token.span);
         self.close(open, "the graph");
         self.trailer(start);
@@ -228,19 +239,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn statements(&mut self) -> Vec<Statement<'a>> {
-        let mut body = Vec::new();
+    fn statements(&mut self, take: Take<'_, 'a>) {
         while !matches!(self.token.kind, Kind::End | Kind::RightBrace) {
             let before = self.token.span.start;
             if self.at(Kind::Semicolon) {
                 self.advance();
             } else if let Some(statement) = self.statement() {
-                body.push(statement);
+                take(statement);
             } else {
                 self.recover(before);
             }
         }
-        body
     }
 
     /// Goes on at the next statement: after a `;`, at a brace, or at a name that begins a line.
@@ -273,8 +282,7 @@ impl<'a> Parser<'a> {
                 return None;
             }
         }
-        let end = self.lexer.run(self.token.span.start, is_name);
-        if end != self.token.span.end {
+        if self.goes_on() {
             return self.node_or_edge();
         }
         match self.text(self.token.span) {
@@ -322,7 +330,8 @@ impl<'a> Parser<'a> {
         }
         let open = self.advance().span;
         self.depth += 1;
-        let body = self.statements();
+        let mut body = Vec::new();
+        self.statements(&mut |statement| body.push(statement));
         self.depth -= 1;
         let span = start.to(self.token.span);
         self.close(open, "the subgraph");

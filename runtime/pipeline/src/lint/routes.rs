@@ -36,6 +36,11 @@ fn coverage(conditions: &[&Condition], status: Status) -> Coverage {
         let named = values.entry(&clause.key).or_insert_with(|| BTreeSet::from([OTHER]));
         named.insert(if clause.operator == Operator::Truthy { "" } else { &clause.literal });
     }
+    if values.is_empty() {
+        let holds =
+            conditions.iter().any(|condition| condition.clauses.iter().all(|clause| clause.admits(status.as_str())));
+        return if holds { Coverage::Always } else { Coverage::Never };
+    }
     let combinations = values.values().try_fold(1_usize, |product, named| product.checked_mul(named.len()));
     let Some(combinations) = combinations.filter(|combinations| *combinations <= COMBINATIONS_MAX) else {
         return Coverage::Unknown;

@@ -47,7 +47,10 @@ impl<'a> Expansion<'a> {
     }
 
     fn expand(&mut self, text: &str, with_goal: bool) -> String {
-        let mut expanded = String::with_capacity(text.len());
+        if !text.as_bytes().contains(&b'$') {
+            return text.to_owned();
+        }
+        let mut expanded = String::with_capacity(text.len() + self.goal.len());
         let mut pieces = text.split('$');
         expanded.push_str(pieces.next().unwrap_or_default());
         for piece in pieces {

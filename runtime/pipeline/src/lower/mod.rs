@@ -17,63 +17,105 @@ pub(crate) use reader::path_fault;
 use crate::Inputs;
 use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
-use crate::dot::Ast;
+use crate::dot::{Ast, Name, Statement};
 use crate::files;
-use crate::ir::{Bounds, Edge, Handler, Node, NodeId, Pipeline, STEPS_MAX_DEFAULT};
+use crate::ir::{Attribute, Bounds, Edge, Handler, Node, NodeId, Pipeline, STEPS_MAX_DEFAULT};
+use crate::span::Span;
 use crate::stylesheet::Stylesheet;
 use inputs::Expansion;
 use node::Surroundings;
 use reader::Findings;
-use scope::{Attributes, RawEdge, RawNode};
+use scope::{Attributes, Declared, RawEdge, RawNode};
 
 /// Lowers what was parsed. With an error among the diagnostics the pipeline is a draft that must not run: its start may be
 /// the empty name, its edges may lead nowhere. [`crate::check`] lets no draft out.
 pub fn lower(source: &str, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
-    let mut findings = Findings::new(source);
-    let mut declared = scope::declare(ast.body, &mut findings);
-    let mut raw_nodes = std::mem::take(&mut declared.nodes);
-    let raw_edges = std::mem::take(&mut declared.edges);
-    let subgraphs = std::mem::take(&mut declared.subgraphs);
-    let mut graph = std::mem::take(&mut declared.graph);
-    let mut expansion = Expansion::new(inputs, &mut graph);
-    apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
-    let is_declared = |id: &str| declared.has(id);
-    let graph_turns_max = findings.count(&graph, "max_turns", 1);
-    let feedback = holdouts::feedback(&graph, &mut findings);
-    let scenarios = holdouts::scenarios(&graph, &mut findings);
-    let sealed = files::sealed(scenarios.as_ref());
-    files::child_fault(&graph, &sealed).into_iter().for_each(|fault| findings.push(fault));
-    let mut around = Surroundings {
-        graph: &graph,
-        graph_turns_max,
-        feedback,
-        declared: &is_declared,
-        expansion: &mut expansion,
-        inputs,
-        sealed: &sealed,
-    };
-    let nodes: Vec<Node> = raw_nodes.into_iter().map(|raw| node::lower(raw, &mut around, &mut findings)).collect();
-    let edges = raw_edges.into_iter().map(|raw| lower_edge(raw, &mut findings)).collect();
-    let name = ast.name.as_ref().map_or_else(|| "pipeline".to_owned(), |name| name.text.to_string());
-    let place = ast.name.as_ref().map_or(ast.span, |name| name.span);
-    let pipeline = Pipeline {
-        label: findings.text(&graph, "label").unwrap_or(&name).to_owned(),
-        name,
-        goal: expansion.goal().to_owned(),
-        start: start(&nodes),
-        nodes,
-        edges,
-        subgraphs,
-        default_max_retries: default_max_retries(&graph, &mut findings),
-        retry_target: node::target(&graph, "retry_target", &is_declared),
-        fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
-        scenarios,
-        bounds: bounds(&graph, &mut findings),
-        attributes: Attributes::new(),
-        span: place,
-    };
-    expansion.finish(&graph, place, &mut findings);
-    (Pipeline { attributes: graph, ..pipeline }, findings.diagnostics)
+    let mut draft = Draft::new(source);
+    ast.body.into_iter().for_each(|statement| draft.take(statement));
+    draft.lower(ast.name.as_ref(), ast.span, inputs)
+}
+
+/// What a file declares, defaults spread out, values still text.
+pub(crate) struct Draft<'a> {
+    declared: Declared,
+    findings: Findings<'a>,
+}
+
+impl<'a> Draft<'a> {
+    /// Nothing yet.
+    pub(crate) fn new(source: &'a str) -> Self {
+        Self { declared: Declared::default(), findings: Findings::new(source) }
+    }
+
+    /// Takes the file's next outer statement.
+    pub(crate) fn take(&mut self, statement: Statement<'_>) {
+        self.declared.take(statement, &mut self.findings);
+    }
+
+    /// The graph's attributes as they are with these inputs.
+    pub(crate) fn graph(&self, inputs: &Inputs) -> Attributes {
+        let mut graph = self.declared.graph.clone();
+        Expansion::new(inputs, &mut graph);
+        graph
+    }
+
+    /// The attribute of that key of each node that has one.
+    pub(crate) fn of_nodes(&self, key: &str) -> impl Iterator<Item = &Attribute> {
+        self.declared.nodes.iter().filter_map(move |node| node.attributes.get(key))
+    }
+
+    /// The folders with hold-outs that these graph attributes name; what is wrong with them is told by [`Draft::lower`].
+    pub(crate) fn sealed(graph: &Attributes) -> Vec<String> {
+        files::sealed(holdouts::scenarios(graph, &mut Findings::new("")).as_ref())
+    }
+
+    /// Gives every value its type.
+    pub(crate) fn lower(self, name: Option<&Name<'_>>, whole: Span, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
+        let Self { mut declared, mut findings } = self;
+        let mut raw_nodes = std::mem::take(&mut declared.nodes);
+        let raw_edges = std::mem::take(&mut declared.edges);
+        let subgraphs = std::mem::take(&mut declared.subgraphs);
+        let mut graph = std::mem::take(&mut declared.graph);
+        let mut expansion = Expansion::new(inputs, &mut graph);
+        apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
+        let is_declared = |id: &str| declared.has(id);
+        let graph_turns_max = findings.count(&graph, "max_turns", 1);
+        let feedback = holdouts::feedback(&graph, &mut findings);
+        let scenarios = holdouts::scenarios(&graph, &mut findings);
+        let sealed = files::sealed(scenarios.as_ref());
+        files::child_fault(&graph, &sealed).into_iter().for_each(|fault| findings.push(fault));
+        let mut around = Surroundings {
+            graph: &graph,
+            graph_turns_max,
+            feedback,
+            declared: &is_declared,
+            expansion: &mut expansion,
+            inputs,
+            sealed: &sealed,
+        };
+        let nodes: Vec<Node> = raw_nodes.into_iter().map(|raw| node::lower(raw, &mut around, &mut findings)).collect();
+        let edges = raw_edges.into_iter().map(|raw| lower_edge(raw, &mut findings)).collect();
+        let place = name.map_or(whole, |name| name.span);
+        let name = name.map_or_else(|| "pipeline".to_owned(), |name| name.text.to_string());
+        let pipeline = Pipeline {
+            label: findings.text(&graph, "label").unwrap_or(&name).to_owned(),
+            name,
+            goal: expansion.goal().to_owned(),
+            start: start(&nodes),
+            nodes,
+            edges,
+            subgraphs,
+            default_max_retries: default_max_retries(&graph, &mut findings),
+            retry_target: node::target(&graph, "retry_target", &is_declared),
+            fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
+            scenarios,
+            bounds: bounds(&graph, &mut findings),
+            attributes: Attributes::new(),
+            span: place,
+        };
+        expansion.finish(&graph, place, &mut findings);
+        (Pipeline { attributes: graph, ..pipeline }, findings.diagnostics)
+    }
 }
 
 fn start(nodes: &[Node]) -> NodeId {

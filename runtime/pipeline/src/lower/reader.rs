@@ -11,6 +11,7 @@ use crate::dot::text::decode;
 use crate::ir::{Attribute, PathList};
 use crate::nearest::nearest;
 use crate::span::Places;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// What lowering found so far, and the text to show places in.
@@ -33,9 +34,18 @@ impl<'a> Findings<'a> {
     /// Leads from the value to its letters; opaque for a value that an input replaced.
     pub(super) fn places(&self, attribute: &Attribute) -> Places {
         let written = attribute.span.of(self.source);
-        let inner = written.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        let same = inner.map_or(written == attribute.value, |inner| decode(inner, |_, _| ()) == attribute.value);
-        if same { Places::of(self.source, attribute.span) } else { Places::opaque(attribute.span) }
+        let Some(inner) = written.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
+            return if written == attribute.value {
+                Places::plain(attribute.span, 0)
+            } else {
+                Places::opaque(attribute.span)
+            };
+        };
+        match decode(inner, |_, _| ()) {
+            text if text != attribute.value => Places::opaque(attribute.span),
+            Cow::Borrowed(_) => Places::plain(attribute.span, 1),
+            Cow::Owned(_) => Places::of(self.source, attribute.span),
+        }
     }
 
     /// Reports a value that does not fit; `mended` is what it certainly should be.

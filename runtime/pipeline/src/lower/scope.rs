@@ -38,6 +38,8 @@ pub(super) struct Declared {
     pub(super) subgraphs: Vec<Subgraph>,
     /// Names that occur in the file, each with the number of its node; none while only edges name it.
     names: HashMap<NodeId, Option<usize>>,
+    /// What is in force in the graph's own body.
+    root: Scope,
 }
 
 impl Declared {
@@ -57,28 +59,28 @@ struct Scope {
     subgraph: Option<usize>,
 }
 
-/// Walks over the file once, and lets go of each statement when it is through with it: the memory serves for what comes next.
-pub(super) fn declare(body: Vec<Statement<'_>>, findings: &mut Findings<'_>) -> Declared {
-    let mut declared = Declared::default();
-    declared.body(body, Scope::default(), true, findings);
-    declared
-}
-
 impl Declared {
-    fn body(&mut self, body: Vec<Statement<'_>>, mut scope: Scope, root: bool, findings: &mut Findings<'_>) {
-        for statement in body {
-            match statement {
-                Statement::Defaults { target: Target::Graph, attributes, .. } if root => {
-                    set(&mut self.graph, &attributes, findings)
-                }
-                Statement::Assign(attribute) if root => set(&mut self.graph, &[attribute], findings),
-                Statement::Defaults { target: Target::Node, attributes, .. } => replace(&mut scope.node, &attributes),
-                Statement::Defaults { target: Target::Edge, attributes, .. } => replace(&mut scope.edge, &attributes),
-                Statement::Defaults { .. } | Statement::Assign(_) => {}
-                Statement::Node { id, attributes, .. } => self.node(&id, &attributes, &scope, findings),
-                Statement::Edge { path, attributes, .. } => self.edges(&path, &attributes, &scope, findings),
-                Statement::Subgraph { name, body, .. } => self.subgraph(name, body, &scope, findings),
+    /// Takes the next statement of the graph's own body.
+    pub(super) fn take(&mut self, statement: Statement<'_>, findings: &mut Findings<'_>) {
+        let mut root = std::mem::take(&mut self.root);
+        match statement {
+            Statement::Defaults { target: Target::Graph, attributes, .. } => {
+                set(&mut self.graph, &attributes, findings)
             }
+            Statement::Assign(attribute) => set(&mut self.graph, &[attribute], findings),
+            _ => self.statement(statement, &mut root, findings),
+        }
+        self.root = root;
+    }
+
+    fn statement(&mut self, statement: Statement<'_>, scope: &mut Scope, findings: &mut Findings<'_>) {
+        match statement {
+            Statement::Defaults { target: Target::Node, attributes, .. } => replace(&mut scope.node, &attributes),
+            Statement::Defaults { target: Target::Edge, attributes, .. } => replace(&mut scope.edge, &attributes),
+            Statement::Defaults { .. } | Statement::Assign(_) => {}
+            Statement::Node { id, attributes, .. } => self.node(&id, &attributes, scope, findings),
+            Statement::Edge { path, attributes, .. } => self.edges(&path, &attributes, scope, findings),
+            Statement::Subgraph { name, body, .. } => self.subgraph(name, body, scope, findings),
         }
     }
 
@@ -97,16 +99,19 @@ impl Declared {
         let name = name.map(|name| name.text.into_owned());
         let label = label.filter(|label| !label.trim().is_empty());
         self.subgraphs.push(Subgraph { name, label, parent: scope.subgraph, members: Vec::new() });
-        self.body(body, inner, false, findings);
+        body.into_iter().for_each(|statement| self.statement(statement, &mut inner, findings));
         let members = &mut self.subgraphs[index].members;
         members.sort_unstable();
         members.dedup();
     }
 
     fn node(&mut self, name: &Name<'_>, attributes: &[Attr<'_>], scope: &Scope, findings: &mut Findings<'_>) {
-        let id = self.mentioned(name);
-        let number = self.names.entry(id.clone()).or_default();
-        let index = *number.get_or_insert_with(|| {
+        let (id, known) = match self.names.get_key_value(&*name.text) {
+            Some((id, number)) => (id.clone(), *number),
+            None => (NodeId::new(&*name.text), None),
+        };
+        let index = known.unwrap_or_else(|| {
+            self.names.insert(id.clone(), Some(self.nodes.len()));
             self.nodes.push(RawNode {
                 id,
                 span: name.span,
@@ -145,9 +150,11 @@ impl Declared {
         let mut from = (self.mentioned(first), first.span);
         for (number, name) in rest.iter().enumerate() {
             let to = (self.mentioned(name), name.span);
-            let is_last = number + 1 == rest.len();
-            let attributes = if is_last { std::mem::take(&mut own) } else { own.clone() };
-            self.edges.push(RawEdge { from: std::mem::replace(&mut from, to.clone()), to, attributes });
+            if number + 1 == rest.len() {
+                self.edges.push(RawEdge { from, to, attributes: own });
+                return;
+            }
+            self.edges.push(RawEdge { from: std::mem::replace(&mut from, to.clone()), to, attributes: own.clone() });
         }
     }
 

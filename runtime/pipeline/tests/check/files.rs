@@ -1,8 +1,8 @@
 //! Prompts from files and child pipelines: what is asked for, what is put in, what is refused.
 
 use crate::{errors, node, with};
-use glovebox_pipeline::files::{Files, wanted};
-use glovebox_pipeline::{Inputs, check};
+use glovebox_pipeline::files::Files;
+use glovebox_pipeline::{Inputs, check, read};
 
 fn given(files: &[(&str, Result<&str, &str>)]) -> Inputs {
     let text = |found: &Result<&str, &str>| found.map(str::to_owned).map_err(str::to_owned);
@@ -19,7 +19,7 @@ fn asks(prompt: &str) -> String {
 fn a_prompt_s_file_is_asked_for_and_put_in() {
     let source = asks("@prompts/n.md");
     let inputs = given(&[("prompts/n.md", Ok("Build $goal.\n@other.md $part"))]);
-    assert_eq!(wanted(&source, &inputs).prompts.into_iter().collect::<Vec<_>>(), ["prompts/n.md"]);
+    assert_eq!(read(&source).wanted(&inputs).prompts.into_iter().collect::<Vec<_>>(), ["prompts/n.md"]);
     let pipeline = check(&source, &inputs).pipeline.expect("it is valid");
     assert_eq!(node(&pipeline, "n").prompt.as_deref(), Some("Build a house with a door.\n@other.md door"));
     assert_eq!(node(&pipeline, "n").attributes["prompt"].value, "@prompts/n.md");
@@ -28,7 +28,7 @@ fn a_prompt_s_file_is_asked_for_and_put_in() {
 #[test]
 fn what_is_no_reference_is_a_text() {
     for prompt in ["@anna please review", "mail to anna@example.com", "@one\\n@two"] {
-        assert_eq!(wanted(&asks(prompt), &Inputs::default()).prompts.len(), 0, "{prompt}");
+        assert_eq!(read(&asks(prompt)).wanted(&Inputs::default()).prompts.len(), 0, "{prompt}");
         assert!(errors(&with(&format!("n [prompt=\"{prompt}\"] start -> n -> exit"))).is_empty(), "{prompt}");
     }
 }
@@ -64,7 +64,7 @@ fn paths_that_are_refused_are_not_asked_for() {
         "graph [scenarios=\"trials\", \"stack.child_dotfile\"=\"trials/a.dot\"] \
          a [prompt=\"@../x\"] b [prompt=\"@trials/x\"] c [prompt=\"@scripts/scenarios/x\"] start -> a -> b -> c -> exit",
     );
-    let wanted = wanted(&source, &Inputs::default());
+    let wanted = read(&source).wanted(&Inputs::default());
     assert_eq!(wanted.prompts.into_iter().collect::<Vec<_>>(), ["scripts/scenarios/x"]);
     assert_eq!((wanted.child, wanted.sealed), (None, vec!["trials/".to_owned()]));
 }
@@ -72,7 +72,7 @@ fn paths_that_are_refused_are_not_asked_for() {
 #[test]
 fn a_child_is_named_with_its_place() {
     let source = with("graph [\"stack.child_dotfile\"=\"children/a.dot\"] start -> exit");
-    let (path, span) = wanted(&source, &Inputs::default()).child.expect("it has one");
+    let (path, span) = read(&source).wanted(&Inputs::default()).child.expect("it has one");
     assert_eq!((path.as_str(), span.of(&source)), ("children/a.dot", "\"children/a.dot\""));
     assert_eq!(errors(&source), "");
 }

@@ -6,11 +6,10 @@ use crate::table::{Counts, counts};
 use crate::well_formed;
 use glovebox_pipeline::diagnostic::{Diagnostic, mended};
 use glovebox_pipeline::draw::{Letters, draw, to_svg, to_text};
-use glovebox_pipeline::files::wanted;
 use glovebox_pipeline::format::format;
 use glovebox_pipeline::graph::{to_dot, to_json};
 use glovebox_pipeline::ir::{Handler, Pipeline};
-use glovebox_pipeline::{Inputs, check, dot, lower};
+use glovebox_pipeline::{Inputs, check, dot, lower, read};
 
 /// What a file's reading showed.
 pub(crate) struct Found {
@@ -20,7 +19,7 @@ pub(crate) struct Found {
 
 fn inputs(source: &str) -> Inputs {
     let mut inputs = Inputs::default();
-    let prompts = wanted(source, &inputs).prompts;
+    let prompts = read(source).wanted(&inputs).prompts;
     inputs.files = prompts.into_iter().map(|path| (path, Ok("The text of a file.".to_owned()))).collect();
     inputs
 }
