@@ -140,7 +140,7 @@ impl Nests {
     }
 
     /// The innermost nest around both.
-    pub(super) fn common(&self, mut one: Option<usize>, mut other: Option<usize>) -> Option<usize> {
+    pub(super) fn around_both(&self, mut one: Option<usize>, mut other: Option<usize>) -> Option<usize> {
         let depth = |nest: Option<usize>| nest.map_or(0, |nest| self.depths[nest] + 1);
         while one != other {
             if depth(one) < depth(other) {
@@ -260,8 +260,8 @@ impl Nesting {
         if left == right {
             return Some((place - 1, place + 1));
         }
-        let common = self.nests.common(left, right);
-        let (left, right) = (self.nests.child(common, left), self.nests.child(common, right));
+        let both = self.nests.around_both(left, right);
+        let (left, right) = (self.nests.child(both, left), self.nests.child(both, right));
         let is_of = |vertex: &usize, nest: usize| self.nests.is_in(self.of[*vertex], Some(nest));
         match (left, right) {
             (Some(_), Some(_)) => None,
