@@ -74,11 +74,17 @@ fn a_warning_stops_only_a_strict_check_and_an_unknown_severity_is_an_error() {
 }
 
 #[test]
-fn what_nobody_agreed_to_does_not_judge() {
+fn what_nobody_agreed_to_does_not_judge_and_hides_no_finding() {
     let bench = unlocked(&guests::rules(&finds("info", "x")), "");
     for command in ["check", "plan", "run"] {
         bench.glovebox(&[command, "pipeline.dot"]).ends(7).says("`acme.house` is not in `glovebox.lock`");
     }
+    bench.write("broken.dot", &PIPELINE.replace("start -> build", "start -> built -> build"));
+    let check = bench.glovebox(&["check", "broken.dot", "pipeline.dot"]);
+    check.ends(7).says("edge_target_exists").says("`acme.house` is not in `glovebox.lock`").says("2 checked: 1 error");
+    assert_eq!(check.stderr.matches("is not in `glovebox.lock`").count(), 1, "told once: {}", check.stderr);
+    let json = bench.glovebox(&["check", "broken.dot", "--format", "json"]).ends(7).json();
+    assert!(json.to_string().contains("edge_target_exists"), "{json}");
     bench.glovebox(&["plugin", "lock"]).ends(0);
     bench.glovebox(&["check", "pipeline.dot"]).ends(0);
     std::fs::write(bench.project().join("house.wasm"), guests::rules(&finds("info", "y"))).unwrap();
@@ -118,11 +124,6 @@ fn hostile_rules_are_errors_that_name_them_and_end_in_time() {
         ("some", lint("(call $findings (i32.const 51))"), "has 51 findings, at most 50 are expected"),
         ("out of bounds", lint("(call $findings (i32.const 10000))"), "acme.house"),
         (
-            "wants another graph",
-            "(func $lint (param i32 i32))\n(func $transform (i32.store8 (i32.const 36) (i32.const 1)))".to_owned(),
-            "`acme.house` wants the graph changed, which this version does not do",
-        ),
-        (
             "refuses the graph",
             "(func $lint (param i32 i32))\n(func $transform (i32.store8 (i32.const 32) (i32.const 1)))".to_owned(),
             "`acme.house` refuses the graph",
@@ -154,4 +155,216 @@ fn rules_and_plugins_share_no_name_and_unknown_fields_are_told() {
     let both = "[plugins.\"acme.house\"]\npath = \"a.wasm\"\n[rules.\"acme.house\"]\npath = \"b.wasm\"\ngrants = {}\n";
     bench.write("glovebox.toml", both);
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("has the name of a plugin").says("grants");
+}
+
+/// A component without findings that answers this graph to every other.
+fn answers(graph: &str) -> String {
+    let quoted: String = graph.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+    format!(
+        "(data (i32.const 8192) \"{quoted}\")\n(func $lint (param i32 i32))\n\
+         (func $transform (i32.store8 (i32.const 36) (i32.const 1))\n\
+           (i32.store (i32.const 40) (i32.const 8192)) (i32.store (i32.const 44) (i32.const {})))",
+        graph.len()
+    )
+}
+
+/// The graph of [`PIPELINE`] as it is answered, with these attributes of `build` and these further nodes and edges.
+fn graph(build: &str, nodes: &str, edges: &str) -> String {
+    format!(
+        r#"{{"name":"g","attributes":{{"goal":"x"}},"nodes":[{{"id":"start","shape":"Mdiamond"}},
+        {{"id":"build","shape":"box","prompt":"x"{build}}},{{"id":"done","shape":"Msquare"}}{nodes}],
+        "edges":[{{"from":"start","to":"build"}},{{"from":"build","to":"done"}}{edges}]}}"#
+    )
+}
+
+/// The first record of a run.
+fn beginning(bench: &Workbench, run: &str) -> serde_json::Value {
+    let lines = bench.run_text(run, "progress.ndjson");
+    let record: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(record["event"]["kind"], "run.started", "{record}");
+    record["event"].clone()
+}
+
+const NARROW: &str = r#","allowed_write_paths":"src/a.rs","timeout":"5m""#;
+
+#[test]
+fn a_transform_is_what_runs_and_every_change_is_on_the_record() {
+    let bench = bench(&guests::rules(&answers(&graph(NARROW, "", ""))), "");
+    let check = bench.glovebox(&["check", "pipeline.dot"]);
+    check.ends(0).says("info[acme.house/transform]").says("pipeline.dot:4:3");
+    check.says("~ node build: allowed_write_paths=\"src/\" -> \"src/a.rs\", + node build: timeout=\"5m\"");
+    bench
+        .glovebox(&["plan", "pipeline.dot"])
+        .ends(0)
+        .says("rules `acme.house` changed and judged the graph (blake3:")
+        .says("  + node build: timeout=\"5m\"")
+        .says("write    src/a.rs");
+    let plan = bench.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).json();
+    assert_eq!(plan["nodes"][0]["could"]["write"], serde_json::json!(["src/a.rs"]));
+    assert_eq!(
+        (plan["rules"][0]["name"].as_str(), plan["rules"][0]["changes_total"].as_u64()),
+        (Some("acme.house"), Some(2))
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "one"]).ends(0).says("`acme.house` changed the graph");
+    let started = beginning(&bench, "one");
+    assert_eq!(started["rules"][0]["digest"], plan["rules"][0]["digest"]);
+    assert_eq!(started["rules"][0]["changes"][1]["attribute"], "timeout");
+    assert_eq!(started["transformed_digest"], plan["transformed"]);
+    bench.glovebox(&["graph", "one", "--format", "dot"]).ends(0).says("\"src/a.rs\"");
+    bench.glovebox(&["graph", "pipeline.dot", "--format", "dot"]).ends(0).never_says("a.rs");
+}
+
+#[test]
+fn a_transform_cannot_bypass_the_lint_nor_the_grants() {
+    let late = r#",{"id":"late","shape":"parallelogram","tool_command":"rm -rf /"}"#;
+    for (answer, said) in [
+        (graph("", late, ""), "reachability"),
+        (graph("", "", r#",{"from":"build","to":"nowhere"}"#), "edge_target_exists"),
+        (graph(r#","max_retries":"many""#, "", ""), "attribute_value"),
+        (graph(r#","allowed_write_paths":"../out""#, "", ""), "allowed_write_paths"),
+        (graph(r#","type":"no.such""#, "", ""), "no.such"),
+    ] {
+        let bench = bench(&guests::rules(&answers(&answer)), "");
+        bench.glovebox(&["run", "pipeline.dot"]).ends(3).says(said).says("acme.house");
+        bench.glovebox(&["plan", "pipeline.dot"]).ends(3).says(said);
+        assert!(!bench.has(".glovebox"), "a run that is refused does not exist");
+    }
+    let shell = r#",{"id":"late","shape":"parallelogram","tool_command":"date"}"#;
+    let wide = graph("", shell, r#",{"from":"build","to":"late"},{"from":"late","to":"done"}"#);
+    let bench = bench(&guests::rules(&answers(&wide)), "");
+    bench.glovebox(&["plan", "pipeline.dot", "--deny", "run=*"]).ends(6).says("node `late`").says("date");
+    bench.write("plain/pipeline.dot", PIPELINE);
+    bench.write("plain/glovebox.toml", "");
+    let against = bench.glovebox(&["plan", "pipeline.dot", "--against", "plain/pipeline.dot"]);
+    against.ends(0).says("late (new)").says("  + run date");
+    bench.glovebox(&["plan", "plain/pipeline.dot", "--against", "pipeline.dot"]).ends(0).says("  - run date");
+}
+
+#[test]
+fn an_answer_that_is_no_graph_is_an_error_that_names_who_gave_it() {
+    let flood = "(drop (memory.grow (i32.const 1100)))\n\
+        (i32.store8 (i32.const 36) (i32.const 1)) (i32.store (i32.const 44) (i32.const 70000000))";
+    let transform = |body: &str| format!("(func $lint (param i32 i32))\n(func $transform {body})");
+    let broken = |text: &str| answers(text);
+    for (fields, said) in [
+        (transform("(loop br 0)"), "gave no answer: limit `wall_ms` (300) reached"),
+        (transform("unreachable"), "gave no answer"),
+        (transform(flood), "limit `hostcall_bytes`"),
+        (transform("(loop (br_if 0 (i32.ne (memory.grow (i32.const 256)) (i32.const -1))))"), "limit `memory_bytes`"),
+        (broken("not a graph"), "answered no graph"),
+        (broken("\u{1b}]0;owned\u{7}"), "answered no graph"),
+        (broken("{\"nodes\":[]}"), "missing field `name`"),
+        (broken(&graph("", r#",{"id":"build","shape":"box"}"#, "")), "one node occurs twice"),
+        (broken(&graph(r#","handler":"tool""#, "", "")), "by its type and shape it is `codergen`"),
+        (broken(&graph("", r#",{"id":"a]; b","shape":"box"}"#, "")), "as `acme.house` answered"),
+        (broken(&graph("", r#",{"id":"\u001b[2J","shape":"box"}"#, "")), "as `acme.house` answered"),
+        (
+            broken(&graph("", "", "").replace("\"goal\":\"x\"", "\"goal\":\"x\",\"scenarios\":\"docs/\"")),
+            "`scenarios` is changed",
+        ),
+    ] {
+        let bench = bench(&guests::rules(&fields), "[limits]\nwall_ms = 300\n");
+        for command in [&["check", "pipeline.dot"][..], &["run", "pipeline.dot"], &["plan", "pipeline.dot"]] {
+            let answer = bench.glovebox(command);
+            answer.ends(3).says(said).says("acme.house").never_says("\u{1b}");
+        }
+        assert!(!bench.has(".glovebox"));
+    }
+}
+
+#[test]
+fn transforms_and_rules_are_asked_in_the_order_of_the_file() {
+    let bench = Workbench::with_pipeline(PIPELINE);
+    let first = guests::rules(&answers(&graph(r#","timeout":"1m""#, "", "")));
+    let second = guests::rules(&answers(&graph(r#","timeout":"2m""#, "", "")));
+    std::fs::write(bench.project().join("first.wasm"), first).unwrap();
+    std::fs::write(bench.project().join("second.wasm"), second).unwrap();
+    let tables = ["[rules.\"z.first\"]\npath = \"first.wasm\"\n", "[rules.\"a.second\"]\npath = \"second.wasm\"\n"];
+    bench.write("glovebox.toml", &tables.concat());
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    let said = |bench: &Workbench| bench.glovebox(&["plan", "pipeline.dot"]).ends(0).stdout.clone();
+    let plan = said(&bench);
+    let change = "  ~ node build: timeout=\"1m\" -> \"2m\"";
+    assert!(plan.contains(change) && plan.find("z.first") < plan.find("a.second"), "{plan}");
+    bench.write("glovebox.toml", &[tables[1], tables[0]].concat());
+    let plan = said(&bench);
+    assert!(
+        plan.contains("  ~ node build: timeout=\"2m\" -> \"1m\"") && plan.find("a.second") < plan.find("z.first"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn a_resume_goes_on_with_what_was_judged_and_with_no_other_rules() {
+    let bench = bench(&guests::rules(&answers(&graph(NARROW, "", ""))), "");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "one"]).ends(0);
+    bench.glovebox(&["resume", "one"]).ends(0);
+    bench.write("pipeline.dot", "digraph g { no longer }");
+    bench.glovebox(&["resume", "one"]).ends(0);
+    let old = std::fs::read(bench.project().join("house.wasm")).unwrap();
+    std::fs::write(bench.project().join("house.wasm"), guests::rules(&finds("info", "y"))).unwrap();
+    bench.glovebox(&["resume", "one"]).ends(7).says("has the digest");
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.glovebox(&["resume", "one"]).ends(11).says("was judged by other rules");
+    let config = bench.read("glovebox.toml");
+    bench.write("glovebox.toml", "");
+    bench.glovebox(&["resume", "one"]).ends(11).says("was judged by other rules");
+    bench.write("glovebox.toml", &config);
+    std::fs::write(bench.project().join("house.wasm"), old).unwrap();
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    bench.glovebox(&["resume", "one"]).ends(0);
+}
+
+#[test]
+fn a_tampered_transformed_pipeline_is_not_gone_on_with() {
+    let bench = bench(&guests::rules(&answers(&graph(NARROW, "", ""))), "");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "one"]).ends(0);
+    let digest = beginning(&bench, "one")["transformed_digest"].as_str().unwrap().replace("blake3:", "");
+    let mut found = Vec::new();
+    find(&bench.run_folder("one"), &digest[..16], &mut found);
+    let [blob] = &found[..] else { panic!("{digest}: {found:?}") };
+    let text = std::fs::read_to_string(blob).unwrap();
+    std::fs::remove_file(blob).unwrap();
+    std::fs::write(blob, text.replace("src/a.rs", "src/")).unwrap();
+    let answer = bench.glovebox(&["resume", "one"]);
+    assert_ne!(answer.code, 0);
+    answer.says("digest");
+}
+
+/// Files below a folder whose path from it ends with these letters in a row, slashes left out.
+fn find(folder: &std::path::Path, letters: &str, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            find(&path, letters, found);
+        } else if path.to_string_lossy().replace('/', "").contains(letters) {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn children_are_judged_by_the_rules_that_go_with_them() {
+    let bench = bench(&guests::rules(&finds("error", "no building here")), "");
+    bench.write(
+        "other/parent.dot",
+        &PIPELINE.replace("goal=\"x\"", "goal=\"x\", \"stack.child_dotfile\"=\"deep/child.dot\""),
+    );
+    bench.write("other/glovebox.toml", "");
+    bench.write("other/deep/child.dot", PIPELINE);
+    bench.glovebox(&["check", "other/parent.dot"]).ends(0).says("2 checked: 0 errors");
+    std::fs::copy(bench.project().join("house.wasm"), bench.project().join("other/deep/house.wasm")).unwrap();
+    bench.write("other/deep/glovebox.toml", &bench.read("glovebox.toml"));
+    let unlocked = bench.glovebox(&["check", "other/parent.dot"]);
+    unlocked.ends(7).says("is not in `glovebox.lock`").says("2 checked");
+    bench.write("other/deep/glovebox.lock", &bench.read("glovebox.lock"));
+    bench.glovebox(&["check", "other/parent.dot"]).ends(3).says("other/deep/child.dot:4:3").says("acme.house/no-build");
+}
+
+#[test]
+fn what_is_certain_to_mend_the_file_is_never_taken_from_a_changed_graph() {
+    let answer = graph(r#","allowed_write_paths":"","typo_max":"1""#, r#",{"id":"gone","shape":"box"}"#, "");
+    let bench = bench(&guests::rules(&answers(&answer)), "");
+    bench.glovebox(&["check", "--fix", "pipeline.dot"]).ends(3);
+    assert_eq!(bench.read("pipeline.dot"), PIPELINE);
 }

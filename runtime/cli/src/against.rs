@@ -6,10 +6,10 @@
 use crate::arguments::PlanArguments;
 use crate::bound::{self, Bound, Purpose};
 use crate::exit::{Exit, Stop};
-use crate::project::{self, Project};
+use crate::project::Project;
 use crate::source::{self, Source};
 use crate::terminal::visible;
-use crate::{journal, references, runs};
+use crate::{house, journal, references, runs};
 use glovebox_engine::plan::compare::{Against, Change};
 use glovebox_engine::plan::power::Powers;
 use glovebox_pipeline::Inputs;
@@ -35,8 +35,8 @@ pub fn read(target: &str, arguments: &PlanArguments, project: &Project) -> Resul
 
 fn of_file(file: &Path, arguments: &PlanArguments) -> Result<Powers, Stop> {
     let text = source::read_text(file)?;
-    let source = source::read_pipeline(file, &declared(file, &text, &arguments.project.inputs))?;
-    let project = project::read_project(&arguments.project.workdir, Some(file))?;
+    let inputs = declared(file, &text, &arguments.project.inputs);
+    let (source, project) = house::read_pipeline(file, &inputs, &arguments.project.workdir)?;
     let bound = bound::bind_plan(&source, &project, None, Purpose::Show, bound::holdouts(&source, &project)?)?;
     Ok(powers(&bound, &source, arguments))
 }
@@ -51,7 +51,7 @@ pub fn powers(bound: &Bound, source: &Source, arguments: &PlanArguments) -> Powe
 /// The inputs that the other pipeline has a place for: one that is new is no mistake of the old one.
 fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
     let mut inputs = source::inputs(set);
-    let files = references::check(file, text, &inputs).files;
+    let files = references::read(file, text, &inputs).files;
     inputs.set.retain(|key, value| {
         let alone = Inputs { set: [(key.clone(), value.clone())].into(), files: files.clone() };
         let checked = glovebox_pipeline::check(text, &alone);

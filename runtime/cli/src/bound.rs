@@ -80,6 +80,7 @@ pub fn bind_plan(
         plan_only: matches!(purpose, Purpose::Show | Purpose::ShowUnconfined),
         available: walls::available(&capability),
         sealed,
+        judgement: source.judgement.clone(),
         script: script.map(|file| Arc::clone(&file.script)),
     };
     let pipeline = Arc::new(source.pipeline.clone());

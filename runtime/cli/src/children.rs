@@ -3,8 +3,10 @@
 //! A pipeline has one child at most, so there is one way down. It ends at a file without a child, at one that was met before,
 //! or at [`DEPTH_MAX`]. What is wrong with a child's file is told at its own place, that it cannot be had where it is named.
 
-use crate::references::{self, Folder};
-use crate::source::TEXT_BYTES_MAX;
+use crate::commands::check::{Looked, judged};
+use crate::house::Houses;
+use crate::references::Folder;
+use crate::source::{Opened, TEXT_BYTES_MAX};
 use crate::terminal::diagnostics::Findings;
 use glovebox_pipeline::Inputs;
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -14,8 +16,9 @@ use std::path::{Path, PathBuf};
 /// The most files in a row, the first not counted.
 const DEPTH_MAX: usize = 16;
 
-/// Checks the child of a file, its child, and so on, none of them with the first file's inputs; adds to the findings of who names a child that cannot be had.
-pub fn check(file: &Path, parent: &mut Findings, mut wanted: Wanted) -> Vec<Findings> {
+/// Checks the child of a file, its child, and so on, each by the rules of its own project and none of them with the first file's
+/// inputs; adds to the findings of who names a child that cannot be had.
+pub fn check(file: &Path, parent: &mut Findings, mut wanted: Wanted, houses: &mut Houses) -> Vec<Findings> {
     let mut file = file.to_owned();
     let mut met: Vec<PathBuf> = std::fs::canonicalize(&file).into_iter().collect();
     let mut found: Vec<Findings> = Vec::new();
@@ -23,10 +26,10 @@ pub fn check(file: &Path, parent: &mut Findings, mut wanted: Wanted) -> Vec<Find
         let child = file.with_file_name("").join(path);
         match next(&file, &wanted, &mut met) {
             Ok(source) => {
-                let looked = references::check(&child, &source, &Inputs::default());
-                let diagnostics = looked.checked.diagnostics;
-                found.push(Findings { file: child.display().to_string(), source, diagnostics });
-                (file, wanted) = (child, looked.wanted);
+                let opened = Opened::of(&child, source, &Inputs::default());
+                let Looked { findings, wanted: below, .. } = judged(opened, houses);
+                found.push(findings);
+                (file, wanted) = (child, below);
             }
             Err(fault) => {
                 let named = found.last_mut().unwrap_or(parent);

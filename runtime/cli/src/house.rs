@@ -1,58 +1,112 @@
-//! The rules of `glovebox.toml` over a pipeline: reads their components and brings what they found together with the built-in lint's.
+//! The rules of `glovebox.toml` over a pipeline: reads their components, and lets them change and judge what was read of a file.
 //!
 //! Costs nothing where there are none: no host is started. What a component says is judged by the engine, which believes none of it.
+//! A run that is resumed has been judged; here it is only seen to that the project still has the rules that did.
 
 use crate::bound::start_host;
 use crate::exit::{Exit, Stop};
-use crate::project::Project;
-use crate::source::{self, Source};
-use crate::terminal::diagnostics::Findings;
+use crate::project::{self, Project};
+use crate::source::{self, Opened, Source};
 use crate::terminal::{self, visible};
 use glovebox_engine::bind::{PluginFile, PluginProblem};
-use glovebox_engine::rules::House;
-use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
-use glovebox_pipeline::draw;
-use glovebox_pipeline::graph::to_json;
-use glovebox_pipeline::ir::Pipeline;
+use glovebox_engine::event::RuleRecord;
+use glovebox_engine::rules::{House, Judged, digests, unjudged};
+use glovebox_pipeline::{Inputs, Lowered};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The rules of the projects that were met, by the folder of their configuration; each is loaded once.
+/// The rules of the projects that were met, by the folder of their configuration; each is loaded once. None for rules that may not judge.
 #[derive(Default)]
-pub struct Houses(BTreeMap<PathBuf, House>);
+pub struct Houses {
+    houses: BTreeMap<PathBuf, Option<House>>,
+    refused: Option<Exit>,
+}
 
 impl Houses {
-    /// What the project's rules say to a valid pipeline. Components that may not judge are printed, and end this with exit 7.
-    pub fn judge(&mut self, pipeline: &Pipeline, project: &Project) -> Result<Vec<Diagnostic>, Stop> {
-        if project.config.rules.is_empty() {
-            return Ok(Vec::new());
+    /// What the project's rules and the built-in lint make of a file's draft. A configuration that is wrong and components that may not
+    /// judge are printed and left out, so that they hide no finding; then [`Houses::refused`] says so.
+    pub fn judge(&mut self, draft: Lowered, file: &Path) -> Judged {
+        if draft.has_errors() {
+            return unjudged(draft);
         }
-        let house = match self.0.entry(project.config_dir.clone()) {
+        match self.of(file) {
+            Ok(Some(house)) => house.judge(draft),
+            Ok(None) => unjudged(draft),
+            Err(stop) => {
+                terminal::report_stop(&stop);
+                self.refused.get_or_insert(stop.exit);
+                unjudged(draft)
+            }
+        }
+    }
+
+    /// The exit of the first project whose rules could not judge.
+    pub fn refused(&self) -> Option<Exit> {
+        self.refused
+    }
+
+    /// The rules that go with a file. Those that may not judge are printed when they are met first.
+    fn of(&mut self, file: &Path) -> Result<Option<&House>, Stop> {
+        let project = project::read_project(Path::new("."), Some(file))?;
+        if project.config.rules.is_empty() {
+            return Ok(None);
+        }
+        let house = match self.houses.entry(project.config_dir.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(admit(project)?),
+            Entry::Vacant(new) => new.insert(admit(&project)?.map_err(|problems| print(&problems)).ok()),
         };
-        let graph = terminal::json(&to_json(pipeline, &draw::draw(pipeline, None)))?;
-        Ok(house.judge(pipeline, &graph))
+        house.as_ref().map(Some).ok_or_else(|| Stop::silent(Exit::Plugin))
     }
 }
 
-fn admit(project: &Project) -> Result<House, Stop> {
+/// Reads a pipeline that is to be run or planned as the project's rules make it, with the project that goes with it. Findings are
+/// printed; an error among them stops with exit 3, rules that may not judge with exit 7.
+pub fn read_pipeline(file: &Path, inputs: &Inputs, workdir: &Path) -> Result<(Source, Project), Stop> {
+    let opened = Opened::of(file, source::read_text(file)?, inputs);
+    // A file that cannot be read is told before anything about the project is.
+    if opened.draft.has_errors() {
+        opened.concluded(unjudged)?;
+        return Err(Stop::silent(Exit::Invalid));
+    }
+    let project = project::read_project(workdir, Some(file))?;
+    if project.config.rules.is_empty() {
+        return Ok((opened.concluded(unjudged)?, project));
+    }
+    let house = admit(&project)?.map_err(|problems| refuse(&problems))?;
+    let source = opened.concluded(|draft| house.judge(draft))?;
+    tell_changes(&source.judgement.rules);
+    Ok((source, project))
+}
+
+/// Sees to it that the project has the rules that a run was judged by, byte for byte: else exit 11, or 7 for some that may not judge.
+pub fn honour(project: &Project, recorded: &[RuleRecord], run: &str) -> Result<(), Stop> {
+    if project.config.rules.is_empty() && recorded.is_empty() {
+        return Ok(());
+    }
     let lock = project.lock.clone().unwrap_or_default();
-    let admitted = House::admit(&project.config, &lock, &files(project), &*start_host()?);
-    admitted.map_err(|problems| refuse(&problems))
+    let now = digests(&project.config, &lock, &files(project)).map_err(|problems| refuse(&problems))?;
+    if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
+        return Ok(());
+    }
+    let message =
+        format!("run `{run}` was judged by other rules: a component of `[rules]` or their order has changed since");
+    Err(Stop::new(Exit::Mismatch, message).with_help("put glovebox.toml and the components back, or run again"))
 }
 
-/// Prints what the project's rules say to a pipeline that is to be run or planned, and stops with exit 3 at an error among it.
-pub fn hold(source: &Source, project: &Project) -> Result<(), Stop> {
-    let diagnostics = Houses::default().judge(&source.pipeline, project)?;
-    let findings = Findings { file: source.file.display().to_string(), source: source.text.clone(), diagnostics };
-    source::report(&findings, Severity::Warning);
-    match findings.count(Severity::Error) {
-        0 => Ok(()),
-        _ => Err(source::invalid(&findings)),
+/// Says in one line for each component that the graph is not what the file says.
+fn tell_changes(rules: &[RuleRecord]) {
+    for rule in rules.iter().filter(|rule| rule.changes_total > 0) {
+        let changes = terminal::counted(usize::try_from(rule.changes_total).unwrap_or(usize::MAX), "change");
+        let name = visible::line(&rule.name);
+        terminal::say(&format!("note: `{name}` changed the graph: {changes}, which `glovebox plan` lists\n"));
     }
+}
+
+fn admit(project: &Project) -> Result<Result<House, Vec<PluginProblem>>, Stop> {
+    let lock = project.lock.clone().unwrap_or_default();
+    Ok(House::admit(&project.config, &lock, &files(project), &*start_host()?))
 }
 
 fn files(project: &Project) -> BTreeMap<String, PluginFile> {
@@ -65,9 +119,13 @@ fn files(project: &Project) -> BTreeMap<String, PluginFile> {
 }
 
 fn refuse(problems: &[PluginProblem]) -> Stop {
+    print(problems);
+    Stop::silent(Exit::Plugin)
+}
+
+fn print(problems: &[PluginProblem]) {
     for problem in problems {
         terminal::say(&format!("error: {}\n", visible::block(&problem.message)));
         problem.help.iter().for_each(|help| terminal::say(&format!("help: {}\n", visible::block(help))));
     }
-    Stop::silent(Exit::Plugin)
 }

@@ -7,7 +7,7 @@
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use glovebox_pipeline::files::{Files, Wanted};
-use glovebox_pipeline::{Checked, Inputs};
+use glovebox_pipeline::{Inputs, Lowered};
 use rustix::fs::OFlags;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -17,23 +17,23 @@ const PROMPT_BYTES_MAX: u64 = 1 << 20;
 /// The most bytes of all prompts from files.
 const PROMPTS_BYTES_MAX: usize = 16 << 20;
 
-/// A pipeline that was checked together with the files it refers to.
+/// A pipeline that was read together with the files it refers to.
 pub struct Referring {
-    /// What became of it.
-    pub checked: Checked,
+    /// What was read, not linted.
+    pub lowered: Lowered,
     /// What it refers to.
     pub wanted: Wanted,
     /// The texts of its prompts' files.
     pub files: Files,
 }
 
-/// Checks a pipeline's text with the texts of the files that it refers to.
-pub fn check(file: &Path, source: &str, inputs: &Inputs) -> Referring {
+/// Reads a pipeline's text with the texts of the files that it refers to.
+pub fn read(file: &Path, source: &str, inputs: &Inputs) -> Referring {
     let text = glovebox_pipeline::read(source);
     let wanted = text.wanted(inputs);
     let mut inputs = inputs.clone();
     inputs.files = prompts(file, &wanted);
-    Referring { checked: text.check(&inputs), wanted, files: inputs.files }
+    Referring { lowered: text.lower(&inputs), wanted, files: inputs.files }
 }
 
 fn prompts(file: &Path, wanted: &Wanted) -> Files {

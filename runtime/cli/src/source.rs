@@ -9,9 +9,11 @@ use crate::runs::RunFolder;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
 use glovebox_engine::event::RunStarted;
+use glovebox_engine::rules::{Judged, Judgement, unjudged};
 use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::files::{Files, Wanted};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_pipeline::{Checked, Inputs};
+use glovebox_pipeline::{Checked, Inputs, Lowered, transform};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -67,28 +69,57 @@ pub struct Source {
     pub file: PathBuf,
     /// Its text.
     pub text: String,
-    /// What it says.
+    /// What is to run: what the text says, or what the project's rules made of it.
     pub pipeline: Pipeline,
     /// The texts of the files it refers to, by path.
     pub files: BTreeMap<String, String>,
+    /// Who made what of it.
+    pub judgement: Judgement,
 }
 
-/// Reads and checks a pipeline. Findings go to stderr; with an error among them this stops with exit 3.
-pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<Source, Stop> {
-    let text = read_text(file)?;
-    let Referring { checked: Checked { pipeline, diagnostics }, files, .. } = references::check(file, &text, inputs);
-    let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
-    report(&findings, Severity::Warning);
-    match pipeline {
-        Some(pipeline) => {
-            let files = files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
-            Ok(Source { file: file.to_owned(), text: findings.source, pipeline, files })
+/// A file that was read and lowered, but not linted.
+pub struct Opened {
+    /// The file as the user named it.
+    pub file: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// What was read of it.
+    pub draft: Lowered,
+    /// What it refers to.
+    pub wanted: Wanted,
+    /// The texts of its prompts' files.
+    files: Files,
+}
+
+impl Opened {
+    /// Reads a file's text with these inputs.
+    pub fn of(file: &Path, text: String, inputs: &Inputs) -> Self {
+        let Referring { lowered: draft, wanted, files } = references::read(file, &text, inputs);
+        Self { file: file.to_owned(), text, draft, wanted, files }
+    }
+
+    /// Prints what was found by judging the draft; with an error among it this stops with exit 3.
+    pub fn concluded(self, judge: impl FnOnce(Lowered) -> Judged) -> Result<Source, Stop> {
+        let Judged { checked: Checked { pipeline, diagnostics }, judgement } = judge(self.draft);
+        let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
+        report(&findings, Severity::Warning);
+        match pipeline.filter(|_| findings.count(Severity::Error) == 0) {
+            Some(pipeline) => {
+                let files = self.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
+                Ok(Source { file: self.file, text: findings.source, pipeline, files, judgement })
+            }
+            None => Err(invalid(&findings)),
         }
-        None => Err(invalid(&findings)),
     }
 }
 
-/// The pipeline as a run keeps it, not as the file is now.
+/// Reads and checks a pipeline as its file has it, whatever rules the project has. Findings go to stderr; with an error among them
+/// this stops with exit 3.
+pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<Source, Stop> {
+    Opened::of(file, read_text(file)?, inputs).concluded(unjudged)
+}
+
+/// The pipeline as a run keeps it, not as the file is now; transformed where the run's is.
 pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
     let blobs = changes::open_blobs(run)?;
     let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
@@ -98,12 +129,18 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
     });
     let files: BTreeMap<String, String> = files.collect::<Result<_, Stop>>()?;
     let given = files.iter().map(|(path, text)| (path.clone(), Ok(text.clone()))).collect();
-    let checked = glovebox_pipeline::check(&text, &Inputs { set: started.inputs.clone(), files: given });
-    let pipeline = checked.pipeline.ok_or_else(|| {
+    let mut draft = glovebox_pipeline::read(&text).lower(&Inputs { set: started.inputs.clone(), files: given });
+    let transformed = started.transformed_digest.as_ref();
+    let transformed = transformed.map(|digest| changes::read_blob_text(run, &blobs, digest)).transpose()?;
+    if let Some(transformed) = &transformed {
+        draft = transform::reread(transformed, &draft.pipeline);
+    }
+    let pipeline = glovebox_pipeline::validate(draft).pipeline.ok_or_else(|| {
         let message = format!("the pipeline of run `{}` is not valid for this version of glovebox", run.id);
         Stop::new(Exit::Mismatch, message).with_help("go on with the version that started it")
     })?;
-    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline, files })
+    let judgement = Judgement { rules: started.rules.clone(), transformed };
+    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline, files, judgement })
 }
 
 /// Prints findings that are at least that bad.

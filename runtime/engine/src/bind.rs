@@ -16,6 +16,7 @@ pub use walls::Available;
 use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::lock::Lock;
 use crate::plan::{Binding, Plan, Walls};
+use crate::rules::Judgement;
 use effective::{Effective, Sides, effective, grant_lines, granted};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
@@ -55,6 +56,8 @@ pub struct BindOptions {
     pub plan_only: bool,
     /// The hold-out folders that are sealed in this run; none when the project has none.
     pub sealed: Vec<Entry>,
+    /// What the project's own rules made of the pipeline.
+    pub judgement: Judgement,
     /// `--script`.
     pub script: Option<Arc<Script>>,
 }
@@ -106,6 +109,7 @@ pub fn bind(
         workspace_include: config.workspace.include.clone(),
         sealed: options.sealed.clone(),
         sandbox,
+        judgement: options.judgement.clone(),
         model: model.to_owned(),
         script: options.script.clone(),
         warnings,

@@ -109,6 +109,13 @@ impl ConfigProblem {
 }
 
 impl Config {
+    /// The names of `[rules]` in the order they are written: in that order they are asked.
+    pub fn rules_in_order(&self) -> Vec<&str> {
+        let mut rules: Vec<(&String, &RuleEntry)> = self.rules.iter().collect();
+        rules.sort_by_key(|(_, entry)| entry.place.start);
+        rules.into_iter().map(|(name, _)| name.as_str()).collect()
+    }
+
     /// The largest component a handler may be, bytes: what the operator wrote, whether for all stages or for this plugin, else
     /// the default.
     pub fn component_bytes(&self, handler: &str) -> u64 {

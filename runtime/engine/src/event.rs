@@ -7,11 +7,13 @@
 mod digest;
 mod holdouts;
 mod record;
+mod rules;
 mod stage;
 
 pub use digest::{Digest, NotADigest};
 pub use holdouts::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
+pub use rules::{GraphChange, RuleRecord};
 pub use stage::{
     Artifact, Captured, ChangeOp, Ending, FileChange, LimitUse, Quarantined, Receipt, Refusal, StageFinished,
     StageReady, StageRetrying, StageStarted,
@@ -180,6 +182,12 @@ pub struct RunStarted {
     /// Blobs with the files that the source refers to, by path; absent when it refers to none, and in journals of before it could.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Digest>,
+    /// The project's own rules that judged the graph, in the order they were asked, and what each changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleRecord>,
+    /// Blob with the pipeline as the rules' transforms made it, which is what runs; absent when none changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transformed_digest: Option<Digest>,
     /// Digest of the plan: what was bound, with which grants and limits.
     pub plan_digest: Digest,
     /// Blob with the list of files the workspace began with.

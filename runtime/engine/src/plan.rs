@@ -17,7 +17,8 @@ use crate::bind::confine::Confined;
 use crate::bind::effective::is_builder;
 use crate::bind::holdouts::HoldoutAccess;
 use crate::config::ExecSetting;
-use crate::event::Digest;
+use crate::event::{Digest, RuleRecord};
+use crate::rules::Judgement;
 use compare::Against;
 use deny::Denied;
 use glovebox_host::call::CommandGrant;
@@ -52,6 +53,8 @@ pub struct Plan {
     pub sealed: Vec<Entry>,
     /// What commands run in.
     pub sandbox: SandboxPlan,
+    /// What the project's own rules made of the pipeline.
+    pub judgement: Judgement,
     /// `scripted` or `simulated`.
     pub model: String,
     /// The script of a scripted model.
@@ -154,6 +157,8 @@ impl Plan {
             },
             workspace_include: self.workspace_include.clone(),
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
+            rules: self.judgement.rules.clone(),
+            transformed: self.judgement.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
             against: None,
             denied: None,
         }
@@ -165,6 +170,11 @@ impl Plan {
         let mut file = self.to_json();
         file.sandbox_tier.clear();
         file.sandbox.degradations.clear();
+        // What was changed follows from the transformed pipeline, which counts.
+        for rule in &mut file.rules {
+            rule.changes.clear();
+            rule.changes_total = 0;
+        }
         let json = serde_json::to_vec(&file).expect("a plan holds text, numbers and lists only");
         Digest::of(&json)
     }
@@ -210,6 +220,12 @@ pub struct PlanFile {
     /// What is sealed, and who may read it; absent when there are no hold-outs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutPlan>,
+    /// The project's own rules that judged the pipeline, in order, and what each changed; absent when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleRecord>,
+    /// BLAKE3 of the pipeline as their transforms made it, in canonical text; absent when none changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transformed: Option<Digest>,
     /// What is different from another plan; absent unless one was named with `--against`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,

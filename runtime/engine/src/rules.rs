@@ -1,35 +1,59 @@
-//! Rules of the house: components that judge a graph beside the built-in lint.
+//! Rules of the house: components that may change a graph and then judge it beside the built-in lint.
 //!
-//! Admits only what is locked, and takes nothing a component says at its word: names, texts and counts are checked, escaped and
-//! bounded, and a component that traps, hits a bound or breaks its contract is an error of the pipeline's check, never a pass. A graph
-//! that a component wants changed is refused: transforms are not applied in this version, and ignoring one would be worse.
+//! Admits only what is locked, asks in the order of `glovebox.toml`, and takes nothing a component says at its word: a changed graph
+//! is read again by our parser and linted like any file, every change is told and recorded, names, texts and counts are checked and
+//! bounded. A component that traps, hits a bound or breaks its contract is an error of the pipeline's check, never a pass.
+
+mod passage;
+mod words;
 
 use crate::bind::{PluginFile, PluginProblem};
 use crate::config::Config;
+use crate::event::{Digest, RuleRecord};
 use crate::lock::Lock;
 use glovebox_host::host::Host;
 use glovebox_host::inspect::inspect;
 use glovebox_host::limits::LimitSettings;
-use glovebox_host::rules::{Finding, RuleComponent};
-use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
-use glovebox_pipeline::ir::{NodeId, Pipeline};
-use glovebox_sandbox::refusal::escaped;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use glovebox_host::rules::RuleComponent;
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::draw;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::transform::SettledGraph;
+use glovebox_pipeline::{Checked, Lowered, validate};
+use passage::Passage;
+use std::collections::BTreeMap;
+use words::{diagnostic, rule_name};
 
 /// The most findings of one component over one graph.
 pub const FINDINGS_MAX: usize = 50;
-/// The longest text of a finding, bytes.
-const TEXT_BYTES_MAX: usize = 1 << 10;
-/// The longest name of a rule, bytes.
-const NAME_BYTES_MAX: usize = 64;
-/// The most different names of rules in one process; beyond them a finding is told under the component's name.
-const NAMES_MAX: usize = 1_000;
 
-/// The components of a project's `[rules]`, loaded.
+/// The components of a project's `[rules]`, loaded, in the order of the file.
 pub struct House {
-    components: BTreeMap<String, RuleComponent>,
+    members: Vec<Member>,
     limits: LimitSettings,
+}
+
+struct Member {
+    name: String,
+    digest: Digest,
+    component: RuleComponent,
+}
+
+/// What is kept of a judgement: a resume goes on with it instead of asking again. The default is that of a project without rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// Who judged, in order, and what each changed.
+    pub rules: Vec<RuleRecord>,
+    /// The pipeline as canonical text; none when nobody changed it.
+    pub transformed: Option<String>,
+}
+
+/// What a project's rules made of a file.
+pub struct Judged {
+    /// The pipeline, changed or not, and every finding, theirs and the built-in ones; it may run only without an error among them.
+    pub checked: Checked,
+    /// For the record.
+    pub judgement: Judgement,
 }
 
 impl House {
@@ -40,26 +64,55 @@ impl House {
         files: &BTreeMap<String, PluginFile>,
         host: &Host,
     ) -> Result<House, Vec<PluginProblem>> {
-        let (mut components, mut problems) = (BTreeMap::new(), Vec::new());
-        for name in config.rules.keys() {
-            match admitted(name, config, lock, files.get(name), host) {
-                Ok(component) => drop(components.insert(name.clone(), component)),
-                Err(problem) => problems.push(problem),
-            }
+        let load = |name: &str, bytes: &[u8], digest| {
+            let loaded = host.load_rules(bytes, config.component_bytes(name));
+            let component = loaded.map_err(|error| format!("rules `{name}` cannot be loaded: {error}"))?;
+            Ok(Member { name: name.to_owned(), digest, component })
+        };
+        Ok(House { members: each(config, lock, files, load)?, limits: config.limits.clone() })
+    }
+
+    /// Changes and judges what was read of a file: transforms in their order, then the built-in lint, then theirs. A file with
+    /// errors is shown to nobody.
+    pub fn judge(&self, draft: Lowered) -> Judged {
+        let passage = if draft.has_errors() { Passage::closed(draft) } else { self.pass(draft) };
+        let rules = self.members.iter().enumerate().map(|(index, member)| {
+            let changes = passage.changes.get(index).map_or(&[][..], Vec::as_slice);
+            RuleRecord::new(&member.name, member.digest, changes)
+        });
+        let rules = rules.collect();
+        let (mut checked, transformed) = passage.validated();
+        if let Some(pipeline) = &checked.pipeline {
+            let found = self.lint(pipeline);
+            checked.diagnostics.extend(found);
         }
-        if problems.is_empty() { Ok(House { components, limits: config.limits.clone() }) } else { Err(problems) }
+        checked.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
+        Judged { checked, judgement: Judgement { rules, transformed } }
     }
 
-    /// What the components say to a pipeline; `graph` is its JSON. Each is asked for findings, then whether it wants the graph changed.
-    pub fn judge(&self, pipeline: &Pipeline, graph: &str) -> Vec<Diagnostic> {
-        self.components.iter().flat_map(|(name, component)| self.ask(name, component, pipeline, graph)).collect()
+    fn pass(&self, draft: Lowered) -> Passage {
+        let mut passage = Passage::open(draft);
+        for member in &self.members {
+            passage.through(&member.name, &member.component, &self.limits);
+        }
+        passage
     }
 
-    fn ask(&self, name: &str, component: &RuleComponent, pipeline: &Pipeline, graph: &str) -> Vec<Diagnostic> {
+    fn lint(&self, pipeline: &Pipeline) -> Vec<Diagnostic> {
+        let graph = SettledGraph::drawn(pipeline, &draw::draw(pipeline, None));
+        let json = serde_json::to_string(&graph).expect("a graph holds text, numbers and lists only");
+        self.members.iter().flat_map(|member| self.ask(member, pipeline, &json)).collect()
+    }
+
+    fn ask(&self, member: &Member, pipeline: &Pipeline, graph: &str) -> Vec<Diagnostic> {
+        let name = &member.name;
         let broken = |message: String| Diagnostic::error(rule_name(name, None), message, pipeline.span);
-        let found = match component.lint(graph, &self.limits) {
+        let found = match member.component.lint(graph, &self.limits) {
             Ok(found) => found,
-            Err(fault) => return vec![broken(format!("the rules of `{name}` could not judge the graph: {fault}"))],
+            Err(fault) => {
+                let told = broken(format!("the rules of `{name}` could not judge the graph: {fault}"));
+                return vec![told.with_help(passage::remedy(name))];
+            }
         };
         let (count, mut told) = (found.len(), Vec::new());
         told.extend(found.into_iter().take(FINDINGS_MAX).map(|finding| diagnostic(name, finding, pipeline)));
@@ -68,26 +121,46 @@ impl House {
                 format!("`{name}` has {count} findings, at most {FINDINGS_MAX} are expected; the rest is not shown");
             told.push(broken(message));
         }
-        match component.transform(graph, &self.limits) {
-            Ok(Ok(None)) => {}
-            Ok(Ok(Some(_))) => told.push(
-                broken(format!("`{name}` wants the graph changed, which this version does not do"))
-                    .with_help("change the pipeline by hand, or have the component answer none"),
-            ),
-            Ok(Err(refusal)) => told.push(broken(format!("`{name}` refuses the graph: {}", bounded(&refusal)))),
-            Err(fault) => told.push(broken(format!("the rules of `{name}` could not look at the graph: {fault}"))),
-        }
         told
     }
 }
 
-fn admitted(
+/// The digests of the components that may judge, in order, or why one may not (exit 7). Nothing is compiled.
+pub fn digests(
+    config: &Config,
+    lock: &Lock,
+    files: &BTreeMap<String, PluginFile>,
+) -> Result<Vec<(String, Digest)>, Vec<PluginProblem>> {
+    each(config, lock, files, |name, _, digest| Ok((name.to_owned(), digest)))
+}
+
+/// Does something with each component's bytes that the operator agreed to, in the order of `glovebox.toml`; all problems are told.
+fn each<T>(
+    config: &Config,
+    lock: &Lock,
+    files: &BTreeMap<String, PluginFile>,
+    take: impl Fn(&str, &[u8], Digest) -> Result<T, String>,
+) -> Result<Vec<T>, Vec<PluginProblem>> {
+    let (mut taken, mut problems) = (Vec::new(), Vec::new());
+    for name in config.rules_in_order() {
+        match agreed(name, config, lock, files.get(name)) {
+            Ok((bytes, digest)) => match take(name, bytes, digest) {
+                Ok(one) => taken.push(one),
+                Err(message) => problems.push(PluginProblem { name: name.to_owned(), message, help: None }),
+            },
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(taken) } else { Err(problems) }
+}
+
+/// The bytes of a component as they are in the lock.
+fn agreed<'a>(
     name: &str,
     config: &Config,
     lock: &Lock,
-    file: Option<&PluginFile>,
-    host: &Host,
-) -> Result<RuleComponent, PluginProblem> {
+    file: Option<&'a PluginFile>,
+) -> Result<(&'a [u8], Digest), PluginProblem> {
     let problem = |message: String, help: Option<String>| PluginProblem { name: name.to_owned(), message, help };
     let line = config.rules.get(name).map_or(0, |entry| entry.line);
     let bytes = file.map_or(Err("nobody looked for it"), |file| file.bytes.as_deref().map_err(String::as_str));
@@ -103,70 +176,10 @@ fn admitted(
     }
     lock.verify(name, &inspection.digest.to_string(), &[])
         .map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
-    let loaded = host.load_rules(bytes, config.component_bytes(name));
-    loaded.map_err(|error| problem(format!("rules `{name}` cannot be loaded: {error}"), None))
+    Ok((bytes, Digest::of(bytes)))
 }
 
-/// A finding as a diagnostic: its place is the node, the edge or the graph, its words are escaped and cut.
-fn diagnostic(name: &str, finding: Finding, pipeline: &Pipeline) -> Diagnostic {
-    let Finding { rule, severity, message, node, edge, help } = finding;
-    let mut notes = Vec::new();
-    let severity = match severity.as_str() {
-        "error" => Severity::Error,
-        "warning" => Severity::Warning,
-        "info" => Severity::Info,
-        other => {
-            notes.push(format!("the severity `{}` is not known", bounded(other)));
-            Severity::Error
-        }
-    };
-    let named = is_rule_name(&rule).then_some(rule.as_str());
-    if named.is_none() {
-        notes.push(format!("`{}` is no name for a rule", bounded(&rule)));
-    }
-    let known = node.as_ref().and_then(|id| pipeline.node(&NodeId::new(id.as_str())));
-    let between = edge
-        .as_ref()
-        .and_then(|(from, to)| pipeline.edges.iter().find(|edge| edge.from.as_str() == from && edge.to.as_str() == to));
-    if node.is_some() && known.is_none() {
-        notes.push(format!("there is no node `{}`", bounded(node.as_deref().unwrap_or_default())));
-    }
-    if let (Some((from, to)), None) = (&edge, between) {
-        notes.push(format!("there is no edge `{} -> {}`", bounded(from), bounded(to)));
-    }
-    let place = between.map(|edge| edge.span).or(known.map(|node| node.span)).unwrap_or(pipeline.span);
-    let mut told = Diagnostic::new(rule_name(name, named), severity, bounded(&message), place);
-    told.note = notes.join("; ");
-    told.help = help.map(|help| bounded(&help));
-    told.node = known.map(|node| node.id.to_string());
-    told.edge = between.map(|edge| (edge.from.to_string(), edge.to.to_string()));
-    told
-}
-
-/// A component's text without anything that moves a cursor, and no longer than is read.
-fn bounded(text: &str) -> String {
-    let cut = text.floor_char_boundary(TEXT_BYTES_MAX);
-    let mark = if cut < text.len() { "…" } else { "" };
-    escaped(&text[..cut]) + mark
-}
-
-fn is_rule_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(allowed)
-}
-
-/// `acme.house/its-rule`, kept for as long as the process lives since diagnostics name their rule so; a bounded number of them.
-fn rule_name(component: &str, rule: Option<&str>) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let text = rule.map_or_else(|| component.to_owned(), |rule| format!("{component}/{rule}"));
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(text.as_str()) {
-        return known;
-    }
-    if names.len() >= NAMES_MAX {
-        return "custom_rule";
-    }
-    let kept: &'static str = Box::leak(text.into_boxed_str());
-    names.insert(kept);
-    kept
+/// Judges what was read without a house: the built-in lint alone.
+pub fn unjudged(draft: Lowered) -> Judged {
+    Judged { checked: validate(draft), judgement: Judgement::default() }
 }

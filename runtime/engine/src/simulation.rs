@@ -28,6 +28,8 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         pipeline_path: "pipeline.dot".into(),
         pipeline_digest: Digest::ZERO,
         files: BTreeMap::new(),
+        rules: Vec::new(),
+        transformed_digest: None,
         plan_digest: Digest::ZERO,
         base_digest: Digest::ZERO,
         source_dir: ".".into(),

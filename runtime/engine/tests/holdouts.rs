@@ -16,6 +16,7 @@ use glovebox_engine::lock::Lock;
 use glovebox_engine::outcome::{Failure, FailureClass};
 use glovebox_engine::plan::Plan;
 use glovebox_engine::ports::BlobStore;
+use glovebox_engine::rules::Judgement;
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session};
 use glovebox_engine::state::{FailedStage, RunState};
 use glovebox_host::call::{Artifact, Ending, Report};
@@ -85,6 +86,7 @@ impl Place {
             pipeline: &self.plan.pipeline,
             source: &self.source,
             files: &BTreeMap::new(),
+            judgement: &Judgement::default(),
             pipeline_path: "pipeline.dot".into(),
             project: &self.path("project"),
             include: Include::parse(&["./"]).unwrap(),

@@ -9,6 +9,7 @@ use glovebox_engine::event::{ChangeOp, Digest, Ending, Event, FileChange, Record
 use glovebox_engine::outcome::{Outcome, Status};
 use glovebox_engine::plan::HoldoutPlan;
 use glovebox_engine::ports::{BlobStore, PortError, RunLog};
+use glovebox_engine::rules::Judgement;
 use glovebox_engine::run::{NewRun, RunDir, Session, apply_changes};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_engine::state::RunState;
@@ -53,6 +54,7 @@ impl Place {
             pipeline: &self.pipeline,
             source: SOURCE,
             files: &BTreeMap::new(),
+            judgement: &Judgement::default(),
             pipeline_path: "pipeline.dot".into(),
             project: &self.path("project"),
             include: Include::default(),

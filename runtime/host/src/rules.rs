@@ -34,6 +34,8 @@ const TYPES: &str = "glovebox:plugin/types@0.1.0";
 const WALL_MS: u64 = 10_000;
 /// Bytes that may come back from one call.
 const ANSWER_BYTES: u64 = 4 << 20;
+/// How many times as large as a graph the one that comes back may be, where that is more.
+const GROWTH_MAX: u64 = 2;
 
 /// A component of rules that was checked and compiled.
 pub struct RuleComponent {
@@ -89,7 +91,9 @@ impl RuleComponent {
 
     /// Asks for findings over a graph's JSON; `operator` lowers the bounds. Blocks for at most `wall_ms`.
     pub fn lint(&self, graph: &str, operator: &LimitSettings) -> Result<Vec<Finding>, RuleFault> {
-        self.call(operator, |rules, store| rules.glovebox_plugin_graph_rules().call_lint(store, &graph.to_owned()))
+        self.call(operator, ANSWER_BYTES, |rules, store| {
+            rules.glovebox_plugin_graph_rules().call_lint(store, &graph.to_owned())
+        })
     }
 
     /// Asks for another graph in the place of this one; none to leave it. An error is the component's own refusal.
@@ -98,15 +102,19 @@ impl RuleComponent {
         graph: &str,
         operator: &LimitSettings,
     ) -> Result<Result<Option<String>, String>, RuleFault> {
-        self.call(operator, |rules, store| rules.glovebox_plugin_graph_rules().call_transform(store, &graph.to_owned()))
+        let answer_bytes = ANSWER_BYTES.max((graph.len() as u64).saturating_mul(GROWTH_MAX));
+        self.call(operator, answer_bytes, |rules, store| {
+            rules.glovebox_plugin_graph_rules().call_transform(store, &graph.to_owned())
+        })
     }
 
     fn call<T>(
         &self,
         operator: &LimitSettings,
+        answer_bytes: u64,
         ask: impl FnOnce(&Rules, &mut Store<Call>) -> wasmtime::Result<T>,
     ) -> Result<T, RuleFault> {
-        let mut limits = Limits { wall_ms: WALL_MS, hostcall_bytes: ANSWER_BYTES, ..Limits::default() };
+        let mut limits = Limits { wall_ms: WALL_MS, hostcall_bytes: answer_bytes, ..Limits::default() };
         limits.lower(operator);
         let mut store = self.store(&limits);
         let mut started = false;

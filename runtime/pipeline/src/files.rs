@@ -6,7 +6,7 @@
 use crate::Inputs;
 use crate::diagnostic::Diagnostic;
 use crate::holdouts::FOLDER_DEFAULT;
-use crate::ir::{Attribute, PathList};
+use crate::ir::{Attribute, PathList, Pipeline};
 use crate::keyed::Attributes;
 use crate::lower::{Draft, path_fault};
 use crate::span::Span;
@@ -43,6 +43,11 @@ pub(crate) fn wanted(draft: &Draft<'_>, inputs: &Inputs) -> Wanted {
 /// The path of a prompt that is one word after an `@`; any other prompt is a text.
 fn reference(prompt: &str) -> Option<&str> {
     prompt.trim().strip_prefix('@').filter(|path| !path.contains(char::is_whitespace))
+}
+
+/// The child pipeline of a valid pipeline and the place of its name.
+pub fn child_of(pipeline: &Pipeline) -> Option<(String, Span)> {
+    child(&pipeline.attributes).map(|child| (child.value.trim().to_owned(), child.span))
 }
 
 fn child(graph: &Attributes) -> Option<&Attribute> {

@@ -2,7 +2,7 @@
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and what a running pipeline asks of its graph: which edge next.
 //! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`files`], [`lower`], [`ir`], [`keyed`], [`attributes`], [`condition`],
-//! [`stylesheet`], [`holdouts`], [`mending`], [`lint`], [`route`], [`graph`], [`draw`].
+//! [`stylesheet`], [`holdouts`], [`mending`], [`transform`], [`lint`], [`route`], [`graph`], [`draw`].
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ pub mod nearest;
 pub mod route;
 pub mod span;
 pub mod stylesheet;
+pub mod transform;
 
 use diagnostic::Diagnostic;
 use ir::Pipeline;
@@ -77,18 +78,47 @@ impl Text<'_> {
         files::wanted(&self.draft, inputs)
     }
 
-    /// Lowers and lints it. A file with syntax errors is not linted: what could not be read would be reported as missing.
-    pub fn check(self, inputs: &Inputs) -> Checked {
+    /// Gives every value its type. Any text ends in diagnostics, none in a panic.
+    pub fn lower(self, inputs: &Inputs) -> Lowered {
         let Self { name, span, draft, mut diagnostics } = self;
-        let readable = !diagnostics.iter().any(Diagnostic::is_error);
+        let is_read = !diagnostics.iter().any(Diagnostic::is_error);
         let (pipeline, found) = draft.lower(name.as_ref(), span, inputs);
         diagnostics.extend(found);
-        if readable {
-            diagnostics.extend(lint::run(&pipeline));
-        }
-        let valid = !diagnostics.iter().any(Diagnostic::is_error);
-        Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics) }
+        Lowered { pipeline, diagnostics, is_read }
     }
+
+    /// Lowers and lints it.
+    pub fn check(self, inputs: &Inputs) -> Checked {
+        validate(self.lower(inputs))
+    }
+}
+
+/// What a file says, before anybody asked whether it makes sense.
+#[derive(Debug, Clone)]
+pub struct Lowered {
+    /// The pipeline; it may have no start and lead nowhere, so that only [`validate`] lets it out.
+    pub pipeline: Pipeline,
+    /// The findings so far.
+    pub diagnostics: Vec<Diagnostic>,
+    /// False for a file with syntax errors.
+    is_read: bool,
+}
+
+impl Lowered {
+    /// True when no finding that may come can make it valid.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Lints what was lowered. A file with syntax errors is not linted: what could not be read would be reported as missing.
+pub fn validate(lowered: Lowered) -> Checked {
+    let Lowered { pipeline, mut diagnostics, is_read } = lowered;
+    if is_read {
+        diagnostics.extend(lint::run(&pipeline));
+    }
+    let valid = !diagnostics.iter().any(Diagnostic::is_error);
+    Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics) }
 }
 
 /// Keeps the worst [`diagnostic::DIAGNOSTICS_MAX`], in file order.

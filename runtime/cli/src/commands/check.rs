@@ -3,12 +3,12 @@
 use crate::arguments::{CheckArguments, CheckFormat};
 use crate::exit::{Ended, Exit, Stop};
 use crate::house::Houses;
-use crate::references::{self, Referring};
+use crate::source::{self, Opened};
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine};
-use crate::{children, files, project, scenarios, source};
+use crate::{children, files, scenarios};
 use glovebox_pipeline::diagnostic::{Severity, mended};
-use glovebox_pipeline::files::Wanted;
+use glovebox_pipeline::files::{Wanted, child_of};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs, lint};
 use std::collections::BTreeMap;
@@ -27,10 +27,10 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let mut houses = Houses::default();
     let mut last = None;
     for file in &arguments.files {
-        let found = if arguments.fix { fix(file, &inputs) } else { look(file, &inputs) };
-        match found.and_then(|looked| by_the_house(file, looked, &mut houses)) {
+        let found = if arguments.fix { fix(file, &inputs) } else { open(file, &inputs) };
+        match found.map(|opened| judged(opened, &mut houses)) {
             Ok(Looked { mut findings, pipeline, wanted }) => {
-                let below = children::check(file, &mut findings, wanted);
+                let below = children::check(file, &mut findings, wanted, &mut houses);
                 checked.push(findings);
                 checked.extend(below);
                 scripts.extend(pipeline.iter().flat_map(|pipeline| look_at_scripts(file, pipeline)));
@@ -59,52 +59,53 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
         terminal::say(&format!("{pipelines} checked: {errors}, {warnings}\n"));
     }
-    match unreadable {
+    match unreadable.or(houses.refused()) {
         Some(exit) => Err(Stop::silent(exit)),
         None if is_bad => Err(Stop::silent(Exit::Invalid)),
         None => Ok(Exit::Ok),
     }
 }
 
-/// Adds what the project's own rules say; a pipeline with errors is not shown to them.
-fn by_the_house(file: &Path, mut looked: Looked, houses: &mut Houses) -> Result<Looked, Stop> {
-    if let Some(pipeline) = &looked.pipeline {
-        let project = project::read_project(Path::new("."), Some(file))?;
-        looked.findings.diagnostics.extend(houses.judge(pipeline, &project)?);
-    }
-    Ok(looked)
-}
-
 /// What was seen of one file.
-struct Looked {
-    findings: Findings,
-    pipeline: Option<Pipeline>,
-    wanted: Wanted,
+pub struct Looked {
+    /// What was found.
+    pub findings: Findings,
+    /// The pipeline; none when it has errors of its own.
+    pub pipeline: Option<Pipeline>,
+    /// The files it refers to.
+    pub wanted: Wanted,
 }
 
-fn look(file: &Path, inputs: &Inputs) -> Result<Looked, Stop> {
-    Ok(look_at(file, source::read_text(file)?, inputs))
-}
-
-fn look_at(file: &Path, source: String, inputs: &Inputs) -> Looked {
-    let Referring { checked: Checked { pipeline, diagnostics }, wanted, .. } = references::check(file, &source, inputs);
+/// Lets the project's own rules and the built-in ones judge a file.
+pub fn judged(opened: Opened, houses: &mut Houses) -> Looked {
+    let Opened { file, text: source, draft, mut wanted, .. } = opened;
+    let judged = houses.judge(draft, &file);
+    let Checked { pipeline, diagnostics } = judged.checked;
+    if let (Some(pipeline), Some(_)) = (&pipeline, &judged.judgement.transformed) {
+        wanted.child = child_of(pipeline);
+    }
     let findings = Findings { file: file.display().to_string(), source, diagnostics };
     Looked { findings, pipeline, wanted }
 }
 
-/// Makes every certain edit, and shows what is left.
-fn fix(file: &Path, inputs: &Inputs) -> Result<Looked, Stop> {
-    let mut looked = look(file, inputs)?;
-    let before = looked.findings.source.clone();
+fn open(file: &Path, inputs: &Inputs) -> Result<Opened, Stop> {
+    Ok(Opened::of(file, source::read_text(file)?, inputs))
+}
+
+/// Makes every certain edit of the file's own text, and opens what is left.
+fn fix(file: &Path, inputs: &Inputs) -> Result<Opened, Stop> {
+    let mut opened = open(file, inputs)?;
+    let before = opened.text.clone();
     for _ in 0..FIX_ROUNDS_MAX {
-        let Some(text) = mended(&looked.findings.source, &looked.findings.diagnostics) else { break };
-        looked = look_at(file, text, inputs);
+        let found = glovebox_pipeline::validate(opened.draft.clone()).diagnostics;
+        let Some(text) = mended(&opened.text, &found) else { break };
+        opened = Opened::of(file, text, inputs);
     }
-    if looked.findings.source != before {
-        files::replace(file, &looked.findings.source)?;
+    if opened.text != before {
+        files::replace(file, &opened.text)?;
         terminal::say(&format!("fixed: {}\n", file.display()));
     }
-    Ok(looked)
+    Ok(opened)
 }
 
 /// What was found in each script of a pipeline's hold-outs, by the script's path; scripts without a finding are left out.

@@ -5,7 +5,8 @@ use crate::arguments::PlanArguments;
 use crate::bound::Purpose;
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::{self, visible};
-use crate::{bound, house, project, source};
+use crate::{bound, house, source};
+use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::compare::{Widened, compare, widened};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
 use glovebox_engine::plan::power::Powers;
@@ -15,9 +16,8 @@ use std::collections::BTreeSet;
 /// Prints the plan, how it differs from another, and what a run of it would be refused for: nothing is executed here.
 pub fn plan(arguments: &PlanArguments) -> Ended {
     let rules = rules(arguments)?;
-    let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
-    let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
-    house::hold(&source, &project)?;
+    let inputs = source::inputs(&arguments.project.inputs);
+    let (source, project) = house::read_pipeline(&arguments.file, &inputs, &arguments.project.workdir)?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
     let bound = bound::bind_plan(&source, &project, script.as_ref(), purpose, bound::holdouts(&source, &project)?)?;
@@ -31,7 +31,9 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
         terminal::print_json(&file)?;
     } else {
         let compared = file.against.as_ref().map(against::render).unwrap_or_default();
-        terminal::print(&(render(&file) + &walls(&bound.plan.sandbox) + &compared));
+        terminal::print(
+            &(render(&file) + &rules_of(&source.judgement.rules) + &walls(&bound.plan.sandbox) + &compared),
+        );
     }
     refuse(file.denied.as_deref().unwrap_or_default())
 }
@@ -92,6 +94,23 @@ fn render(file: &PlanFile) -> String {
     text.push_str(&could("all nodes", &file.could));
     for node in &file.nodes {
         text.push_str(&render_node(node));
+    }
+    text
+}
+
+/// Whose rules judged the pipeline and what they changed in it.
+fn rules_of(rules: &[RuleRecord]) -> String {
+    let mut text = String::new();
+    for rule in rules {
+        let verb = if rule.changes_total == 0 { "judged" } else { "changed and judged" };
+        text.push_str(&format!("rules `{}` {verb} the graph ({})\n", visible::line(&rule.name), rule.digest));
+        for change in &rule.changes {
+            text.push_str(&format!("  {}\n", visible::line(&change.to_string())));
+        }
+        match rule.changes_total.saturating_sub(rule.changes.len() as u64) {
+            0 => {}
+            more => text.push_str(&format!("  … {more} more\n")),
+        }
     }
     text
 }

@@ -11,7 +11,7 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::runs::{self, RunFolder};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
-use crate::{journal, project};
+use crate::{house, journal, project};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::TIER_UNCONFINED;
@@ -48,6 +48,7 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
 
 fn bind(run: &RunFolder, started: &RunStarted, source: &Source, no_sandbox: bool) -> Result<Bound, Stop> {
     let project = project::read_project(Path::new(&started.source_dir), Some(&source.file))?;
+    house::honour(&project, &started.rules, run.id.as_str())?;
     let script = match &started.script_digest {
         Some(digest) => {
             let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;

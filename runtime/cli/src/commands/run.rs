@@ -6,7 +6,7 @@ use crate::changes::Changes;
 use crate::drive::{self, Drive};
 use crate::exit::{Ended, Exit, Stop};
 use crate::house;
-use crate::project::{self, Project};
+use crate::project::Project;
 use crate::runs::{self, RunFolder, RunId};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
@@ -26,9 +26,8 @@ const COPY_BYTES_MIN: u64 = 32;
 /// Runs a pipeline. Everything that can be refused is refused before the run exists.
 pub fn run(arguments: RunArguments) -> Ended {
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
-    let source = source::read_pipeline(&arguments.file, &source::inputs(&arguments.project.inputs))?;
-    let project = project::read_project(&arguments.project.workdir, Some(&arguments.file))?;
-    house::hold(&source, &project)?;
+    let inputs = source::inputs(&arguments.project.inputs);
+    let (source, project) = house::read_pipeline(&arguments.file, &inputs, &arguments.project.workdir)?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let holdouts = bound::holdouts(&source, &project)?;
@@ -41,6 +40,7 @@ pub fn run(arguments: RunArguments) -> Ended {
         pipeline: &source.pipeline,
         source: &source.text,
         files: &source.files,
+        judgement: &source.judgement,
         pipeline_path: absolute(&source.file),
         project: &project.workdir,
         include: include(&bound, &project, &run)?,

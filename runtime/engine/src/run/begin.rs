@@ -8,6 +8,7 @@ use crate::driver::RunError;
 use crate::event::{Digest, Event, Record, RunStarted, SCHEMA_VERSION, SandboxRecord};
 use crate::plan::HoldoutPlan;
 use crate::ports::BlobStore;
+use crate::rules::Judgement;
 use crate::state::RunState;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_sandbox::project::{self, Include};
@@ -28,6 +29,8 @@ pub struct NewRun<'a> {
     pub source: &'a str,
     /// The texts of the files that the source refers to, kept likewise.
     pub files: &'a BTreeMap<String, String>,
+    /// What the project's own rules made of it.
+    pub judgement: &'a Judgement,
     /// Where the source was read from, for people.
     pub pipeline_path: String,
     /// The user's project; only read.
@@ -64,6 +67,7 @@ impl Session {
         let holdouts = holdouts::seal(&dir, new.project, &new.holdouts, &mut include).await?;
         let (from, to) = (new.project.to_path_buf(), dir.workspace());
         let base = copy(from, to, include).await?;
+        let transformed = new.judgement.transformed.as_ref();
         let started = RunStarted {
             pipeline_digest: blobs.put_bytes(new.source.as_bytes())?,
             files: new
@@ -71,6 +75,7 @@ impl Session {
                 .iter()
                 .map(|(path, text)| Ok((path.clone(), blobs.put_bytes(text.as_bytes())?)))
                 .collect::<Result<_, RunError>>()?,
+            transformed_digest: transformed.map(|text| blobs.put_bytes(text.as_bytes())).transpose()?,
             base_digest: blobs.put_bytes(&base)?,
             script_digest: new.script.map(|script| blobs.put_bytes(script)).transpose()?,
             holdouts,
@@ -110,6 +115,8 @@ fn describe(new: &NewRun<'_>) -> RunStarted {
         pipeline_path: new.pipeline_path.clone(),
         pipeline_digest: Digest::ZERO,
         files: BTreeMap::new(),
+        rules: new.judgement.rules.clone(),
+        transformed_digest: None,
         plan_digest: new.plan_digest,
         base_digest: Digest::ZERO,
         source_dir: new.project.display().to_string(),

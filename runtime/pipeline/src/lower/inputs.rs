@@ -18,12 +18,15 @@ pub(super) struct Expansion<'a> {
     used: BTreeSet<&'a str>,
     /// Every `$name` met that is no input, for suggestions.
     seen: BTreeSet<String>,
+    /// Everything is put in already.
+    is_settled: bool,
 }
 
 impl<'a> Expansion<'a> {
     /// Overrides graph attributes that an input names, then settles the goal.
     pub(super) fn new(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
-        let mut expansion = Self { inputs, goal: String::new(), used: BTreeSet::new(), seen: BTreeSet::new() };
+        let mut expansion =
+            Self { inputs, goal: String::new(), used: BTreeSet::new(), seen: BTreeSet::new(), is_settled: false };
         for (key, value) in &inputs.set {
             if let Some(attribute) = graph.get_mut(key) {
                 attribute.value.clone_from(value);
@@ -34,6 +37,17 @@ impl<'a> Expansion<'a> {
         let raw = raw.or_else(|| inputs.set.get("goal").cloned()).unwrap_or_default();
         expansion.goal = if inputs.set.contains_key("goal") { raw } else { expansion.expand(&raw, false) };
         expansion
+    }
+
+    /// Of a graph in which everything is put in: values stay as they are.
+    pub(super) fn settled(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
+        let goal = graph.get("goal").map(|attribute| attribute.value.clone()).unwrap_or_default();
+        Self { inputs, goal, used: BTreeSet::new(), seen: BTreeSet::new(), is_settled: true }
+    }
+
+    /// True when prompts are no references any more.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
     /// The goal with inputs put in.
@@ -47,7 +61,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn expand(&mut self, text: &str, with_goal: bool) -> String {
-        if !text.as_bytes().contains(&b'$') {
+        if self.is_settled || !text.as_bytes().contains(&b'$') {
             return text.to_owned();
         }
         let mut expanded = String::with_capacity(text.len() + self.goal.len());

@@ -35,6 +35,13 @@ pub fn lower(source: &str, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diag
     draft.lower(ast.name.as_ref(), ast.span, inputs)
 }
 
+/// Lowers a text in which every value is final: `$goal` and `@file` mean nothing in it.
+pub(crate) fn lower_settled(source: &str, ast: Ast<'_>) -> (Pipeline, Vec<Diagnostic>) {
+    let mut draft = Draft::new(source);
+    ast.body.into_iter().for_each(|statement| draft.take(statement));
+    draft.lower_with(ast.name.as_ref(), ast.span, &Inputs::default(), Expansion::settled)
+}
+
 /// What a file declares, defaults spread out, values still text.
 pub(crate) struct Draft<'a> {
     declared: Declared,
@@ -71,12 +78,22 @@ impl<'a> Draft<'a> {
 
     /// Gives every value its type.
     pub(crate) fn lower(self, name: Option<&Name<'_>>, whole: Span, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
+        self.lower_with(name, whole, inputs, Expansion::new)
+    }
+
+    fn lower_with<'b>(
+        self,
+        name: Option<&Name<'_>>,
+        whole: Span,
+        inputs: &'b Inputs,
+        expansion: fn(&'b Inputs, &mut Attributes) -> Expansion<'b>,
+    ) -> (Pipeline, Vec<Diagnostic>) {
         let Self { mut declared, mut findings } = self;
         let mut raw_nodes = std::mem::take(&mut declared.nodes);
         let raw_edges = std::mem::take(&mut declared.edges);
         let subgraphs = std::mem::take(&mut declared.subgraphs);
         let mut graph = std::mem::take(&mut declared.graph);
-        let mut expansion = Expansion::new(inputs, &mut graph);
+        let mut expansion = expansion(inputs, &mut graph);
         apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
         let is_declared = |id: &str| declared.has(id);
         let graph_turns_max = findings.count(&graph, "max_turns", 1);

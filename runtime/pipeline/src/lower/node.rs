@@ -43,8 +43,10 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
     let from = &raw.attributes;
     let label = findings.text(from, "label").unwrap_or(raw.id.as_str()).to_owned();
     let written = from.get("prompt").filter(|prompt| !prompt.value.trim().is_empty());
-    let written =
-        written.map(|prompt| files::prompt(prompt, around.inputs, around.sealed, |fault| findings.push(fault)));
+    let written = written.map(|prompt| match around.expansion.is_settled() {
+        true => prompt.value.as_str(),
+        false => files::prompt(prompt, around.inputs, around.sealed, |fault| findings.push(fault)),
+    });
     let instruction = written.or((handler.name() == "codergen").then_some(label.as_str()));
     let prompt = instruction.map(|text| around.expansion.prompt(text));
     Node {

@@ -1,0 +1,178 @@
+//! What a transform changed: nodes, edges and attributes that are new, gone or different.
+//!
+//! Compared are settled graphs, so a change that follows from another, such as a model that nodes take over from the graph, is
+//! told as well. Nothing is left out; who shows or keeps the list bounds it.
+
+use super::graph::{EDGE_KEYS, NODE_KEYS, SettledGraph};
+use foldhash::HashMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+/// The longest value that is printed, bytes.
+const VALUE_BYTES_MAX: usize = 120;
+
+/// What became of a part of the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeOp {
+    /// It was not there.
+    Added,
+    /// It is not there any more.
+    Removed,
+    /// It has another value; of the graph itself, another name.
+    Changed,
+    /// The same parts stand in another order.
+    Reordered,
+}
+
+impl ChangeOp {
+    /// The word used in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ChangeOp::Added => "added",
+            ChangeOp::Removed => "removed",
+            ChangeOp::Changed => "changed",
+            ChangeOp::Reordered => "reordered",
+        }
+    }
+
+    /// The operation a record's word stands for.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Added, Self::Removed, Self::Changed, Self::Reordered].into_iter().find(|op| op.as_str() == word)
+    }
+}
+
+/// Which part of the graph.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangePlace {
+    /// The graph and its attributes.
+    Graph,
+    /// A node.
+    Node(String),
+    /// An edge by its ends.
+    Edge(String, String),
+}
+
+/// One thing that is different.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What became of it.
+    pub op: ChangeOp,
+    /// Of what.
+    pub place: ChangePlace,
+    /// The attribute; none when it is about the node, the edge or the graph's name itself.
+    pub attribute: Option<String>,
+    /// The value before.
+    pub before: Option<String>,
+    /// The value now.
+    pub after: Option<String>,
+}
+
+impl fmt::Display for ChangePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChangePlace::Graph => f.write_str("graph"),
+            ChangePlace::Node(id) => write!(f, "node {id}"),
+            ChangePlace::Edge(from, to) => write!(f, "edge {from} -> {to}"),
+        }
+    }
+}
+
+/// `+ node build: timeout="5m"`; long values are cut. Control characters are the printer's business.
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = match self.op {
+            ChangeOp::Added => '+',
+            ChangeOp::Removed => '-',
+            ChangeOp::Changed | ChangeOp::Reordered => '~',
+        };
+        write!(f, "{sign} {}", self.place)?;
+        if self.op == ChangeOp::Reordered {
+            return f.write_str(": another order");
+        }
+        let Some(value) = self.after.as_ref().or(self.before.as_ref()) else { return Ok(()) };
+        write!(f, ": {}=", self.attribute.as_deref().unwrap_or("name"))?;
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) => write!(f, "{} -> {}", Cut(before), Cut(after)),
+            _ => write!(f, "{}", Cut(value)),
+        }
+    }
+}
+
+/// A value in quotes, as much as is read.
+struct Cut<'a>(&'a str);
+
+impl fmt::Display for Cut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.0.floor_char_boundary(VALUE_BYTES_MAX);
+        let mark = if end < self.0.len() { "…" } else { "" };
+        write!(f, "\"{}{mark}\"", &self.0[..end])
+    }
+}
+
+/// Lists how `after` differs from `before`: the graph, then nodes, then edges; what is gone last among its kind.
+pub fn changes(before: &SettledGraph, after: &SettledGraph) -> Vec<Change> {
+    let mut found = Found(Vec::new());
+    if before.name != after.name {
+        let (before, after) = (Some(before.name.clone()), Some(after.name.clone()));
+        found.0.push(Change { op: ChangeOp::Changed, place: ChangePlace::Graph, attribute: None, before, after });
+    }
+    found.attributes(&ChangePlace::Graph, &before.attributes, &after.attributes, &[]);
+    let node = |node: &BTreeMap<String, String>| ChangePlace::Node(node["id"].clone());
+    found.parts(&before.nodes, &after.nodes, node, &NODE_KEYS);
+    let edge = |edge: &BTreeMap<String, String>| ChangePlace::Edge(edge["from"].clone(), edge["to"].clone());
+    found.parts(&before.edges, &after.edges, edge, &EDGE_KEYS);
+    found.0
+}
+
+struct Found(Vec<Change>);
+
+type Part = BTreeMap<String, String>;
+
+impl Found {
+    /// Compares parts of one kind; several of one name are told apart by their order.
+    fn parts(&mut self, before: &[Part], after: &[Part], place: impl Fn(&Part) -> ChangePlace, keys: &[&str]) {
+        let mut known: HashMap<String, VecDeque<(usize, &Part)>> = HashMap::default();
+        for (index, part) in before.iter().enumerate() {
+            known.entry(place(part).to_string()).or_default().push_back((index, part));
+        }
+        let (mut last, mut moved) = (None, None);
+        for part in after {
+            let of = place(part);
+            let Some((index, was)) = known.get_mut(&of.to_string()).and_then(VecDeque::pop_front) else {
+                self.whole(ChangeOp::Added, &of);
+                self.attributes(&of, &Part::new(), part, keys);
+                continue;
+            };
+            if last > Some(index) {
+                moved.get_or_insert_with(|| of.clone());
+            }
+            last = last.max(Some(index));
+            self.attributes(&of, was, part, keys);
+        }
+        let mut gone: Vec<(usize, &Part)> = known.into_values().flatten().collect();
+        gone.sort_by_key(|(index, _)| *index);
+        gone.iter().for_each(|(_, part)| self.whole(ChangeOp::Removed, &place(part)));
+        moved.iter().for_each(|of| self.whole(ChangeOp::Reordered, of));
+    }
+
+    fn whole(&mut self, op: ChangeOp, place: &ChangePlace) {
+        self.0.push(Change { op, place: place.clone(), attribute: None, before: None, after: None });
+    }
+
+    fn attributes(&mut self, place: &ChangePlace, before: &Part, after: &Part, but: &[&str]) {
+        let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys.into_iter().filter(|key| !but.contains(&key.as_str())) {
+            let (was, is) = (before.get(key), after.get(key));
+            let op = match (was, is) {
+                (None, Some(_)) => ChangeOp::Added,
+                (Some(_), None) => ChangeOp::Removed,
+                (Some(was), Some(is)) if was != is => ChangeOp::Changed,
+                _ => continue,
+            };
+            let (before, after) = (was.cloned(), is.cloned());
+            self.0.push(Change { op, place: place.clone(), attribute: Some(key.clone()), before, after });
+        }
+    }
+}

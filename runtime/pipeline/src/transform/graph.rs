@@ -1,0 +1,198 @@
+//! A settled graph as data: made of a pipeline, read from JSON, written as canonical DOT.
+//!
+//! Attribute values are strings, as in `glovebox graph --format json`. What is read was written by somebody else, so unknown
+//! fields are errors, and [`agree`] holds what the parser made of it against what was meant.
+
+use crate::dot::quote;
+use crate::draw::Drawing;
+use crate::graph::{GraphFile, SCHEMA_VERSION, to_json};
+use crate::ir::{Node, Pipeline};
+use crate::keyed::Attributes;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Keys of a node that are no attributes.
+pub(super) const NODE_KEYS: [&str; 2] = ["id", "handler"];
+/// Keys of an edge that are no attributes.
+pub(super) const EDGE_KEYS: [&str; 2] = ["from", "to"];
+
+/// A graph in which every value is final. Subgraphs are not in it: what they mean is in the nodes, and as boxes they stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettledGraph {
+    /// Version of this vocabulary, the same as of [`GraphFile`].
+    pub schema_version: u32,
+    /// The graph's name.
+    pub name: String,
+    /// Graph attributes.
+    pub attributes: BTreeMap<String, String>,
+    /// Nodes in order: `id`, `shape`, `handler`, and every attribute that holds for the node.
+    pub nodes: Vec<BTreeMap<String, String>>,
+    /// Edges in order: `from`, `to`, and every attribute that holds for the edge.
+    pub edges: Vec<BTreeMap<String, String>>,
+}
+
+/// The same as it comes back.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    #[serde(default)]
+    schema_version: Option<u32>,
+    name: String,
+    attributes: BTreeMap<String, String>,
+    nodes: Vec<BTreeMap<String, String>>,
+    edges: Vec<BTreeMap<String, String>>,
+}
+
+impl SettledGraph {
+    /// The graph of a pipeline with goal and prompts as they will be said.
+    pub fn of(pipeline: &Pipeline) -> Self {
+        let mut attributes = object(&[], &pipeline.attributes);
+        if !pipeline.goal.is_empty() {
+            attributes.insert("goal".to_owned(), pipeline.goal.clone());
+        }
+        let edge = |edge: &crate::ir::Edge| {
+            object(&[("from", edge.from.as_str()), ("to", edge.to.as_str())], &edge.attributes)
+        };
+        Self {
+            schema_version: SCHEMA_VERSION,
+            name: pipeline.name.clone(),
+            attributes,
+            nodes: pipeline.nodes.iter().map(settled_node).collect(),
+            edges: pipeline.edges.iter().map(edge).collect(),
+        }
+    }
+
+    /// Reads a graph from JSON, or says why it is none.
+    ///
+    /// # Errors
+    /// The first mistake; its words may hold pieces of the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let answer: Answer = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if let Some(version) = answer.schema_version.filter(|version| *version != SCHEMA_VERSION) {
+            return Err(format!("`schema_version` is {version}, {SCHEMA_VERSION} is expected"));
+        }
+        for (index, node) in answer.nodes.iter().enumerate() {
+            if !node.contains_key("id") {
+                return Err(format!("node {index} has no `id`"));
+            }
+        }
+        for (index, edge) in answer.edges.iter().enumerate() {
+            if !EDGE_KEYS.iter().all(|key| edge.contains_key(*key)) {
+                return Err(format!("edge {index} has no `from` or no `to`"));
+            }
+        }
+        let Answer { schema_version: _, name, attributes, nodes, edges } = answer;
+        Ok(Self { schema_version: SCHEMA_VERSION, name, attributes, nodes, edges })
+    }
+
+    /// The graph of a pipeline with its drawing, as `glovebox graph --format json` has it but settled.
+    pub fn drawn(pipeline: &Pipeline, drawing: &Drawing) -> GraphFile {
+        let Self { name, attributes, nodes, edges, .. } = Self::of(pipeline);
+        GraphFile { name, attributes, nodes, edges, ..to_json(pipeline, drawing) }
+    }
+}
+
+fn settled_node(node: &Node) -> BTreeMap<String, String> {
+    let own = [("id", node.id.as_str()), ("shape", &node.shape), ("handler", node.handler.name())];
+    let mut settled = object(&own, &node.attributes);
+    let written = settled.get("prompt").is_some_and(|prompt| !prompt.trim().is_empty());
+    // A label that stands in for the prompt is kept as a label, unless something was put into it.
+    if let Some(prompt) = node.prompt.as_ref().filter(|prompt| written || **prompt != node.label) {
+        settled.insert("prompt".to_owned(), prompt.clone());
+    }
+    settled
+}
+
+fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, String> {
+    let given = attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone()));
+    let own = own.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    given.chain(own).collect()
+}
+
+/// Canonical DOT of an answer. An attribute whose name is a key of the JSON cannot be in it: it stays as `before` has it.
+pub(super) fn to_text(graph: &SettledGraph, before: &Pipeline) -> String {
+    let mut text = format!("digraph {} {{\n", quote(&graph.name));
+    if !graph.attributes.is_empty() {
+        statement(&mut text, "graph", pairs(&graph.attributes, &[]));
+    }
+    let nodes: foldhash::HashMap<&str, &Node> = before.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+    for node in &graph.nodes {
+        let id = &node["id"];
+        let kept = nodes.get(id.as_str()).map(|node| &node.attributes);
+        statement(&mut text, &quote(id), pairs(node, &NODE_KEYS).chain(unseen(kept, &NODE_KEYS)));
+    }
+    let mut known = super::places::Ends::of(before);
+    for edge in &graph.edges {
+        let (from, to) = (&edge["from"], &edge["to"]);
+        let kept = known.next(from, to).map(|edge| &edge.attributes);
+        let attributes = pairs(edge, &EDGE_KEYS).chain(unseen(kept, &EDGE_KEYS));
+        statement(&mut text, &format!("{} -> {}", quote(from), quote(to)), attributes);
+    }
+    text.push_str("}\n");
+    text
+}
+
+fn pairs<'a>(
+    attributes: &'a BTreeMap<String, String>,
+    but: &'static [&'static str],
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let all = attributes.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    all.filter(|(key, _)| !but.contains(key))
+}
+
+fn unseen<'a>(
+    attributes: Option<&'a Attributes>,
+    keys: &'static [&'static str],
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let all = keys.iter().filter_map(move |key| Some((*key, attributes?.get(key)?)));
+    all.map(|(key, attribute)| (key, attribute.value.as_str()))
+}
+
+fn statement<'a>(text: &mut String, subject: &str, attributes: impl Iterator<Item = (&'a str, &'a str)>) {
+    text.push_str("  ");
+    text.push_str(subject);
+    let mut separator = " [";
+    for (key, value) in attributes {
+        write!(text, "{separator}{}={}", quote(key), quote(value)).expect("writing to a string does not fail");
+        separator = ", ";
+    }
+    text.push_str(if separator == ", " { "];\n" } else { ";\n" });
+}
+
+/// Says what of an answer did not survive being written and read: then the text means something else than was answered.
+pub(super) fn agree(answer: &SettledGraph, read: &Pipeline) -> Result<(), String> {
+    let ids = read.nodes.iter().map(|node| node.id.as_str());
+    if answer.name != read.name || !ids.eq(answer.nodes.iter().map(|node| node["id"].as_str())) {
+        return Err("its name or its nodes cannot be written as DOT, or one node occurs twice".to_owned());
+    }
+    let ends = read.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str()));
+    if !ends.eq(answer.edges.iter().map(|edge| (edge["from"].as_str(), edge["to"].as_str()))) {
+        return Err("its edges cannot be written as DOT".to_owned());
+    }
+    same(&answer.attributes, &read.attributes, &[]).map_err(|key| format!("the graph's `{key}` cannot be written"))?;
+    for (answered, node) in answer.nodes.iter().zip(&read.nodes) {
+        let id = node.id.as_str();
+        same(answered, &node.attributes, &["id", "handler", "shape", "class"])
+            .map_err(|key| format!("`{key}` of node `{id}` cannot be written as DOT"))?;
+        let handler = answered.get("handler").filter(|handler| *handler != node.handler.name());
+        if let Some(handler) = handler {
+            let is = node.handler.name();
+            return Err(format!(
+                "node `{id}` says its handler is `{handler}`, but by its type and shape it is `{is}`: set `type` or `shape`"
+            ));
+        }
+    }
+    for (answered, edge) in answer.edges.iter().zip(&read.edges) {
+        same(answered, &edge.attributes, &EDGE_KEYS)
+            .map_err(|key| format!("`{key}` of edge `{} -> {}` cannot be written as DOT", edge.from, edge.to))?;
+    }
+    Ok(())
+}
+
+/// The first key that has another value now.
+fn same(answered: &BTreeMap<String, String>, read: &Attributes, but: &[&str]) -> Result<(), String> {
+    let all = answered.iter().filter(|(key, _)| !but.contains(&key.as_str()));
+    let mut lost = all.filter(|(key, value)| read.get(key).map(|attribute| &attribute.value) != Some(value));
+    lost.next().map_or(Ok(()), |(key, _)| Err(key.clone()))
+}

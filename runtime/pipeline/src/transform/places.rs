@@ -1,0 +1,120 @@
+//! Places of the user's file for a pipeline that was read from another text.
+//!
+//! A node is the same when its id is, the n-th edge between two nodes is the n-th; their places are those of the user's file. An
+//! attribute keeps its place while it keeps its value. What is new has the place of what it is part of, at last the graph's name.
+
+use crate::ir::{Edge, Node, Pipeline, Subgraph};
+use crate::keyed::Attributes;
+use crate::span::Span;
+use foldhash::HashMap;
+use std::collections::VecDeque;
+
+/// The edges of a pipeline by their ends, each to be met once.
+pub(super) struct Ends<'a>(HashMap<&'a str, HashMap<&'a str, VecDeque<&'a Edge>>>);
+
+impl<'a> Ends<'a> {
+    pub(super) fn of(pipeline: &'a Pipeline) -> Self {
+        let mut ends: HashMap<_, HashMap<_, VecDeque<&Edge>>> = HashMap::default();
+        for edge in &pipeline.edges {
+            ends.entry(edge.from.as_str()).or_default().entry(edge.to.as_str()).or_default().push_back(edge);
+        }
+        Self(ends)
+    }
+
+    /// The next edge between the two.
+    pub(super) fn next(&mut self, from: &str, to: &str) -> Option<&'a Edge> {
+        self.0.get_mut(from)?.get_mut(to)?.pop_front()
+    }
+}
+
+/// Moves every place of a pipeline to where the original has it.
+pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
+    pipeline.span = original.span;
+    place(&mut pipeline.attributes, Some(&original.attributes), original.span);
+    let nodes: HashMap<&str, &Node> = original.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+    for node in &mut pipeline.nodes {
+        let before = nodes.get(node.id.as_str());
+        node.span = before.map_or(original.span, |before| before.span);
+        place(&mut node.attributes, before.map(|before| &before.attributes), node.span);
+    }
+    pipeline.subgraphs = subgraphs(pipeline, original);
+    let mut ends = Ends::of(original);
+    for edge in &mut pipeline.edges {
+        let before = ends.next(edge.from.as_str(), edge.to.as_str());
+        let end = |id: &str| nodes.get(id).map_or(original.span, |node| node.span);
+        edge.from_span = before.map_or_else(|| end(edge.from.as_str()), |before| before.from_span);
+        edge.to_span = before.map_or_else(|| end(edge.to.as_str()), |before| before.to_span);
+        edge.span = before.map_or(edge.from_span, |before| before.span);
+        place(&mut edge.attributes, before.map(|before| &before.attributes), edge.span);
+        let known = before.and_then(|before| before.condition.as_ref());
+        match (&mut edge.condition, known) {
+            (Some(condition), Some(known)) if condition.text == known.text => *condition = known.clone(),
+            (Some(condition), _) => condition.clauses.iter_mut().for_each(|clause| clause.span = edge.span),
+            (None, _) => {}
+        }
+    }
+}
+
+/// The original's boxes around those of their nodes that are still there.
+fn subgraphs(pipeline: &Pipeline, original: &Pipeline) -> Vec<Subgraph> {
+    let numbers: HashMap<&str, usize> =
+        pipeline.nodes.iter().enumerate().map(|(number, node)| (node.id.as_str(), number)).collect();
+    let kept = original.subgraphs.iter().map(|subgraph| {
+        let ids = subgraph.members.iter().map(|member| original.nodes[*member].id.as_str());
+        let mut members: Vec<usize> = ids.filter_map(|id| numbers.get(id).copied()).collect();
+        members.sort_unstable();
+        Subgraph { members, ..subgraph.clone() }
+    });
+    kept.collect()
+}
+
+fn place(attributes: &mut Attributes, before: Option<&Attributes>, whole: Span) {
+    let keys: Vec<String> = attributes.keys().map(|key| key.to_string()).collect();
+    for key in keys {
+        let Some(attribute) = attributes.get_mut(&key) else { continue };
+        let before = before.and_then(|before| before.get(&key)).filter(|before| before.value == attribute.value);
+        (attribute.key_span, attribute.span) = before.map_or((whole, whole), |before| (before.key_span, before.span));
+    }
+}
+
+/// Where the statements of a canonical text begin and which attributes stand in each, as it was read.
+pub(super) struct Statements {
+    lines: Vec<usize>,
+    has_graph: bool,
+    nodes: Vec<Vec<(String, Span)>>,
+    edges: Vec<Vec<(String, Span)>>,
+}
+
+impl Statements {
+    pub(super) fn of(text: &str, read: &Pipeline) -> Self {
+        let keyed = |attributes: &Attributes| {
+            let all = attributes.iter().map(|(key, value)| (key.to_string(), value.key_span.to(value.span)));
+            all.collect()
+        };
+        Self {
+            lines: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
+            has_graph: !read.attributes.is_empty(),
+            nodes: read.nodes.iter().map(|node| keyed(&node.attributes)).collect(),
+            edges: read.edges.iter().map(|edge| keyed(&edge.attributes)).collect(),
+        }
+    }
+
+    /// The place in the user's file of something that stands at `span` of the text; `pipeline` is the relocated one.
+    pub(super) fn place(&self, span: Span, pipeline: &Pipeline) -> Span {
+        let line = self.lines.partition_point(|start| *start <= span.start) - 1;
+        let Some(number) = line.checked_sub(1 + usize::from(self.has_graph)) else { return pipeline.span };
+        if let (Some(node), Some(keys)) = (pipeline.nodes.get(number), self.nodes.get(number)) {
+            return attribute_at(keys, span, &node.attributes).unwrap_or(node.span);
+        }
+        let number = number.saturating_sub(pipeline.nodes.len());
+        match (pipeline.edges.get(number), self.edges.get(number)) {
+            (Some(edge), Some(keys)) => attribute_at(keys, span, &edge.attributes).unwrap_or(edge.span),
+            _ => pipeline.span,
+        }
+    }
+}
+
+fn attribute_at(keys: &[(String, Span)], span: Span, relocated: &Attributes) -> Option<Span> {
+    let (key, _) = keys.iter().find(|(_, whole)| (whole.start..whole.end).contains(&span.start))?;
+    relocated.get(key).map(|attribute| attribute.span)
+}
