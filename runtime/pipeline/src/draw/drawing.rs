@@ -15,6 +15,8 @@ pub struct Drawing {
     pub size: Size,
     /// Boxes around subgraphs in file order, each before those in it.
     pub boxes: Vec<DrawnBox>,
+    /// Subgraphs with nodes that would have a box, but whose borders would be too long in sum.
+    pub boxes_left_out: usize,
     /// Nodes in file order.
     pub nodes: Vec<DrawnNode>,
     /// Edges in file order, then jumps of a run.

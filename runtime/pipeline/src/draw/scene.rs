@@ -159,8 +159,10 @@ pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
     let graph = Graph { items: &items, links: &links, nests: &nests, root };
     let placed = super::layout::place(&graph, &direction.gaps());
     let size = settle(&mut nodes, &mut edges, &placed, direction);
+    let is_left_out = |(nest, place): (&Nest, &Option<(Point, Size)>)| place.is_none() && !nest.items.is_empty();
+    let boxes_left_out = nests.iter().zip(&placed.boxes).filter(|pair| is_left_out(*pair)).count();
     boxes = settle_boxes(boxes, &edges, &placed, direction);
-    Drawing { title: title(pipeline), size, boxes, nodes, edges, is_run: overlay.is_some() }
+    Drawing { title: title(pipeline), size, boxes, boxes_left_out, nodes, edges, is_run: overlay.is_some() }
 }
 
 /// What a pipeline is called.

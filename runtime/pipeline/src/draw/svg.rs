@@ -39,7 +39,11 @@ pub fn to_svg(drawing: &Drawing) -> String {
          viewBox=\"0 0 {width} {height}\">\n"
     ));
     svg.element("title", &drawing.title);
-    svg.element("desc", &format!("{} nodes, {} edges", drawing.nodes.len(), drawing.edges.len()));
+    let left_out = match drawing.boxes_left_out {
+        0 => String::new(),
+        count => format!(", {count} subgraphs left without a box"),
+    };
+    svg.element("desc", &format!("{} nodes, {} edges{left_out}", drawing.nodes.len(), drawing.edges.len()));
     svg.raw(format_args!("<style>\n{}</style>\n", stylesheet(!drawing.boxes.is_empty())));
     svg.raw(format_args!("<rect class=\"ground\" width=\"{width}\" height=\"{height}\"/>\n"));
     let (taken, left): (Vec<&DrawnEdge>, Vec<&DrawnEdge>) = drawing.edges.iter().partition(|edge| edge.taken > 0);

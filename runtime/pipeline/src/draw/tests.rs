@@ -274,6 +274,47 @@ fn the_outermost_lines_of_a_huge_graph_go_round_the_outside() {
 }
 
 #[test]
+fn a_node_stands_in_the_innermost_box_of_the_first_subgraph_that_declares_it() {
+    let pipeline = pipeline(
+        "digraph G { b subgraph cluster_one { a subgraph two { label=Two a b } } subgraph cluster_three { a c } subgraph same { c d } }",
+    );
+    let drawing = draw(&pipeline, None);
+    let boxes: Vec<usize> = drawing.boxes.iter().map(|drawn| drawn.subgraph).collect();
+    // The last is neither called a cluster nor labelled.
+    assert_eq!(boxes, [0, 1, 2]);
+    let within = |id: &str| -> Vec<usize> {
+        let node = node(&drawing, id);
+        let holds = |drawn: &&super::DrawnBox| is_inside((node.centre, node.size), (drawn.centre, drawn.size));
+        drawing.boxes.iter().filter(holds).map(|drawn| drawn.subgraph).collect()
+    };
+    assert_eq!(["a", "b", "c", "d"].map(within), [vec![0, 1], vec![0, 1], vec![2], vec![]]);
+}
+
+#[test]
+fn boxes_with_too_much_border_are_left_out_and_the_rest_still_holds() {
+    let count = 700;
+    let mut source = "digraph G {\n".to_owned();
+    for group in 0..40 {
+        let last = count - 40 + group;
+        source.push_str(&format!("subgraph cluster_{group} {{ label=\"Group {group}\" n{group} n{last} }}\n"));
+    }
+    (1..count).for_each(|index| source.push_str(&format!("n{index}\nn{} -> n{index}\n", index - 1)));
+    let pipeline = pipeline(&(source + "}"));
+    let drawing = draw(&pipeline, None);
+    assert!((1..40).contains(&drawing.boxes.len()), "{}", drawing.boxes.len());
+    assert_eq!(drawing.boxes.len() + drawing.boxes_left_out, 40);
+    assert!(to_svg(&drawing).contains(&format!("{} subgraphs left without a box", drawing.boxes_left_out)));
+    for (index, one) in drawing.boxes.iter().enumerate() {
+        let place = (one.centre, one.size);
+        assert!(drawing.boxes[index + 1..].iter().all(|other| !overlap(place, (other.centre, other.size), 0.01)));
+        for (number, node) in drawing.nodes.iter().enumerate() {
+            let is_own = pipeline.subgraphs[one.subgraph].members.contains(&number);
+            assert_eq!(overlap((node.centre, node.size), place, 0.01), is_own, "{} and {}", node.id, one.title);
+        }
+    }
+}
+
+#[test]
 fn a_label_as_long_as_a_file_costs_no_more_than_a_label() {
     let label = "x".repeat(3 << 20);
     let pipeline = pipeline(&format!("digraph G {{ a [label=\"{label}\"] b a -> b [label=\"{label}\"] }}"));
@@ -287,6 +328,7 @@ fn a_picture_with_too_many_pixels_is_refused() {
         title: String::new(),
         size: Size { width: 1e5, height: 1e5 },
         boxes: Vec::new(),
+        boxes_left_out: 0,
         nodes: Vec::new(),
         edges: Vec::new(),
         is_run: false,

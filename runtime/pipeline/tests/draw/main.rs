@@ -29,7 +29,7 @@ fn read(source: &str) -> Pipeline {
     lower::lower(source, ast, &Inputs::default()).0
 }
 
-const GRAPHS: [&str; 14] = [
+const GRAPHS: [&str; 15] = [
     "shapes",
     "fix-loop",
     "chain",
@@ -42,6 +42,7 @@ const GRAPHS: [&str; 14] = [
     "failures",
     "direction-bt",
     "direction-rl",
+    "skip",
     "subgraphs",
     "subgraphs-sideways",
 ];

@@ -28,6 +28,7 @@ pub(super) struct Sorter {
     below: Vec<Vec<usize>>,
     /// The turns beside each item.
     turns: Vec<Vec<usize>>,
+    is_turn: Vec<bool>,
     /// What must stay together.
     nesting: Nesting,
     /// Pieces of links between layers.
@@ -59,6 +60,7 @@ impl Sorter {
             above,
             below,
             turns,
+            is_turn: layered.vertices.iter().map(|vertex| vertex.beside.is_some()).collect(),
             nesting: Nesting::new(&layered.nests, layered.vertices.iter().map(|vertex| vertex.nest).collect()),
             pieces: segments.len(),
         };
@@ -165,8 +167,8 @@ impl Sorter {
         self.above[turn].iter().chain(&self.below[turn]).map(|other| self.places[*other]).min().unwrap_or(0)
     }
 
-    /// Orders every layer by the one before it, from the top or from the bottom.
-    pub(super) fn sweep(&mut self, downwards: bool) {
+    /// Orders every layer by the one before it, from the top or from the bottom; `flips` turns round what that leaves open.
+    pub(super) fn sweep(&mut self, downwards: bool, flips: bool) {
         let count = self.layers.len();
         self.rank_nests();
         if let Some(first) = if downwards { Some(0) } else { count.checked_sub(1) }.filter(|_| !self.nesting.is_empty())
@@ -176,7 +178,11 @@ impl Sorter {
         }
         for step in 1..count {
             let layer = if downwards { step } else { count - 1 - step };
-            let means = self.layers[layer].iter().map(|v| (self.mean(*v, downwards), *v)).collect();
+            let mut means: Vec<(f64, usize)> =
+                self.layers[layer].iter().map(|v| (self.mean(*v, downwards), *v)).collect();
+            if flips {
+                means.reverse();
+            }
             self.layers[layer] = self.nesting.arranged(means);
             self.number(layer);
         }
@@ -277,6 +283,22 @@ impl Sorter {
         }
         self.number_all();
         self.gather_all();
+    }
+
+    /// True for a lane that turns to items.
+    pub(super) fn is_turned(&self, lane: &[usize]) -> bool {
+        lane.iter().any(|vertex| self.is_turn[*vertex])
+    }
+
+    /// The lanes that turn to items on a side, the innermost first.
+    pub(super) fn turned(&self, lanes: &[Vec<usize>], side: Side) -> Vec<usize> {
+        let turns = |lane: &[usize]| lane.iter().any(|vertex| self.is_turn[*vertex] && self.sides[*vertex] == side);
+        let mut turned: Vec<usize> = (0..lanes.len()).filter(|lane| turns(&lanes[*lane])).collect();
+        turned.sort_by_key(|lane| lanes[*lane].iter().map(|vertex| self.places[*vertex]).max());
+        if side == Side::Left {
+            turned.reverse();
+        }
+        turned
     }
 
     /// Puts each loop on the side of its item on which less turns off.
