@@ -35,6 +35,8 @@ pub struct Clause {
     pub literal: String,
     /// Its place in the file.
     pub span: Span,
+    /// The place of what it compares with, quotes included; empty for a bare key.
+    pub literal_span: Span,
 }
 
 /// Comparison operators.
@@ -126,8 +128,11 @@ impl<'a> Reader<'a> {
         let key = self.key()?;
         self.space();
         let operator = self.operator()?;
+        self.space();
+        let begin = self.at;
         let literal = if operator == Operator::Truthy { String::new() } else { self.literal(key)? };
-        Ok(Clause { key: key.to_owned(), operator, literal, span: self.places.span(start..self.at) })
+        let [span, literal_span] = [start, begin].map(|start| self.places.span(start..self.at));
+        Ok(Clause { key: key.to_owned(), operator, literal, span, literal_span })
     }
 
     fn key(&mut self) -> Result<&'a str, Diagnostic> {

@@ -48,8 +48,11 @@ pub struct Inputs {
 pub struct Checked {
     /// The pipeline; none when any diagnostic is an error.
     pub pipeline: Option<Pipeline>,
-    /// The findings in file order, [`diagnostic::DIAGNOSTICS_MAX`] at most; errors are the last to be left out.
+    /// The findings in file order, [`diagnostic::DIAGNOSTICS_MAX`] at most; errors are the last to be left out, those about letters that
+    /// could not be read the very last.
     pub diagnostics: Vec<Diagnostic>,
+    /// True when there are more findings than were kept.
+    pub is_cut: bool,
 }
 
 /// Parses, lowers and lints one file. Any text ends in diagnostics, none in a panic.
@@ -61,13 +64,14 @@ pub fn check(source: &str, inputs: &Inputs) -> Checked {
 pub fn read(source: &str) -> Text<'_> {
     let mut draft = Draft::new(source);
     let (ast, diagnostics) = dot::parse_each(source, |statement| draft.take(statement));
-    Text { name: ast.name, span: ast.span, draft, diagnostics }
+    Text { name: ast.name, span: ast.span, left_out: ast.left_out, draft, diagnostics }
 }
 
 /// A file that was parsed, and not judged.
 pub struct Text<'a> {
     name: Option<dot::Name<'a>>,
     span: span::Span,
+    left_out: usize,
     draft: Draft<'a>,
     diagnostics: Vec<Diagnostic>,
 }
@@ -80,11 +84,12 @@ impl Text<'_> {
 
     /// Gives every value its type. Any text ends in diagnostics, none in a panic.
     pub fn lower(self, inputs: &Inputs) -> Lowered {
-        let Self { name, span, draft, mut diagnostics } = self;
+        let Self { name, span, left_out, draft, mut diagnostics } = self;
         let is_read = !diagnostics.iter().any(Diagnostic::is_error);
         let (pipeline, found) = draft.lower(name.as_ref(), span, inputs);
         diagnostics.extend(found);
-        Lowered { pipeline, diagnostics, is_read }
+        let given = inputs.set.keys().filter_map(|key| pipeline.attributes.get(key)).map(|attribute| attribute.span);
+        Lowered { given: given.collect(), pipeline, diagnostics, is_read, is_cut: left_out > 0 }
     }
 
     /// Lowers and lints it.
@@ -102,6 +107,10 @@ pub struct Lowered {
     pub diagnostics: Vec<Diagnostic>,
     /// False for a file with syntax errors.
     is_read: bool,
+    /// True when the reader had more findings than it kept.
+    is_cut: bool,
+    /// The places of values that an input stands in for.
+    given: Vec<span::Span>,
 }
 
 impl Lowered {
@@ -113,17 +122,29 @@ impl Lowered {
 
 /// Lints what was lowered. A file with syntax errors is not linted: what could not be read would be reported as missing.
 pub fn validate(lowered: Lowered) -> Checked {
-    let Lowered { pipeline, mut diagnostics, is_read } = lowered;
+    let Lowered { pipeline, mut diagnostics, is_read, is_cut, given } = lowered;
     if is_read {
         diagnostics.extend(lint::run(&pipeline));
     }
     let valid = !diagnostics.iter().any(Diagnostic::is_error);
-    Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics) }
+    keep_given(&given, &mut diagnostics);
+    let is_cut = is_cut || diagnostics.len() > diagnostic::DIAGNOSTICS_MAX;
+    Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics), is_cut }
+}
+
+/// Takes back edits of values that an input stands in for: what the file says there is not what was judged.
+fn keep_given(given: &[span::Span], diagnostics: &mut [Diagnostic]) {
+    for place in given {
+        let is_there = |edit: &diagnostic::Edit| place.start <= edit.span.start && edit.span.end <= place.end;
+        for diagnostic in diagnostics.iter_mut().filter(|found| found.fix.as_ref().is_some_and(is_there)) {
+            diagnostic.fix = None;
+        }
+    }
 }
 
 /// Keeps the worst [`diagnostic::DIAGNOSTICS_MAX`], in file order.
 fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    diagnostics.sort_by_key(|diagnostic| (diagnostic.severity, diagnostic.span));
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.severity, diagnostic.rule != "dot_syntax", diagnostic.span));
     diagnostics.truncate(diagnostic::DIAGNOSTICS_MAX);
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
     diagnostics

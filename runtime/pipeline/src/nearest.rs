@@ -24,6 +24,34 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
+/// The candidate that was certainly meant, for an edit that nobody looks at: the words differ by one slip of the fingers or in
+/// case, no other candidate is as near, and what tells `step_1` from `step_2` and `plan_a` from `plan_b` is the same in both.
+pub fn certain<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const LETTERS_MIN: usize = 4;
+    let letters: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
+    if letters.len() < LETTERS_MIN {
+        return None;
+    }
+    let near = |candidate: &&str| {
+        let other: Vec<char> = candidate.chars().flat_map(char::to_lowercase).collect();
+        other.len().abs_diff(letters.len()) <= 1 && distance(&letters, &other) <= 1
+    };
+    let mut near = candidates.into_iter().filter(near);
+    let only = near.next()?;
+    (near.next().is_none() && marks(word) == marks(only)).then_some(only)
+}
+
+/// What numbers or letters a name out of a row of like ones: digits, parts of one letter, a capital at the end.
+fn marks(word: &str) -> String {
+    let part = |part: &str| match part.chars().collect::<Vec<char>>()[..] {
+        [letter] => letter.to_string(),
+        _ => part.chars().filter(char::is_ascii_digit).collect(),
+    };
+    let parts: Vec<String> = word.split(['_', '.', '-']).map(part).filter(|mark| !mark.is_empty()).collect();
+    let last: String = word.chars().last().filter(char::is_ascii_uppercase).into_iter().collect();
+    parts.join("_") + &last
+}
+
 /// Edit distance (insert, delete, replace, swap neighbours).
 fn distance(left: &[char], right: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
@@ -45,7 +73,25 @@ fn distance(left: &[char], right: &[char]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{certain, nearest};
+
+    #[test]
+    fn only_a_slip_is_certain() {
+        let check = |word: &str, expected: Option<&str>| {
+            let names = ["implement", "review", "test1", "plan_a", "stepA", "build", "built", "fix"];
+            assert_eq!(certain(word, names), expected, "{word}");
+        };
+        check("implment", Some("implement"));
+        check("Reveiw", Some("review"));
+        check("implmnt", None);
+        check("fxi", None);
+        check("test2", None);
+        check("plan_b", None);
+        check("paln_a", Some("plan_a"));
+        check("stepB", None);
+        check("buil", None);
+        check("deploy", None);
+    }
 
     #[test]
     fn offers_near_words_only() {

@@ -53,6 +53,7 @@ pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<Applied, String
 pub fn reread(text: &str, original: &Pipeline) -> Lowered {
     let (ast, mut diagnostics) = dot::parse(text);
     let is_read = !diagnostics.iter().any(Diagnostic::is_error);
+    let is_cut = ast.left_out > 0;
     let (mut pipeline, found) = lower::lower_settled(text, ast);
     diagnostics.extend(found);
     let statements = Statements::of(text, &pipeline);
@@ -61,7 +62,7 @@ pub fn reread(text: &str, original: &Pipeline) -> Lowered {
         diagnostic.span = statements.place(diagnostic.span, &pipeline);
     }
     diagnostics.iter_mut().for_each(without_edits);
-    Lowered { pipeline, diagnostics, is_read }
+    Lowered { pipeline, diagnostics, is_read, is_cut, given: Vec::new() }
 }
 
 /// Takes away what speaks of a text the user does not have.

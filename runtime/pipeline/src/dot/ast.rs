@@ -17,6 +17,8 @@ pub struct Ast<'a> {
     pub comments: Vec<Comment>,
     /// From `digraph` to the closing brace.
     pub span: Span,
+    /// How many findings of the reader were too many to be kept.
+    pub left_out: usize,
 }
 
 /// A node's, graph's or subgraph's name.

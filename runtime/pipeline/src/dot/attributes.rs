@@ -97,7 +97,12 @@ impl<'a> Parser<'a> {
             return None;
         }
         let message = format!("expected `=` after the attribute `{key}`, found {}", self.found());
-        let help = format!("write `{key}=true`, or give it a value");
+        let help = match quoted || !super::is_identifier(&key) {
+            true => "an attribute is written `key=value`; a quote inside a string is written `\\\"`".to_owned(),
+            false => {
+                format!("write `{key}=true`, or give it a value; a value of several words stands in double quotes")
+            }
+        };
         self.error(Diagnostic::error("dot_syntax", message, span).with_help(help));
         None
     }

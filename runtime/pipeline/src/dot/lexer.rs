@@ -165,7 +165,7 @@ impl<'a> Lexer<'a> {
             match byte {
                 b'"' => {
                     self.at = at;
-                    if lines {
+                    if lines || bytes.get(at) == Some(&b'"') {
                         self.suspect(start);
                     }
                     return Kind::String;
@@ -183,7 +183,8 @@ impl<'a> Lexer<'a> {
         Kind::OpenString
     }
 
-    /// Notes a closed string of several lines that looks like two halves of others: `key="` or `"word` at its end.
+    /// Notes a closed string, of several lines or with another one right behind it, that looks like two halves of others: `key="` or
+    /// `"word` at its end.
     fn suspect(&mut self, start: usize) {
         if self.suspect.is_some() {
             return;

@@ -11,6 +11,7 @@ mod parser;
 pub(crate) mod text;
 
 pub use ast::{Ast, Attr, Comment, Name, Statement, Target, Value};
+pub(crate) use names::is_identifier;
 pub use text::quote;
 
 use crate::diagnostic::Diagnostic;

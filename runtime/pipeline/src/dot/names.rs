@@ -2,10 +2,12 @@
 //!
 //! A node's name is an identifier, so that conditions and paths can hold it; a port after it is stepped over with an error.
 
-use super::Name;
 use super::lexer::{Kind, Token, is_in_identifier, is_name, is_word};
 use super::parser::Parser;
-use crate::diagnostic::Diagnostic;
+use super::{Name, Statement};
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
+use crate::span::Span;
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::borrow::Cow;
 
 impl<'a> Parser<'a> {
@@ -62,6 +64,10 @@ impl<'a> Parser<'a> {
             let message = format!("`{}` is no node id: expected letters of a to z, digits and `_`", name.text);
             let id = identifier_from(&name.text);
             let help = format!("write `{id}`, and put what people should read into `label`");
+            // Of more than can be told none is mended.
+            if self.renamed.len() < DIAGNOSTICS_MAX {
+                self.renamed.push((name.clone(), id.clone()));
+            }
             self.error(Diagnostic::error("dot_syntax", message, name.span).with_help(help).with_fix(name.span, id));
         } else if is_keyword(&name.text) && self.text(name.span) == name.text {
             self.remark("this as a node id: it is a keyword in any letters", name.span, || super::quote(&name.text));
@@ -70,6 +76,34 @@ impl<'a> Parser<'a> {
             self.port();
         }
         name
+    }
+
+    /// Takes back the edits that would make one node of two, or rename a node at some of its mentions only.
+    pub(super) fn keep_apart(&mut self) {
+        if self.renamed.is_empty() {
+            return;
+        }
+        let mut meant: HashMap<&str, HashSet<&str>> = HashMap::new();
+        for (name, id) in &self.renamed {
+            meant.entry(id).or_default().insert(&name.text);
+        }
+        let is_all = self.left_out == 0;
+        let mut taken: HashSet<String> = HashSet::new();
+        // Statements are handed on as they are read, so that the file is read once more for its names.
+        Parser::new(self.lexer.source).file(&mut |statement| {
+            names(&[statement], &mut |name| taken.extend(meant.contains_key(name).then(|| name.to_owned())));
+        });
+        let is_safe = |id: &str| is_all && !taken.contains(id) && meant[id].len() == 1;
+        let unsafe_at: HashMap<Span, &str> =
+            self.renamed.iter().filter(|(_, id)| !is_safe(id)).map(|(name, id)| (name.span, id.as_str())).collect();
+        for diagnostic in &mut self.diagnostics {
+            if let Some(id) = unsafe_at.get(&diagnostic.span) {
+                diagnostic.fix = None;
+                if is_all {
+                    diagnostic.help = Some(format!("choose an id that no other node has; `{id}` is taken"));
+                }
+            }
+        }
     }
 
     fn port(&mut self) {
@@ -84,6 +118,18 @@ impl<'a> Parser<'a> {
         let span = start.to(end);
         let error = Diagnostic::error("dot_syntax", "ports are not supported", span);
         self.error(error.with_help("leave it out: an edge joins whole nodes").with_fix(span, ""));
+    }
+}
+
+/// Shows every name of a node.
+fn names(body: &[Statement<'_>], show: &mut impl FnMut(&str)) {
+    for statement in body {
+        match statement {
+            Statement::Node { id, .. } => show(&id.text),
+            Statement::Edge { path, .. } => path.iter().for_each(|name| show(&name.text)),
+            Statement::Subgraph { body, .. } => names(body, show),
+            Statement::Defaults { .. } | Statement::Assign(_) => {}
+        }
     }
 }
 

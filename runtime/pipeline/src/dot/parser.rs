@@ -21,7 +21,9 @@ pub(super) fn parse_each<'a>(source: &'a str, take: Take<'_, 'a>) -> (Ast<'a>, V
     let mut parser = Parser::new(source);
     let mut ast = parser.file(take);
     parser.remark_late_hash();
+    parser.keep_apart();
     ast.comments = std::mem::take(&mut parser.lexer.comments);
+    ast.left_out = parser.left_out;
     (ast, parser.diagnostics)
 }
 
@@ -44,10 +46,14 @@ pub(super) struct Parser<'a> {
     pub(super) attributes: Vec<Attr<'a>>,
     /// Names of the edge statement being read, likewise.
     path: Vec<Name<'a>>,
+    /// Names that are no node ids, with the ids they should be.
+    pub(super) renamed: Vec<(Name<'a>, String)>,
+    /// Errors and remarks that were not kept.
+    pub(super) left_out: usize,
 }
 
 impl<'a> Parser<'a> {
-    fn new(source: &'a str) -> Self {
+    pub(super) fn new(source: &'a str) -> Self {
         let mut lexer = Lexer::new(source);
         let token = lexer.next();
         let diagnostics = Vec::new();
@@ -62,6 +68,8 @@ impl<'a> Parser<'a> {
             html_open: false,
             attributes: Vec::new(),
             path: Vec::new(),
+            renamed: Vec::new(),
+            left_out: 0,
         };
         parser.notice_open();
         parser
@@ -118,8 +126,10 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn error(&mut self, diagnostic: Diagnostic) {
-        if !self.cut_off && self.diagnostics.len() < DIAGNOSTICS_MAX {
-            self.diagnostics.push(diagnostic);
+        match (self.cut_off, self.diagnostics.len() < DIAGNOSTICS_MAX) {
+            (true, _) => {}
+            (false, true) => self.diagnostics.push(diagnostic),
+            (false, false) => self.left_out += 1,
         }
     }
 
@@ -162,7 +172,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `digraph name { ... }` and nothing after it.
-    fn file(&mut self, take: Take<'_, 'a>) -> Ast<'a> {
+    pub(super) fn file(&mut self, take: Take<'_, 'a>) -> Ast<'a> {
         let mut ast = Ast::default();
         if !self.header() {
             return ast;

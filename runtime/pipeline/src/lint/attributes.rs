@@ -3,10 +3,11 @@
 use super::{Found, Rule, Subject};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known};
 use crate::diagnostic::Diagnostic;
+use crate::dot::{is_identifier, quote};
 use crate::ir::{Attribute, Handler, Node};
 use crate::keyed::{Attributes, Key};
 use crate::lower::handler::{SHAPES, TYPES};
-use crate::nearest::nearest;
+use crate::nearest::{certain, nearest};
 use std::cell::LazyCell;
 use std::collections::HashSet;
 
@@ -46,9 +47,24 @@ fn unknown_word(rule: &Rule, key: &str, attribute: &Attribute, known: &[&str]) -
     let found = rule.found(format!("`{key}` has the unknown value `{}`", attribute.value), attribute.span);
     match nearest(&attribute.value, known.iter().copied()) {
         Some(meant) => {
-            found.with_help(format!("did you mean `{meant}`?")).with_fix(attribute.span, crate::dot::quote(meant))
+            let found = found.with_help(format!("did you mean `{meant}`?"));
+            match written(attribute, meant) {
+                Some(text) => found.with_fix(attribute.span, text),
+                None => found,
+            }
         }
         None => found,
+    }
+}
+
+/// A word as it is to be written where a value stands: in quotes where the value has them, bare where it is bare, which may be inside
+/// of a style sheet. None where the value's place holds more than it, or escapes.
+fn written(attribute: &Attribute, word: &str) -> Option<String> {
+    let bare = attribute.span.end - attribute.span.start == attribute.value.len();
+    let quoted = attribute.span.end - attribute.span.start == attribute.value.len() + 2;
+    match bare && is_identifier(word) {
+        true => Some(word.to_owned()),
+        false => (bare || quoted).then(|| quote(word)),
     }
 }
 
@@ -130,7 +146,8 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
             if told.len() < 20
                 && let Some(meant) = nearest(name, subject.pipeline.nodes.iter().map(|node| node.id.as_str()))
             {
-                finding = finding.with_help(format!("did you mean `{meant}`?")).with_fix(attribute.span, meant);
+                finding = finding.with_help(format!("did you mean `{meant}`?"));
+                finding = subject.mend_name(finding, attribute.span, name);
             }
             finding.node = node.map(|node| node.id.to_string());
             found.push(finding);
@@ -176,17 +193,18 @@ pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found
 
 /// Names that are nearly known, or known elsewhere.
 pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Found {
-    names(rule, subject, |rule, key, attribute, carrier| {
-        misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier))
+    names(rule, subject, |rule, key, attribute, carrier, beside| {
+        misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier, beside))
     })
 }
 
 /// Names that are known to nobody here. They are kept for plugins; graph attributes that a text uses as `$name` are inputs.
 pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
     let inputs = LazyCell::new(|| inputs(subject));
-    names(rule, subject, |rule, key, attribute, carrier| {
-        let is_told =
-            misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier)).is_some();
+    names(rule, subject, |rule, key, attribute, carrier, beside| {
+        let is_told = misplaced(rule, key, attribute, carrier)
+            .or_else(|| misspelt(rule, key, attribute, carrier, beside))
+            .is_some();
         let is_input = carrier == Carrier::Graph && inputs.contains(key);
         let message = format!("nothing here reads the attribute `{key}`");
         (!is_told && !is_input).then(|| rule.found(message, attribute.key_span))
@@ -205,14 +223,14 @@ fn inputs<'a>(subject: &Subject<'a>) -> HashSet<&'a str> {
         .collect()
 }
 
-/// What a rule makes of one name on one carrier.
-type Judge<'a> = &'a dyn Fn(&Rule, &str, &Attribute, Carrier) -> Option<Diagnostic>;
+/// What a rule makes of one name on one carrier, beside its other attributes.
+type Judge<'a> = &'a dyn Fn(&Rule, &str, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>;
 
 /// Looks at every name that is not known on its carrier.
 fn names(
     rule: &Rule,
     subject: &Subject<'_>,
-    judge: impl Fn(&Rule, &str, &Attribute, Carrier) -> Option<Diagnostic>,
+    judge: impl Fn(&Rule, &str, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
 ) -> Found {
     let mut look = Names { rule, judge: &judge, known: [[false; 256]; 3], seen: HashSet::new(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
@@ -242,7 +260,7 @@ impl<'a> Names<'a> {
             if self.found.is_full() || !self.is_new(key, carrier) || is_known(key, carrier) {
                 continue;
             }
-            if let Some(mut finding) = (self.judge)(self.rule, key, attribute, carrier) {
+            if let Some(mut finding) = (self.judge)(self.rule, key, attribute, carrier, attributes) {
                 finding.node = node.map(|node| node.id.to_string());
                 self.found.push(finding);
             }
@@ -269,7 +287,13 @@ fn misplaced(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) ->
     Some(rule.found(message, attribute.key_span).with_help(format!("it belongs on {}", places.join(" or "))))
 }
 
-fn misspelt(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) -> Option<Diagnostic> {
+fn misspelt(
+    rule: &Rule,
+    key: &str,
+    attribute: &Attribute,
+    carrier: Carrier,
+    beside: &Attributes,
+) -> Option<Diagnostic> {
     const LETTERS_MIN: usize = 4;
     let candidates = ATTRIBUTES.iter().filter(|known| known.on.contains(&carrier)).map(|known| known.name);
     let found = || rule.found(format!("there is no attribute `{key}`"), attribute.key_span);
@@ -277,7 +301,16 @@ fn misspelt(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) -> 
         return Some(found().with_help(format!("what others call `{key}` is `{ours}` here")));
     }
     let meant = guard_meant(key).or_else(|| nearest(key, candidates)).filter(|_| key.len() >= LETTERS_MIN)?;
-    Some(found().with_help(format!("did you mean `{meant}`?")).with_fix(attribute.key_span, meant))
+    let found = found().with_help(format!("did you mean `{meant}`?"));
+    // Where the right name stands too, the edit would put one value in the other's place.
+    let is_certain = !beside.contains_key(meant) && (guard_meant(key).is_some() || is_slip(key, meant));
+    Some(if is_certain { found.with_fix(attribute.key_span, meant) } else { found })
+}
+
+/// True for names that differ by one slip of the fingers, or in nothing but marks and capitals.
+fn is_slip(key: &str, meant: &str) -> bool {
+    let letters = |name: &str| -> String { name.to_lowercase().replace(['_', '.', '-'], "") };
+    certain(key, [meant]).is_some() || letters(key) == letters(meant)
 }
 
 /// Our name for a node attribute of other readers of this language. No edit goes with it: their values are not always ours, and a stage

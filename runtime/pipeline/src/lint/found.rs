@@ -1,11 +1,14 @@
-//! What one rule found: the first findings in file order, and no more than a file may show.
+//! What one rule found: the first findings in file order, as many as a file may show and one more, which tells that there are more.
 //!
 //! A rule yields its findings one by one and is asked for no further one when there are enough, so that a file of a hundred
 //! thousand mistakes costs no hundred thousand messages. Which rule's findings matter most is not known here.
 
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 
-/// The findings of one rule, [`DIAGNOSTICS_MAX`] at most. Collect an iterator into it, or push until it [`is_full`](Self::is_full).
+/// The most findings of one rule.
+const FOUND_MAX: usize = DIAGNOSTICS_MAX + 1;
+
+/// The findings of one rule, [`FOUND_MAX`] at most. Collect an iterator into it, or push until it [`is_full`](Self::is_full).
 #[derive(Debug, Default)]
 pub(super) struct Found(Vec<Diagnostic>);
 
@@ -29,13 +32,13 @@ impl Found {
 
     /// True when no further finding would be shown.
     pub(super) fn is_full(&self) -> bool {
-        self.0.len() >= DIAGNOSTICS_MAX
+        self.0.len() >= FOUND_MAX
     }
 }
 
 impl FromIterator<Diagnostic> for Found {
     fn from_iter<I: IntoIterator<Item = Diagnostic>>(findings: I) -> Self {
-        Self(findings.into_iter().take(DIAGNOSTICS_MAX).collect())
+        Self(findings.into_iter().take(FOUND_MAX).collect())
     }
 }
 
@@ -57,9 +60,9 @@ mod tests {
     fn an_endless_rule_is_asked_for_as_many_as_are_shown() {
         let endless = (0..).map(|at| Diagnostic::info("x", "y", Span::new(at, at)));
         let found: Vec<Diagnostic> = endless.collect::<Found>().into_iter().collect();
-        assert_eq!((found.len(), found.last().unwrap().span.start), (DIAGNOSTICS_MAX, DIAGNOSTICS_MAX - 1));
+        assert_eq!((found.len(), found.last().unwrap().span.start), (FOUND_MAX, FOUND_MAX - 1));
         let mut pushed = Found::none();
         (0..99).for_each(|at| pushed.push(Diagnostic::info("x", "y", Span::new(at, at))));
-        assert!(pushed.is_full() && pushed.into_iter().count() == DIAGNOSTICS_MAX);
+        assert!(pushed.is_full() && pushed.into_iter().count() == FOUND_MAX);
     }
 }

@@ -69,10 +69,20 @@ pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Found {
+    // What the stage would run, under the name of another handler or of other readers of this language.
+    const NAMES: &[&str] = &["tool_command", "command", "script"];
     let empty = |node: &&Node| node.handler.name() == handler && text(node, key).is_none();
     let found = |node: &Node| {
         let message = format!("the {handler} stage `{}` has no `{key}`", node.id);
-        rule.found(message, node.span).with_node(node.id.as_str())
+        let found = rule.found(message, node.span).with_node(node.id.as_str());
+        let other = NAMES.iter().find_map(|name| Some((name, text(node, name)?)));
+        match other.filter(|_| !node.attributes.contains_key(key)) {
+            Some((name, written)) => {
+                let help = format!("its command stands in `{name}`: call it `{key}`");
+                found.with_help(help).with_fix(written.key_span, key)
+            }
+            None => found,
+        }
     };
     subject.pipeline.nodes.iter().filter(empty).map(found).collect()
 }
@@ -112,18 +122,74 @@ pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// The first token that is refused in a tool command, and why: `~`, a `..` segment, an absolute path.
 fn command_fault(command: &str) -> Option<(&str, &'static str)> {
-    for token in command.split_whitespace() {
-        let token = token.trim_matches(['"', '\'']);
-        if token.contains('~') {
+    for word in command.split_whitespace() {
+        let token = word.trim_matches(['"', '\'', '`', ';', ')']);
+        if names_home(word) {
             return Some((token, "~"));
         }
         let outside_name = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '.' | '_' | '-');
         if token.split(outside_name).any(|segment| segment == "..") {
             return Some((token, ".."));
         }
-        if token.starts_with('/') {
+        if token.starts_with('/') && token != "/dev/null" {
             return Some((token, "absolute path"));
         }
     }
     None
+}
+
+/// True for a word with a `~` where a shell reads a home directory: at its start, or after what begins a word inside of it (`=`
+/// and `:` of an assignment, quotes, operators). Elsewhere it is a letter: `HEAD~1`, `main.go~`, awk's `$3!~/x/`, bash's `=~`.
+fn names_home(word: &str) -> bool {
+    const BEGINS: &[char] = &['=', ':', '"', '\'', '`', '(', '<', '>', '|', '&', ';'];
+    let begins = |(at, _): (usize, &str)| word[..at].chars().next_back().is_none_or(|before| BEGINS.contains(&before));
+    word != "=~" && word.match_indices('~').any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command_fault;
+
+    #[test]
+    fn a_home_is_refused_where_a_shell_reads_one() {
+        for (command, token) in [
+            ("ls ~", "~"),
+            ("cat ~/.netrc", "~/.netrc"),
+            ("cat ~root/x", "~root/x"),
+            ("HOME=~ make", "HOME=~"),
+            ("PATH=bin:~/bin make", "PATH=bin:~/bin"),
+            ("make --prefix=~/x", "--prefix=~/x"),
+            ("cat \"~/x\"", "~/x"),
+            ("cat '~/x';", "~/x"),
+            ("make >~/log", ">~/log"),
+            ("make&&~/run", "make&&~/run"),
+            ("echo $(~/run)", "$(~/run"),
+            ("echo `~/run`", "~/run"),
+            ("awk '$3 ~ /x/' a", "~"),
+        ] {
+            assert_eq!(command_fault(command), Some((token, "~")), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_tilde_inside_a_word_is_a_letter() {
+        for command in [
+            "awk '$3!~/^completed$/ {print}' list.tsv",
+            "awk '$3~/x/' a",
+            "[[ $name =~ ^v ]]",
+            "git diff HEAD~1 HEAD~",
+            "rm -f main.go~",
+            "cat notes/~draft",
+        ] {
+            assert_eq!(command_fault(command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn an_absolute_token_is_shown_without_what_ends_it_and_nowhere_is_no_place() {
+        assert_eq!(command_fault("make 2>&1 | tee (log /tmp/build.log);"), Some(("/tmp/build.log", "absolute path")));
+        assert_eq!(command_fault("test -s '/etc/passwd'"), Some(("/etc/passwd", "absolute path")));
+        assert_eq!(command_fault("grep -q x a > /dev/null; sh run.sh >/dev/null 2> /dev/null"), None);
+        assert_eq!(command_fault("cat /dev/nullify"), Some(("/dev/nullify", "absolute path")));
+    }
 }

@@ -148,7 +148,8 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
             continue;
         }
         let conditions = conditions(edges);
-        if node.handler.name() == "wait.human" && asks_for_a_label(&conditions) {
+        let is_told = conditions.iter().flat_map(|condition| &condition.clauses).any(names_no_outcome);
+        if is_told || node.handler.name() == "wait.human" && asks_for_a_label(&conditions) {
             continue;
         }
         // A diamond passes a failure on and has to route it; other stages have routes of their own for it.
@@ -197,20 +198,38 @@ fn clauses<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a Edge, &'a Cla
     })
 }
 
+/// True for a clause that compares the outcome with a word that is none: `condition_outcome` tells it.
+fn names_no_outcome(clause: &Clause) -> bool {
+    let is_none = || STATUSES.iter().all(|status| status.as_str() != clause.literal);
+    is_outcome(clause) && clause.operator != Operator::Truthy && is_none()
+}
+
 pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> Found {
     let words: Vec<&str> = STATUSES.iter().map(|status| status.as_str()).collect();
-    let odd = clauses(subject).filter(|(_, clause)| {
-        is_outcome(clause) && clause.operator != Operator::Truthy && !words.contains(&clause.literal.as_str())
-    });
+    let odd = clauses(subject).filter(|(_, clause)| names_no_outcome(clause));
     let found = |(edge, clause): (&Edge, &Clause)| {
         let message = format!("there is no outcome `{}`", clause.literal);
         let found = rule.found(message, clause.span).with_edge(edge.from.as_str(), edge.to.as_str());
-        match nearest(&clause.literal, words.iter().copied()) {
-            Some(meant) => found.with_help(format!("did you mean `{meant}`?")),
-            None => found,
-        }
+        let (meant, help) = match (nearest(&clause.literal, words.iter().copied()), elsewhere(&clause.literal)) {
+            (Some(meant), _) => (meant, format!("did you mean `{meant}`?")),
+            (None, Some(meant)) => (meant, format!("what others call `{}` is `{meant}` here", clause.literal)),
+            (None, None) => return found,
+        };
+        let place = clause.literal_span;
+        let is_bare = place.end - place.start == clause.literal.len();
+        let found = found.with_help(help);
+        if is_bare { found.with_fix(place, meant) } else { found }
     };
     odd.map(found).collect()
+}
+
+/// Our word for an outcome of other readers of this language.
+fn elsewhere(outcome: &str) -> Option<&'static str> {
+    match outcome.to_lowercase().as_str() {
+        "succeeded" | "passed" | "pass" | "ok" => Some("success"),
+        "failed" | "failure" | "error" => Some("fail"),
+        _ => None,
+    }
 }
 
 pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> Found {

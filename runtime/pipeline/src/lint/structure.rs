@@ -71,7 +71,7 @@ fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, name: &str, span:
     let message = format!("the edge {verb} `{name}`, which is not declared");
     let found = rule.found(message, span).with_edge(edge.from.as_str(), edge.to.as_str());
     match subject.meant.get(name).copied() {
-        Some(meant) => found.with_help(format!("did you mean `{meant}`?")).with_fix(span, meant),
+        Some(meant) => subject.mend_name(found.with_help(format!("did you mean `{meant}`?")), span, name),
         None => found.with_help(format!("declare it: `{name} [prompt=\"…\"]`")),
     }
 }

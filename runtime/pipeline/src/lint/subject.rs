@@ -2,8 +2,10 @@
 //!
 //! Built once for all rules, in time proportional to the file.
 
+use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, Node, Pipeline};
-use crate::nearest::nearest;
+use crate::nearest::{certain, nearest};
+use crate::span::Span;
 use foldhash::{HashMap, HashMapExt};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -145,6 +147,14 @@ impl<'a> Subject<'a> {
         self.meant.extend(found.map(|found| (id, found)));
         self.standing_in.insert(id, node);
         (node, false)
+    }
+
+    /// Adds the edit to the declared name that an undeclared one certainly means: to lead the run another way is no guess's matter.
+    pub(super) fn mend_name(&self, finding: Diagnostic, span: Span, name: &str) -> Diagnostic {
+        match certain(name, self.pipeline.nodes.iter().map(|node| node.id.as_str())) {
+            Some(meant) => finding.with_fix(span, meant),
+            None => finding,
+        }
     }
 
     /// True when every edge joins declared nodes.

@@ -76,11 +76,12 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
     }
 }
 
-/// Settles shape and handler: `type`, else the shape on the node, else the id, else the shape by default, else a box.
+/// Settles shape and handler: `type`, else the shape on the node if it stands for a handler, else the id, else the shape by default,
+/// else a box. A start drawn as a circle is a start (spec §7.2: the shape or the id).
 fn resolve(raw: &mut RawNode) -> (String, Handler) {
-    if !raw.own_shape
-        && let Some(shape) = handler::shape_of_id(raw.id.as_str())
-    {
+    let own = raw.attributes.get("shape").filter(|_| raw.own_shape).map(|shape| shape.value.as_str());
+    let says_nothing = own.is_none_or(|own| handler::SHAPES.iter().all(|(shape, _)| *shape != own));
+    if says_nothing && let Some(shape) = handler::shape_of_id(raw.id.as_str()) {
         if let Some(by_default) = raw.attributes.get_mut("shape") {
             shape.clone_into(&mut by_default.value);
         }

@@ -91,11 +91,11 @@ impl<'a> Findings<'a> {
                 let range =
                     if most >= i64::from(u32::MAX) { format!("{least} or more") } else { format!("{least} to {most}") };
                 let range = if least == i64::MIN { "such as 10 or -1".to_owned() } else { range };
-                self.wrong(
-                    attribute,
-                    format!("`{key}` expects a whole number, {range}, found `{}`", attribute.value),
-                    None,
-                );
+                let message = format!("`{key}` expects a whole number, {range}, found `{}`", attribute.value);
+                let whole = attribute.value.split_once('.').filter(|(_, rest)| rest.bytes().all(|digit| digit == b'0'));
+                let whole =
+                    whole.and_then(|(whole, _)| whole.parse().ok()).filter(|whole| (least..=most).contains(whole));
+                self.wrong(attribute, message, whole.map(|whole: i64| whole.to_string()));
                 None
             }
         }

@@ -76,15 +76,15 @@ fn every_node_is_declared_reached_and_left() {
 
 #[test]
 fn words_of_attributes() {
-    assert_snapshot!(rule("type_known", &with_node("type=tol")), @r#"type_known «tol» `type` has the unknown value `tol` ~> «"tool"»"#);
+    assert_snapshot!(rule("type_known", &with_node("type=tol")), @r#"type_known «tol» `type` has the unknown value `tol` ~> «tool»"#);
     assert_snapshot!(rule("type_known", &with_node("type=\"wait.humn\"")), @r#"type_known «"wait.humn"» `type` has the unknown value `wait.humn` ~> «"wait.human"»"#);
     assert_eq!(rule("type_known", &with_node("type=\"acme.review\"")), "");
-    assert_snapshot!(rule("shape_known", &with_node("shape=dimond")), @r#"shape_known «dimond» `shape` has the unknown value `dimond` ~> «"diamond"»"#);
+    assert_snapshot!(rule("shape_known", &with_node("shape=dimond")), @r#"shape_known «dimond» `shape` has the unknown value `dimond` ~> «diamond»"#);
     assert_eq!(rule("shape_known", &with_node("shape=ellipse, type=tool, tool_command=t")), "");
-    assert_snapshot!(rule("fidelity_valid", &with_node("fidelity=ful")), @r#"fidelity_valid «ful» `fidelity` has the unknown value `ful` ~> «"full"»"#);
+    assert_snapshot!(rule("fidelity_valid", &with_node("fidelity=ful")), @r#"fidelity_valid «ful» `fidelity` has the unknown value `ful` ~> «full»"#);
     assert_snapshot!(rule("fidelity_valid", &with_graph("default_fidelity=\"summary:huge\"")), @r#"fidelity_valid «"summary:huge"» `default_fidelity` has the unknown value `summary:huge` ~> «"summary:high"»"#);
     assert_snapshot!(rule("fidelity_valid", &with("start -> exit [fidelity=none]")), @"fidelity_valid «none» `fidelity` has the unknown value `none`");
-    assert_snapshot!(rule("provider_valid", &with_node("llm_provider=antropic")), @r#"provider_valid «antropic» `llm_provider` has the unknown value `antropic` ~> «"anthropic"»"#);
+    assert_snapshot!(rule("provider_valid", &with_node("llm_provider=antropic")), @r#"provider_valid «antropic» `llm_provider` has the unknown value `antropic` ~> «anthropic»"#);
     assert_snapshot!(rule("reasoning_effort_valid", &with_node("reasoning_effort=max")), @"reasoning_effort_valid «max» `reasoning_effort` has the unknown value `max`");
     assert_snapshot!(rule("retry_target_exists", &with_node("retry_target=stat")), @"retry_target_exists «stat» `retry_target` names `stat`, which is not declared ~> «start»");
     assert_snapshot!(rule("retry_target_exists", &with_graph("fallback_retry_target=zzz")), @"retry_target_exists «zzz» `fallback_retry_target` names `zzz`, which is not declared");
@@ -95,7 +95,7 @@ fn words_of_attributes() {
     assert_snapshot!(rule("auto_status_no_effect", &with_node("auto_status=true")), @"auto_status_no_effect «true» `auto_status` of `n` has no effect");
     assert_eq!(rule("auto_status_no_effect", &with_node("auto_status=false")), "");
     assert_snapshot!(rule("attribute_known", &with_node("allowed_write_path=\"a\", node_type=x, condition=c, color=red, mine=1")), @"
-    attribute_known «allowed_write_path» there is no attribute `allowed_write_path` ~> «allowed_write_paths»
+    attribute_known «allowed_write_path» there is no attribute `allowed_write_path`
     attribute_known «node_type» there is no attribute `node_type`
     attribute_known «condition» `condition` is not read on a node
     ");
@@ -301,4 +301,11 @@ fn every_finding_stands_in_the_table() {
         }
         assert_ne!(found(&source, Severity::Error), "");
     }
+}
+
+#[test]
+fn a_start_drawn_as_a_circle_is_one() {
+    let drawn = "digraph G { start [shape=circle] n [prompt=p, allowed_write_paths=\"\"] done [shape=doublecircle] start -> n -> done }";
+    assert!(run(drawn).diagnostics.is_empty(), "{:?}", run(drawn).diagnostics);
+    assert_snapshot!(rule("start_node", &drawn.replace("circle]", "box]")), @"start_node «G» the pipeline has no start node");
 }

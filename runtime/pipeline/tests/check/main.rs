@@ -3,6 +3,7 @@
 //! The words below make a file, run it, and show findings as one line each: severity, rule, the text under the span, message.
 
 mod condition;
+mod edits;
 mod examples;
 mod files;
 mod format;

@@ -131,9 +131,10 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(guardrails::tool_command_guard),
         summary: "a `tool_command` stays in the workspace",
         help: "use paths relative to the workspace",
-        why: "A command that names `~`, a `..` segment or an absolute path depends on the machine it was written on, and reaches for \
-              what it will not find where it runs (seed 2). The rule is an early word: what a command can reach is settled by the \
-              jail, whatever it names (design §9 #18).",
+        why: "A command that names a home (`~`), a `..` segment or an absolute path depends on the machine it was written on, and \
+              reaches for what it will not find where it runs (seed 2). A `~` inside a word is none, such as in `HEAD~1`, nor is \
+              `/dev/null` a place. The rule is an early word: what a command can reach is settled by the jail, whatever it names \
+              (design §9 #18).",
         bad: r#"digraph ship {
   test [shape=parallelogram, tool_command="cargo test --manifest-path ../app/Cargo.toml", allowed_write_paths=""]
   start; exit
