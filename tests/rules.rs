@@ -1,4 +1,5 @@
-//! What `glovebox check` prints: for the example of every rule, for every mistake the reader knows, and for hold-out scripts.
+//! What `glovebox check` prints: for the example of every rule, for every mistake the reader knows, and for hold-out scripts; and
+//! what it and `fmt` do to files.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
@@ -6,7 +7,9 @@ mod workbench;
 
 use glovebox_pipeline::lint::{RULES, Rule};
 use std::fmt::Write;
-use workbench::Workbench;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use workbench::{Answer, Workbench};
 
 /// What is printed about a file, with a line that says what it is about before it.
 fn printed(bench: &Workbench, title: &str, source: &str, arguments: &[&str]) -> String {
@@ -109,4 +112,76 @@ fn explain_prints_the_page_of_every_rule() {
     }
     let page = Rule::named("no_failure_route").unwrap().page();
     insta::assert_snapshot!("page", page);
+}
+
+/// Mistakes that are each mended in a round of its own.
+fn slips(count: usize) -> String {
+    let nodes: String =
+        (0..count).map(|at| format!("n{at} [promt=p, timeout={}]; start -> n{at} -> exit\n", at + 1)).collect();
+    format!("digraph g {{ start; exit\n{nodes}}}")
+}
+
+#[test]
+fn a_file_is_mended_to_the_end_and_keeps_all_but_its_text() {
+    let bench = Workbench::with_pipeline(&slips(40));
+    let file = bench.project().join("pipeline.dot");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("pipeline.dot", bench.project().join("link.dot")).unwrap();
+    let before = fs::metadata(&file).unwrap();
+    bench.glovebox(&["check", "--fix", "link.dot"]).ends(0).says("fixed: link.dot");
+    let mended = bench.read("pipeline.dot");
+    assert_eq!((mended.matches("[prompt=p").count(), mended.matches("s\"]").count()), (40, 40), "{mended}");
+    let after = fs::metadata(&file).unwrap();
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    assert!(fs::symlink_metadata(bench.project().join("link.dot")).unwrap().is_symlink());
+    assert_eq!(fs::read_dir(bench.project()).unwrap().count(), 2, "nothing is left behind");
+    bench.glovebox(&["check", "--fix", "pipeline.dot"]).ends(0).never_says("fixed");
+    assert_eq!(bench.read("pipeline.dot"), mended);
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_left_alone() {
+    let bench = Workbench::with_pipeline(&slips(1));
+    let file = bench.project().join("pipeline.dot");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
+    if fs::OpenOptions::new().write(true).open(&file).is_ok() {
+        return; // Whoever may write everything is refused nothing.
+    }
+    for words in [&["check", "--fix", "pipeline.dot"], &["fmt", "pipeline.dot", "pipeline.dot"]] {
+        bench.glovebox(words).ends(2).says("write `pipeline.dot`");
+        assert_eq!(bench.read("pipeline.dot"), slips(1));
+    }
+}
+
+#[test]
+fn standard_input_is_a_file() {
+    let bench = Workbench::new();
+    let fed = |words: &[&str], text: &str| {
+        bench.write("fed.dot", text);
+        let mut command = bench.command(words);
+        Answer::of(command.stdin(fs::File::open(bench.project().join("fed.dot")).unwrap()))
+    };
+    let (good, bad) = ("digraph g {start;exit;start->exit}", "digraph g { start; exit; start -> exti }");
+    fed(&["check", "-"], good).ends(0).says("1 checked");
+    fed(&["check", "-"], bad).ends(3).says("--> -:1:35");
+    fed(&["check", "--fix", "-"], bad).ends(2).says("cannot be fixed");
+    let formatted = fed(&["fmt", "-"], good);
+    assert_eq!(formatted.ends(0).stdout, "digraph g {\n  start;\n  exit;\n  start -> exit;\n}\n");
+    assert_eq!(fed(&["fmt", "-"], &formatted.stdout).ends(0).stdout, formatted.stdout);
+    assert_eq!(fed(&["fmt", "--check", "-"], good).ends(3).stdout, "");
+    assert_eq!(fed(&["fmt", "-"], "digraph g {").ends(3).stdout, "");
+    bench.glovebox(&["check", "."]).ends(2).says("is a folder");
+}
+
+#[test]
+fn a_list_that_is_cut_says_so() {
+    let bench = Workbench::with_pipeline(&slips(1).replace("promt=p", &"a- ".repeat(60)));
+    for format in ["text", "json", "sarif", "github"] {
+        bench
+            .glovebox(&["check", "pipeline.dot", "--format", format])
+            .ends(3)
+            .says("`pipeline.dot` has more findings than");
+    }
+    bench.write("few.dot", "digraph g { a- b- }");
+    bench.glovebox(&["check", "few.dot"]).ends(3).never_says("more findings");
 }

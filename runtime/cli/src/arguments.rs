@@ -133,7 +133,7 @@ pub struct OutputArguments {
 /// `glovebox check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// Pipelines to check
+    /// Pipelines to check; `-` is standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// How to print what was found
@@ -166,7 +166,7 @@ pub enum CheckFormat {
 /// `glovebox fmt`.
 #[derive(Debug, Args)]
 pub struct FmtArguments {
-    /// Pipelines to format
+    /// Pipelines to format; `-` is standard input, written to standard output
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Change nothing, and end with exit 3 when something is not formatted

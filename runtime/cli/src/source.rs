@@ -22,14 +22,28 @@ use std::path::{Path, PathBuf};
 /// The largest pipeline, configuration or script that is read: a hundred thousand nodes take a third of it.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// Reads a text file; a byte order mark is left to its parser.
+/// True for `-`, which is standard input; a file of that name is `./-`.
+pub fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// Reads a text file, or standard input for `-`; a byte order mark is left to its parser.
 pub fn read_text(file: &Path) -> Result<String, Stop> {
     let place = file.display();
     let failed = |error: std::io::Error| Stop::io(format!("read `{place}`"), &error);
-    let opened = File::open(file).map_err(failed)?;
-    let expected = opened.metadata().map_or(0, |found| found.len().min(TEXT_BYTES_MAX)) as usize;
-    let mut bytes = Vec::with_capacity(expected + 1);
-    opened.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let mut bytes = Vec::new();
+    if is_stdin(file) {
+        std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    } else {
+        let opened = File::open(file).map_err(failed)?;
+        let found = opened.metadata().map_err(failed)?;
+        if found.is_dir() {
+            let stop = Stop::new(Exit::Usage, format!("`{place}` is a folder, not a file"));
+            return Err(stop.with_help("name the files in it, such as `pipelines/*.dot`"));
+        }
+        bytes.reserve(found.len().min(TEXT_BYTES_MAX) as usize + 1);
+        opened.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    }
     if bytes.len() as u64 > TEXT_BYTES_MAX {
         return Err(Stop::new(
             Exit::Invalid,
@@ -100,7 +114,7 @@ impl Opened {
 
     /// Prints what was found by judging the draft; with an error among it this stops with exit 3.
     pub fn concluded(self, judge: impl FnOnce(Lowered) -> Judged) -> Result<Source, Stop> {
-        let Judged { checked: Checked { pipeline, diagnostics }, judgement } = judge(self.draft);
+        let Judged { checked: Checked { pipeline, diagnostics, .. }, judgement } = judge(self.draft);
         let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
         report(&findings, Severity::Warning);
         match pipeline.filter(|_| findings.count(Severity::Error) == 0) {

@@ -5,17 +5,19 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::house::Houses;
 use crate::source::{self, Opened};
 use crate::terminal::diagnostics::{self, Findings};
-use crate::terminal::{self, counted, machine};
+use crate::terminal::{self, counted, machine, visible};
 use crate::{children, files, scenarios};
-use glovebox_pipeline::diagnostic::{Severity, mended};
+use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, mended};
 use glovebox_pipeline::files::{Wanted, child_of};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs, lint};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Fixes may bring others to light; a file that is not quiet after so many rounds never will be.
-const FIX_ROUNDS_MAX: usize = 10;
+/// The most rounds of fixes, since some bring others to light and a remark is made once where it stands for many.
+const FIX_ROUNDS_MAX: usize = 2_000;
+/// The most bytes that all rounds of one file read.
+const FIX_BYTES_MAX: usize = 256 << 20;
 
 /// Checks every file before it answers, so that one bad file hides no other.
 pub fn check(arguments: &CheckArguments) -> Ended {
@@ -26,10 +28,12 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let mut unreadable = None;
     let mut houses = Houses::default();
     let mut last = None;
+    let mut cut = Vec::new();
     for file in &arguments.files {
         let found = if arguments.fix { fix(file, &inputs) } else { open(file, &inputs) };
         match found.map(|opened| judged(opened, &mut houses)) {
-            Ok(Looked { mut findings, pipeline, wanted }) => {
+            Ok(Looked { mut findings, pipeline, wanted, is_cut }) => {
+                cut.extend(is_cut.then(|| findings.file.clone()));
                 let below = children::check(file, &mut findings, wanted, &mut houses);
                 checked.push(findings);
                 checked.extend(below);
@@ -52,6 +56,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         CheckFormat::Github => terminal::print(&machine::github(&checked)),
         CheckFormat::Text => checked.iter().for_each(|findings| source::report(findings, Severity::Info)),
     }
+    cut.iter().for_each(|file| say_cut(file));
     let total = |severity| checked.iter().map(|findings| findings.count(severity)).sum::<usize>();
     let (errors, warnings) = (total(Severity::Error), total(Severity::Warning));
     let is_bad = errors > 0 || (arguments.strict && warnings > 0);
@@ -74,36 +79,59 @@ pub struct Looked {
     pub pipeline: Option<Pipeline>,
     /// The files it refers to.
     pub wanted: Wanted,
+    /// There is more than was kept.
+    pub is_cut: bool,
 }
 
 /// Lets the project's own rules and the built-in ones judge a file.
 pub fn judged(opened: Opened, houses: &mut Houses) -> Looked {
     let Opened { file, text: source, draft, mut wanted, .. } = opened;
     let judged = houses.judge(draft, &file);
-    let Checked { pipeline, diagnostics } = judged.checked;
+    let Checked { pipeline, diagnostics, is_cut } = judged.checked;
     if let (Some(pipeline), Some(_)) = (&pipeline, &judged.judgement.transformed) {
         wanted.child = child_of(pipeline);
     }
     let findings = Findings { file: file.display().to_string(), source, diagnostics };
-    Looked { findings, pipeline, wanted }
+    Looked { findings, pipeline, wanted, is_cut }
 }
 
 fn open(file: &Path, inputs: &Inputs) -> Result<Opened, Stop> {
     Ok(Opened::of(file, source::read_text(file)?, inputs))
 }
 
-/// Makes every certain edit of the file's own text, and opens what is left.
+/// A list that is cut short says so, since it would read like the whole.
+fn say_cut(file: &str) {
+    let file = visible::line(file);
+    terminal::say(&format!("note: `{file}` has more findings than the {DIAGNOSTICS_MAX} that are shown\n"));
+}
+
+/// True when some letters could not be read.
+fn is_broken(opened: &Opened) -> bool {
+    let unread = |found: &Diagnostic| found.is_error() && found.rule == "dot_syntax";
+    opened.draft.diagnostics.iter().any(unread)
+}
+
+/// Makes every certain edit of the file's own text, and opens what is left. Edits after which a file that could be read no longer can
+/// are not made.
 fn fix(file: &Path, inputs: &Inputs) -> Result<Opened, Stop> {
+    if source::is_stdin(file) {
+        let stop = Stop::new(Exit::Usage, "standard input cannot be fixed in its place");
+        return Err(stop.with_help("name a file, or leave out `--fix`"));
+    }
     let mut opened = open(file, inputs)?;
     let before = opened.text.clone();
-    for _ in 0..FIX_ROUNDS_MAX {
+    for _ in 0..FIX_ROUNDS_MAX.min(FIX_BYTES_MAX / before.len().max(1)) {
         let found = glovebox_pipeline::validate(opened.draft.clone()).diagnostics;
         let Some(text) = mended(&opened.text, &found) else { break };
-        opened = Opened::of(file, text, inputs);
+        let next = Opened::of(file, text, inputs);
+        if is_broken(&next) && !is_broken(&opened) {
+            break;
+        }
+        opened = next;
     }
     if opened.text != before {
         files::replace(file, &opened.text)?;
-        terminal::say(&format!("fixed: {}\n", file.display()));
+        terminal::say(&format!("fixed: {}\n", visible::line(&file.display().to_string())));
     }
     Ok(opened)
 }

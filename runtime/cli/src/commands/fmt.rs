@@ -3,7 +3,7 @@
 use crate::arguments::FmtArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::diagnostics::Findings;
-use crate::terminal::{self, counted};
+use crate::terminal::{self, counted, visible};
 use crate::{files, source};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::format::format;
@@ -17,7 +17,8 @@ pub fn fmt(arguments: &FmtArguments) -> Ended {
             Ok(true) => {
                 differing += 1;
                 let verb = if arguments.check { "is not formatted" } else { "formatted" };
-                terminal::say(&format!("{verb}: {}\n", file.display()));
+                let name = file.display().to_string();
+                terminal::say(&format!("{verb}: {}\n", visible::line(&name)));
             }
             Ok(false) => {}
             Err(stop) => {
@@ -36,7 +37,7 @@ pub fn fmt(arguments: &FmtArguments) -> Ended {
     }
 }
 
-/// True when the file was not in the one way.
+/// True when the file was not in the one way. Standard input is answered on standard output, whatever way it was in.
 fn one(file: &std::path::Path, is_check: bool) -> Result<bool, Stop> {
     let text = source::read_text(file)?;
     let formatted = format(&text).map_err(|diagnostics| {
@@ -44,11 +45,15 @@ fn one(file: &std::path::Path, is_check: bool) -> Result<bool, Stop> {
         source::report(&findings, Severity::Error);
         source::invalid(&findings)
     })?;
-    if formatted == text {
-        return Ok(false);
+    let differs = formatted != text;
+    match (is_check, source::is_stdin(file)) {
+        (true, _) => {}
+        (false, true) => {
+            terminal::print(&formatted);
+            return Ok(false);
+        }
+        (false, false) if differs => files::replace(file, &formatted)?,
+        (false, false) => {}
     }
-    if !is_check {
-        files::replace(file, &formatted)?;
-    }
-    Ok(true)
+    Ok(differs)
 }

@@ -201,7 +201,8 @@ pub fn place(source: &str, offset: usize) -> (usize, usize) {
     while !source.is_char_boundary(end) {
         end -= 1;
     }
-    let before = &source[..end];
+    // A byte order mark is no character of the first line.
+    let before = source[..end].trim_start_matches('\u{feff}');
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }

@@ -3,6 +3,7 @@
 //! Texts are the user's: in workflow commands every character that could end a field or begin another command is escaped.
 
 use super::diagnostics::{Findings, place};
+use super::visible;
 use glovebox_pipeline::diagnostic::{Diagnostic, Edit, Severity};
 use glovebox_pipeline::lint::RULES;
 use glovebox_pipeline::span::Span;
@@ -50,6 +51,10 @@ fn result(findings: &Findings, diagnostic: &Diagnostic) -> Value {
         "message": { "text": text },
         "locations": [location(findings, diagnostic.span, None)],
     });
+    // A rule of the project's own stands in no table.
+    if let Some(index) = RULES.iter().position(|rule| rule.id == diagnostic.rule) {
+        result["ruleIndex"] = index.into();
+    }
     if !diagnostic.labels.is_empty() {
         let related = diagnostic.labels.iter().map(|label| location(findings, label.span, Some(&label.text)));
         result["relatedLocations"] = related.collect();
@@ -91,10 +96,17 @@ fn region(findings: &Findings, span: Span) -> Value {
     json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })
 }
 
-/// A relative reference as SARIF wants it.
+/// A file as SARIF wants it: relative without a `.` in front, or absolute with its scheme.
 fn uri(file: &str) -> String {
+    let mut rest = file;
+    while let Some(inner) = rest.strip_prefix("./") {
+        rest = inner.trim_start_matches('/');
+    }
     let mut uri = String::with_capacity(file.len());
-    for byte in file.bytes() {
+    if rest.starts_with('/') {
+        uri.push_str("file://");
+    }
+    for byte in rest.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
             uri.push(char::from(byte));
         } else {
@@ -125,7 +137,7 @@ pub fn github(checked: &[Findings]) -> String {
             let (line, column) = place(&findings.source, diagnostic.span.start);
             let (file, rule) = (property(&findings.file), property(diagnostic.rule));
             let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
-            let message = payload(&format!("{}{help}", diagnostic.message));
+            let message = payload(&visible::block(&format!("{}{help}", diagnostic.message)));
             text.push_str(&format!("::{command} file={file},line={line},col={column},title={rule}::{message}\n"));
         }
     }
@@ -163,10 +175,24 @@ mod tests {
     }
 
     #[test]
+    fn files_are_references() {
+        for (file, reference) in [
+            ("a/b.dot", "a/b.dot"),
+            ("././/a b.dot", "a%20b.dot"),
+            ("../a.dot", "../a.dot"),
+            ("/srv/ä:b.dot", "file:///srv/%C3%A4%3Ab.dot"),
+        ] {
+            assert_eq!(uri(file), reference);
+        }
+    }
+
+    #[test]
     fn a_sarif_result_says_where_and_what_mends_it() {
         let log = sarif(&[findings()]);
         let result = &log["runs"][0]["results"][0];
         assert_eq!(result["ruleId"], "shape_known");
+        let index = result["ruleIndex"].as_u64().unwrap() as usize;
+        assert_eq!(log["runs"][0]["tool"]["driver"]["rules"][index]["id"], "shape_known");
         let region = json!({ "startLine": 2, "startColumn": 12, "endLine": 2, "endColumn": 16 });
         assert_eq!(result["locations"][0]["physicalLocation"]["region"], region);
         assert_eq!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "a%20b%2Cc.dot");
