@@ -240,7 +240,7 @@ fn copy_prefix(bench: &Workbench, run: &PathBuf, kept: i64) {
 #[test]
 fn the_first_signal_cancels_cleanly_and_the_code_says_which() {
     for (signal, code, name) in [("INT", 130, "signal INT"), ("TERM", 143, "signal TERM")] {
-        let bench = Workbench::with_pipeline(&PIPELINE.replace("sleep 0.05", "sleep 30"));
+        let bench = Workbench::with_pipeline(&PIPELINE.replace("sleep 0.05", "sleep 120"));
         bench.write("script.toml", SCRIPT);
         let mut child = bench.start(RUN);
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -255,7 +255,7 @@ fn the_first_signal_cancels_cleanly_and_the_code_says_which() {
         let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
         let answer = Answer::from_child(child);
         answer.ends(code);
-        assert!(before.elapsed() < Duration::from_secs(15), "the command was stopped, not waited for");
+        assert!(before.elapsed() < Duration::from_secs(50), "the command was stopped, not waited for");
         assert!(rest.iter().any(|line| line.contains("run.canceled") && line.contains(name)), "{rest:?}");
         let last = bench.run_json("r", "final.json");
         assert_eq!((&last["status"], &last["failure_class"]), (&"fail".into(), &"canceled".into()));
@@ -264,7 +264,9 @@ fn the_first_signal_cancels_cleanly_and_the_code_says_which() {
 
 #[test]
 fn the_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed_or_read() {
-    let stubborn = PIPELINE.replace("sleep 0.05; grep", "trap '' TERM; sleep 5; grep");
+    // A length that no other command has, by which it is found when it has come so far.
+    let length = format!("60.{}", std::process::id());
+    let stubborn = PIPELINE.replace("sleep 0.05; grep", &format!("trap '' TERM; sleep {length}; grep"));
     let bench = Workbench::with_pipeline(&stubborn);
     bench.write("script.toml", SCRIPT);
     let mut child = bench.start(RUN);
@@ -274,14 +276,26 @@ fn the_second_signal_ends_the_process_at_once_and_the_run_can_be_resumed_or_read
         line.clear();
         assert!(output.read_line(&mut line).unwrap() > 0, "the run ended before its command began");
     }
-    std::thread::sleep(Duration::from_millis(100));
+    let until = Instant::now() + Duration::from_secs(60);
+    while !sleeps(&length) {
+        assert!(Instant::now() < until, "the command did not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     send(&child, "INT");
     std::thread::sleep(Duration::from_millis(200));
-    let before = Instant::now();
     send(&child, "INT");
     Answer::from_child(child).ends(130);
-    assert!(before.elapsed() < Duration::from_secs(2), "at once");
+    // Had it waited for the command, the run would have an end.
     bench.glovebox(&["show", "r"]).says("glovebox resume r");
+}
+
+/// True when somebody sleeps for just so long.
+fn sleeps(length: &str) -> bool {
+    let words = format!("sleep\0{length}\0");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .into_iter()
+        .any(|process| std::fs::read(process.path().join("cmdline")).is_ok_and(|line| line == words.as_bytes()))
 }
 
 fn send(child: &Child, signal: &str) {

@@ -17,7 +17,7 @@ mod tier;
 pub use bounds::{Bounds, Spent};
 pub use glovebox_jail::policy::{Bind, Source};
 pub use glovebox_jail::wire::Act;
-pub use probe::{Capability, Missing, probe};
+pub use probe::{Capability, Missing, probe, probe_tier};
 pub use setting::{HOME_INSIDE, JailSetting, Network};
 pub use tier::Tier;
 
@@ -182,17 +182,18 @@ impl Jail {
         control.send(&setup, &[]).map_err(io_error("tell the jail helper what to build"))?;
         loop {
             let word = control.receive_until(deadline).map_err(io_error("hear from the jail helper"))?;
-            let Some((word, descriptors)) = word else {
-                let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without a word");
-                return Err(JailError::Io { act: "hear from the jail helper", source });
-            };
+            let Some((word, descriptors)) = word else { return Err(self.silent()) };
             let mut descriptors = descriptors.into_iter();
             match word {
                 Word::Born => {
                     self.pidfd = descriptors.next();
                     if self.standing.tier == Tier::Bwrap {
                         // The helper that `bwrap` starts inside asks again: nothing of ours is in its arguments.
-                        control.send(&setup, &[]).map_err(io_error("tell the jail helper what to build"))?;
+                        match control.send(&setup, &[]) {
+                            // It was not started; why, the next word says.
+                            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                            sent => sent.map_err(io_error("tell the jail helper what to build"))?,
+                        }
                     }
                 }
                 Word::Ready(standing) => {
@@ -231,6 +232,17 @@ impl Jail {
             self.proxy = Some(proxy.map_err(io_error("start the proxy"))?);
         }
         Ok(())
+    }
+
+    /// Why a helper ended before it said anything: `bwrap` tells its reasons nobody.
+    fn silent(&self) -> JailError {
+        if self.standing.tier == Tier::Bwrap && self.pidfd.is_some() {
+            let text =
+                "it ended without a word, expected version 0.7 or later that may make user namespaces".to_owned();
+            return JailError::Walls { tier: Tier::Bwrap, step: "start /usr/bin/bwrap".to_owned(), text };
+        }
+        let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without a word");
+        JailError::Io { act: "hear from the jail helper", source }
     }
 
     fn missing(&self, what: &str) -> JailError {

@@ -15,7 +15,7 @@ use glovebox_hostile::judge::{Judged, Verdict};
 use glovebox_hostile::outside::Outside;
 use glovebox_hostile::row::{Room, Row};
 use glovebox_hostile::{rows, watch};
-use glovebox_sandbox::jail::{Tier, probe};
+use glovebox_sandbox::jail::{Tier, probe, probe_tier};
 use jailed::Jailed;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -36,8 +36,11 @@ fn hostile() -> Vec<u8> {
 }
 
 fn is_here(tier: Tier) -> bool {
-    let has_program = tier != Tier::Bwrap || Path::new("/usr/bin/bwrap").exists();
-    has_program && probe(None).tier.is_some_and(|best| best >= tier)
+    if tier == Tier::Bwrap {
+        // Beside a better one it is there only where the program is.
+        return probe_tier(tier).is_ok();
+    }
+    probe(None).tier.is_some_and(|best| best >= tier)
 }
 
 fn attack(tier: Tier) -> Vec<Judged> {
@@ -136,6 +139,11 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 #[test]
 fn nothing_outlives_a_host_that_is_killed() {
     kill_host(Tier::Full);
+}
+
+#[test]
+fn nothing_outlives_a_host_that_is_killed_in_the_walls_of_bwrap() {
+    kill_host(Tier::Bwrap);
 }
 
 #[test]

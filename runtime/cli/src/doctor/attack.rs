@@ -10,7 +10,7 @@ use crate::exit::{Exit, Stop};
 use glovebox_host::host::Host;
 use glovebox_hostile::battery;
 use glovebox_hostile::rows;
-use glovebox_sandbox::jail::{Capability, Tier};
+use glovebox_sandbox::jail::{Capability, Tier, probe_tier};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -43,6 +43,11 @@ pub fn tier(asked: Option<Tier>, capability: &Capability) -> Result<Tier, Stop> 
             let message = format!("this machine has no tier `{tier}`, the best it has is `{best}`");
             Err(Stop::new(Exit::Policy, message).with_help("`glovebox doctor` says what it lacks"))
         }
+        // A better one is no proof of it: `bwrap` is a program of its own.
+        Some(tier) if tier < best => probe_tier(tier).map(|()| tier).map_err(|missing| {
+            let message = format!("this machine has no tier `{tier}`: {}", missing.reason);
+            Stop::new(Exit::Policy, message).with_help(missing.remedy)
+        }),
         Some(tier) => Ok(tier),
         None => Ok(best),
     }

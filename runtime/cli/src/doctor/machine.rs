@@ -147,7 +147,8 @@ fn act(act: &glovebox_sandbox::jail::Act) -> SelfTestAct {
 
 fn network(tier: Option<Tier>) -> Vec<String> {
     let modes: &[&str] = match tier {
-        Some(tier) if tier.has_own_root() => &["none (own loopback)", "proxy", "full"],
+        Some(Tier::Full) => &["none (own loopback)", "proxy", "full"],
+        Some(Tier::Bwrap) => &["none (own loopback)", "full"],
         Some(_) => &["none (no loopback)", "full"],
         None => &[],
     };

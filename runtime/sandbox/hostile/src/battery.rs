@@ -18,9 +18,9 @@ pub fn components(rows: &[Row]) -> Vec<Row> {
     rows.iter().filter(|row| matches!(row.act, Act::Component(_))).copied().collect()
 }
 
-/// The rows that host programs try in a tier. Without a network namespace there is no proxy to attack.
+/// The rows that host programs try in a tier. Below the highest there is no proxy to attack.
 pub fn programs(rows: &[Row], tier: &str) -> Vec<Row> {
-    let has_room = |row: &Row| !(row.room.proxy && tier == "landlock");
+    let has_room = |row: &Row| !(row.room.proxy && ["landlock", "bwrap"].contains(&tier));
     rows.iter().filter(|row| !matches!(row.act, Act::Component(_)) && has_room(row)).copied().collect()
 }
 

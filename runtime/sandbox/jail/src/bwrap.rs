@@ -41,7 +41,8 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).at("pidfd")?;
     send_frame(control, &Word::Born, &[own.as_fd()]).map_err(|error| refused("control", error.to_string()))?;
     // The command cannot stand in the list; it says nothing of the policy.
-    let arguments = [PROGRAM, "--args", &list.as_raw_fd().to_string(), "--", INSIDE, INSIDE_BWRAP];
+    let outside = crate::reaper::namespace_of_processes().at("process namespace")?;
+    let arguments = [PROGRAM, "--args", &list.as_raw_fd().to_string(), "--", INSIDE, INSIDE_BWRAP, &outside];
     let arguments: Vec<CString> = arguments.into_iter().map(CString::new).collect::<Result<_, _>>().at("bwrap")?;
     let program = CString::new(PROGRAM).at("bwrap")?;
     Err(raw::execute(&program, &arguments, &[])).at(format!("exec {PROGRAM}"))
@@ -82,18 +83,12 @@ fn words(
     }
     words.add(&["--uid", &policy.uid.to_string(), "--gid", &policy.gid.to_string()]);
     words.system();
-    words.add(&[
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--tmpfs",
-        "/dev/shm",
-        "--tmpfs",
-        &policy.tmp,
-        "--tmpfs",
-        &policy.home,
-    ]);
+    words.add(&["--proc", "/proc", "--dev", "/dev"]);
+    for (mode, path) in [("1777", "/dev/shm"), ("1777", &policy.tmp), ("0700", &policy.home)] {
+        // 0 is no size for it, and would mean without bound for the kernel.
+        let bytes = policy.bounds.tmp_bytes.max(4096).to_string();
+        words.add(&["--perms", mode, "--size", &bytes, "--tmpfs", path]);
+    }
     let resolver = (policy.network == Network::Full).then_some("resolv.conf");
     for path in ETC.iter().copied().chain(resolver).map(|name| format!("/etc/{name}")) {
         words.add(&["--ro-bind-try", &path, &path]);

@@ -92,6 +92,10 @@ impl Rules {
         for place in [&policy.workspace.at, &policy.tmp, &policy.home] {
             self.demand(place, read() | write())?;
         }
+        if policy.walls == Walls::Bwrap {
+            // A private one.
+            self.allow("/dev/shm", read() | write())?;
+        }
         self.allow_binds(policy, |_| true)
     }
 

@@ -1,13 +1,16 @@
 //! The death of everything a command started, proven: no child is left to wait for.
 //!
-//! As PID 1 of a namespace one kill reaches everybody at once. Elsewhere the descendants are found by their parents, again and
-//! again, because a racer forks while it is looked for; they all come to us, as we are their subreaper. `ECHILD` is the only
-//! answer that proves there are none, and after [`DEADLINE`] we say how many there were instead of waiting on.
+//! One kill reaches everybody at once where this process may signal nobody else: in a process namespace, and where Landlock holds its
+//! signals back. Elsewhere the descendants are found by their parents, again and again, because a racer forks while it is looked for;
+//! they all come to us, as we are their subreaper. `ECHILD` is the only answer that proves there are none, and after [`DEADLINE`]
+//! we say how many there were instead of waiting on.
 #![forbid(unsafe_code)]
 
 use crate::raw::{self, Reaped, Wait};
 use crate::watch::{self, Seen};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use glovebox_jail::policy::Walls;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal, test_kill_process};
 use std::time::{Duration, Instant};
 
 /// How long descendants are hunted where there is no PID namespace.
@@ -18,8 +21,30 @@ const DEADLINE: Duration = Duration::from_secs(10);
 pub(crate) enum Reach {
     /// It is PID 1: everybody in the namespace, at once.
     Namespace,
+    /// It is a subreaper whose signals reach nobody but its descendants: those, at once.
+    Domain,
     /// It is a subreaper: its descendants, one by one.
     Descendants,
+}
+
+impl Reach {
+    /// Finds out whether our signals reach nobody but what we started. `host` is whoever started us, `outside` the process namespace
+    /// it is in, where we were told. Only proof counts: a kill of everybody by a process that is not held back would be one.
+    pub(crate) fn of_subreaper(walls: Walls, host: Option<Pid>, outside: Option<&str>) -> Self {
+        let is_left = outside.is_some_and(|outside| namespace_of_processes().is_ok_and(|own| own != outside));
+        // Landlock's scope is demanded with these walls. Its answer about the host, whose user we are, says that it is in force.
+        let is_held = || host == getppid() && host.is_some_and(|host| test_kill_process(host) == Err(Errno::PERM));
+        if walls == Walls::Bwrap && is_left || walls == Walls::Landlock && is_held() {
+            Self::Domain
+        } else {
+            Self::Descendants
+        }
+    }
+}
+
+/// The name of the process namespace we are in.
+pub(crate) fn namespace_of_processes() -> std::io::Result<String> {
+    Ok(std::fs::read_link("/proc/self/ns/pid")?.to_string_lossy().into_owned())
 }
 
 /// What the end of everybody came to.
@@ -34,8 +59,12 @@ pub(crate) struct Harvest {
 /// Kills what can be killed right now, and waits for nothing.
 pub(crate) fn kill(reach: Reach) {
     match reach {
-        Reach::Namespace => raw::kill_everybody(),
+        Reach::Namespace | Reach::Domain => raw::kill_everybody(),
         Reach::Descendants => {
+            // A racer lives for less than it takes to look at everybody: the nearest first, as the kernel lists them.
+            for one in watch::children() {
+                kill_one(&one);
+            }
             for one in watch::descendants() {
                 kill_one(&one);
             }

@@ -29,11 +29,11 @@ use std::process::ExitCode;
 pub(crate) enum Place {
     /// On the host.
     Outside,
-    /// In what `bwrap` made; its only word says so.
+    /// In what `bwrap` made; its first word says so.
     InsideBwrap,
 }
 
-/// The word with which `bwrap` starts the helper.
+/// The word with which `bwrap` starts the helper; after it comes the process namespace outside.
 pub(crate) const INSIDE_BWRAP: &str = "inside-bwrap";
 
 /// Takes the first frame and obeys until the host is gone. The code is 1 when the jail could not be built.
@@ -65,6 +65,11 @@ pub(crate) fn enter() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => fail(&control, failure),
     }
+}
+
+/// The process namespace that we were started from, when that is told: only to the helper inside `bwrap`.
+fn outside_namespace(place: Place) -> Option<String> {
+    std::env::args().nth(2).filter(|_| place == Place::InsideBwrap)
 }
 
 /// The control socket under a number of its own, so that 0 can become a command's.
@@ -184,6 +189,7 @@ fn die_with(outside: &OwnedFd) -> Result<(), Failure> {
 
 /// Walls without namespaces of our own: this process is the subreaper.
 fn lesser(control: &OwnedFd, policy: Policy, place: Place) -> Result<(), Failure> {
+    let host = getppid();
     release_stdin()?;
     set_child_subreaper(Some(getpid())).at("subreaper")?;
     let mut standing = Standing::default();
@@ -210,7 +216,7 @@ fn lesser(control: &OwnedFd, policy: Policy, place: Place) -> Result<(), Failure
         children: raw::child_signals().at("signalfd")?,
         workspace: open(policy.workspace.at.as_str(), flags, Mode::empty()).at("open workspace")?,
         walling,
-        reach: Reach::Descendants,
+        reach: Reach::of_subreaper(policy.walls, host, outside_namespace(place).as_deref()),
         policy,
     };
     if place == Place::Outside {

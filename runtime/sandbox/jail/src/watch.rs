@@ -90,6 +90,13 @@ pub(crate) fn descendants() -> Vec<Seen> {
     found
 }
 
+/// Those of our children that the kernel can list; without what they started.
+pub(crate) fn children() -> impl Iterator<Item = Seen> {
+    let listed = own_id().and_then(|own| fs::read_to_string(format!("/proc/self/task/{own}/children")).ok());
+    let ids: Vec<i32> = listed.iter().flat_map(|ids| ids.split_whitespace()).flat_map(str::parse).collect();
+    ids.into_iter().filter_map(look).filter(|one| one.threads > 0)
+}
+
 /// What `/proc` says of one process; `None` when it is gone.
 pub(crate) fn look(pid: i32) -> Option<Seen> {
     parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)

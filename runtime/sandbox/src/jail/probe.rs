@@ -76,10 +76,25 @@ pub fn probe(cache: Option<&Path>) -> Capability {
                 }
                 return found;
             }
-            Err(reason) => missing.push(Missing { tier, remedy: remedy::of(tier, &reason), reason }),
+            Err(reason) => missing.push(lacks(tier, reason)),
         }
     }
     Capability { tier: None, landlock_abi: 0, degradations: Vec::new(), missing, acts: Vec::new() }
+}
+
+/// Finds out whether this machine can enforce just this tier, whatever else it can. Blocks as long as [`probe`], and keeps nothing.
+///
+/// # Errors
+/// At which step it ended, and the remedy.
+pub fn probe_tier(tier: Tier) -> Result<(), Missing> {
+    if !cfg!(target_os = "linux") {
+        return Err(unsupported().missing.remove(0));
+    }
+    attempt(tier, None).map(drop).map_err(|reason| lacks(tier, reason))
+}
+
+fn lacks(tier: Tier, reason: String) -> Missing {
+    Missing { tier, remedy: remedy::of(tier, &reason), reason }
 }
 
 fn unsupported() -> Capability {

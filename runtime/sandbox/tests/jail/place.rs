@@ -1,16 +1,25 @@
 //! A stage's folders for one test, and a jail over them.
 
 use glovebox_sandbox::exec::{Command, ExecError, ExecPolicy, Exit, Program};
-use glovebox_sandbox::jail::{Bounds, Jail, JailError, JailSetting, Network, Source, Tier};
+use glovebox_sandbox::jail::{Bounds, Jail, JailError, JailSetting, Network, Source, Tier, probe_tier};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::tree::remove_all;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The walls every guarantee is tested in: with a root of their own, without one, and with nothing but the helper.
-pub(crate) const TIERS: [Tier; 3] = [Tier::Full, Tier::Landlock, Tier::Unconfined];
+/// The walls every guarantee is tested in: with a root of their own, without one, and with nothing but the helper; those of `bwrap` where
+/// it is installed.
+pub(crate) fn tiers() -> Vec<Tier> {
+    static BWRAP: OnceLock<bool> = OnceLock::new();
+    let mut tiers = vec![Tier::Full, Tier::Landlock, Tier::Unconfined];
+    if *BWRAP.get_or_init(|| probe_tier(Tier::Bwrap).is_ok()) {
+        tiers.push(Tier::Bwrap);
+    }
+    tiers
+}
 
 pub(crate) struct Place {
     pub(crate) tier: Tier,
@@ -43,7 +52,7 @@ impl Place {
 
     /// The workspace's path for commands.
     pub(crate) fn inside(&self) -> PathBuf {
-        self.at(if self.tier == Tier::Full { "project" } else { "root" })
+        self.at(if self.tier.has_own_root() { "project" } else { "root" })
     }
 
     /// A path for commands that a surviving process would write; [`Place::witness`] is the same for us.
@@ -114,7 +123,7 @@ impl Drop for Place {
 
 /// Calls a test once for each kind of walls.
 pub(crate) fn each(test: impl Fn(&Place)) {
-    for tier in TIERS {
+    for tier in tiers() {
         test(&Place::new(tier));
     }
 }

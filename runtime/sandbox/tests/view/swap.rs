@@ -6,13 +6,20 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// The thread; it ends with this value, also when a test fails.
 pub(crate) struct Swapping {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<u64>>,
+    told: Arc<Told>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread is told, and tells.
+#[derive(Default)]
+struct Told {
+    stop: AtomicBool,
+    swaps: AtomicU64,
 }
 
 impl Swapping {
@@ -22,35 +29,39 @@ impl Swapping {
         fs::create_dir(root.join("park")).unwrap();
         symlink("../scenarios/holdout", root.join("park/to_holdout")).unwrap();
         symlink("../src", root.join("park/to_src")).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        Self { stop, thread: Some(std::thread::spawn(move || swap(&root, &told))) }
+        let told = Arc::new(Told::default());
+        let heard = Arc::clone(&told);
+        Self { told, thread: Some(std::thread::spawn(move || swap(&root, &heard))) }
+    }
+
+    /// The number of swaps so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.told.swaps.load(Ordering::Relaxed)
     }
 
     /// Ends it; returns the number of swaps.
     pub(crate) fn finish(mut self) -> u64 {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap()
+        self.told.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+        self.count()
     }
 }
 
 impl Drop for Swapping {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.told.stop.store(true, Ordering::Relaxed);
     }
 }
 
 /// Exchanges the directory with one link, back, with the other, back.
-fn swap(root: &Path, stop: &AtomicBool) -> u64 {
+fn swap(root: &Path, told: &Told) {
     let link = |name: &str| -> PathBuf { root.join("park").join(name) };
-    let mut swaps = 0;
-    while !stop.load(Ordering::Relaxed) {
+    while !told.stop.load(Ordering::Relaxed) {
         for other in [link("to_holdout"), link("to_src")] {
             for _ in 0..2 {
                 rustix::fs::renameat_with(CWD, root.join("out/d"), CWD, &other, RenameFlags::EXCHANGE).unwrap();
-                swaps += 1;
+                told.swaps.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
-    swaps
 }

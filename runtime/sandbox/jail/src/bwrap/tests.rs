@@ -41,6 +41,7 @@ fn everything_is_left_and_only_what_is_listed_comes_back() {
         "--die-with-parent --new-session --unshare-user --unshare-pid",
         "--cap-drop ALL --clearenv --unshare-net --uid 1000 --gid 1001",
         "--ro-bind /usr /usr",
+        "--perms 1777 --size 4096 --tmpfs /dev/shm --perms 1777 --size 4096 --tmpfs /tmp --perms 0700 --size 4096 --tmpfs /home/dev",
         "--ro-bind /opt/go /opt/go --bind-try /var/cache/build /var/cache/build --bind /var/lib/copy /home/dev/project",
         "--ro-bind /home/dev/project/tests /home/dev/project/tests --perms 0644 --ro-bind-data 11 /etc/passwd",
     ] {
