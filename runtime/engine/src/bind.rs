@@ -279,7 +279,7 @@ fn plugin_bytes(handler: &str, entry: &PluginEntry, file: Option<&PluginFile>) -
 
 fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {
     let attributes: Vec<(String, String)> =
-        node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone())).collect();
+        node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect();
     let error = Model::bind(node.id.as_str(), &attributes, None, 0, 0).err()?;
     Some(
         Diagnostic::error("test_attribute", format!("node `{}`: {error}", node.id), node.span)

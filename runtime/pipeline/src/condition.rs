@@ -9,6 +9,7 @@
 )]
 
 use crate::diagnostic::Diagnostic;
+use crate::ir::Words;
 use crate::route::Answer;
 use crate::span::{Places, Span};
 
@@ -19,7 +20,7 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> String;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// As written.
-    pub text: String,
+    pub text: Words,
     /// The clauses in order.
     pub clauses: Vec<Clause>,
 }
@@ -28,11 +29,11 @@ pub struct Condition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clause {
     /// `outcome`, `preferred_label`, `context.…` or a bare context key.
-    pub key: String,
+    pub key: Words,
     /// How it compares.
     pub operator: Operator,
     /// What it compares with.
-    pub literal: String,
+    pub literal: Words,
     /// Its place in the file.
     pub span: Span,
     /// The place of what it compares with, quotes included; empty for a bare key.
@@ -61,7 +62,7 @@ impl Condition {
         while reader.conjunction()? {
             clauses.push(reader.clause()?);
         }
-        Ok(Condition { text: text.to_owned(), clauses })
+        Ok(Condition { text: text.into(), clauses })
     }
 
     /// True when every clause holds. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
@@ -130,9 +131,9 @@ impl<'a> Reader<'a> {
         let operator = self.operator()?;
         self.space();
         let begin = self.at;
-        let literal = if operator == Operator::Truthy { String::new() } else { self.literal(key)? };
+        let literal = if operator == Operator::Truthy { Words::default() } else { self.literal(key)? };
         let [span, literal_span] = [start, begin].map(|start| self.places.span(start..self.at));
-        Ok(Clause { key: key.to_owned(), operator, literal, span, literal_span })
+        Ok(Clause { key: key.into(), operator, literal, span, literal_span })
     }
 
     fn key(&mut self) -> Result<&'a str, Diagnostic> {
@@ -219,12 +220,12 @@ impl<'a> Reader<'a> {
             .with_help("draw a second edge to the same node, with the other condition")
     }
 
-    fn literal(&mut self, key: &str) -> Result<String, Diagnostic> {
+    fn literal(&mut self, key: &str) -> Result<Words, Diagnostic> {
         self.space();
         let start = self.at;
         let rest = self.rest();
         if rest.starts_with('"') {
-            return self.quoted();
+            return self.quoted().map(Words::from);
         }
         let text = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'.' | b':' | b'-'));
         if text.is_empty() {
@@ -240,7 +241,7 @@ impl<'a> Reader<'a> {
             return Err(self.error(message, self.letter()).with_help(help));
         }
         match is_bare(text) {
-            true => Ok(text.to_owned()),
+            true => Ok(text.into()),
             false => Err(self.not_bare(key, start)),
         }
     }

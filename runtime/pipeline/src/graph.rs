@@ -82,7 +82,7 @@ fn subgraph_entry(pipeline: &Pipeline, subgraph: &Subgraph) -> SubgraphEntry {
 }
 
 fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, String> {
-    let given = attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone()));
+    let given = attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string()));
     let own = own.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     given.chain(own).collect()
 }

@@ -41,6 +41,10 @@ impl fmt::Display for NodeId {
     }
 }
 
+/// A text that is not changed: up to 23 bytes stand where it is used, a longer one is shared by its copies. A file of ten
+/// thousand nodes has a hundred thousand of them.
+pub type Words = smol_str::SmolStr;
+
 /// How a stage ended (spec §5.2), in the lower case that conditions compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
@@ -84,9 +88,9 @@ pub enum Handler {
     /// Passes the previous outcome through and lets the edges decide.
     Conditional,
     /// A component does the work: `codergen`, `tool`, `verify`, or a plugin's own `ns.name`.
-    Component(String),
+    Component(Words),
     /// A handler of the specification that this version does not execute: `parallel`, `wait.human`, ….
-    Unavailable(String),
+    Unavailable(Words),
 }
 
 impl Handler {
@@ -105,7 +109,7 @@ impl Handler {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
     /// The value with escapes resolved.
-    pub value: String,
+    pub value: Words,
     /// The key's place.
     pub key_span: Span,
     /// The value's place, quotes included.
@@ -152,13 +156,13 @@ pub struct Node {
     /// Its name.
     pub id: NodeId,
     /// What people see; the name when the file gives none.
-    pub label: String,
+    pub label: Words,
     /// The Graphviz shape, `box` by default.
-    pub shape: String,
+    pub shape: Words,
     /// What executes it.
     pub handler: Handler,
     /// The instruction, `$goal` expanded; falls back to the label for codergen (spec §2.6).
-    pub prompt: Option<String>,
+    pub prompt: Option<Words>,
     /// Additional attempts; none when the file does not say (design §9 #1).
     pub max_retries: Option<u32>,
     /// Back-off between attempts, from `retry_policy` or the default (spec §3.6).
@@ -244,7 +248,7 @@ pub struct Edge {
     /// Target.
     pub to: NodeId,
     /// Caption and routing key.
-    pub label: String,
+    pub label: Words,
     /// Guard; none means unconditional.
     pub condition: Option<Condition>,
     /// Priority, higher first.

@@ -263,7 +263,7 @@ mod tests {
     use crate::span::Span;
 
     fn attribute(value: &str) -> Attribute {
-        Attribute { value: value.to_owned(), key_span: Span::default(), span: Span::default() }
+        Attribute { value: value.into(), key_span: Span::default(), span: Span::default() }
     }
 
     #[test]

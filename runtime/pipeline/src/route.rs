@@ -191,7 +191,7 @@ fn leads_to_diamond(pipeline: &Pipeline, edge: &Edge) -> bool {
 }
 
 fn explain(edge: EdgeIndex, from: &Edge, (matched, reason): (bool, String)) -> Candidate {
-    let condition_text = from.condition.as_ref().map(|condition| condition.text.clone()).unwrap_or_default();
+    let condition_text = from.condition.as_ref().map(|condition| condition.text.to_string()).unwrap_or_default();
     Candidate { edge, condition_text, matched, reason }
 }
 

@@ -135,7 +135,10 @@ impl<'a> Reader<'a> {
             let message = format!("`reasoning_effort` expects `low`, `medium` or `high`, found `{value}`");
             return Err(self.fault(message, range));
         }
-        Ok((*property, Attribute { value, key_span: self.places.span(key), span: self.places.span(range) }))
+        Ok((
+            *property,
+            Attribute { value: value.into(), key_span: self.places.span(key), span: self.places.span(range) },
+        ))
     }
 
     fn no_property(&self, name: &str, range: Range<usize>) -> Diagnostic {

@@ -34,7 +34,9 @@ pub struct Applied {
 /// # Errors
 /// Why it is none, or none that may take the place of `before`: in the answer's words, so to be escaped.
 pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<Applied, String> {
-    if answer.attributes.get(SCENARIOS) != before.attributes.get(SCENARIOS).map(|attribute| &attribute.value) {
+    if answer.attributes.get(SCENARIOS).map(String::as_str)
+        != before.attributes.get(SCENARIOS).map(|attribute| attribute.value.as_str())
+    {
         return Err(format!(
             "the graph's `{SCENARIOS}` is changed, and hold-outs are settled before prompts are read: `{SCENARIOS}` is \
              expected to stay as the file has it"

@@ -24,8 +24,8 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state
         state.context.entries().iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));
     let outgoing = pipeline.outgoing(&node.id).map(|(_, edge)| OutgoingEdge {
         to: edge.to.to_string(),
-        label: edge.label.clone(),
-        condition: edge.condition.as_ref().map(|condition| condition.text.clone()).unwrap_or_default(),
+        label: edge.label.to_string(),
+        condition: edge.condition.as_ref().map(|condition| condition.text.to_string()).unwrap_or_default(),
         weight: i32::try_from(edge.weight).unwrap_or(if edge.weight < 0 { i32::MIN } else { i32::MAX }),
     });
     StageInput {
@@ -39,8 +39,8 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state
             visit: claim.visit,
         },
         handler_type: node.handler.name().to_owned(),
-        label: node.label.clone(),
-        prompt: node.prompt.clone(),
+        label: node.label.to_string(),
+        prompt: node.prompt.as_ref().map(|prompt| prompt.to_string()),
         goal: pipeline.goal.clone(),
         attributes: attributes(node),
         context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
@@ -60,5 +60,5 @@ pub(super) fn model(node: &Node, plan: &Plan, state: &RunState) -> Result<Model,
 }
 
 fn attributes(node: &Node) -> Vec<(String, String)> {
-    node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone())).collect()
+    node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect()
 }

@@ -205,7 +205,7 @@ fn commands(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
         _ => None,
     };
     if let Some(attribute) = attribute {
-        let text = sides.node.attributes.get(attribute).map(|attribute| attribute.value.clone());
+        let text = sides.node.attributes.get(attribute).map(|attribute| attribute.value.to_string());
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
             effective.note(format!("run {text}"), format!("`{attribute}` of the node"));
             effective.commands.shell_texts.push(text);

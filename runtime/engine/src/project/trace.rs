@@ -194,8 +194,8 @@ fn input(pipeline: &Pipeline, name: &str, before: &RunState) -> TraceFact {
     TraceFact::NodeInputCaptured {
         node_id: name.to_owned(),
         node_type: node.map(|node| node.handler.name().to_owned()).unwrap_or_default(),
-        node_shape: node.map(|node| node.shape.clone()).unwrap_or_default(),
-        node_attrs: attributes.map(|(key, attribute)| (key.to_string(), attribute.value.clone())).collect(),
+        node_shape: node.map(|node| node.shape.to_string()).unwrap_or_default(),
+        node_attrs: attributes.map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect(),
         context_before: before.context.entries().clone(),
         workspace: crate::run::WORKSPACE_DIR.to_owned(),
         node_artifact_dir: node_folder(name),

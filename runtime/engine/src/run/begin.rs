@@ -111,7 +111,7 @@ fn describe(new: &NewRun<'_>) -> RunStarted {
         generation: 0,
         pipeline_name: new.pipeline.name.clone(),
         goal: new.pipeline.goal.clone(),
-        graph: attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone())).collect(),
+        graph: attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect(),
         pipeline_path: new.pipeline_path.clone(),
         pipeline_digest: Digest::ZERO,
         files: BTreeMap::new(),

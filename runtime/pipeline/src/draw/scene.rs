@@ -273,7 +273,7 @@ fn said(condition: &Condition) -> String {
     let clause = |clause: &Clause| {
         let key = clause.key.strip_prefix("context.").unwrap_or(&clause.key);
         match (key, clause.operator) {
-            ("outcome", Operator::Equal) => clause.literal.clone(),
+            ("outcome", Operator::Equal) => clause.literal.to_string(),
             ("outcome", Operator::NotEqual) => format!("not {}", clause.literal),
             (_, Operator::Equal) => format!("{key}={}", clause.literal),
             (_, Operator::NotEqual) => format!("{key}!={}", clause.literal),

@@ -40,8 +40,8 @@ pub(super) fn of_type(name: &str) -> Handler {
         "start" => Handler::Start,
         "exit" => Handler::Exit,
         "conditional" => Handler::Conditional,
-        _ if TYPES.contains(&name) && !FIRST_PARTY.contains(&name) => Handler::Unavailable(name.to_owned()),
-        _ => Handler::Component(name.to_owned()),
+        _ if TYPES.contains(&name) && !FIRST_PARTY.contains(&name) => Handler::Unavailable(name.into()),
+        _ => Handler::Component(name.into()),
     }
 }
 

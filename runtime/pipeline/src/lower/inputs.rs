@@ -7,6 +7,7 @@ use super::reader::Findings;
 use super::scope::Attributes;
 use crate::Inputs;
 use crate::diagnostic::Diagnostic;
+use crate::ir::Words;
 use crate::nearest::nearest;
 use crate::span::Span;
 use std::collections::BTreeSet;
@@ -14,27 +15,35 @@ use std::collections::BTreeSet;
 /// The inputs of a run, and which of them found a place.
 pub(super) struct Expansion<'a> {
     inputs: &'a Inputs,
-    goal: String,
+    goal: Words,
     used: BTreeSet<&'a str>,
     /// Every `$name` met that is no input, for suggestions.
     seen: BTreeSet<String>,
     /// Everything is put in already.
     is_settled: bool,
+    /// Where a text is put together.
+    expanded: String,
 }
 
 impl<'a> Expansion<'a> {
     /// Overrides graph attributes that an input names, then settles the goal.
     pub(super) fn new(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
-        let mut expansion =
-            Self { inputs, goal: String::new(), used: BTreeSet::new(), seen: BTreeSet::new(), is_settled: false };
+        let mut expansion = Self {
+            inputs,
+            goal: Words::default(),
+            used: BTreeSet::new(),
+            seen: BTreeSet::new(),
+            is_settled: false,
+            expanded: String::new(),
+        };
         for (key, value) in &inputs.set {
             if let Some(attribute) = graph.get_mut(key) {
-                attribute.value.clone_from(value);
+                attribute.value = value.into();
                 expansion.used.insert(key);
             }
         }
         let raw = graph.get("goal").map(|attribute| attribute.value.clone());
-        let raw = raw.or_else(|| inputs.set.get("goal").cloned()).unwrap_or_default();
+        let raw = raw.or_else(|| inputs.set.get("goal").map(Words::from)).unwrap_or_default();
         expansion.goal = if inputs.set.contains_key("goal") { raw } else { expansion.expand(&raw, false) };
         expansion
     }
@@ -42,7 +51,7 @@ impl<'a> Expansion<'a> {
     /// Of a graph in which everything is put in: values stay as they are.
     pub(super) fn settled(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
         let goal = graph.get("goal").map(|attribute| attribute.value.clone()).unwrap_or_default();
-        Self { inputs, goal, used: BTreeSet::new(), seen: BTreeSet::new(), is_settled: true }
+        Self { inputs, goal, used: BTreeSet::new(), seen: BTreeSet::new(), is_settled: true, expanded: String::new() }
     }
 
     /// True when prompts are no references any more.
@@ -56,44 +65,46 @@ impl<'a> Expansion<'a> {
     }
 
     /// Puts the goal and the inputs into a prompt.
-    pub(super) fn prompt(&mut self, text: &str) -> String {
+    pub(super) fn prompt(&mut self, text: &str) -> Words {
         self.expand(text, true)
     }
 
-    fn expand(&mut self, text: &str, with_goal: bool) -> String {
+    fn expand(&mut self, text: &str, with_goal: bool) -> Words {
         if self.is_settled || !text.as_bytes().contains(&b'$') {
-            return text.to_owned();
+            return text.into();
         }
-        let mut expanded = String::with_capacity(text.len() + self.goal.len());
+        let mut expanded = std::mem::take(&mut self.expanded);
+        expanded.clear();
         let mut pieces = text.split('$');
         expanded.push_str(pieces.next().unwrap_or_default());
         for piece in pieces {
             let length = piece.bytes().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == b'_').count();
             let (name, rest) = piece.split_at(length);
-            match self.value(name, with_goal) {
-                Some(value) => expanded.push_str(&value),
-                None => {
-                    expanded.push('$');
-                    expanded.push_str(name);
-                }
-            }
+            self.put(name, with_goal, &mut expanded);
             expanded.push_str(rest);
         }
-        expanded
+        let words = Words::new(&expanded);
+        self.expanded = expanded;
+        words
     }
 
-    fn value(&mut self, name: &str, with_goal: bool) -> Option<String> {
+    /// Appends what a `$name` stands for: itself, when it is no input.
+    fn put(&mut self, name: &str, with_goal: bool, expanded: &mut String) {
         let input = self.inputs.set.get_key_value(name);
         if let Some((key, _)) = input {
             self.used.insert(key);
         }
-        if name == "goal" && with_goal {
-            return Some(self.goal.clone());
+        match input {
+            _ if name == "goal" && with_goal => expanded.push_str(&self.goal),
+            Some((_, value)) => expanded.push_str(value),
+            None => {
+                if !name.is_empty() && !self.seen.contains(name) {
+                    self.seen.insert(name.to_owned());
+                }
+                expanded.push('$');
+                expanded.push_str(name);
+            }
         }
-        if input.is_none() && !name.is_empty() {
-            self.seen.insert(name.to_owned());
-        }
-        input.map(|(_, value)| value.clone())
     }
 
     /// Reports inputs that found no place.

@@ -9,7 +9,7 @@ use super::scope::{Attributes, RawNode};
 use crate::Inputs;
 use crate::files;
 use crate::holdouts::Feedback;
-use crate::ir::{Attribute, Backoff, Handler, Node, NodeId};
+use crate::ir::{Attribute, Backoff, Handler, Node, NodeId, Words};
 
 /// Presets of attempts and delays (spec §3.6).
 const RETRY_POLICIES: &[(&str, Backoff)] = &[
@@ -41,7 +41,8 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
     let classes = classes(&mut raw);
     inherit_model(&mut raw.attributes, around.graph);
     let from = &raw.attributes;
-    let label = findings.text(from, "label").unwrap_or(raw.id.as_str()).to_owned();
+    let label = from.get("label").filter(|label| !label.value.trim().is_empty());
+    let label = label.map_or_else(|| Words::new(raw.id.as_str()), |label| label.value.clone());
     let written = from.get("prompt").filter(|prompt| !prompt.value.trim().is_empty());
     let written = written.map(|prompt| match around.expansion.is_settled() {
         true => prompt.value.as_str(),
@@ -78,17 +79,17 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
 
 /// Settles shape and handler: `type`, else the shape on the node if it stands for a handler, else the id, else the shape by default,
 /// else a box. A start drawn as a circle is a start (spec §7.2: the shape or the id).
-fn resolve(raw: &mut RawNode) -> (String, Handler) {
+fn resolve(raw: &mut RawNode) -> (Words, Handler) {
     let own = raw.attributes.get("shape").filter(|_| raw.own_shape).map(|shape| shape.value.as_str());
     let says_nothing = own.is_none_or(|own| handler::SHAPES.iter().all(|(shape, _)| *shape != own));
     if says_nothing && let Some(shape) = handler::shape_of_id(raw.id.as_str()) {
         if let Some(by_default) = raw.attributes.get_mut("shape") {
-            shape.clone_into(&mut by_default.value);
+            by_default.value = shape.into();
         }
-        return (shape.to_owned(), typed(raw).unwrap_or_else(|| handler::of_shape(shape)));
+        return (shape.into(), typed(raw).unwrap_or_else(|| handler::of_shape(shape)));
     }
-    let shape = raw.attributes.get("shape").map(|shape| shape.value.as_str()).filter(|shape| !shape.is_empty());
-    let shape = shape.unwrap_or("box").to_owned();
+    let shape = raw.attributes.get("shape").map(|shape| &shape.value).filter(|shape| !shape.is_empty());
+    let shape = shape.cloned().unwrap_or_else(|| "box".into());
     let handler = typed(raw).unwrap_or_else(|| handler::of_shape(&shape));
     (shape, handler)
 }
@@ -109,11 +110,11 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
     }
     if !raw.derived.is_empty() {
         let written = raw.attributes.get_or_insert_with("class", || Attribute {
-            value: String::new(),
+            value: Words::default(),
             key_span: raw.span,
             span: raw.span,
         });
-        written.value = classes.join(",");
+        written.value = classes.join(",").into();
     }
     classes
 }

@@ -42,7 +42,7 @@ impl<'a> Findings<'a> {
             };
         };
         match decode(inner, |_, _| ()) {
-            text if text != attribute.value => Places::opaque(attribute.span),
+            text if *text != *attribute.value => Places::opaque(attribute.span),
             Cow::Borrowed(_) => Places::plain(attribute.span, 1),
             Cow::Owned(_) => Places::of(self.source, attribute.span),
         }

@@ -173,7 +173,7 @@ impl Declared {
 fn set(attributes: &mut Attributes, given: &[Attr<'_>], findings: &mut Findings<'_>) {
     for attr in given {
         let before = attributes.insert(&attr.key, attribute(attr));
-        if let Some(before) = before.filter(|before| before.value != attr.value.text) {
+        if let Some(before) = before.filter(|before| *before.value != *attr.value.text) {
             let message = format!("`{}` is set twice; the later value holds", attr.key);
             let warning = Diagnostic::warning("duplicate_attribute", message, attr.span());
             findings.push(
@@ -190,7 +190,7 @@ fn replace(attributes: &mut Attributes, given: &[Attr<'_>]) {
 }
 
 fn attribute(attr: &Attr<'_>) -> Attribute {
-    Attribute { value: attr.value.text.to_string(), key_span: attr.key_span, span: attr.value.span }
+    Attribute { value: (&*attr.value.text).into(), key_span: attr.key_span, span: attr.value.span }
 }
 
 /// The label a subgraph's body sets, wherever it stands in the body.

@@ -99,13 +99,13 @@ fn settled_node(node: &Node) -> BTreeMap<String, String> {
     let written = settled.get("prompt").is_some_and(|prompt| !prompt.trim().is_empty());
     // A label that stands in for the prompt is kept as a label, unless something was put into it.
     if let Some(prompt) = node.prompt.as_ref().filter(|prompt| written || **prompt != node.label) {
-        settled.insert("prompt".to_owned(), prompt.clone());
+        settled.insert("prompt".to_owned(), prompt.to_string());
     }
     settled
 }
 
 fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, String> {
-    let given = attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.clone()));
+    let given = attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string()));
     let own = own.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     given.chain(own).collect()
 }
@@ -193,6 +193,7 @@ pub(super) fn agree(answer: &SettledGraph, read: &Pipeline) -> Result<(), String
 /// The first key that has another value now.
 fn same(answered: &BTreeMap<String, String>, read: &Attributes, but: &[&str]) -> Result<(), String> {
     let all = answered.iter().filter(|(key, _)| !but.contains(&key.as_str()));
-    let mut lost = all.filter(|(key, value)| read.get(key).map(|attribute| &attribute.value) != Some(value));
+    let mut lost =
+        all.filter(|(key, value)| read.get(key).map(|attribute| attribute.value.as_str()) != Some(value.as_str()));
     lost.next().map_or(Ok(()), |(key, _)| Err(key.clone()))
 }

@@ -23,7 +23,7 @@ fn a_linear_workflow() {
     assert_eq!((pipeline.name.as_str(), pipeline.goal.as_str()), ("Simple", "Run tests and report"));
     assert_eq!((pipeline.nodes.len(), pipeline.edges.len()), (4, 3));
     assert_eq!(pipeline.start, NodeId::new("start"));
-    assert_eq!(node(&pipeline, "run_tests").handler, Handler::Component("codergen".to_owned()));
+    assert_eq!(node(&pipeline, "run_tests").handler, Handler::Component("codergen".into()));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_human_gate() {
     edge_target_exists «fixes» the edge comes from `fixes`, which is not declared
     ");
     let pipeline = accept(&example("ship_it fixes"));
-    assert_eq!(node(&pipeline, "review_gate").handler, Handler::Unavailable("wait.human".to_owned()));
+    assert_eq!(node(&pipeline, "review_gate").handler, Handler::Unavailable("wait.human".into()));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn templates_of_the_guidelines() {
   fix -> test;
 }"#,
     );
-    assert_eq!(node(&build_loop, "test").handler, Handler::Component("tool".to_owned()));
+    assert_eq!(node(&build_loop, "test").handler, Handler::Component("tool".into()));
     assert_eq!(node(&build_loop, "fix").prompt.as_deref(), Some("Fix build failures.\n"));
     let verify = r#"digraph VerifyPlanFlow {
   start [shape=Mdiamond];
@@ -171,7 +171,7 @@ fn templates_of_the_guidelines() {
   verify -> exit [condition="outcome=success"];
 }"#;
     let pipeline = accept(verify);
-    assert_eq!(node(&pipeline, "verify").handler, Handler::Unavailable("verification".to_owned()));
+    assert_eq!(node(&pipeline, "verify").handler, Handler::Unavailable("verification".into()));
     assert_eq!(node(&pipeline, "verify").attributes["verification.allowed_commands"].value, "test -f,go test,go build");
     assert!(!run(verify).diagnostics.iter().any(|found| found.rule == "no_failure_route"), "the last stage may stop");
 }

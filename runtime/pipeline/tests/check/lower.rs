@@ -11,7 +11,7 @@ fn a_node_without_attributes_has_the_specification_s_defaults() {
     let pipeline = accept(&with("n start -> n -> exit"));
     let n = node(&pipeline, "n");
     assert_eq!((n.label.as_str(), n.shape.as_str()), ("n", "box"));
-    assert_eq!(n.handler, Handler::Component("codergen".to_owned()));
+    assert_eq!(n.handler, Handler::Component("codergen".into()));
     assert_eq!(n.prompt.as_deref(), Some("n"));
     assert_eq!((n.max_retries, n.timeout, n.max_turns), (None, None, None));
     assert_eq!(n.backoff, Backoff { attempts: None, initial_ms: 200, factor: 2.0, max_ms: 60_000, jitter: true });
