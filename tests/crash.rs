@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+mod guests;
 mod workbench;
 
 use rusqlite::Connection;
@@ -93,7 +94,7 @@ fn read_tree(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) 
             found.insert(format!("{name}/"), String::new());
             read_tree(&entry.path(), &format!("{name}/"), found);
         } else {
-            found.insert(name, std::fs::read_to_string(entry.path()).unwrap());
+            found.insert(name, String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned());
         }
     }
 }
@@ -206,6 +207,42 @@ fn every_prefix_of_a_journal_leads_to_the_same_end() {
         let id = format!("prefix-{kept}");
         bench.glovebox(&["resume", &id, "--quiet"]).ends(0);
         assert_eq!(end(&run), expected, "resumed from {kept} of {lines} records");
+    }
+}
+
+/// The graph of a pipeline as a transform answers it: what it is given, less what is drawn or derived.
+fn answered(bench: &Workbench) -> String {
+    let mut graph = bench.glovebox(&["graph", "pipeline.dot", "--format", "json"]).ends(0).json();
+    graph.as_object_mut().unwrap().remove("layout");
+    graph.to_string()
+}
+
+#[test]
+fn a_run_of_a_transformed_pipeline_goes_on_with_it_from_every_prefix() {
+    let (plain, expected, _) = undisturbed();
+    let bench = bench();
+    let component = guests::rules(&guests::answering(&answered(&plain)));
+    bench.write(
+        "pipeline.dot",
+        "digraph crash { graph [goal=\"count to two\"]; start; write; done; start -> write -> done }",
+    );
+    std::fs::write(bench.project().join("house.wasm"), component).unwrap();
+    bench.write("glovebox.toml", "[rules.\"acme.house\"]\npath = \"house.wasm\"\n");
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    let lines = bench.glovebox(RUN).ends(0).json_lines().len();
+    let lasting = |run: &Path| {
+        let mut end = end(run);
+        end.workspace.retain(|path, _| expected.workspace.contains_key(path) && path != "pipeline.dot");
+        (end.last["status"].clone(), end.visited, end.context, end.workspace)
+    };
+    let whole = lasting(&bench.run_folder("r"));
+    assert_eq!(whole.1, expected.visited, "the graph that runs is the one that was answered");
+    assert_eq!(whole.3["log.txt"], "two\n");
+    for kept in (1..=lines).step_by(4) {
+        let id = format!("prefix-{kept}");
+        copy_prefix(&bench, &bench.run_folder(&id), kept as i64);
+        bench.glovebox(&["resume", &id, "--quiet"]).ends(0);
+        assert_eq!(lasting(&bench.run_folder(&id)), whole, "resumed from {kept} of {lines} records");
     }
 }
 

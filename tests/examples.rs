@@ -111,6 +111,40 @@ fn the_hostile_plugin_gets_nothing_and_the_run_goes_on() {
     assert_eq!(std::fs::read_to_string(canary).unwrap(), "alive");
 }
 
+#[test]
+fn rules_of_a_house_change_the_graph_and_judge_it() {
+    let example = "house-rules";
+    let bench = place(example, "rules/target/wasm32-wasip2/release/acme_house.wasm");
+    let lines = commands(example);
+    assert!(lines.iter().any(|line| line.starts_with("run ")), "{lines:?}");
+    for line in &lines {
+        let answer = bench.line(line);
+        answer.ends(if line.contains("unreviewed") { 3 } else { 0 });
+        if line.starts_with("check ") || line.starts_with("plan ") {
+            answer.says("+ node parser: allowed_write_paths=\"src/\"").never_says("attribute_unread");
+        }
+        for shown in printed(example).iter().filter(|_| line.contains("unreviewed")) {
+            answer.says(shown);
+        }
+    }
+    let id = bench.glovebox(&["ls", "--json"]).ends(0).json()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(bench.run_json(&id, "final.json")["status"], "success");
+    bench.glovebox(&["graph", &id, "--format", "dot"]).ends(0).says("\"allowed_write_paths\"=\"docs/,README.md\"");
+    let inspected = bench.glovebox(&[
+        "plugin",
+        "inspect",
+        "examples/house-rules/rules/target/wasm32-wasip2/release/acme_house.wasm",
+    ]);
+    inspected.ends(0).says("wants     nothing").never_says("wasi:");
+}
+
+/// The first output that a README shows, line by line.
+fn printed(example: &str) -> Vec<String> {
+    let page = std::fs::read_to_string(root().join("examples").join(example).join("README.md")).unwrap();
+    let shown = page.split("```").nth(1).unwrap();
+    shown.lines().skip(1).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
+}
+
 /// A copy of an attack where its README expects it, and that README's `run` command under the id `attack`.
 fn attack(example: &str) -> (Workbench, String) {
     let bench = Workbench::new();

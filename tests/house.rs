@@ -157,17 +157,6 @@ fn rules_and_plugins_share_no_name_and_unknown_fields_are_told() {
     bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("has the name of a plugin").says("grants");
 }
 
-/// A component without findings that answers this graph to every other.
-fn answers(graph: &str) -> String {
-    let quoted: String = graph.bytes().map(|byte| format!("\\{byte:02x}")).collect();
-    format!(
-        "(data (i32.const 8192) \"{quoted}\")\n(func $lint (param i32 i32))\n\
-         (func $transform (i32.store8 (i32.const 36) (i32.const 1))\n\
-           (i32.store (i32.const 40) (i32.const 8192)) (i32.store (i32.const 44) (i32.const {})))",
-        graph.len()
-    )
-}
-
 /// The graph of [`PIPELINE`] as it is answered, with these attributes of `build` and these further nodes and edges.
 fn graph(build: &str, nodes: &str, edges: &str) -> String {
     format!(
@@ -189,7 +178,7 @@ const NARROW: &str = r#","allowed_write_paths":"src/a.rs","timeout":"5m""#;
 
 #[test]
 fn a_transform_is_what_runs_and_every_change_is_on_the_record() {
-    let bench = bench(&guests::rules(&answers(&graph(NARROW, "", ""))), "");
+    let bench = bench(&guests::rules(&guests::answering(&graph(NARROW, "", ""))), "");
     let check = bench.glovebox(&["check", "pipeline.dot"]);
     check.ends(0).says("info[acme.house/transform]").says("pipeline.dot:4:3");
     check.says("~ node build: allowed_write_paths=\"src/\" -> \"src/a.rs\", + node build: timeout=\"5m\"");
@@ -224,14 +213,14 @@ fn a_transform_cannot_bypass_the_lint_nor_the_grants() {
         (graph(r#","allowed_write_paths":"../out""#, "", ""), "allowed_write_paths"),
         (graph(r#","type":"no.such""#, "", ""), "no.such"),
     ] {
-        let bench = bench(&guests::rules(&answers(&answer)), "");
+        let bench = bench(&guests::rules(&guests::answering(&answer)), "");
         bench.glovebox(&["run", "pipeline.dot"]).ends(3).says(said).says("acme.house");
         bench.glovebox(&["plan", "pipeline.dot"]).ends(3).says(said);
         assert!(!bench.has(".glovebox"), "a run that is refused does not exist");
     }
     let shell = r#",{"id":"late","shape":"parallelogram","tool_command":"date"}"#;
     let wide = graph("", shell, r#",{"from":"build","to":"late"},{"from":"late","to":"done"}"#);
-    let bench = bench(&guests::rules(&answers(&wide)), "");
+    let bench = bench(&guests::rules(&guests::answering(&wide)), "");
     bench.glovebox(&["plan", "pipeline.dot", "--deny", "run=*"]).ends(6).says("node `late`").says("date");
     bench.write("plain/pipeline.dot", PIPELINE);
     bench.write("plain/glovebox.toml", "");
@@ -245,7 +234,7 @@ fn an_answer_that_is_no_graph_is_an_error_that_names_who_gave_it() {
     let flood = "(drop (memory.grow (i32.const 1100)))\n\
         (i32.store8 (i32.const 36) (i32.const 1)) (i32.store (i32.const 44) (i32.const 70000000))";
     let transform = |body: &str| format!("(func $lint (param i32 i32))\n(func $transform {body})");
-    let broken = |text: &str| answers(text);
+    let broken = guests::answering;
     for (fields, said) in [
         (transform("(loop br 0)"), "gave no answer: limit `wall_ms` (300) reached"),
         (transform("unreachable"), "gave no answer"),
@@ -275,8 +264,8 @@ fn an_answer_that_is_no_graph_is_an_error_that_names_who_gave_it() {
 #[test]
 fn transforms_and_rules_are_asked_in_the_order_of_the_file() {
     let bench = Workbench::with_pipeline(PIPELINE);
-    let first = guests::rules(&answers(&graph(r#","timeout":"1m""#, "", "")));
-    let second = guests::rules(&answers(&graph(r#","timeout":"2m""#, "", "")));
+    let first = guests::rules(&guests::answering(&graph(r#","timeout":"1m""#, "", "")));
+    let second = guests::rules(&guests::answering(&graph(r#","timeout":"2m""#, "", "")));
     std::fs::write(bench.project().join("first.wasm"), first).unwrap();
     std::fs::write(bench.project().join("second.wasm"), second).unwrap();
     let tables = ["[rules.\"z.first\"]\npath = \"first.wasm\"\n", "[rules.\"a.second\"]\npath = \"second.wasm\"\n"];
@@ -296,7 +285,7 @@ fn transforms_and_rules_are_asked_in_the_order_of_the_file() {
 
 #[test]
 fn a_resume_goes_on_with_what_was_judged_and_with_no_other_rules() {
-    let bench = bench(&guests::rules(&answers(&graph(NARROW, "", ""))), "");
+    let bench = bench(&guests::rules(&guests::answering(&graph(NARROW, "", ""))), "");
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "one"]).ends(0);
     bench.glovebox(&["resume", "one"]).ends(0);
     bench.write("pipeline.dot", "digraph g { no longer }");
@@ -317,7 +306,7 @@ fn a_resume_goes_on_with_what_was_judged_and_with_no_other_rules() {
 
 #[test]
 fn a_tampered_transformed_pipeline_is_not_gone_on_with() {
-    let bench = bench(&guests::rules(&answers(&graph(NARROW, "", ""))), "");
+    let bench = bench(&guests::rules(&guests::answering(&graph(NARROW, "", ""))), "");
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "one"]).ends(0);
     let digest = beginning(&bench, "one")["transformed_digest"].as_str().unwrap().replace("blake3:", "");
     let mut found = Vec::new();
@@ -364,7 +353,7 @@ fn children_are_judged_by_the_rules_that_go_with_them() {
 #[test]
 fn what_is_certain_to_mend_the_file_is_never_taken_from_a_changed_graph() {
     let answer = graph(r#","allowed_write_paths":"","typo_max":"1""#, r#",{"id":"gone","shape":"box"}"#, "");
-    let bench = bench(&guests::rules(&answers(&answer)), "");
+    let bench = bench(&guests::rules(&guests::answering(&answer)), "");
     bench.glovebox(&["check", "--fix", "pipeline.dot"]).ends(3);
     assert_eq!(bench.read("pipeline.dot"), PIPELINE);
 }

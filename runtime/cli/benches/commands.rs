@@ -28,6 +28,7 @@ fn main() {
     for (nodes, samples) in [(1_000, SAMPLES), (10_000, SAMPLES), (100_000, 5)] {
         check(folder.path(), nodes, samples);
     }
+    own_rules(folder.path(), 10);
     warm_start(folder.path());
     for stages in [50, 200, 800] {
         stage_overhead(folder.path(), stages);
@@ -52,6 +53,27 @@ fn check(folder: &Path, nodes: usize, samples: usize) {
             println!("{name:<48} {of}: not installed (Debian package `graphviz`)");
         }
     }
+}
+
+/// `check` by a project's own rules, which were compiled before, beside the same file and command without rules.
+fn own_rules(folder: &Path, nodes: usize) {
+    let (with, without) = (folder.join("with-rules"), folder.join("without-rules"));
+    // Every stage names a reviewer and no scope, so that the rules have something to change and nothing to say.
+    let text = chain(nodes).replace("allowed_write_paths=\"src/\"", "class=code, \"acme.reviewer\"=\"kim\"");
+    for project in [&with, &without] {
+        fs::create_dir_all(project).unwrap();
+        fs::write(project.join("p.dot"), &text).unwrap();
+    }
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/house-rules/rules");
+    let component = example.join("target/wasm32-wasip2/release/acme_house.wasm");
+    let name = format!("check, {nodes} nodes, own rules, process, warm");
+    if fs::copy(&component, with.join("house.wasm")).is_err() {
+        return println!("{name:<48} no {}: run `cargo xtask components`", component.display());
+    }
+    fs::write(with.join("glovebox.toml"), "[rules.\"acme.house\"]\npath = \"house.wasm\"\n").unwrap();
+    spawn(GLOVEBOX, &["plugin", "lock"], &with);
+    let check = |project: &Path| spawn(GLOVEBOX, &["check", "p.dot"], project);
+    row(&name, SAMPLES, || check(&with), || check(&without), "the same file without rules");
 }
 
 /// True for a program that is found and starts; what it says is not looked at.

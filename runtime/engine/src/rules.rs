@@ -83,11 +83,26 @@ impl House {
         let rules = rules.collect();
         let (mut checked, transformed) = passage.validated();
         if let Some(pipeline) = &checked.pipeline {
+            checked.diagnostics.retain(|found| !self.reads(found, pipeline));
             let found = self.lint(pipeline);
             checked.diagnostics.extend(found);
         }
         checked.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
         Judged { checked, judgement: Judgement { rules, transformed } }
+    }
+
+    /// True for the remark that nobody reads an attribute, when it is in the name space of one that is asked: `acme.` of `acme.house`.
+    fn reads(&self, found: &Diagnostic, pipeline: &Pipeline) -> bool {
+        if found.rule != "attribute_unread" {
+            return false;
+        }
+        let nodes = pipeline.nodes.iter().map(|node| &node.attributes);
+        let edges = pipeline.edges.iter().map(|edge| &edge.attributes);
+        let mut all = nodes.chain(edges).chain([&pipeline.attributes]).flatten();
+        let key = all.find(|(_, attribute)| attribute.key_span == found.span).map(|(key, _)| key.as_str());
+        let space =
+            |name: &str| key.is_some_and(|key| key.split_once('.').map(|(space, _)| space) == name.split('.').next());
+        self.members.iter().any(|member| space(&member.name))
     }
 
     fn pass(&self, draft: Lowered) -> Passage {

@@ -17,8 +17,8 @@ const PLACES_MAX: usize = 50;
 
 pub(super) struct Passage {
     draft: Lowered,
-    /// The draft as canonical text, once somebody changed it.
-    text: Option<String>,
+    /// The draft as canonical text, once somebody changed it, and what the user's file says.
+    text: Option<(String, Lowered)>,
     told: Vec<Diagnostic>,
     /// What each component that was asked changed.
     pub(super) changes: Vec<Vec<Change>>,
@@ -89,11 +89,12 @@ impl Passage {
             self.told.extend(told(name, &found, &self.draft.pipeline, &draft.pipeline));
             self.touched.extend(found.iter().map(|change| (name.to_owned(), change.place.clone())));
             let own = &self.own;
-            let is_new =
-                |found: &Diagnostic| !own.iter().any(|own| (own.rule, &own.message) == (found.rule, &found.message));
+            let is_new = |found: &Diagnostic| !own.iter().any(|own| says_the_same(own, found));
             draft.diagnostics.retain(is_new);
             draft.diagnostics.extend(own.iter().cloned());
-            (self.draft, self.text) = (draft, Some(text));
+            let before = std::mem::replace(&mut self.draft, draft);
+            let original = self.text.take().map_or(before, |(_, original)| original);
+            self.text = Some((text, original));
         }
         self.changes.push(found);
     }
@@ -104,23 +105,29 @@ impl Passage {
         self.is_open = false;
     }
 
-    /// Lints what came out. No finding about a graph that was changed offers an edit of the user's text.
+    /// Lints what came out. A finding that the user's file does not have says who changed the place, and offers no edit of that file.
     pub(super) fn validated(self) -> (Checked, Option<String>) {
         let mut checked = validate(self.draft);
-        if self.text.is_some() {
-            for found in checked.diagnostics.iter_mut().filter(|found| !self.own.contains(found)) {
+        let text = self.text.map(|(text, original)| {
+            let known = validate(original).diagnostics;
+            for found in checked.diagnostics.iter_mut().filter(|found| !known.contains(found)) {
                 found.fix = None;
-                if let Some((name, _)) = self.touched.iter().find(|(_, place)| is_about(found, place)) {
-                    note(found, &format!("`{name}` changed it"));
-                }
+                let who = self.touched.iter().find(|(_, place)| is_about(found, place));
+                let who = who.filter(|_| !known.iter().any(|known| says_the_same(known, found)));
+                who.iter().for_each(|(name, _)| note(found, &format!("`{name}` changed it")));
             }
-        }
+            text
+        });
         if self.told.iter().any(Diagnostic::is_error) {
             checked.pipeline = None;
         }
         checked.diagnostics.extend(self.told);
-        (checked, self.text)
+        (checked, text)
     }
+}
+
+fn says_the_same(one: &Diagnostic, other: &Diagnostic) -> bool {
+    (one.rule, &one.message) == (other.rule, &other.message)
 }
 
 fn note(found: &mut Diagnostic, text: &str) {

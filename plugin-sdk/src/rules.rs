@@ -1,0 +1,367 @@
+//! Lint rules and transforms over a pipeline's graph: implement [`Rules`], export it with [`export_rules!`](crate::export_rules).
+//!
+//! Such a component imports nothing, not even WASI, so it has no std: `#![cfg_attr(target_family = "wasm", no_std)]` at the top of
+//! the crate, and `alloc` for strings and lists. This module brings the allocator; a panic ends the call as a trap without its text.
+//! What is answered is judged by the host: another graph is read and linted like any file.
+//!
+//! ```no_run
+//! use glovebox_plugin_sdk::export_rules;
+//! use glovebox_plugin_sdk::rules::{Finding, Graph, Rules};
+//!
+//! struct House;
+//!
+//! impl Rules for House {
+//!     fn lint(graph: &Graph) -> Vec<Finding> {
+//!         let stages = graph.nodes.iter().filter(|node| node.handler() == "codergen");
+//!         let unbounded = stages.filter(|node| node.get("timeout").is_none());
+//!         unbounded.map(|node| Finding::warning("timeout", "a stage without `timeout`").at_node(&node.id)).collect()
+//!     }
+//! }
+//!
+//! export_rules!(House, manifest = r#"{"name":"acme.house","version":"0.1.0","description":"Rules of ACME."}"#);
+//! # fn main() {}
+//! ```
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use serde_json::{Map, Value};
+
+/// What the bindings generator made of the world `rules`: public because the macro that exports expands to its paths.
+#[doc(hidden)]
+#[allow(clippy::all, clippy::unwrap_used, missing_docs, unreachable_pub, unused_qualifications)]
+pub mod bindings {
+    wit_bindgen::generate!({ world: "rules", path: "../wit", pub_export_macro: true });
+}
+
+use bindings::exports::glovebox::plugin::graph_rules::{Finding as RawFinding, Guest};
+
+/// Judges graphs, and may change them. Each call is a fresh instance: statics do not survive.
+pub trait Rules {
+    /// Looks at a graph after every transform and the built-in lint. The default finds nothing.
+    fn lint(graph: &Graph) -> Vec<Finding> {
+        let _ = graph;
+        Vec::new()
+    }
+
+    /// Changes a graph before it is linted; one that is left as it is counts as unchanged. The default leaves it.
+    ///
+    /// # Errors
+    /// A reason why the graph is refused as it is: the check fails with it.
+    fn transform(graph: &mut Graph) -> Result<(), String> {
+        let _ = graph;
+        Ok(())
+    }
+}
+
+/// A pipeline's graph: defaults are spread out, `$goal`, inputs and prompt files are put in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Graph {
+    /// The graph's name.
+    pub name: String,
+    /// Graph attributes.
+    pub attributes: BTreeMap<String, String>,
+    /// Nodes in file order.
+    pub nodes: Vec<Node>,
+    /// Edges in file order.
+    pub edges: Vec<Edge>,
+}
+
+/// A node of a [`Graph`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub id: String,
+    /// Every attribute that holds for it, `shape` always among them.
+    pub attributes: BTreeMap<String, String>,
+    handler: String,
+}
+
+/// An edge of a [`Graph`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edge {
+    /// The source's id.
+    pub from: String,
+    /// The target's id.
+    pub to: String,
+    /// Every attribute that holds for it.
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl Node {
+    /// Makes a node without attributes: by default a box, executed by `codergen`.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into(), ..Self::default() }
+    }
+
+    /// Returns an attribute.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.attributes.get(key).map(String::as_str)
+    }
+
+    /// Sets an attribute.
+    pub fn set(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
+        self.attributes.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Returns what executes it, as the host resolved it from type, shape and name when it asked. Empty for a node made here.
+    pub fn handler(&self) -> &str {
+        &self.handler
+    }
+
+    /// Returns its classes, those of its subgraphs included.
+    pub fn classes(&self) -> impl Iterator<Item = &str> {
+        self.get("class").unwrap_or_default().split(',').map(str::trim).filter(|class| !class.is_empty())
+    }
+}
+
+impl Edge {
+    /// Makes an edge without attributes.
+    pub fn new(from: impl Into<String>, to: impl Into<String>) -> Self {
+        Self { from: from.into(), to: to.into(), attributes: BTreeMap::new() }
+    }
+
+    /// Returns an attribute.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.attributes.get(key).map(String::as_str)
+    }
+
+    /// Sets an attribute.
+    pub fn set(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
+        self.attributes.insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+impl Graph {
+    /// Returns the node of that name.
+    pub fn node(&self, id: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    /// Returns the node of that name, to be changed.
+    pub fn node_mut(&mut self, id: &str) -> Option<&mut Node> {
+        self.nodes.iter_mut().find(|node| node.id == id)
+    }
+
+    /// Reads the JSON of the contract.
+    ///
+    /// # Errors
+    /// What is not as the contract says.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let name = value["name"].as_str().ok_or("the graph has no `name`")?.to_owned();
+        let attributes = texts(value["attributes"].take())?;
+        let nodes = list(value["nodes"].take())?.into_iter().map(|node| {
+            let mut attributes = texts(node)?;
+            let id = attributes.remove("id").ok_or("a node has no `id`")?;
+            let handler = attributes.remove("handler").unwrap_or_default();
+            Ok(Node { id, attributes, handler })
+        });
+        let nodes = nodes.collect::<Result<_, String>>()?;
+        let edges = list(value["edges"].take())?.into_iter().map(|edge| {
+            let mut attributes = texts(edge)?;
+            let (from, to) = (attributes.remove("from"), attributes.remove("to"));
+            let (from, to) = from.zip(to).ok_or("an edge has no `from` or no `to`")?;
+            Ok(Edge { from, to, attributes })
+        });
+        Ok(Self { name, attributes, nodes, edges: edges.collect::<Result<_, String>>()? })
+    }
+
+    /// Writes the JSON of the contract. What executes a node is left to the host.
+    pub fn to_json(&self) -> String {
+        let nodes = self.nodes.iter().map(|node| object(&[("id", &node.id)], &node.attributes));
+        let edges = self.edges.iter();
+        let edges = edges.map(|edge| object(&[("from", &edge.from), ("to", &edge.to)], &edge.attributes));
+        let mut graph = Map::new();
+        graph.insert("name".to_owned(), self.name.clone().into());
+        graph.insert("attributes".to_owned(), object(&[], &self.attributes));
+        graph.insert("nodes".to_owned(), nodes.collect());
+        graph.insert("edges".to_owned(), edges.collect());
+        Value::Object(graph).to_string()
+    }
+}
+
+fn list(value: Value) -> Result<Vec<Value>, String> {
+    match value {
+        Value::Array(items) => Ok(items),
+        _ => Err("the graph has no list of nodes or of edges".to_owned()),
+    }
+}
+
+fn texts(value: Value) -> Result<BTreeMap<String, String>, String> {
+    let Value::Object(entries) = value else { return Err("attributes are no object".to_owned()) };
+    let entries = entries.into_iter().map(|(key, value)| match value {
+        Value::String(text) => Ok((key, text)),
+        _ => Err(format!("the attribute `{key}` is no text")),
+    });
+    entries.collect()
+}
+
+fn object(own: &[(&str, &str)], attributes: &BTreeMap<String, String>) -> Value {
+    let given = attributes.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+    let own = own.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value)));
+    Value::Object(given.chain(own).collect())
+}
+
+/// Something that a rule found.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Finding {
+    raw: RawFinding,
+}
+
+impl Finding {
+    /// Starts a finding that keeps the pipeline from running; `rule` is 1 to 64 of letters, digits, `_`, `-` and `.`.
+    pub fn error(rule: &str, message: impl Into<String>) -> Self {
+        Self::new(rule, "error", message.into())
+    }
+
+    /// Starts a finding that fails a strict check only.
+    pub fn warning(rule: &str, message: impl Into<String>) -> Self {
+        Self::new(rule, "warning", message.into())
+    }
+
+    /// Starts a remark.
+    pub fn info(rule: &str, message: impl Into<String>) -> Self {
+        Self::new(rule, "info", message.into())
+    }
+
+    fn new(rule: &str, severity: &str, message: String) -> Self {
+        let (rule, severity) = (rule.to_owned(), severity.to_owned());
+        Self { raw: RawFinding { rule, severity, message, node: None, edge: None, help: None } }
+    }
+
+    /// Says which node it is about.
+    pub fn at_node(mut self, id: &str) -> Self {
+        self.raw.node = Some(id.to_owned());
+        self
+    }
+
+    /// Says which edge it is about.
+    pub fn at_edge(mut self, from: &str, to: &str) -> Self {
+        self.raw.edge = Some((from.to_owned(), to.to_owned()));
+        self
+    }
+
+    /// Says how it is mended.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.raw.help = Some(help.into());
+        self
+    }
+}
+
+impl<R: Rules> Guest for R {
+    fn lint(graph: String) -> Vec<RawFinding> {
+        match Graph::parse(&graph) {
+            Ok(graph) => R::lint(&graph).into_iter().map(|finding| finding.raw).collect(),
+            Err(reason) => vec![Finding::error("graph", reason).raw],
+        }
+    }
+
+    fn transform(graph: String) -> Result<Option<String>, String> {
+        let before = Graph::parse(&graph)?;
+        let mut graph = before.clone();
+        R::transform(&mut graph)?;
+        Ok((graph != before).then(|| graph.to_json()))
+    }
+}
+
+/// Exports [`Rules`] as the component's `graph-rules` interface and writes its manifest into the custom section
+/// `glovebox:manifest`: JSON with `name`, `version` and `description`. On other targets than WebAssembly nothing is exported.
+#[macro_export]
+macro_rules! export_rules {
+    ($rules:ident, manifest = $manifest:expr) => {
+        const _: fn(&$crate::rules::Graph) -> $crate::rules::Found = <$rules as $crate::rules::Rules>::lint;
+        #[cfg(target_family = "wasm")]
+        const _: () = {
+            const TEXT: &str = $manifest;
+            #[unsafe(link_section = "glovebox:manifest")]
+            static MANIFEST: [u8; TEXT.len()] = $crate::section_bytes(TEXT);
+
+            #[unsafe(export_name = "cabi_realloc")]
+            extern "C" fn realloc(_: *mut u8, bytes_before: usize, align: usize, bytes: usize) -> *mut u8 {
+                $crate::rules::argument(bytes_before, align, bytes)
+            }
+        };
+        #[cfg(target_family = "wasm")]
+        $crate::rules::bindings::export!($rules with_types_in $crate::rules::bindings);
+    };
+}
+
+/// What [`Rules::lint`] answers; part of [`export_rules!`](crate::export_rules).
+#[doc(hidden)]
+pub type Found = Vec<Finding>;
+
+/// Room for a text that the host hands over, owned by whoever gets the text; part of [`export_rules!`](crate::export_rules).
+/// The contract has texts only: their bytes have no alignment, and none is moved.
+#[doc(hidden)]
+pub fn argument(bytes_before: usize, align: usize, bytes: usize) -> *mut u8 {
+    assert!(bytes_before == 0 && align == 1, "the contract hands over texts only");
+    alloc::boxed::Box::leak(vec![0_u8; bytes].into_boxed_slice()).as_mut_ptr()
+}
+
+/// Without std nobody else has an allocator and an end for panics.
+#[cfg(all(target_family = "wasm", not(feature = "stage")))]
+mod alone {
+    #[global_allocator]
+    static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
+    #[panic_handler]
+    fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+        core::arch::wasm32::unreachable()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{"schema_version":1,"name":"g","attributes":{"goal":"a \"b\""},
+        "nodes":[{"id":"a","shape":"box","handler":"codergen","class":"x, y,"},{"id":"b","shape":"Msquare","handler":"exit"}],
+        "edges":[{"from":"a","to":"b","weight":"2"}],"layout":{"width":1.5}}"#;
+
+    struct Bounded;
+
+    impl Rules for Bounded {
+        fn transform(graph: &mut Graph) -> Result<(), String> {
+            match graph.node_mut("a") {
+                Some(node) => drop(node.set("timeout", "5m")),
+                None => return Err("no `a`".to_owned()),
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_graph_is_read_and_written() {
+        let graph = Graph::parse(TEXT).unwrap();
+        let a = graph.node("a").unwrap();
+        assert_eq!((a.handler(), a.get("shape"), a.get("id")), ("codergen", Some("box"), None));
+        assert_eq!(a.classes().collect::<Vec<_>>(), ["x", "y"]);
+        assert_eq!((graph.edges[0].get("weight"), graph.attributes["goal"].as_str()), (Some("2"), "a \"b\""));
+        let again = Graph::parse(&graph.to_json()).unwrap();
+        assert_eq!(again.node("a").unwrap().handler(), "", "what executes a node is not ours to say");
+        assert_eq!((again.edges, again.attributes, again.name), (graph.edges, graph.attributes, graph.name));
+        for (text, said) in
+            [("[]", "no `name`"), ("{\"name\":\"g\",\"attributes\":{\"a\":1}}", "`a` is no text"), ("{", "EOF")]
+        {
+            let reason = Graph::parse(text).unwrap_err();
+            assert!(reason.contains(said), "{reason}");
+        }
+    }
+
+    #[test]
+    fn only_a_graph_that_was_changed_is_answered() {
+        let changed = <Bounded as Guest>::transform(TEXT.to_owned()).unwrap().expect("changed");
+        assert_eq!(Graph::parse(&changed).unwrap().node("a").unwrap().get("timeout"), Some("5m"));
+        assert_eq!(<Bounded as Guest>::transform(changed), Ok(None));
+        assert_eq!(<Bounded as Guest>::transform(TEXT.replace("\"a\"", "\"c\"")), Err("no `a`".to_owned()));
+        assert!(<Bounded as Guest>::lint(TEXT.to_owned()).is_empty());
+        assert_eq!(<Bounded as Guest>::lint("x".to_owned())[0].severity, "error");
+    }
+}
