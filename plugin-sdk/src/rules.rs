@@ -23,6 +23,7 @@
 //! ```
 
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -302,7 +303,7 @@ pub type Found = Vec<Finding>;
 #[doc(hidden)]
 pub fn argument(bytes_before: usize, align: usize, bytes: usize) -> *mut u8 {
     assert!(bytes_before == 0 && align == 1, "the contract hands over texts only");
-    alloc::boxed::Box::leak(vec![0_u8; bytes].into_boxed_slice()).as_mut_ptr()
+    Box::leak(vec![0_u8; bytes].into_boxed_slice()).as_mut_ptr()
 }
 
 /// Without std nobody else has an allocator and an end for panics.
