@@ -25,6 +25,18 @@ fn bench() -> Workbench {
 }
 
 #[test]
+fn a_prompt_s_file_means_its_words() {
+    let bench = bench();
+    bench.write("flows/prompts/build.md", "\u{feff}One: $goal.\r\nTwo.\r\n");
+    bench.glovebox(&["run", "flows/ship.dot", "--run-id", "r", "--quiet"]).ends(0);
+    assert_eq!(bench.run_text("r", "build/prompt.md"), "One: open the door.\nTwo.\n");
+    for empty in ["", "\u{feff}\r\n \n"] {
+        bench.write("flows/prompts/build.md", empty);
+        bench.glovebox(&["check", "flows/ship.dot"]).ends(3).says("`prompts/build.md` cannot be read: it is empty");
+    }
+}
+
+#[test]
 fn a_prompt_s_file_stands_beside_the_pipeline() {
     let bench = bench();
     bench.glovebox(&["check", "flows/ship.dot"]).ends(0).never_says("prompt_file");

@@ -48,11 +48,18 @@ fn prompts(file: &Path, wanted: &Wanted) -> Files {
         let text = text.and_then(|text| {
             let rest = left.checked_sub(text.len());
             left = rest.ok_or_else(|| format!("the prompts' files have more than {PROMPTS_BYTES_MAX} bytes"))?;
-            Ok(text)
+            plain(&text).ok_or_else(|| "it is empty".to_owned())
         });
         Some((path.clone(), text))
     };
     wanted.prompts.iter().filter_map(&mut read).collect()
+}
+
+/// The prompt that a file holds, whatever editor and checkout it went through: no byte order mark, one kind of line end. None for one
+/// without a word, which would be sent as it is.
+fn plain(text: &str) -> Option<String> {
+    let text = text.trim_start_matches('\u{feff}');
+    (!text.trim().is_empty()).then(|| text.replace("\r\n", "\n"))
 }
 
 /// The folder of a pipeline's file.

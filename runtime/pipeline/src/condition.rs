@@ -237,7 +237,12 @@ impl<'a> Reader<'a> {
             let end = start + self.text[start..].find([' ', '&', '|']).unwrap_or(self.text.len() - start);
             let value = &self.text[start..end];
             let message = format!("`{found}` cannot stand in a bare value");
-            let help = format!("write `{key}=\\\"{value}\\\"`, with the quotes escaped inside the attribute");
+            let help = match found {
+                ',' => {
+                    "a condition compares with one value: draw a second edge to the same node for the other".to_owned()
+                }
+                _ => format!("write `{key}=\\\"{value}\\\"`, with the quotes escaped inside the attribute"),
+            };
             return Err(self.error(message, self.letter()).with_help(help));
         }
         match is_bare(text) {

@@ -57,6 +57,10 @@ fn child(graph: &Attributes) -> Option<&Attribute> {
 /// Why no file of that path is read.
 fn fault(path: &str, sealed: &[String]) -> Option<String> {
     match path_fault(path) {
+        Some("empty entry") => Some("the path is empty".to_owned()),
+        Some("absolute path") => Some("the path is absolute".to_owned()),
+        Some("parent segment") => Some("the path contains `..`".to_owned()),
+        Some("`.` segment") => Some("the path contains a `.` that leads nowhere".to_owned()),
         Some(fault) => Some(format!("the path contains {fault}")),
         None if path.ends_with('/') => Some("it is a folder".to_owned()),
         None => {

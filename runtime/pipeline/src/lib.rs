@@ -64,7 +64,7 @@ pub fn check(source: &str, inputs: &Inputs) -> Checked {
 pub fn read(source: &str) -> Text<'_> {
     let mut draft = Draft::new(source);
     let (ast, diagnostics) = dot::parse_each(source, |statement| draft.take(statement));
-    Text { name: ast.name, span: ast.span, left_out: ast.left_out, draft, diagnostics }
+    Text { name: ast.name, span: ast.span, left_out: ast.left_out, cut_off: ast.cut_off, draft, diagnostics }
 }
 
 /// A file that was parsed, and not judged.
@@ -72,6 +72,7 @@ pub struct Text<'a> {
     name: Option<dot::Name<'a>>,
     span: span::Span,
     left_out: usize,
+    cut_off: Option<usize>,
     draft: Draft<'a>,
     diagnostics: Vec<Diagnostic>,
 }
@@ -84,10 +85,10 @@ impl Text<'_> {
 
     /// Gives every value its type. Any text ends in diagnostics, none in a panic.
     pub fn lower(self, inputs: &Inputs) -> Lowered {
-        let Self { name, span, left_out, draft, mut diagnostics } = self;
+        let Self { name, span, left_out, cut_off, draft, mut diagnostics } = self;
         let is_read = !diagnostics.iter().any(Diagnostic::is_error);
         let (pipeline, found) = draft.lower(name.as_ref(), span, inputs);
-        diagnostics.extend(found);
+        diagnostics.extend(found.into_iter().filter(|found| cut_off.is_none_or(|at| found.span.start < at)));
         let given = inputs.set.keys().filter_map(|key| pipeline.attributes.get(key)).map(|attribute| attribute.span);
         Lowered { given: given.collect(), pipeline, diagnostics, is_read, is_cut: left_out > 0 }
     }

@@ -11,7 +11,7 @@ use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, mende
 use glovebox_pipeline::files::{Wanted, child_of};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs, lint};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The most rounds of fixes, since some bring others to light and a remark is made once where it stands for many.
@@ -29,6 +29,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let mut houses = Houses::default();
     let mut last = None;
     let mut cut = Vec::new();
+    let mut told = BTreeSet::new();
     for file in &arguments.files {
         let found = if arguments.fix { fix(file, &inputs) } else { open(file, &inputs) };
         match found.map(|opened| judged(opened, &mut houses)) {
@@ -36,7 +37,8 @@ pub fn check(arguments: &CheckArguments) -> Ended {
                 cut.extend(is_cut.then(|| findings.file.clone()));
                 let below = children::check(file, &mut findings, wanted, &mut houses);
                 checked.push(findings);
-                checked.extend(below);
+                // Two pipelines may have one child; it is told of once.
+                checked.extend(below.into_iter().filter(|child| told.insert(child.file.clone())));
                 scripts.extend(pipeline.iter().flat_map(|pipeline| look_at_scripts(file, pipeline)));
                 last = pipeline;
             }

@@ -10,7 +10,7 @@ use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::compare::{Widened, compare, widened};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
 use glovebox_engine::plan::power::Powers;
-use glovebox_engine::plan::{Could, Plan, PlanFile, PlanNode, SandboxPlan, Walls};
+use glovebox_engine::plan::{Could, Plan, PlanComponent, PlanFile, PlanNode, SandboxPlan, Walls};
 use std::collections::BTreeSet;
 
 /// Prints the plan, how it differs from another, and what a run of it would be refused for: nothing is executed here.
@@ -92,6 +92,7 @@ fn render(file: &PlanFile) -> String {
         visible::line(&file.sandbox.network)
     ));
     text.push_str(&could("all nodes", &file.could));
+    text.push_str(&format!("  spend    {}\n", spend_of_all(file)));
     for node in &file.nodes {
         text.push_str(&render_node(node));
     }
@@ -135,6 +136,7 @@ fn render_node(node: &PlanNode) -> String {
     let Some(component) = &node.component else { return format!("{id} ({handler}): does no work\n") };
     let whose = if component.first_party { "built in" } else { "plugin" };
     let mut text = could(&format!("{id} ({handler}, {whose}, files: {})", component.filesystem), &node.could);
+    text.push_str(&format!("  spend    {}\n", spend(node, component)));
     if component.workdir != "." {
         text.push_str(&format!("  {:<8} {}\n", "starts", visible::line(&component.workdir)));
     }
@@ -147,6 +149,21 @@ fn render_node(node: &PlanNode) -> String {
         ));
     }
     text
+}
+
+/// What a run could use up: its own bounds.
+fn spend_of_all(file: &PlanFile) -> String {
+    let wall = file.wall_max_ms.map_or_else(|| "any wall time".to_owned(), terminal::duration);
+    format!("{}, {wall}", terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step"))
+}
+
+/// What one visit could use up; every limit stands in the JSON.
+fn spend(node: &PlanNode, component: &PlanComponent) -> String {
+    let most = |name: &str| component.limits.get(name).copied().filter(|most| *most != u64::MAX);
+    let turns = most("turns").filter(|_| node.could.model).map(|turns| format!("{turns} turns"));
+    let commands = most("commands").filter(|_| !node.could.execute.is_empty()).map(|most| format!("{most} commands"));
+    let wall = Some(most("wall_ms").map_or_else(|| "any wall time".to_owned(), terminal::duration));
+    [turns, commands, wall].into_iter().flatten().collect::<Vec<_>>().join(", ") + " a visit"
 }
 
 fn could(title: &str, could: &Could) -> String {

@@ -19,6 +19,8 @@ pub struct Ast<'a> {
     pub span: Span,
     /// How many findings of the reader were too many to be kept.
     pub left_out: usize,
+    /// Where a string or comment begins that is never closed: what stands from there on was read by guess.
+    pub cut_off: Option<usize>,
 }
 
 /// A node's, graph's or subgraph's name.

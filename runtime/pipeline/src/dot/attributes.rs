@@ -97,7 +97,8 @@ impl<'a> Parser<'a> {
             return None;
         }
         let message = format!("expected `=` after the attribute `{key}`, found {}", self.found());
-        let help = match quoted || !super::is_identifier(&key) {
+        let follows_quote = self.lexer.source[..span.start].ends_with('"');
+        let help = match quoted || follows_quote || !super::is_identifier(&key) {
             true => "an attribute is written `key=value`; a quote inside a string is written `\\\"`".to_owned(),
             false => {
                 format!("write `{key}=true`, or give it a value; a value of several words stands in double quotes")

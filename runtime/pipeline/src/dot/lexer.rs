@@ -165,7 +165,7 @@ impl<'a> Lexer<'a> {
             match byte {
                 b'"' => {
                     self.at = at;
-                    if lines || bytes.get(at) == Some(&b'"') {
+                    if lines || bytes.get(at).is_some_and(|next| *next == b'"' || next.is_ascii_alphanumeric()) {
                         self.suspect(start);
                     }
                     return Kind::String;
@@ -183,15 +183,16 @@ impl<'a> Lexer<'a> {
         Kind::OpenString
     }
 
-    /// Notes a closed string, of several lines or with another one right behind it, that looks like two halves of others: `key="` or
-    /// `"word` at its end.
+    /// Notes a closed string, of several lines or with a word or another string right behind it, that looks like two halves of others:
+    /// `key="` or `"word` at its end.
     fn suspect(&mut self, start: usize) {
         if self.suspect.is_some() {
             return;
         }
         let inner = &self.source[start + 1..self.at - 1];
-        let opens =
-            inner.trim_end().ends_with('=') || self.source[self.at..].starts_with(|c: char| c.is_ascii_alphanumeric());
+        let is_long = inner.contains('\n') || inner.contains(['[', ';', ',']);
+        let opens = inner.trim_end().ends_with('=')
+            || is_long && self.source[self.at..].starts_with(|c: char| c.is_ascii_alphanumeric());
         if opens {
             self.suspect = Some(self.rest_of_line(start));
         }

@@ -24,6 +24,7 @@ pub(super) fn parse_each<'a>(source: &'a str, take: Take<'_, 'a>) -> (Ast<'a>, V
     parser.keep_apart();
     ast.comments = std::mem::take(&mut parser.lexer.comments);
     ast.left_out = parser.left_out;
+    ast.cut_off = parser.cut_off;
     (ast, parser.diagnostics)
 }
 
@@ -36,8 +37,8 @@ pub(super) struct Parser<'a> {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Spellings that Graphviz would not read and that have been remarked on, one remark for each kind.
     remarked: Vec<&'static str>,
-    /// The file's end was met inside a string or comment: what is missing after that is no news.
-    cut_off: bool,
+    /// Where a string or comment begins that the file ends in: what is wrong after that is no news.
+    cut_off: Option<usize>,
     depth: usize,
     undirected: bool,
     /// An HTML value was met that nothing closes: later ones are not searched for their end.
@@ -62,7 +63,7 @@ impl<'a> Parser<'a> {
             token,
             diagnostics,
             remarked: Vec::new(),
-            cut_off: false,
+            cut_off: None,
             depth: 0,
             undirected: false,
             html_open: false,
@@ -88,21 +89,23 @@ impl<'a> Parser<'a> {
     /// Reports a string or comment that never ends, once, and goes on as at the end of the file.
     fn notice_open(&mut self) {
         let span = self.token.span;
-        match self.token.kind {
+        let begin = match self.token.kind {
             Kind::OpenString => {
                 let at = self.lexer.suspect.unwrap_or_else(|| self.lexer.rest_of_line(span.start));
                 self.diagnostics.retain(|diagnostic| !diagnostic.is_error() || diagnostic.span.start < at.start);
                 let help = "close it with `\"`; a quote inside a string is written `\\\"`";
                 let error = Diagnostic::error("dot_syntax", "the string that begins here is never closed", at);
                 self.error(error.with_note("no closing quote").with_help(help));
+                at.start
             }
             Kind::OpenComment => {
                 let error = Diagnostic::error("dot_syntax", "the comment that begins here is never closed", span);
                 self.error(error.with_help("close it with `*/`"));
+                span.start
             }
             _ => return,
-        }
-        self.cut_off = true;
+        };
+        self.cut_off = Some(begin);
         self.token.kind = Kind::End;
         self.token.span = Span::new(self.lexer.source.len(), self.lexer.source.len());
     }
@@ -126,7 +129,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn error(&mut self, diagnostic: Diagnostic) {
-        match (self.cut_off, self.diagnostics.len() < DIAGNOSTICS_MAX) {
+        match (self.cut_off.is_some(), self.diagnostics.len() < DIAGNOSTICS_MAX) {
             (true, _) => {}
             (false, true) => self.diagnostics.push(diagnostic),
             (false, false) => self.left_out += 1,

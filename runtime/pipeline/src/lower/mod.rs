@@ -189,10 +189,9 @@ fn apply_stylesheet(graph: &Attributes, nodes: &mut [RawNode], findings: &mut Fi
     let (stylesheet, faults) = Stylesheet::parse(&attribute.value, &findings.places(attribute));
     faults.into_iter().for_each(|fault| findings.push(fault));
     for node in nodes {
-        let shape = node.attributes.get("shape").map_or("box", |shape| shape.value.as_str());
         let own = node.attributes.get("class").map(|class| class.value.as_str()).unwrap_or_default();
         let classes = own.split(',').map(str::trim).chain(node.derived.iter().map(String::as_str));
-        for (property, value) in stylesheet.apply(node.id.as_str(), shape, &classes.collect::<Vec<_>>()) {
+        for (property, value) in stylesheet.apply(node.id.as_str(), node::shape(node), &classes.collect::<Vec<_>>()) {
             node.attributes.get_or_insert_with(property, || value);
         }
     }

@@ -77,21 +77,22 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
     }
 }
 
-/// Settles shape and handler: `type`, else the shape on the node if it stands for a handler, else the id, else the shape by default,
-/// else a box. A start drawn as a circle is a start (spec §7.2: the shape or the id).
+/// Settles shape and handler: `type`, else what the shape stands for.
 fn resolve(raw: &mut RawNode) -> (Words, Handler) {
-    let own = raw.attributes.get("shape").filter(|_| raw.own_shape).map(|shape| shape.value.as_str());
-    let says_nothing = own.is_none_or(|own| handler::SHAPES.iter().all(|(shape, _)| *shape != own));
-    if says_nothing && let Some(shape) = handler::shape_of_id(raw.id.as_str()) {
-        if let Some(by_default) = raw.attributes.get_mut("shape") {
-            by_default.value = shape.into();
-        }
-        return (shape.into(), typed(raw).unwrap_or_else(|| handler::of_shape(shape)));
+    let shape = Words::from(shape(raw));
+    if let Some(written) = raw.attributes.get_mut("shape").filter(|written| !written.value.is_empty()) {
+        written.value.clone_from(&shape);
     }
-    let shape = raw.attributes.get("shape").map(|shape| &shape.value).filter(|shape| !shape.is_empty());
-    let shape = shape.cloned().unwrap_or_else(|| "box".into());
     let handler = typed(raw).unwrap_or_else(|| handler::of_shape(&shape));
     (shape, handler)
+}
+
+/// The shape on the node if it stands for a handler, else the one its id stands for, else what it says itself or by default, else a
+/// box. A start drawn as a circle is a start (spec §7.2: the shape or the id).
+pub(super) fn shape(raw: &RawNode) -> &str {
+    let written = raw.attributes.get("shape").map(|shape| shape.value.as_str()).filter(|shape| !shape.is_empty());
+    let decides = |shape: &&str| raw.own_shape && handler::SHAPES.iter().any(|(known, _)| known == shape);
+    written.filter(decides).or_else(|| handler::shape_of_id(raw.id.as_str())).or(written).unwrap_or("box")
 }
 
 fn typed(raw: &RawNode) -> Option<Handler> {

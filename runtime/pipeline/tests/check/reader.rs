@@ -192,3 +192,29 @@ fn spellings_that_graphviz_refuses_are_remarked_once() {
     not_graphviz «Node» Graphviz does not read this as a node id: it is a keyword in any letters ~> «"Node"»
     "#);
 }
+
+#[test]
+fn a_quote_inside_a_string_is_told_how_it_is_written() {
+    for value in ["say \"hi\" now", "outcome=\"success\"", "\"hi\""] {
+        let checked = run(&with_node(&format!("label=\"{value}\"")));
+        let help: Vec<&str> = checked.diagnostics.iter().filter_map(|found| found.help.as_deref()).collect();
+        assert!(
+            help.iter().any(|help| help.contains("a quote inside a string is written `\\\"`")),
+            "{value}: {help:?}"
+        );
+    }
+}
+
+#[test]
+fn a_quote_that_is_missing_is_one_mistake() {
+    let check = |body: &str, place: &str| {
+        let found = errors(&format!("digraph G {{ start exit\n{body}\nstart -> exit }}"));
+        assert_eq!(found.lines().count(), 1, "{found}");
+        assert!(found.starts_with(&format!("dot_syntax «{place}")) && found.contains("never closed"), "{found}");
+    };
+    check("a [prompt=\"unclosed, allowed_write_paths=\"\"]", "\"unclosed");
+    check("start -> exit [condition=\"outcome=\"success\"]", "\"outcome=");
+    check("a [prompt=\"unclosed, max_retries=\"x\", goal_gate=maybe]", "\"unclosed");
+    check("a [prompt=\"one]\nb [prompt=\"two\", max_retries=no]", "\"one");
+    check("/* a [max_retries=no]", "/*");
+}

@@ -91,3 +91,12 @@ fn faults_are_shown_inside_the_value() {
     stylesheet_syntax «huge» `reasoning_effort` expects `low`, `medium` or `high`, found `huge`
     ");
 }
+
+#[test]
+fn a_shape_is_the_one_the_node_has() {
+    let source = "digraph G { model_stylesheet=\"box { llm_model: b } Mdiamond { llm_model: m }\"
+        start; exit [shape=doublecircle]; n [prompt=p]; t [type=tool, tool_command=t]; start -> n -> t -> exit }";
+    let pipeline = accept(source);
+    let model = |id: &str| node(&pipeline, id).attributes.get("llm_model").map(|model| model.value.clone());
+    assert_eq!(["start", "exit", "n", "t"].map(model), [Some("m".into()), None, Some("b".into()), Some("b".into())]);
+}
