@@ -210,7 +210,7 @@ fn check_drawing(drawing: &Drawing) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn nothing_lies_over_anything(source in any_graph()) {
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn letters_say_every_node(source in any_graph()) {
+    fn letters_say_every_node_and_box(source in any_nested_graph()) {
         let pipeline = pipeline(&source);
         let text = to_text(&pipeline, None, Letters::Ascii);
         prop_assert!(text.is_ascii());
@@ -241,6 +241,10 @@ proptest! {
             let said = node.lines.first().map(|line| line.text.split_whitespace().next().unwrap_or_default().to_owned());
             let said = said.unwrap_or_default();
             prop_assert!(text.contains(&said) || said.ends_with('…') || said.len() > 20, "{said} is missing in\n{text}");
+        }
+        let is_list = text.starts_with("G: ");
+        for label in draw(&pipeline, None).boxes.iter().flat_map(|drawn| &drawn.lines) {
+            prop_assert!(is_list || text.contains(&label.text), "{} is missing in\n{text}", label.text);
         }
     }
 }
