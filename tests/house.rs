@@ -149,6 +149,57 @@ fn what_rules_say_cannot_drive_the_terminal_or_flood_it() {
     }
 }
 
+/// A finding of a rule with this name about a node with that, both as they are.
+fn about(rule: &str, node: &str) -> String {
+    let quoted = |text: &str| -> String { text.bytes().map(|byte| format!("\\{byte:02x}")).collect() };
+    format!(
+        "(data (i32.const 2048) \"{}\") (data (i32.const 4096) \"error\") (data (i32.const 4112) \"{}\")\n\
+         (func $lint (param i32 i32)\n\
+           (call $text (i32.const 0) (i32.const 2048) (i32.const {}))\n\
+           (call $text (i32.const 8) (i32.const 4096) (i32.const 5))\n\
+           (call $text (i32.const 16) (i32.const 4096) (i32.const 5))\n\
+           (call $node (i32.const 4112) (i32.const {}))\n\
+           (call $findings (i32.const 1)))\n\
+         (func $transform)",
+        quoted(rule),
+        quoted(node),
+        rule.len(),
+        node.len()
+    )
+}
+
+#[test]
+fn names_that_are_none_are_told_and_places_that_are_not_there_are_the_graph() {
+    for (rule, node, said) in [
+        ("lost", "nowhere", "there is no node `nowhere`"),
+        ("lost", "\u{1b}[2J", "there is no node `\\u{1b}[2J`"),
+        ("a\nb", "build", "is no name for a rule"),
+        ("transform", "build", "`transform` is no name for a rule"),
+        (&"long".repeat(17), "build", "is no name for a rule"),
+        ("", "build", "`` is no name for a rule"),
+    ] {
+        let bench = bench(&guests::rules(&about(rule, node)), "");
+        let answer = bench.glovebox(&["check", "pipeline.dot"]);
+        answer
+            .ends(3)
+            .says(said)
+            .says("error[acme.house")
+            .never_says("\u{1b}")
+            .never_says("error[acme.house/transform]");
+        answer.says(if node == "build" { "pipeline.dot:4:3" } else { "pipeline.dot:1:9" });
+    }
+}
+
+#[test]
+fn a_refusal_in_words_that_drive_terminals_is_escaped() {
+    let fields = "(data (i32.const 2048) \"no\\1b[2J\\0d!\")\n(func $lint (param i32 i32))\n\
+        (func $transform (i32.store8 (i32.const 32) (i32.const 1))\n\
+        (i32.store (i32.const 36) (i32.const 2048)) (i32.store (i32.const 40) (i32.const 8)))";
+    let bench = bench(&guests::rules(fields), "");
+    let answer = bench.glovebox(&["check", "pipeline.dot"]);
+    answer.ends(3).says("`acme.house` refuses the graph: no").never_says("\u{1b}").never_says("\r");
+}
+
 #[test]
 fn rules_and_plugins_share_no_name_and_unknown_fields_are_told() {
     let bench = Workbench::with_pipeline(PIPELINE);

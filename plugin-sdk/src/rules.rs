@@ -217,7 +217,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Starts a finding that keeps the pipeline from running; `rule` is 1 to 64 of letters, digits, `_`, `-` and `.`.
+    /// Starts a finding that keeps the pipeline from running; `rule` is 1 to 64 of letters, digits, `_`, `-` and `.`, and not
+    /// `transform`, under which the host tells changes.
     pub fn error(rule: &str, message: impl Into<String>) -> Self {
         Self::new(rule, "error", message.into())
     }

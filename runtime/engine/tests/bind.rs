@@ -6,9 +6,12 @@ use components::{agreed, catalog, component, config, host, pipeline, plan, whole
 use glovebox_engine::bind::{Available, BindClass, BindErrors, BindOptions, PluginFile, bind};
 use glovebox_engine::config::Config;
 use glovebox_engine::config::sandbox::Tier;
+use glovebox_engine::event::{Digest, RuleRecord};
 use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::{Plan, TIER_NONE, TIER_UNAVAILABLE, Walls};
+use glovebox_engine::rules::Judgement;
 use glovebox_host::model::Script;
+use glovebox_pipeline::transform::{Change, ChangeOp, ChangePlace};
 use std::sync::Arc;
 
 const REVIEW: &str = "[plugins.\"acme.review\"]\npath = \"p.wasm\"\n\
@@ -248,4 +251,34 @@ fn everything_wrong_is_told_at_once() {
     let bound = bind(pipeline, &catalog, (&config(REVIEW), &Lock::default()), &host(), &BindOptions::default());
     let errors = refused(bound, BindClass::Invalid, &["acme.nobody", "glovebox.lock", "`t`"]);
     assert_eq!((errors.plugins.len(), errors.policy.is_some()), (1, true));
+}
+
+#[test]
+fn the_digest_covers_who_judged_and_what_came_of_it() {
+    let digest = |judgement: Judgement| {
+        let options = BindOptions { no_sandbox: true, judgement, ..BindOptions::default() };
+        let (catalog, config) = (catalog(&[]), Config::default());
+        bind(whole(AGENT), &catalog, (&config, &Lock::default()), &host(), &options).unwrap().digest()
+    };
+    let judged = |bytes: &[u8], changes: &[Change], transformed: Option<&str>| {
+        let rules = vec![RuleRecord::new("acme.house", Digest::of(bytes), changes)];
+        digest(Judgement { rules, transformed: transformed.map(str::to_owned) })
+    };
+    let renamed = Change {
+        op: ChangeOp::Changed,
+        place: ChangePlace::Graph,
+        attribute: None,
+        before: Some("g".to_owned()),
+        after: Some("h".to_owned()),
+    };
+    let all = [
+        digest(Judgement::default()),
+        judged(b"one", &[], None),
+        judged(b"two", &[], None),
+        judged(b"one", &[], Some("digraph h {}")),
+        judged(b"one", &[], Some("digraph i {}")),
+    ];
+    let different: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(different.len(), all.len(), "{all:?}");
+    assert_eq!(all[3], judged(b"one", &[renamed], Some("digraph h {}")), "how changes are told is no part of it");
 }

@@ -11,6 +11,7 @@ use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_pipeline::span::Span;
 use glovebox_pipeline::transform::{Applied, Change, ChangePlace, SettledGraph, apply, changes};
 use glovebox_pipeline::{Checked, Lowered, validate};
+use std::collections::HashSet;
 
 /// The most places of one component's changes that are told one by one.
 const PLACES_MAX: usize = 50;
@@ -88,10 +89,10 @@ impl Passage {
         if !found.is_empty() {
             self.told.extend(told(name, &found, &self.draft.pipeline, &draft.pipeline));
             self.touched.extend(found.iter().map(|change| (name.to_owned(), change.place.clone())));
-            let own = &self.own;
-            let is_new = |found: &Diagnostic| !own.iter().any(|own| says_the_same(own, found));
-            draft.diagnostics.retain(is_new);
-            draft.diagnostics.extend(own.iter().cloned());
+            // As many as the file has values: each is looked up, not searched for.
+            let known: HashSet<(&str, &str)> = self.own.iter().map(|own| (own.rule, own.message.as_str())).collect();
+            draft.diagnostics.retain(|found| !known.contains(&(found.rule, found.message.as_str())));
+            draft.diagnostics.extend(self.own.iter().cloned());
             let before = std::mem::replace(&mut self.draft, draft);
             let original = self.text.take().map_or(before, |(_, original)| original);
             self.text = Some((text, original));
