@@ -1,7 +1,7 @@
 //! What the commands cost as whole processes, each beside a baseline measured in the same run.
 //!
-//! `cargo bench -p glovebox` prints a table: the measured median, the baseline's, and their ratio. Runs in turn (A B A B …), so
-//! that a machine whose speed drifts moves both. Nothing here passes or fails.
+//! `cargo bench -p glovebox` prints a table: the measured median, the baseline's, and their ratio; then the least time and the ratio of
+//! the least times. Runs in turn (A B A B …), so that a machine whose speed drifts moves both. Nothing here passes or fails.
 
 #![allow(clippy::unwrap_used)] // A benchmark may panic.
 
@@ -29,6 +29,7 @@ fn main() {
         check(folder.path(), nodes, samples);
     }
     own_rules(folder.path(), 10);
+    check_in_project(folder.path(), 1_000);
     warm_start(folder.path());
     for stages in [50, 200, 800] {
         stage_overhead(folder.path(), stages);
@@ -76,6 +77,27 @@ fn own_rules(folder: &Path, nodes: usize) {
     row(&name, SAMPLES, || check(&with), || check(&without), "the same file without rules");
 }
 
+/// What a project around a pipeline costs `check`: a configuration to be read, and prompts that stand in files.
+fn check_in_project(folder: &Path, nodes: usize) {
+    let alone = pipeline_in(&folder.join("alone"), &chain(nodes));
+    let configured = pipeline_in(&folder.join("configured"), &chain(nodes));
+    fs::write(configured.join("glovebox.toml"), "").unwrap();
+    let text = chain_of(nodes, |node| format!("@part{node}.md"));
+    let referring = pipeline_in(&folder.join("referring"), &text);
+    (0..nodes).for_each(|node| fs::write(referring.join(format!("part{node}.md")), "Do $goal").unwrap());
+    for (what, project) in [("with glovebox.toml", &configured), ("every prompt from a file", &referring)] {
+        let name = format!("check, {nodes} nodes, {what}");
+        let alone = || spawn(GLOVEBOX, &["check", "p.dot"], &alone);
+        row(&name, SAMPLES, || spawn(GLOVEBOX, &["check", "p.dot"], project), alone, "the same without");
+    }
+}
+
+fn pipeline_in(project: &Path, text: &str) -> std::path::PathBuf {
+    fs::create_dir_all(project).unwrap();
+    fs::write(project.join("p.dot"), text).unwrap();
+    project.to_owned()
+}
+
 /// True for a program that is found and starts; what it says is not looked at.
 fn is_installed(program: &str) -> bool {
     let mut command = Command::new(program);
@@ -96,12 +118,17 @@ fn spawn(program: &str, arguments: &[&str], folder: &Path) -> Duration {
 
 /// A pipeline of conditional nodes in a row, with attributes and conditions of ordinary size.
 fn chain(nodes: usize) -> String {
+    chain_of(nodes, |node| format!("Do part {node} of $goal"))
+}
+
+fn chain_of(nodes: usize, prompt: impl Fn(usize) -> String) -> String {
     let mut text =
         String::from("digraph big {\n  graph [goal=\"measure\"]\n  start [shape=Mdiamond]\n  done [shape=Msquare]\n");
     for node in 0..nodes {
         writeln!(
             text,
-            "  n{node} [shape=box, label=\"Stage {node}\", prompt=\"Do part {node} of $goal\", allowed_write_paths=\"src/\"]"
+            "  n{node} [shape=box, label=\"Stage {node}\", prompt=\"{}\", allowed_write_paths=\"src/\"]",
+            prompt(node)
         )
         .unwrap();
     }
