@@ -6,10 +6,12 @@
 mod workbench;
 
 use glovebox_pipeline::lint::{RULES, Rule};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use workbench::{Answer, Workbench};
+use std::path::Path;
+use workbench::{Answer, Workbench, root};
 
 /// What is printed about a file, with a line that says what it is about before it.
 fn printed(bench: &Workbench, title: &str, source: &str, arguments: &[&str]) -> String {
@@ -110,8 +112,42 @@ fn explain_prints_the_page_of_every_rule() {
     for rule in RULES {
         assert_eq!(bench.glovebox(&["explain", rule.id]).ends(0).stdout, rule.page(), "{}", rule.id);
     }
+    bench.glovebox(&["explain", "no_failure_rout"]).ends(2).says("did you mean `glovebox explain no_failure_route`?");
+    bench.glovebox(&["explain", "zzz"]).ends(2).says("lists the rules");
     let page = Rule::named("no_failure_route").unwrap().page();
     insta::assert_snapshot!("page", page);
+}
+
+/// Every name that the engine's sources give a diagnostic.
+fn names_in(folder: &Path, names: &mut BTreeSet<String>) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            names_in(&path, names);
+            continue;
+        }
+        if path.ends_with("tests.rs") {
+            continue;
+        }
+        let source = fs::read_to_string(&path).unwrap();
+        let source = source.split("#[cfg(test)]").next().unwrap();
+        for begin in ["Diagnostic::error(", "Diagnostic::warning(", "self.push("] {
+            let quoted = source.split(begin).skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'));
+            names.extend(quoted.map(|rest| rest[..rest.find('"').unwrap()].to_owned()));
+        }
+    }
+}
+
+#[test]
+fn explain_knows_what_is_told_where_a_pipeline_meets_its_configuration() {
+    let mut names = BTreeSet::new();
+    for folder in ["bind", "config"] {
+        names_in(&root().join("runtime/engine/src").join(folder), &mut names);
+    }
+    assert!(names.contains("network_not_granted") && names.contains("config_value"), "{names:?}");
+    let bench = Workbench::new();
+    for name in names {
+        bench.glovebox(&["explain", &name]).ends(0).says(&name);
+    }
 }
 
 /// Mistakes that are each mended in a round of its own.
