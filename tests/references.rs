@@ -126,6 +126,25 @@ fn children_are_checked_each_in_its_own_file() {
 }
 
 #[test]
+fn children_of_nodes_are_checked_and_a_shared_one_once() {
+    let bench = Workbench::new();
+    let node =
+        |id: &str, path: &str| format!("{id} [shape=house, \"stack.child_dotfile\"=\"{path}\"] start -> {id} -> exit ");
+    let top = |nodes: &str| format!("digraph top {{ start; exit; {nodes} }}");
+    bench.write("top.dot", &top(&(node("l", "left.dot") + &node("r", "right.dot"))));
+    bench.write("left.dot", &parent("leaf.dot", ""));
+    bench.write("right.dot", &parent("leaf.dot", ""));
+    bench.write("leaf.dot", &parent("", ", goal_gate=yes"));
+    let found = bench.glovebox(&["check", "top.dot", "--format", "json"]).ends(3).json();
+    let errors = found.as_array().unwrap().iter().filter(|found| found["severity"] == "error");
+    assert_eq!(errors.map(|found| &found["file"]).collect::<Vec<_>>(), ["leaf.dot"]);
+    bench.glovebox(&["check", "top.dot"]).ends(3).says("4 checked: 1 error");
+    bench.glovebox(&["check", "left.dot", "right.dot"]).ends(3).says("3 checked: 1 error");
+    bench.write("leaf.dot", &top(&node("back", "right.dot")));
+    bench.glovebox(&["check", "top.dot"]).ends(3).says("`leaf.dot` leads back to itself").says("right.dot:1:");
+}
+
+#[test]
 fn a_child_that_leads_back_or_too_deep_is_told() {
     let bench = Workbench::new();
     bench.write("a.dot", &parent("b.dot", ""));

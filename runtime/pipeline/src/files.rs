@@ -23,8 +23,8 @@ pub type Files = BTreeMap<String, Result<String, String>>;
 pub struct Wanted {
     /// Files with prompts.
     pub prompts: BTreeSet<String>,
-    /// The child pipeline and the place of its name.
-    pub child: Option<(String, Span)>,
+    /// The child pipelines of the graph and of its nodes, each with a place of its name.
+    pub children: Vec<(String, Span)>,
     /// Hold-out folders, each with a final slash: no file in one of them may be read.
     pub sealed: Vec<String>,
 }
@@ -36,8 +36,17 @@ pub(crate) fn wanted(draft: &Draft<'_>, inputs: &Inputs) -> Wanted {
     let fits = |path: &&str| fault(path, &sealed).is_none();
     let prompts = draft.of_nodes("prompt").filter_map(|prompt| reference(&prompt.value));
     let prompts = prompts.filter(fits).map(str::to_owned).collect();
-    let child = child(&graph).filter(|child| fits(&child.value.trim()));
-    Wanted { prompts, child: child.map(|child| (child.value.trim().to_owned(), child.span)), sealed }
+    let mut children = named(child(&graph).into_iter().chain(draft.of_nodes(CHILD)));
+    children.retain(|(path, _)| fits(&path.as_str()));
+    Wanted { prompts, children, sealed }
+}
+
+/// Each child once, at the first place of its name.
+fn named<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> Vec<(String, Span)> {
+    let mut met = BTreeSet::new();
+    let paths =
+        attributes.map(|attribute| (attribute.value.trim(), attribute.span)).filter(|(path, _)| !path.is_empty());
+    paths.filter(|(path, _)| met.insert(*path)).map(|(path, span)| (path.to_owned(), span)).collect()
 }
 
 /// The path of a prompt that is one word after an `@`; any other prompt is a text.
@@ -45,13 +54,15 @@ fn reference(prompt: &str) -> Option<&str> {
     prompt.trim().strip_prefix('@').filter(|path| !path.contains(char::is_whitespace))
 }
 
-/// The child pipeline of a valid pipeline and the place of its name.
-pub fn child_of(pipeline: &Pipeline) -> Option<(String, Span)> {
-    child(&pipeline.attributes).map(|child| (child.value.trim().to_owned(), child.span))
+/// The child pipelines of a valid pipeline, each with a place of its name.
+pub fn children_of(pipeline: &Pipeline) -> Vec<(String, Span)> {
+    named(
+        child(&pipeline.attributes).into_iter().chain(pipeline.nodes.iter().filter_map(|node| child(&node.attributes))),
+    )
 }
 
-fn child(graph: &Attributes) -> Option<&Attribute> {
-    graph.get(CHILD).filter(|child| !child.value.trim().is_empty())
+fn child(of: &Attributes) -> Option<&Attribute> {
+    of.get(CHILD).filter(|child| !child.value.trim().is_empty())
 }
 
 /// Why no file of that path is read.
@@ -94,9 +105,9 @@ pub(crate) fn prompt<'a>(
     ""
 }
 
-/// What is wrong with the path of a child pipeline.
-pub(crate) fn child_fault(graph: &Attributes, sealed: &[String]) -> Option<Diagnostic> {
-    let attribute = child(graph)?;
+/// What is wrong with the path of the child pipeline that the graph or a node names.
+pub(crate) fn child_fault(of: &Attributes, sealed: &[String]) -> Option<Diagnostic> {
+    let attribute = child(of)?;
     let path = attribute.value.trim();
     Some(unreadable_child(path, &fault(path, sealed)?, attribute.span))
 }

@@ -8,7 +8,7 @@ use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine, visible};
 use crate::{children, files, scenarios};
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, mended};
-use glovebox_pipeline::files::{Wanted, child_of};
+use glovebox_pipeline::files::{Wanted, children_of};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs, lint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         match found.map(|opened| judged(opened, &mut houses)) {
             Ok(Looked { mut findings, pipeline, wanted, is_cut }) => {
                 cut.extend(is_cut.then(|| findings.file.clone()));
-                let below = children::check(file, &mut findings, wanted, &mut houses);
+                let below = children::check(file, &mut findings, &wanted, &mut houses);
                 checked.push(findings);
                 // Two pipelines may have one child; it is told of once.
                 checked.extend(below.into_iter().filter(|child| told.insert(child.file.clone())));
@@ -91,7 +91,7 @@ pub fn judged(opened: Opened, houses: &mut Houses) -> Looked {
     let judged = houses.judge(draft, &file);
     let Checked { pipeline, diagnostics, is_cut } = judged.checked;
     if let (Some(pipeline), Some(_)) = (&pipeline, &judged.judgement.transformed) {
-        wanted.child = child_of(pipeline);
+        wanted.children = children_of(pipeline);
     }
     let findings = Findings { file: file.display().to_string(), source, diagnostics };
     Looked { findings, pipeline, wanted, is_cut }

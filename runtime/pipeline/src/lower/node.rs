@@ -43,6 +43,7 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
     let from = &raw.attributes;
     let label = from.get("label").filter(|label| !label.value.trim().is_empty());
     let label = label.map_or_else(|| Words::new(raw.id.as_str()), |label| label.value.clone());
+    files::child_fault(from, around.sealed).into_iter().for_each(|fault| findings.push(fault));
     let written = from.get("prompt").filter(|prompt| !prompt.value.trim().is_empty());
     let written = written.map(|prompt| match around.expansion.is_settled() {
         true => prompt.value.as_str(),

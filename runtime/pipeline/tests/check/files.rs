@@ -66,13 +66,26 @@ fn paths_that_are_refused_are_not_asked_for() {
     );
     let wanted = read(&source).wanted(&Inputs::default());
     assert_eq!(wanted.prompts.into_iter().collect::<Vec<_>>(), ["scripts/scenarios/x"]);
-    assert_eq!((wanted.child, wanted.sealed), (None, vec!["trials/".to_owned()]));
+    assert_eq!((wanted.children, wanted.sealed), (Vec::new(), vec!["trials/".to_owned()]));
+}
+
+#[test]
+fn a_node_s_children_are_asked_for_too() {
+    let node = |path: &str| format!("node [shape=house, \"stack.child_dotfile\"=\"{path}\"] ");
+    let source = with(&format!("{}a b {} c start -> a -> b -> c -> exit", node("x.dot"), node("y.dot")));
+    let children = read(&source).wanted(&Inputs::default()).children;
+    assert_eq!(children.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["x.dot", "y.dot"]);
+    let outside = with(&format!("{} a start -> a -> exit", node("../x.dot")));
+    assert_eq!(
+        errors(&outside),
+        "child_pipeline «\"../x.dot\"» the child pipeline `../x.dot` cannot be read: the path contains `..`"
+    );
 }
 
 #[test]
 fn a_child_is_named_with_its_place() {
     let source = with("graph [\"stack.child_dotfile\"=\"children/a.dot\"] start -> exit");
-    let (path, span) = read(&source).wanted(&Inputs::default()).child.expect("it has one");
+    let (path, span) = read(&source).wanted(&Inputs::default()).children.pop().expect("it has one");
     assert_eq!((path.as_str(), span.of(&source)), ("children/a.dot", "\"children/a.dot\""));
     assert_eq!(errors(&source), "");
 }

@@ -119,20 +119,22 @@ pub(super) const RULES: &[Rule] = &[
         severity: Warning,
         check: Some(attributes::goal_gate_has_retry),
         summary: "a goal gate says where to go when it is unmet",
-        help: "set `retry_target` on the node or on the graph; without it the run fails at the exit",
+        help: "set `retry_target`, on the node or on the graph, to the stage that can mend it; without it the run fails at the exit",
         why: "Gates are checked when the run has reached an exit (spec §3.4 and §7.2, seed 1). With an unmet gate and no target the \
               run ends there as `GoalGateUnsatisfied`, with nothing tried again.",
         bad: r#"digraph ship {
   graph [max_steps=20]
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", goal_gate=true]
+  build [prompt="Build it", allowed_write_paths="src/"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", goal_gate=true]
   start; exit
-  start -> test -> exit
+  start -> build -> test -> exit
 }"#,
         good: r#"digraph ship {
   graph [max_steps=20]
-  test [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", goal_gate=true, retry_target=test]
+  build [prompt="Build it", allowed_write_paths="src/"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="", goal_gate=true, retry_target=build]
   start; exit
-  start -> test -> exit
+  start -> build -> test -> exit
 }"#,
     },
     Rule {

@@ -229,8 +229,9 @@ digraph ship {
         check: None,
         summary: "a child pipeline is a file that can be read, and leads back to none above it",
         help: "name a file by its path from the folder of this pipeline, such as `children/build.dot`",
-        why: "A supervisor has another pipeline executed, which may have a child of its own. `check` follows them, file by file, and \
-              tells what is wrong in each. One that leads back to itself would never end; more than 16 are taken for a mistake.",
+        why: "A supervisor has another pipeline executed, which may have children of its own. `check` follows them, file by file, and \
+              tells what is wrong in each. One that leads back to itself would never end; more than 16 in a row are taken for a \
+              mistake.",
         bad: r#"digraph ship {
   graph ["stack.child_dotfile"="/srv/pipelines/build.dot"]
   review [prompt="Review the code", allowed_write_paths=""]
