@@ -4,13 +4,14 @@
 //! is never an error of the runtime. At most [`DIAGNOSTICS_MAX`] are kept per file, in file order.
 
 use crate::span::Span;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The most diagnostics one file gets (style: errors in bulk help nobody).
 pub const DIAGNOSTICS_MAX: usize = 50;
 
 /// How bad it is (spec §7.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The pipeline will not run.
@@ -55,7 +56,7 @@ pub fn mended(source: &str, diagnostics: &[Diagnostic]) -> Option<String> {
 }
 
 /// A replacement of source text that mends the problem.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Edit {
     /// What is replaced; an empty span inserts.
     pub span: Span,
@@ -64,7 +65,7 @@ pub struct Edit {
 }
 
 /// A second place in the file that explains the first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Label {
     /// Where.
     pub span: Span,
@@ -73,7 +74,7 @@ pub struct Label {
 }
 
 /// One finding (spec §7.1), with the place it concerns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnostic {
     /// Stable rule name, such as `edge_target_exists`.
     pub rule: &'static str,

@@ -4,11 +4,12 @@
 //! offsets of a decoded string value (escapes resolved) back to the text, so that a mistake inside a condition or a style
 //! sheet is shown where it stands.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::Range;
 
 /// A half-open byte range of the source text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, JsonSchema)]
 pub struct Span {
     /// First byte.
     pub start: usize,

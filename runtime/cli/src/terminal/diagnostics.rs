@@ -7,6 +7,7 @@ use crate::terminal::visible;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use glovebox_pipeline::diagnostic::{Diagnostic, Edit, Severity};
 use glovebox_pipeline::span::Span;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -175,9 +176,12 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// One diagnostic as JSON: the file, where it is as people count, and everything else unchanged.
-#[derive(Debug, Serialize)]
+/// One finding of `glovebox check --format json`, which prints a list of them: the file, where it is as people count, and everything
+/// else unchanged. Spans are bytes.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "finding of glovebox check")]
 pub struct Record<'a> {
+    /// The file as it was named.
     file: &'a str,
     /// From 1.
     line: usize,
@@ -278,6 +282,16 @@ mod tests {
         assert_eq!(whole, [source, source]);
         let cut = render(&findings(&source[..end], vec![diagnostic.clone()]), Severity::Info, false);
         assert_eq!(render(&findings(source, vec![diagnostic]), Severity::Info, false), cut);
+    }
+
+    #[test]
+    fn the_published_schema_is_current() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/check.schema.json");
+        let schema = serde_json::to_string_pretty(&schemars::schema_for!(Vec<Record<'static>>)).unwrap() + "\n";
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::write(&file, &schema).unwrap();
+        }
+        assert!(std::fs::read_to_string(&file).unwrap_or_default() == schema, "run with UPDATE_SCHEMAS=1");
     }
 
     #[test]
