@@ -38,6 +38,8 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(terminal::report_bug));
     terminal::start_log();
     let ended = std::panic::catch_unwind(|| dispatch(Arguments::parse().command));
+    // What is left of the last jails is gone before we are.
+    glovebox_sandbox::jail::settle();
     match ended {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(stop)) => {

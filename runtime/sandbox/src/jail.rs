@@ -13,6 +13,7 @@ mod run;
 mod setting;
 mod spawner;
 mod tier;
+mod undertaker;
 
 pub use bounds::{Bounds, Spent};
 pub use glovebox_jail::policy::{Bind, Source};
@@ -20,6 +21,7 @@ pub use glovebox_jail::wire::Act;
 pub use probe::{Capability, Missing, probe, probe_tier};
 pub use setting::{HOME_INSIDE, JailSetting, Network};
 pub use tier::Tier;
+pub use undertaker::settle;
 
 use crate::exec::{Command, ExecError, ExecPolicy, Exit};
 use crate::proxy::outside::{Internet, Outside};
@@ -38,13 +40,12 @@ use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use undertaker::Remains;
 
 /// Longest time the walls may take to stand.
 const OPEN_MAX: Duration = Duration::from_secs(20);
-/// Longest time a helper whose jail is dead may take to be gone itself.
-const REAP_MAX: Duration = Duration::from_secs(5);
-/// How often a helper that should be gone is looked at.
-const REAP_NAP: Duration = Duration::from_millis(2);
+/// Longest time a namespace of `bwrap`'s may take to die when its first process is killed.
+const NAMESPACE_MAX: Duration = Duration::from_secs(5);
 /// What the standing says where no control group holds memory.
 const MEMORY_SOFT: &str = "memory=soft";
 
@@ -93,7 +94,8 @@ pub struct Standing {
 pub struct Jail {
     /// Nothing once the jail is lost.
     control: Mutex<Option<Control>>,
-    child: Child,
+    /// The helper; nothing once the jail is dead.
+    child: Option<Child>,
     /// Readable when everything in the jail is dead.
     pidfd: Option<OwnedFd>,
     /// The workspace's root as commands see it, where that is not a folder of the host.
@@ -111,7 +113,6 @@ pub struct Jail {
     disk: Disk,
     standing: Standing,
     spent: Mutex<Spent>,
-    /// Last: a group can be removed when nobody is in it any more.
     cgroup: Option<Cgroup>,
 }
 
@@ -132,6 +133,10 @@ impl Jail {
     /// # Errors
     /// As [`Jail::open`].
     pub fn open_with(setting: &JailSetting, source: Source, outside: Arc<dyn Outside>) -> Result<Self, JailError> {
+        let Checked { mut policy, workspace, folder, writable } = setting::check(setting, &source)?;
+        let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
+        // The helper waits for its first order: what is done here meanwhile costs no time.
+        let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
         let (cgroup, soft) = match Cgroup::make(&setting.bounds) {
             Ok(cgroup) => (Some(cgroup), false),
             Err(why) => {
@@ -140,14 +145,13 @@ impl Jail {
             }
         };
         let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
-        let Checked { policy, workspace, folder, writable } = setting::check(setting, &source, &procs)?;
+        policy.cgroup_procs = procs.iter().map(|path| setting::text(path)).collect::<Result<_, _>>()?;
         let disk = watched(&policy.workspace.source, setting);
-        let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
-        let child = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
+        let child = starting.wait().map_err(io_error("start the jail helper"))?;
         let (home, tmp) = setting.home_and_tmp();
         let mut jail = Self {
             control: Mutex::new(None),
-            child,
+            child: Some(child),
             pidfd: None,
             merged: None,
             folder,
@@ -296,24 +300,18 @@ impl Jail {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Kills the first process of a namespace, and with it everything in it, or has the helper kill what it started; then waits
-    /// for the helper's own end.
+    /// Kills the first process of a namespace, and with it everything in it, or has the helper kill what it started. When this returns
+    /// all of it is dead; what is left of a jail with namespaces goes later.
     fn kill(&mut self) -> Result<(), JailError> {
         drop(self.control().take());
         self.await_death()?;
-        let deadline = Instant::now() + REAP_MAX;
-        loop {
-            match self.child.try_wait() {
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(REAP_NAP),
-                Ok(None) => {
-                    // All its own are dead; it alone is stuck.
-                    self.child.kill().and_then(|()| self.child.wait()).map_err(io_error("end the jail helper"))?;
-                    return Ok(());
-                }
-                Ok(Some(_)) => return Ok(()),
-                Err(source) => return Err(JailError::Io { act: "reap the jail helper", source }),
-            }
+        let Some(child) = self.child.take() else { return Ok(()) };
+        let remains = Remains { child, merged: self.merged.take(), cgroup: self.cgroup.take() };
+        if self.pidfd.is_some() && self.standing.tier.has_own_root() {
+            undertaker::bury(remains);
+            return Ok(());
         }
+        remains.remove().map_err(io_error("end the jail helper"))
     }
 
     /// Waits until everything in the jail is dead. Its end of the control socket must be closed, or its first process
@@ -333,7 +331,7 @@ impl Jail {
         if !is_dead && self.standing.tier == Tier::Bwrap {
             // The namespace is bwrap's: with it goes everything.
             signal();
-            is_dead = wait(REAP_MAX)?;
+            is_dead = wait(NAMESPACE_MAX)?;
         }
         // A helper without a namespace may have been killed by what it watched over; the group still knows everybody.
         let left = match &self.cgroup {
@@ -346,7 +344,7 @@ impl Jail {
 
 impl Drop for Jail {
     fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(Some(_)))
+        if self.child.is_some()
             && let Err(error) = self.kill()
         {
             tracing::error!(%error, "a sandbox did not end");

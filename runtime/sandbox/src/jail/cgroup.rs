@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The helper and its first process count too.
@@ -26,6 +27,8 @@ const ANCESTORS_MAX: usize = 8;
 const PREFIX: &str = "glovebox-";
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
+/// Where this program has looked for groups that were left behind.
+static TIDIED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// The groups of one jail. Dropped, they are removed.
 #[derive(Debug)]
@@ -226,10 +229,24 @@ fn make_first(own: &Own<'_>, bounds: &Bounds) -> Result<Cgroup, String> {
     Ok(group)
 }
 
-/// Makes a new group in `parent` after removing those that killed programs of ours left there.
+/// Makes a new group in `parent`. The first one there removes those that programs of ours left behind.
 fn begin(parent: &Path) -> io::Result<PathBuf> {
     let space = fs::read_link("/proc/self/ns/pid")?;
     let space: String = space.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+    let mut tidied = TIDIED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !tidied.iter().any(|known| known == parent) {
+        tidy(parent, &space)?;
+        tidied.push(parent.to_owned());
+    }
+    drop(tidied);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let made = parent.join(format!("{PREFIX}{space}-{}-{number}", std::process::id()));
+    fs::create_dir(&made)?;
+    Ok(made)
+}
+
+/// Removes the groups of programs of this process namespace that are gone: killed, or ended before the last was removed.
+fn tidy(parent: &Path, space: &str) -> io::Result<()> {
     for entry in fs::read_dir(parent)?.flatten() {
         let name = entry.file_name();
         let mut parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).unwrap_or_default().split('-');
@@ -239,10 +256,7 @@ fn begin(parent: &Path) -> io::Result<PathBuf> {
             let _ = fs::remove_dir(entry.path());
         }
     }
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let made = parent.join(format!("{PREFIX}{space}-{}-{number}", std::process::id()));
-    fs::create_dir(&made)?;
-    Ok(made)
+    Ok(())
 }
 
 fn limit(group: &Path, name: &str, value: u64) -> Result<(), String> {

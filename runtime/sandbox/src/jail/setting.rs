@@ -98,7 +98,7 @@ impl Writable {
 }
 
 /// Checks everything and makes the folders walls without a root of their own need.
-pub(super) fn check(setting: &JailSetting, source: &Source, procs: &[PathBuf]) -> Result<Checked, JailError> {
+pub(super) fn check(setting: &JailSetting, source: &Source) -> Result<Checked, JailError> {
     if let Network::Proxy(domains) = &setting.network {
         rules(domains)?;
     }
@@ -141,7 +141,7 @@ pub(super) fn check(setting: &JailSetting, source: &Source, procs: &[PathBuf]) -
             Network::Full => policy::Network::Full,
         },
         bounds: setting.bounds.told(),
-        cgroup_procs: procs.iter().map(|path| text(path)).collect::<Result<_, _>>()?,
+        cgroup_procs: Vec::new(),
     };
     let folder = matches!(policy.workspace.source, Source::Directory(_)).then(|| from[0].clone());
     Ok(Checked { policy, workspace: at, folder, writable })
@@ -335,7 +335,7 @@ fn canonical(path: &Path) -> Result<PathBuf, JailError> {
 }
 
 /// The policy is JSON, and so is every path in it.
-fn text(path: &Path) -> Result<String, JailError> {
+pub(super) fn text(path: &Path) -> Result<String, JailError> {
     let text = path.to_str().filter(|text| !text.contains('\0'));
     text.map(str::to_owned).ok_or_else(|| {
         JailError::Setting(format!("`{}` is no UTF-8, expected a path that is", crate::tree::shown(path)))

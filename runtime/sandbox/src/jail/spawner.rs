@@ -23,12 +23,37 @@ struct Request {
     answer: SyncSender<io::Result<Child>>,
 }
 
-/// Starts a helper whose standard input is `control`, with nothing else of ours: no arguments, no environment, no descriptor.
-pub(super) fn spawn(control: OwnedFd) -> io::Result<Child> {
+/// A helper on its way. Dropped instead of waited for, it is killed.
+pub(super) struct Starting {
+    answered: Receiver<io::Result<Child>>,
+}
+
+/// Begins to start a helper whose standard input is `control`, with nothing else of ours: no arguments, no environment, no descriptor.
+pub(super) fn spawn(control: OwnedFd) -> io::Result<Starting> {
     let (answer, answered) = sync_channel(1);
-    let gone = |_| io::Error::other("the thread that starts helpers is gone");
-    spawner()?.send(Request { control, answer }).map_err(|_| gone(()))?;
-    answered.recv().map_err(|_| gone(()))?
+    spawner()?.send(Request { control, answer }).map_err(|_| gone())?;
+    Ok(Starting { answered })
+}
+
+impl Starting {
+    /// Waits until it is started.
+    pub(super) fn wait(self) -> io::Result<Child> {
+        self.answered.recv().map_err(|_| gone())?
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        // Nothing comes any more when it was waited for.
+        if let Ok(Ok(mut child)) = self.answered.recv() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the thread that starts helpers is gone")
 }
 
 fn spawner() -> io::Result<SyncSender<Request>> {
