@@ -96,6 +96,10 @@ impl<'a> Parser<'a> {
             self.advance();
             return None;
         }
+        if matches!(self.token.kind, Kind::Arrow) {
+            // An edge: the block was never closed, and that is told.
+            return None;
+        }
         let message = format!("expected `=` after the attribute `{key}`, found {}", self.found());
         let follows_quote = self.lexer.source[..span.start].ends_with('"');
         let help = match quoted || follows_quote || !super::is_identifier(&key) {

@@ -113,8 +113,11 @@ impl<'a> Findings<'a> {
         let bare = attribute.value.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
         let found = bare.or_else(|| duration(&attribute.value)).filter(|duration| !duration.is_zero());
         if found.is_none() {
-            let message =
-                format!("`{key}` expects a duration such as `900s`, `15m` or `250ms`, found `{}`", attribute.value);
+            let least = if attribute.value.starts_with('0') { " of 1ms or more," } else { "" };
+            let message = format!(
+                "`{key}` expects a duration{least} such as `900s`, `15m` or `250ms`, found `{}`",
+                attribute.value
+            );
             self.wrong(attribute, message, None);
         } else if bare.is_some() && !std::mem::replace(&mut self.unit_told, true) {
             let (span, unit) = (attribute.span, quote(&format!("{}s", attribute.value)));

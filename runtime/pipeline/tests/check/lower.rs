@@ -68,8 +68,8 @@ fn durations_are_read() {
 
 #[test]
 fn values_that_do_not_fit_are_errors_at_the_value() {
-    assert_snapshot!(errors(&with_node("timeout=0")), @"attribute_value «0» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `0`");
-    assert_snapshot!(errors(&with_node("timeout=0s")), @"attribute_value «0s» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `0s`");
+    assert_snapshot!(errors(&with_node("timeout=0")), @"attribute_value «0» `timeout` expects a duration of 1ms or more, such as `900s`, `15m` or `250ms`, found `0`");
+    assert_snapshot!(errors(&with_node("timeout=0s")), @"attribute_value «0s» `timeout` expects a duration of 1ms or more, such as `900s`, `15m` or `250ms`, found `0s`");
     assert_snapshot!(errors(&with_node("timeout=\"1h30m\"")), @r#"attribute_value «"1h30m"» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `1h30m`"#);
     assert_snapshot!(errors(&with_node("timeout=99999999999999999999d")), @"attribute_value «99999999999999999999d» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `99999999999999999999d`");
     assert_snapshot!(errors(&with_node("goal_gate=yes")), @"attribute_value «yes» `goal_gate` expects `true` or `false`, found `yes` ~> «true»");

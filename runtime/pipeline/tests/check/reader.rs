@@ -206,6 +206,16 @@ fn a_quote_inside_a_string_is_told_how_it_is_written() {
 }
 
 #[test]
+fn a_bracket_that_is_missing_is_one_mistake() {
+    for body in
+        ["a [prompt=x start -> a -> exit", "a [prompt=\"x\"; start -> a; a -> exit", "a [prompt=x, start -> exit"]
+    {
+        let found = errors(&with(body));
+        assert_eq!(found, "dot_syntax «[» the `[` is never closed", "{body}");
+    }
+}
+
+#[test]
 fn a_quote_that_is_missing_is_one_mistake() {
     let check = |body: &str, place: &str| {
         let found = errors(&format!("digraph G {{ start exit\n{body}\nstart -> exit }}"));
