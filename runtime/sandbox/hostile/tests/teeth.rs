@@ -13,6 +13,7 @@ use glovebox_hostile::row::{Room, Row};
 use glovebox_hostile::rows;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// No walls at all: a child of this test in the workspace.
 struct Nothing;
@@ -180,6 +181,60 @@ fn an_attack_that_does_not_run_is_not_called_blocked() {
     let folder = tempfile::tempdir().unwrap();
     let judged = battery::run(&Nothing, &program, folder.path(), &[row], 1);
     assert_eq!(judged[0].verdict, Verdict::Broken, "{judged:?}");
+}
+
+/// Walls that do not stand at first, or a place that goes down with its first attack.
+struct Failing {
+    opened: AtomicUsize,
+    by_attack: bool,
+}
+
+/// The place, or why it goes down.
+struct Weak(Result<Open, Failed>);
+
+impl Walls for Failing {
+    type Ground = Weak;
+
+    fn tier(&self) -> &'static str {
+        "unconfined"
+    }
+
+    fn open(&self, outside: &Outside, room: &Room) -> Result<Weak, String> {
+        match self.opened.fetch_add(1, Ordering::Relaxed) {
+            0 if self.by_attack => Ok(Weak(Err(Failed { reason: "it is gone".to_owned(), by_attack: true }))),
+            0 => Err("no room".to_owned()),
+            _ => Nothing.open(outside, room).map(|open| Weak(Ok(open))),
+        }
+    }
+}
+
+impl Ground for Weak {
+    fn project(&self) -> String {
+        self.0.as_ref().map_or_else(|_| String::new(), Ground::project)
+    }
+
+    fn run(&mut self, order: &Order) -> Result<Seen, Failed> {
+        match &mut self.0 {
+            Ok(open) => open.run(order),
+            Err(failed) => Err(failed.clone()),
+        }
+    }
+
+    fn end(self) -> Result<Vec<Change>, String> {
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn what_the_machine_refused_is_tried_again_and_what_an_attack_broke_is_not() {
+    let row = *rows::all().iter().find(|row| row.id == "read-outside").unwrap();
+    let program = std::fs::read(env!("CARGO_BIN_EXE_glovebox-hostile")).unwrap();
+    for (by_attack, opened, verdict) in [(false, 2, Verdict::Through), (true, 1, Verdict::Broken)] {
+        let folder = tempfile::tempdir().unwrap();
+        let walls = Failing { opened: AtomicUsize::new(0), by_attack };
+        let judged = battery::run(&walls, &program, folder.path(), &[row], 1);
+        assert_eq!((walls.opened.into_inner(), judged[0].verdict), (opened, verdict), "{judged:?}");
+    }
 }
 
 #[test]
