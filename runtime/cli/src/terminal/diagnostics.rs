@@ -95,14 +95,21 @@ fn suggestion<'a>(fix: &'a Edit, help: Option<&'a str>, file: &'a str, shown: &'
     title.element(excerpt.snippet(shown).path(file).patch(patch))
 }
 
+fn line_ends(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
+}
+
 /// Source text with every control character replaced, and where each replaced one stood.
 struct Shown<'a> {
     text: Cow<'a, str>,
     /// (offset in the source just after the character, how much longer the shown text is from there on).
     moves: Vec<(usize, isize)>,
-    /// Offsets of `text` at which lines begin.
-    lines: Vec<usize>,
+    /// How many lines end in each part of [`PART_BYTES`] and all before it.
+    ended: Vec<usize>,
 }
+
+/// Lines are counted by parts, the processor's whole registers at a time; a list of all lines would cost more than the findings.
+const PART_BYTES: usize = 4096;
 
 /// Whole lines of the shown text. The renderer walks all it is given, for each diagnostic again, so it is given little.
 struct Excerpt {
@@ -125,24 +132,36 @@ impl Excerpt {
 impl<'a> Shown<'a> {
     fn new(source: &'a str) -> Self {
         let (text, moves) = Self::escape(source);
-        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(offset, _)| offset + 1)).collect();
-        Self { text, moves, lines }
+        let mut count = 0;
+        let ended = text.as_bytes().chunks(PART_BYTES).map(|part| {
+            count += line_ends(part);
+            count
+        });
+        Self { ended: ended.collect(), text, moves }
+    }
+
+    /// The number of the line that an offset of the text is in, from 0, and where it begins.
+    fn line(&self, offset: usize) -> (usize, usize) {
+        let part = offset / PART_BYTES;
+        let before = part.checked_sub(1).map_or(0, |part| self.ended[part]);
+        let number = before + line_ends(&self.text.as_bytes()[part * PART_BYTES..offset]);
+        (number, self.text[..offset].rfind('\n').map_or(0, |newline| newline + 1))
     }
 
     /// The lines a span is in; the last line with text rather than an empty one at the end.
     fn excerpt(&self, span: Span) -> Excerpt {
         let place = self.range(span);
-        let before = |offset: usize| self.lines.partition_point(|line| *line <= offset) - 1;
-        let mut first = before(place.start);
-        if self.lines[first] == self.text.len() {
-            first = first.saturating_sub(1);
+        let (mut number, mut first) = self.line(place.start);
+        if first == self.text.len() && number > 0 {
+            (number, first) = self.line(first - 1);
         }
-        let end = self.lines.get(before(place.end) + 1).copied().unwrap_or(self.text.len());
-        Excerpt { text: self.lines[first]..end, line: first + 1 }
+        let end = self.text[place.end..].find('\n').map_or(self.text.len(), |newline| place.end + newline + 1);
+        Excerpt { text: first..end, line: number + 1 }
     }
 
     fn escape(source: &str) -> (Cow<'_, str>, Vec<(usize, isize)>) {
-        if source.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
+        let is_plain = |so_far: bool, byte: &u8| so_far & matches!(byte, b'\n' | b'\t' | b' '..=b'~');
+        if source.as_bytes().chunks(PART_BYTES).all(|part| part.iter().fold(true, is_plain)) {
             return (source.into(), Vec::new());
         }
         let mut text = String::with_capacity(source.len());
@@ -292,6 +311,19 @@ mod tests {
             std::fs::write(&file, &schema).unwrap();
         }
         assert!(std::fs::read_to_string(&file).unwrap_or_default() == schema, "run with UPDATE_SCHEMAS=1");
+    }
+
+    #[test]
+    fn lines_are_counted_right_also_over_many_parts() {
+        let source: String = (0..3_000).map(|line| format!("{}\n", "é".repeat(line % 7))).collect();
+        let shown = Shown::new(&source);
+        let starts: Vec<usize> = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        for offset in (0..=source.len()).filter(|offset| source.is_char_boundary(*offset)) {
+            let number = starts.partition_point(|start| *start <= offset) - 1;
+            assert_eq!(shown.line(offset), (number, starts[number]), "{offset}");
+        }
+        let last = shown.excerpt(Span::new(source.len(), source.len()));
+        assert_eq!((last.line, last.text), (3_000, starts[2_999]..source.len()), "not the empty line at the end");
     }
 
     #[test]
