@@ -31,6 +31,7 @@ pub(crate) fn row(
 }
 
 /// Prints a row of what was measured elsewhere.
+#[allow(dead_code)] // Not every benchmark has one.
 pub(crate) fn print(name: &str, ours: Duration, theirs: Duration, of: &str) {
     line(name, ours, theirs, &format!("{:>10} {:>8}", "-", "-"), of);
 }
