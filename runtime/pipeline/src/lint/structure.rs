@@ -4,6 +4,7 @@ use super::subject::Link;
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, Node};
+use crate::lower::handler::shape_of_id;
 use crate::span::Span;
 use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::NodeIndex;
@@ -14,6 +15,9 @@ use std::collections::{BTreeMap, HashSet};
 pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut starts = subject.with_handler(&Handler::Start);
     let Some(first) = starts.next() else {
+        if is_undeclared(subject, "Mdiamond") {
+            return Found::none();
+        }
         return Found::one(rule.found("the pipeline has no start node", subject.pipeline.span));
     };
     let second = |node: &Node| {
@@ -29,8 +33,15 @@ pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Found {
 pub(super) fn terminal_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     match subject.with_handler(&Handler::Exit).next() {
         Some(_) => Found::none(),
+        None if is_undeclared(subject, "Msquare") => Found::none(),
         None => Found::one(rule.found("the pipeline has no exit node", subject.pipeline.span)),
     }
+}
+
+/// True when an edge names a node that would stand for the shape by its id, and nobody declares it: that is told once, at the edge.
+fn is_undeclared(subject: &Subject<'_>, shape: &str) -> bool {
+    let mut names = subject.pipeline.edges.iter().flat_map(|edge| [edge.from.as_str(), edge.to.as_str()]);
+    names.any(|name| shape_of_id(name) == Some(shape) && subject.index(name).is_none())
 }
 
 pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Found {
@@ -72,7 +83,10 @@ fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, name: &str, span:
     let found = rule.found(message, span).with_edge(edge.from.as_str(), edge.to.as_str());
     match subject.meant.get(name).copied() {
         Some(meant) => subject.mend_name(found.with_help(format!("did you mean `{meant}`?")), span, name),
-        None => found.with_help(format!("declare it: `{name} [prompt=\"…\"]`")),
+        None => found.with_help(match shape_of_id(name) {
+            Some(shape) => format!("declare it: `{name} [shape={shape}]`"),
+            None => format!("declare it: `{name} [prompt=\"…\"]`"),
+        }),
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn of_shape(shape: &str) -> Handler {
 }
 
 /// The shape that an id stands for when no shape is written on the node.
-pub(super) fn shape_of_id(id: &str) -> Option<&'static str> {
+pub(crate) fn shape_of_id(id: &str) -> Option<&'static str> {
     match id {
         "start" | "Start" => Some("Mdiamond"),
         "exit" | "Exit" | "end" | "End" | "done" | "Done" => Some("Msquare"),

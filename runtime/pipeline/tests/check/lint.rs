@@ -309,3 +309,14 @@ fn a_start_drawn_as_a_circle_is_one() {
     assert!(run(drawn).diagnostics.is_empty(), "{:?}", run(drawn).diagnostics);
     assert_snapshot!(rule("start_node", &drawn.replace("circle]", "box]")), @"start_node «G» the pipeline has no start node");
 }
+
+#[test]
+fn a_start_that_nobody_declares_is_one_mistake() {
+    assert_snapshot!(errors("digraph G { start -> exit }"), @"
+    edge_target_exists «start» the edge comes from `start`, which is not declared
+    edge_target_exists «exit» the edge leads to `exit`, which is not declared
+    ");
+    let help: Vec<_> =
+        run("digraph G { start -> exit }").diagnostics.into_iter().filter_map(|found| found.help).collect();
+    assert_eq!(help, ["declare it: `start [shape=Mdiamond]`", "declare it: `exit [shape=Msquare]`"]);
+}
