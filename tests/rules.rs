@@ -206,6 +206,7 @@ fn standard_input_is_a_file() {
     assert_eq!(fed(&["fmt", "-"], &formatted.stdout).ends(0).stdout, formatted.stdout);
     assert_eq!(fed(&["fmt", "--check", "-"], good).ends(3).stdout, "");
     assert_eq!(fed(&["fmt", "-"], "digraph g {").ends(3).stdout, "");
+    assert!(fed(&["graph", "-", "--format", "dot"], good).ends(0).stdout.starts_with("digraph \"g\" {"));
     bench.glovebox(&["check", "."]).ends(2).says("is a folder");
 }
 

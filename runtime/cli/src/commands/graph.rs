@@ -36,7 +36,10 @@ pub fn graph(arguments: &GraphArguments) -> Ended {
 /// The pipeline a file holds, or that of a run with what happened in it. A file comes before a run of the same name.
 fn read(arguments: &GraphArguments) -> Result<(Pipeline, Option<Overlay>), Stop> {
     let target = &arguments.target;
-    let is_path = Path::new(target).exists() || target.contains('/') || target.ends_with(".dot");
+    let is_path = source::is_stdin(Path::new(target))
+        || Path::new(target).exists()
+        || target.contains('/')
+        || target.ends_with(".dot");
     if is_path {
         let source = source::read_pipeline(Path::new(target), &source::inputs(&arguments.inputs))?;
         return Ok((source.pipeline, None));
