@@ -133,7 +133,7 @@ impl<B: BlobStore> Projector<B> {
     }
 
     fn take(&mut self, record: &Record) -> Result<(), ProjectError> {
-        let before = self.state.clone();
+        let before = self.state.context.clone();
         self.state.apply(record);
         for line in trace::lines(&self.pipeline, &before, record, &self.state) {
             push_line(&mut self.trace, TRACE_FILE, &line)?;

@@ -4,6 +4,7 @@
 //! from one record and the state before and after it, so the same journal gives the same lines.
 
 use super::files::node_folder;
+use crate::context::Context;
 use crate::event::{Event, Record, RouteTaken, StageFinished, Verdict};
 use crate::outcome::Outcome;
 use crate::state::RunState;
@@ -152,8 +153,8 @@ pub struct Changed {
     pub after: Value,
 }
 
-/// The lines of one record, given the states around it.
-pub(super) fn lines(pipeline: &Pipeline, before: &RunState, record: &Record, after: &RunState) -> Vec<TraceLine> {
+/// The lines of one record, given the context before it and the state after.
+pub(super) fn lines(pipeline: &Pipeline, before: &Context, record: &Record, after: &RunState) -> Vec<TraceLine> {
     let run_id = || after.run.as_ref().map(|run| run.run_id.clone()).unwrap_or_default();
     let facts = match &record.event {
         Event::RunStarted(started) => vec![
@@ -188,7 +189,7 @@ pub(super) fn lines(pipeline: &Pipeline, before: &RunState, record: &Record, aft
     facts.into_iter().map(|fact| TraceLine { schema_version: SCHEMA_VERSION, at: at.clone(), fact }).collect()
 }
 
-fn input(pipeline: &Pipeline, name: &str, before: &RunState) -> TraceFact {
+fn input(pipeline: &Pipeline, name: &str, before: &Context) -> TraceFact {
     let node = pipeline.node(&NodeId::new(name));
     let attributes = node.map(|node| &node.attributes).into_iter().flatten();
     TraceFact::NodeInputCaptured {
@@ -196,17 +197,17 @@ fn input(pipeline: &Pipeline, name: &str, before: &RunState) -> TraceFact {
         node_type: node.map(|node| node.handler.name().to_owned()).unwrap_or_default(),
         node_shape: node.map(|node| node.shape.to_string()).unwrap_or_default(),
         node_attrs: attributes.map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect(),
-        context_before: before.context.entries().clone(),
+        context_before: before.entries().clone(),
         workspace: crate::run::WORKSPACE_DIR.to_owned(),
         node_artifact_dir: node_folder(name),
     }
 }
 
-fn finished_output(before: &RunState, finished: &StageFinished, after: &RunState) -> TraceFact {
+fn finished_output(before: &Context, finished: &StageFinished, after: &RunState) -> TraceFact {
     output(&finished.node, &finished.outcome, before, after)
 }
 
-fn output(node: &str, outcome: &Outcome, before: &RunState, after: &RunState) -> TraceFact {
+fn output(node: &str, outcome: &Outcome, before: &Context, after: &RunState) -> TraceFact {
     let failure = outcome.failure.as_ref();
     TraceFact::NodeOutputCaptured {
         node_id: node.to_owned(),
@@ -214,7 +215,7 @@ fn output(node: &str, outcome: &Outcome, before: &RunState, after: &RunState) ->
         failure_reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
         context_updates: outcome.context_updates.clone(),
         context_after: after.context.entries().clone(),
-        context_delta: delta(before.context.entries(), after.context.entries()),
+        context_delta: delta(before.entries(), after.context.entries()),
         status_path: format!("{}/status.json", node_folder(node)),
     }
 }
