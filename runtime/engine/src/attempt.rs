@@ -137,7 +137,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let call = Call {
             input: self.input(node, binding, claim, state)?,
             tier: binding.tier,
-            files: files(binding, &root, place.is_some()),
+            files: files(binding, &root, place.is_some(), &self.protected),
             commands: jail.map(|jail| CommandSetting {
                 grant: binding.commands.clone(),
                 jail,
@@ -336,7 +336,7 @@ pub fn sweep(run: &RunDir) {
 }
 
 /// The files a call is given. Without a copy the write scope is taken away: nothing may change the workspace but a commit.
-fn files(binding: &Binding, root: &std::path::Path, is_copy: bool) -> Option<FileSetting> {
+fn files(binding: &Binding, root: &std::path::Path, is_copy: bool, protected: &Protected) -> Option<FileSetting> {
     if binding.tier == FileTier::None {
         return None;
     }
@@ -344,7 +344,7 @@ fn files(binding: &Binding, root: &std::path::Path, is_copy: bool) -> Option<Fil
         true => binding.scope.clone(),
         false => Scope { write: Vec::new(), ..binding.scope.clone() },
     };
-    Some(FileSetting { root: root.to_owned(), scope })
+    Some(FileSetting { root: root.to_owned(), scope, protected: protected.clone() })
 }
 
 fn remove_folder(run: &RunDir, folder: &str) {

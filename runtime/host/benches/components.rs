@@ -15,6 +15,7 @@ use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::limits::Limits;
 use glovebox_host::outcome::{AttemptIdentity, StageInput};
+use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
 use std::collections::BTreeMap;
 use std::fs;
@@ -109,8 +110,11 @@ fn files(host: &Host, runtime: &Runtime, folder: &Path, tier: FileTier) {
     let steps: Vec<_> = step.iter().copied().cycle().take(step.len() * FILES).collect();
     let project = folder.join("project");
     let with = |steps: &[(&str, &str)]| {
-        let files =
-            FileSetting { root: project.clone(), scope: Scope::new(vec![Entry::parse("./").unwrap()], vec![], vec![]) };
+        let files = FileSetting {
+            root: project.clone(),
+            scope: Scope::new(vec![Entry::parse("./").unwrap()], vec![], vec![]),
+            protected: Protected::default(),
+        };
         timed(|| execute(host, runtime, &component, call(tier, Some(files), steps)))
     };
     let measured = || with(&steps).saturating_sub(with(&[])) / FILES as u32;

@@ -77,6 +77,8 @@ pub struct FileSetting {
     pub root: PathBuf,
     /// What may be read, written and must stay hidden.
     pub scope: glovebox_sandbox::scope::Scope,
+    /// What no grant can allow; refusals say so.
+    pub protected: glovebox_sandbox::protect::Protected,
 }
 
 /// How the call itself went, apart from what the handler answered.

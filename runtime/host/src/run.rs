@@ -6,7 +6,7 @@
 use crate::answer;
 use crate::attempt::Attempt;
 use crate::bindings::types;
-use crate::call::{Call, Progress, Report};
+use crate::call::{Call, FileSetting, Progress, Report};
 use crate::component::Component;
 use crate::ending::{self, Circumstances, Ended};
 use crate::limiter::Meter;
@@ -17,7 +17,7 @@ use crate::report;
 use crate::stdio::Output;
 use crate::stop::Stop;
 use glovebox_sandbox::refusal::RefusalLog;
-use glovebox_sandbox::view::{Quota, View};
+use glovebox_sandbox::view::{Quota, View, ViewProblem};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::component::ResourceTable;
@@ -126,7 +126,11 @@ fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput),
     });
     let refusals = Arc::new(refusals);
     let quota = Quota { write_bytes: limits.write_bytes, write_entries: limits.write_entries };
-    let view = files.map(|files| View::open(&files.root, files.scope, quota, Arc::clone(&refusals)));
+    let open = |files: FileSetting| {
+        let view = View::open(&files.root, files.scope, quota, Arc::clone(&refusals))?;
+        Ok::<_, ViewProblem>(view.protecting(files.protected))
+    };
+    let view = files.map(open);
     let view = view.transpose().map_err(|problem| problem.to_string())?.map(Arc::new);
     let attempt_id = input.attempt.attempt_id.clone();
     let input = answer::input_of(input, tier, view.as_ref().map(|view| view.scope().may_write()));

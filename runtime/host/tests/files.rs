@@ -21,6 +21,7 @@ use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::limits::{LimitSettings, Limits};
 use glovebox_host::outcome::{AttemptIdentity, StageInput};
+use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::view::Denied;
 use rustix::fs::{CWD, Mode};
@@ -93,7 +94,7 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(&str, &str)]
     Call {
         input,
         tier,
-        files: Some(FileSetting { root: fixture.root().to_owned(), scope }),
+        files: Some(FileSetting { root: fixture.root().to_owned(), scope, protected: Protected::default() }),
         commands: None,
         model: None,
         limits: bounds,

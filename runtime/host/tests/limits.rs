@@ -178,8 +178,11 @@ fn with_files(limits: &[(&str, &str)]) -> (tempfile::TempDir, Call) {
     let folder = tempfile::tempdir().unwrap();
     let mut call = call(limits);
     call.tier = FileTier::Workspace;
-    call.files =
-        Some(FileSetting { root: folder.path().to_owned(), scope: glovebox_sandbox::scope::Scope::everything() });
+    call.files = Some(FileSetting {
+        root: folder.path().to_owned(),
+        scope: glovebox_sandbox::scope::Scope::everything(),
+        protected: Default::default(),
+    });
     (folder, call)
 }
 

@@ -25,6 +25,7 @@ pub use open::{Create, Wish};
 pub use refuse::Operation;
 
 use crate::path::ScopePath;
+use crate::protect::Protected;
 use crate::refusal::RefusalLog;
 use crate::scope::Scope;
 use hidden::HiddenObjects;
@@ -85,6 +86,7 @@ pub enum ViewProblem {
 pub struct View {
     root: Root,
     scope: Scope,
+    protected: Protected,
     hidden: HiddenObjects,
     quota: Quota,
     written_bytes: AtomicU64,
@@ -107,6 +109,7 @@ impl View {
         Ok(Self {
             root,
             scope,
+            protected: Protected::default(),
             hidden,
             quota,
             written_bytes: AtomicU64::new(0),
@@ -114,6 +117,11 @@ impl View {
             touched: AtomicBool::new(false),
             refusals,
         })
+    }
+
+    /// Says what no grant can allow, beside the fixed list: refusals do not name a grant that would be in vain.
+    pub fn protecting(self, protected: Protected) -> Self {
+        Self { protected, ..self }
     }
 
     /// Returns the rules.

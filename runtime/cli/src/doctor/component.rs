@@ -11,6 +11,7 @@ use glovebox_host::limits::Limits;
 use glovebox_host::outcome::{AttemptIdentity, StageInput};
 use glovebox_hostile::judge::{Finding, Judged, Tried, judge};
 use glovebox_hostile::row::{Act, Proof, Row};
+use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
 use std::collections::BTreeMap;
 use std::fs;
@@ -107,7 +108,7 @@ fn call(tree: &Tree, row: &Row) -> Call {
             extra: Vec::new(),
         },
         tier: FileTier::Posix,
-        files: Some(FileSetting { root: tree.root.clone(), scope: scope() }),
+        files: Some(FileSetting { root: tree.root.clone(), scope: scope(), protected: Protected::default() }),
         commands: None,
         model: None,
         limits,

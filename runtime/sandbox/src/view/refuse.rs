@@ -158,7 +158,11 @@ impl View {
         )
     }
 
+    /// The grant, where one would help: what is protected is never committed.
     fn write_grant(&self, operation: Operation, path: &ScopePath) -> String {
+        if let Some(reason) = self.protected.reason(&path.to_string()) {
+            return format!("no grant allows it: {}", crate::refusal::escaped(&reason));
+        }
         let slash = if operation == Operation::MakeDirectory { "/" } else { "" };
         let (comma, quoted) = with_entry(&self.scope.write, &format!("{path}{slash}"));
         format!(

@@ -6,6 +6,7 @@ use crate::table::{
     Try::{self, *},
 };
 use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::view::{Create, Denied, NewTime, Operation, View, Wish};
 use std::sync::Arc;
 
@@ -89,6 +90,21 @@ fn listings_show_only_what_exists_for_the_stage() {
     assert_eq!(view.refusals().total(), 0);
     assert_eq!(view.stat(&crate::fixture::path("visible/v")), Err(Denied::NotFound));
     assert_eq!(view.stat(&crate::fixture::path("ro/a")), Err(Denied::NotFound));
+}
+
+#[test]
+fn no_grant_is_named_where_none_would_help() {
+    let fixture = Fixture::new();
+    let view = fixture.view_with(crate::fixture::scope(&["./"], &["out/"], &[]), Default::default());
+    let view = Arc::new(view.protecting(Protected::new(&["pipeline.dot"])));
+    for attempt in [Write("pipeline.dot"), Write(".git/config"), MakeDirectory(".github/workflows")] {
+        attempt.run(&view).unwrap_err();
+    }
+    let kept = view.refusals().kept();
+    let told: Vec<&str> = kept.iter().map(|refusal| refusal.help.as_str()).collect();
+    assert!(told.iter().all(|help| help.starts_with("no grant allows it: `")), "{told:?}");
+    assert!(told[0].contains("`pipeline.dot` is protected by this run"), "{told:?}");
+    assert!(told[1].contains("`.git` is protected"), "{told:?}");
 }
 
 #[test]
