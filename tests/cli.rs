@@ -5,16 +5,7 @@
 mod workbench;
 
 use serde_json::Value;
-use workbench::Workbench;
-
-const LINEAR: &str = "digraph ship {
-  graph [goal=\"say hello\"]
-  start [shape=Mdiamond]
-  build [shape=box, prompt=\"Do: $goal\", allowed_write_paths=\"src/\"]
-  exit [shape=Msquare]
-  start -> build -> exit
-}
-";
+use workbench::{LINEAR, Workbench};
 
 #[test]
 fn usage_errors_end_with_2_and_say_what_is_expected() {

@@ -4,16 +4,7 @@
 
 mod workbench;
 
-use workbench::Workbench;
-
-const LINEAR: &str = "digraph ship {
-  graph [goal=\"say hello\"]
-  start [shape=Mdiamond]
-  build [shape=box, prompt=\"Do: $goal\", allowed_write_paths=\"src/\"]
-  exit [shape=Msquare]
-  start -> build -> exit
-}
-";
+use workbench::{LINEAR, Workbench};
 
 /// A pipeline whose one stage runs this, writes there and has these attributes as well.
 fn one_tool(command: &str, more: &str) -> String {

@@ -9,6 +9,16 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+/// A valid pipeline with one stage.
+pub const LINEAR: &str = "digraph ship {
+  graph [goal=\"say hello\"]
+  start [shape=Mdiamond]
+  build [shape=box, prompt=\"Do: $goal\", allowed_write_paths=\"src/\"]
+  exit [shape=Msquare]
+  start -> build -> exit
+}
+";
+
 /// A project folder and a runs folder that are gone after the test.
 pub struct Workbench {
     folder: tempfile::TempDir,

@@ -100,16 +100,21 @@ fn try_nests(sorter: &mut Sorter) {
         if fewest == 0 {
             return;
         }
-        let state = sorter.state();
-        sorter.exchange_nests(pair);
-        sorter.swap();
-        let crossings = sorter.crossings();
-        if crossings < fewest {
-            fewest = crossings;
-        } else {
-            sorter.restore(state);
-        }
+        fewest = try_one(sorter, fewest, |sorter| sorter.exchange_nests(pair));
     }
+}
+
+/// Makes one change, and takes it back unless fewer than `fewest` lines cross; returns how many do.
+fn try_one(sorter: &mut Sorter, fewest: usize, change: impl FnOnce(&mut Sorter)) -> usize {
+    let state = sorter.state();
+    change(sorter);
+    sorter.swap();
+    let crossings = sorter.crossings();
+    if crossings < fewest {
+        return crossings;
+    }
+    sorter.restore(state);
+    fewest
 }
 
 /// Lets every lane try the outermost place on either side, and the outermost within those that lead back there, and stay where fewer lines
@@ -129,16 +134,10 @@ fn try_sides(sorter: &mut Sorter, lanes: &[Vec<usize>]) {
                 if is_within && (outer.is_empty() || sorter.is_turned(lane)) {
                     continue;
                 }
-                let state = sorter.state();
-                sorter.move_out(lane, side);
-                outer.into_iter().for_each(|outer| sorter.move_out(&lanes[outer], side));
-                sorter.swap();
-                let crossings = sorter.crossings();
-                if crossings < fewest {
-                    fewest = crossings;
-                } else {
-                    sorter.restore(state);
-                }
+                fewest = try_one(sorter, fewest, |sorter| {
+                    sorter.move_out(lane, side);
+                    outer.into_iter().for_each(|outer| sorter.move_out(&lanes[outer], side));
+                });
             }
         }
         if fewest == before {
