@@ -11,15 +11,17 @@ mod disk;
 mod probe;
 mod run;
 mod setting;
+mod sockets;
 mod spawner;
 mod tier;
 mod undertaker;
 
+pub(crate) use binary::helper_bytes;
 pub use bounds::{Bounds, Spent};
 pub use glovebox_jail::policy::{Bind, Source};
 pub use glovebox_jail::wire::Act;
 pub use probe::{Capability, Missing, probe, probe_tier};
-pub use setting::{HOME_INSIDE, JailSetting, Network};
+pub use setting::{HOME_INSIDE, JailSetting, Network, Ties};
 pub use tier::Tier;
 pub use undertaker::settle;
 
@@ -29,10 +31,12 @@ use crate::proxy::{self, Proxy};
 use cgroup::Cgroup;
 use control::{Control, wait_readable};
 use disk::Disk;
+use glovebox_jail::policy::Policy;
 use glovebox_jail::wire::{Order, Word};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use setting::{Checked, Writable};
+use sockets::Sockets;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -103,6 +107,7 @@ pub struct Jail {
     /// Where it is one.
     folder: Option<PathBuf>,
     proxy: Option<Proxy>,
+    sockets: Option<Sockets>,
     workspace: PathBuf,
     writable: Writable,
     home: PathBuf,
@@ -125,7 +130,15 @@ impl Jail {
     /// # Errors
     /// [`JailError::Setting`] before anything was started, [`JailError::Walls`] when the system does not let them be built.
     pub fn open(setting: &JailSetting, source: Source) -> Result<Self, JailError> {
-        Self::open_with(setting, source, Arc::new(Internet))
+        Self::open_tied(setting, source, &Ties::default())
+    }
+
+    /// The same with ties to a part of this program.
+    ///
+    /// # Errors
+    /// As [`Jail::open`]; [`JailError::Walls`] where the tier has no such tie.
+    pub fn open_tied(setting: &JailSetting, source: Source, ties: &Ties) -> Result<Self, JailError> {
+        Self::build(setting, source, ties, Arc::new(Internet))
     }
 
     /// The same with another way out for the proxy of [`Network::Proxy`].
@@ -133,7 +146,11 @@ impl Jail {
     /// # Errors
     /// As [`Jail::open`].
     pub fn open_with(setting: &JailSetting, source: Source, outside: Arc<dyn Outside>) -> Result<Self, JailError> {
-        let Checked { mut policy, workspace, folder, writable } = setting::check(setting, &source)?;
+        Self::build(setting, source, &Ties::default(), outside)
+    }
+
+    fn build(setting: &JailSetting, source: Source, ties: &Ties, outside: Arc<dyn Outside>) -> Result<Self, JailError> {
+        let Checked { mut policy, workspace, folder, writable } = setting::check(setting, ties, &source)?;
         let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
         // The helper waits for its first order: what is done here meanwhile costs no time.
         let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
@@ -156,6 +173,7 @@ impl Jail {
             merged: None,
             folder,
             proxy: None,
+            sockets: None,
             workspace,
             writable,
             home,
@@ -168,7 +186,7 @@ impl Jail {
             spent: Mutex::default(),
             cgroup,
         };
-        if let Err(error) = jail.stand(&control, Order::Setup(Box::new(policy)), outside) {
+        if let Err(error) = jail.stand(&control, policy, outside) {
             // Closed before the jail is dropped: that is what ends a helper that has no other first process.
             drop(control);
             return Err(error);
@@ -181,7 +199,9 @@ impl Jail {
     }
 
     /// Gives the first order and takes the words that follow it.
-    fn stand(&mut self, control: &Control, setup: Order, outside: Arc<dyn Outside>) -> Result<(), JailError> {
+    fn stand(&mut self, control: &Control, policy: Policy, outside: Arc<dyn Outside>) -> Result<(), JailError> {
+        let has_sockets = policy.sockets;
+        let setup = Order::Setup(Box::new(policy));
         let deadline = Instant::now() + OPEN_MAX;
         control.send(&setup, &[]).map_err(io_error("tell the jail helper what to build"))?;
         loop {
@@ -207,7 +227,13 @@ impl Jail {
                         self.merged = descriptors.next();
                     }
                     self.check_standing()?;
-                    return self.serve(descriptors.next(), outside);
+                    let is_proxied = matches!(self.network, Network::Proxy(_));
+                    let listener = if is_proxied { descriptors.next() } else { None };
+                    if has_sockets {
+                        let sockets = descriptors.next().ok_or_else(|| self.missing("the way to its sockets"))?;
+                        self.sockets = Some(Sockets::new(sockets));
+                    }
+                    return self.serve(listener, outside);
                 }
                 Word::Failed(failure) => {
                     return Err(JailError::Walls { tier: self.standing.tier, step: failure.step, text: failure.text });
@@ -262,7 +288,25 @@ impl Jail {
     /// # Errors
     /// [`ExecError`] when it was not started, when something of it could not be killed, or when the jail is gone.
     pub fn run(&self, command: &Command, canceled: &AtomicBool) -> Result<Exit, ExecError> {
-        run::run(self, command, canceled)
+        run::run(self, command, None, canceled)
+    }
+
+    /// The same with pipes for its standard input, output and error instead of what the command says. Output and error are passed on
+    /// while they come; of both only length and digest are kept.
+    ///
+    /// # Errors
+    /// As [`Jail::run`].
+    pub fn run_piped(&self, command: &Command, pipes: [OwnedFd; 3], canceled: &AtomicBool) -> Result<Exit, ExecError> {
+        run::run(self, command, Some(pipes), canceled)
+    }
+
+    /// Takes a TCP socket of the jail's network, to connect to a port of its loopback or to listen on one.
+    ///
+    /// # Errors
+    /// Without [`Ties::sockets`], and when the jail is gone.
+    pub fn socket(&self) -> io::Result<OwnedFd> {
+        let sockets = self.sockets.as_ref();
+        sockets.ok_or_else(|| io::Error::other("the sandbox gives no sockets"))?.take()
     }
 
     /// Returns the workspace as commands see it, for opening: a folder, or the path of a descriptor this jail holds.

@@ -12,6 +12,7 @@ compile_error!(
     "this version of glovebox runs on Linux only: elsewhere neither openat2 nor a jail keeps a stage in its place, and it does not run without"
 );
 
+mod accepting;
 pub mod apply;
 pub mod cache;
 pub mod commit;
@@ -26,8 +27,10 @@ pub mod protect;
 pub mod proxy;
 pub mod quarantine;
 pub mod refusal;
+mod relay;
 pub mod repository;
 pub mod scope;
 pub mod stage;
+pub mod subject;
 pub mod tree;
 pub mod view;

@@ -14,7 +14,6 @@ mod head;
 mod hello;
 pub mod outside;
 mod refused;
-mod relay;
 mod serving;
 pub mod traffic;
 

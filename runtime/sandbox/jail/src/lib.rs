@@ -9,4 +9,5 @@
 #[cfg(target_os = "linux")]
 pub mod control;
 pub mod policy;
+pub mod subject;
 pub mod wire;

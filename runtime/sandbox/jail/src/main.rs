@@ -2,12 +2,15 @@
 //!
 //! One thread, no arguments, no environment; descriptor 0 is the control socket and the lifeline. Reading order: `stage`
 //! builds, `serve` obeys, `command` becomes a program. A wall that cannot be built is a failure and never left out in silence.
+//! Called `subject` it is another program, `client`: the command with which a verifier starts the program under test.
 #![deny(unsafe_code)]
 
 #[cfg(target_os = "linux")]
 mod bounds;
 #[cfg(target_os = "linux")]
 mod bwrap;
+#[cfg(target_os = "linux")]
+mod client;
 #[cfg(target_os = "linux")]
 mod command;
 #[cfg(target_os = "linux")]
@@ -43,7 +46,7 @@ mod watch;
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
-    stage::enter()
+    if client::is_called() { client::run() } else { stage::enter() }
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -2,8 +2,9 @@
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
+use glovebox_jail::control::send_frame;
 use glovebox_jail::wire::Failure;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
@@ -61,4 +62,10 @@ pub(crate) fn listen() -> Result<OwnedFd, Failure> {
     bind(&listener, &PROXY).at("proxy listener")?;
     start_listening(&listener, 128).at("proxy listener")?;
     Ok(listener)
+}
+
+/// Gives the host one TCP socket of this network. What it does with it is its own business: connect or listen.
+pub(crate) fn hand_out(to: &OwnedFd) -> Result<(), Failure> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("socket")?;
+    send_frame(to, &(), &[socket.as_fd()]).map_err(|error| refused("socket", error.to_string()))
 }

@@ -40,6 +40,8 @@ pub struct Policy {
     pub gid: u32,
     /// What can be reached.
     pub network: Network,
+    /// Whether the host is given a way to sockets of the jail's own network; [`Walls::Full`] only.
+    pub sockets: bool,
     /// What may be used up.
     pub bounds: Bounds,
     /// `cgroup.procs` or `tasks` files the helper enters before anything else; one that cannot be written is a failure.

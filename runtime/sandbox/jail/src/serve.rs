@@ -6,6 +6,7 @@
 
 use crate::command::{self, Walling};
 use crate::fault::{At, refused};
+use crate::network;
 use crate::program;
 use crate::raw::{self, Reaped, Wait};
 use crate::reaper::{self, Harvest, Reach};
@@ -27,6 +28,8 @@ pub(crate) struct Jail {
     pub(crate) policy: Policy,
     /// The control socket.
     pub(crate) control: OwnedFd,
+    /// Where the host asks for sockets of this network, when it may.
+    pub(crate) sockets: Option<OwnedFd>,
     /// Readable when a child has changed.
     pub(crate) children: OwnedFd,
     /// The workspace's root, as seen inside.
@@ -56,7 +59,11 @@ pub(crate) fn serve(jail: &Jail) {
 /// Waits for one thing to happen and answers it. `None` when the host is gone or cannot be understood any more.
 fn obey(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
     let pause = running.as_ref().and_then(|running| running.watch.as_ref()).map(Watch::pause);
-    let (is_ordered, is_child) = wait(jail, pause)?;
+    let Happened { is_ordered, is_child, is_socket_asked } = wait(jail, pause)?;
+    if let Some(sockets) = jail.sockets.as_ref().filter(|_| is_socket_asked) {
+        receive_frame::<()>(sockets).ok()??;
+        network::hand_out(sockets).ok()?;
+    }
     if is_child {
         drain(&jail.children);
         reap(jail, running)?;
@@ -75,14 +82,23 @@ fn obey(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
     Some(())
 }
 
-fn wait(jail: &Jail, pause: Option<Duration>) -> Option<(bool, bool)> {
+/// What there is to do.
+struct Happened {
+    is_ordered: bool,
+    is_child: bool,
+    is_socket_asked: bool,
+}
+
+fn wait(jail: &Jail, pause: Option<Duration>) -> Option<Happened> {
     let timeout = pause.and_then(|pause| Timespec::try_from(pause).ok());
-    let mut polled = [PollFd::new(&jail.control, PollFlags::IN), PollFd::new(&jail.children, PollFlags::IN)];
+    let descriptors = [&jail.control, &jail.children].into_iter().chain(&jail.sockets);
+    let mut polled: Vec<PollFd<'_>> = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
     match poll(&mut polled, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(_) => return None,
     }
-    Some((!polled[0].revents().is_empty(), !polled[1].revents().is_empty()))
+    let is_ready = |index: usize| polled.get(index).is_some_and(|polled| !polled.revents().is_empty());
+    Some(Happened { is_ordered: is_ready(0), is_child: is_ready(1), is_socket_asked: is_ready(2) })
 }
 
 fn follow(jail: &Jail, running: &mut Option<Running>, order: Order, descriptors: Vec<OwnedFd>) -> Option<()> {

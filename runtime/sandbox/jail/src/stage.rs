@@ -17,6 +17,7 @@ use glovebox_jail::policy::{Network, Policy, Source, Walls};
 use glovebox_jail::wire::{Failure, Order, Standing, Word};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     DumpableBehavior, Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_child_subreaper, set_dumpable_behavior,
@@ -161,8 +162,10 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, told: &Ow
         standing.degradations.push("processes=soft".to_owned());
     }
     let walling = wall(&policy, &mut standing)?;
+    let (sockets, hosts_end) = if policy.sockets { socket_pair()? } else { (None, None) };
     let jail = Jail {
         control: control.try_clone().at("control socket")?,
+        sockets,
         children: raw::child_signals().at("signalfd")?,
         workspace,
         walling,
@@ -172,10 +175,18 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, told: &Ow
     wait_for_birth(told);
     let mut beside = vec![jail.workspace.as_fd()];
     beside.extend(listener.as_ref().map(AsFd::as_fd));
+    beside.extend(hosts_end.as_ref().map(AsFd::as_fd));
     ready(&jail, standing, &beside)?;
-    drop(listener);
+    drop((listener, hosts_end));
     serve::serve(&jail);
     Ok(())
+}
+
+/// The two ends of the way on which the host asks for sockets: ours and its own.
+fn socket_pair() -> Result<(Option<OwnedFd>, Option<OwnedFd>), Failure> {
+    let (ours, hosts) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("socket pair")?;
+    Ok((Some(ours), Some(hosts)))
 }
 
 /// Dies when the process outside does, also if it is gone already.
@@ -200,6 +211,9 @@ fn lesser(control: &OwnedFd, policy: Policy, place: Place) -> Result<(), Failure
         if policy.network == Network::Proxy {
             return Err(refused("network", "a proxy needs a network namespace"));
         }
+        if policy.sockets {
+            return Err(refused("network", "sockets for the host need full walls"));
+        }
         enter_cgroups(&policy)?;
     }
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at("dumpable")?;
@@ -213,6 +227,7 @@ fn lesser(control: &OwnedFd, policy: Policy, place: Place) -> Result<(), Failure
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let jail = Jail {
         control: control.try_clone().at("control socket")?,
+        sockets: None,
         children: raw::child_signals().at("signalfd")?,
         workspace: open(policy.workspace.at.as_str(), flags, Mode::empty()).at("open workspace")?,
         walling,

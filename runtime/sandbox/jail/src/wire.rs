@@ -93,7 +93,8 @@ pub enum Word {
     /// The first process exists. Beside it a pidfd: of PID 1 where there is a PID namespace, else of the helper itself.
     Born,
     /// The jail stands. Beside it a descriptor of the workspace's root as seen inside (`Full`), then, with
-    /// [`crate::policy::Network::Proxy`], the listener.
+    /// [`crate::policy::Network::Proxy`], the listener, then, with [`crate::policy::Policy::sockets`], the host's end of another socket:
+    /// each frame `null` in it is answered with a frame `null` and a TCP socket of the jail's network.
     Ready(Standing),
     /// The jail could not be built, or an order not be followed. After a failed `Setup` nothing more comes.
     Failed(Failure),

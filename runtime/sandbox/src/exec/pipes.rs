@@ -23,6 +23,14 @@ pub(crate) struct Pipes {
 struct Stream {
     pipe: Option<OwnedFd>,
     capture: Capture,
+    forward: Option<Forward>,
+}
+
+/// Where a stream goes while it comes. A reader who is slow slows the program down; one who has left closes the program's pipe.
+struct Forward {
+    pipe: OwnedFd,
+    bytes: Vec<u8>,
+    written: usize,
 }
 
 struct Input {
@@ -41,19 +49,32 @@ impl Pipes {
         for pipe in output.iter().flatten().chain(input.iter().map(|(pipe, _)| pipe)) {
             rustix::fs::fcntl_setfl(pipe, rustix::fs::fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
         }
-        let streams = output.map(|pipe| Stream { pipe, capture: Capture::new(bytes_max) });
+        let streams = output.map(|pipe| Stream { pipe, capture: Capture::new(bytes_max), forward: None });
         Ok(Self { streams, input: input.map(|(pipe, bytes)| Input { pipe, bytes, written: 0 }) })
     }
 
-    /// True while somebody may still write.
+    /// Passes output and error on to these pipes, and keeps nothing of them but length and digest.
+    pub(crate) fn forward(&mut self, to: [OwnedFd; 2]) -> io::Result<()> {
+        for (stream, pipe) in self.streams.iter_mut().zip(to) {
+            rustix::fs::fcntl_setfl(&pipe, rustix::fs::fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
+            stream.forward = Some(Forward { pipe, bytes: Vec::new(), written: 0 });
+        }
+        Ok(())
+    }
+
+    /// True while somebody may still write, or has not been passed on what was written.
     pub(crate) fn any_open(&self) -> bool {
-        self.streams.iter().any(|stream| stream.pipe.is_some())
+        self.streams.iter().any(|stream| stream.pipe.is_some() || stream.is_full())
     }
 
     /// Waits for any pipe or any of `others` to be readable, at most for `max`, and moves what can be moved.
     pub(crate) fn turn(&mut self, max: Duration, others: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let readable = self.streams.iter().filter_map(|stream| stream.pipe.as_ref()).map(|pipe| (pipe, PollFlags::IN));
-        let writable = self.input.iter().map(|input| (&input.pipe, PollFlags::OUT));
+        let streams = self.streams.iter();
+        let readable = streams.clone().filter(|stream| !stream.is_full()).filter_map(|stream| stream.pipe.as_ref());
+        let readable = readable.map(|pipe| (pipe, PollFlags::IN));
+        let forwards = streams.filter(|stream| stream.is_full()).filter_map(|stream| stream.forward.as_ref());
+        let inputs = self.input.iter().map(|input| &input.pipe);
+        let writable = forwards.map(|forward| &forward.pipe).chain(inputs).map(|pipe| (pipe, PollFlags::OUT));
         let pipes = readable.chain(writable).map(|(pipe, flags)| PollFd::from_borrowed_fd(pipe.as_fd(), flags));
         let others = others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN));
         let mut waiting: Vec<PollFd<'_>> = pipes.chain(others).collect();
@@ -79,17 +100,17 @@ impl Pipes {
 
 impl Stream {
     fn read(&mut self) -> io::Result<()> {
-        let Some(pipe) = &self.pipe else { return Ok(()) };
         let mut buffer = [0_u8; 64 << 10];
         let mut taken = 0;
-        while taken < ROUND_BYTES_MAX {
+        while taken < ROUND_BYTES_MAX && self.pass_on() {
+            let Some(pipe) = &self.pipe else { return Ok(()) };
             match rustix::io::read(pipe, &mut buffer) {
-                Ok(0) => {
-                    self.pipe = None;
-                    return Ok(());
-                }
+                Ok(0) => self.pipe = None,
                 Ok(got) => {
                     self.capture.take(&buffer[..got]);
+                    if let Some(forward) = &mut self.forward {
+                        forward.bytes.extend_from_slice(&buffer[..got]);
+                    }
                     taken += got;
                 }
                 Err(Errno::AGAIN) => return Ok(()),
@@ -100,8 +121,41 @@ impl Stream {
         Ok(())
     }
 
+    /// True while bytes wait for a reader.
+    fn is_full(&self) -> bool {
+        self.forward.as_ref().is_some_and(|forward| !forward.bytes.is_empty())
+    }
+
+    /// Passes on what was taken. False while the reader has no room: then nothing more is taken.
+    fn pass_on(&mut self) -> bool {
+        let Some(forward) = &mut self.forward else { return true };
+        match forward.write() {
+            Ok(true) if self.pipe.is_none() => self.forward = None,
+            Ok(is_empty) => return is_empty,
+            Err(_) => (self.forward, self.pipe) = (None, None),
+        }
+        true
+    }
+
     fn finish(self) -> Captured {
         self.capture.finish(self.pipe.is_some())
+    }
+}
+
+impl Forward {
+    /// Writes what the pipe takes; true when nothing is left.
+    fn write(&mut self) -> Result<bool, Errno> {
+        while self.written < self.bytes.len() {
+            match rustix::io::write(&self.pipe, &self.bytes[self.written..]) {
+                Ok(written) => self.written += written,
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.bytes.clear();
+        self.written = 0;
+        Ok(true)
     }
 }
 

@@ -26,6 +26,11 @@ pub(super) fn program() -> io::Result<&'static OwnedFd> {
     Ok(PROGRAM.get_or_init(|| made))
 }
 
+/// Returns the helper's bytes: under the name `subject` it is the command of that name.
+pub(crate) fn helper_bytes() -> &'static [u8] {
+    BYTES
+}
+
 /// Returns the BLAKE3 of the helper as hexadecimal digits: what was found out with one is not true for another.
 pub(super) fn digest() -> String {
     blake3::hash(BYTES).to_hex().to_string()

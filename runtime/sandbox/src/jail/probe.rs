@@ -8,7 +8,7 @@ mod cache;
 mod remedy;
 mod witness;
 
-use super::run::{Asked, obey};
+use super::run::{Asked, Streams, obey};
 use super::{Act, Bounds, Jail, JailSetting, Network, Standing, Tier};
 use crate::exec::ExecPolicy;
 use crate::tree::remove_all;
@@ -138,7 +138,8 @@ fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<Act>, String> {
     let order = Order::Run(Command { program, arguments: Vec::new(), env, cwd: String::new() });
     let canceled = AtomicBool::new(false);
     let name = "self-test".to_owned();
-    let asked = Asked { order, stdin: None, timeout: TEST_MAX, canceled: &canceled, is_shell: false, name };
+    let asked =
+        Asked { order, streams: Streams::Silent, timeout: TEST_MAX, canceled: &canceled, is_shell: false, name };
     let exit = obey(jail, asked).map_err(|error| error.to_string())?;
     if exit.code != Some(0) || exit.stdout.truncated {
         let text = String::from_utf8_lossy(&exit.stderr.head).trim().to_owned();

@@ -52,7 +52,7 @@ struct Outcome {
 /// What is asked of a jail beside the order itself.
 pub(super) struct Asked<'a> {
     pub(super) order: Order,
-    pub(super) stdin: Option<Vec<u8>>,
+    pub(super) streams: Streams,
     pub(super) timeout: Duration,
     pub(super) canceled: &'a AtomicBool,
     /// Whether a shell stands between the program and us.
@@ -61,14 +61,34 @@ pub(super) struct Asked<'a> {
     pub(super) name: String,
 }
 
-pub(super) fn run(jail: &Jail, command: &Command, canceled: &AtomicBool) -> Result<Exit, ExecError> {
+/// Where a command's input comes from and its output goes.
+pub(super) enum Streams {
+    /// No input.
+    Silent,
+    /// These bytes are its input.
+    Fed(Vec<u8>),
+    /// These pipes: its input, and where its output and error go while they come.
+    Piped([OwnedFd; 3]),
+}
+
+pub(super) fn run(
+    jail: &Jail,
+    command: &Command,
+    pipes: Option<[OwnedFd; 3]>,
+    canceled: &AtomicBool,
+) -> Result<Exit, ExecError> {
     let order = order(jail, command)?;
     let (name, is_shell) = match &command.program {
         Program::Shell(_) => ("/bin/sh", true),
         Program::Argv(argv) => (argv.first().map_or("", String::as_str), false),
     };
     let name = name.escape_default().to_string();
-    obey(jail, Asked { order, stdin: command.stdin.clone(), timeout: command.timeout, canceled, is_shell, name })
+    let streams = match (pipes, &command.stdin) {
+        (Some(pipes), _) => Streams::Piped(pipes),
+        (None, Some(bytes)) => Streams::Fed(bytes.clone()),
+        (None, None) => Streams::Silent,
+    };
+    obey(jail, Asked { order, streams, timeout: command.timeout, canceled, is_shell, name })
 }
 
 /// Has an order obeyed and returns when nothing of it is alive.
@@ -78,7 +98,8 @@ pub(super) fn obey(jail: &Jail, asked: Asked<'_>) -> Result<Exit, ExecError> {
         return Ok(not_begun(begin.elapsed()));
     }
     let mut control = jail.control();
-    let (theirs, mut pipes) = pipes(jail, asked.stdin)?;
+    let is_piped = matches!(asked.streams, Streams::Piped(_));
+    let (theirs, mut pipes) = pipes(jail, asked.streams)?;
     // Taken out meanwhile: only a command that ended as it should gives the jail back.
     let held = control.take().ok_or(ExecError::Lost("it was killed, or its helper died"))?;
     let before = jail.cgroup.as_ref().map(|group| {
@@ -105,8 +126,10 @@ pub(super) fn obey(jail: &Jail, asked: Asked<'_>) -> Result<Exit, ExecError> {
         Ok(outcome) => outcome,
     };
     let outcome = settle(jail, held, outcome, before, &mut control)?;
-    let deadline = Instant::now() + DRAIN_MAX;
-    while pipes.any_open() && Instant::now() < deadline {
+    // A reader at the other end of a pipe may be slow; what is kept here is read at once.
+    let deadline =
+        Instant::now() + if is_piped { DRAIN_MAX.max(timeout.saturating_sub(begin.elapsed())) } else { DRAIN_MAX };
+    while pipes.any_open() && Instant::now() < deadline && !(is_piped && canceled.load(Ordering::Relaxed)) {
         pipes.turn(LOOK, &[]).map_err(io_error("read its output"))?;
     }
     Ok(exit(jail, Ran { outcome, pipes, before, begin, is_shell: asked.is_shell }))
@@ -127,19 +150,23 @@ fn order(jail: &Jail, command: &Command) -> Result<Order, ExecError> {
 }
 
 /// Makes the pipes: the command's ends and ours.
-fn pipes(jail: &Jail, stdin: Option<Vec<u8>>) -> Result<([OwnedFd; 3], Pipes), ExecError> {
+fn pipes(jail: &Jail, streams: Streams) -> Result<([OwnedFd; 3], Pipes), ExecError> {
     let failed = |error: Errno| io_error("open its pipes")(error.into());
     let pair = || pipe_with(PipeFlags::CLOEXEC).map_err(failed);
-    let (stdin, input) = match stdin {
-        None => (OwnedFd::from(File::open("/dev/null").map_err(io_error("open its input"))?), None),
-        Some(bytes) => {
+    let (stdin, input, forward) = match streams {
+        Streams::Silent => (OwnedFd::from(File::open("/dev/null").map_err(io_error("open its input"))?), None, None),
+        Streams::Fed(bytes) => {
             let (theirs, ours) = pair()?;
-            (theirs, Some((ours, bytes)))
+            (theirs, Some((ours, bytes)), None)
         }
+        Streams::Piped([stdin, stdout, stderr]) => (stdin, None, Some([stdout, stderr])),
     };
     let ((out, stdout), (err, stderr)) = (pair()?, pair()?);
-    let pipes = Pipes::new([Some(out), Some(err)], input, jail.policy.output_bytes_max);
-    Ok(([stdin, stdout, stderr], pipes.map_err(io_error("open its pipes"))?))
+    let kept_bytes_max = if forward.is_some() { 0 } else { jail.policy.output_bytes_max };
+    let opened = |error| io_error("open its pipes")(error);
+    let mut pipes = Pipes::new([Some(out), Some(err)], input, kept_bytes_max).map_err(opened)?;
+    forward.map_or(Ok(()), |forward| pipes.forward(forward)).map_err(opened)?;
+    Ok(([stdin, stdout, stderr], pipes))
 }
 
 /// Why there is no outcome.

@@ -7,6 +7,7 @@ use super::{Bounds, JailError, Tier};
 use crate::exec::ExecPolicy;
 use crate::proxy::rules::Rules;
 use glovebox_jail::policy::{self, Bind, Policy, Source, Workspace};
+use glovebox_jail::subject;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Component, Path, PathBuf};
@@ -55,6 +56,15 @@ pub struct JailSetting {
     pub folder: PathBuf,
 }
 
+/// What ties a jail to a part of this program, beyond its control socket. The default: nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ties {
+    /// A folder of this program's own that is shown read-only at [`glovebox_jail::subject::FOLDER`].
+    pub offer: Option<PathBuf>,
+    /// Whether this program may take sockets of the jail's network; [`Tier::Full`] only.
+    pub sockets: bool,
+}
+
 impl JailSetting {
     /// Returns HOME and TMPDIR as commands see them.
     pub(super) fn home_and_tmp(&self) -> (PathBuf, PathBuf) {
@@ -98,7 +108,7 @@ impl Writable {
 }
 
 /// Checks everything and makes the folders walls without a root of their own need.
-pub(super) fn check(setting: &JailSetting, source: &Source) -> Result<Checked, JailError> {
+pub(super) fn check(setting: &JailSetting, ties: &Ties, source: &Source) -> Result<Checked, JailError> {
     if let Network::Proxy(domains) = &setting.network {
         rules(domains)?;
     }
@@ -112,7 +122,7 @@ pub(super) fn check(setting: &JailSetting, source: &Source) -> Result<Checked, J
     let at = if has_root { normal(&setting.inside)? } else { first_of(&from)?.clone() };
     let binds = if has_root {
         // After what was asked for, so that nothing lies over a mask.
-        [binds(&setting.policy.binds, &hidden, &at)?, masks(setting, &hidden)?].concat()
+        [binds(&setting.policy.binds, &hidden, &at)?, masks(setting, &hidden)?, offered(ties)?].concat()
     } else {
         unrooted(setting, &hidden)?
     };
@@ -140,6 +150,7 @@ pub(super) fn check(setting: &JailSetting, source: &Source) -> Result<Checked, J
             Network::Proxy(_) => policy::Network::Proxy,
             Network::Full => policy::Network::Full,
         },
+        sockets: ties.sockets,
         bounds: setting.bounds.told(),
         cgroup_procs: Vec::new(),
     };
@@ -211,6 +222,13 @@ fn masks(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, JailErr
         }
     }
     Ok(masks)
+}
+
+/// The folder with the command that starts the program under test.
+fn offered(ties: &Ties) -> Result<Vec<Bind>, JailError> {
+    let Some(folder) = &ties.offer else { return Ok(Vec::new()) };
+    let at = subject::FOLDER.to_owned();
+    Ok(vec![Bind { source: text(&canonical(folder)?)?, at, writable: false, optional: false }])
 }
 
 fn is_in_any(path: &Path, folders: &[&str]) -> bool {

@@ -70,6 +70,7 @@ impl Place {
             uid: 1000,
             gid: 1000,
             network: Network::None,
+            sockets: false,
             bounds: bounds(),
             cgroup_procs: Vec::new(),
         }

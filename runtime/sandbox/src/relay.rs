@@ -13,11 +13,11 @@ const BUFFER_BYTES: usize = 16 << 10;
 
 /// Ends every wait once the other end of its pipe is closed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stop<'a>(pub(super) &'a PipeReader);
+pub(crate) struct Stop<'a>(pub(crate) &'a PipeReader);
 
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Woken {
+pub(crate) enum Woken {
     Ready,
     Late,
     Stopped,
@@ -25,7 +25,7 @@ pub(super) enum Woken {
 
 impl Stop<'_> {
     /// Waits until one of the descriptors is ready.
-    pub(super) fn wait(self, on: &[(BorrowedFd<'_>, PollFlags)], until: Instant) -> io::Result<Woken> {
+    pub(crate) fn wait(self, on: &[(BorrowedFd<'_>, PollFlags)], until: Instant) -> io::Result<Woken> {
         loop {
             let mut all: Vec<PollFd<'_>> = on.iter().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
             all.push(PollFd::new(self.0, PollFlags::IN));
@@ -43,7 +43,7 @@ impl Stop<'_> {
     }
 
     /// Waits for one descriptor; a stop and a late answer are errors.
-    pub(super) fn wait_for(self, fd: impl AsFd, flags: PollFlags, until: Instant) -> io::Result<()> {
+    pub(crate) fn wait_for(self, fd: impl AsFd, flags: PollFlags, until: Instant) -> io::Result<()> {
         match self.wait(&[(fd.as_fd(), flags)], until)? {
             Woken::Ready => Ok(()),
             Woken::Late => Err(ErrorKind::TimedOut.into()),
@@ -52,7 +52,7 @@ impl Stop<'_> {
     }
 
     /// Reads some bytes of a socket that does not block; 0 at its end.
-    pub(super) fn read(self, mut from: &TcpStream, into: &mut [u8], until: Instant) -> io::Result<usize> {
+    pub(crate) fn read(self, mut from: &TcpStream, into: &mut [u8], until: Instant) -> io::Result<usize> {
         loop {
             self.wait_for(from, PollFlags::IN, until)?;
             match from.read(into) {
@@ -63,7 +63,7 @@ impl Stop<'_> {
     }
 
     /// Writes everything to a socket that does not block.
-    pub(super) fn write(self, mut to: &TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+    pub(crate) fn write(self, mut to: &TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
         while !bytes.is_empty() {
             self.wait_for(to, PollFlags::OUT, until)?;
             match to.write(bytes) {
@@ -81,7 +81,7 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 /// One direction.
-pub(super) struct Flow<'a> {
+pub(crate) struct Flow<'a> {
     from: &'a TcpStream,
     to: &'a TcpStream,
     buffer: Box<[u8]>,
@@ -93,23 +93,23 @@ pub(super) struct Flow<'a> {
     closes: bool,
     done: bool,
     /// Bytes written so far.
-    pub(super) moved: u64,
+    pub(crate) moved: u64,
 }
 
 impl<'a> Flow<'a> {
     /// Everything until the end of `from`, which is passed on.
-    pub(super) fn whole(from: &'a TcpStream, to: &'a TcpStream) -> Self {
+    pub(crate) fn whole(from: &'a TcpStream, to: &'a TcpStream) -> Self {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         Self { from, to, buffer, start: 0, end: 0, left: u64::MAX, closes: true, done: false, moved: 0 }
     }
 
     /// So many bytes and no more; the end is not passed on, for a server may take it for the client's leaving.
-    pub(super) fn limited(from: &'a TcpStream, to: &'a TcpStream, bytes: u64) -> Self {
+    pub(crate) fn limited(from: &'a TcpStream, to: &'a TcpStream, bytes: u64) -> Self {
         Self { left: bytes, closes: false, done: bytes == 0, ..Self::whole(from, to) }
     }
 
     /// Where the bytes go.
-    pub(super) fn to(&self) -> &'a TcpStream {
+    pub(crate) fn to(&self) -> &'a TcpStream {
         self.to
     }
 
@@ -168,7 +168,7 @@ impl<'a> Flow<'a> {
 
 /// Moves bytes until both directions are done, or the answer is where only the answer matters; until one side fails, nothing
 /// moves for `idle`, or a stop.
-pub(super) fn pump(up: &mut Flow<'_>, down: &mut Flow<'_>, stop: Stop<'_>, idle: Duration) -> io::Result<()> {
+pub(crate) fn pump(up: &mut Flow<'_>, down: &mut Flow<'_>, stop: Stop<'_>, idle: Duration) -> io::Result<()> {
     let mut quiet_until = Instant::now() + idle;
     loop {
         // A server that refuses a body may answer all the same.

@@ -1,0 +1,138 @@
+//! The threads of a server: one that accepts, one for each connection, all gone once it is stopped.
+
+use crate::relay::{Stop, Woken};
+use rustix::event::PollFlags;
+use rustix::net::{SocketFlags, accept_with};
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Pause after a descriptor or a thread could not be had.
+const PAUSE: Duration = Duration::from_millis(100);
+const FOREVER: Duration = Duration::from_secs(3600);
+
+/// What a server is called and may use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Threads {
+    /// Name of its threads, at most 15 characters.
+    pub(crate) name: &'static str,
+    /// Connections at the same time; further clients wait in the listener's queue.
+    pub(crate) connections: usize,
+    /// Stack of a connection's thread.
+    pub(crate) stack_bytes: usize,
+}
+
+/// A server that accepts. Ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Accepting {
+    running: Option<(PipeWriter, JoinHandle<()>)>,
+    slots: Arc<Slots>,
+}
+
+impl Accepting {
+    /// Accepts on a listening socket and has `serve` called for each connection, in a thread of its own. A connection does not block
+    /// its descriptor, and `serve` must end at a stop.
+    pub(crate) fn start(
+        listener: OwnedFd,
+        threads: Threads,
+        serve: impl Fn(OwnedFd, Stop<'_>) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        // The listener may be shared with whoever made it, and a client may leave between poll and accept.
+        rustix::io::ioctl_fionbio(&listener, true)?;
+        let slots = Arc::new(Slots { free: Mutex::new(Some(threads.connections)), changed: Condvar::new() });
+        let (stopped, stop) = io::pipe()?;
+        let taken = Arc::clone(&slots);
+        let accepting = move || accept_all(&listener, &taken, &stopped, threads, &serve);
+        let accepting = thread::Builder::new().name(threads.name.to_owned()).spawn(accepting)?;
+        Ok(Self { running: Some((stop, accepting)), slots })
+    }
+
+    /// Ends every connection and waits for all threads.
+    pub(crate) fn end(&mut self) {
+        if let Some((stop, accepting)) = self.running.take() {
+            drop(stop);
+            self.slots.close();
+            // A panic in a connection was printed where it happened; the rest is stopped all the same.
+            let _ = accepting.join();
+        }
+    }
+}
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// How many more connections there may be; none once the server stops.
+#[derive(Debug)]
+struct Slots {
+    free: Mutex<Option<usize>>,
+    changed: Condvar,
+}
+
+/// A connection's place, given back when it ends.
+struct Slot<'a>(&'a Slots);
+
+impl Slots {
+    /// Waits for a place; none once closed.
+    fn take(&self) -> Option<Slot<'_>> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |free: &mut Option<usize>| *free == Some(0);
+        let mut free = self.changed.wait_while(free, full).unwrap_or_else(PoisonError::into_inner);
+        *free = Some((*free)?.saturating_sub(1));
+        Some(Slot(self))
+    }
+
+    fn close(&self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.changed.notify_all();
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let mut free = self.0.free.lock().unwrap_or_else(PoisonError::into_inner);
+        *free = free.map(|free| free + 1);
+        self.0.changed.notify_all();
+    }
+}
+
+/// Accepts until stopped. The scope ends when the last connection has, and every one of them ends at a stop.
+fn accept_all(
+    listener: &OwnedFd,
+    slots: &Slots,
+    stopped: &PipeReader,
+    threads: Threads,
+    serve: &(impl Fn(OwnedFd, Stop<'_>) + Sync),
+) {
+    let stop = Stop(stopped);
+    thread::scope(|scope| {
+        while let Some(slot) = slots.take() {
+            match stop.wait(&[(listener.as_fd(), PollFlags::IN)], Instant::now() + FOREVER) {
+                Ok(Woken::Ready) => {}
+                Ok(Woken::Late) => continue,
+                Ok(Woken::Stopped) | Err(_) => return,
+            }
+            let begun = accept(listener).and_then(|client| {
+                let connection = thread::Builder::new().name(threads.name.to_owned()).stack_size(threads.stack_bytes);
+                connection.spawn_scoped(scope, move || {
+                    serve(client, stop);
+                    drop(slot);
+                })
+            });
+            let passing = |error: &io::Error| {
+                matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted)
+            };
+            if begun.as_ref().is_err_and(|error| !passing(error)) {
+                let _ = stop.wait(&[], Instant::now() + PAUSE);
+            }
+        }
+    });
+}
+
+fn accept(listener: &OwnedFd) -> io::Result<OwnedFd> {
+    Ok(accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?)
+}

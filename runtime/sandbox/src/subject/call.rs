@@ -1,0 +1,202 @@
+//! One call of `subject`: a request taken, a program started, its end reported.
+//!
+//! The caller stands in the verifier's jail and is not trusted: it decides what runs, for how long it waits and when it leaves, and
+//! nothing else.
+
+use super::place::Place;
+use super::service::Shared;
+use crate::exec::{Command, Exit, How, Program};
+use crate::jail::Standing;
+use crate::relay::{Stop, Woken};
+use glovebox_jail::control::{receive_frame, send_frame};
+use glovebox_jail::subject::{Answer, End, NOT_STARTED, Request};
+use rustix::event::PollFlags;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::io::{self, PipeReader};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest time a request may take once the caller has connected.
+const REQUEST_MAX: Duration = Duration::from_secs(10);
+/// How often a waiting caller is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long a caller waits before it is told why.
+const TOLD_AFTER: Duration = Duration::from_secs(3);
+/// Most bytes of one call's words: every receipt keeps them.
+const WORDS_BYTES_MAX: usize = 64 << 10;
+/// Exit code for a call whose time was over, as of `timeout`.
+const TIMED_OUT: u8 = 124;
+const SIGKILL: u8 = 9;
+const SIGTERM: u8 = 15;
+
+/// One program under test that ran, for its receipt.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// What was started, as it was asked for.
+    pub words: Vec<String>,
+    /// Where, relative to the workspace.
+    pub cwd: String,
+    /// How it went; of output and error only length and digest are kept.
+    pub exit: Exit,
+    /// What it ran in.
+    pub standing: Standing,
+}
+
+/// Serves one connection.
+pub(super) fn serve(shared: &Shared, caller: &OwnedFd, stop: Stop<'_>) {
+    let answer = match request(caller).and_then(|request| checked(shared, request)) {
+        Ok(asked) => answered(shared, caller, &asked, stop),
+        Err(why) => Some(Answer::Refused(why)),
+    };
+    if let Some(answer) = answer {
+        // A caller who has left needs no answer.
+        let _ = send_frame(caller, &answer, &[]);
+    }
+}
+
+fn request(caller: &OwnedFd) -> Result<Request, String> {
+    let lost = |error: &dyn std::fmt::Display| format!("the request could not be read: {error}");
+    rustix::io::ioctl_fionbio(caller, false).map_err(|error| lost(&error))?;
+    for direction in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(caller, direction, Some(REQUEST_MAX)).map_err(|error| lost(&error))?;
+    }
+    let frame = receive_frame::<Request>(caller).map_err(|error| lost(&error))?;
+    frame.map(|(request, _)| request).ok_or_else(|| "the request is missing".to_owned())
+}
+
+/// What is to be started.
+struct Asked {
+    program: Program,
+    words: Vec<String>,
+    cwd: String,
+}
+
+fn checked(shared: &Shared, request: Request) -> Result<Asked, String> {
+    let Request { words, cwd } = request;
+    let bytes = words.iter().map(|word| word.len() + 1).sum::<usize>() + cwd.len();
+    if bytes > WORDS_BYTES_MAX {
+        return Err(format!("the words have {bytes} bytes, expected at most {WORDS_BYTES_MAX}"));
+    }
+    if !words.is_empty() {
+        // The shell finds a name in PATH and runs a path as it is, as it does for every command of the caller's.
+        let script = ["/bin/sh", "-c", "exec \"$@\"", "sh"].into_iter().map(str::to_owned);
+        return Ok(Asked { program: Program::Argv(script.chain(words.iter().cloned()).collect()), words, cwd });
+    }
+    match (&shared.setting.command, shared.setting.port) {
+        (Some(_), Some(port)) => Err(format!("the command of `verify_subject` runs already, at 127.0.0.1:{port}")),
+        (Some(text), None) => {
+            let words = ["sh", "-c", text].map(str::to_owned).to_vec();
+            Ok(Asked { program: Program::Shell(text.clone()), words, cwd })
+        }
+        (None, _) => Err("no program is named, and the node has no `verify_subject`; see `subject --help`".to_owned()),
+    }
+}
+
+/// Runs it when it is its turn. No answer when the caller has left.
+fn answered(shared: &Shared, caller: &OwnedFd, asked: &Asked, stop: Stop<'_>) -> Option<Answer> {
+    let mut turn = wait_for_turn(shared, caller, stop)?;
+    if let Err(why) = shared.count() {
+        return Some(Answer::Refused(why));
+    }
+    let place = match turn.as_mut() {
+        Some(place) => place,
+        None => match Place::make(&shared.setting, super::service::FILES, false) {
+            Ok(place) => turn.insert(place),
+            Err(error) => return Some(Answer::Refused(error.to_string())),
+        },
+    };
+    let (theirs, ours) = match pipes() {
+        Ok(pipes) => pipes,
+        Err(error) => return Some(Answer::Refused(format!("no pipes: {error}"))),
+    };
+    let [input, output, error] = theirs.each_ref().map(AsFd::as_fd);
+    send_frame(caller, &Answer::Started, &[input, output, error]).ok()?;
+    drop(theirs);
+    let cwd = place.cwd(&asked.cwd, &shared.setting);
+    let command = Command {
+        program: asked.program.clone(),
+        cwd: cwd.clone(),
+        env: Vec::new(),
+        stdin: None,
+        timeout: shared.setting.timeout,
+    };
+    let ran = while_there(caller, stop, |gone| place.jail.run_piped(&command, ours, gone));
+    match ran {
+        Ok(exit) => {
+            let end = end(&exit);
+            let standing = place.jail.standing().clone();
+            shared.record(Call { words: asked.words.clone(), cwd: cwd.as_str().to_owned(), exit, standing });
+            Some(Answer::Ended(end))
+        }
+        Err(error) => Some(Answer::Ended(End { code: NOT_STARTED, note: Some(error.to_string()) })),
+    }
+}
+
+/// Waits until no other call of the stage runs. None when the caller leaves first.
+fn wait_for_turn<'s>(shared: &'s Shared, caller: &OwnedFd, stop: Stop<'_>) -> Option<MutexGuard<'s, Option<Place>>> {
+    let mut told_at = Some(Instant::now() + TOLD_AFTER);
+    loop {
+        if let Some(turn) = shared.turn() {
+            return Some(turn);
+        }
+        // Readable means gone: a caller says nothing after its request.
+        match stop.wait(&[(caller.as_fd(), PollFlags::IN)], Instant::now() + LOOK) {
+            Ok(Woken::Late) => {}
+            Ok(Woken::Ready | Woken::Stopped) | Err(_) => return None,
+        }
+        if told_at.is_some_and(|at| Instant::now() >= at) {
+            told_at = None;
+            send_frame(caller, &Answer::Waiting, &[]).ok()?;
+        }
+    }
+}
+
+/// The caller's ends of three pipes and ours, in the order of the streams.
+fn pipes() -> io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
+    let pair = || pipe_with(PipeFlags::CLOEXEC);
+    let ((input, feed), (output, out), (error, err)) = (pair()?, pair()?, pair()?);
+    Ok(([feed, output, error], [input, out, err]))
+}
+
+/// Does something that is told when the caller leaves or the stage ends.
+fn while_there<T>(caller: &OwnedFd, stop: Stop<'_>, act: impl FnOnce(&AtomicBool) -> T) -> T {
+    let (gone, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let Ok((ended, end)) = io::pipe() else { return act(&gone) };
+    thread::scope(|scope| {
+        scope.spawn(|| watch(caller, stop, &ended, (&gone, &done)));
+        let result = act(&gone);
+        done.store(true, Ordering::Relaxed);
+        drop(end);
+        result
+    })
+}
+
+fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&AtomicBool, &AtomicBool)) {
+    let on = [(caller.as_fd(), PollFlags::IN), (ended.as_fd(), PollFlags::IN)];
+    while !done.load(Ordering::Relaxed) {
+        match stop.wait(&on, Instant::now() + REQUEST_MAX) {
+            Ok(Woken::Late) => {}
+            Ok(Woken::Ready | Woken::Stopped) | Err(_) => {
+                gone.store(true, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+}
+
+/// How a program ended, for the caller.
+fn end(exit: &Exit) -> End {
+    let number = exit.code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(SIGKILL);
+    let code = match exit.how {
+        How::Exited => number,
+        How::Signaled => 128_u8.saturating_add(number),
+        How::TimedOut => TIMED_OUT,
+        How::Canceled => 128 + SIGTERM,
+    };
+    let limit = exit.over.as_deref().or((exit.how == How::TimedOut).then_some("command_ms"));
+    End { code, note: limit.map(|limit| format!("the program under test reached `limits.{limit}`")) }
+}

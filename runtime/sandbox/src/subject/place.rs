@@ -1,0 +1,49 @@
+//! Where the program under test runs: files of its own and a jail over them.
+
+use super::SubjectSetting;
+use crate::exec::working_directory;
+use crate::jail::{Jail, JailError, Ties};
+use crate::path::ScopePath;
+use crate::stage::{StageError, WorkspaceView};
+use std::path::Path;
+
+/// Why there is no place for the program under test.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlaceError {
+    /// Its files.
+    #[error(transparent)]
+    Files(#[from] StageError),
+    /// Its jail.
+    #[error(transparent)]
+    Jail(#[from] JailError),
+}
+
+/// Files and jail.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) view: WorkspaceView,
+    pub(super) jail: Jail,
+}
+
+impl Place {
+    /// Makes both; the files in the folder `name` of the attempt's.
+    pub(super) fn make(setting: &SubjectSetting, name: &str, sockets: bool) -> Result<Self, PlaceError> {
+        let at = setting.jail.folder.join(name);
+        let (workspace, scope, extra) = (&setting.workspace, &setting.scope, &setting.extra);
+        let view = match setting.mounts {
+            true => WorkspaceView::choose(workspace, &at, scope, extra)?,
+            false => WorkspaceView::copy(workspace, &at, scope, extra)?,
+        };
+        let jail = Jail::open_tied(&setting.jail, view.source()?, &Ties { offer: None, sockets })?;
+        Ok(Self { view, jail })
+    }
+
+    /// Returns the folder a call starts in: the caller's own where it exists in this view, else the stage's.
+    pub(super) fn cwd(&self, asked: &str, setting: &SubjectSetting) -> ScopePath {
+        let below = Path::new(asked).strip_prefix(self.jail.inside()).ok().and_then(Path::to_str);
+        let asked =
+            below.and_then(|text| if text.is_empty() { Some(ScopePath::root()) } else { ScopePath::parse(text).ok() });
+        let exists = |path: &ScopePath| working_directory(&self.jail.root(), path).is_ok();
+        asked.filter(exists).unwrap_or_else(|| setting.workdir.clone())
+    }
+}

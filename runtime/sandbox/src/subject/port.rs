@@ -1,0 +1,147 @@
+//! A program under test that serves: started with the stage, reached at a port of the verifier's loopback.
+//!
+//! Its port is one of its own network. This program listens at the same port in the verifier's network and moves bytes between the
+//! two, so neither network has a way into the other.
+
+use super::SubjectSetting;
+use super::call::Call;
+use super::place::Place;
+use super::service::SubjectError;
+use crate::accepting::{Accepting, Threads};
+use crate::exec::{Command, Program};
+use crate::jail::Jail;
+use crate::relay::{Flow, Stop, pump};
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{bind, connect, listen};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Name of its files in the attempt's folder.
+const FILES: &str = "subject-server";
+/// Longest time it may take until its port accepts; then the stage begins all the same.
+const READY_MAX: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(25);
+const THREADS: Threads = Threads { name: "subject-port", connections: 64, stack_bytes: 256 << 10 };
+const WAITING_MAX: i32 = 128;
+/// Time in which nothing moves, after which a connection ends.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// A server under test.
+#[derive(Debug)]
+pub(super) struct Server {
+    place: Arc<Place>,
+    accepting: Accepting,
+    running: Option<JoinHandle<()>>,
+    canceled: Arc<AtomicBool>,
+    ended: Arc<Mutex<Option<Call>>>,
+}
+
+impl Server {
+    /// Starts the command, opens the port for the verifier, and waits until the program accepts there.
+    pub(super) fn start(
+        setting: &SubjectSetting,
+        text: &str,
+        port: u16,
+        verifier: &Jail,
+    ) -> Result<Self, SubjectError> {
+        let place =
+            Arc::new(Place::make(setting, FILES, true).map_err(|error| SubjectError::Place(error.to_string()))?);
+        let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        let failed = |act| move |source| SubjectError::Port { port, act, source };
+        let listener = listener(verifier, at).map_err(failed("listen at"))?;
+        let (canceled, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+        let command = Command {
+            program: Program::Shell(text.to_owned()),
+            cwd: setting.workdir.clone(),
+            env: Vec::new(),
+            stdin: None,
+            timeout: setting.timeout,
+        };
+        let running = {
+            let (place, canceled, ended) = (Arc::clone(&place), Arc::clone(&canceled), Arc::clone(&ended));
+            thread::Builder::new()
+                .name("subject-server".to_owned())
+                .spawn(move || run(&place, &command, &canceled, &ended))
+        };
+        let running = Some(running.map_err(failed("start the server of"))?);
+        let inside = Arc::clone(&place);
+        let accepting = Accepting::start(listener, THREADS, move |client, stop| bridge(client, &inside.jail, at, stop));
+        let accepting = accepting.map_err(failed("serve"))?;
+        let server = Self { place, accepting, running, canceled, ended };
+        server.await_ready(at);
+        Ok(server)
+    }
+
+    fn await_ready(&self, at: SocketAddrV4) {
+        let deadline = Instant::now() + READY_MAX;
+        let is_over = || self.running.as_ref().is_none_or(JoinHandle::is_finished);
+        while Instant::now() < deadline && !is_over() {
+            if reach(&self.place.jail, at).is_ok() {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Ends the program. Returns where it ran, and how it went where it was started.
+    pub(super) fn end(mut self) -> (Option<Place>, Option<Call>) {
+        self.stop();
+        let call = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Every thread that had a share has ended.
+        let Self { place, accepting, .. } = self;
+        drop(accepting);
+        (Arc::into_inner(place), call)
+    }
+
+    fn stop(&mut self) {
+        self.canceled.store(true, Ordering::Relaxed);
+        self.accepting.end();
+        if let Some(running) = self.running.take() {
+            // A panic was printed where it happened.
+            let _ = running.join();
+        }
+    }
+}
+
+fn run(place: &Place, command: &Command, canceled: &AtomicBool, ended: &Mutex<Option<Call>>) {
+    let Program::Shell(text) = &command.program else { return };
+    match place.jail.run(command, canceled) {
+        Ok(exit) => {
+            let words = ["sh", "-c", text].map(str::to_owned).to_vec();
+            let (cwd, standing) = (command.cwd.as_str().to_owned(), place.jail.standing().clone());
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Call { words, cwd, exit, standing });
+        }
+        Err(error) => tracing::warn!(%error, "the server under test did not run"),
+    }
+}
+
+fn listener(verifier: &Jail, at: SocketAddrV4) -> io::Result<OwnedFd> {
+    let socket = verifier.socket()?;
+    set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &at)?;
+    listen(&socket, WAITING_MAX)?;
+    Ok(socket)
+}
+
+fn reach(server: &Jail, at: SocketAddrV4) -> io::Result<TcpStream> {
+    let socket = server.socket()?;
+    connect(&socket, &at)?;
+    Ok(socket.into())
+}
+
+fn bridge(client: OwnedFd, server: &Jail, at: SocketAddrV4, stop: Stop<'_>) {
+    let client = TcpStream::from(client);
+    // Refused at the other end: the client finds its connection closed, as by a server that is not there.
+    let Ok(server) = reach(server, at) else { return };
+    if server.set_nonblocking(true).is_err() {
+        return;
+    }
+    let (mut up, mut down) = (Flow::whole(&client, &server), Flow::whole(&server, &client));
+    // A broken connection is for the client to notice.
+    let _ = pump(&mut up, &mut down, stop, IDLE);
+}

@@ -1,0 +1,154 @@
+//! What serves the `subject` of one stage, from before its first command to after its last.
+
+use super::SubjectSetting;
+use super::call::{self, Call};
+use super::offer;
+use super::place::Place;
+use super::port::Server;
+use crate::accepting::{Accepting, Threads};
+use crate::jail::{Jail, JailError, Spent, Ties};
+use crate::stage::WorkspaceView;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Name of the files of a program under test in the attempt's folder.
+pub(super) const FILES: &str = "subject";
+/// Folder of the command and its socket in the attempt's folder.
+const OFFER: &str = "offer";
+/// One at a time runs; the others wait for their turn.
+const THREADS: Threads = Threads { name: "subject", connections: 32, stack_bytes: 2 << 20 };
+
+/// Why the program under test cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectError {
+    /// The command could not be put where the stage finds it.
+    #[error("could not offer `subject` to the stage: {0}")]
+    Offer(#[source] io::Error),
+    /// The files or the sandbox of a server could not be made.
+    #[error("could not make the sandbox of `verify_subject`: {0}")]
+    Place(String),
+    /// A server could not be started or its port not be opened.
+    #[error("could not {act} `verify_subject_port` {port}: {source}")]
+    Port {
+        /// The port.
+        port: u16,
+        /// What was tried.
+        act: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A sandbox did not end.
+    #[error(transparent)]
+    Jail(#[from] JailError),
+}
+
+/// What the threads of one stage share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) setting: SubjectSetting,
+    place: Mutex<Option<Place>>,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    begun: u64,
+    ended: Vec<Call>,
+}
+
+impl Shared {
+    /// The place, when no call is using it.
+    pub(super) fn turn(&self) -> Option<MutexGuard<'_, Option<Place>>> {
+        match self.place.try_lock() {
+            Ok(place) => Some(place),
+            Err(TryLockError::Poisoned(place)) => Some(place.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Counts a call that begins.
+    pub(super) fn count(&self) -> Result<(), String> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if calls.begun >= self.setting.calls_max {
+            return Err(format!("the stage reached `limits.commands` ({})", self.setting.calls_max));
+        }
+        calls.begun += 1;
+        Ok(())
+    }
+
+    pub(super) fn record(&self, call: Call) {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).ended.push(call);
+    }
+}
+
+/// The programs under test of one stage. Dropped, they are killed.
+#[derive(Debug)]
+pub struct Subjects {
+    shared: Arc<Shared>,
+    offer: PathBuf,
+    accepting: Option<Accepting>,
+    server: Option<Server>,
+}
+
+/// What a stage's programs under test left.
+#[derive(Debug, Default)]
+pub struct Used {
+    /// Those that ran, in the order of their ends.
+    pub calls: Vec<Call>,
+    /// What each sandbox used.
+    pub spent: Vec<Spent>,
+    /// The files of each sandbox, nothing alive in them any more.
+    pub views: Vec<WorkspaceView>,
+}
+
+impl Subjects {
+    /// Makes the command and begins to serve it. Starts no program.
+    ///
+    /// # Errors
+    /// [`SubjectError::Offer`] when the system refuses.
+    pub fn offer(setting: SubjectSetting) -> Result<Self, SubjectError> {
+        let offer = setting.jail.folder.join(OFFER);
+        let listener = offer::make(&offer).map_err(SubjectError::Offer)?;
+        let shared = Arc::new(Shared { setting, place: Mutex::default(), calls: Mutex::default() });
+        let serving = Arc::clone(&shared);
+        let accepting = Accepting::start(listener, THREADS, move |caller, stop| call::serve(&serving, &caller, stop));
+        Ok(Self { shared, offer, accepting: Some(accepting.map_err(SubjectError::Offer)?), server: None })
+    }
+
+    /// What the verifier's jail must be opened with. Its PATH must begin with [`glovebox_jail::subject::FOLDER`].
+    pub fn ties(&self) -> Ties {
+        Ties { offer: Some(self.offer.clone()), sockets: self.shared.setting.port.is_some() }
+    }
+
+    /// Starts the program of `verify_subject` when it serves a port, and waits until it accepts, at most 30 seconds.
+    ///
+    /// # Errors
+    /// [`SubjectError::Place`] and [`SubjectError::Port`].
+    pub fn begin(&mut self, verifier: &Jail) -> Result<(), SubjectError> {
+        let setting = &self.shared.setting;
+        if let (Some(text), Some(port)) = (&setting.command, setting.port) {
+            self.server = Some(Server::start(setting, text, port, verifier)?);
+        }
+        Ok(())
+    }
+
+    /// Ends everything and returns what was left. To be called when the verifier's jail is dead.
+    ///
+    /// # Errors
+    /// [`SubjectError::Jail`] when something could not be killed.
+    pub fn end(mut self) -> Result<Used, SubjectError> {
+        self.accepting = None;
+        let mut used = Used::default();
+        let (served, call) = self.server.take().map_or((None, None), Server::end);
+        let place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for Place { view, jail } in place.into_iter().chain(served) {
+            used.spent.push(jail.end()?);
+            used.views.push(view);
+        }
+        let mut calls = self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        used.calls = std::mem::take(&mut calls.ended);
+        used.calls.extend(call);
+        Ok(used)
+    }
+}
