@@ -53,7 +53,7 @@ fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
     let mut inputs = source::inputs(set);
     let files = references::read(file, text, &inputs).files;
     inputs.set.retain(|key, value| {
-        let alone = Inputs { set: [(key.clone(), value.clone())].into(), files: files.clone() };
+        let alone = Inputs { set: [(key.clone(), value.clone())].into(), files: files.clone(), ..Inputs::default() };
         let checked = glovebox_pipeline::check(text, &alone);
         checked.diagnostics.iter().all(|diagnostic| diagnostic.rule != "input_declared")
     });

@@ -4,6 +4,7 @@
 //! also where links lead, never into hold-outs, and no pipe or device is waited for. What cannot be read is told by the
 //! pipeline's findings.
 
+use crate::scenarios;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use glovebox_pipeline::files::{Files, Wanted};
@@ -33,6 +34,7 @@ pub fn read(file: &Path, source: &str, inputs: &Inputs) -> Referring {
     let wanted = text.wanted(inputs);
     let mut inputs = inputs.clone();
     inputs.files = prompts(file, &wanted);
+    inputs.scenarios_found = wanted.sealed.iter().any(|folder| scenarios::place(file, folder).is_some());
     Referring { lowered: text.lower(&inputs), wanted, files: inputs.files }
 }
 

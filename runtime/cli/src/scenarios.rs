@@ -28,15 +28,17 @@ pub struct Script {
 
 /// Reads the scripts of a pipeline's hold-outs, in order of their paths. What cannot be read is left out.
 pub fn read(file: &Path, pipeline: &Pipeline) -> Vec<Script> {
-    let beside = file.parent().unwrap_or(Path::new(""));
+    let places = pipeline.scenario_folders().into_iter().filter_map(|folder| place(file, folder));
     let mut found = Vec::new();
-    for folder in pipeline.scenario_folders() {
-        let places = [PathBuf::from(folder), beside.join(folder)];
-        if let Some(place) = places.iter().find(|place| place.symlink_metadata().is_ok_and(|entry| entry.is_dir())) {
-            walk(place, DEPTH_MAX, &mut found);
-        }
-    }
+    places.for_each(|place| walk(&place, DEPTH_MAX, &mut found));
     found.iter().filter_map(|path| script(path)).collect()
+}
+
+/// Where a hold-out folder of a pipeline's file lies: in the working folder, else beside the file.
+pub fn place(file: &Path, folder: &str) -> Option<PathBuf> {
+    let beside = file.parent().unwrap_or(Path::new(""));
+    let is_folder = |place: &PathBuf| place.symlink_metadata().is_ok_and(|entry| entry.is_dir());
+    [PathBuf::from(folder), beside.join(folder)].into_iter().find(is_folder)
 }
 
 fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {

@@ -143,7 +143,11 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
     });
     let files: BTreeMap<String, String> = files.collect::<Result<_, Stop>>()?;
     let given = files.iter().map(|(path, text)| (path.clone(), Ok(text.clone()))).collect();
-    let mut draft = glovebox_pipeline::read(&text).lower(&Inputs { set: started.inputs.clone(), files: given });
+    let mut draft = glovebox_pipeline::read(&text).lower(&Inputs {
+        set: started.inputs.clone(),
+        files: given,
+        ..Inputs::default()
+    });
     let transformed = started.transformed_digest.as_ref();
     let transformed = transformed.map(|digest| changes::read_blob_text(run, &blobs, digest)).transpose()?;
     if let Some(transformed) = &transformed {

@@ -20,6 +20,19 @@ pub enum Feedback {
 /// The words of `scenario_feedback`.
 pub const FEEDBACKS: &[(&str, Feedback)] = &[("summary", Feedback::Summary), ("full", Feedback::Full)];
 
+/// What becomes of the files that a stage with hold-outs in reach writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Writes {
+    /// They are dropped after the stage: no builder sees them.
+    #[default]
+    Scratch,
+    /// Those in its write scope are committed, whatever they contain.
+    Commit,
+}
+
+/// The words of `scenario_writes`.
+pub const WRITES: &[(&str, Writes)] = &[("scratch", Writes::Scratch), ("commit", Writes::Commit)];
+
 /// What a node says about hold-outs. The default keeps them from builders.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeHoldouts {
@@ -29,11 +42,28 @@ pub struct NodeHoldouts {
     pub block_read: Option<Vec<String>>,
     /// `scenario_feedback` of the node, else of the graph: what builders are told of this node's output.
     pub feedback: Feedback,
+    /// `scenario_writes`: what becomes of what it writes.
+    pub writes: Writes,
 }
 
 /// True for a stage whose work is judged by others, so that it must not learn by what: everything but tool and verify stages.
 pub fn is_builder(node: &Node) -> bool {
-    matches!(&node.handler, Handler::Component(name) if !matches!(name.as_str(), "tool" | "verify"))
+    matches!(&node.handler, Handler::Component(_)) && !is_verifier(node)
+}
+
+/// True for a stage that judges the work of others and may have hold-outs in reach.
+pub fn is_verifier(node: &Node) -> bool {
+    matches!(&node.handler, Handler::Component(name) if matches!(name.as_str(), "tool" | "verify"))
+}
+
+/// Attributes that hold a command.
+const COMMANDS: [&str; 3] = ["tool_command", "command", "verify_command"];
+
+/// True for a node with a command that names one of the folders.
+pub fn runs_scenarios(node: &Node, folders: &[&str]) -> bool {
+    let commands = COMMANDS.iter().filter_map(|key| node.attributes.get(key));
+    let names = |command: &str| folders.iter().any(|folder| command.contains(folder.trim_end_matches('/')));
+    commands.into_iter().any(|command| names(&command.value))
 }
 
 /// True when one of the paths is the folder or above it.
@@ -52,5 +82,12 @@ impl Pipeline {
             Some(named) => named.0.iter().map(String::as_str).collect(),
             None => vec![FOLDER_DEFAULT],
         }
+    }
+
+    /// True when a run has hold-outs as far as the file and its reader know: it names folders, a command names one, or the reader
+    /// found one. Linear in the file.
+    pub fn has_scenarios(&self) -> bool {
+        let folders = self.scenario_folders();
+        self.scenarios_found || self.scenarios.is_some() || self.nodes.iter().any(|node| runs_scenarios(node, &folders))
     }
 }

@@ -135,8 +135,30 @@ pub struct Confinement {
     pub scratch: PathList,
     /// Folders that may be written and are kept within the run, never committed.
     pub cache: PathList,
+    /// `cache_from`: what fills the caches before their first use. None means nothing.
+    pub cache_from: Option<CacheFrom>,
     /// What its commands shall reach, at most.
     pub network: Option<NetworkWish>,
+}
+
+/// What a stage's caches are filled from before their first use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheFrom {
+    /// The files that the run began with, before any stage changed them.
+    Base,
+}
+
+/// The words of `cache_from`.
+pub const CACHE_SOURCES: &[(&str, CacheFrom)] = &[("base", CacheFrom::Base)];
+
+/// The program under test of a stage that verifies. The default names none: the stage's commands say what `subject` starts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Subject {
+    /// `verify_subject`: the shell text that `subject` without words starts.
+    pub command: Option<Words>,
+    /// `verify_subject_port`: the command starts with the stage, and this port of its loopback is reachable for the stage's
+    /// commands. 1 to 65535.
+    pub port: Option<u16>,
 }
 
 /// What a node's commands shall reach over the network; less than the operator grants, or as much.
@@ -187,6 +209,8 @@ pub struct Node {
     pub allowed_commands: Option<Vec<String>>,
     /// What it says about hold-outs.
     pub holdouts: NodeHoldouts,
+    /// The program under test, which runs apart from the stage's own commands.
+    pub subject: Subject,
     /// Limits set by `limits.<name>` attributes, in the unit the name ends in (bytes, milliseconds, else a count).
     pub limits: BTreeMap<String, u64>,
     /// Success without a word from the handler is accepted (spec App. C, design §9 #14).
@@ -304,6 +328,8 @@ pub struct Pipeline {
     pub fallback_retry_target: Option<NodeId>,
     /// Folders with hold-outs, each with a final slash; none when the file does not say.
     pub scenarios: Option<PathList>,
+    /// True when the caller found one of these folders ([`crate::Inputs::scenarios_found`]).
+    pub scenarios_found: bool,
     /// Bounds of a run.
     pub bounds: Bounds,
     /// Graph attributes by key.

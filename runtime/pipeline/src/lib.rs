@@ -41,6 +41,8 @@ pub struct Inputs {
     pub set: BTreeMap<String, String>,
     /// The texts of the files that the pipeline refers to ([`Text::wanted`] lists them); one that is absent is an error.
     pub files: files::Files,
+    /// True when a folder with hold-outs exists, as far as the caller looked. A file that names one says so itself.
+    pub scenarios_found: bool,
 }
 
 /// What became of a file.

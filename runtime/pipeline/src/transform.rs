@@ -59,6 +59,7 @@ pub fn reread(text: &str, original: &Pipeline) -> Lowered {
     let (mut pipeline, found) = lower::lower_settled(text, ast);
     diagnostics.extend(found);
     let statements = Statements::of(text, &pipeline);
+    pipeline.scenarios_found = original.scenarios_found;
     places::relocate(&mut pipeline, original);
     for diagnostic in &mut diagnostics {
         diagnostic.span = statements.place(diagnostic.span, &pipeline);

@@ -2,8 +2,10 @@
 //!
 //! These are early, friendly words. No promise rests on them: the scope is enforced where the stage runs.
 
+use super::holdouts::may_have;
 use super::structure::names;
 use super::{Found, Rule, Subject};
+use crate::holdouts::is_verifier;
 use crate::ir::{Attribute, Handler, Node, PathList};
 use crate::lower::handler::FIRST_PARTY;
 
@@ -14,8 +16,10 @@ fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
 /// One finding for the file: it is one decision, and a list is easier to read than the same words for each stage.
 pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     let ours = |node: &Node| matches!(&node.handler, Handler::Component(name) if FIRST_PARTY.contains(&name.as_str()));
-    let nodes = subject.pipeline.nodes.iter();
-    let unbound: Vec<&Node> = nodes.filter(|node| ours(node) && node.allowed_write_paths.is_none()).collect();
+    // Next to hold-outs a verifier writes nothing by default.
+    let is_bound = |node: &Node| subject.has_holdouts && is_verifier(node) && may_have(subject.pipeline, node);
+    let open = |node: &&Node| ours(node) && node.allowed_write_paths.is_none() && !is_bound(node);
+    let unbound: Vec<&Node> = subject.pipeline.nodes.iter().filter(open).collect();
     let Some(first) = unbound.first() else { return Found::none() };
     let message = format!("{} may write anything in the workspace", names(&unbound));
     Found::one(rule.found(message, first.span).with_node(first.id.as_str()))

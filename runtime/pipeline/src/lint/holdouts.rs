@@ -3,8 +3,8 @@
 //! Words only. What a stage sees of hold-outs is settled where the plan is bound, and recorded there.
 
 use super::{Found, Rule, Subject};
-use crate::holdouts::{Feedback, covers, is_builder};
-use crate::ir::{Attribute, Node};
+use crate::holdouts::{Feedback, Writes, covers, is_builder, is_verifier, runs_scenarios};
+use crate::ir::{Attribute, Node, Pipeline};
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use std::collections::VecDeque;
@@ -25,19 +25,35 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
             .then(|| found(format!("`{id}` may read the hold-outs it is judged by"), "codex.allow_read_scenarios"));
         let tells = (node.holdouts.feedback == Feedback::Full && node.attributes.contains_key("scenario_feedback"))
             .then(|| found(format!("builders are told everything that `{id}` prints"), "scenario_feedback"));
-        [reads, uncovered(subject, node).map(|message| found(message, "codex.block_read_paths")), tells]
+        let commits = (node.holdouts.writes == Writes::Commit && may_have(subject.pipeline, node))
+            .then(|| found(format!("`{id}` commits what it writes with hold-outs in reach"), "scenario_writes"));
+        [
+            reads,
+            uncovered(subject.pipeline, node).map(|message| found(message, "codex.block_read_paths")),
+            tells,
+            commits,
+        ]
     });
     graph.into_iter().chain(nodes.flatten()).collect()
 }
 
 /// What is wrong with a node's own `codex.block_read_paths`, which stands in place of the default.
-fn uncovered(subject: &Subject<'_>, node: &Node) -> Option<String> {
+fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
     let blocked = node.holdouts.block_read.as_ref().filter(|_| is_builder(node))?;
-    let open = subject.pipeline.scenario_folders().into_iter().find(|folder| !covers(blocked, folder))?;
+    let open = pipeline.scenario_folders().into_iter().find(|folder| !covers(blocked, folder))?;
     Some(format!(
         "`{}` may read the hold-outs in `{open}`: its own `codex.block_read_paths` does not name them",
         node.id
     ))
+}
+
+/// True for a stage that has hold-outs in reach where a run has any.
+pub(super) fn may_have(pipeline: &Pipeline, node: &Node) -> bool {
+    let blocks = |folder: &str| node.holdouts.block_read.as_ref().is_some_and(|blocked| covers(blocked, folder));
+    match is_verifier(node) {
+        true => !pipeline.scenario_folders().into_iter().all(blocks),
+        false => is_builder(node) && (node.holdouts.allow_read || uncovered(pipeline, node).is_some()),
+    }
 }
 
 /// A builder has no name for what judges it, not even in a sentence that forbids to read it.
@@ -104,15 +120,9 @@ fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
 /// Looks at what stages that run scenarios are given: their command, and their environment.
 pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) -> Found {
     let folders = subject.pipeline.scenario_folders();
-    let runs_scenarios = |node: &Node| {
-        let commands = ["tool_command", "command", "verify_command"].map(|key| node.attributes.get(key));
-        let named =
-            |command: &Attribute| folders.iter().any(|folder| command.value.contains(folder.trim_end_matches('/')));
-        commands.into_iter().flatten().any(named)
-    };
     let is_given = |key: &str| matches!(key, "tool_command" | "command" | "verify_command") || key.starts_with("env_");
     let mut found = Found::none();
-    for node in subject.pipeline.nodes.iter().filter(|node| runs_scenarios(node)) {
+    for node in subject.pipeline.nodes.iter().filter(|node| runs_scenarios(node, &folders)) {
         for (key, attribute) in node.attributes.iter().filter(|(key, _)| is_given(key)) {
             let mut words =
                 attribute.value.split(|letter: char| letter.is_whitespace() || "\"'=;|&()".contains(letter));

@@ -7,6 +7,7 @@ mod attributes;
 mod found;
 mod guardrails;
 mod holdouts;
+mod isolation;
 mod mending;
 mod not_enforced;
 mod page;

@@ -26,6 +26,8 @@ pub struct Subject<'a> {
     /// Undeclared names of edges and the declared one that was probably meant.
     pub(super) meant: HashMap<&'a str, &'a str>,
     standing_in: HashMap<&'a str, NodeIndex>,
+    /// The run has hold-outs, as far as the file and its reader know.
+    pub(super) has_holdouts: bool,
 }
 
 /// What joins two nodes of the graph.
@@ -81,7 +83,9 @@ impl<'a> Subject<'a> {
             graph.add_node(());
         });
         let outgoing = Outgoing::default();
-        let mut subject = Self { pipeline, graph, index, outgoing, meant: HashMap::new(), standing_in: HashMap::new() };
+        let (meant, standing_in) = (HashMap::new(), HashMap::new());
+        let has_holdouts = pipeline.has_scenarios();
+        let mut subject = Self { pipeline, graph, index, outgoing, meant, standing_in, has_holdouts };
         let sources = subject.add_edges();
         subject.outgoing = Outgoing::new(pipeline.nodes.len(), &sources);
         subject.add_jumps();

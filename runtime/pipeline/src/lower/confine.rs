@@ -5,7 +5,7 @@
 use super::reader::{Findings, path_fault};
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Confinement, NetworkWish, PathList};
+use crate::ir::{CACHE_SOURCES, Confinement, NetworkWish, PathList};
 use crate::nearest::nearest;
 
 /// The workspace itself, as a folder.
@@ -19,6 +19,7 @@ pub(super) fn lower(from: &Attributes, findings: &mut Findings<'_>) -> Confineme
         program: program(from, findings),
         scratch: findings.checked_paths(from, "scratch", subtree_fault).unwrap_or_default(),
         cache: findings.checked_paths(from, "cache", subtree_fault).unwrap_or_default(),
+        cache_from: findings.choice(from, "cache_from", CACHE_SOURCES),
         network: network(from, findings),
     }
 }

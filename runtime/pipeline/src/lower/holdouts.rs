@@ -1,10 +1,10 @@
-//! Hold-outs: `scenarios` and `scenario_feedback` of the graph, and a node's ways out.
+//! Hold-outs: `scenarios` and `scenario_feedback` of the graph, a node's ways out, and its program under test.
 
 use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::holdouts::{FEEDBACKS, Feedback, NodeHoldouts};
-use crate::ir::PathList;
+use crate::holdouts::{FEEDBACKS, Feedback, NodeHoldouts, WRITES};
+use crate::ir::{PathList, Subject, Words};
 
 /// The folders of `scenarios`, each with a final slash; none when the file does not say. An empty list is an error: it would
 /// open what a folder of the usual name hides.
@@ -30,5 +30,15 @@ pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findin
         allow_read: findings.boolean(from, "codex.allow_read_scenarios"),
         block_read: findings.paths(from, "codex.block_read_paths").map(|paths| paths.0),
         feedback: findings.choice(from, "scenario_feedback", FEEDBACKS).unwrap_or(inherited),
+        writes: findings.choice(from, "scenario_writes", WRITES).unwrap_or_default(),
+    }
+}
+
+/// The program under test that a node names.
+pub(super) fn subject(from: &Attributes, findings: &mut Findings<'_>) -> Subject {
+    let port = findings.integer(from, "verify_subject_port", 1, u16::MAX.into());
+    Subject {
+        command: findings.text(from, "verify_subject").map(Words::new),
+        port: port.and_then(|port| u16::try_from(port).ok()),
     }
 }

@@ -126,6 +126,7 @@ impl<'a> Draft<'a> {
             retry_target: node::target(&graph, "retry_target", &is_declared),
             fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
             scenarios,
+            scenarios_found: inputs.scenarios_found,
             bounds: bounds(&graph, &mut findings),
             attributes: Attributes::new(),
             span: place,

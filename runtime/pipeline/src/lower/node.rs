@@ -68,6 +68,7 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
         confinement: confine::lower(from, findings),
         allowed_commands: findings.commands(from, "allowed_commands"),
         holdouts: holdouts::node(from, around.feedback, findings),
+        subject: holdouts::subject(from, findings),
         limits: findings.limits(from),
         auto_status: findings.boolean(from, "auto_status"),
         allow_partial: findings.boolean(from, "allow_partial"),

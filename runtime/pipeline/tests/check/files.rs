@@ -8,7 +8,7 @@ fn given(files: &[(&str, Result<&str, &str>)]) -> Inputs {
     let text = |found: &Result<&str, &str>| found.map(str::to_owned).map_err(str::to_owned);
     let files: Files = files.iter().map(|(path, found)| ((*path).to_owned(), text(found))).collect();
     let set = [("part".to_owned(), "door".to_owned())].into();
-    Inputs { set, files }
+    Inputs { set, files, ..Inputs::default() }
 }
 
 fn asks(prompt: &str) -> String {

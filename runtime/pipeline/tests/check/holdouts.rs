@@ -2,7 +2,9 @@
 
 use super::{accept, errors, found, node, with};
 use glovebox_pipeline::diagnostic::Severity;
-use glovebox_pipeline::holdouts::{Feedback, NodeHoldouts, covers};
+use glovebox_pipeline::holdouts::{Feedback, NodeHoldouts, Writes, covers};
+use glovebox_pipeline::ir::Subject;
+use glovebox_pipeline::{Inputs, check};
 use insta::assert_snapshot;
 
 /// A file with a builder, a tool and a plugin; the first two take attributes.
@@ -45,6 +47,57 @@ fn a_node_says_its_ways_out_and_inherits_the_feedback() {
 }
 
 #[test]
+fn a_verifier_names_its_program_under_test_and_what_becomes_of_its_files() {
+    let of = |tool: &str| node(&accept(&file("", "", tool)), "t").clone();
+    assert_eq!((of("").subject, of("").holdouts.writes), (Subject::default(), Writes::Scratch));
+    let whole = of("verify_subject=\"python3 -m app\", verify_subject_port=8080, scenario_writes=commit");
+    let subject = Subject { command: Some("python3 -m app".into()), port: Some(8080) };
+    assert_eq!((whole.subject, whole.holdouts.writes), (subject, Writes::Commit));
+    assert_eq!(of("verify_subject=\" \"").subject, Subject::default());
+    let check = |tool: &str| errors(&file("", "", tool));
+    assert_snapshot!(check("verify_subject=s, verify_subject_port=0, scenario_writes=keep"), @"
+    attribute_value «0» `verify_subject_port` expects a whole number, 1 to 65535, found `0`
+    attribute_value «keep» `scenario_writes` expects one of `scratch`, `commit`, found `keep`
+    ");
+    assert_snapshot!(check("verify_subject=s, verify_subject_port=65536"), @"attribute_value «65536» `verify_subject_port` expects a whole number, 1 to 65535, found `65536`");
+    assert_snapshot!(check("verify_subject=s, verify_subject_port=3128"), @"subject_port «verify_subject_port=3128» `verify_subject_port` of `t` is 3128, the port of the proxy");
+    assert_snapshot!(check("verify_subject_port=8080"), @"subject_port «verify_subject_port=8080» `t` has `verify_subject_port` and no `verify_subject`");
+    assert_snapshot!(check("cache_from=base"), @"cache_from «cache_from=base» `t` has `cache_from` and no `cache`");
+    assert_snapshot!(check("cache=\"target/\", cache_from=seal"), @"attribute_value «seal» `cache_from` expects one of `base`, found `seal`");
+    assert_eq!(check("cache=\"target/\", cache_from=base, verify_subject=s, verify_subject_port=1"), "");
+}
+
+#[test]
+fn what_a_verifier_says_has_no_effect_elsewhere_and_is_refused_there() {
+    let check = |builder: &str| errors(&file("", builder, ""));
+    assert_snapshot!(check("verify_subject=s, verify_subject_port=8080, scenario_writes=commit"), @"
+    verifier_attribute «verify_subject=s» `verify_subject` stands on `b`, which verifies nothing
+    verifier_attribute «verify_subject_port=8080» `verify_subject_port` stands on `b`, which verifies nothing
+    verifier_attribute «scenario_writes=commit» `scenario_writes` stands on `b`, which has no hold-outs in reach
+    ");
+    assert_snapshot!(check("type=\"acme.x\", verify_subject=s"), @"verifier_attribute «verify_subject=s» `verify_subject` stands on `b`, which verifies nothing");
+    assert_eq!(check("codex.allow_read_scenarios=true, scenario_writes=commit"), "", "it has hold-outs in reach");
+    let blocked = "codex.block_read_paths=\"scripts/\", scenario_writes=commit";
+    assert_snapshot!(errors(&file("", "", blocked)), @"verifier_attribute «scenario_writes=commit» `scenario_writes` stands on `t`, which has no hold-outs in reach");
+    let by_default = with("node [verify_subject=s] a [prompt=p] b [prompt=p] start -> a -> b -> exit");
+    assert_snapshot!(errors(&by_default), @"verifier_attribute «verify_subject=s» `verify_subject` stands on `a`, which verifies nothing");
+}
+
+#[test]
+fn a_verifier_beside_hold_outs_needs_no_write_scope() {
+    let missing = |graph: &str, tool: &str, scenarios_found: bool| {
+        let source =
+            with(&format!("graph [{graph}] t [shape=parallelogram, tool_command=make, {tool}] start -> t -> exit"));
+        let checked = check(&source, &Inputs { scenarios_found, ..Inputs::default() });
+        checked.diagnostics.iter().any(|found| found.rule == "write_scope_missing")
+    };
+    assert!(missing("", "", false) && !missing("", "", true) && !missing("scenarios=\"checks/\"", "", false));
+    assert!(!missing("", "tool_command=\"sh scripts/scenarios/a.sh\"", false), "a command names them");
+    assert!(missing("", "codex.block_read_paths=\"scripts/\"", true), "it has none in reach");
+    assert!(missing("", "type=codergen, prompt=p", true), "a builder");
+}
+
+#[test]
 fn a_path_covers_a_folder_by_whole_names() {
     let check = |path: &str, folder: &str| covers(&[path.to_owned()], folder);
     assert!(check("a/b/", "a/b/") && check("a", "a/b/") && check("a/b", "a/b"));
@@ -62,6 +115,12 @@ fn every_way_out_is_said_once() {
     assert_snapshot!(opted(&file("scenario_feedback=full", "codex.allow_read_scenarios=true", "")), @r"
     scenario_opt_out «full» builders are told everything that stages with hold-outs print
     scenario_opt_out «true» `b` may read the hold-outs it is judged by
+    ");
+    assert_eq!(opted(&file("", "", "scenario_writes=scratch")), "");
+    assert_snapshot!(opted(&file("", "codex.allow_read_scenarios=true, scenario_writes=commit", "scenario_writes=commit")), @"
+    scenario_opt_out «true» `b` may read the hold-outs it is judged by
+    scenario_opt_out «commit» `b` commits what it writes with hold-outs in reach
+    scenario_opt_out «commit» `t` commits what it writes with hold-outs in reach
     ");
     assert_snapshot!(opted(&file("scenarios=\"a,b\"", "codex.block_read_paths=\"a/\"", "scenario_feedback=full")), @r#"
     scenario_opt_out «"a/"» `b` may read the hold-outs in `b/`: its own `codex.block_read_paths` does not name them

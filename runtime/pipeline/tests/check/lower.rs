@@ -1,7 +1,7 @@
 //! From attributes as text to types: values, defaults, scopes, classes, handlers, inputs.
 
 use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
-use glovebox_pipeline::ir::{Backoff, Confinement, Handler, NetworkWish, NodeId, PathList};
+use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, NetworkWish, NodeId, PathList};
 use glovebox_pipeline::{Inputs, check};
 use insta::assert_snapshot;
 use std::time::Duration;
@@ -105,7 +105,7 @@ fn path_lists_keep_to_the_workspace() {
 fn what_confines_a_node_gets_types() {
     let pipeline = accept(&with_node(
         "codex.workdir=\"agent\", codex.add_dirs=\"examples/specs, docs/,.\", codex.strict_read_scope=true, codex.path=\"./.factory/bin/codex\", \
-         scratch=\"tmp/,a/b/\", cache=\"target/\", network=\"proxy:api.example.com, *.crates.io\"",
+         scratch=\"tmp/,a/b/\", cache=\"target/\", cache_from=base, network=\"proxy:api.example.com, *.crates.io\"",
     ));
     let list = |entries: &[&str]| PathList(entries.iter().map(|entry| (*entry).to_owned()).collect());
     let expected = Confinement {
@@ -115,6 +115,7 @@ fn what_confines_a_node_gets_types() {
         program: Some(".factory/bin/codex".to_owned()),
         scratch: list(&["tmp/", "a/b/"]),
         cache: list(&["target/"]),
+        cache_from: Some(CacheFrom::Base),
         network: Some(NetworkWish::Proxy(vec!["api.example.com".to_owned(), "*.crates.io".to_owned()])),
     };
     assert_eq!(node(&pipeline, "n").confinement, expected);

@@ -1,8 +1,8 @@
 //! Rules about hold-outs: what gives them away, and what makes their scripts unreliable (seed 2).
 
 use super::Rule;
-use crate::diagnostic::Severity::Warning;
-use crate::lint::holdouts;
+use crate::diagnostic::Severity::{Error, Warning};
+use crate::lint::{holdouts, isolation};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -69,6 +69,72 @@ pub(super) const RULES: &[Rule] = &[
   review [prompt="Review the code", allowed_write_paths=""]
   start; exit
   start -> review -> exit
+}"#,
+    },
+    Rule {
+        id: "verifier_attribute",
+        severity: Error,
+        check: Some(isolation::verifier_attribute),
+        summary: "attributes of stages that verify stand on such a stage",
+        help: "move it to the `tool` or `verify` stage that runs the scenarios, or remove it",
+        why: "`verify_subject` and `verify_subject_port` name the program under test of a `tool` or `verify` stage; `scenario_writes` \
+              decides what a stage with hold-outs in reach commits. On any other stage they have no effect, and a reader of the file \
+              would believe in a wall that does not exist.",
+        bad: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/", verify_subject="sh src/prog.sh"]
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/"]
+  start; exit
+  start -> build -> judge -> exit
+}"#,
+        good: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
+         verify_subject="sh src/prog.sh"]
+  start; exit
+  start -> build -> judge -> exit
+}"#,
+    },
+    Rule {
+        id: "subject_port",
+        severity: Error,
+        check: Some(isolation::subject_port),
+        summary: "`verify_subject_port` is a free port of the program in `verify_subject`",
+        help: "name the program: `verify_subject=\"python3 -m app --port 8080\"`",
+        why: "With a port the program under test starts with the stage and its loopback port is forwarded to the stage's commands. \
+              Without `verify_subject` there is no program to start. On port 3128 the proxy of the stage's own commands accepts, so \
+              nothing else can.",
+        bad: r#"digraph ship {
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
+         verify_subject_port=8080]
+  start; exit
+  start -> judge -> exit
+}"#,
+        good: r#"digraph ship {
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
+         verify_subject="python3 -m app --port 8080", verify_subject_port=8080]
+  start; exit
+  start -> judge -> exit
+}"#,
+    },
+    Rule {
+        id: "cache_from",
+        severity: Error,
+        check: Some(isolation::cache_from),
+        summary: "`cache_from` stands beside the `cache` that it fills",
+        help: "name the folder, such as `cache=\"target/\"`, or remove `cache_from`",
+        why: "`cache_from=\"base\"` fills the folders of the node's `cache` from the files that the run began with. Without `cache` on \
+              the same node there is nothing to fill, and the build that was meant to be quick starts from nothing.",
+        bad: r#"digraph ship {
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
+         cache_from="base"]
+  start; exit
+  start -> judge -> exit
+}"#,
+        good: r#"digraph ship {
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
+         cache="target/", cache_from="base"]
+  start; exit
+  start -> judge -> exit
 }"#,
     },
     Rule {
