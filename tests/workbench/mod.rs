@@ -37,6 +37,11 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+/// Where the commands of every bench keep the key of their user.
+pub fn state_dir() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("state")
+}
+
 /// A `glovebox` command with the bench's environment, in a folder.
 pub fn glovebox_in(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_glovebox"));
@@ -47,6 +52,7 @@ pub fn glovebox_in(folder: &Path) -> Command {
         }
     }
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("component-cache");
+    command.env("GLOVEBOX_STATE_DIR", state_dir());
     command.env("GLOVEBOX_CACHE_DIR", cache).env("TZ", "UTC").env("TERM", "dumb");
     command
 }

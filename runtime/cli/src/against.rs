@@ -62,7 +62,7 @@ fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
 
 fn of_run(selector: &str, arguments: &PlanArguments, project: &Project) -> Result<Powers, Stop> {
     let run = runs::select(&arguments.runs.runs_dir, selector)?;
-    let records = journal::read(&run)?;
+    let records = journal::read_to_show(&run)?;
     let started = journal::beginning(&run, &records)?;
     let source = source::of_run(&run, started)?;
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);

@@ -257,7 +257,7 @@ pub struct PlanArguments {
 pub struct ResumeArguments {
     /// The run to go on with
     pub run: String,
-    /// Let stages run host programs without a sandbox; said again for a run that was started for a folder elsewhere
+    /// Let stages run host programs without a sandbox; must be given again for a run that was started so
     #[arg(long)]
     pub dangerously_no_sandbox: bool,
     #[command(flatten)]
@@ -298,6 +298,9 @@ pub struct ApplyArguments {
     /// The project that gets the changes; default is where the run was started for, if that is here or below
     #[arg(long, value_name = "D")]
     pub workdir: Option<PathBuf>,
+    /// Apply a run that you did not start on this machine; look at it with `glovebox diff` first
+    #[arg(long, requires = "workdir")]
+    pub foreign: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Print one JSON document

@@ -9,7 +9,7 @@ use crate::project::Project;
 use crate::source::{self, Source};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
-use crate::{toolchain, walls};
+use crate::{toolchain, user_key, walls};
 use glovebox_engine::attempt::Ground;
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
 use glovebox_engine::config::sandbox::Network;
@@ -104,6 +104,7 @@ fn ground(plan: &Plan, project: &Project, capability: &Capability) -> Result<Gro
         can_mount: capability.tier == Some(Tier::Full),
         policy: toolchain::exec_policy(&plan.exec, &plan.sandbox)?,
         project: project.workdir.clone(),
+        private: [user_key::folder(), cache_dir()].into_iter().flatten().collect(),
     })
 }
 

@@ -10,6 +10,7 @@ use cap_std::fs::Dir;
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{self, Digest, Event, Record, RunStarted, Verdict};
 use glovebox_engine::ports::BlobStore;
+use glovebox_engine::sqlite::Provenance;
 use glovebox_sandbox::commit::{ChangeOp, FileChange};
 use glovebox_sandbox::project::Base;
 use std::fs::File;
@@ -29,13 +30,15 @@ pub struct Changes {
     pub project: PathBuf,
     /// How the run ended; none when it has not.
     pub verdict: Option<Verdict>,
+    /// Whose run it is.
+    pub provenance: Provenance,
     blobs: DirBlobs,
 }
 
 impl Changes {
     /// Reads them from a run's journal and blobs.
     pub fn read(run: &RunFolder) -> Result<Self, Stop> {
-        let records = journal::read(run)?;
+        let (records, provenance) = journal::read_with_provenance(run)?;
         let started = journal::beginning(run, &records)?;
         let blobs = open_blobs(run)?;
         let base = read_base(run, &blobs, started)?;
@@ -43,7 +46,14 @@ impl Changes {
             Event::RunFinished(finished) => Some(finished.status),
             _ => None,
         });
-        Ok(Self { base, changes: listed(&records), project: PathBuf::from(&started.source_dir), verdict, blobs })
+        Ok(Self {
+            base,
+            changes: listed(&records),
+            project: PathBuf::from(&started.source_dir),
+            verdict,
+            provenance,
+            blobs,
+        })
     }
 
     /// Opens the bytes of a change by the digest it names.

@@ -23,6 +23,7 @@ use glovebox_engine::run::{HoldoutError, Holdouts, RunDir, Session};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_host::call::Progress;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_sandbox::user_key::UserKey;
 use std::cell::RefCell;
 use std::error::Error;
 use std::path::Path;
@@ -45,16 +46,16 @@ pub struct Drive<'a> {
     pub reporter: Reporter,
 }
 
-/// Opens a run's folder for the engine.
-pub fn open_dir(run: &RunFolder) -> Result<RunDir, Stop> {
+/// Opens a run's folder for the engine. With a key what is appended to its journal is signed.
+pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
     let dir = Dir::open_ambient_dir(&run.path, ambient_authority())
         .map_err(|error| Stop::io(format!("open run `{}`", run.id), &error))?;
-    Ok(RunDir { path: run.path.clone(), dir })
+    Ok(RunDir { path: run.path.clone(), dir, key })
 }
 
 /// Makes a run's files from its journal, as it is now.
 pub fn project(run: &RunFolder, pipeline: &Arc<Pipeline>, blobs: &Arc<DirBlobs>) -> Result<Projector<DirBlobs>, Stop> {
-    let dir = open_dir(run)?.dir;
+    let dir = open_dir(run, None)?.dir;
     let projector = Projector::rebuild(dir, Arc::clone(blobs), Arc::clone(pipeline), &journal::read(run)?);
     projector.map_err(|error| stop(run, &RunError::Project(Box::new(error))))
 }
@@ -98,7 +99,7 @@ impl Drive<'_> {
         Ok(Workbench {
             plan: Arc::new(self.bound.plan.clone()),
             host: Arc::clone(&self.bound.host),
-            run: Arc::new(open_dir(self.run)?),
+            run: Arc::new(open_dir(self.run, None)?),
             blobs: Arc::clone(&session.blobs),
             ground: self.bound.ground.clone(),
             protected: self.bound.protected.clone(),
@@ -166,6 +167,7 @@ async fn first_of(interrupt: &mut Signal, terminate: &mut Signal) -> Exit {
 pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let exit = match error {
         RunError::Port(PortError::Corrupt { .. }) => Exit::Mismatch,
+        RunError::Port(PortError::Foreign { .. }) => Exit::Policy,
         RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) => Exit::Transient,
         RunError::Holdouts(HoldoutError::Seal(_)) => Exit::Invalid,
         RunError::Holdouts(HoldoutError::Differs(_)) => Exit::Mismatch,

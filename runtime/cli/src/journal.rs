@@ -4,16 +4,76 @@
 
 use crate::exit::{Exit, Stop};
 use crate::runs::{JOURNAL_FILE, RunFolder};
+use crate::terminal::{self, visible};
+use crate::user_key;
 use glovebox_engine::event::{Event, Record, RunStarted};
 use glovebox_engine::ports::PortError;
-use glovebox_engine::sqlite::SqliteReader;
+use glovebox_engine::sqlite::{Provenance, SqliteReader};
+use glovebox_sandbox::user_key::UserKey;
 
 const PAGE_RECORDS: usize = 1000;
 
 /// Reads every record of a run.
 pub fn read(run: &RunFolder) -> Result<Vec<Record>, Stop> {
+    records(run, &open(run)?)
+}
+
+/// Reads every record of a run, and whose they are.
+pub fn read_with_provenance(run: &RunFolder) -> Result<(Vec<Record>, Provenance), Stop> {
+    read_against(run, user_key::to_verify()?.as_ref())
+}
+
+fn read_against(run: &RunFolder, key: Option<&UserKey>) -> Result<(Vec<Record>, Provenance), Stop> {
+    let reader = open(run)?;
+    let records = records(run, &reader)?;
+    let provenance = reader.provenance(key).map_err(|error| unreadable(run, &error))?;
+    Ok((records, provenance))
+}
+
+/// Reads every record of a run for a command that only shows it. One that this user did not start is read all the same, and said so.
+pub fn read_to_show(run: &RunFolder) -> Result<Vec<Record>, Stop> {
+    // A key that cannot be used keeps no run from being looked at.
+    let key = user_key::to_verify().unwrap_or_else(|stop| {
+        terminal::report_stop(&stop);
+        None
+    });
+    let (records, provenance) = read_against(run, key.as_ref())?;
+    tell_foreign(run, provenance);
+    Ok(records)
+}
+
+/// Says in one line that a run is not this user's own.
+pub fn tell_foreign(run: &RunFolder, provenance: Provenance) {
+    if let Some(why) = is_foreign(provenance) {
+        let id = visible::line(&run.id);
+        terminal::say(&format!("note: run `{id}` {why}: what it says of itself may be made up\n"));
+    }
+}
+
+/// Refuses a run that this user did not start on this machine: its record is only somebody's word.
+pub fn refuse_foreign(run: &RunFolder, provenance: Provenance, help: String) -> Result<(), Stop> {
+    let Some(why) = is_foreign(provenance) else { return Ok(()) };
+    let message = format!("run `{}` {why}, so nothing is done on its word", run.id);
+    Err(Stop::new(Exit::Policy, message).with_help(help))
+}
+
+/// Why a run is not this user's own, in words; none when it is.
+pub fn is_foreign(provenance: Provenance) -> Option<String> {
+    match provenance {
+        Provenance::Own => None,
+        Provenance::Unsigned => Some("is not signed".to_owned()),
+        Provenance::Foreign { seq } => {
+            Some(format!("was not started by you on this machine (record {seq} is not signed with your key)"))
+        }
+    }
+}
+
+fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
+    SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(|error| unreadable(run, &error))
+}
+
+fn records(run: &RunFolder, reader: &SqliteReader) -> Result<Vec<Record>, Stop> {
     let stop = |error: PortError| unreadable(run, &error);
-    let reader = SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(stop)?;
     let mut records: Vec<Record> = Vec::new();
     loop {
         let from = records.last().map_or(1, |record| record.seq + 1);

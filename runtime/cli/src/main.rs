@@ -27,6 +27,7 @@ mod scenarios;
 mod source;
 mod terminal;
 mod toolchain;
+mod user_key;
 mod walls;
 
 use arguments::{Arguments, Command, HoldoutCommand, PluginCommand};

@@ -119,10 +119,16 @@ pub fn select(runs_dir: &Path, selector: &str) -> Result<RunFolder, Stop> {
     }
 }
 
-/// True when a run was started for the current folder or one below it. What another run says of itself is only its word: it may
-/// have come with somebody's project, and name any folder and any consent.
-pub fn is_started_here(source_dir: &Path) -> bool {
-    std::env::current_dir().and_then(std::fs::canonicalize).is_ok_and(|here| source_dir.starts_with(here))
+/// The project that a run was started for, as the system resolves its path now, if it is the current folder or lies below it.
+pub fn project_here(source_dir: &Path) -> Option<PathBuf> {
+    let here = std::env::current_dir().and_then(std::fs::canonicalize).ok()?;
+    resolved_below(&here, source_dir)
+}
+
+/// Resolved first: `..` and links in what a record says may lead out of any folder that it names.
+fn resolved_below(here: &Path, source_dir: &Path) -> Option<PathBuf> {
+    let project = std::fs::canonicalize(source_dir).ok().filter(|_| source_dir.is_absolute())?;
+    project.starts_with(here).then_some(project)
 }
 
 /// What follows `glovebox show` and its like to name a run: a selector, and `--runs-dir` where it is needed.
@@ -197,6 +203,25 @@ mod tests {
         std::fs::create_dir(folder.path().join("zzz")).unwrap();
         assert_eq!(list(folder.path()).unwrap().len(), 1);
         assert!(list(&folder.path().join("nowhere")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_project_that_leads_out_of_here_is_not_here() {
+        let place = tempfile::tempdir().unwrap();
+        let outside = place.path().canonicalize().unwrap();
+        let here = outside.join("here");
+        std::fs::create_dir_all(here.join("below")).unwrap();
+        std::os::unix::fs::symlink("..", here.join("out")).unwrap();
+        std::os::unix::fs::symlink("below", here.join("in")).unwrap();
+        let found = |path: &str| resolved_below(&here, &here.join(path));
+        assert_eq!((found(""), found("below")), (Some(here.clone()), Some(here.join("below"))));
+        assert_eq!(found("in"), Some(here.join("below")), "what is written to is where the link leads");
+        for escape in ["..", "below/../..", "out", "out/here/..", "nowhere", "../here2"] {
+            assert_eq!(found(escape), None, "{escape}");
+        }
+        assert_eq!(resolved_below(&here, Path::new("below")), None, "a record has absolute paths only");
+        std::fs::create_dir(outside.join("here2")).unwrap();
+        assert_eq!(found("../here2"), None, "a name that only begins the same is not below");
     }
 
     #[test]

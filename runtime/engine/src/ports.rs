@@ -11,7 +11,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The four ways in which a port fails, each with a different remedy.
+/// The ways in which a port fails, each with a different remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// A head is not where the append expected it; nothing was stored. Read on from the actual head.
@@ -30,6 +30,12 @@ pub enum PortError {
     /// The store cannot be reached or used now.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// What is stored is whole, but this user did not write it. Stop before acting on it.
+    #[error("record {seq} is not signed with this user's key")]
+    Foreign {
+        /// The first record that is not.
+        seq: u64,
+    },
     /// What is stored is not what was written. Stop.
     #[error("{what} is corrupt: {found}")]
     Corrupt {

@@ -20,6 +20,7 @@ use crate::sqlite::{Owner, SqliteLog};
 use crate::state::RunState;
 use cap_std::fs::Dir;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_sandbox::user_key::UserKey;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct RunDir {
     pub path: PathBuf,
     /// The same directory, opened.
     pub dir: Dir,
+    /// What its journal is signed with; none leaves it unsigned, so that it is never acted on later.
+    pub key: Option<UserKey>,
 }
 
 impl RunDir {
@@ -63,7 +66,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens a run that was started before: takes the lock, verifies the chain, reads the state back. `seen` is told every
+    /// Opens a run that was started before: takes the lock, verifies the chain and its signatures, reads the state back. `seen` is told every
     /// record with the state it led to, so that files can be made again.
     pub fn open(
         dir: RunDir,
@@ -142,7 +145,7 @@ fn driver<'a, J: RunLog, S>(
 /// The lock first: nothing of a run is opened for writing without it.
 fn stores(dir: &RunDir) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
     let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
-    let journal = SqliteLog::open(&dir.path.join(JOURNAL_FILE))?;
+    let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), dir.key.clone())?;
     let blobs = Arc::new(DirBlobs::open_in(&dir.dir)?);
     Ok((owner, journal, blobs))
 }

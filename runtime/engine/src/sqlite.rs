@@ -8,12 +8,15 @@ mod connection;
 mod owner;
 mod queue;
 mod rows;
+mod signature;
 mod writer;
 
 pub use owner::Owner;
+pub use signature::Provenance;
 
 use crate::event::{Digest, Event, Record, Subject, canonical, whole_milliseconds};
 use crate::ports::{PortError, RunLog};
+use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use queue::Leases;
 use rusqlite::Connection;
@@ -31,13 +34,24 @@ pub struct SqliteLog {
 }
 
 impl SqliteLog {
-    /// Opens the journal at `path`, or creates an empty one, and verifies its chain.
+    /// Opens the journal at `path`, or creates an empty one, and verifies its chain. What is appended is not signed.
     pub fn open(path: &Path) -> Result<Self, PortError> {
+        Self::open_signed(path, None)
+    }
+
+    /// The same with the user's key: a journal that is not wholly signed with it is refused, and what is appended is signed. Without a
+    /// key a signed journal is refused, since what would follow could not be signed.
+    pub fn open_signed(path: &Path, key: Option<UserKey>) -> Result<Self, PortError> {
         let connection = connection::writable(path)?;
         let tip = rows::verify(&connection)?;
+        match signature::provenance(&connection, key.as_ref())? {
+            Provenance::Foreign { seq } => return Err(PortError::Foreign { seq }),
+            Provenance::Unsigned if key.is_some() => return Err(PortError::Foreign { seq: 1 }),
+            Provenance::Unsigned | Provenance::Own => {}
+        }
         let reader = connection::read_only(path)?;
         let (told, last) = watch::channel(tip.seq);
-        let writer = Writer::start(connection, tip, told)?;
+        let writer = Writer::start(connection, (tip, key), told)?;
         Ok(Self { writer, reader: Mutex::new(reader), leases: Leases::default(), last })
     }
 
@@ -95,6 +109,11 @@ impl SqliteReader {
     /// Reads at most `records_max` records with sequence numbers of `from` and above. Empty at the end.
     pub fn read(&self, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
         rows::read(&self.connection, from, records_max)
+    }
+
+    /// Whose journal it is, by the signatures of its records.
+    pub fn provenance(&self, key: Option<&UserKey>) -> Result<Provenance, PortError> {
+        signature::provenance(&self.connection, key)
     }
 
     /// Sequence number and hash of the last record.

@@ -76,7 +76,7 @@ impl Place {
 
     fn run_dir(&self) -> RunDir {
         let path = self.path("run");
-        RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path }
+        RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path, key: None }
     }
 
     async fn begin(&self) -> Result<(Session, Vec<Record>), RunError> {
@@ -120,6 +120,7 @@ impl Place {
                 can_mount: true,
                 policy: ExecPolicy::default(),
                 project: self.path("project"),
+                private: Vec::new(),
             },
             protected: Protected::new(&["checks/"]),
             holdouts,

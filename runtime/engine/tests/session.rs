@@ -44,7 +44,7 @@ impl Place {
 
     fn run_dir(&self) -> RunDir {
         let path = self.path("run");
-        RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path }
+        RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path, key: None }
     }
 
     async fn create(&self) -> (Session, Vec<Record>) {
@@ -231,7 +231,7 @@ const CHILD: &str = "GLOVEBOX_TEST_SESSION";
 async fn child() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
     let path = Path::new(&folder).join("run");
-    let dir = RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path };
+    let dir = RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path, key: None };
     let pipeline = check(SOURCE, &Inputs::default()).pipeline.unwrap();
     let mut session = Session::open(dir, format!("process {}", std::process::id()), |_, _| Ok(())).unwrap();
     session.resume(&pipeline, None).await.unwrap();

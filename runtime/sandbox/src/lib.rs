@@ -4,7 +4,8 @@
 //! directory without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it. Around a
 //! stage: [`project`] is the run's own copy, [`stage`] what a stage sees of it, [`exec`] is a command and [`jail`] runs it, [`found`] says
 //! what changed and, with [`protect`], what of it may stay, [`commit`] brings that back, [`quarantine`] keeps the rest, and
-//! [`apply`] takes a run's result to the user. [`holdout`] keeps what builders are judged by out of their reach.
+//! [`apply`] takes a run's result to the user. [`holdout`] keeps what builders are judged by out of their reach, [`user_key`]
+//! authenticates what this user's runs say of themselves.
 //! The crate knows no graph, no component and no journal.
 
 #[cfg(not(target_os = "linux"))]
@@ -33,4 +34,5 @@ pub mod scope;
 pub mod stage;
 pub mod subject;
 pub mod tree;
+pub mod user_key;
 pub mod view;

@@ -5,17 +5,24 @@
 use crate::arguments::ApplyArguments;
 use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
-use crate::runs;
+use crate::journal;
+use crate::runs::{self, RunFolder};
 use crate::terminal::{self, counted, visible};
 use glovebox_engine::event::Verdict;
 use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
 use glovebox_sandbox::commit::ChangeOp;
+use std::path::PathBuf;
 
 /// Brings the changes of a successful run into the project, or says what is in the way.
 pub fn apply(arguments: &ApplyArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let changes = Changes::read(&run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    if !arguments.foreign {
+        let look = format!("look at it with `glovebox diff {named}`; bring it all the same where you say: ");
+        let help = format!("{look}`glovebox apply {named} --foreign --workdir D`");
+        journal::refuse_foreign(&run, changes.provenance, help)?;
+    }
     match changes.verdict {
         Some(Verdict::Success) => {}
         Some(Verdict::Fail) => {
@@ -29,12 +36,7 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
             return Err(Stop::new(Exit::Usage, message).with_help(format!("go on with `glovebox resume {named}`")));
         }
     }
-    if arguments.workdir.is_none() && !runs::is_started_here(&changes.project) {
-        let started_for = visible::line(&changes.project.to_string_lossy()).into_owned();
-        let message = format!("run `{}` was started for `{started_for}`, which is not below this folder", run.id);
-        return Err(Stop::new(Exit::Policy, message).with_help("say where its changes go: `--workdir D`"));
-    }
-    let project = arguments.workdir.as_ref().unwrap_or(&changes.project);
+    let project = &destination(arguments, &run, &changes)?;
     let place = project.display();
     let failed = |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{place}`: {error}"));
     let plan = apply::plan(&changes.base, &changes.changes, project).map_err(|error| failed(&error))?;
@@ -46,6 +48,18 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
         Err(ApplyError::Conflicts(conflicts)) => Err(refuse(&conflicts, &place.to_string())),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// The folder that gets the changes. What the record names counts only where the user stands at or above it.
+fn destination(arguments: &ApplyArguments, run: &RunFolder, changes: &Changes) -> Result<PathBuf, Stop> {
+    if let Some(workdir) = &arguments.workdir {
+        return Ok(workdir.clone());
+    }
+    runs::project_here(&changes.project).ok_or_else(|| {
+        let started_for = visible::line(&changes.project.to_string_lossy()).into_owned();
+        let message = format!("run `{}` was started for `{started_for}`, which is not below this folder", run.id);
+        Stop::new(Exit::Policy, message).with_help("say where its changes go: `--workdir D`")
+    })
 }
 
 fn refuse(conflicts: &[Conflict], place: &str) -> Stop {

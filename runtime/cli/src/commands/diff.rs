@@ -5,8 +5,8 @@
 use crate::arguments::DiffArguments;
 use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
-use crate::runs;
 use crate::terminal::{self, visible};
+use crate::{journal, runs};
 use glovebox_sandbox::apply::{Difference, differences, open_before};
 use glovebox_sandbox::commit::{ChangeOp, FileChange};
 use similar::TextDiff;
@@ -30,6 +30,7 @@ enum Side {
 pub fn diff(arguments: &DiffArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let changes = Changes::read(&run)?;
+    journal::tell_foreign(&run, changes.provenance);
     let found = differences(&changes.base, &changes.changes);
     if arguments.json {
         terminal::print_json(&found)?;

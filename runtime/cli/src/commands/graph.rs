@@ -49,7 +49,7 @@ fn read(arguments: &GraphArguments) -> Result<(Pipeline, Option<Overlay>), Stop>
             .with_help("leave out `--set`, or name a pipeline's file"));
     }
     let run = runs::select(&arguments.runs.runs_dir, target)?;
-    let records = journal::read(&run)?;
+    let records = journal::read_to_show(&run)?;
     let source = source::of_run(&run, journal::beginning(&run, &records)?)?;
     Ok((source.pipeline, Some(overlay::of(&records))))
 }

@@ -110,7 +110,7 @@ pub fn verify(arguments: &HoldoutArguments) -> Ended {
 
 fn read(arguments: &HoldoutArguments) -> Result<(RunFolder, Vec<Record>), Stop> {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let records = journal::read(&run)?;
+    let records = journal::read_to_show(&run)?;
     Ok((run, records))
 }
 

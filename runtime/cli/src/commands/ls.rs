@@ -6,6 +6,7 @@ use crate::runs::RunFolder;
 use crate::terminal::summary::Summary;
 use crate::terminal::{self, duration, visible};
 use crate::{journal, runs};
+use glovebox_engine::sqlite::Provenance;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -15,6 +16,8 @@ struct Row {
     status: String,
     started: Option<jiff::Timestamp>,
     duration_ms: u64,
+    /// Whether this user started it on this machine.
+    is_own: bool,
     problem: Option<String>,
 }
 
@@ -36,16 +39,17 @@ pub fn ls(arguments: &ListArguments) -> Ended {
 
 fn row(run: &RunFolder) -> Row {
     let id = run.id.clone();
-    match journal::read(run) {
-        Ok(records) => {
+    match journal::read_with_provenance(run) {
+        Ok((records, provenance)) => {
             let summary = Summary::of(&records);
             let started = records.first().map(|record| record.at);
             let (pipeline, status, duration_ms) = (summary.pipeline, summary.status, summary.duration_ms);
-            Row { id, pipeline, status, started, duration_ms, problem: None }
+            let is_own = provenance == Provenance::Own;
+            Row { id, pipeline, status, started, duration_ms, is_own, problem: None }
         }
         Err(stop) => {
             let (pipeline, status) = (String::new(), "unreadable".to_owned());
-            Row { id, pipeline, status, started: None, duration_ms: 0, problem: Some(stop.message) }
+            Row { id, pipeline, status, started: None, duration_ms: 0, is_own: false, problem: Some(stop.message) }
         }
     }
 }
@@ -55,8 +59,9 @@ fn line(row: &Row) -> String {
         at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
     });
     let rest = row.problem.as_deref().unwrap_or(&row.pipeline);
+    let whose = if row.is_own || row.problem.is_some() { "" } else { " (not signed by you)" };
     format!(
-        "{:<26} {:<10} {time:<19} {:>7} {}\n",
+        "{:<26} {:<10} {time:<19} {:>7} {}{whose}\n",
         visible::line(&row.id),
         row.status,
         duration(row.duration_ms),

@@ -11,10 +11,10 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::runs::{self, RunFolder};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
-use crate::{house, journal, project};
+use crate::{house, journal, project, user_key};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::RunStarted;
-use glovebox_engine::plan::TIER_UNCONFINED;
+use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
 use glovebox_engine::run::{Session, apply_changes};
 use glovebox_sandbox::holdout;
 use std::path::Path;
@@ -23,17 +23,23 @@ use std::path::Path;
 pub fn resume(arguments: &ResumeArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
-    let records = journal::read(&run)?;
+    let (records, provenance) = journal::read_with_provenance(&run)?;
+    let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
+    let help =
+        format!("look at it with `glovebox show {named}`, and run its pipeline again; docs/run-directory.md says more");
+    journal::refuse_foreign(&run, provenance, help)?;
     let started = journal::beginning(&run, &records)?;
+    refuse_other_walls(&run, started, arguments.dangerously_no_sandbox, &named)?;
     let source = source::of_run(&run, started)?;
-    let bound = bind(&run, started, &source, arguments.dangerously_no_sandbox)?;
+    let bound = bind(&run, started, &source)?;
     drive::runtime()?.block_on(go_on(&bound, &source, &run, manner))?;
     drive::conclude(&run, manner, &arguments.runs.runs_dir)
 }
 
 async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) -> Result<(), Stop> {
     let failed = |error| drive::stop(run, &error);
-    let opened = Session::open(drive::open_dir(run)?, super::run::worker(), |_record, _state| Ok(()));
+    let dir = drive::open_dir(run, user_key::to_verify()?)?;
+    let opened = Session::open(dir, super::run::worker(), |_record, _state| Ok(()));
     let mut session = opened.map_err(failed)?;
     if session.verdict().is_some() {
         // The process may have died between the last record and what follows from it.
@@ -46,7 +52,7 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
     Drive { bound, source, run, reporter }.drive(session, &begun).await
 }
 
-fn bind(run: &RunFolder, started: &RunStarted, source: &Source, no_sandbox: bool) -> Result<Bound, Stop> {
+fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Bound, Stop> {
     let project = project::read_project(Path::new(&started.source_dir), Some(&source.file))?;
     house::honour(&project, &started.rules, run.id.as_str())?;
     let script = match &started.script_digest {
@@ -56,9 +62,7 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source, no_sandbox: bool
         }
         None => None,
     };
-    // Consent that was given here when the run began holds; a record from elsewhere is nobody's consent.
-    let is_agreed = no_sandbox || runs::is_started_here(Path::new(&started.source_dir));
-    let unconfined = started.sandbox_tier == TIER_UNCONFINED && is_agreed;
+    let unconfined = started.sandbox_tier == TIER_UNCONFINED;
     let purpose = if unconfined { Purpose::RunUnconfined } else { Purpose::Run };
     // Those the run began with, whatever the project has now.
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
@@ -76,6 +80,29 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source, no_sandbox: bool
         );
     }
     Ok(bound)
+}
+
+/// A flag that takes walls down holds for one command: it is given again, or the run does not go on. Nor does it take down walls that
+/// the run has had so far.
+fn refuse_other_walls(run: &RunFolder, started: &RunStarted, no_sandbox: bool, named: &str) -> Result<(), Stop> {
+    let tier = &started.sandbox_tier;
+    match (tier == TIER_UNCONFINED, no_sandbox) {
+        (true, false) => {
+            let message = format!(
+                "run `{}` was started with `--dangerously-no-sandbox`, which holds for one command only: its commands could read, \
+                 change and send away all that you can",
+                run.id
+            );
+            let help = format!("say it again: `glovebox resume {named} --dangerously-no-sandbox`");
+            Err(Stop::new(Exit::Policy, message).with_help(help))
+        }
+        (false, true) if tier != TIER_NONE => {
+            let message = format!("run `{}` was started in sandbox tier `{tier}`, which a resume never lowers", run.id);
+            Err(Stop::new(Exit::Policy, message)
+                .with_help("leave `--dangerously-no-sandbox` out, or run again with it"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What stood around the run's first stages stands around its last ones: a tier is never lowered on the way.

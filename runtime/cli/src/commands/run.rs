@@ -5,16 +5,17 @@ use crate::bound::{self, Bound, Purpose, ScriptFile};
 use crate::changes::Changes;
 use crate::drive::{self, Drive};
 use crate::exit::{Ended, Exit, Stop};
-use crate::house;
 use crate::project::Project;
 use crate::runs::{self, RunFolder, RunId};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::{self, visible};
+use crate::{house, user_key};
 use glovebox_engine::run::{HOLDOUTS_DIR, NewRun, Session};
 use glovebox_sandbox::holdout::Seal;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::scope::Entry;
+use glovebox_sandbox::user_key::UserKey;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -33,6 +34,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let holdouts = bound::holdouts(&source, &project)?;
     let bound = bound::bind_plan(&source, &project, script.as_ref(), purpose, holdouts)?;
     bound::warn_of_open_walls(&bound);
+    let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, &id)?;
     let new = NewRun {
         run_id: run.id.clone(),
@@ -55,12 +57,18 @@ pub fn run(arguments: RunArguments) -> Ended {
         labels: std::collections::BTreeMap::new(),
     };
     let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
-    drive::runtime()?.block_on(begin(&bound, &source, &run, new, manner))?;
+    drive::runtime()?.block_on(begin(&bound, &source, (&run, key), new, manner))?;
     drive::conclude(&run, manner, &arguments.runs.runs_dir)
 }
 
-async fn begin(bound: &Bound, source: &Source, run: &RunFolder, new: NewRun<'_>, manner: Manner) -> Result<(), Stop> {
-    let created = Session::create(drive::open_dir(run)?, new).await;
+async fn begin(
+    bound: &Bound,
+    source: &Source,
+    (run, key): (&RunFolder, Option<UserKey>),
+    new: NewRun<'_>,
+    manner: Manner,
+) -> Result<(), Stop> {
+    let created = Session::create(drive::open_dir(run, key)?, new).await;
     let (session, begun) = created.map_err(|error| {
         runs::discard(run);
         drive::stop(run, &error)

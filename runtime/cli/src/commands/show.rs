@@ -21,7 +21,7 @@ const OUTPUT_CHARACTERS_MAX: usize = 200;
 /// Prints a run's summary, or every attempt of a node with limits, receipts, refusals and the edge taken afterwards.
 pub fn show(arguments: &ShowArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let records = journal::read(&run)?;
+    let records = journal::read_to_show(&run)?;
     journal::beginning(&run, &records)?;
     match &arguments.node {
         None => show_run(arguments, &run, &records),

@@ -29,6 +29,8 @@ pub struct Ground {
     pub policy: ExecPolicy,
     /// The user's project: the workspace has its path where a jail has a root of its own, and it is never shown itself.
     pub project: PathBuf,
+    /// Folders of this program on this machine that no command is ever shown: the user's key, compiled components.
+    pub private: Vec<PathBuf>,
 }
 
 /// Where the workspace is when the project's own path cannot be had inside.
@@ -194,9 +196,15 @@ fn setting(ground: &Ground, binding: &Binding, around: &Surroundings) -> JailSet
         bounds: bounds(binding),
         inside: ground.inside(),
         inner: Vec::new(),
-        hidden: vec![around.run.clone(), ground.project.clone()],
+        hidden: hidden(ground, around),
         folder: around.folder.clone(),
     }
+}
+
+/// What no bind may show: the run and all that lie beside it, the project, and what is the user's alone.
+fn hidden(ground: &Ground, around: &Surroundings) -> Vec<PathBuf> {
+    let runs = around.run.parent().unwrap_or(&around.run).to_owned();
+    [around.run.clone(), runs, ground.project.clone()].into_iter().chain(ground.private.iter().cloned()).collect()
 }
 
 /// The synthetic repository, where the project has one and commands run in walls that can show it. Without it `git` finds none,

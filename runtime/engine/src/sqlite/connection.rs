@@ -65,6 +65,7 @@ fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables == 0 {
         transaction.execute_batch(TABLES)?;
+        transaction.execute_batch(super::signature::TABLE)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", TABLES_VERSION)?;
     }

@@ -134,7 +134,7 @@ fn parse(stored: Stored) -> Result<Record, PortError> {
     Ok(Record { seq: stored.seq, at: stored.at, prev: stored.prev, hash: stored.hash, event })
 }
 
-fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {
+pub(super) fn digest(bytes: &[u8], seq: u64) -> Result<Digest, PortError> {
     let bytes: [u8; 32] = bytes.try_into().map_err(|_| corrupt(seq, "a hash of it is not 32 bytes long"))?;
     Ok(Digest::from(bytes))
 }

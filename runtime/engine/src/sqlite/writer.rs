@@ -6,8 +6,10 @@
 
 use super::port_error;
 use super::rows::{self, Tip};
+use super::signature;
 use crate::event::{Digest, Event, Record, Subject, chain};
 use crate::ports::PortError;
+use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use rusqlite::{Connection, Savepoint, TransactionBehavior};
 use std::thread::JoinHandle;
@@ -45,12 +47,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread. `told` hears the last sequence number after each commit.
-    pub(super) fn start(connection: Connection, tip: Tip, told: watch::Sender<u64>) -> Result<Self, PortError> {
+    /// Starts the thread at the journal's end, with the key that records are signed with. `told` hears the last sequence number
+    /// after each commit.
+    pub(super) fn start(
+        connection: Connection,
+        at: (Tip, Option<UserKey>),
+        told: watch::Sender<u64>,
+    ) -> Result<Self, PortError> {
         let (requests, inbox) = mpsc::channel(WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("journal".into())
-            .spawn(move || serve(connection, tip, inbox, &told))
+            .spawn(move || serve(connection, at, inbox, &told))
             .map_err(|error| PortError::Unavailable(error.to_string()))?;
         Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
@@ -75,7 +82,12 @@ impl Drop for Writer {
     }
 }
 
-fn serve(mut connection: Connection, mut tip: Tip, mut inbox: mpsc::Receiver<Request>, told: &watch::Sender<u64>) {
+fn serve(
+    mut connection: Connection,
+    (mut tip, key): (Tip, Option<UserKey>),
+    mut inbox: mpsc::Receiver<Request>,
+    told: &watch::Sender<u64>,
+) {
     while let Some(first) = inbox.blocking_recv() {
         let mut group = vec![first];
         while group.len() < GROUP_MAX {
@@ -86,7 +98,7 @@ fn serve(mut connection: Connection, mut tip: Tip, mut inbox: mpsc::Receiver<Req
         }
         let (batches, senders): (Vec<Batch>, Vec<_>) =
             group.into_iter().map(|request| (request.batch, request.answer)).unzip();
-        let answers = match commit_group(&mut connection, &mut tip, batches) {
+        let answers = match commit_group(&mut connection, &mut tip, key.as_ref(), batches) {
             Ok(answers) => answers,
             Err(error) => senders.iter().map(|_| Err(PortError::Ambiguous(error.to_string()))).collect(),
         };
@@ -98,7 +110,12 @@ fn serve(mut connection: Connection, mut tip: Tip, mut inbox: mpsc::Receiver<Req
 }
 
 /// Stores a group in one durable transaction. An error means that it is unknown whether the commit happened.
-fn commit_group(connection: &mut Connection, tip: &mut Tip, batches: Vec<Batch>) -> Result<Vec<Answer>, PortError> {
+fn commit_group(
+    connection: &mut Connection,
+    tip: &mut Tip,
+    key: Option<&UserKey>,
+    batches: Vec<Batch>,
+) -> Result<Vec<Answer>, PortError> {
     // Read again rather than remembered: after a commit of unknown fate the memory may be wrong.
     *tip = rows::tip(connection)?;
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(port_error)?;
@@ -107,7 +124,7 @@ fn commit_group(connection: &mut Connection, tip: &mut Tip, batches: Vec<Batch>)
     for batch in batches {
         let mut savepoint = transaction.savepoint().map_err(port_error)?;
         savepoint.set_drop_behavior(rusqlite::DropBehavior::Rollback);
-        match store(&savepoint, next, batch) {
+        match store(&savepoint, next, key, batch) {
             Ok((records, reached)) => {
                 savepoint.commit().map_err(port_error)?;
                 next = reached;
@@ -121,7 +138,12 @@ fn commit_group(connection: &mut Connection, tip: &mut Tip, batches: Vec<Batch>)
     Ok(answers)
 }
 
-fn store(savepoint: &Savepoint<'_>, mut tip: Tip, batch: Batch) -> Result<(Vec<Record>, Tip), PortError> {
+fn store(
+    savepoint: &Savepoint<'_>,
+    mut tip: Tip,
+    key: Option<&UserKey>,
+    batch: Batch,
+) -> Result<(Vec<Record>, Tip), PortError> {
     for (subject, expected) in batch.expect {
         let head = rows::head(savepoint, &subject)?;
         if head != expected {
@@ -131,6 +153,9 @@ fn store(savepoint: &Savepoint<'_>, mut tip: Tip, batch: Batch) -> Result<(Vec<R
     let mut records = Vec::with_capacity(batch.entries.len());
     for Entry { event, text } in batch.entries {
         let record = insert(savepoint, &tip, batch.at, event, &text)?;
+        if let Some(key) = key {
+            signature::sign(savepoint, key, record.seq, &record.hash)?;
+        }
         enqueue(savepoint, &record)?;
         tip = Tip { seq: record.seq, hash: record.hash };
         records.push(record);

@@ -1,0 +1,77 @@
+//! Signatures of records: which of them this user's own program wrote.
+//!
+//! A record's hash covers everything before it, but anybody can hash. Its signature is a MAC of the hash under the user's key, so
+//! the one of the last record vouches for the whole journal. It stands beside the record, not in it: a journal reads the same for
+//! everybody, and whoever lacks the key sees that it is not theirs. A prefix of a signed journal is signed.
+
+use super::port_error;
+use super::rows::digest;
+use crate::event::Digest;
+use crate::ports::PortError;
+use glovebox_sandbox::user_key::UserKey;
+use rusqlite::Connection;
+
+/// Keeps these MACs from standing in for any other.
+const PURPOSE: &str = "glovebox 2026 journal record v1";
+
+/// Absent in journals of before there were signatures.
+pub(super) const TABLE: &str = "
+CREATE TABLE signature (
+    seq INTEGER PRIMARY KEY,
+    mac BLOB NOT NULL
+) STRICT;
+";
+
+/// Who wrote a journal, as far as this user's key can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provenance {
+    /// Every record is signed with this user's key, or there is none.
+    Own,
+    /// No record is signed: a version before there were signatures, or a run that found no place for a key.
+    Unsigned,
+    /// Some record is not signed, or with another key.
+    Foreign {
+        /// The first such record.
+        seq: u64,
+    },
+}
+
+/// Signs a record that was just stored.
+pub(super) fn sign(connection: &Connection, key: &UserKey, seq: u64, hash: &Digest) -> Result<(), PortError> {
+    let sql = "INSERT OR REPLACE INTO signature (seq, mac) VALUES (?1, ?2)";
+    let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
+    statement.execute((seq.cast_signed(), key.mac(PURPOSE, hash.as_bytes()).as_bytes())).map_err(port_error)?;
+    Ok(())
+}
+
+/// Whose journal it is. To be asked after the chain was verified, since only hashes are signed.
+pub(super) fn provenance(connection: &Connection, key: Option<&UserKey>) -> Result<Provenance, PortError> {
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'signature'";
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0)).map_err(port_error)?;
+    let signed: Option<i64> = match tables {
+        0 => None,
+        _ => connection.query_row("SELECT max(seq) FROM signature", [], |row| row.get(0)).map_err(port_error)?,
+    };
+    if signed.is_none() {
+        let records: i64 =
+            connection.query_row("SELECT count(*) FROM record", [], |row| row.get(0)).map_err(port_error)?;
+        return Ok(if records == 0 { Provenance::Own } else { Provenance::Unsigned });
+    }
+    let Some(key) = key else { return Ok(Provenance::Foreign { seq: 1 }) };
+    let sql =
+        "SELECT record.seq, record.hash, signature.mac FROM record LEFT JOIN signature USING (seq) ORDER BY record.seq";
+    let mut statement = connection.prepare(sql).map_err(port_error)?;
+    let mut rows = statement.query([]).map_err(port_error)?;
+    while let Some(row) = rows.next().map_err(port_error)? {
+        let seq = row.get::<_, i64>(0).map_err(port_error)?.cast_unsigned();
+        let hash = digest(&row.get::<_, Vec<u8>>(1).map_err(port_error)?, seq)?;
+        let mac: Option<Vec<u8>> = row.get(2).map_err(port_error)?;
+        let mac: Option<[u8; 32]> = mac.and_then(|bytes| bytes.try_into().ok());
+        // Comparing `blake3::Hash` takes the same time for any two values.
+        let is_own = mac.is_some_and(|mac| blake3::Hash::from_bytes(mac) == key.mac(PURPOSE, hash.as_bytes()));
+        if !is_own {
+            return Ok(Provenance::Foreign { seq });
+        }
+    }
+    Ok(Provenance::Own)
+}

@@ -1,0 +1,237 @@
+//! A run's folder from outside: what it says of itself counts only where this user's key signed it, and walls that the command line
+//! took down are up again on every resume.
+//!
+//! Each forgery is shown to be whole first: nothing but the key stands between it and the user's files.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use glovebox_engine::event::{Digest, chain};
+use glovebox_sandbox::user_key::{KEY_FILE, UserKey};
+use jiff::Timestamp;
+use rusqlite::Connection;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use workbench::{Answer, LINEAR, Workbench, state_dir};
+
+/// A bench with a run `x` that wrote `src/hello.txt`.
+fn bench() -> Workbench {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench.write(
+        "script.toml",
+        "[[node.build]]\ntool = [{ name = \"write_file\", arguments = { path = \"src/hello.txt\", content = \"hello\\n\" } }]\n\
+         [[node.build]]\ntext = \"done\"\n",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--script", "script.toml", "--run-id", "x", "--quiet"]).ends(0);
+    bench
+}
+
+fn journal(bench: &Workbench, run: &str) -> Connection {
+    Connection::open(bench.run_folder(run).join("journal.sqlite")).unwrap()
+}
+
+/// Changes the text of records and hashes the whole chain anew, as whoever ships a run folder can.
+fn forge(bench: &Workbench, run: &str, change: impl Fn(&str) -> String) {
+    let journal = journal(bench, run);
+    let mut rows = journal.prepare("SELECT seq, at, event FROM record ORDER BY seq").unwrap();
+    let records =
+        rows.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?)));
+    let mut prev = Digest::ZERO;
+    for (seq, at, event) in records.unwrap().map(Result::unwrap) {
+        let event = change(&event);
+        let hash = chain(&prev, seq.cast_unsigned(), Timestamp::from_millisecond(at).unwrap(), &event);
+        let sql = "UPDATE record SET event = ?1, prev = ?2, hash = ?3 WHERE seq = ?4";
+        journal.execute(sql, (event, prev.as_bytes(), hash.as_bytes(), seq)).unwrap();
+        prev = hash;
+    }
+}
+
+/// Signs every record with the key that these benches use: what only the user's own program can do.
+fn sign(bench: &Workbench, run: &str) {
+    let key = UserKey::read(&state_dir()).unwrap().unwrap();
+    let journal = journal(bench, run);
+    let mut rows = journal.prepare("SELECT seq, hash FROM record").unwrap();
+    let hashes = rows.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))).unwrap();
+    for (seq, hash) in hashes.map(Result::unwrap) {
+        let mac = key.mac("glovebox 2026 journal record v1", &hash);
+        journal.execute("UPDATE signature SET mac = ?1 WHERE seq = ?2", (mac.as_bytes(), seq)).unwrap();
+    }
+}
+
+/// Replaces the project in the record by the folder above it, and the file by one that no project should bring.
+fn climb(bench: &Workbench, event: &str) -> String {
+    let project = bench.project().canonicalize().unwrap();
+    let source = |path: &str| format!("\"source_dir\":\"{path}\"");
+    let (own, above) = (source(project.to_str().unwrap()), source(&format!("{}/..", project.display())));
+    event.replace(&own, &above).replace("src/hello.txt", ".ssh/authorized_keys")
+}
+
+#[test]
+fn a_forged_project_folder_lets_apply_write_nowhere() {
+    let bench = bench();
+    let planted = bench.outside().join(".ssh/authorized_keys");
+    let before = bench.snapshot();
+    forge(&bench, "x", |event| climb(&bench, event));
+    bench.glovebox(&["apply", "x"]).ends(6).says("record 1 is not signed with your key").says("--foreign --workdir D");
+    bench.glovebox(&["resume", "x"]).ends(6).says("nothing is done on its word");
+    // Signed it would still be a path that leads out of where the user stands.
+    sign(&bench, "x");
+    bench.glovebox(&["apply", "x"]).ends(6).says("not below this folder");
+    assert!(!planted.exists() && bench.snapshot() == before, "nothing was written");
+    // The witness that the forgery is whole: where the user says so, it is brought.
+    forge(&bench, "x", str::to_owned);
+    bench.glovebox(&["apply", "x", "--foreign", "--workdir", ".."]).ends(0).says("wrote   .ssh/authorized_keys");
+    assert!(planted.exists());
+}
+
+#[test]
+fn a_run_that_is_not_ones_own_is_read_and_said_so() {
+    let bench = bench();
+    bench.glovebox(&["show", "x"]).ends(0).never_says("may be made up");
+    bench.glovebox(&["ls"]).ends(0).never_says("not signed by you");
+    for (spoil, said) in [
+        ("UPDATE signature SET mac = zeroblob(32) WHERE seq = 3", "record 3 is not signed with your key"),
+        ("DELETE FROM signature WHERE seq = 3", "record 3 is not signed with your key"),
+        ("DELETE FROM signature", "is not signed"),
+        ("DROP TABLE signature", "is not signed"),
+    ] {
+        journal(&bench, "x").execute(spoil, []).unwrap();
+        for words in [&["show", "x"][..], &["diff", "x"], &["graph", "x", "--format", "ascii"], &["show", "x", "build"]]
+        {
+            bench.glovebox(words).ends(0).says("may be made up").says(said);
+        }
+        bench.glovebox(&["ls"]).ends(0).says("(not signed by you)");
+        bench.glovebox(&["apply", "x"]).ends(6).says(said);
+        bench.glovebox(&["resume", "x"]).ends(6).says(said);
+    }
+    assert!(!bench.has("src/hello.txt"));
+    bench.glovebox(&["apply", "x", "--foreign"]).ends(2).says("--workdir");
+    bench.glovebox(&["apply", "x", "--foreign", "--workdir", "."]).ends(0).says("wrote   src/hello.txt");
+}
+
+#[test]
+fn records_that_are_added_to_a_run_of_ones_own_are_not_acted_on() {
+    let bench = bench();
+    // What was published of a run, such as in a bug report, with a further change behind its own.
+    forge(&bench, "x", |event| match event.contains("\"kind\":\"run.started\"") {
+        true => event.to_owned(),
+        false => event.replace("src/hello.txt", "src/other.txt"),
+    });
+    bench.glovebox(&["apply", "x"]).ends(6).says("is not signed with your key").never_says("record 1 ");
+    assert!(!bench.has("src/other.txt"));
+}
+
+/// A run `u` without walls, killed while its command sleeps; the command leaves a mark outside of the project when it ends.
+fn killed_unconfined() -> Workbench {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; \
+         work [shape=parallelogram, tool_command=\"sh work.sh\", allowed_write_paths=\"out/\"]; start -> work -> done }",
+    );
+    let (begun, mark) = (bench.outside().join("begun"), bench.outside().join("mark"));
+    let (begun, mark) = (begun.display(), mark.display());
+    bench.write("work.sh", &format!("test -e {begun} || {{ touch {begun}; exec sleep 60; }}\ntouch {mark}\n"));
+    let mut child = bench.start(&["run", "pipeline.dot", "--run-id", "u", "--json", "--dangerously-no-sandbox"]);
+    let output = BufReader::new(child.stdout.take().unwrap());
+    output.lines().take(4).for_each(|line| drop(line.unwrap()));
+    while !bench.outside().join("begun").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    bench
+}
+
+/// A command by a user with another key.
+fn stranger(bench: &Workbench, words: &[&str]) -> Answer {
+    let state = bench.outside().join("another-user");
+    UserKey::read_or_make(&state).unwrap();
+    Answer::of(bench.command(words).env("GLOVEBOX_STATE_DIR", state))
+}
+
+#[test]
+fn walls_that_were_taken_down_are_up_again_on_every_resume() {
+    let bench = killed_unconfined();
+    let mark = bench.outside().join("mark");
+    for words in [&["resume", "u"][..], &["resume", "u", "--dangerously-no-sandbox"]] {
+        stranger(&bench, words).ends(6).says("not signed with your key");
+    }
+    bench.glovebox(&["resume", "u"]).ends(6).says("say it again: `glovebox resume u --dangerously-no-sandbox`");
+    assert!(!mark.exists(), "no command ran");
+    bench.glovebox(&["resume", "u", "--dangerously-no-sandbox"]).ends(0);
+    assert!(mark.exists(), "the witness: the same resume with the user's word runs it");
+}
+
+#[test]
+fn walls_that_a_run_has_stay_up() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; \
+         work [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"]; start -> work -> done }",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "w", "--quiet"]).ends(0);
+    bench.glovebox(&["resume", "w", "--dangerously-no-sandbox"]).ends(6).says("a resume never lowers");
+    bench.glovebox(&["resume", "w"]).ends(0);
+}
+
+#[test]
+fn a_key_that_others_know_signs_nothing_and_is_not_believed() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Workbench::with_pipeline(LINEAR);
+    let state = bench.outside().join("state");
+    let glovebox = |words: &[&str]| Answer::of(bench.command(words).env("GLOVEBOX_STATE_DIR", &state));
+    glovebox(&["run", "pipeline.dot", "--run-id", "a", "--quiet"]).ends(0);
+    let key = state.join(KEY_FILE);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&key), mode(&state)), (0o600, 0o700));
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    glovebox(&["run", "pipeline.dot", "--run-id", "b"]).ends(6).says("others can read it").says("chmod 600");
+    assert!(!bench.run_folder("b").exists(), "a run that is refused does not exist");
+    glovebox(&["apply", "a"]).ends(6).says("others can read it");
+    glovebox(&["show", "a"]).ends(0).says("others can read it").says("may be made up");
+}
+
+#[test]
+fn without_a_place_for_a_key_a_run_is_unsigned_and_says_so() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    std::fs::write(bench.outside().join("file"), "").unwrap();
+    let nowhere = bench.outside().join("file/state");
+    let glovebox = |words: &[&str]| Answer::of(bench.command(words).env("GLOVEBOX_STATE_DIR", &nowhere));
+    glovebox(&["run", "pipeline.dot", "--run-id", "n", "--quiet"]).ends(0).says("warning: this run cannot be signed");
+    bench.glovebox(&["apply", "n"]).ends(6).says("is not signed");
+    bench.glovebox(&["resume", "n"]).ends(6).says("is not signed");
+}
+
+#[test]
+fn no_command_is_shown_the_key_or_the_runs() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; \
+         look [shape=parallelogram, tool_command=\"sh look.sh\", allowed_write_paths=\"\"]; start -> look -> done }",
+    );
+    let elsewhere = bench.outside().join("elsewhere");
+    let (state, runs, open) = (elsewhere.join("state"), elsewhere.join("runs"), elsewhere.join("open"));
+    UserKey::read_or_make(&state).unwrap();
+    std::fs::create_dir_all(runs.join("other/holdouts/files")).unwrap();
+    std::fs::create_dir(&open).unwrap();
+    let (key, holdout) = (state.join(KEY_FILE), runs.join("other/holdouts/files/answer"));
+    std::fs::write(&holdout, "the answer is forty-two apples").unwrap();
+    std::fs::write(open.join("note"), "anybody may read this").unwrap();
+    let look = format!(
+        "cat {}/note || exit 3\nfor f in {} {}; do cat $f && exit 0; done\nexit 47\n",
+        open.display(),
+        key.display(),
+        holdout.display()
+    );
+    bench.write("look.sh", &look);
+    let run = |read: &Path| {
+        bench.write("glovebox.toml", &format!("[sandbox]\nread = [\"{}\"]\n", read.display()));
+        let mut command = bench.command(&["run", "pipeline.dot", "--quiet", "--runs-dir", runs.to_str().unwrap()]);
+        Answer::of(command.env("GLOVEBOX_STATE_DIR", &state))
+    };
+    for read in [&state, &key, &runs, &elsewhere, &runs.join("other")] {
+        let answer = run(read);
+        assert_ne!(answer.code, 0, "{}", read.display());
+        answer.says("cannot be shown to commands");
+    }
+    // The witness: beside what may be read, neither of the two exists for the command.
+    run(&open).ends(1).says("47");
+}
