@@ -47,10 +47,15 @@ impl<'a> Talk<'a> {
                 Ok(response) => response,
                 Err(error) => return self.unanswered(error),
             };
-            if let Err(reason) = self.listen(&response.message) {
-                return Outcome::fail("agent/outcome-syntax", reason).class("contract");
-            }
             let calls: Vec<Part> = calls(&response.message).cloned().collect();
+            match self.listen(&response.message) {
+                // Beside tool calls a text may quote anything; the last answer must be readable.
+                Err(reason) if calls.is_empty() || ending::is_explicit(&response.message) => {
+                    return Outcome::fail("agent/outcome-syntax", reason).class("contract");
+                }
+                Err(reason) => log::warn("outcome of an answer with tool calls not read", &[("reason", &reason)]),
+                Ok(()) => {}
+            }
             if calls.is_empty() {
                 return self.close(&response);
             }
@@ -63,11 +68,16 @@ impl<'a> Talk<'a> {
     /// Takes note of what an answer says and declares.
     fn listen(&mut self, message: &Message) -> Result<(), String> {
         let text = message.whole_text();
-        if let Some(declaration) = ending::declared(message)? {
-            self.declared = Some(declaration);
-        }
         if !text.trim().is_empty() {
             self.said = text;
+        }
+        match ending::declared(message) {
+            Ok(Some(declaration)) => self.declared = Some(declaration),
+            Ok(None) => {}
+            Err(reason) => {
+                self.declared = None;
+                return Err(reason);
+            }
         }
         Ok(())
     }

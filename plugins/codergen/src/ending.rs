@@ -1,6 +1,7 @@
 //! How a stage ended, read from the model's answer: a declared outcome, an `OUTCOME:` line, or the specification's default.
 //!
-//! A declaration that cannot be read is an error and never taken for success. When lines disagree, FAIL wins (seed 0).
+//! A declaration that cannot be read is an error and never taken for success. When declarations disagree, FAIL wins (seed 0);
+//! `SUCCESS` counts only where a line begins with it, every other word wherever it stands (design §9 #35).
 
 use glovebox_plugin_sdk::llm::Message;
 use glovebox_plugin_sdk::{Outcome, Status, Value};
@@ -32,15 +33,20 @@ impl Declaration {
     }
 }
 
-/// Reads what an answer declares: an `outcome` part, else a line of its text, else nothing.
+/// Reads what an answer declares: an `outcome` part, else the markers in its text, else nothing.
 ///
 /// # Errors
-/// The `outcome` part is no outcome.
+/// The `outcome` part is not an outcome, or a marker has a word that is not one.
 pub(crate) fn declared(message: &Message) -> Result<Option<Declaration>, String> {
     match message.parts.iter().rev().find(|part| part.kind == "outcome") {
         Some(part) => parse(&part.text).map(Some),
-        None => Ok(line(&message.whole_text())),
+        None => marked(&message.whole_text()),
     }
+}
+
+/// True for an answer with an `outcome` part, which is meant as a declaration whatever else the answer asks for.
+pub(crate) fn is_explicit(message: &Message) -> bool {
+    message.parts.iter().any(|part| part.kind == "outcome")
 }
 
 /// Makes the stage's outcome.
@@ -98,33 +104,70 @@ fn status(word: &str) -> Option<Status> {
     }
 }
 
-/// Reads `OUTCOME: SUCCESS`, `OUTCOME: PASS` or `OUTCOME: FAIL reason` lines: any case, `:` or `=`.
-fn line(text: &str) -> Option<Declaration> {
-    let mut found = None;
+/// The marker before an outcome in a text; any case, followed by `:` or `=`.
+const MARKER: &str = "OUTCOME";
+
+/// Marks that may stand before a marker at the beginning of a line.
+const MARKDOWN: &[char] = &[' ', '\t', '#', '*', '`', '>', '-', '_'];
+
+/// Reads the markers of a text. One that says `FAIL` settles it, then one that cannot be read, then `RETRY`, then success.
+///
+/// # Errors
+/// A marker has an unknown word. Inside a sentence only `OUTCOME` in capitals is such a marker: "the outcome: a list" is prose.
+fn marked(text: &str) -> Result<Option<Declaration>, String> {
+    let (mut found, mut unknown) = (None::<Declaration>, None);
     for line in text.lines() {
-        let Some((word, rest)) = marker(line) else { continue };
-        match word.as_str() {
-            "SUCCESS" | "PASS" => found = found.or(Some(Declaration::of(Status::Success))),
-            "FAIL" => {
-                let reason =
-                    rest.trim_matches(|character: char| character.is_whitespace() || ":-*`".contains(character));
-                let reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
-                return Some(Declaration { reason, ..Declaration::of(Status::Fail) });
+        for Marker { at, word, rest } in markers(line) {
+            let is_first = line[..at].chars().all(|character| MARKDOWN.contains(&character));
+            let is_meant = is_first || line[at..].starts_with(MARKER);
+            match word.to_ascii_uppercase().as_str() {
+                "FAIL" | "FAILED" | "FAILURE" => return Ok(Some(with_reason(Status::Fail, rest))),
+                "RETRY" => found = Some(with_reason(Status::Retry, rest)),
+                "SUCCESS" | "PASS" if !is_first => {}
+                "SUCCESS" | "PASS" => found = found.or(Some(Declaration::of(Status::Success))),
+                "PARTIAL_SUCCESS" if is_first => found = found.or(Some(Declaration::of(Status::PartialSuccess))),
+                _ if is_meant => unknown = unknown.or(Some(word)),
+                _ => {}
             }
-            _ => {}
         }
     }
-    found
+    match unknown {
+        Some(word) => Err(format!(
+            "the answer declares the outcome `{word}`, expected a line `OUTCOME: SUCCESS`, `OUTCOME: FAIL` or `OUTCOME: RETRY`"
+        )),
+        None => Ok(found),
+    }
 }
 
-/// Splits a marker line into its upper-case word and the rest; Markdown around it is looked through.
-fn marker(line: &str) -> Option<(String, &str)> {
-    let line = line.trim_start_matches(|character: char| character.is_whitespace() || "#*`>-_".contains(character));
-    let name = line.get(..7).filter(|name| name.eq_ignore_ascii_case("OUTCOME"))?;
-    let rest = line[name.len()..].trim_start_matches([' ', '*', '`']).strip_prefix([':', '='])?;
-    let rest = rest.trim_start_matches([' ', '*', '`']);
-    let end = rest.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(rest.len());
-    Some((rest[..end].to_ascii_uppercase(), &rest[end..]))
+fn with_reason(status: Status, rest: &str) -> Declaration {
+    let reason = rest.trim_matches(|character: char| character.is_whitespace() || ":-*`_".contains(character));
+    Declaration { reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()), ..Declaration::of(status) }
+}
+
+/// One marker of a line.
+struct Marker<'a> {
+    /// Where it begins.
+    at: usize,
+    /// The word after it; empty when none follows.
+    word: &'a str,
+    /// What follows the word.
+    rest: &'a str,
+}
+
+/// Finds the markers of a line, whole words only; Markdown between marker and word is looked through.
+fn markers(line: &str) -> impl Iterator<Item = Marker<'_>> {
+    let is_part = |character: char| character.is_alphanumeric();
+    let places = line.char_indices().map(|(at, _)| at).filter(move |at| {
+        line.get(*at..at + MARKER.len()).is_some_and(|name| name.eq_ignore_ascii_case(MARKER))
+            && !line[..*at].ends_with(is_part)
+    });
+    places.filter_map(move |at| {
+        let rest = line[at + MARKER.len()..].trim_start_matches([' ', '*', '`', '_']).strip_prefix([':', '='])?;
+        let rest = rest.trim_start_matches(|character: char| !is_part(character) && !character.is_control());
+        let end = rest.find(|character: char| !is_part(character) && character != '_').unwrap_or(rest.len());
+        let word = rest[..end].trim_end_matches('_');
+        Some(Marker { at, word, rest: &rest[end..] })
+    })
 }
 
 #[cfg(test)]
@@ -133,23 +176,60 @@ mod tests {
     use glovebox_plugin_sdk::llm::Part;
 
     #[test]
-    fn reads_marker_lines() {
+    fn reads_markers() {
         let check = |text: &str, expected: Option<(Status, Option<&str>)>| {
-            let found = line(text).map(|declared| (declared.status, declared.reason));
+            let found = marked(text).unwrap().map(|declared| (declared.status, declared.reason));
             assert_eq!(found, expected.map(|(status, reason)| (status, reason.map(str::to_owned))), "{text}");
         };
-        check("all done\nOUTCOME: SUCCESS", Some((Status::Success, None)));
-        check("outcome=pass", Some((Status::Success, None)));
-        check("**OUTCOME:** `PASS`", Some((Status::Success, None)));
-        check("OUTCOME: FAIL", Some((Status::Fail, None)));
+        let (success, fail, retry) =
+            (Some((Status::Success, None)), Some((Status::Fail, None)), Some((Status::Retry, None)));
+        for text in ["all done\nOUTCOME: SUCCESS", "outcome=pass", "**OUTCOME:** `PASS`", "## Outcome: _success_."] {
+            check(text, success);
+        }
+        check("OUTCOME: partial_success", Some((Status::PartialSuccess, None)));
+        for text in
+            ["OUTCOME: FAIL", "OUTCOME: FAILED", "outcome = Failure", "**Outcome**: **FAILED**", "OUTCOME:❌ FAIL"]
+        {
+            check(text, fail);
+        }
         check("OUTCOME: FAIL - no compiler here", Some((Status::Fail, Some("no compiler here"))));
-        check("OUTCOME: SUCCESS\nOUTCOME: FAIL", Some((Status::Fail, None)));
-        check("OUTCOME: FAIL\nOUTCOME: SUCCESS", Some((Status::Fail, None)));
-        check("OUTCOME: SUCCESSFUL", None);
-        check("the OUTCOME: SUCCESS is near", None);
-        check("OUTCOMES: SUCCESS", None);
-        check("outcom\u{00e9}: pass", None);
-        check("", None);
+        check("I stop here, OUTCOME: FAILED: two tests", Some((Status::Fail, Some("two tests"))));
+        check("so the outcome: failure", fail);
+        for text in
+            ["OUTCOME: SUCCESS\nOUTCOME: FAIL", "OUTCOME: FAILED\nOUTCOME: SUCCESS", "OUTCOME: SUCCESS, OUTCOME: FAIL"]
+        {
+            check(text, fail);
+        }
+        for text in ["OUTCOME: RETRY", "OUTCOME: SUCCESS\nno, OUTCOME: RETRY", "OUTCOME: RETRY\nOUTCOME: SUCCESS"] {
+            check(text, retry);
+        }
+        check("OUTCOME: FAIL\nOUTCOME: RETRY", fail);
+        check("OUTCOME: FAIL\nOUTCOME: GREAT", fail);
+        let nothing =
+            ["the OUTCOME: SUCCESS is near", "OUTCOMES: SUCCESS", "MYOUTCOME: FAIL", "outcom\u{e9}: pass", ""];
+        for text in nothing.into_iter().chain(["the expected outcome: a list", "outcome success", "é\u{1f600}outcome"])
+        {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_after_a_marker_is_an_error() {
+        let check = |text: &str, word: &str| {
+            let error = marked(text).unwrap_err();
+            assert!(error.contains(&format!("the outcome `{word}`")), "{text}: {error}");
+        };
+        for (text, word) in [
+            ("OUTCOME: SUCCESSFUL", "SUCCESSFUL"),
+            ("Outcome: all files are written", "all"),
+            ("done. OUTCOME: not SUCCESS", "not"),
+            ("OUTCOME: SUCCESS\u{e9}", "SUCCESS\u{e9}"),
+            ("OUTCOME: SUCCESS\nOUTCOME: DONE", "DONE"),
+            ("OUTCOME: DONE\nOUTCOME: RETRY", "DONE"),
+            ("OUTCOME:", ""),
+        ] {
+            check(text, word);
+        }
     }
 
     fn message(parts: Vec<Part>) -> Message {

@@ -128,7 +128,9 @@ mod tests {
         let said = workspace.write("src/deep/a.rs", &format!("{served}\n")).unwrap();
         assert_eq!(said, "wrote 11 bytes to `src/deep/a.rs`; the line numbers were taken off");
         assert_eq!(workspace.text("src/deep/a.rs").unwrap(), "fn a() {\n}\n");
-        assert_eq!(workspace.write("b", "  1 | fn a() {").unwrap(), "wrote 14 bytes to `b`");
+        let said = workspace.write("b", "  1 | fn a() {").unwrap();
+        assert_eq!(said, "wrote 8 bytes to `b`; the line numbers were taken off");
+        assert_eq!(workspace.write("b", "1\tfn a() {").unwrap(), "wrote 10 bytes to `b`");
     }
 
     #[test]

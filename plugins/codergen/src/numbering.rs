@@ -1,14 +1,17 @@
 //! Line numbers in what `read_file` serves, and their removal from what comes back (seed 0, fix 1; design §9 #20 and #32).
 //!
-//! A model that writes back what it read often writes the numbers too. They are taken off only when the content is what was
-//! served for that path: a numbered table or a TSV that merely looks like it is written as it is.
+//! A model that writes back what it read often writes the numbers too, also to another path. They are taken off only when the
+//! content is what was served: a numbered table or a TSV that merely looks like it is written as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was served in this attempt, by path.
+/// What was served in this attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
+    /// Lines of each file without their numbers, by path.
     lines: BTreeMap<String, BTreeSet<String>>,
+    /// Lines of all files exactly as they were served, numbers included.
+    numbered: BTreeSet<String>,
 }
 
 impl Served {
@@ -18,32 +21,35 @@ impl Served {
         known.extend(lines.iter().map(|line| line.trim_end().to_owned()));
         let width = (first + lines.len()).saturating_sub(1).to_string().len().max(3);
         let numbered = lines.iter().zip(first..).map(|(line, number)| format!("{number:>width$} | {line}"));
-        numbered.collect::<Vec<_>>().join("\n")
+        let numbered: Vec<String> = numbered.collect();
+        self.numbered.extend(numbered.iter().map(|line| line.trim_end().to_owned()));
+        numbered.join("\n")
     }
 
     /// Takes served numbers off a content; none when it is to be written as it is.
     ///
-    /// Every non-empty line must carry a number, at least half of them must be lines that were served for the path, and
-    /// none may be a line of that file with its number being part of it.
+    /// Every non-empty line must carry a number and at least half of them must have been served: for the path itself with any
+    /// number, for another path with this very number. None may be a line of a served file with its number being part of it.
     pub(crate) fn strip(&self, path: &str, content: &str) -> Option<String> {
-        let known = self.lines.get(&key(path))?;
-        let (mut plain, mut written, mut served) = (Vec::new(), 0, 0);
+        let own = self.lines.get(&key(path));
+        let (mut plain, mut written, mut of_path, mut of_any) = (Vec::new(), 0, 0, 0);
         for line in content.split('\n') {
             if line.trim().is_empty() {
                 plain.push(line);
                 continue;
             }
             let code = unnumbered(line)?;
-            if known.contains(line.trim_end()) {
+            if self.lines.values().any(|known| known.contains(line.trim_end())) {
                 return None;
             }
             if !code.trim().is_empty() {
                 written += 1;
-                served += usize::from(known.contains(code.trim_end()));
+                of_path += usize::from(own.is_some_and(|known| known.contains(code.trim_end())));
+                of_any += usize::from(self.numbered.contains(line.trim_end()));
             }
             plain.push(code);
         }
-        (written > 0 && 2 * served >= written).then(|| plain.join("\n"))
+        (written > 0 && 2 * of_path.max(of_any) >= written).then(|| plain.join("\n"))
     }
 }
 
@@ -107,13 +113,40 @@ mod tests {
     fn everything_else_is_written_as_it_is() {
         let served = after_reading("a.rs", "fn a() {\n}");
         let check = |path: &str, content: &str| assert_eq!(served.strip(path, content), None, "{content}");
-        check("b.rs", "  1 | fn a() {\n  2 | }");
         check("a.rs", "fn a() {\n}");
         check("a.rs", "  1 | fn a() {\n}");
         check("a.rs", "1 | x\n2 | y\n3 | z");
         check("a.rs", "x = 123 | mask");
         check("a.rs", "");
         check("a.rs", "  1 | \n  2 | ");
+    }
+
+    #[test]
+    fn served_numbers_are_taken_off_whatever_path_is_written() {
+        let mut served = after_reading("a.rs", "fn a() {\n}");
+        served.serve("b.rs", 7, &["fn b() {", "}"]);
+        let check = |path: &str, content: &str, expected: Option<&str>| {
+            assert_eq!(served.strip(path, content).as_deref(), expected, "{content}");
+        };
+        check("c.rs", "  1 | fn a() {\n  2 | }", Some("fn a() {\n}"));
+        check("c.rs", "  1 | fn a() {\n  2 | }\n  7 | fn b() {\n  8 | }\n", Some("fn a() {\n}\nfn b() {\n}\n"));
+        check(
+            "b.rs",
+            "  1 | fn a() {\n  2 |     new();\n  3 |     code();\n  2 | }",
+            Some("fn a() {\n    new();\n    code();\n}"),
+        );
+        // Numbers that were not served for these lines are somebody's own table or TSV.
+        check("c.rs", "1\tfn a() {\n2\t}", None);
+        check("c.rs", "1 | fn a() {\n2 | }", None);
+        check("c.rs", "  5 | fn a() {\n  6 | }", None);
+    }
+
+    #[test]
+    fn a_table_of_another_file_survives() {
+        let mut served = after_reading("words", "one\ntwo");
+        served.serve("table", 1, &["  1 | one", "  2 | two"]);
+        assert_eq!(served.strip("copy", "  1 | one\n  2 | two"), None);
+        assert_eq!(served.strip("copy", "  1 |   1 | one\n  2 |   2 | two").as_deref(), Some("  1 | one\n  2 | two"));
     }
 
     #[test]
