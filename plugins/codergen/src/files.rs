@@ -3,6 +3,7 @@
 //! A denial is passed on as the host's answer, with the stage's write scope beside it so that the model can choose again.
 
 use crate::numbering::{self, Served};
+use glovebox_plugin_sdk::files;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,40 @@ pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     /// The node's `allowed_write_paths`, only to be repeated in messages: the host enforces it.
     pub(crate) write_scope: Option<String>,
+    /// Absolute paths that mean the workspace, such as the one its commands see.
+    pub(crate) known_as: Vec<String>,
     pub(crate) served: Served,
 }
 
+/// What a tool wanted to do with a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wanted<'a> {
+    Read,
+    List,
+    Write(&'a str),
+}
+
 impl Workspace {
+    /// Brings a path of the model into the form relative to the workspace (design §9 #34).
+    ///
+    /// # Errors
+    /// It is absolute and not below one of the workspace's own paths. The host refuses it too, and records that.
+    pub(crate) fn locate<'p>(&self, wanted: Wanted<'_>, path: &'p str) -> Result<&'p str, String> {
+        if !path.starts_with('/') {
+            return Ok(path);
+        }
+        let below = |name: &String| path.strip_prefix(name.as_str());
+        let below = |name: &String| below(name).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.known_as.iter().find_map(below).map(|rest| rest.trim_start_matches('/')).ok_or_else(|| {
+            have_refused(wanted, path);
+            let own = self.known_as.first().map(|name| format!(", or below `{name}`")).unwrap_or_default();
+            format!("`{path}` is an absolute path outside of the workspace; write it relative to the workspace{own}")
+        })
+    }
+
     /// Reads lines of a file, numbered; `first` counts from 1.
     pub(crate) fn read(&mut self, path: &str, first: usize, limit: usize) -> Result<String, String> {
+        let path = self.locate(Wanted::Read, path)?;
         let text = self.text(path)?;
         let lines: Vec<&str> = text.lines().collect();
         let first = first.max(1);
@@ -40,6 +69,7 @@ impl Workspace {
 
     /// Writes a whole file, without the line numbers a read had put before its lines.
     pub(crate) fn write(&mut self, path: &str, content: &str) -> Result<String, String> {
+        let path = self.locate(Wanted::Write(content), path)?;
         let stripped = self.served.strip(path, content);
         let bytes = stripped.as_deref().unwrap_or(content);
         self.put(path, bytes)?;
@@ -49,6 +79,7 @@ impl Workspace {
 
     /// Replaces a text that occurs exactly once, or every occurrence.
     pub(crate) fn edit(&mut self, path: &str, old: &str, new: &str, replace_all: bool) -> Result<String, String> {
+        let path = self.locate(Wanted::Write(new), path)?;
         if old.is_empty() {
             return Err("`old_string` is empty; use write_file to write a whole file".to_owned());
         }
@@ -92,6 +123,18 @@ impl Workspace {
     }
 }
 
+/// Asks the host for a path that it refuses, so that the refusal is on its record. A C library would take the first `/` off.
+fn have_refused(wanted: Wanted<'_>, path: &str) {
+    if cfg!(target_family = "wasm") {
+        // What it answers is said to the model in other words.
+        _ = match wanted {
+            Wanted::Read => files::read(path).map(drop),
+            Wanted::List => files::list(path).map(drop),
+            Wanted::Write(content) => files::write(path, content),
+        };
+    }
+}
+
 /// Makes missing folders. Existing ones are not touched, for making one outside the scope would be refused and recorded.
 fn make_parent(place: &Path) -> io::Result<()> {
     match place.parent() {
@@ -116,7 +159,8 @@ mod tests {
     fn workspace() -> (tempfile::TempDir, Workspace) {
         let folder = tempfile::tempdir().unwrap();
         let (root, served) = (folder.path().to_owned(), Served::default());
-        (folder, Workspace { root, write_scope: Some("src/".to_owned()), served })
+        let known_as = vec!["/home/me/proj".to_owned(), "/workspace".to_owned()];
+        (folder, Workspace { root, write_scope: Some("src/".to_owned()), known_as, served })
     }
 
     #[test]
@@ -162,6 +206,25 @@ mod tests {
         assert_eq!(workspace.edit("a", "q", "z", false).unwrap_err(), "`old_string` does not occur in `a`");
         assert!(workspace.edit("a", "  1 | z", "z", false).unwrap_err().contains("line numbers"));
         assert!(workspace.edit("a", "", "z", false).unwrap_err().contains("write_file"));
+    }
+
+    #[test]
+    fn the_projects_own_path_is_the_workspace_and_no_other_absolute_path_is() {
+        let (folder, mut workspace) = workspace();
+        assert_eq!(workspace.write("/home/me/proj/src/a", "x\n").unwrap(), "wrote 2 bytes to `src/a`");
+        assert_eq!(workspace.read("/workspace//src/a", 1, 9).unwrap(), "  1 | x");
+        assert_eq!(workspace.edit("/home/me/proj/src/a", "x", "y", false).unwrap(), "replaced 1 in `src/a`");
+        let said = workspace.write("/home/me/proj/src/b", "  1 | x").unwrap();
+        assert_eq!(said, "wrote 1 bytes to `src/b`; the line numbers were taken off");
+        for path in ["/etc/passwd", "/src/a", "/home/me/project2/a", "/"] {
+            let expected = format!(
+                "`{path}` is an absolute path outside of the workspace; write it relative to the workspace, or below `/home/me/proj`"
+            );
+            assert_eq!(workspace.write(path, "x").unwrap_err(), expected);
+            assert_eq!(workspace.read(path, 1, 9).unwrap_err(), expected);
+            assert_eq!(workspace.edit(path, "x", "y", false).unwrap_err(), expected);
+        }
+        assert!(!folder.path().join("home").exists() && !folder.path().join("etc").exists());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! and a failing tool are sentences for the model.
 
 use crate::arguments::Arguments;
-use crate::files::{READ_LINES_DEFAULT, Workspace};
+use crate::files::{READ_LINES_DEFAULT, Wanted, Workspace};
 use crate::numbering::Served;
 use crate::search::{self, Query};
 use crate::shell::{self, ShellGrant};
@@ -71,9 +71,9 @@ const TOOLS: [Tool; 6] = [
         description: "Lists files by a pattern such as `src/**/*.rs`. A pattern without `/` matches names in every folder.",
         parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"folder to look in"}},"required":["pattern"]}"#,
         run: |toolbox, arguments| {
-            let below = arguments.optional_text("path")?.unwrap_or_default();
-            let found = search::glob(&toolbox.workspace.root, below, arguments.text("pattern")?)?;
-            Ok(listed(truncate::GLOB, &found))
+            let (below, pattern) = (toolbox.folder(arguments)?, arguments.text("pattern")?);
+            let pattern = toolbox.workspace.locate(Wanted::List, pattern)?;
+            Ok(listed(truncate::GLOB, &search::glob(&toolbox.workspace.root, below, pattern)?))
         },
     },
     Tool {
@@ -83,7 +83,7 @@ const TOOLS: [Tool; 6] = [
         run: |toolbox, arguments| {
             let (expression, include) = (arguments.text("pattern")?, arguments.optional_text("include")?);
             let query = Query { expression, include, ignore_case: arguments.flag("ignore_case")? };
-            let below = arguments.optional_text("path")?.unwrap_or_default();
+            let below = toolbox.folder(arguments)?;
             Ok(listed(truncate::GREP, &search::grep(&toolbox.workspace.root, below, &query)?))
         },
     },
@@ -116,8 +116,15 @@ impl Toolbox {
     pub(crate) fn of(stage: &Stage) -> Self {
         let write_scope = stage.attribute("allowed_write_paths").filter(|paths| !paths.trim().is_empty());
         let shell = stage.attribute("allowed_commands").and_then(ShellGrant::parse);
-        let (root, served) = (PathBuf::from("."), Served::default());
-        Self { workspace: Workspace { root, write_scope: write_scope.map(str::to_owned), served }, shell }
+        let (root, served, write_scope) = (PathBuf::from("."), Served::default(), write_scope.map(str::to_owned));
+        let paths = stage.mounts().iter().map(|mount| mount.guest_path.clone());
+        let known_as = paths.filter(|path| path.len() > 1 && path.starts_with('/')).collect();
+        Self { workspace: Workspace { root, write_scope, known_as, served }, shell }
+    }
+
+    /// The folder a search is for; the root when none is named.
+    fn folder<'a>(&self, arguments: &'a Arguments) -> Result<&'a str, String> {
+        self.workspace.locate(Wanted::List, arguments.optional_text("path")?.unwrap_or_default())
     }
 
     /// Describes the tools to the model.
@@ -164,7 +171,8 @@ mod tests {
 
     fn toolbox(folder: &tempfile::TempDir, shell: Option<ShellGrant>) -> Toolbox {
         let (root, served) = (folder.path().to_owned(), Served::default());
-        Toolbox { workspace: Workspace { root, write_scope: None, served }, shell }
+        let known_as = vec!["/home/me/proj".to_owned()];
+        Toolbox { workspace: Workspace { root, write_scope: None, known_as, served }, shell }
     }
 
     #[test]
@@ -205,6 +213,17 @@ mod tests {
         check("grep", r#"{"pattern":"FN B","ignore_case":true}"#, Ok("src/a.rs:1: fn b() {}"));
         check("glob", r#"{"pattern":"*.rs"}"#, Ok("src/a.rs"));
         check("glob", r#"{"pattern":"*.py"}"#, Ok("nothing found"));
+        check("glob", r#"{"pattern":"/home/me/proj/src/*.rs"}"#, Ok("src/a.rs"));
+        check("glob", r#"{"pattern":"*.rs","path":"/home/me/proj"}"#, Ok("src/a.rs"));
+        check("grep", r#"{"pattern":"b","path":"/home/me/proj/src"}"#, Ok("src/a.rs:1: fn b() {}"));
+        let outside = |tool: &str, path: &str| {
+            format!(
+                "{tool}: `{path}` is an absolute path outside of the workspace; write it relative to the workspace, or below \
+                 `/home/me/proj`"
+            )
+        };
+        check("grep", r#"{"pattern":"b","path":"/etc"}"#, Err(&outside("grep", "/etc")));
+        check("glob", r#"{"pattern":"/etc/*"}"#, Err(&outside("glob", "/etc/*")));
         check("write_file", r#"{"path":"a"}"#, Err("write_file: the argument `content` is missing"));
         check("read_file", "[]", Err("the arguments are no JSON object"));
         check("read_file", r#"{"path":"no"}"#, Err("read_file: cannot read `no`: no such file or folder"));

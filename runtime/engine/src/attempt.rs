@@ -137,7 +137,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let call = Call {
             input: self.input(node, binding, claim, state)?,
             tier: binding.tier,
-            files: files(binding, &root, place.is_some(), &self.protected),
+            files: files(binding, &root, place.is_some(), &self.protected)
+                .map(|files| FileSetting { known_as: self.ground.known_as(binding, &root), ..files }),
             commands: jail.map(|jail| CommandSetting {
                 grant: binding.commands.clone(),
                 jail,
@@ -344,7 +345,7 @@ fn files(binding: &Binding, root: &std::path::Path, is_copy: bool, protected: &P
         true => binding.scope.clone(),
         false => Scope { write: Vec::new(), ..binding.scope.clone() },
     };
-    Some(FileSetting { root: root.to_owned(), scope, protected: protected.clone() })
+    Some(FileSetting { root: root.to_owned(), scope, protected: protected.clone(), known_as: Vec::new() })
 }
 
 fn remove_folder(run: &RunDir, folder: &str) {

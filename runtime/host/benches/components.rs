@@ -114,6 +114,7 @@ fn files(host: &Host, runtime: &Runtime, folder: &Path, tier: FileTier) {
             root: project.clone(),
             scope: Scope::new(vec![Entry::parse("./").unwrap()], vec![], vec![]),
             protected: Protected::default(),
+            known_as: Vec::new(),
         };
         timed(|| execute(host, runtime, &component, call(tier, Some(files), steps)))
     };

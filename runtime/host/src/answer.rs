@@ -8,6 +8,7 @@ use crate::call::FileTier;
 use crate::ending::failed;
 use crate::outcome::{Failure, FailureClass, Outcome, StageInput, Status};
 use glovebox_sandbox::refusal::escaped;
+use glovebox_sandbox::view::View;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -26,15 +27,16 @@ const HOST_CODES: &[&str] =
     &["limit/", "trap/", "plugin/", "claim/", "script/", "outcome/", "host/", "holdout/", "canceled"];
 
 /// Converts what a handler is told.
-pub(crate) fn input_of(input: StageInput, tier: FileTier, may_write: Option<bool>) -> types::StageInput {
+pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -> types::StageInput {
     let attempt = input.attempt;
-    let mounts = match (tier, may_write) {
-        (FileTier::None, _) | (_, None) => Vec::new(),
-        (_, Some(may_write)) => {
-            let access = if may_write { "write" } else { "read" };
-            // Where `std::fs` finds it, or, without a file system, what `files` calls it.
-            let guest_path = if tier == FileTier::Posix { "/" } else { "" };
-            vec![types::Mount { guest_path: guest_path.to_owned(), access: access.to_owned() }]
+    let mounts = match view.filter(|_| tier != FileTier::None) {
+        None => Vec::new(),
+        Some(view) => {
+            let access = if view.scope().may_write() { "write" } else { "read" };
+            // Where `std::fs` finds it, or, without a file system, what `files` calls it; then its other names.
+            let first = if tier == FileTier::Posix { "/" } else { "" };
+            let paths = std::iter::once(first).chain(view.names().iter().map(String::as_str));
+            paths.map(|path| types::Mount { guest_path: path.to_owned(), access: access.to_owned() }).collect()
         }
     };
     let entry = |(key, value): (String, Value)| types::Entry { key, value: value.to_string() };

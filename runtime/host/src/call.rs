@@ -79,6 +79,8 @@ pub struct FileSetting {
     pub scope: glovebox_sandbox::scope::Scope,
     /// What no grant can allow; refusals say so.
     pub protected: glovebox_sandbox::protect::Protected,
+    /// Absolute paths that mean the root, such as the one commands see it at. Every other absolute path is refused.
+    pub known_as: Vec<String>,
 }
 
 /// How the call itself went, apart from what the handler answered.

@@ -77,7 +77,7 @@ impl Attempt {
                 return Err(error_of(Denied::NotPermitted, "no files are granted"));
             }
         };
-        let done = match ScopePath::parse(path) {
+        let done = match ScopePath::parse(view.relative(path).unwrap_or(path)) {
             Ok(at) => work(view, &at),
             Err(problem) => {
                 return Err(error_of(view.refuse_path(operation, path, problem), &problem.to_string()));

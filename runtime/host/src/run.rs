@@ -128,12 +128,12 @@ fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput),
     let quota = Quota { write_bytes: limits.write_bytes, write_entries: limits.write_entries };
     let open = |files: FileSetting| {
         let view = View::open(&files.root, files.scope, quota, Arc::clone(&refusals))?;
-        Ok::<_, ViewProblem>(view.protecting(files.protected))
+        Ok::<_, ViewProblem>(view.protecting(files.protected).known_as(files.known_as))
     };
     let view = files.map(open);
     let view = view.transpose().map_err(|problem| problem.to_string())?.map(Arc::new);
     let attempt_id = input.attempt.attempt_id.clone();
-    let input = answer::input_of(input, tier, view.as_ref().map(|view| view.scope().may_write()));
+    let input = answer::input_of(input, tier, view.as_deref());
     let (stdout, stderr) = (Output::new(limits.output_bytes), Output::new(limits.output_bytes));
     let mut table = ResourceTable::new();
     table.set_max_capacity(usize::try_from(limits.resources).unwrap_or(usize::MAX));

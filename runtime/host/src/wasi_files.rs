@@ -1,8 +1,10 @@
 //! The `posix` tier: a `wasi:filesystem` that enforces a scope on every operation.
 //!
 //! All of the interface is answered here, over a [`View`]; nothing reaches the stock implementation, whose descriptors never
-//! enter the resource table. A guest gets one preopened directory, `/`, and a path is checked each time it is used: a
-//! descriptor of a directory is only a name. Without a view there are no preopens, hence no descriptor to call anything on.
+//! enter the resource table. A guest gets the workspace as preopened directory `/` and by its other names; a path is checked each
+//! time it is used: a descriptor of a directory is only a name. Without a view there are no preopens, hence no descriptor to
+//! call anything on. A C library takes the first `/` off a path before the host sees it, so `/src/a` is `src/a` there; a path
+//! that arrives absolute is refused unless it lies below one of the workspace's names.
 
 mod codes;
 mod descriptor;
@@ -16,7 +18,7 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-/// The guest path of the only preopened directory; relative paths of `std::fs` resolve against it as well.
+/// The guest path of the first preopened directory; relative paths of `std::fs` resolve against it as well.
 const ROOT: &str = "/";
 
 /// What the interface needs of a call in progress.
@@ -106,21 +108,20 @@ impl FilesView<'_> {
 
     /// Resolves what a guest wrote against a directory descriptor.
     fn resolve(&self, operation: Operation, fd: &Resource<types::Descriptor>, path: &str) -> FsResult<ScopePath> {
-        let base = self.directory(fd)?;
-        match base.resolve(path) {
-            Ok(resolved) => Ok(resolved),
-            Err(problem) => Err(denied(self.view()?.refuse_path(operation, path, problem))),
-        }
+        self.view()?.resolve(operation, self.directory(fd)?, path).map_err(denied)
     }
 }
 
 impl preopens::Host for FilesView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<types::Descriptor>, String)>> {
-        if self.view.is_none() {
-            return Ok(Vec::new());
+        let Some(view) = self.view else { return Ok(Vec::new()) };
+        let names = std::iter::once(ROOT).chain(view.names().iter().map(String::as_str));
+        let mut directories = Vec::new();
+        for name in names {
+            let root = self.table.push(Node::Directory(ScopePath::root()))?;
+            directories.push((Resource::new_own(root.rep()), name.to_owned()));
         }
-        let root = self.table.push(Node::Directory(ScopePath::root()))?;
-        Ok(vec![(Resource::new_own(root.rep()), ROOT.to_owned())])
+        Ok(directories)
     }
 }
 

@@ -94,7 +94,12 @@ fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(&str, &str)]
     Call {
         input,
         tier,
-        files: Some(FileSetting { root: fixture.root().to_owned(), scope, protected: Protected::default() }),
+        files: Some(FileSetting {
+            root: fixture.root().to_owned(),
+            scope,
+            protected: Protected::default(),
+            known_as: vec!["/home/me/proj".to_owned()],
+        }),
         commands: None,
         model: None,
         limits: bounds,

@@ -182,6 +182,7 @@ fn with_files(limits: &[(&str, &str)]) -> (tempfile::TempDir, Call) {
         root: folder.path().to_owned(),
         scope: glovebox_sandbox::scope::Scope::everything(),
         protected: Default::default(),
+        known_as: Vec::new(),
     });
     (folder, call)
 }

@@ -6,6 +6,7 @@
 
 use crate::holdouts::is_builder;
 use crate::ir::{Node, NodeId, PathList, Pipeline};
+use crate::lower::WHOLE;
 use std::collections::{HashMap, HashSet};
 
 /// The scripts (`*.sh`) that the command of a failed tool stage names and a builder with an explicit write scope may not write,
@@ -91,5 +92,10 @@ fn resolved(base: &str, path: &str) -> Option<String> {
 }
 
 fn writes(scope: &PathList, path: &str) -> bool {
-    scope.0.iter().any(|entry| if entry.ends_with('/') { path.starts_with(entry.as_str()) } else { path == entry })
+    let grants = |entry: &String| match entry.as_str() {
+        WHOLE => true,
+        entry if entry.ends_with('/') => path.starts_with(entry),
+        entry => path == entry,
+    };
+    scope.0.iter().any(grants)
 }

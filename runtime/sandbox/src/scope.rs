@@ -28,16 +28,18 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reads `dir/` (subtree), `dir/file` (exact) or `./` (the whole workspace).
+    /// Reads `dir/` (subtree), `dir/file` (exact), or `./` and `.` (the whole workspace); `./dir/` is `dir/`. Pipeline files and
+    /// `glovebox.toml` have this one grammar; printed is always the spelling without `./`, and `./` for the whole workspace.
     pub fn parse(text: &str) -> Result<Self, EntryProblem> {
         let refused = |problem| EntryProblem { text: text.to_owned(), problem };
-        if text == "./" {
+        if matches!(text, "." | "./") {
             return Ok(Self::whole());
         }
-        let (path, subtree) = match text.strip_suffix('/') {
+        let plain = text.strip_prefix("./").unwrap_or(text);
+        let (path, subtree) = match plain.strip_suffix('/') {
             Some("") => return Err(refused(PathProblem::Absolute)),
             Some(path) => (path, true),
-            None => (text, false),
+            None => (plain, false),
         };
         let path = ScopePath::parse(path).map_err(refused)?;
         if path.is_root() { Err(refused(PathProblem::EmptySegment)) } else { Ok(Self { path, subtree }) }
@@ -201,11 +203,11 @@ impl Scope {
             && self.changeable().any(|entry| entry.subtree && path.is_below(&entry.path))
     }
 
-    /// True when a directory may be made at `path`: it is writable, it is the directory of a write entry, or an ancestor of
-    /// one, without which the grant could not be used.
+    /// True when a directory may be made at `path`: below a subtree that may be written, or on the way to a write entry, which
+    /// could not be used without it. An exact entry is a file's.
     pub fn may_create_directory(&self, path: &ScopePath) -> bool {
-        !self.is_hidden(path)
-            && (self.access(path) == Access::Write || self.changeable().any(|entry| leads_to(path, entry)))
+        let allows = |entry: &Entry| (entry.subtree && path.is_below(&entry.path)) || leads_to(path, entry);
+        !self.is_hidden(path) && self.changeable().any(allows)
     }
 
     /// True when some path may be written.
@@ -292,7 +294,10 @@ mod tests {
         for text in ["src/", "src/main.rs", "./"] {
             assert_eq!(Entry::parse(text).unwrap().to_string(), text);
         }
-        for text in ["", "/", ".", "..", "../x", "/etc/", "a//b", "./src", "a\0", "src//"] {
+        for (text, printed) in [(".", "./"), ("./src/", "src/"), ("./a", "a")] {
+            assert_eq!(Entry::parse(text).unwrap().to_string(), printed);
+        }
+        for text in ["", "/", "..", "../x", "/etc/", "a//b", "././src", ".//", ".//etc", "a/./b", "a\0", "src//"] {
             assert!(Entry::parse(text).is_err(), "{text:?}");
         }
     }
@@ -331,9 +336,16 @@ mod tests {
         assert!(scope.writable_subtree(&path("out/y")));
         assert!(!scope.writable_subtree(&path("out/x")) && !scope.writable_subtree(&path("out")));
         assert!(!scope.writable_subtree(&path("a/b/c.md")) && !scope.writable_subtree(&path("out/x/hold/z")));
-        for (text, expected) in
-            [("out", true), ("a", true), ("a/b", true), ("a/z", false), ("out/n", true), ("out/x/hold", false)]
-        {
+        for (text, expected) in [
+            ("out", true),
+            ("a", true),
+            ("a/b", true),
+            ("a/z", false),
+            ("a/b/c.md", false),
+            ("a/b/c.md/d", false),
+            ("out/n", true),
+            ("out/x/hold", false),
+        ] {
             assert_eq!(scope.may_create_directory(&path(text)), expected, "{text}");
         }
     }

@@ -87,6 +87,7 @@ pub struct View {
     root: Root,
     scope: Scope,
     protected: Protected,
+    known_as: Vec<String>,
     hidden: HiddenObjects,
     quota: Quota,
     written_bytes: AtomicU64,
@@ -110,6 +111,7 @@ impl View {
             root,
             scope,
             protected: Protected::default(),
+            known_as: Vec::new(),
             hidden,
             quota,
             written_bytes: AtomicU64::new(0),
@@ -122,6 +124,35 @@ impl View {
     /// Says what no grant can allow, beside the fixed list: refusals do not name a grant that would be in vain.
     pub fn protecting(self, protected: Protected) -> Self {
         Self { protected, ..self }
+    }
+
+    /// Adds absolute paths that mean the root, such as the one commands see it at (design §9 #34).
+    pub fn known_as(self, paths: Vec<String>) -> Self {
+        let is_usable = |path: &String| path.len() > 1 && path.starts_with('/');
+        let paths = paths.into_iter().map(|path| path.trim_end_matches('/').to_owned());
+        Self { known_as: paths.filter(is_usable).collect(), ..self }
+    }
+
+    /// Returns the absolute paths that mean the root.
+    pub fn names(&self) -> &[String] {
+        &self.known_as
+    }
+
+    /// Takes the root's own name off an absolute path; none for any other text.
+    pub fn relative<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let below = |name: &String| text.strip_prefix(name.as_str());
+        let below = |name: &String| below(name).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.known_as.iter().find_map(below).map(|rest| rest.trim_matches('/'))
+    }
+
+    /// Resolves what a guest wrote against a directory; an absolute path by one of the root's names. What is no path of this
+    /// view is recorded and denied.
+    pub fn resolve(&self, operation: Operation, base: &ScopePath, text: &str) -> Result<ScopePath, Denied> {
+        let resolved = match self.relative(text) {
+            Some(below) => ScopePath::root().resolve(below),
+            None => base.resolve(text),
+        };
+        resolved.map_err(|problem| self.refuse_path(operation, text, problem))
     }
 
     /// Returns the rules.

@@ -108,7 +108,12 @@ fn call(tree: &Tree, row: &Row) -> Call {
             extra: Vec::new(),
         },
         tier: FileTier::Posix,
-        files: Some(FileSetting { root: tree.root.clone(), scope: scope(), protected: Protected::default() }),
+        files: Some(FileSetting {
+            root: tree.root.clone(),
+            scope: scope(),
+            protected: Protected::default(),
+            known_as: Vec::new(),
+        }),
         commands: None,
         model: None,
         limits,

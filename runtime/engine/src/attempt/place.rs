@@ -45,6 +45,19 @@ impl Ground {
         let taken = OWN.iter().any(|own| project.starts_with(own)) || project.parent().is_none();
         if taken || project.to_str().is_none() { WORKSPACE_INSIDE.into() } else { project.clone() }
     }
+
+    /// The absolute paths that mean the workspace to a component with a file system: the one its commands see, and the
+    /// project's own (design §9 #34).
+    pub(super) fn known_as(&self, binding: &Binding, files: &Path) -> Vec<String> {
+        if binding.tier != FileTier::Posix {
+            return Vec::new();
+        }
+        let has_root = self.tier.is_none_or(Tier::has_own_root);
+        let seen = if has_root { self.inside() } else { files.to_owned() };
+        let mut paths = vec![seen, self.project.clone()];
+        paths.dedup();
+        paths.into_iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
+    }
 }
 
 /// What of the run lies around an attempt.

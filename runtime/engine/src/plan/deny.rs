@@ -191,8 +191,7 @@ fn of_run(power: &Power) -> String {
 }
 
 fn entry(rule: &str, text: &str) -> Result<Entry, DenyError> {
-    let whole = if text == "*" { "./" } else { text };
-    Entry::parse(whole.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(whole))
+    Entry::parse(if text == "*" { "./" } else { text })
         .map_err(|error| DenyError::Value { rule: rule.to_owned(), problem: error.to_string() })
 }
 

@@ -2,14 +2,11 @@
 //!
 //! Faults of paths are told in seed 2's words. Whether the operator grants what is asked for is not known here.
 
-use super::reader::{Findings, path_fault};
+use super::reader::{Findings, path_fault, plain, scope_fault};
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
 use crate::ir::{CACHE_SOURCES, Confinement, NetworkWish, PathList};
 use crate::nearest::nearest;
-
-/// The workspace itself, as a folder.
-const WHOLE: &str = "./";
 
 pub(super) fn lower(from: &Attributes, findings: &mut Findings<'_>) -> Confinement {
     Confinement {
@@ -26,8 +23,8 @@ pub(super) fn lower(from: &Attributes, findings: &mut Findings<'_>) -> Confineme
 
 fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<String> {
     let attribute = from.get("codex.workdir").filter(|attribute| !attribute.value.trim().is_empty())?;
-    let path = attribute.value.trim();
-    let Some(fault) = folder_fault(path) else { return Some(folder(path)) };
+    let path = plain(attribute.value.trim());
+    let Some(fault) = scope_fault(path) else { return Some(folder(path)) };
     let message = format!("codex.workdir contains {fault}: {path}");
     let help = "a working directory is a folder of the workspace, such as `crates/app`";
     findings.push(Diagnostic::error("path_list", message, attribute.span).with_help(help));
@@ -35,7 +32,7 @@ fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<String> {
 }
 
 fn add_dirs(from: &Attributes, findings: &mut Findings<'_>) -> PathList {
-    let written = findings.checked_paths(from, "codex.add_dirs", folder_fault).unwrap_or_default();
+    let written = findings.checked_paths(from, "codex.add_dirs", scope_fault).unwrap_or_default();
     PathList(written.0.iter().map(|path| folder(path)).collect())
 }
 
@@ -74,14 +71,7 @@ fn network(from: &Attributes, findings: &mut Findings<'_>) -> Option<NetworkWish
 
 /// The path with one final slash.
 fn folder(path: &str) -> String {
-    match path {
-        "." | WHOLE => WHOLE.to_owned(),
-        _ => format!("{}/", path.strip_suffix('/').unwrap_or(path)),
-    }
-}
-
-fn folder_fault(path: &str) -> Option<&'static str> {
-    if matches!(path, "." | WHOLE) { None } else { path_fault(path) }
+    format!("{}/", path.strip_suffix('/').unwrap_or(path))
 }
 
 /// A single file cannot be mounted over and dropped, so only folders are taken.

@@ -12,7 +12,7 @@ mod reader;
 mod scope;
 
 pub use reader::duration;
-pub(crate) use reader::path_fault;
+pub(crate) use reader::{WHOLE, path_fault};
 
 use crate::Inputs;
 use crate::condition::Condition;

@@ -134,7 +134,12 @@ impl<'a> Findings<'a> {
         self.checked_paths(from, key, path_fault)
     }
 
-    /// A comma list of paths, each held against a rule that names its fault.
+    /// The same, where `./` may stand for the whole workspace.
+    pub(super) fn scope(&mut self, from: &Attributes, key: &str) -> Option<PathList> {
+        self.checked_paths(from, key, scope_fault)
+    }
+
+    /// A comma list of paths, each held against a rule that names its fault. `./src/` is kept as `src/`, `.` as `./`.
     pub(super) fn checked_paths(
         &mut self,
         from: &Attributes,
@@ -152,8 +157,8 @@ impl<'a> Findings<'a> {
             let path = entry.trim();
             let start = offset + (entry.len() - entry.trim_start().len());
             offset += entry.len() + 1;
-            match fault_of(path) {
-                None => paths.push(path.to_owned()),
+            match fault_of(plain(path)) {
+                None => paths.push(plain(path).to_owned()),
                 Some(fault) => {
                     let shown = if path.is_empty() { String::new() } else { format!(": {path}") };
                     let message = format!("{key} contains {fault}{shown}");
@@ -268,6 +273,22 @@ fn expected_amount(name: &str) -> &'static str {
         Some("bytes") => "bytes or a size such as `64MiB`",
         _ => "a whole number",
     }
+}
+
+/// The whole workspace, as an entry of a path list.
+pub(crate) const WHOLE: &str = "./";
+
+/// The one spelling of a path: the whole workspace is `./`, everything else has no `./` before it.
+pub(super) fn plain(path: &str) -> &str {
+    match path {
+        "." | WHOLE => WHOLE,
+        _ => path.strip_prefix("./").unwrap_or(path),
+    }
+}
+
+/// What is wrong with an entry that may be the whole workspace.
+pub(super) fn scope_fault(path: &str) -> Option<&'static str> {
+    if path == WHOLE { None } else { path_fault(path) }
 }
 
 /// What is wrong with an entry of a path list (messages of seed 2, and the scope's path grammar).

@@ -96,9 +96,21 @@ fn path_lists_keep_to_the_workspace() {
     assert_snapshot!(errors(&with("n [allowed_write_paths=\"../b\"] start -> n -> exit")), @"path_list «../b» allowed_write_paths contains parent segment: ../b");
     assert_snapshot!(errors(&with("n [allowed_write_paths=\"a,,b\"] start -> n -> exit")), @"path_list «» allowed_write_paths contains empty entry");
     assert_snapshot!(errors(&with("n [allowed_write_paths=\"a,\"] start -> n -> exit")), @"path_list «» allowed_write_paths contains empty entry");
-    assert_snapshot!(errors(&with("n [allowed_write_paths=\"./a\"] start -> n -> exit")), @"path_list «./a» allowed_write_paths contains `.` segment: ./a");
+    assert_snapshot!(errors(&with("n [allowed_write_paths=\"a/./b\"] start -> n -> exit")), @"path_list «a/./b» allowed_write_paths contains `.` segment: a/./b");
+    assert_snapshot!(errors(&with("n [allowed_write_paths=\".//etc/passwd\"] start -> n -> exit")), @"path_list «.//etc/passwd» allowed_write_paths contains absolute path: .//etc/passwd");
     assert_snapshot!(errors(&with("n [allowed_write_paths=\"a//b\"] start -> n -> exit")), @"path_list «a//b» allowed_write_paths contains empty segment: a//b");
     accept(&with("n [allowed_write_paths=\"a/b..c/,...,.hidden\"] start -> n -> exit"));
+}
+
+#[test]
+fn the_whole_workspace_has_one_spelling() {
+    for written in ["./", ".", " ./ "] {
+        let pipeline = accept(&with_node(&format!("allowed_write_paths=\"{written}\", read_paths=\"{written},./docs/,./a\"")));
+        let (write, read) = (&node(&pipeline, "n").allowed_write_paths, &node(&pipeline, "n").read_paths);
+        assert_eq!(write, &Some(PathList(vec!["./".to_owned()])), "{written}");
+        assert_eq!(read, &Some(PathList(["./", "docs/", "a"].map(str::to_owned).to_vec())), "{written}");
+    }
+    assert_snapshot!(errors(&with_node("scratch=\".\"")), @"path_list «.» scratch contains `.` segment: .");
 }
 
 #[test]

@@ -66,6 +66,9 @@ impl View {
         let (reason, help) = match access {
             Access::Hidden => ("hidden from this stage".to_owned(), "hidden paths cannot be granted".to_owned()),
             _ if operation.reads() => ("not in the read scope".to_owned(), self.read_grant(path)),
+            Access::Write => {
+                ("a file was granted there, not a directory".to_owned(), self.write_grant(operation, path))
+            }
             _ => ("not in the write scope".to_owned(), self.write_grant(operation, path)),
         };
         self.record(operation, path.to_string().as_str(), reason, help);
@@ -114,8 +117,16 @@ impl View {
 
     /// Records a text that is no path of the view, such as one that is absolute or climbs out of it.
     pub fn refuse_path(&self, operation: Operation, text: &str, problem: PathProblem) -> Denied {
-        let help = "write paths relative to the workspace, without leaving it";
-        self.record(operation, text, problem.to_string(), help.to_owned());
+        let help = match (problem, self.known_as.first()) {
+            (PathProblem::Absolute, Some(name)) => {
+                let name = crate::refusal::escaped(name);
+                format!(
+                    "no grant allows it: write paths relative to the workspace, or below `{name}`, which is the workspace"
+                )
+            }
+            _ => "no grant allows it: write paths relative to the workspace, without leaving it".to_owned(),
+        };
+        self.record(operation, text, problem.to_string(), help);
         match problem {
             PathProblem::Absolute | PathProblem::ClimbsAbove => Denied::NotPermitted,
             PathProblem::TooLong => Denied::Io(Errno::NAMETOOLONG),

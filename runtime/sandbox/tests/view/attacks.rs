@@ -12,9 +12,7 @@ use std::sync::Arc;
 
 impl Try {
     fn run(self, view: &Arc<View>) -> Result<(), Denied> {
-        let at = |operation: Operation, text: &str| {
-            ScopePath::root().resolve(text).map_err(|problem| view.refuse_path(operation, text, problem))
-        };
+        let at = |operation: Operation, text: &str| view.resolve(operation, &ScopePath::root(), text);
         match self {
             Read(path) => {
                 let content = view.read_file(&at(Operation::Read, path)?, 0, 1 << 16)?;
@@ -105,6 +103,38 @@ fn no_grant_is_named_where_none_would_help() {
     assert!(told.iter().all(|help| help.starts_with("no grant allows it: `")), "{told:?}");
     assert!(told[0].contains("`pipeline.dot` is protected by this run"), "{told:?}");
     assert!(told[1].contains("`.git` is protected"), "{told:?}");
+}
+
+#[test]
+fn no_directory_is_made_where_a_file_is_granted() {
+    let fixture = Fixture::new();
+    let scope = crate::fixture::scope(&["./"], &["src/go.mod", "new/go.mod"], &[]);
+    let view = Arc::new(fixture.view_with(scope, Default::default()));
+    let before = fixture.witness(&[]);
+    let at = crate::fixture::path;
+    assert_eq!(view.write_file(&at("src/go.mod/inner.txt"), b"x"), Err(Denied::NotPermitted));
+    for path in ["src/go.mod", "src/go.mod/inner", "new/go.mod"] {
+        assert!(view.make_directory(&at(path)).is_err(), "{path}");
+    }
+    assert_eq!(fixture.witness(&[]), before);
+    let refusals = view.refusals().kept();
+    assert_eq!(refusals[1].reason, "a file was granted there, not a directory");
+    assert!(refusals[1].help.contains("allowed_write_paths=\"src/go.mod,new/go.mod,src/go.mod/\""), "{refusals:?}");
+    // The folder on the way to a grant is made, as before.
+    view.write_file(&at("new/go.mod"), b"x").unwrap();
+}
+
+#[test]
+fn an_absolute_path_outside_says_how_the_workspace_is_named() {
+    let fixture = Fixture::new();
+    let view = Arc::new(fixture.view());
+    Write("/tmp/x").run(&view).unwrap_err();
+    let told = view.refusals().kept().pop().unwrap();
+    assert_eq!((told.operation.as_str(), told.path.as_str()), ("write", "/tmp/x"));
+    assert_eq!(
+        told.help,
+        "no grant allows it: write paths relative to the workspace, or below `/home/me/proj`, which is the workspace"
+    );
 }
 
 #[test]

@@ -58,7 +58,8 @@ impl Fixture {
     }
 
     pub(crate) fn view_with(&self, scope: Scope, quota: Quota) -> View {
-        View::open(self.root(), scope, quota, Arc::new(RefusalLog::default())).unwrap()
+        let view = View::open(self.root(), scope, quota, Arc::new(RefusalLog::default())).unwrap();
+        view.known_as(vec!["/home/me/proj".to_owned()])
     }
 
     /// Remembers everything but what lies at or below the named paths: kind, content, names, mode and time.

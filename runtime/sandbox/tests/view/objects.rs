@@ -119,7 +119,7 @@ fn directories_of_grants_can_be_made_but_nothing_beside_them() {
     view.write_file(&path("a/b/c.md"), b"2").unwrap();
     assert_eq!(view.write_file(&path("a/b/d.md"), b"3"), Err(Denied::NotFound));
     assert_eq!(view.make_directory(&path("a/z")), Err(Denied::NotFound));
-    assert_eq!(view.make_directory(&path("a/b/c.md")), Err(Denied::Exists));
+    assert_eq!(view.make_directory(&path("a/b/c.md")), Err(Denied::NotPermitted));
     assert_eq!(view.remove_directory(&path("new/deep")), Err(Denied::NotPermitted));
     assert_eq!(fs::read(fixture.root().join("new/deep/er/x")).unwrap(), b"1");
     assert_eq!(view.read_file(&path("a/b/c.md"), 0, 10).unwrap(), b"2");

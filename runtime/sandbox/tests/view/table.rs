@@ -1,7 +1,7 @@
 //! The table of escapes from a stage's files, for every interface through which a guest may try them.
 //!
 //! The tree is the one of `fixture`: everything is readable, `out/` and `src/main.rs` are writable, `scenarios/holdout` is
-//! hidden. Paths are as a guest writes them; the last column is what it must be told.
+//! hidden, and the root is known as `/home/me/proj`. Paths are as a guest writes them; the last column is what it must be told.
 
 use Try::*;
 use glovebox_sandbox::view::Denied::{self, Loop, NotFound, NotPermitted};
@@ -74,5 +74,12 @@ pub(crate) const TABLE: &[(&str, Try, Result<(), Denied>)] = &[
     ("climb out after going in", Write("out/../../evil"), NO),
     ("name an absolute path", Read("/etc/passwd"), NO),
     ("name an absolute path inside", Write("/out/x"), NO),
+    ("write by the project's own absolute path", Write("/home/me/proj/src/main.rs"), OK),
+    ("write outside the scope by the own absolute path", Write("/home/me/proj/src/lib.rs"), NO),
+    ("read what is hidden by the own absolute path", Read("/home/me/proj/scenarios/holdout/h.toml"), GONE),
+    ("climb out of the own absolute path", Write("/home/me/proj/../../evil"), NO),
+    ("name what only begins like the own absolute path", Write("/home/me/project2/out/x"), NO),
+    ("make a directory where a file is granted", MakeDirectory("src/main.rs"), NO),
+    ("make a directory below a granted file", MakeDirectory("src/main.rs/inner"), NO),
     ("hide a name behind NUL", Read("visible/v\0/../../scenarios"), Err(Denied::Invalid)),
 ];

@@ -10,7 +10,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Warning,
         check: Some(guardrails::write_scope_missing),
         summary: "every working stage says what it may write",
-        help: "set `allowed_write_paths=\"src/,Cargo.toml\"`; an empty value allows nothing",
+        help: "name folders and files: `allowed_write_paths=\"src/,README.md\"`; `\"./\"` allows the whole workspace, an empty value nothing",
         why: "Without a scope a stage of ours may change any file of the workspace, tests and configuration included (seed 2; design \
               §9 #21). An agent that cannot make a test pass may then change the test. With a scope everything else is read-only \
               for it, and what it tries all the same is a failure with the path in it.",

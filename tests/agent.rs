@@ -1,0 +1,98 @@
+//! The agent handler from outside: what its tools make of paths and of text that comes back, and how a stage ends by its answer.
+//!
+//! The model is a script, so every case is one that a real model has produced. The witness is the user's tree after `apply`, and
+//! the refusals of the summary.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use workbench::{Answer, Workbench};
+
+/// A pipeline with one agent stage.
+fn stage(attributes: &str) -> Workbench {
+    Workbench::with_pipeline(&format!(
+        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 work [prompt=\"Do it\", {attributes}]\n  start -> work -> done\n}}\n"
+    ))
+}
+
+/// Runs it with a script and applies what it made.
+fn scripted(bench: &Workbench, script: &str, exit: i32) -> Answer {
+    bench.write("model.toml", script);
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "r"]);
+    answer.ends(exit);
+    answer
+}
+
+fn call(tool: &str, arguments: &[(&str, &str)]) -> String {
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let arguments: Vec<String> = arguments.iter().map(|(name, value)| format!("{name} = {}", quoted(value))).collect();
+    format!("[[node.work]]\ntool = [{{ name = \"{tool}\", arguments = {{ {} }} }}]\n", arguments.join(", "))
+}
+
+const END: &str = "[[node.work]]\ntext = \"OUTCOME: SUCCESS\"\n";
+
+#[test]
+fn the_projects_own_path_is_the_workspace_and_every_other_absolute_path_is_refused() {
+    let bench = stage("allowed_write_paths=\"./\"");
+    bench.write("src/seen.txt", "seen\n");
+    let project = bench.project().canonicalize().unwrap();
+    let own = |path: &str| project.join(path).to_str().unwrap().to_owned();
+    let outside = bench.outside().join("planted.txt");
+    let outside = outside.to_str().unwrap();
+    let script = [
+        call("read_file", &[("path", &own("src/seen.txt"))]),
+        call("write_file", &[("path", &own("src/a.txt")), ("content", "  1 | seen\n")]),
+        call("edit_file", &[("path", &own("src/a.txt")), ("old_string", "seen"), ("new_string", "changed")]),
+        call("grep", &[("pattern", "changed"), ("path", &own("src"))]),
+        call("write_file", &[("path", outside), ("content", "EVIL")]),
+        call("edit_file", &[("path", outside), ("old_string", "a"), ("new_string", "EVIL")]),
+        call("read_file", &[("path", "/etc/passwd")]),
+        call("glob", &[("path", "/etc"), ("pattern", "*")]),
+        END.to_owned(),
+    ];
+    let answer = scripted(&bench, &script.concat(), 0);
+    for said in [format!("write {outside}"), "read /etc/passwd".to_owned(), "list /etc".to_owned()] {
+        answer.says(&said);
+    }
+    let record = bench.glovebox(&["show", "r", "--json"]).json().to_string();
+    assert!(record.contains("write paths relative to the workspace, or below"), "{record}");
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(bench.read("src/a.txt"), "changed\n");
+    let first = project.components().nth(1).unwrap().as_os_str().to_str().unwrap().to_owned();
+    assert!(!bench.has(&first) && !bench.has("etc"), "an absolute path was planted into the project");
+}
+
+#[test]
+fn no_folder_is_made_where_a_file_is_granted() {
+    let bench = stage("allowed_write_paths=\"go.mod\"");
+    let script = call("write_file", &[("path", "go.mod/inner.txt"), ("content", "x")]) + END;
+    scripted(&bench, &script, 0).says("make directory go.mod");
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert!(!bench.has("go.mod"));
+    // The grant itself still works, and a command that makes the folder is stopped by the commit.
+    let script = call("write_file", &[("path", "go.mod"), ("content", "module x\n")]) + END;
+    bench.write("model.toml", &script);
+    bench.glovebox(&["run", "pipeline.dot", "--script", "model.toml", "--run-id", "s"]).ends(0);
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 make [shape=parallelogram, tool_command=\"mkdir go.mod\", allowed_write_paths=\"go.mod\"]\n\
+         \x20 start -> make -> done\n}\n",
+    );
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(6).says("go.mod");
+}
+
+#[test]
+fn an_answer_ends_the_stage_as_its_marker_says() {
+    let check = |text: &str, exit: i32, said: &str| {
+        let bench = stage("allowed_write_paths=\"\"");
+        let script = format!("[[node.work]]\ntext = {}\n", serde_json::Value::from(text));
+        scripted(&bench, &script, exit).says(said);
+    };
+    check("done\nOUTCOME: SUCCESS", 0, "success");
+    check("OUTCOME: FAILED\nno compiler", 1, "declared fail");
+    check("I give up here (OUTCOME: FAILURE: no compiler)", 1, "no compiler");
+    check("the OUTCOME: SUCCESS is near, OUTCOME: FAIL", 1, "declared fail");
+    check("OUTCOME: DONE", 1, "the outcome `DONE`");
+}
