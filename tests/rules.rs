@@ -52,6 +52,23 @@ fn findings_in_scripts_are_rendered() {
     assert_eq!((&place["file"], &place["line"]), (&"holdouts/deep/check.sh".into(), &2.into()));
 }
 
+#[test]
+fn project_code_beside_hold_outs_is_found_in_the_folder_and_in_its_scripts() {
+    let judge = |attributes: &str| {
+        let judge = format!("judge [shape=octagon, command=\"make -s judge\", {attributes}]");
+        format!("digraph g {{ start; exit; {judge}; start -> judge -> exit }}")
+    };
+    let bench = Workbench::with_pipeline(&judge(""));
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0).never_says("subject_not_isolated").says("write_scope_missing");
+    bench.write("scripts/scenarios/check.sh", "test \"$(sh src/prog.sh)\" = x\nsubject sh src/prog.sh\n");
+    let found = bench.glovebox(&["check", "pipeline.dot", "--strict"]);
+    found.ends(3).never_says("write_scope_missing");
+    found.says("`judge` runs `make` beside the hold-outs").says("command=\"subject make -s judge\"");
+    found.says("scripts/scenarios/check.sh:1:9").says("start it apart: `test \"$(subject sh src/prog.sh)\" = x`");
+    bench.write("pipeline.dot", &judge("read_paths=\"scripts/scenarios/\""));
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0).says("0 errors, 0 warnings");
+}
+
 /// Mistakes of the reader, by what they are: everything conformance refuses, and every message it has.
 const MISTAKES: &[(&str, &str)] = &[
     ("an empty file", ""),

@@ -61,8 +61,8 @@ pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
     false
 }
 
-/// Where a tool's command starts.
-fn workdir(node: &Node) -> &str {
+/// Where the command of a tool or verify stage starts.
+pub(crate) fn workdir(node: &Node) -> &str {
     let own =
         node.attributes.get("working_dir").map(|attribute| attribute.value.trim()).filter(|path| !path.is_empty());
     own.or(node.confinement.workdir.as_deref()).unwrap_or_default()
@@ -76,7 +76,7 @@ fn scripts(command: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The path from the root of the workspace; none when it leads out of it.
-fn resolved(base: &str, path: &str) -> Option<String> {
+pub(crate) fn resolved(base: &str, path: &str) -> Option<String> {
     if path.starts_with('/') {
         return None;
     }

@@ -143,7 +143,7 @@ fn look_at_scripts(file: &Path, pipeline: &Pipeline) -> BTreeMap<String, Finding
     let scripts = scenarios::read(file, pipeline);
     let texts: Vec<(&str, &str)> = scripts.iter().map(|script| (&*script.path, &*script.text)).collect();
     let mut found: BTreeMap<String, Findings> = BTreeMap::new();
-    for finding in lint::scripts(&texts) {
+    for finding in lint::scripts(pipeline, &texts) {
         let text = scripts.iter().find(|script| script.path == finding.path).map(|script| script.text.clone());
         let findings = found.entry(finding.path.clone()).or_insert_with(|| Findings {
             file: finding.path,

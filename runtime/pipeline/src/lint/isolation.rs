@@ -2,12 +2,19 @@
 //!
 //! Words only. Which commands ran where is known to the host alone, and recorded there.
 
+use super::execution::{Execution, Ground, SUBJECT, calls_subject, executions};
 use super::holdouts::may_have;
+use super::structure::names;
+use super::words::{Language, words};
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
-use crate::holdouts::is_verifier;
-use crate::ir::{Attribute, Node};
+use crate::dot::quote;
+use crate::holdouts::{covers, is_verifier};
+use crate::ir::{Attribute, Node, Pipeline};
+use crate::mending::workdir;
+use crate::span::Span;
 use std::collections::HashSet;
+use std::ops::Range;
 
 /// The port on which the host's proxy accepts inside of a jail.
 const PROXY_PORT: u16 = 3128;
@@ -65,4 +72,133 @@ pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> Found {
         Some(at(rule, node, attribute, format!("`{}` has `cache_from` and no `cache`", node.id)))
     };
     subject.pipeline.nodes.iter().filter(empty).filter_map(found).collect()
+}
+
+/// The command of a stage that verifies, with its key.
+fn command(node: &Node) -> Option<(&'static str, &Attribute)> {
+    let key = if node.handler.name() == "tool" { "tool_command" } else { "command" };
+    Some((key, written(node, key)?))
+}
+
+/// True for a stage with hold-outs in reach whose own commands see files of the project.
+fn sees_both(pipeline: &Pipeline, node: &Node) -> bool {
+    is_verifier(node) && may_have(pipeline, node) && sees_project(pipeline, node)
+}
+
+/// True where anything but hold-outs is in the view of the node's own commands; what it may write is.
+fn sees_project(pipeline: &Pipeline, node: &Node) -> bool {
+    let folders: Vec<String> = pipeline.scenario_folders().into_iter().map(str::to_owned).collect();
+    let is_open = |path: &String| !covers(&folders, path);
+    let confinement = &node.confinement;
+    let strict = confinement.strict_read_scope.then(|| {
+        let named = confinement.workdir.iter().chain(&confinement.add_dirs.0).chain(&confinement.program);
+        named.into_iter().any(is_open)
+    });
+    let reads = node.read_paths.as_ref().is_none_or(|paths| paths.0.iter().any(is_open));
+    let writes = node.allowed_write_paths.as_ref().is_some_and(|paths| paths.0.iter().any(is_open));
+    (reads && strict.unwrap_or(true)) || writes
+}
+
+/// The program under test is the builder's code: beside the hold-outs it reads them and forges the verdict.
+pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let pipeline = subject.pipeline;
+    let folders = pipeline.scenario_folders();
+    let found = |node: &Node| {
+        let (key, attribute) = command(node)?;
+        let words = words(&attribute.value, Language::Shell);
+        let ground = Ground { sealed: &folders, workdir: workdir(node) };
+        let execution = executions(&words, ground).into_iter().next()?;
+        let help = match execution.is_over_holdouts {
+            true => narrow(&folders),
+            false => format!("start it apart: `{key}={}`", quote(&apart(&attribute.value, &execution.at))),
+        };
+        Some(at(rule, node, attribute, format!("`{}` runs {}", node.id, beside(&execution))).with_help(help))
+    };
+    if !subject.has_holdouts {
+        return Found::none();
+    }
+    pipeline.nodes.iter().filter(|node| sees_both(pipeline, node)).filter_map(found).collect()
+}
+
+/// Without this the host cannot tell which code ran beside the hold-outs.
+pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let pipeline = subject.pipeline;
+    let uses = |node: &Node| {
+        let called = |(_, attribute): (_, &Attribute)| calls_subject(&words(&attribute.value, Language::Shell));
+        node.subject.command.is_some() || command(node).is_some_and(called)
+    };
+    let found = |node: &Node| {
+        let place = ["read_paths", "allowed_write_paths"].iter().find_map(|key| node.attributes.get(key));
+        let place = place.map_or(node.span, |attribute| attribute.key_span.to(attribute.span));
+        let message = format!("`{}` sees files of the project beside the hold-outs", node.id);
+        rule.found(message, place).with_help(narrow(&pipeline.scenario_folders())).with_node(node.id.as_str())
+    };
+    if !subject.has_holdouts {
+        return Found::none();
+    }
+    pipeline.nodes.iter().filter(|node| sees_both(pipeline, node) && uses(node)).map(found).collect()
+}
+
+/// What is wrong with a script among the hold-outs: what it executes beside them.
+pub(super) fn of_script(rule: &Rule, pipeline: &Pipeline, path: &str, text: &str) -> Vec<Diagnostic> {
+    let stages = stages_of(pipeline, path);
+    if stages.is_empty() {
+        return Vec::new();
+    }
+    let folders = pipeline.scenario_folders();
+    let words = words(text, Language::of(path, text));
+    let found = |execution: Execution| {
+        let message = format!("for {} this script runs {}", names(&stages), beside(&execution));
+        let help = match execution.is_over_holdouts {
+            true => narrow(&folders),
+            false => format!("start it apart: `{}`", line_apart(text, &execution)),
+        };
+        rule.found(message, Span::new(execution.at.start, execution.at.end)).with_help(help)
+    };
+    executions(&words, Ground { sealed: &folders, workdir: "" }).into_iter().map(found).collect()
+}
+
+/// The stages that see the project and have a script in reach; where commands name it, of those alone.
+fn stages_of<'a>(pipeline: &'a Pipeline, path: &str) -> Vec<&'a Node> {
+    let folders = pipeline.scenario_folders();
+    let inside = folders.iter().find_map(|folder| path.find(folder).map(|at| &path[at..])).unwrap_or(path);
+    let runs = |node: &Node| command(node).is_some_and(|(_, attribute)| attribute.value.contains(inside));
+    let verifiers = || pipeline.nodes.iter().filter(|node| is_verifier(node));
+    let is_named = verifiers().any(runs);
+    verifiers().filter(|node| sees_both(pipeline, node) && (!is_named || runs(node))).collect()
+}
+
+fn beside(Execution { what, is_over_holdouts, .. }: &Execution) -> String {
+    match is_over_holdouts {
+        true => format!("`{what}` over the hold-outs with the project in view: its configuration can run code there"),
+        false => format!("`{what}` beside the hold-outs: it can read them and forge the verdict"),
+    }
+}
+
+fn narrow(folders: &[&str]) -> String {
+    format!("let the stage's own commands see the hold-outs alone: `read_paths=\"{}\"`", folders.join(","))
+}
+
+/// The command with the program under test started apart.
+fn apart(text: &str, at: &Range<usize>) -> String {
+    let (before, after) = text.split_at(at.start);
+    if let Some(list) = after.strip_prefix('[') {
+        return format!("{before}[\"{SUBJECT}\", {list}");
+    }
+    let mark = before.chars().next_back().filter(|mark| matches!(mark, '"' | '\''));
+    let mark = mark.filter(|mark| text[at.end..].starts_with(*mark));
+    let outside = mark.map_or("", |_| &before[..before.len() - 1]);
+    match mark {
+        Some(mark) if outside.ends_with('[') => format!("{before}{SUBJECT}{mark}, {mark}{after}"),
+        // `"bin/prog" x`, but `sh -c "make"`
+        Some(mark) if !outside.trim_end().ends_with('c') => format!("{outside}{SUBJECT} {mark}{after}"),
+        _ => format!("{before}{SUBJECT} {after}"),
+    }
+}
+
+/// The line of a script with the program under test started apart.
+fn line_apart(text: &str, execution: &Execution) -> String {
+    let start = text[..execution.at.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[execution.at.end..].find('\n').map_or(text.len(), |at| execution.at.end + at);
+    apart(&text[start..end], &(execution.at.start - start..execution.at.end - start)).trim().to_owned()
 }

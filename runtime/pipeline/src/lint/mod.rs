@@ -4,6 +4,7 @@
 //! lowering and of scripts stand in it without a function, so that every name in a diagnostic can be looked up here.
 
 mod attributes;
+mod execution;
 mod found;
 mod guardrails;
 mod holdouts;
@@ -18,6 +19,7 @@ mod structure;
 mod subject;
 mod targets;
 mod unverified;
+mod words;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::ir::Pipeline;

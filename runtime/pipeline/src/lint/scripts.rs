@@ -1,12 +1,12 @@
 //! Rules about the scripts in hold-out folders (seed 2, scenario script reliability).
 //!
-//! Texts come in and findings go out: which files are scripts, and where they lie, is not known here. Comments do not count.
-//! Shell syntax is not parsed; a word is what stands between spaces, quotes and operators.
+//! Texts come in and findings go out: which files are scripts, and where they lie, is not known here. Words are those of `words`.
 
 use super::holdouts::model_id;
-use super::{Diagnostic, Rule};
+use super::words::{Language, words};
+use super::{Diagnostic, Rule, isolation};
 use crate::diagnostic::DIAGNOSTICS_MAX;
-use crate::span::Span;
+use crate::ir::Pipeline;
 
 /// A finding in a script; the diagnostic's span is one of the script's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,49 +20,23 @@ pub struct ScriptFinding {
 /// What is wrong with a word of a script.
 type Fault = fn(&str) -> Option<String>;
 
-/// Looks at scripts, given as path and text. Each rule gives at most [`DIAGNOSTICS_MAX`] findings for a script.
-pub fn scripts(texts: &[(&str, &str)]) -> Vec<ScriptFinding> {
+/// Looks at the scripts among the hold-outs of a pipeline, given as path and text. Each rule gives at most [`DIAGNOSTICS_MAX`] findings
+/// for a script.
+pub fn scripts(pipeline: &Pipeline, texts: &[(&str, &str)]) -> Vec<ScriptFinding> {
     let checks: [(&str, Fault); 2] = [("fixed_temporary_name", temporary), ("hardcoded_model_in_scenario", model)];
+    let rule = |id: &str| Rule::named(id).expect("the table holds it: a test looks");
     let mut found = Vec::new();
     for (path, text) in texts {
+        let finding = |diagnostic| ScriptFinding { path: (*path).to_owned(), diagnostic };
+        let words = words(text, Language::of(path, text));
         for (id, fault) in checks {
-            let rule = Rule::named(id).expect("the table holds it: a test looks");
-            let faults = words(text).filter_map(|(span, word)| Some((span, fault(word)?)));
-            found.extend(faults.take(DIAGNOSTICS_MAX).map(|(span, message)| ScriptFinding {
-                path: (*path).to_owned(),
-                diagnostic: rule.found(message, span),
-            }));
+            let faults = words.iter().filter_map(|word| Some(rule(id).found(fault(word.text)?, word.span)));
+            found.extend(faults.take(DIAGNOSTICS_MAX).map(finding));
         }
+        let faults = isolation::of_script(rule("subject_not_isolated"), pipeline, path, text);
+        found.extend(faults.into_iter().take(DIAGNOSTICS_MAX).map(finding));
     }
     found
-}
-
-/// The words of all lines that are no comment, with their places.
-fn words(text: &str) -> impl Iterator<Item = (Span, &str)> {
-    let mut start = 0;
-    let lines = text.split_inclusive('\n').map(move |line| {
-        let at = start;
-        start += line.len();
-        (at, code(line))
-    });
-    lines.flat_map(|(at, line)| {
-        let in_word = |letter: char| {
-            !letter.is_whitespace()
-                && !matches!(letter, '"' | '\'' | '`' | ';' | '|' | '&' | '<' | '>' | '(' | ')' | '=' | ',')
-        };
-        line.split(move |letter: char| !in_word(letter)).filter(|word| !word.is_empty()).map(move |word| {
-            let offset = at + (word.as_ptr() as usize - line.as_ptr() as usize);
-            (Span::new(offset, offset + word.len()), word)
-        })
-    })
-}
-
-/// The line up to a comment: `#` or `//` at its beginning or after white space.
-fn code(line: &str) -> &str {
-    let begins = |at: usize| at == 0 || line[..at].ends_with(char::is_whitespace);
-    let comment = ["#", "//"].iter().flat_map(|mark| line.match_indices(*mark)).map(|(at, _)| at);
-    let end = comment.filter(|at| begins(*at)).min().unwrap_or(line.len());
-    &line[..end]
 }
 
 /// A file below a folder for temporary files, with nothing in its name that differs from run to run.

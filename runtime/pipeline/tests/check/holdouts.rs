@@ -140,3 +140,53 @@ fn a_prompt_of_a_builder_names_no_hold_outs() {
     assert_eq!(prompted("scenarios=checks", "see scripts/scenarios", "shape=box"), "");
     assert_snapshot!(prompted("", "never read scripts/scenarios/!", "type=\"acme.code\""), @r#"prompt_mentions_scenarios «"never read scripts/scenarios/!"» the prompt of `n` names the hold-outs in `scripts/scenarios`"#);
 }
+
+/// The findings of a rule about a tool stage with this command and these attributes, beside hold-outs.
+fn beside(rule: &str, command: &str, attributes: &str) -> String {
+    let command = command.replace('"', "\\\"");
+    let source = with(&format!("t [shape=parallelogram, tool_command=\"{command}\", {attributes}] start -> t -> exit"));
+    let checked = check(&source, &Inputs { scenarios_found: true, ..Inputs::default() });
+    let found = checked.diagnostics.iter().filter(|found| found.rule == rule);
+    found.map(|found| format!("{} | {}", found.message, found.help.as_deref().unwrap_or_default())).collect()
+}
+
+#[test]
+fn project_code_beside_hold_outs_is_a_warning() {
+    let check = |command: &str, attributes: &str| beside("subject_not_isolated", command, attributes);
+    assert_snapshot!(check("cargo test --offline", ""), @r#"`t` runs `cargo test` beside the hold-outs: it can read them and forge the verdict | start it apart: `tool_command="subject cargo test --offline"`"#);
+    assert_snapshot!(check("x=\"$(sh src/prog.sh)\"; make", "allowed_write_paths=\"Cargo.lock\""), @r#"`t` runs `sh src/prog.sh` beside the hold-outs: it can read them and forge the verdict | start it apart: `tool_command="x=\"$(subject sh src/prog.sh)\"; make"`"#);
+    assert_snapshot!(check("pytest scripts/scenarios", ""), @r#"`t` runs `pytest` over the hold-outs with the project in view: its configuration can run code there | let the stage's own commands see the hold-outs alone: `read_paths="scripts/scenarios/"`"#);
+    assert_snapshot!(check("sh check.sh", "working_dir=src"), @r#"`t` runs `sh check.sh` beside the hold-outs: it can read them and forge the verdict | start it apart: `tool_command="subject sh check.sh"`"#);
+    assert_eq!(check("subject cargo test && sh scripts/scenarios/check.sh", ""), "");
+    assert_eq!(check("sh check.sh", "working_dir=\"scripts/scenarios\""), "", "sealed");
+    assert_eq!(check("cargo test", "codex.block_read_paths=\"scripts/\""), "", "no hold-outs in reach");
+    for alone in [
+        "read_paths=\"scripts/scenarios/\"",
+        "read_paths=\"scripts/scenarios/a/\", allowed_write_paths=\"\"",
+        "read_paths=\"\"",
+    ] {
+        assert_eq!(check("cargo test", alone), "", "{alone}: its commands see hold-outs alone");
+    }
+    for open in [
+        "read_paths=\"scripts/\"",
+        "read_paths=\"scripts/scenarios/,src/\"",
+        "read_paths=\"\", allowed_write_paths=\"out/\"",
+    ] {
+        assert_ne!(check("cargo test", open), "", "{open}");
+    }
+    let strict = "codex.strict_read_scope=true, codex.workdir=";
+    assert_eq!(check("cargo test", &format!("{strict}\"scripts/scenarios\"")), "");
+    assert_ne!(check("cargo test", &format!("{strict}\"src\"")), "");
+    let source = with("t [shape=octagon, command=\"cargo test\"] start -> t -> exit");
+    assert_eq!(super::lint::rule("subject_not_isolated", &source), "", "there are none as far as the file says");
+}
+
+#[test]
+fn a_verifier_that_sees_the_project_is_not_isolated() {
+    let check = |command: &str, attributes: &str| beside("project_beside_holdouts", command, attributes);
+    assert_snapshot!(check("subject sh src/prog.sh", ""), @r#"`t` sees files of the project beside the hold-outs | let the stage's own commands see the hold-outs alone: `read_paths="scripts/scenarios/"`"#);
+    assert_snapshot!(check("true", "verify_subject=\"sh src/prog.sh\", read_paths=\"src/\""), @r#"`t` sees files of the project beside the hold-outs | let the stage's own commands see the hold-outs alone: `read_paths="scripts/scenarios/"`"#);
+    assert_ne!(check("subject x", "read_paths=\"scripts/scenarios/\", allowed_write_paths=\"out/\""), "");
+    assert_eq!(check("subject x", "read_paths=\"scripts/scenarios/\""), "");
+    assert_eq!(check("sh scripts/scenarios/a.sh", ""), "", "it may not use it");
+}

@@ -24,7 +24,10 @@ fn inputs(source: &str) -> Inputs {
 
 fn findings(rule: &Rule, source: &str) -> Vec<Diagnostic> {
     match rule.is_about_scripts() {
-        true => lint::scripts(&[("example.sh", source)]).into_iter().map(|found| found.diagnostic).collect(),
+        true => {
+            let pipeline = super::accept(&super::with("start -> exit"));
+            lint::scripts(&pipeline, &[("example.sh", source)]).into_iter().map(|found| found.diagnostic).collect()
+        }
         false => check(source, &inputs(source)).diagnostics,
     }
 }

@@ -1,14 +1,23 @@
 //! Scripts of hold-outs, and the stages that run or show them.
 
 use super::lint::rule;
-use super::with;
+use super::{accept, with};
 use glovebox_pipeline::lint::scripts;
 use insta::assert_snapshot;
 
 /// The findings of a script, one line each: rule, the text under the span, message.
 fn found(text: &str) -> String {
-    let lines = scripts(&[("scripts/scenarios/a.sh", text)]).into_iter().map(|found| {
-        assert_eq!(found.path, "scripts/scenarios/a.sh");
+    of_stage(JUDGE, "scripts/scenarios/a.sh", text)
+}
+
+/// A stage that sees nothing but hold-outs.
+const JUDGE: &str = "t [type=tool, tool_command=\"sh scripts/scenarios/a.sh\", read_paths=\"\"]";
+
+/// The same of the script at a path, beside these nodes.
+fn of_stage(nodes: &str, path: &str, text: &str) -> String {
+    let pipeline = accept(&with(&format!("{nodes} start -> t -> exit")));
+    let lines = scripts(&pipeline, &[(path, text)]).into_iter().map(|found| {
+        assert_eq!(found.path, path);
         format!("{} «{}» {}", found.diagnostic.rule, found.diagnostic.span.of(text), found.diagnostic.message)
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -55,7 +64,7 @@ fn models_in_scripts_are_found() {
 #[test]
 fn findings_are_bounded() {
     let many = "cat /tmp/a\n".repeat(1_000);
-    assert_eq!(scripts(&[("a", &many), ("b", &many)]).len(), 100);
+    assert_eq!(scripts(&accept(&with("start -> exit")), &[("a", &many), ("b", &many)]).len(), 100);
 }
 
 #[test]
@@ -79,4 +88,47 @@ fn what_shows_holdouts_leads_to_no_builder() {
     assert_snapshot!(feeds("r [prompt=r, codex.allow_read_scenarios=true] start -> t -> r -> b -> exit"), @"scenario_reader_feeds_builder «true» `r`, which may read the hold-outs, leads to the builder `b`");
     assert_eq!(feeds("t [scenario_feedback=full] start -> b -> t -> exit"), "", "nobody builds after it");
     assert_eq!(feeds("start -> t -> b -> exit"), "", "a summary");
+}
+
+#[test]
+fn a_script_that_runs_the_project_beside_hold_outs_is_found() {
+    const OPEN: &str = "t [type=tool, tool_command=\"sh scripts/scenarios/a.sh\"]";
+    const LOOP: &str =
+        "for i in 1 2; do\n  test \"$(sh src/prog.sh $i)\" = x || echo \"hint: no; make it so\"\ndone\ncargo test -q\n";
+    let check = |nodes: &str, path: &str, text: &str| of_stage(nodes, path, text);
+    let path = "app/scripts/scenarios/a.sh";
+    assert_snapshot!(check(OPEN, path, LOOP), @"
+    subject_not_isolated «sh» for `t` this script runs `sh src/prog.sh` beside the hold-outs: it can read them and forge the verdict
+    subject_not_isolated «cargo» for `t` this script runs `cargo test` beside the hold-outs: it can read them and forge the verdict
+    ");
+    assert_eq!(check(JUDGE, path, LOOP), "", "its commands see no file of the project");
+    assert_eq!(check(OPEN, path, "subject sh src/prog.sh\nsh scripts/scenarios/b.sh\n"), "");
+    let other = "u [type=verify, command=\"sh lib.sh\"] u -> exit start -> u";
+    assert_eq!(check(&format!("{JUDGE} {other}"), path, LOOP), "", "the stage that names it sees hold-outs alone");
+    assert_snapshot!(check(&format!("{JUDGE} {other}"), "scripts/scenarios/lib.sh", "make\n"), @"subject_not_isolated «make» for `u` this script runs `make` beside the hold-outs: it can read them and forge the verdict");
+    let python = "run([\"python3\", \"app.py\"])\nrun([\"subject\", \"python3\", \"app.py\"])\nrun([sys.executable, \"-m\", \"app\"])\n";
+    assert_snapshot!(check(OPEN, "scripts/scenarios/test_app.py", python), @"
+    subject_not_isolated «python3» for `t` this script runs `python3 app.py` beside the hold-outs: it can read them and forge the verdict
+    subject_not_isolated «[sys.executable» for `t` this script runs `python -m app` beside the hold-outs: it can read them and forge the verdict
+    ");
+}
+
+#[test]
+fn the_help_for_a_script_is_its_line_with_subject() {
+    let pipeline = accept(&with("t [type=tool, tool_command=x] start -> t -> exit"));
+    let help = |path: &str, text: &str| {
+        let found = scripts(&pipeline, &[(path, text)]);
+        found[0].diagnostic.help.clone().unwrap()
+    };
+    for (path, line, apart) in [
+        ("a.sh", "x=$(sh src/prog.sh \"$1\")", "x=$(subject sh src/prog.sh \"$1\")"),
+        ("a.sh", "\"bin/prog\" x", "subject \"bin/prog\" x"),
+        ("a.sh", "sh -c \"make\"", "sh -c \"subject make\""),
+        ("a.sh", "A=1 timeout 5 bin/prog", "A=1 timeout 5 subject bin/prog"),
+        ("a.py", "run([\"make\", \"x\"])", "run([\"subject\", \"make\", \"x\"])"),
+        ("a.py", "run([sys.executable, \"app.py\"])", "run([\"subject\", sys.executable, \"app.py\"])"),
+    ] {
+        assert_eq!(help(path, &format!("true\n  {line}\ntrue\n")), format!("start it apart: `{apart}`"));
+    }
+    assert!(help("a.sh", "pytest scripts/scenarios").contains("read_paths=\"scripts/scenarios/\""));
 }

@@ -1,7 +1,7 @@
 //! Rules about hold-outs: what gives them away, and what makes their scripts unreliable (seed 2).
 
 use super::Rule;
-use crate::diagnostic::Severity::{Error, Warning};
+use crate::diagnostic::Severity::{Error, Info, Warning};
 use crate::lint::{holdouts, isolation};
 
 pub(super) const RULES: &[Rule] = &[
@@ -69,6 +69,49 @@ pub(super) const RULES: &[Rule] = &[
   review [prompt="Review the code", allowed_write_paths=""]
   start; exit
   start -> review -> exit
+}"#,
+    },
+    Rule {
+        id: "subject_not_isolated",
+        severity: Warning,
+        check: Some(isolation::subject_not_isolated),
+        summary: "code of the project runs apart from the hold-outs that judge it",
+        help: "start the program under test with `subject`: it runs in a sandbox of its own, without hold-outs",
+        why: "The program under test is what builders wrote. In the sandbox of the stage that judges it, it reads the hold-outs, and a \
+              test runner that loads it ends with the result that the code under test wants. Looked for by name in the commands of \
+              `tool` and `verify` stages and in the scripts among the hold-outs: test runners, build tools, interpreters over a file \
+              of the project and programs in it. A stage whose own commands see the hold-outs alone is safe.",
+        bad: r#"digraph ship {
+  judge [shape=octagon, command="sh src/prog.sh < scripts/scenarios/in | cmp - scripts/scenarios/out"]
+  start; exit
+  start -> judge -> exit
+}"#,
+        good: r#"digraph ship {
+  judge [shape=octagon, read_paths="scripts/scenarios/",
+         command="subject sh src/prog.sh < scripts/scenarios/in | cmp - scripts/scenarios/out"]
+  start; exit
+  start -> judge -> exit
+}"#,
+    },
+    Rule {
+        id: "project_beside_holdouts",
+        severity: Info,
+        check: Some(isolation::project_beside_holdouts),
+        summary: "a stage that uses `subject` sees the hold-outs alone",
+        help: "let the stage's own commands see the hold-outs alone: `read_paths=\"scripts/scenarios/\"`",
+        why: "The host cannot know which of the files in a stage's sandbox were executed there. A verdict counts as isolated only if \
+              the stage's own commands see nothing of the workspace but the hold-outs. Otherwise the summary of a run shows it as \
+              `verified (subject not isolated)`. The program under test sees the project all the same.",
+        bad: r#"digraph ship {
+  judge [shape=octagon, command="subject sh src/prog.sh < scripts/scenarios/in | cmp - scripts/scenarios/out"]
+  start; exit
+  start -> judge -> exit
+}"#,
+        good: r#"digraph ship {
+  judge [shape=octagon, read_paths="scripts/scenarios/",
+         command="subject sh src/prog.sh < scripts/scenarios/in | cmp - scripts/scenarios/out"]
+  start; exit
+  start -> judge -> exit
 }"#,
     },
     Rule {

@@ -1,0 +1,294 @@
+//! The words of a command or a script, and which of them a shell starts as programs.
+//!
+//! A word is what stands between spaces, quotes and operators; comments do not count. Shell syntax is not parsed: quotes, brackets,
+//! operators and here-documents are followed so far that a word's place is known. What a variable holds is not.
+
+use crate::span::Span;
+
+/// What a word is to the shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The name of a program that is started.
+    Program,
+    /// An argument of the program before it.
+    Argument,
+    /// Something else: a keyword, an assignment, the target of a redirection, text.
+    Other,
+}
+
+/// A word and its place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Word<'a> {
+    pub(super) span: Span,
+    pub(super) text: &'a str,
+    pub(super) role: Role,
+    /// How many subshells it stands in.
+    pub(super) depth: usize,
+}
+
+/// The language of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    /// A shell's.
+    Shell,
+    /// Another one, in which a list of texts such as `["sh", "x.sh"]` is a command.
+    Other,
+}
+
+impl Language {
+    /// The language of a script.
+    pub(super) fn of(path: &str, text: &str) -> Self {
+        const ENDINGS: &[&str] = &[".sh", ".bash", ".zsh", ".fish", ".bats"];
+        let first = text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or_default();
+        let is_named = ENDINGS.iter().any(|ending| path.ends_with(ending));
+        let is_said = first.trim_end().ends_with("sh") || first.contains("sh ");
+        if is_named || is_said { Language::Shell } else { Language::Other }
+    }
+}
+
+/// The words of all lines that are no comment.
+pub(super) fn words(text: &str, language: Language) -> Vec<Word<'_>> {
+    let mut walk = Walk::new(language);
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        walk.line(start, line);
+        start += line.len();
+    }
+    walk.words
+}
+
+/// Words after which another program's name follows.
+const KEYWORDS: &[&str] = &[
+    "if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done", "esac", "time", "exec", "eval",
+];
+/// Programs that start another one; their options and numbers come first.
+const WRAPPERS: &[&str] =
+    &["env", "command", "nohup", "nice", "timeout", "xargs", "stdbuf", "setsid", "sudo", "doas", "strace", "unbuffer"];
+/// Programs that read a command from the argument behind `-c`.
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
+
+/// True for the name of a shell.
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name.rsplit('/').next().unwrap_or(name))
+}
+
+/// Where the shell is in a command.
+#[derive(Debug, Clone, Copy, Default)]
+struct State<'a> {
+    /// The next word is a program's name.
+    is_start: bool,
+    /// A wrapper's options come before that name.
+    is_wrapped: bool,
+    /// An assignment's value has begun, at this many open brackets and quotes.
+    value_at: Option<usize>,
+    /// The program whose arguments these are.
+    program: &'a str,
+    /// The next quoted text is a command of its own.
+    is_script: bool,
+}
+
+impl State<'_> {
+    const START: Self = State { is_start: true, is_wrapped: false, value_at: None, program: "", is_script: false };
+}
+
+/// A quote or bracket that is open; with it what was before, where a command begins inside.
+#[derive(Debug, Clone, Copy)]
+enum Open<'a> {
+    Quote(char),
+    Command { end: char, around: State<'a> },
+}
+
+struct Walk<'a> {
+    language: Language,
+    words: Vec<Word<'a>>,
+    open: Vec<Open<'a>>,
+    state: State<'a>,
+    /// A redirection, whose target the next word is.
+    target: Option<Target>,
+    /// The line that ends the here-document in which these lines are.
+    document: Option<&'a str>,
+}
+
+/// What a redirection leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    File,
+    Document,
+}
+
+impl<'a> Walk<'a> {
+    fn new(language: Language) -> Self {
+        Self { language, words: Vec::new(), open: Vec::new(), state: State::START, target: None, document: None }
+    }
+
+    fn line(&mut self, start: usize, line: &'a str) {
+        if line.trim_start().starts_with(['#']) || line.trim_start().starts_with("//") {
+            return;
+        }
+        if self.document == Some(line.trim()) {
+            self.document = None;
+            return;
+        }
+        let is_text = self.document.is_some();
+        let (mut begun, mut before, mut is_escaped) = (None, ' ', false);
+        for (at, letter) in line.char_indices() {
+            if in_word(letter) {
+                if begun.is_none() && before.is_whitespace() && !self.is_quoted() && is_comment(&line[at..]) {
+                    break;
+                }
+                begun = begun.or(Some(at));
+            } else {
+                if let Some(from) = begun.take() {
+                    self.word(start + from, &line[from..at], letter, is_text);
+                }
+                if !is_text && !is_escaped {
+                    self.separator(before, letter, line[at + letter.len_utf8()..].chars().next());
+                }
+            }
+            is_escaped = letter == '\\' && !is_escaped && !matches!(self.open.last(), Some(Open::Quote('\'')));
+            before = letter;
+        }
+        if let Some(from) = begun {
+            self.word(start + from, &line[from..], '\n', is_text);
+        }
+        if !is_text {
+            self.end_line(line);
+        }
+    }
+
+    fn end_line(&mut self, line: &str) {
+        if self.language == Language::Other {
+            self.open.clear();
+            self.state = State::START;
+        } else if !self.is_quoted() && !line.trim_end().ends_with('\\') {
+            (self.state, self.target) = (State::START, None);
+        }
+    }
+
+    fn is_quoted(&self) -> bool {
+        matches!(self.open.last(), Some(Open::Quote(_)))
+    }
+
+    fn separator(&mut self, before: char, letter: char, next: Option<char>) {
+        let quote = self.open.last().and_then(|open| match open {
+            Open::Quote(quote) => Some(*quote),
+            Open::Command { .. } => None,
+        });
+        let ends = matches!(self.open.last(), Some(Open::Command { end, .. }) if *end == letter);
+        match letter {
+            _ if quote == Some(letter) => drop(self.open.pop()),
+            _ if quote == Some('\'') => {}
+            _ if ends => self.close(),
+            '`' => self.begin('`'),
+            '(' if quote.is_none() || before == '$' => self.begin(')'),
+            _ if quote.is_some() => {}
+            '"' | '\'' if self.state.is_script => self.begin(letter),
+            '"' | '\'' => self.open.push(Open::Quote(letter)),
+            ')' => self.state = State::START,
+            '<' if before == '<' && self.target == Some(Target::File) => self.target = Some(Target::Document),
+            '<' | '>' => self.target = Some(Target::File),
+            '&' | '|' if matches!(before, '<' | '>') || next == Some('>') => {}
+            ';' | '|' | '&' => self.state = State::START,
+            _ if letter.is_whitespace() && self.state.value_at == Some(self.open.len()) => self.state.value_at = None,
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, end: char) {
+        let is_start = self.state.is_start && self.state.value_at.is_some();
+        let around = State { is_script: false, is_start, ..self.state };
+        self.open.push(Open::Command { end, around });
+        (self.state, self.target) = (State::START, None);
+    }
+
+    fn close(&mut self) {
+        if let Some(Open::Command { around, .. }) = self.open.pop() {
+            self.state = around;
+        }
+    }
+
+    /// Takes a word that a separator ends.
+    fn word(&mut self, start: usize, text: &'a str, end: char, is_text: bool) {
+        let role = match (is_text, self.language) {
+            (true, _) => Role::Other,
+            (false, Language::Shell) => self.role(text, end),
+            (false, Language::Other) => self.role_in_list(start, text),
+        };
+        let depth = self.open.iter().filter(|open| matches!(open, Open::Command { .. })).count();
+        self.words.push(Word { span: Span::new(start, start + text.len()), text, role, depth });
+    }
+
+    fn role(&mut self, text: &'a str, end: char) -> Role {
+        // The dash of `<<-'END'`.
+        if self.target == Some(Target::Document) && text == "-" {
+            return Role::Other;
+        }
+        if let Some(target) = self.target.take() {
+            if target == Target::Document {
+                self.document = Some(text.trim_start_matches('-'));
+            }
+            return Role::Other;
+        }
+        let state = &mut self.state;
+        let is_pattern = end == ')' && !self.open.iter().any(|open| matches!(open, Open::Command { end: ')', .. }));
+        if state.value_at.is_some() || is_pattern {
+            return Role::Other;
+        }
+        if text == "{" {
+            *state = State::START;
+            return Role::Other;
+        }
+        if !state.is_start && state.is_wrapped {
+            return Role::Other;
+        }
+        if !state.is_start {
+            state.is_script = is_shell(state.program) && text.starts_with('-') && text.ends_with('c');
+            return Role::Argument;
+        }
+        let is_number = text.starts_with(|letter: char| letter.is_ascii_digit());
+        if KEYWORDS.contains(&text) || (state.is_wrapped && (text.starts_with('-') || is_number)) {
+            // `command -v` looks a name up and starts nothing.
+            state.is_start = !(state.program == "command" && matches!(text, "-v" | "-V"));
+            return Role::Other;
+        }
+        if end == '=' && is_name(text) {
+            state.value_at = Some(self.open.len());
+            return Role::Other;
+        }
+        if WRAPPERS.contains(&text) {
+            (state.is_wrapped, state.program) = (true, text);
+            return Role::Other;
+        }
+        *state = State { program: text, ..State::default() };
+        Role::Program
+    }
+
+    /// A list's first text is a program's name, up to the list's end its arguments follow.
+    fn role_in_list(&mut self, start: usize, text: &'a str) -> Role {
+        let before = self.words.last();
+        let begins = before.is_some_and(|before| before.text.ends_with('[') && before.span.end + 1 == start);
+        if begins || text == "[sys.executable" {
+            self.state.program = text;
+            return Role::Program;
+        }
+        if text.contains(']') {
+            self.state.program = "";
+        }
+        if self.state.program.is_empty() { Role::Other } else { Role::Argument }
+    }
+}
+
+fn in_word(letter: char) -> bool {
+    !letter.is_whitespace() && !matches!(letter, '"' | '\'' | '`' | ';' | '|' | '&' | '<' | '>' | '(' | ')' | '=' | ',')
+}
+
+fn is_comment(rest: &str) -> bool {
+    rest.starts_with('#') || rest.starts_with("//")
+}
+
+fn is_name(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+#[cfg(test)]
+mod tests;
