@@ -131,13 +131,33 @@ fn a_run_proves_which_hold_outs_it_began_with() {
 }
 
 #[test]
-fn a_copy_of_a_hold_out_that_builders_can_read_is_said() {
+fn a_run_with_a_copy_of_a_hold_out_in_the_workspace_does_not_begin() {
+    let first = bench("", "label=b", DONE);
+    run(&first).ends(0).never_says("is also");
+    let copied = first.read(SCENARIO);
+    first.write("docs/copy.sh", &copied);
+    let again =
+        |bench: &Workbench| bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "again"]);
+    again(&first).ends(6).says("`docs/copy.sh` is `scripts/scenarios/answer.sh`").says("scenario_copies=\"allow\"");
+    assert!(!first.run_folder("again").exists(), "a run that is refused does not exist");
+    first.write(".gitignore", "/docs/\n");
+    again(&first).ends(0);
+    let allowed = bench("scenario_copies=allow", "label=b", DONE);
+    allowed.write("docs/copy.sh", &copied);
+    allowed.glovebox(&["check", "pipeline.dot"]).ends(0).says("scenario_opt_out").says("copies of hold-outs");
+    again(&allowed).ends(0).says("hold-out scripts/scenarios/answer.sh is also at docs/copy.sh");
+    let status = allowed.glovebox(&["holdout", "status", "again"]);
+    status.ends(0).says("copies of hold-outs may lie in the workspace");
+}
+
+#[test]
+fn short_files_are_alike_by_accident() {
     let bench = bench("", "label=b", DONE);
-    run(&bench).ends(0).never_says("is also");
-    let copied = bench.read(SCENARIO);
-    bench.write("docs/copy.sh", &copied);
-    let again = bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml"]);
-    again.ends(0).says("hold-out scripts/scenarios/answer.sh is also at docs/copy.sh");
+    for (name, text) in [("empty", ""), ("short", "exit 0\n")] {
+        bench.write(&format!("scripts/scenarios/{name}"), text);
+        bench.write(&format!("src/{name}"), text);
+    }
+    run(&bench).ends(0);
 }
 
 #[test]

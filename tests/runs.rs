@@ -212,6 +212,7 @@ fn no_command_is_shown_the_key_or_the_runs() {
     UserKey::read_or_make(&state).unwrap();
     std::fs::create_dir_all(runs.join("other/holdouts/files")).unwrap();
     std::fs::create_dir(&open).unwrap();
+    std::fs::write(runs.join("other/owner.sqlite"), "").unwrap();
     let (key, holdout) = (state.join(KEY_FILE), runs.join("other/holdouts/files/answer"));
     std::fs::write(&holdout, "the answer is forty-two apples").unwrap();
     std::fs::write(open.join("note"), "anybody may read this").unwrap();
@@ -234,4 +235,98 @@ fn no_command_is_shown_the_key_or_the_runs() {
     }
     // The witness: beside what may be read, neither of the two exists for the command.
     run(&open).ends(1).says("47");
+}
+
+/// A pipeline whose builder lists what it sees, and whose verifier has hold-outs.
+const SEES: &str = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; \
+    look [shape=parallelogram, tool_command=\"find . -type f\", \"codex.block_read_paths\"=\"scripts/scenarios/\", allowed_write_paths=\"\"]; \
+    start -> look -> done }";
+const ANSWER: &str = "# the riddle's answer is forty-two apples in a wicker basket\nexit 0\n";
+
+#[test]
+fn runs_of_any_folder_are_in_no_later_run() {
+    let bench = Workbench::with_pipeline(SEES);
+    bench.write("scripts/scenarios/answer.sh", ANSWER);
+    bench.write("keep/journal.sqlite", "the journal of another program");
+    let sees = |words: &[&str], run: &Path| {
+        bench.glovebox(&[&["run", "pipeline.dot", "--quiet"], words].concat()).ends(0);
+        std::fs::read_to_string(run.join("look/tool.stdout.txt")).unwrap()
+    };
+    let first = sees(&["--runs-dir", "ci-runs", "--run-id", "one"], &bench.project().join("ci-runs/one"));
+    assert!(first.contains("./pipeline.dot") && !first.contains("ci-runs"), "{first}");
+    assert_eq!(bench.read("ci-runs/.gitignore").lines().last(), Some("*"));
+    // As a version before this one left it, and as a person may have kept it.
+    std::fs::remove_file(bench.project().join("ci-runs/.gitignore")).unwrap();
+    workbench::copy_tree(&bench.project().join("ci-runs/one"), &bench.project().join("kept/elsewhere"));
+    let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "two"]);
+    run.ends(0).says("left out of the run: ci-runs/one: it holds a run").says("left out of the run: kept/elsewhere");
+    let second = bench.run_text("two", "look/tool.stdout.txt");
+    assert!(second.contains("./keep/journal.sqlite"), "what only has the name is copied: {second}");
+    assert!(!second.contains("one/") && !second.contains("elsewhere/"), "{second}");
+    let inside = "kept/elsewhere/holdouts/files/scripts/scenarios/answer.sh";
+    for (id, include) in [("three", "ci-runs/"), ("five", "ci-runs/one/holdouts/"), ("six", inside)] {
+        bench.write("glovebox.toml", &format!("[workspace]\ninclude = [\"{include}\"]\n"));
+        let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", id]);
+        match include {
+            "ci-runs/" => answer.ends(0).says("ci-runs/one: it holds a run"),
+            _ => answer.ends(2).says("runs are never copied"),
+        };
+    }
+    let third = bench.run_text("three", "look/tool.stdout.txt");
+    assert!(!third.contains("one/"), "{third}");
+    // The witness that the folder would be found: without its journal it is a folder like any other, and has a copy of a hold-out.
+    std::fs::remove_file(bench.project().join("glovebox.toml")).unwrap();
+    std::fs::rename(bench.project().join("kept/elsewhere/holdouts"), bench.project().join("kept/holdouts")).unwrap();
+    let copied = bench.glovebox(&["run", "pipeline.dot", "--run-id", "four"]);
+    copied.ends(6).says("`kept/holdouts/files/scripts/scenarios/answer.sh` is `scripts/scenarios/answer.sh`");
+}
+
+#[test]
+fn other_users_of_the_machine_read_no_run() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    let bench = Workbench::with_pipeline(SEES);
+    bench.write("scripts/scenarios/answer.sh", ANSWER);
+    let open = |path: &Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    [bench.outside(), &bench.project()].into_iter().for_each(open);
+    let run = ["run", "pipeline.dot", "--quiet", "--run-id"];
+    bench.glovebox(&[&run[..], &["x"]].concat()).ends(0);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
+    let (runs, x) = (bench.project().join(".glovebox/runs"), bench.run_folder("x"));
+    assert_eq!((mode(&runs), mode(&x)), (0o700, 0o700));
+    // Opened by somebody, or by a version before this one: the next command that writes there closes it.
+    [&bench.project().join(".glovebox"), &runs, &x].into_iter().for_each(|path| open(path));
+    bench.glovebox(&[&run[..], &["y"]].concat()).ends(0).says("was open to other users");
+    bench.glovebox(&["resume", "x", "--quiet"]).ends(0);
+    assert_eq!((mode(&runs), mode(&x)), (0o700, 0o700));
+    if !is_root() {
+        return;
+    }
+    // As root a second user is at hand, who reads the project and nothing of the run.
+    let reads = |path: &Path| {
+        let mut command = std::process::Command::new("cat");
+        command.arg(path).uid(65534).gid(65534).output().unwrap().status.success()
+    };
+    assert!(reads(&bench.project().join("pipeline.dot")), "the witness: the second user gets as far as the project");
+    for file in
+        ["manifest.json", "journal.sqlite", "look/tool.stdout.txt", "holdouts/files/scripts/scenarios/answer.sh"]
+    {
+        assert!(x.join(file).exists(), "{file}");
+        assert!(!reads(&x.join(file)), "{file}");
+    }
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+#[test]
+fn a_folder_with_other_things_takes_no_runs() {
+    let bench = Workbench::with_pipeline(LINEAR);
+    bench
+        .glovebox(&["run", "pipeline.dot", "--runs-dir", "."])
+        .ends(2)
+        .says("holds `pipeline.dot`, which is not a run");
+    assert!(!bench.has(".gitignore"), "nothing was changed");
 }

@@ -171,6 +171,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) => Exit::Transient,
         RunError::Holdouts(HoldoutError::Seal(_)) => Exit::Invalid,
         RunError::Holdouts(HoldoutError::Differs(_)) => Exit::Mismatch,
+        RunError::Holdouts(HoldoutError::Copied(_)) => Exit::Policy,
         RunError::Workspace(_) | RunError::Ended { .. } => Exit::Usage,
         RunError::Stalled(_) | RunError::NotStarted => Exit::Internal,
     };
@@ -180,7 +181,13 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         message.push_str(&format!(": {error}"));
         cause = error.source();
     }
-    Stop::new(exit, message)
+    let stop = Stop::new(exit, message);
+    match error {
+        RunError::Holdouts(HoldoutError::Copied(_)) => stop.with_help(
+            "remove the copies or let `.gitignore` name them; where builders may read them: `scenario_copies=\"allow\"` on the graph",
+        ),
+        _ => stop,
+    }
 }
 
 /// Prints what a run came to and answers with the exit code that its journal means.

@@ -3,12 +3,13 @@
 //! Opens read-only and verifies the chain: a journal that was tampered with is exit 11, never a result.
 
 use crate::exit::{Exit, Stop};
-use crate::runs::{JOURNAL_FILE, RunFolder};
+use crate::runs::RunFolder;
 use crate::terminal::{self, visible};
 use crate::user_key;
 use glovebox_engine::event::{Event, Record, RunStarted};
 use glovebox_engine::ports::PortError;
 use glovebox_engine::sqlite::{Provenance, SqliteReader};
+use glovebox_sandbox::run::JOURNAL_FILE;
 use glovebox_sandbox::user_key::UserKey;
 
 const PAGE_RECORDS: usize = 1000;

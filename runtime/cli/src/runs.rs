@@ -2,13 +2,13 @@
 //!
 //! Knows where runs lie and how they are called, and nothing of what is in them.
 
+mod folder;
+
 use crate::exit::{Exit, Stop};
 use crate::terminal::summary::Named;
+use glovebox_sandbox::run::JOURNAL_FILE;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-
-/// The file that makes a folder a run.
-pub const JOURNAL_FILE: &str = "journal.sqlite";
 
 const ID_CHARACTERS_MAX: usize = 64;
 
@@ -59,24 +59,28 @@ pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Stop::io(format!("read runs in `{}`", runs_dir.display()), &error)),
     };
-    let mut runs: Vec<RunFolder> = entries.filter_map(|entry| folder(&entry.ok()?)).collect();
+    let mut runs: Vec<RunFolder> = entries.filter_map(|entry| listed(&entry.ok()?)).collect();
     runs.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| b.id.cmp(&a.id)));
     Ok(runs)
 }
 
-fn folder(entry: &std::fs::DirEntry) -> Option<RunFolder> {
+fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
     let path = std::path::absolute(entry.path()).ok()?;
     let journal = std::fs::metadata(path.join(JOURNAL_FILE)).ok()?;
     let created = journal.created().or_else(|_| journal.modified()).ok()?;
     Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
 }
 
-/// Makes the folder of a new run. A name that is taken is refused, whatever is in it.
+/// Takes the folder of a run that goes on back from other users, if they could read it.
+pub fn repair(run: &RunFolder) -> Result<(), Stop> {
+    folder::repair(&run.path).map_err(|error| Stop::io(format!("keep run `{}` private", run.id), &error))
+}
+
+/// Makes the folder of a new run, for this user alone. A name that is taken is refused, whatever is in it.
 pub fn create(runs_dir: &Path, id: &RunId) -> Result<RunFolder, Stop> {
     let failed = |error: &std::io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
-    std::fs::create_dir_all(runs_dir).map_err(|error| failed(&error))?;
-    let path = std::fs::canonicalize(runs_dir).map_err(|error| failed(&error))?.join(id.as_str());
-    match std::fs::create_dir(&path) {
+    let path = folder::prepare(runs_dir)?.join(id.as_str());
+    match folder::make(&path) {
         Ok(()) => Ok(RunFolder { id: id.0.clone(), path, created: SystemTime::now() }),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let named = spelled(&id.0, runs_dir);

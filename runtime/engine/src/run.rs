@@ -9,7 +9,7 @@ mod holdouts;
 mod workspace;
 
 pub use begin::NewRun;
-pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts};
+pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts, OpenCopy};
 pub use workspace::apply_changes;
 
 use crate::blobs::DirBlobs;
@@ -20,13 +20,12 @@ use crate::sqlite::{Owner, SqliteLog};
 use crate::state::RunState;
 use cap_std::fs::Dir;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_sandbox::run::JOURNAL_FILE;
 use glovebox_sandbox::user_key::UserKey;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// File names in a run directory.
-pub const JOURNAL_FILE: &str = "journal.sqlite";
 /// The lock of whoever drives the run.
 pub const OWNER_FILE: &str = "owner.sqlite";
 /// The run's copy of the project.
@@ -59,6 +58,8 @@ pub struct Session {
     pub blobs: Arc<DirBlobs>,
     /// What is known of it.
     pub state: RunState,
+    /// Copies of hold-outs that the workspace began with, where the pipeline allows them; found by [`Session::create`].
+    pub open_copies: Vec<OpenCopy>,
     worker: String,
     last: Option<Event>,
     // Let go last: until the stores above are closed nobody else may open them.
@@ -75,7 +76,8 @@ impl Session {
     ) -> Result<Self, RunError> {
         let (owner, journal, blobs) = stores(&dir)?;
         let (state, last) = replay(&journal, seen)?;
-        Ok(Self { dir: Arc::new(dir), journal, blobs, state, worker, last, _owner: owner })
+        let open_copies = Vec::new();
+        Ok(Self { dir: Arc::new(dir), journal, blobs, state, worker, last, open_copies, _owner: owner })
     }
 
     /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends

@@ -33,6 +33,19 @@ pub enum Writes {
 /// The words of `scenario_writes`.
 pub const WRITES: &[(&str, Writes)] = &[("scratch", Writes::Scratch), ("commit", Writes::Commit)];
 
+/// Whether the workspace may hold a file that is byte for byte a hold-out, where every stage can read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Copies {
+    /// Such a run does not begin.
+    #[default]
+    Refuse,
+    /// It begins, after a warning.
+    Allow,
+}
+
+/// The words of `scenario_copies`.
+pub const COPIES: &[(&str, Copies)] = &[("refuse", Copies::Refuse), ("allow", Copies::Allow)];
+
 /// What a node says about hold-outs. The default keeps them from builders.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeHoldouts {

@@ -4,7 +4,7 @@
 //! nothing runs: who executes a handler, and what it may touch, is not known in this crate.
 
 use crate::condition::Condition;
-use crate::holdouts::NodeHoldouts;
+use crate::holdouts::{Copies, NodeHoldouts};
 use crate::keyed::Attributes;
 use crate::span::Span;
 use std::borrow::Borrow;
@@ -330,6 +330,8 @@ pub struct Pipeline {
     pub scenarios: Option<PathList>,
     /// True when the caller found one of these folders ([`crate::Inputs::scenarios_found`]).
     pub scenarios_found: bool,
+    /// `scenario_copies`: whether the workspace may hold copies of hold-outs.
+    pub scenario_copies: Copies,
     /// Bounds of a run.
     pub bounds: Bounds,
     /// Graph attributes by key.

@@ -30,6 +30,7 @@ pub mod quarantine;
 pub mod refusal;
 mod relay;
 pub mod repository;
+pub mod run;
 pub mod scope;
 pub mod stage;
 pub mod subject;

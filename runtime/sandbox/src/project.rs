@@ -1,10 +1,11 @@
 //! The run's private copy of the user's project, and the record of what it was copied from.
 //!
-//! Ignored files stay behind unless `workspace.include` names them; `.git` and `.glovebox` always do. Links are never
+//! Ignored files stay behind unless `workspace.include` names them; `.git`, `.glovebox` and folders that hold a run always do. Links are never
 //! followed. The user's tree is only read. Invariant: [`Base`] lists exactly what was written to the copy.
 
 use crate::link;
 use crate::path::ScopePath;
+use crate::run;
 use crate::scope::{Entry, EntryProblem};
 use crate::tree::{self, Met, Tree, WalkError};
 use ignore::{DirEntry, WalkBuilder};
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names that are never copied, wherever they stand.
 const NEVER: [&str; 2] = [".git", ".glovebox"];
@@ -95,6 +97,9 @@ pub enum ProjectError {
     /// An entry of `workspace.include` names what no copy ever has.
     #[error("`workspace.include` names `{0}`, but `.git` and `.glovebox` are never copied")]
     IncludeNever(String),
+    /// An entry of `workspace.include` names a run, or what is in one.
+    #[error("`workspace.include` names `{0}`, which is in a run's folder: runs are never copied, they hold hold-outs")]
+    IncludeRun(String),
     /// The operating system refused.
     #[error("could not copy `{path}`: {source}")]
     Io {
@@ -128,10 +133,15 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     let source = Tree::open(from).map_err(|source| ProjectError::io(from, source))?;
     let target = Tree::create(to).map_err(|source| ProjectError::io(to, source))?;
     let own = std::fs::canonicalize(to).map_err(|source| ProjectError::io(to, source))?;
-    let mut copying = Copying { source: &source, target: &target, include, own: &own, base: Base::default(), bytes: 0 };
-    for entry in listing(from, &own) {
+    let mut copying =
+        Copying { source: &source, target: &target, include, from, own: &own, base: Base::default(), bytes: 0 };
+    let runs = Arc::default();
+    for entry in listing(from, &own, &runs) {
         let entry = entry.map_err(|error| ProjectError::io(from, io::Error::other(error)))?;
         copying.take_listed(from, &entry)?;
+    }
+    for run in runs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        copying.skip_run(run);
     }
     for entry in &include.entries {
         copying.take_included(entry)?;
@@ -143,12 +153,12 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
 }
 
 /// Lists what git would not ignore. Settings outside the project count only within its own repository, so that the same
-/// project gives the same copy everywhere.
-fn listing(from: &Path, own: &Path) -> ignore::Walk {
+/// project gives the same copy everywhere. Folders that hold a run are not entered and are added to `runs`.
+fn listing(from: &Path, own: &Path, runs: &Arc<Mutex<Vec<PathBuf>>>) -> ignore::Walk {
     let has_git = |folder: &Path| folder.join(".git").exists();
     let whole = std::fs::canonicalize(from).unwrap_or_else(|_| from.to_owned());
     let in_repository = !has_git(&whole) && whole.ancestors().skip(1).any(has_git);
-    let own = own.to_owned();
+    let (own, root, runs) = (own.to_owned(), from.to_owned(), Arc::clone(runs));
     WalkBuilder::new(from)
         .hidden(false)
         .ignore(false)
@@ -161,6 +171,12 @@ fn listing(from: &Path, own: &Path) -> ignore::Walk {
         .sort_by_file_name(Ord::cmp)
         .filter_entry(move |entry| {
             let never = entry.depth() > 0 && NEVER.iter().any(|name| entry.file_name() == *name);
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            if !never && entry.depth() > 0 && is_folder && run::is_run(entry.path()) {
+                let inside = entry.path().strip_prefix(&root).unwrap_or(entry.path()).to_owned();
+                runs.lock().unwrap_or_else(PoisonError::into_inner).push(inside);
+                return false;
+            }
             !never && !std::fs::canonicalize(entry.path()).is_ok_and(|path| entry.depth() > 0 && path == own)
         })
         .build()
@@ -170,6 +186,8 @@ struct Copying<'c> {
     source: &'c Tree,
     target: &'c Tree,
     include: &'c Include,
+    /// The project's folder.
+    from: &'c Path,
     own: &'c Path,
     base: Base,
     bytes: u64,
@@ -192,6 +210,9 @@ impl Copying<'_> {
         if entry.path().names().any(|name| NEVER.contains(&name)) {
             return Err(ProjectError::IncludeNever(entry.to_string()));
         }
+        if path.ancestors().any(|above| !above.as_os_str().is_empty() && run::is_run(&self.from.join(above))) {
+            return Err(ProjectError::IncludeRun(entry.to_string()));
+        }
         let missing = || ProjectError::IncludeMissing(entry.to_string());
         if entry.path().is_root() {
             return self.take_below(path);
@@ -209,6 +230,10 @@ impl Copying<'_> {
             let is_own = self.own.file_name() == Some(met.name)
                 && self.target.inode().ok() == Some((met.stat.st_dev, met.stat.st_ino));
             if never || is_own {
+                return Ok(false);
+            }
+            if FileType::from_raw_mode(met.stat.st_mode) == FileType::Directory && run::is_run(&self.from.join(&path)) {
+                self.skip_run(&path);
                 return Ok(false);
             }
             self.take(&path, &met.stat)?;
@@ -308,6 +333,13 @@ impl Copying<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Names a run that stayed behind, unless it must not even be named.
+    fn skip_run(&mut self, path: &Path) {
+        if !self.is_left_out(path) {
+            self.skip(path, "it holds a run, and runs hold hold-outs");
+        }
     }
 
     fn skip(&mut self, path: &Path, reason: &str) {

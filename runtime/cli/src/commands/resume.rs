@@ -28,6 +28,7 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     let help =
         format!("look at it with `glovebox show {named}`, and run its pipeline again; docs/run-directory.md says more");
     journal::refuse_foreign(&run, provenance, help)?;
+    runs::repair(&run)?;
     let started = journal::beginning(&run, &records)?;
     refuse_other_walls(&run, started, arguments.dangerously_no_sandbox, &named)?;
     let source = source::of_run(&run, started)?;

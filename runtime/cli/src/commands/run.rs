@@ -11,18 +11,14 @@ use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::{self, visible};
 use crate::{house, user_key};
-use glovebox_engine::run::{HOLDOUTS_DIR, NewRun, Session};
-use glovebox_sandbox::holdout::Seal;
+use glovebox_engine::run::{NewRun, Session};
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::scope::Entry;
 use glovebox_sandbox::user_key::UserKey;
-use std::collections::HashMap;
 use std::path::Path;
 
 /// Paths that could not be copied and get a line of their own.
 const LEFT_OUT_SHOWN_MAX: usize = 10;
-/// Least bytes of a file that is told to be a copy of a hold-out.
-const COPY_BYTES_MIN: u64 = 32;
 
 /// Runs a pipeline. Everything that can be refused is refused before the run exists.
 pub fn run(arguments: RunArguments) -> Ended {
@@ -74,7 +70,7 @@ async fn begin(
         drive::stop(run, &error)
     })?;
     report_left_out(run)?;
-    report_open_copies(run, &session)?;
+    report_open_copies(&session);
     let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
     Drive { bound, source, run, reporter }.drive(session, &begun).await
 }
@@ -91,23 +87,12 @@ fn report_left_out(run: &RunFolder) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Names hold-outs that the workspace has under another name: every stage can read them there. Short files are alike by accident.
-fn report_open_copies(run: &RunFolder, session: &Session) -> Result<(), Stop> {
-    if session.state.run.as_ref().is_none_or(|started| started.holdouts.is_none()) {
-        return Ok(());
-    }
-    let seal =
-        Seal::open(&run.path.join(HOLDOUTS_DIR)).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
-    let sealed: HashMap<&str, &str> =
-        seal.leaves().iter().map(|leaf| (leaf.digest.as_str(), leaf.path.as_str())).collect();
-    let base = Changes::read(run)?.base;
-    let copies = base.files.iter().filter(|(_, fact)| fact.bytes >= COPY_BYTES_MIN);
-    let copies = copies.filter_map(|(path, fact)| Some((sealed.get(fact.digest.as_str())?, path)));
-    for (holdout, copy) in copies.take(LEFT_OUT_SHOWN_MAX) {
-        let (holdout, copy) = (visible::line(holdout), visible::line(copy));
+/// Names hold-outs that the workspace has under another name, where the pipeline allows it: every stage can read them there.
+fn report_open_copies(session: &Session) {
+    for open in session.open_copies.iter().take(LEFT_OUT_SHOWN_MAX) {
+        let (holdout, copy) = (visible::line(&open.holdout), visible::line(&open.copy));
         terminal::say(&format!("warning: hold-out {holdout} is also at {copy}, where every stage can read it\n"));
     }
-    Ok(())
 }
 
 /// What goes into the copy beside what git knows; never the runs themselves.

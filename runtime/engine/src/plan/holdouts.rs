@@ -4,7 +4,7 @@
 
 use super::Plan;
 use crate::bind::holdouts::HoldoutAccess;
-use glovebox_pipeline::holdouts::Feedback;
+use glovebox_pipeline::holdouts::{Copies, Feedback};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::scope::Entry;
 use schemars::JsonSchema;
@@ -42,6 +42,9 @@ impl Plan {
             if self.feedback(id) == Feedback::Full {
                 opt_outs.push(format!("builders are told what `{id}` prints"));
             }
+        }
+        if self.pipeline.scenario_copies == Copies::Allow && !self.sealed.is_empty() {
+            opt_outs.push("copies of hold-outs may lie in the workspace".to_owned());
         }
         HoldoutPlan { folders, reach, opt_outs }
     }

@@ -3,15 +3,16 @@
 //! Everything that `run.started` names is durable before it is appended. A directory without that record is no run, whatever
 //! else lies in it.
 
-use super::{RunDir, Session, driver, holdouts, stores};
+use super::{HoldoutError, RunDir, Session, driver, holdouts, stores};
 use crate::driver::RunError;
 use crate::event::{Digest, Event, Record, RunStarted, SCHEMA_VERSION, SandboxRecord};
 use crate::plan::HoldoutPlan;
 use crate::ports::BlobStore;
 use crate::rules::Judgement;
 use crate::state::RunState;
+use glovebox_pipeline::holdouts::Copies;
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_sandbox::project::{self, Include};
+use glovebox_sandbox::project::{self, Base, Include};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,6 +68,14 @@ impl Session {
         let holdouts = holdouts::seal(&dir, new.project, &new.holdouts, &mut include).await?;
         let (from, to) = (new.project.to_path_buf(), dir.workspace());
         let base = copy(from, to, include).await?;
+        let open_copies = match &holdouts {
+            Some(_) => holdouts::open_copies(&dir, &base).map_err(RunError::Holdouts)?,
+            None => Vec::new(),
+        };
+        if !open_copies.is_empty() && new.pipeline.scenario_copies == Copies::Refuse {
+            return Err(RunError::Holdouts(HoldoutError::Copied(open_copies)));
+        }
+        let base = serde_json::to_vec(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
         let transformed = new.judgement.transformed.as_ref();
         let started = RunStarted {
             pipeline_digest: blobs.put_bytes(new.source.as_bytes())?,
@@ -86,19 +95,17 @@ impl Session {
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
         let state = driver.state;
         let dir = Arc::new(dir);
-        let session = Self { dir, journal, blobs, state, worker: new.worker, last: None, _owner: owner };
+        let session = Self { dir, journal, blobs, state, worker: new.worker, last: None, open_copies, _owner: owner };
         Ok((session, records))
     }
 }
 
-/// Copies the project off the executor's threads; returns the list of what was copied as JSON.
-async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Vec<u8>, RunError> {
-    let copied = tokio::task::spawn_blocking(move || project::copy(&from, &to, &include)).await;
-    let base = match copied {
-        Ok(base) => base.map_err(|error| RunError::Workspace(Box::new(error)))?,
-        Err(panic) => return Err(RunError::Workspace(Box::new(panic))),
-    };
-    serde_json::to_vec(&base).map_err(|error| RunError::Workspace(Box::new(error)))
+/// Copies the project off the executor's threads.
+async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Base, RunError> {
+    match tokio::task::spawn_blocking(move || project::copy(&from, &to, &include)).await {
+        Ok(base) => base.map_err(|error| RunError::Workspace(Box::new(error))),
+        Err(panic) => Err(RunError::Workspace(Box::new(panic))),
+    }
 }
 
 fn describe(new: &NewRun<'_>) -> RunStarted {

@@ -9,7 +9,8 @@ use crate::event::{HoldoutsSealed, RunStarted};
 use crate::plan::HoldoutPlan;
 use glovebox_sandbox::holdout::canary::Canary;
 use glovebox_sandbox::holdout::{self, Root, Seal, SealError};
-use glovebox_sandbox::project::Include;
+use glovebox_sandbox::project::{Base, Include};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Folder of the sealed hold-outs in a run directory.
@@ -26,6 +27,46 @@ pub enum HoldoutError {
         "the sealed hold-outs differ from what the journal says in {0} places, expected none; `glovebox holdout verify` names them"
     )]
     Differs(usize),
+    /// The workspace has them too.
+    #[error("{}", copied(.0))]
+    Copied(Vec<OpenCopy>),
+}
+
+/// A file of the workspace that is byte for byte a hold-out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenCopy {
+    /// The hold-out's path.
+    pub holdout: String,
+    /// Where every stage can read it.
+    pub copy: String,
+}
+
+/// Copies that are named in a message.
+const COPIES_NAMED_MAX: usize = 10;
+/// Least bytes of a file that counts as a copy: shorter ones are alike by accident.
+const COPY_BYTES_MIN: u64 = 32;
+
+fn copied(copies: &[OpenCopy]) -> String {
+    let named = copies.iter().take(COPIES_NAMED_MAX).map(|open| format!("`{}` is `{}`", open.copy, open.holdout));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match copies.len().saturating_sub(COPIES_NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("hold-outs lie in the workspace too, where every stage can read them: {named}{more}")
+}
+
+/// The files of the workspace's beginning that are byte for byte a sealed hold-out.
+pub(super) fn open_copies(run: &RunDir, base: &Base) -> Result<Vec<OpenCopy>, HoldoutError> {
+    let seal = Seal::open(&run.path.join(HOLDOUTS_DIR))?;
+    let sealed: HashMap<&str, &str> =
+        seal.leaves().iter().map(|leaf| (leaf.digest.as_str(), leaf.path.as_str())).collect();
+    let long = base.files.iter().filter(|(_, fact)| fact.bytes >= COPY_BYTES_MIN);
+    let copies = long.filter_map(|(path, fact)| {
+        let holdout = (*sealed.get(fact.digest.as_str())?).to_owned();
+        Some(OpenCopy { holdout, copy: path.clone() })
+    });
+    Ok(copies.collect())
 }
 
 /// Hold-outs of a run in progress.

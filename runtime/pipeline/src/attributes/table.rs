@@ -54,6 +54,14 @@ pub const ATTRIBUTES: &[Known] = &[
         "hold-out folders that builder stages never see",
         "glovebox",
     ),
+    known(
+        "scenario_copies",
+        G,
+        "text",
+        "`refuse`",
+        "`allow`: the workspace may hold copies of hold-outs, which every stage can read",
+        "glovebox",
+    ),
     known("shape", N, "shape", "`box`", "decides the handler unless `type` does", SPEC),
     known("type", N, "text", "by shape", "the handler, over the shape", SPEC),
     known(

@@ -17,6 +17,10 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
         pipeline.attributes.get("scenario_feedback").filter(full).map(|attribute| {
             rule.found("builders are told everything that stages with hold-outs print", attribute.span)
         });
+    let allowed = |attribute: &&Attribute| attribute.value == "allow";
+    let copies = pipeline.attributes.get("scenario_copies").filter(allowed).map(|attribute| {
+        rule.found("the workspace may hold copies of hold-outs that every stage can read", attribute.span)
+    });
     let nodes = pipeline.nodes.iter().flat_map(|node| {
         let id = &node.id;
         let place = |key: &str| node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
@@ -34,7 +38,7 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
             commits,
         ]
     });
-    graph.into_iter().chain(nodes.flatten()).collect()
+    graph.into_iter().chain(copies).chain(nodes.flatten()).collect()
 }
 
 /// What is wrong with a node's own `codex.block_read_paths`, which stands in place of the default.

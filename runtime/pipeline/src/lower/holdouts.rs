@@ -3,7 +3,7 @@
 use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::holdouts::{FEEDBACKS, Feedback, NodeHoldouts, WRITES};
+use crate::holdouts::{COPIES, Copies, FEEDBACKS, Feedback, NodeHoldouts, WRITES};
 use crate::ir::{PathList, Subject, Words};
 
 /// The folders of `scenarios`, each with a final slash; none when the file does not say. An empty list is an error: it would
@@ -22,6 +22,11 @@ pub(super) fn scenarios(graph: &Attributes, findings: &mut Findings<'_>) -> Opti
 /// The graph's `scenario_feedback`, which nodes inherit.
 pub(super) fn feedback(graph: &Attributes, findings: &mut Findings<'_>) -> Feedback {
     findings.choice(graph, "scenario_feedback", FEEDBACKS).unwrap_or_default()
+}
+
+/// The graph's `scenario_copies`.
+pub(super) fn copies(graph: &Attributes, findings: &mut Findings<'_>) -> Copies {
+    findings.choice(graph, "scenario_copies", COPIES).unwrap_or_default()
 }
 
 /// What a node says.

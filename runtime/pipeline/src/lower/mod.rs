@@ -127,6 +127,7 @@ impl<'a> Draft<'a> {
             fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
             scenarios,
             scenarios_found: inputs.scenarios_found,
+            scenario_copies: holdouts::copies(&graph, &mut findings),
             bounds: bounds(&graph, &mut findings),
             attributes: Attributes::new(),
             span: place,

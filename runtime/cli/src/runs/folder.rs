@@ -1,0 +1,158 @@
+//! The folder of runs: this user's alone, ignored by git, and holding nothing but runs.
+//!
+//! Runs have hold-outs, prompts and outputs in them, so neither another user of the machine nor a commit may get them. A folder that
+//! holds anything else is refused: its mode and what git ignores in it are not this program's to change.
+
+use crate::exit::{Exit, Stop};
+use crate::terminal::{self, visible};
+use glovebox_sandbox::run;
+use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+const PRIVATE: u32 = 0o700;
+const IGNORE_FILE: &str = ".gitignore";
+/// Its first line marks a folder as one of ours.
+const IGNORE: &str = "# Runs of glovebox: they hold hold-outs, so git ignores them.\n*\n";
+/// The lock of a run; one that was killed early has no journal yet.
+const OWNER_FILE: &str = "owner.sqlite";
+
+/// Makes the folder, or takes one that holds runs: repairs its mode, and lets git ignore what is in it. Its resolved path.
+pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
+    let failed = |error: &io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
+    let existed = runs_dir.exists();
+    DirBuilder::new().recursive(true).mode(PRIVATE).create(runs_dir).map_err(|error| failed(&error))?;
+    let folder = fs::canonicalize(runs_dir).map_err(|error| failed(&error))?;
+    let found = fs::metadata(&folder).map_err(|error| failed(&error))?;
+    if existed {
+        refuse_other(&folder, &found, runs_dir)?;
+    }
+    if keep_private(&folder, &found).map_err(|error| failed(&error))? && existed {
+        let named = visible::line(&runs_dir.to_string_lossy()).into_owned();
+        terminal::say(&format!("note: `{named}` was open to other users; its mode is 0700 now\n"));
+    }
+    match fs::File::create_new(folder.join(IGNORE_FILE)).and_then(|mut file| file.write_all(IGNORE.as_bytes())) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(failed(&error)),
+        _ => Ok(folder),
+    }
+}
+
+/// Makes the folder of one run, for this user alone. An existing name is an error.
+pub fn make(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(PRIVATE).create(path)?;
+    // Whatever the umask took away or left.
+    fs::set_permissions(path, Permissions::from_mode(PRIVATE))
+}
+
+/// Takes the folder of a run that goes on back from other users, and of all runs beside it.
+pub fn repair(run: &Path) -> io::Result<()> {
+    for folder in [Some(run), run.parent()].into_iter().flatten() {
+        keep_private(folder, &fs::metadata(folder)?)?;
+    }
+    Ok(())
+}
+
+/// True when the mode was another one.
+fn keep_private(folder: &Path, found: &Metadata) -> io::Result<bool> {
+    if found.mode() & 0o7777 == PRIVATE {
+        return Ok(false);
+    }
+    fs::set_permissions(folder, Permissions::from_mode(PRIVATE))?;
+    Ok(true)
+}
+
+fn refuse_other(folder: &Path, found: &Metadata, runs_dir: &Path) -> Result<(), Stop> {
+    let named = runs_dir.display();
+    let elsewhere = "name a new folder, or an empty one: `--runs-dir D`";
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        let message = format!("`{named}` belongs to another user, who could read and change the runs in it");
+        return Err(Stop::new(Exit::Policy, message).with_help(elsewhere));
+    }
+    let other = other_than_runs(folder).map_err(|error| Stop::io(format!("read `{named}`"), &error))?;
+    let Some(other) = other else { return Ok(()) };
+    let message = format!("`{named}` holds `{other}`, which is not a run: a folder with nothing but runs is expected");
+    Err(Stop::new(Exit::Usage, message).with_help(elsewhere))
+}
+
+/// Something in the folder that is no run; none in a folder that is marked as ours.
+fn other_than_runs(folder: &Path) -> io::Result<Option<String>> {
+    let marked =
+        fs::read_to_string(folder.join(IGNORE_FILE)).is_ok_and(|text| text.lines().next() == IGNORE.lines().next());
+    if marked {
+        return Ok(None);
+    }
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        let is_run = entry.file_type()?.is_dir()
+            && (run::is_run(&path) || path.join(OWNER_FILE).is_file() || fs::read_dir(&path)?.next().is_none());
+        if !is_run {
+            return Ok(Some(entry.file_name().to_string_lossy().into_owned()));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_folder_is_made_for_this_user_alone_and_repaired_when_it_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let runs = place.path().join("deep/runs");
+        let folder = prepare(&runs).unwrap();
+        assert_eq!((mode(&folder), mode(&place.path().join("deep"))), (0o700, 0o700));
+        assert_eq!(fs::read_to_string(folder.join(IGNORE_FILE)).unwrap(), IGNORE);
+        make(&folder.join("one")).unwrap();
+        for opened in [0o755, 0o777, 0o1777, 0o500] {
+            fs::set_permissions(&folder, Permissions::from_mode(opened)).unwrap();
+            fs::set_permissions(folder.join("one"), Permissions::from_mode(opened)).unwrap();
+            prepare(&runs).unwrap();
+            repair(&folder.join("one")).unwrap();
+            assert_eq!((mode(&folder), mode(&folder.join("one"))), (0o700, 0o700), "{opened:o}");
+        }
+        assert_eq!(make(&folder.join("one")).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_folder_with_anything_but_runs_is_left_as_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let check = |name: &str, make: &dyn Fn(&Path), refused: Option<&str>| {
+            let folder = place.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            make(&folder);
+            fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+            let found = prepare(&folder).err().map(|stop| stop.message);
+            match (found, refused) {
+                (None, None) => assert_eq!(mode(&folder), 0o700),
+                (Some(message), Some(part)) => {
+                    assert!(message.contains(part), "{message}");
+                    assert_eq!(mode(&folder), 0o755, "{name}");
+                    assert!(!folder.join(IGNORE_FILE).exists() || name == "ignoring");
+                }
+                (found, _) => panic!("{name}: {found:?}"),
+            }
+        };
+        let file = |path: PathBuf, text: &str| fs::write(path, text).unwrap();
+        check("empty", &|_| {}, None);
+        check("project", &|folder| file(folder.join("main.rs"), ""), Some("main.rs"));
+        check("ignoring", &|folder| file(folder.join(IGNORE_FILE), "*\n!src/\n"), Some(IGNORE_FILE));
+        check("kept", &|folder| file(folder.join(IGNORE_FILE), IGNORE), None);
+        check(
+            "before",
+            &|folder| {
+                fs::create_dir_all(folder.join("run")).unwrap();
+                file(folder.join("run/journal.sqlite"), "");
+                file(folder.join("run/owner.sqlite"), "");
+                fs::create_dir(folder.join("killed-at-once")).unwrap();
+            },
+            None,
+        );
+    }
+}
