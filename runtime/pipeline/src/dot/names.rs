@@ -10,6 +10,9 @@ use crate::span::Span;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::borrow::Cow;
 
+/// Longest id of a node, bytes. A node's folder in the run directory has its name, and file systems stop at 255.
+const ID_BYTES_MAX: usize = 128;
+
 impl<'a> Parser<'a> {
     pub(super) fn graph_name(&mut self) -> Option<Name<'a>> {
         if self.at(Kind::String) {
@@ -59,8 +62,10 @@ impl<'a> Parser<'a> {
     }
 
     /// Demands that a name is a node's (spec §2.3); refuses ports.
-    pub(super) fn node_id(&mut self, name: Name<'a>) -> Name<'a> {
-        if !is_identifier(&name.text) {
+    pub(super) fn node_id(&mut self, mut name: Name<'a>) -> Name<'a> {
+        if name.text.len() > ID_BYTES_MAX {
+            self.long_id(&mut name);
+        } else if !is_identifier(&name.text) {
             let message = format!("`{}` is no node id: expected letters of a to z, digits and `_`", name.text);
             let id = identifier_from(&name.text);
             let help = format!("write `{id}`, and put what people should read into `label`");
@@ -76,6 +81,17 @@ impl<'a> Parser<'a> {
             self.port();
         }
         name
+    }
+
+    /// Refuses a name that is too long, and goes on with its beginning: what is told of it later stays readable.
+    fn long_id(&mut self, name: &mut Name<'a>) {
+        let beginning = &name.text[..name.text.floor_char_boundary(ID_BYTES_MAX)];
+        let bytes = name.text.len();
+        let message = format!("the node id `{beginning}…` has {bytes} bytes, expected at most {ID_BYTES_MAX}");
+        let beginning = beginning.to_owned();
+        let error = Diagnostic::error("dot_syntax", message, name.span);
+        self.error(error.with_help("choose a short id, and put what people should read into `label`"));
+        name.text = Cow::Owned(beginning);
     }
 
     /// Takes back the edits that would make one node of two, or rename a node at some of its mentions only.

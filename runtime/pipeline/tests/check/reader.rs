@@ -115,6 +115,27 @@ fn what_is_not_closed_is_shown_where_it_opens() {
 }
 
 #[test]
+fn an_id_is_short_enough_for_a_folder() {
+    let id = "n".repeat(128);
+    accept(&with(&format!("{id} [prompt=p, allowed_write_paths=\"src/\"] start -> {id} -> exit")));
+    let long = "n".repeat(129);
+    let told = errors(&with(&format!("{long} [prompt=p] start -> {long} -> exit")));
+    let message = format!("dot_syntax «{long}» the node id `{id}…` has 129 bytes, expected at most 128");
+    assert_eq!(told, [message.as_str(), message.as_str()].join("\n"));
+    // Letters of two bytes are cut between letters.
+    assert!(errors(&with(&format!("{} -> exit", "ö".repeat(80_000)))).contains("has 160000 bytes"));
+}
+
+/// An edge to an undeclared id of 80,000 letters beside a declared one took half a minute; each more so many again.
+#[test]
+fn long_ids_are_read_in_linear_time() {
+    let ids: Vec<String> = (0..20).map(|number| format!("{}{number}", "a".repeat(80_000))).collect();
+    let declared: String = ids.iter().map(|id| format!("{id} [prompt=p] ")).collect();
+    let edges: String = ids.iter().map(|id| format!("start -> {id}b -> exit [condition=\"outcome={id}\"] ")).collect();
+    assert!(errors(&with(&format!("{declared}{edges} x [prompt=p, retry_target={}]", ids[0]))).contains("80001 bytes"));
+}
+
+#[test]
 fn slips_are_named_and_mended() {
     assert_snapshot!(errors(&with("build-app [prompt=p] start -> build-app -> exit")), @"
     dot_syntax «build-app» `build-app` is no node id: expected letters of a to z, digits and `_` ~> «build_app»
