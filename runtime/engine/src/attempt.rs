@@ -11,7 +11,7 @@ mod place;
 mod redact;
 mod watch;
 
-pub use place::{Ground, Place};
+pub use place::{Ground, Place, REPOSITORIES_DIR};
 
 use crate::driver::Claim;
 use crate::event::{Artifact, Captured, Digest, FileChange, Quarantined, StageFinished};

@@ -9,6 +9,9 @@ use crate::ports::{BlobStore, PortError};
 use cap_std::fs::{Dir, File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek, Write};
 
+/// Folder of the blobs in the run's folder.
+pub const BLOBS_DIR: &str = "blobs";
+
 /// Blobs up to this size are handed out from memory, so that what was digested is what is read.
 const IN_MEMORY_MAX: u64 = 8 * 1024 * 1024;
 const COPY_BYTES: usize = 64 * 1024;
@@ -26,7 +29,7 @@ impl DirBlobs {
 
     /// Opens `blobs` in a run directory, made when it is not there.
     pub fn open_in(run: &Dir) -> Result<Self, PortError> {
-        run.create_dir_all("blobs").and_then(|()| run.open_dir("blobs")).map(Self::new).map_err(unavailable)
+        run.create_dir_all(BLOBS_DIR).and_then(|()| run.open_dir(BLOBS_DIR)).map(Self::new).map_err(unavailable)
     }
 
     /// Opens a blob's file without digesting it, for readers that do so themselves while they copy.

@@ -19,7 +19,8 @@ pub const BYTES_MAX: u64 = 4 << 30;
 
 /// What an entry takes at least: an inode and a name.
 const ENTRY_BYTES: u64 = 1024;
-const FOLDER: &str = "cache";
+/// The folder of the caches in a run's folder.
+pub const FOLDER: &str = "cache";
 const LOCK: &str = "lock";
 
 /// Whose caches: what one domain leaves, the other never sees.

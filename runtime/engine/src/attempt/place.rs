@@ -156,7 +156,7 @@ impl Place {
 }
 
 /// Folder of synthetic repositories in the run's folder.
-const REPOSITORIES_DIR: &str = "repository";
+pub const REPOSITORIES_DIR: &str = "repository";
 /// Folder of a stage's files in the attempt's folder.
 const FILES_DIR: &str = "files";
 

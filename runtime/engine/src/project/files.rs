@@ -4,31 +4,40 @@
 //! into it, or grows by whole lines. Everything goes through one directory handle; no name can lead out of the run directory.
 //! Nothing is synced: after a power loss the journal is the truth and the files are made again.
 
+use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE, TRACE_FILE};
+use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
+use crate::blobs::BLOBS_DIR;
+use crate::run::{HOLDOUTS_DIR, JOURNAL_FILE, OWNER_FILE, WORKSPACE_DIR};
 use cap_std::fs::{Dir, OpenOptions};
+use glovebox_sandbox::cache;
 use std::io::{self, Read, Write};
 
-/// Folders and files of the run directory that are not a node's.
-const NAMES_TAKEN: [&str; 14] = [
+/// Folders and files of the run directory that are not a node's. A test runs what makes them and finds no other.
+pub const RUN_NAMES: [&str; 18] = [
     "artifacts",
-    "blobs",
-    "checkpoint.json",
-    "final.json",
-    "holdouts",
-    "journal.sqlite",
-    "live.json",
-    "manifest.json",
-    "progress.ndjson",
-    "quarantine",
-    "repository",
-    "stage",
-    "trace.jsonl",
-    "workspace",
+    BLOBS_DIR,
+    cache::FOLDER,
+    CHECKPOINT_FILE,
+    FINAL_FILE,
+    HOLDOUTS_DIR,
+    JOURNAL_FILE,
+    "journal.sqlite-shm",
+    "journal.sqlite-wal",
+    LIVE_FILE,
+    MANIFEST_FILE,
+    OWNER_FILE,
+    PROGRESS_FILE,
+    QUARANTINE_DIR,
+    REPOSITORIES_DIR,
+    STAGE_DIR,
+    TRACE_FILE,
+    WORKSPACE_DIR,
 ];
 
-/// The folder of a node in the run directory: its id, or `node-ID` where that name means something else, so that a node called
-/// `workspace` cannot make the engine write into the workspace.
+/// The folder of a node in the run directory: its id, or `node-ID` where that name means something else in any case, so that a node
+/// called `workspace` cannot make the engine write into the workspace, and none called `cache` into the caches. No id has a hyphen.
 pub fn node_folder(node: &str) -> String {
-    if NAMES_TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(node)) {
+    if RUN_NAMES.iter().any(|taken| taken.eq_ignore_ascii_case(node)) {
         format!("node-{node}")
     } else {
         node.to_owned()
@@ -73,6 +82,10 @@ mod tests {
         assert_eq!(node_folder("implement"), "implement");
         assert_eq!(node_folder("workspace"), "node-workspace");
         assert_eq!(node_folder("Stage"), "node-Stage");
+        for taken in RUN_NAMES {
+            assert_eq!(node_folder(taken), format!("node-{taken}"));
+            assert_eq!(node_folder(&taken.to_uppercase()), format!("node-{}", taken.to_uppercase()));
+        }
     }
 
     #[test]
