@@ -354,7 +354,7 @@ fn what_the_copy_cannot_take_is_named() {
         .glovebox(&["run", "pipeline.dot", "--quiet"])
         .ends(0)
         .says("left out of the run: outside: ")
-        .says("line: its name is not valid UTF-8 or has control characters");
+        .says("line: its name is not valid UTF-8 or has characters that could deceive a reader");
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn about(rule: &str, node: &str) -> String {
 fn names_that_are_none_are_told_and_places_that_are_not_there_are_the_graph() {
     for (rule, node, said) in [
         ("lost", "nowhere", "there is no node `nowhere`"),
-        ("lost", "\u{1b}[2J", "there is no node `\\u{1b}[2J`"),
+        ("lost", "\u{1b}[2J", "there is no node `\\x1b[2J`"),
         ("a\nb", "build", "is no name for a rule"),
         ("transform", "build", "`transform` is no name for a rule"),
         (&"long".repeat(17), "build", "is no name for a rule"),

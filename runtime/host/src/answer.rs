@@ -7,6 +7,7 @@ use crate::bindings::types;
 use crate::call::FileTier;
 use crate::ending::failed;
 use crate::outcome::{Failure, FailureClass, Outcome, StageInput, Status};
+use glovebox_names::visible::is_deceptive;
 use glovebox_sandbox::refusal::escaped;
 use glovebox_sandbox::view::View;
 use serde_json::Value;
@@ -203,10 +204,10 @@ fn levels(value: &Value) -> usize {
 }
 
 fn check_name(what: &str, name: &str) -> Result<(), String> {
-    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(is_deceptive) {
         let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
         return Err(format!(
-            "{what} `{}`, expected 1 to {NAME_CHARS_MAX} characters and no control ones",
+            "{what} `{}`, expected 1 to {NAME_CHARS_MAX} characters, none of which could deceive a reader",
             escaped(&shown)
         ));
     }
@@ -336,7 +337,7 @@ mod tests {
             accept(types::Outcome { preferred_label: Some(label.to_owned()), ..answer(types::Status::Success) })
         };
         assert_eq!(label("").unwrap().preferred_label, None);
-        assert!(label("a\u{1b}[2J").unwrap_err().contains("\\u{1b}"));
+        assert!(label("a\u{1b}[2J").unwrap_err().contains("\\x1b"));
         let suggested_next_ids = vec!["a".to_owned(); SUGGESTIONS_MAX + 1];
         assert!(accept(types::Outcome { suggested_next_ids, ..answer(types::Status::Success) }).is_err());
     }

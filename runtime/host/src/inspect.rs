@@ -28,7 +28,7 @@ pub struct Manifest {
     pub name: String,
     /// Its own version.
     pub version: String,
-    /// One line for people, without control characters.
+    /// One line for people, without characters that could deceive them.
     pub description: String,
     /// What it asks for; the operator's grants are intersected with it.
     pub wants: Wants,
@@ -57,7 +57,7 @@ impl TryFrom<WrittenManifest> for Manifest {
         // They are printed by whoever inspects a component that was not trusted yet.
         for (field, text) in [("version", &version), ("description", &description)] {
             if escaped(text) != *text {
-                return Err(format!("`{field}` has control characters or some that hide or reorder text"));
+                return Err(format!("`{field}` has characters that could deceive a reader"));
             }
             if text.len() > TEXT_BYTES_MAX {
                 return Err(format!("`{field}` has {} bytes, expected at most {TEXT_BYTES_MAX}", text.len()));

@@ -9,8 +9,8 @@ use std::path::{Component, Path};
 /// Returns where a link at `path` with this target leads, or why it must not exist.
 pub(crate) fn destination(path: &ScopePath, target: &Path) -> Result<ScopePath, &'static str> {
     let Some(text) = target.to_str() else { return Err("its target is not valid UTF-8") };
-    if text.chars().any(crate::tree::acts) {
-        return Err("its target has control characters");
+    if text.chars().any(glovebox_names::visible::is_deceptive) {
+        return Err("its target has characters that could deceive a reader");
     }
     let mut at = path.parent().unwrap_or_default();
     let mut named = false;

@@ -8,6 +8,7 @@ use crate::path::ScopePath;
 use crate::run;
 use crate::scope::{Entry, EntryProblem};
 use crate::tree::{self, Met, Tree, WalkError};
+use glovebox_names::visible::is_deceptive;
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
@@ -247,9 +248,9 @@ impl Copying<'_> {
         if self.is_left_out(path) {
             return Ok(());
         }
-        let named = path.to_str().filter(|text| !text.chars().any(tree::acts)).map(ScopePath::parse);
+        let named = path.to_str().filter(|text| !text.chars().any(is_deceptive)).map(ScopePath::parse);
         let Some(Ok(scope_path)) = named else {
-            self.skip(path, "its name is not valid UTF-8 or has control characters");
+            self.skip(path, "its name is not valid UTF-8 or has characters that could deceive a reader");
             return Ok(());
         };
         if self.has(&scope_path) {

@@ -3,6 +3,7 @@
 //! A refusal is evidence for people: operation, path, reason, help. Texts from a guest are escaped when the refusal is made,
 //! so that printing one can never drive a terminal. The log is bounded; the total keeps counting.
 
+use glovebox_names::visible;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -48,19 +49,9 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// Replaces control characters and those that reorder or hide text, so that the result can be printed.
+/// Foreign text on one line, safe to print.
 pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        let invisible =
-            matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        if c.is_control() || invisible {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    visible::line(text).into_owned()
 }
 
 /// Called with each refusal as it is recorded.
@@ -165,6 +156,6 @@ mod tests {
     #[test]
     fn texts_of_a_guest_cannot_drive_a_terminal() {
         let refusal = Refusal::new("write", "a\u{1b}[2J\n\u{202e}b\u{9b}é", "x", "y");
-        assert_eq!(refusal.path, "a\\u{1b}[2J\\n\\u{202e}b\\u{9b}é");
+        assert_eq!(refusal.path, "a\\x1b[2J\\n\\u{202e}b\\u{9b}é");
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing here follows a symbolic link or leaves the folder, however hostile its content: every name is resolved beneath one
 //! open descriptor, nothing recurses, and no operation blocks on a FIFO. It knows no scope.
 
+use glovebox_names::visible;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -408,17 +409,10 @@ pub(crate) fn create_file(directory: impl AsFd, name: &OsStr, mode: Mode) -> io:
 pub fn shown(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        for character in chunk.valid().chars() {
-            if acts(character) { text.extend(character.escape_unicode()) } else { text.push(character) }
-        }
+        text.push_str(&visible::line(chunk.valid()));
         chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
     }
     text
-}
-
-/// True for control characters and those that change the direction of text.
-pub(crate) fn acts(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Fills the buffer as far as the source goes.
@@ -490,6 +484,6 @@ mod tests {
     #[test]
     fn paths_for_people_cannot_drive_a_terminal() {
         let path = Path::new(OsStr::from_bytes(b"a\n\x1b[2J\xff\xe2\x80\xae\xc3\xa9"));
-        assert_eq!(shown(path), "a\\u{a}\\u{1b}[2J\\xff\\u{202e}\u{e9}");
+        assert_eq!(shown(path), "a\\n\\x1b[2J\\xff\\u{202e}\u{e9}");
     }
 }

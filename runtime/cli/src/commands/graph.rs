@@ -2,6 +2,7 @@
 
 use crate::arguments::{GraphArguments, GraphFormat, GraphTheme};
 use crate::exit::{Ended, Exit, Stop};
+use crate::terminal::visible;
 use crate::{journal, overlay, png, runs, source, terminal};
 use glovebox_pipeline::draw::{self, Letters, Overlay, PIXELS_MAX, Theme};
 use glovebox_pipeline::graph::{to_dot, to_json};
@@ -17,7 +18,7 @@ pub fn graph(arguments: &GraphArguments) -> Ended {
         GraphFormat::Png => pixels(arguments, &pipeline, overlay)?,
         GraphFormat::Ascii => draw::to_text(&pipeline, overlay, Letters::Ascii).into_bytes(),
         GraphFormat::Unicode => draw::to_text(&pipeline, overlay, Letters::Unicode).into_bytes(),
-        GraphFormat::Dot => to_dot(&pipeline).into_bytes(),
+        GraphFormat::Dot => visible::dot(&to_dot(&pipeline)).into_owned().into_bytes(),
         GraphFormat::Json => {
             let mut text = terminal::json(&to_json(&pipeline, &draw::draw(&pipeline, overlay)))?;
             text.push('\n');

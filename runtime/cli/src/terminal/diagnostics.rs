@@ -5,6 +5,7 @@
 
 use crate::terminal::visible;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
+use glovebox_names::visible::{is_deceptive, push_escaped};
 use glovebox_pipeline::diagnostic::{Diagnostic, Edit, Severity};
 use glovebox_pipeline::span::Span;
 use schemars::JsonSchema;
@@ -168,11 +169,11 @@ impl<'a> Shown<'a> {
         let mut moves = Vec::new();
         for (offset, character) in source.char_indices() {
             let passes = matches!(character, '\n' | '\t') || source[offset..].starts_with("\r\n");
-            if passes || !visible::is_hostile(character) {
+            if passes || !is_deceptive(character) {
                 text.push(character);
                 continue;
             }
-            visible::push_escaped(&mut text, character);
+            push_escaped(&mut text, character);
             let end = offset + character.len_utf8();
             moves.push((end, text.len() as isize - end as isize));
         }

@@ -35,6 +35,7 @@ pub fn is_stdout_terminal() -> bool {
 /// A JSON document as text.
 pub fn json(document: &impl serde::Serialize) -> Result<String, Stop> {
     serde_json::to_string_pretty(document)
+        .map(|text| visible::json(&text).into_owned())
         .map_err(|error| Stop::new(crate::exit::Exit::Internal, format!("write JSON: {error}")))
 }
 

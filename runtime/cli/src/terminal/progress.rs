@@ -102,7 +102,7 @@ fn prose(line: &str) {
 fn json_line(record: &Record) {
     if let Ok(text) = serde_json::to_string(record) {
         let mut stdout = std::io::stdout().lock();
-        let _unread = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+        let _unread = writeln!(stdout, "{}", visible::json(&text)).and_then(|()| stdout.flush());
     }
 }
 

@@ -7,6 +7,7 @@ use super::lexer::{Kind, Lexer, Token};
 use super::{Ast, Attr, Name, Statement, Target};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::span::Span;
+use glovebox_names::visible;
 
 /// The deepest nesting of subgraphs.
 pub(crate) const DEPTH_MAX: usize = 32;
@@ -168,7 +169,7 @@ impl<'a> Parser<'a> {
             Kind::String => "a string".to_owned(),
             Kind::Other => {
                 let letter = self.lexer.source[self.token.span.start..].chars().next().unwrap_or_default();
-                format!("`{}`", letter.escape_debug())
+                format!("`{}`", visible::line(letter.encode_utf8(&mut [0; 4])))
             }
             _ => format!("`{}`", self.text(self.token.span)),
         }

@@ -4,6 +4,8 @@
 //! XML document may hold do not get past [`clean`]; nothing after it has to think of them. Widths come from a table, since a picture
 //! must not depend on the fonts of the machine that draws it.
 
+use glovebox_names::visible::is_deceptive;
+
 /// The widths of ` ` to `~` in thousandths of the font's size: those of the common sans-serif faces.
 #[rustfmt::skip]
 const WIDTHS: [u16; 95] = [
@@ -71,15 +73,9 @@ pub(crate) fn one_line(text: &str) -> String {
     clean(&start).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// True for what acts, hides or reorders, and for what XML forbids.
+/// True for what could deceive a reader, and for what XML forbids.
 fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            u32::from(character),
-            0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x180b..=0x180f | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f
-                | 0x3164 | 0xfeff | 0xffa0 | 0xfff0..=0xfffb | 0x1bca0..=0x1bca3 | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff
-        )
-        || u32::from(character) & 0xfffe == 0xfffe
+    is_deceptive(character) || u32::from(character) & 0xfffe == 0xfffe
 }
 
 /// Breaks text into lines no wider than `most`, `lines_max` at most; the last ends in `…` when something is left out. `measure` is the

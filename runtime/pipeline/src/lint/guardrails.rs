@@ -8,6 +8,7 @@ use super::{Found, Rule, Subject};
 use crate::holdouts::is_verifier;
 use crate::ir::{Attribute, Handler, Node, PathList};
 use crate::lower::handler::FIRST_PARTY;
+use glovebox_names::protected;
 
 fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
@@ -38,6 +39,21 @@ pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Found {
                 found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
             }
         }
+    }
+    found
+}
+
+/// A path that no grant opens: a stage that was told to write there fails on its first try.
+pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found {
+    let mut found = Found::none();
+    for node in &subject.pipeline.nodes {
+        let Some(attribute) = text(node, "allowed_write_paths") else { continue };
+        let paths = node.allowed_write_paths.iter().flat_map(|paths| &paths.0);
+        let refused: Vec<String> = paths.filter_map(|path| protected::reason(path)).collect();
+        let Some(first) = refused.first().filter(|_| !found.is_full()) else { continue };
+        let more = if refused.len() > 1 { format!(" (and {} more paths)", refused.len() - 1) } else { String::new() };
+        let message = format!("`{}` may not write where `allowed_write_paths` says: {first}{more}", node.id);
+        found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
     }
     found
 }

@@ -4,6 +4,7 @@
 //! refused from whoever proposes a command; only the operator may set them.
 
 use super::{Command, ExecError, ExecPolicy};
+use glovebox_names::visible;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -140,7 +141,7 @@ pub(crate) fn build(
 fn check(name: &str, value: &str) -> Result<(), ExecError> {
     let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(invalid(format!("`{}` is no name of a variable", name.escape_default())));
+        return Err(invalid(format!("`{}` is no name of a variable", visible::line(name))));
     }
     if value.contains('\0') { Err(invalid(format!("the value of `{name}` contains a NUL byte"))) } else { Ok(()) }
 }

@@ -7,6 +7,7 @@ use super::{BYTES_MAX, FILES_MAX, Leaf, SealError, check_folder};
 use crate::path::ScopePath;
 use crate::project::copy_hashed;
 use crate::tree::{self, Met, Owner, Tree};
+use glovebox_names::visible::is_deceptive;
 use rustix::fs::{FileType, Mode};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -46,10 +47,12 @@ pub(super) fn each(
         tree::walk::<SealError>(&below, &mut |met: &Met<'_>| {
             let path = at.join(met.path);
             let named = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).ok();
-            match named.filter(|path| !path.as_str().chars().any(tree::acts)) {
+            match named.filter(|path| !path.as_str().chars().any(is_deceptive)) {
                 None => take(
                     &tree::shown(&path),
-                    Entry::Odd("a name that is not valid UTF-8, too long or has control characters"),
+                    Entry::Odd(
+                        "a name that is not valid UTF-8, too long or has characters that could deceive a reader",
+                    ),
                 )?,
                 Some(path) => take(path.as_str(), opened(met).map_err(|source| SealError::io(met.path, source))?)?,
             }

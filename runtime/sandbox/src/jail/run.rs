@@ -12,6 +12,7 @@ use crate::exec::environment::{self, Places};
 use crate::exec::pipes::Pipes;
 use crate::exec::{Command, ExecError, Exit, How, Program, io_error, not_begun, program, working_directory};
 use glovebox_jail::wire::{self, Ended, Failure, Order, Word};
+use glovebox_names::visible;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
@@ -82,7 +83,7 @@ pub(super) fn run(
         Program::Shell(_) => ("/bin/sh", true),
         Program::Argv(argv) => (argv.first().map_or("", String::as_str), false),
     };
-    let name = name.escape_default().to_string();
+    let name = visible::line(name).into_owned();
     let streams = match (pipes, &command.stdin) {
         (Some(pipes), _) => Streams::Piped(pipes),
         (None, Some(bytes)) => Streams::Fed(bytes.clone()),

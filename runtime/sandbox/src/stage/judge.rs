@@ -8,7 +8,7 @@ use crate::link;
 use crate::path::ScopePath;
 use crate::protect::Protected;
 use crate::scope::Scope;
-use crate::tree;
+use glovebox_names::visible::{self, is_deceptive};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
@@ -101,8 +101,9 @@ impl<'s> Judge<'s> {
 
     fn check(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
         let Some(text) = raw.to_str() else { return refused("its name is not valid UTF-8") };
-        if text.chars().any(tree::acts) {
-            return refused("its name has control characters");
+        if let Some(character) = text.chars().find(|character| is_deceptive(*character)) {
+            let shown = visible::line(character.encode_utf8(&mut [0; 4])).into_owned();
+            return refused(format!("its name has the character `{shown}`, which could deceive a reader"));
         }
         let path = ScopePath::parse(text).map_err(|problem| Stop::Reason(problem.to_string()))?;
         if let Some(reason) = self.protected.reason(text) {

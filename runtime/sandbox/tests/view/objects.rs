@@ -171,6 +171,6 @@ fn a_log_tells_of_refusals_as_they_happen() {
     let view = View::open(fixture.root(), scope(&[], &["out/"], &[]), Quota::default(), Arc::new(log)).unwrap();
     assert_eq!(view.unlink(&path("ro/a\u{1b}[2J")), Err(Denied::NotFound));
     assert_eq!(view.unlink(&path("ro/b")), Err(Denied::NotFound));
-    assert_eq!(told.try_iter().collect::<Vec<_>>(), ["ro/a\\u{1b}[2J"]);
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), ["ro/a\\x1b[2J"]);
     assert_eq!((view.refusals().kept().len(), view.refusals().total()), (1, 2));
 }

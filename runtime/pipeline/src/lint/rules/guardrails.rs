@@ -47,6 +47,29 @@ pub(super) const RULES: &[Rule] = &[
 }"#,
     },
     Rule {
+        id: "protected_write_path",
+        severity: Warning,
+        check: Some(guardrails::protected_write_path),
+        summary: "a write scope names no path that is protected",
+        help: "leave the path out of `allowed_write_paths`, and change that file by hand",
+        why: "Some files make programs run by being there: repositories and their hooks, CI workflows, settings of editors, shells, \
+              agents, toolchains and package managers, Glovebox's own files. No scope grants them, in any spelling and in any \
+              folder, so that what a run wrote does nothing until somebody starts it. The stage is refused such a write and fails; \
+              the list is in docs/confinement.md.",
+        bad: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/,.github/workflows/"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
+  start; exit
+  start -> build -> test -> exit
+}"#,
+        good: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
+  start; exit
+  start -> build -> test -> exit
+}"#,
+    },
+    Rule {
         id: "read_scope_workdir",
         severity: Warning,
         check: Some(guardrails::read_scope_workdir),

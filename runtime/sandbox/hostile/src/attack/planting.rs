@@ -83,7 +83,8 @@ pub(crate) fn create_mode(arguments: &[String]) -> Tried {
     }
 }
 
-/// Makes a file with a name that could deceive or break: `newline`, `escape`, `bytes`, `long`, `option`, `bidi`.
+/// Makes a file with a name that could deceive or break: `newline`, `escape`, `bytes`, `option`, `bidi`, `c1`,
+/// `zero-width`, `separator`, `tag`, or the longest one.
 pub(crate) fn odd_name(arguments: &[String]) -> Tried {
     let long = "n".repeat(255);
     let name: &[u8] = match word(arguments, 1) {
@@ -92,6 +93,10 @@ pub(crate) fn odd_name(arguments: &[String]) -> Tried {
         "bytes" => b"\xff\xfe\x80",
         "option" => b"--force",
         "bidi" => "\u{202e}gpj.exe".as_bytes(),
+        "c1" => "a\u{9b}2Jb".as_bytes(),
+        "zero-width" => "main\u{200b}.rs".as_bytes(),
+        "separator" => "a\u{2028}b".as_bytes(),
+        "tag" => "a\u{e0041}".as_bytes(),
         _ => long.as_bytes(),
     };
     let folder = Path::new(word(arguments, 0));

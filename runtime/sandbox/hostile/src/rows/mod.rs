@@ -1,10 +1,12 @@
 //! The table. One file per collection of attacks; the order is that of the output.
 //!
-//! `sandbox N` is an attack on host programs, `pipeline N` one from a pipeline's side, `component` one by a component on its files.
+//! `sandbox N` is an attack on host programs, `pipeline N` one from a pipeline's side, `component` one by a component on its files, `review N` a finding of a
+//! review.
 
 mod components;
 mod files;
 mod kernel;
+mod names;
 mod network;
 mod processes;
 mod resources;
@@ -15,9 +17,10 @@ use crate::row::Row;
 
 /// Every row.
 pub fn all() -> Vec<Row> {
-    let tables: [&[Row]; 8] = [
+    let tables: [&[Row]; 9] = [
         files::ROWS,
         workspace::ROWS,
+        names::ROWS,
         shell::ROWS,
         processes::ROWS,
         kernel::ROWS,

@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("git-config", "sandbox 20", "name a program in the repository's settings", "protected paths", &["write", "{project}/.git/config"]).proof(Proof::Commit(".git")),
     Row::program("git-attributes", "sandbox 20", "name a filter that git would run", "protected paths", &["write", "{project}/.gitattributes"]).proof(Proof::Commit(".gitattributes")),
     Row::program("git-case", "sandbox 21", "the same where case does not count", "protected paths", &["write", "{project}/.GIT/hooks/post-checkout"]).proof(Proof::Commit(".GIT")),
-    Row::program("git-unicode", "sandbox 21", "the same with a character that some file systems ignore", "protected paths", &["write", "{project}/.g\u{200c}it/hooks/x"]).proof(Proof::Commit(".g\u{200c}it")),
+    Row::program("git-unicode", "sandbox 21", "the same with a character that some file systems ignore", "protected paths", &["write", "{project}/.g\u{200c}it/hooks/x"]).proof(Proof::Commit(".g\\u{200c}it")),
     Row::program("ci-workflow", "sandbox 20", "leave a workflow for CI", "protected paths", &["write", "{project}/.github/workflows/evil.yml"]).proof(Proof::Below(".github")),
     Row::program("cargo-config", "sandbox 20", "name a compiler's wrapper", "protected paths", &["write", "{project}/.cargo/config.toml"]).proof(Proof::Commit(".cargo")),
     Row::program("editor-settings", "sandbox 20", "name a task that an editor would start", "protected paths", &["write", "{project}/.vscode/tasks.json"]).proof(Proof::Commit(".vscode")),

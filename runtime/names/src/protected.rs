@@ -1,0 +1,210 @@
+//! Files and folders that make programs run, or settle what may run, by being where they are.
+//!
+//! Repositories and hooks, CI workflows, settings of editors, shells, agents and tools, Glovebox's own files. Compared without case and
+//! without what some file systems ignore in names. Not here: ordinary code that a test runner or a build picks up
+//! (`conftest.py`, `build.rs`, `Makefile`), plain texts (`AGENTS.md`), and files that only choose among versions that are installed
+//! (`.nvmrc`, `.python-version`). Those are what stages write.
+
+use super::visible::is_deceptive;
+
+/// Names that are protected wherever they stand, with everything below them.
+#[rustfmt::skip]
+const NAMES: &[(&str, &[&str])] = &[
+    ("the repository", &[
+        ".git", ".hg", ".svn", ".jj", "git~1", ".bzr", ".sl", ".hgrc",
+    ]),
+    ("it can name programs that git runs", &[
+        ".gitattributes", ".gitmodules", ".gitconfig",
+    ]),
+    ("the runs of glovebox", &[
+        ".glovebox",
+    ]),
+    ("the grants of this project", &[
+        "glovebox.toml", "glovebox.lock",
+    ]),
+    ("a CI workflow", &[
+        ".gitlab-ci.yml", ".travis.yml", ".circleci", ".buildkite", ".drone.yml", ".woodpecker", ".woodpecker.yml",
+        ".woodpecker.yaml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml", ".appveyor.yml", ".cirrus.yml",
+        "cloudbuild.yaml", "cloudbuild.yml", "buildspec.yml", "jenkinsfile", ".build.yml", ".builds", ".drone.yaml",
+        ".drone.star", ".drone.jsonnet", ".cirrus.star", "azure-pipelines.yaml", ".azure-pipelines", ".semaphore", ".tekton",
+        ".teamcity", ".vela.yml", ".vela.yaml", ".zuul.yaml", ".zuul.d", "buildspec.yaml", ".scrutinizer.yml",
+        ".readthedocs.yml", ".readthedocs.yaml",
+    ]),
+    ("hooks", &[
+        ".husky", ".lefthook.yml", "lefthook.yml", ".pre-commit-config.yaml", ".pre-commit-config.yml",
+        ".pre-commit-hooks.yaml", ".huskyrc", ".lintstagedrc", ".overcommit.yml", ".lefthook.yaml", ".lefthook.toml",
+        ".lefthook.json", ".lefthook.jsonc", ".lefthook-local.yml", ".lefthook-local.yaml", ".lefthook-local.toml",
+        ".lefthook-local.json", ".lefthook-local.jsonc", "lefthook.yaml", "lefthook.toml", "lefthook.json", "lefthook.jsonc",
+        "lefthook-local.yml", "lefthook-local.yaml", "lefthook-local.toml", "lefthook-local.json", "lefthook-local.jsonc",
+        ".lefthook", ".lefthook-local", ".githooks", ".pre-commit-hooks.yml", "prek.toml", ".huskyrc.js", ".huskyrc.json",
+        ".lintstagedrc.json", ".lintstagedrc.yaml", ".lintstagedrc.yml", ".lintstagedrc.js", ".lintstagedrc.cjs",
+        ".lintstagedrc.mjs", ".simple-git-hooks.js", ".simple-git-hooks.cjs", ".simple-git-hooks.json", "captainhook.json",
+    ]),
+    ("editor settings", &[
+        ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".exrc", ".nvimrc", ".nvim.lua", ".vimrc",
+        ".dir-locals.el", ".vim", ".helix", ".nvim", ".lvimrc", ".dir-locals-2.el", ".vs", ".theia", ".lite_project.lua",
+        ".externaltoolbuilders", ".gitpod.yml", ".gitpod.yaml", ".idx", ".replit",
+    ]),
+    ("debugger settings", &[
+        ".gdbinit", ".lldbinit", ".gdbearlyinit", ".pdbrc", ".pdbrc.toml", ".perldb",
+    ]),
+    ("agent settings", &[
+        ".claude", ".codex", ".cursor", ".cursorrules", ".gemini", ".windsurf", ".windsurfrules", ".aider.conf.yml",
+        ".continue", ".mcp.json", ".roo", ".clinerules", ".opencode", ".kiro", ".junie", ".goosehints", ".amazonq", ".augment",
+        ".augment-guidelines", ".trae", ".qwen", ".crush.json", "crush.json", "opencode.json", "opencode.jsonc", ".openhands",
+        ".openhands_instructions",
+    ]),
+    ("shell settings", &[
+        ".envrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile",
+        ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".inputrc", ".direnv", ".autoenv", ".autoenv.zsh",
+        ".shadowenv.d", ".irbrc", ".pryrc", ".rprofile", ".ghci", ".ocamlinit", ".iex.exs",
+    ]),
+    ("toolchain settings that name programs", &[
+        "rust-toolchain", "rust-toolchain.toml", ".tool-versions", ".mise", "mise.local.toml", ".mise.local.toml", "mise.toml",
+        ".mise.toml",
+    ]),
+    ("build settings that name programs", &[
+        ".cargo", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".bazelrc", ".yarnrc.yaml", ".yarn", ".pnp.cjs",
+        ".pnp.js", ".pnp.loader.mjs", ".pnpmfile.mjs", "bunfig.toml", ".mvn", ".bazeliskrc", ".buckconfig",
+        ".buckconfig.local", ".sbtopts", ".jvmopts",
+    ]),
+];
+
+/// A folder and a name directly in it, protected wherever the pair stands, with everything below.
+const PAIRS: &[(&str, &str, &str)] = &[
+    (".github", "workflows", "a CI workflow"),
+    (".github", "actions", "a CI workflow"),
+    (".gitea", "workflows", "a CI workflow"),
+    (".forgejo", "workflows", "a CI workflow"),
+    (".gitlab", "ci", "a CI workflow"),
+    (".config", "nextest.toml", "build settings that name programs"),
+    (".github", "copilot-instructions.md", "agent settings"),
+    (".github", "instructions", "agent settings"),
+    (".github", "prompts", "agent settings"),
+    (".github", "chatmodes", "agent settings"),
+    (".github", "agents", "agent settings"),
+    (".github", "skills", "agent settings"),
+    (".github", "hooks", "agent settings"),
+    (".gitlab", "duo", "agent settings"),
+    (".config", "mise", "toolchain settings that name programs"),
+    (".config", "mise.toml", "toolchain settings that name programs"),
+    ("mise", "config.toml", "toolchain settings that name programs"),
+    (".bundle", "config", "build settings that name programs"),
+    (".bundle", "plugin", "build settings that name programs"),
+    ("gradle", "wrapper", "build settings that name programs"),
+    (".config", "lefthook.yml", "hooks"),
+    (".config", "lefthook.yaml", "hooks"),
+    (".config", "lefthook.toml", "hooks"),
+    (".config", "lefthook.json", "hooks"),
+];
+
+/// Returns why a path is protected, if it is: the name that stands in it, and what it is.
+pub fn reason(path: &str) -> Option<String> {
+    let segments = segments(path);
+    let by_name = segments.iter().find_map(|segment| {
+        let (why, _) = NAMES.iter().find(|(_, names)| names.contains(&segment.as_str()))?;
+        Some(format!("`{segment}` is protected: {why}"))
+    });
+    let by_pair = || {
+        segments.windows(2).find_map(|pair| {
+            let known = PAIRS.iter().find(|(folder, name, _)| pair[0] == *folder && pair[1] == *name);
+            known.map(|(folder, name, why)| format!("`{folder}/{name}` is protected: {why}"))
+        })
+    };
+    by_name.or_else(by_pair)
+}
+
+/// Returns why something in a folder is protected that can only be in it, though the folder is not.
+pub fn inside(folder: &str) -> Option<String> {
+    let segments = segments(folder);
+    let known = PAIRS.iter().find(|(holder, ..)| segments.last().is_some_and(|last| last == holder));
+    known.map(|(holder, name, why)| format!("`{holder}/{name}` is protected: {why}"))
+}
+
+/// The names of a path as the most forgiving file system compares them.
+pub fn segments(path: &str) -> Vec<String> {
+    path.split('/').map(fold).filter(|segment| !segment.is_empty() && segment != ".").collect()
+}
+
+/// Folds a name as the most forgiving file systems do: no case, no characters that are not seen, no dots or spaces at the end, no
+/// stream suffix.
+fn fold(name: &str) -> String {
+    let kept = name.chars().filter(|character| !is_deceptive(*character));
+    let folded: String = kept.flat_map(char::to_lowercase).map(|c| if c == 'ſ' { 's' } else { c }).collect();
+    let plain = folded.split(':').next().unwrap_or_default();
+    let trimmed = plain.trim_end_matches(['.', ' ']);
+    if trimmed.is_empty() { folded } else { trimmed.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_found_in_every_spelling() {
+        let names = NAMES.iter().flat_map(|(_, names)| names.iter().map(|name| (*name).to_owned()));
+        let pairs = PAIRS.iter().map(|(folder, name, _)| format!("{folder}/{name}"));
+        for name in names.chain(pairs) {
+            assert_eq!(segments(&name).join("/"), name, "a row is written as it is compared");
+            let (first, rest) = name.split_at(name.char_indices().nth(1).map_or(name.len(), |(at, _)| at));
+            let spellings = [
+                name.clone(),
+                name.to_uppercase(),
+                format!("deep/er/{name}/below"),
+                format!("{name}. "),
+                format!("{first}\u{200c}{rest}"),
+                format!("{name}::$DATA"),
+            ];
+            spellings.iter().for_each(|path| assert!(reason(path).is_some(), "{path:?}"));
+        }
+    }
+
+    #[test]
+    fn no_row_stands_twice() {
+        let mut names: Vec<&str> = NAMES.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn the_documentation_lists_every_row() {
+        let page = include_str!("../../../docs/confinement.md");
+        let names = NAMES.iter().flat_map(|(_, names)| names.iter().map(|name| format!("`{name}`")));
+        let pairs = PAIRS.iter().map(|(folder, name, _)| format!("`{folder}/{name}`"));
+        names.chain(pairs).for_each(|name| assert!(page.contains(&name), "docs/confinement.md lacks {name}"));
+    }
+
+    #[test]
+    fn ordinary_code_and_texts_are_not_protected() {
+        let free = [
+            "src/main.rs",
+            ".gitignore",
+            ".factory/bin/tool",
+            "AGENTS.md",
+            "CLAUDE.md",
+            "docs/jenkins",
+            "git",
+            ".github/CODEOWNERS",
+            "a.git",
+            "...",
+            "conftest.py",
+            "build.rs",
+            "Makefile",
+            ".nvmrc",
+            ".python-version",
+            "tools/bazel",
+            "gradle/libs.toml",
+            "lefthook.md",
+            "src/lefthook.rs",
+            "gradlew",
+            ".bundle/cache",
+            "copilot-instructions.md",
+            "yarn.lock",
+            "package.json",
+        ];
+        free.iter().for_each(|path| assert_eq!(reason(path), None, "{path:?}"));
+        assert!(inside("gradle/").is_some() && inside("sub/.GitHub").is_some() && inside("src/").is_none());
+    }
+}

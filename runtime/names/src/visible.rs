@@ -1,0 +1,151 @@
+//! Characters that could deceive a reader, and how they are shown.
+//!
+//! Node ids, labels, notes, paths, command output: a stage or a file controls them, and a terminal obeys what it is sent. Here is
+//! the one definition of what must not get through: everything that a terminal obeys, and everything that hides itself or moves its
+//! neighbours. The terminal, the pictures, messages, JSON for people, and the names of files that may be committed all ask it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// True for a character that acts instead of being shown: control characters (C0, DEL, C1), line and paragraph separators, controls
+/// of direction, and characters without width or ink that make two different texts look alike.
+///
+/// Variation selectors (U+FE00 to U+FE0F) pass: they choose between two pictures of the character before them.
+pub fn is_deceptive(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            u32::from(character),
+            // Soft hyphen, joiners, fillers of Hangul, Khmer and Mongolian vowel marks.
+            0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f | 0x3164 | 0xffa0
+                // Widths of zero, separators, directions, invisible operators, byte order mark.
+                | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff
+                // Specials, controls of shorthand and music, tags and the selectors behind them.
+                | 0xfff0..=0xfffb | 0x1bca0..=0x1bca3 | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff
+        )
+}
+
+/// One line of foreign text; line breaks and tabs are shown as escapes too.
+pub fn line(text: &str) -> Cow<'_, str> {
+    match text.chars().any(is_deceptive) {
+        true => Cow::Owned(escaped(text, |_| false)),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Foreign text of several lines; only `\n` and `\t` pass, and `\r\n` becomes `\n`.
+pub fn block(text: &str) -> Cow<'_, str> {
+    let passes = |character| matches!(character, '\n' | '\t');
+    match text.chars().any(|character| is_deceptive(character) && !passes(character)) {
+        true => Cow::Owned(escaped(&text.replace("\r\n", "\n"), passes)),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Canonical DOT, in which every deceptive character stands in quotes: shown so that Graphviz shows it in the same way.
+pub fn dot(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|character| is_deceptive(character) && character != '\n') {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_deceptive(character) && character != '\n' {
+            shown.push('\\');
+            push_escaped(&mut shown, character);
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A JSON document, in which deceptive characters beside its own line breaks can only stand in strings: the same document, with those
+/// characters in the form `\u202e`.
+pub fn json(document: &str) -> Cow<'_, str> {
+    if !document.chars().any(|character| is_deceptive(character) && character != '\n') {
+        return Cow::Borrowed(document);
+    }
+    let mut shown = String::with_capacity(document.len() + 16);
+    for character in document.chars() {
+        if !is_deceptive(character) || character == '\n' {
+            shown.push(character);
+            continue;
+        }
+        for half in character.encode_utf16(&mut [0; 2]) {
+            let written = write!(shown, "\\u{half:04x}");
+            debug_assert!(written.is_ok(), "writing to a string cannot fail");
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Appends a character as it is written in source code: `\n`, `\x1b`, `\u{202e}`.
+pub fn push_escaped(shown: &mut String, character: char) {
+    let written = match character {
+        '\n' => return shown.push_str("\\n"),
+        '\r' => return shown.push_str("\\r"),
+        '\t' => return shown.push_str("\\t"),
+        ascii if ascii.is_ascii() => write!(shown, "\\x{:02x}", u32::from(ascii)),
+        other => write!(shown, "\\u{{{:x}}}", u32::from(other)),
+    };
+    debug_assert!(written.is_ok(), "writing to a string cannot fail");
+}
+
+fn escaped(text: &str, passes: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_deceptive(character) && !passes(character) {
+            push_escaped(&mut shown, character);
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_obeys_nothing() {
+        for (text, shown) in [
+            ("plain", "plain"),
+            ("täglich → 日本 ⚠\u{fe0f}", "täglich → 日本 ⚠\u{fe0f}"),
+            ("\u{1b}[2J\u{1b}]0;owned\u{7}", "\\x1b[2J\\x1b]0;owned\\x07"),
+            ("a\r\nb\tc", "a\\r\\nb\\tc"),
+            ("\u{202e}gpj.exe", "\\u{202e}gpj.exe"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+            ("a\u{2028}b\u{ad}c\u{3164}d\u{e0041}", "a\\u{2028}b\\u{ad}c\\u{3164}d\\u{e0041}"),
+        ] {
+            assert_eq!(line(text), shown);
+            assert!(!line(text).chars().any(is_deceptive));
+        }
+    }
+
+    #[test]
+    fn a_block_keeps_its_lines() {
+        assert_eq!(block("a\r\nb\tc\u{1b}[0m\n"), "a\nb\tc\\x1b[0m\n");
+        assert_eq!(block("a\rb"), "a\\rb");
+    }
+
+    #[test]
+    fn dot_is_shown_by_graphviz_as_by_a_terminal() {
+        assert_eq!(dot("\"a\u{1b}[2J\" -> \"b\\n\";\n"), "\"a\\\\x1b[2J\" -> \"b\\n\";\n");
+    }
+
+    #[test]
+    fn a_json_document_means_the_same() {
+        assert_eq!(json("{\n  \"a\": \"\u{9b}\u{202e}\u{7f}\"\n}"), "{\n  \"a\": \"\\u009b\\u202e\\u007f\"\n}");
+        assert_eq!(json("\"\u{e0041}\""), "\"\\udb40\\udc41\"");
+    }
+
+    #[test]
+    fn every_control_separator_and_direction_is_deceptive() {
+        let always =
+            ('\0'..'\u{20}').chain('\u{7f}'..='\u{9f}').chain('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}');
+        always
+            .chain(['\u{2028}', '\u{2029}', '\u{200b}', '\u{feff}'])
+            .for_each(|character| assert!(is_deceptive(character)));
+        (' '..='~').chain("äß日本→…✓".chars()).for_each(|character| assert!(!is_deceptive(character), "{character}"));
+    }
+}

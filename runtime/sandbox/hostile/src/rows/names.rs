@@ -1,0 +1,40 @@
+//! Names: files that make programs run by being there, in a folder that may be written, and names that deceive who reads them.
+
+use crate::row::{Proof, Row};
+
+#[rustfmt::skip]
+pub(super) const ROWS: &[Row] = &[
+    Row::program("planted-rust-toolchain", "review 20", "name the folder of a compiler to run", "protected paths", &["write", "{out}/rust-toolchain.toml"]).proof(Proof::Commit("out/rust-toolchain.toml")),
+    Row::program("planted-rust-toolchain-old", "review 20", "the same in the old form", "protected paths", &["write", "{out}/rust-toolchain"]).proof(Proof::Commit("out/rust-toolchain")),
+    Row::program("planted-tool-versions", "review 20", "name the folder of a tool to run", "protected paths", &["write", "{out}/.tool-versions"]).proof(Proof::Commit("out/.tool-versions")),
+    Row::program("planted-mise-settings", "review 20", "leave settings that run commands on entering the folder", "protected paths", &["write", "{out}/mise.toml"]).proof(Proof::Commit("out/mise.toml")),
+    Row::program("planted-lefthook", "review 20", "leave hooks for lefthook", "protected paths", &["write", "{out}/lefthook.yaml"]).proof(Proof::Commit("out/lefthook.yaml")),
+    Row::program("planted-lefthook-hidden", "review 20", "the same under its hidden name", "protected paths", &["write", "{out}/.lefthook.json"]).proof(Proof::Commit("out/.lefthook.json")),
+    Row::program("planted-lefthook-local", "review 20", "the same in the file that is added to it", "protected paths", &["write", "{out}/lefthook-local.toml"]).proof(Proof::Commit("out/lefthook-local.toml")),
+    Row::program("planted-lefthook-config", "review 20", "the same in the folder of settings", "protected paths", &["write", "{out}/.config/lefthook.yml"]).proof(Proof::Commit("out/.config/lefthook.yml")),
+    Row::program("planted-maven", "review 20", "name an extension that Maven loads", "protected paths", &["write", "{out}/.mvn/extensions.xml"]).proof(Proof::Commit("out/.mvn")),
+    Row::program("planted-gradle-wrapper", "review 20", "name a Gradle to download and run", "protected paths", &["write", "{out}/gradle/wrapper/gradle-wrapper.properties"]).proof(Proof::Commit("out/gradle/wrapper")),
+    Row::program("planted-bundler", "review 20", "name a plugin that Bundler loads", "protected paths", &["write", "{out}/.bundle/config"]).proof(Proof::Commit("out/.bundle/config")),
+    Row::program("planted-helix", "review 20", "name a language server", "protected paths", &["write", "{out}/.helix/languages.toml"]).proof(Proof::Commit("out/.helix")),
+    Row::program("planted-sourcehut", "review 20", "leave a build for CI", "protected paths", &["write", "{out}/.build.yml"]).proof(Proof::Commit("out/.build.yml")),
+    Row::program("planted-sourcehut-folder", "review 20", "the same in a folder", "protected paths", &["write", "{out}/.builds/evil.yml"]).proof(Proof::Commit("out/.builds")),
+    Row::program("planted-yarn-pnp", "review 20", "leave code that every Node program of the project loads", "protected paths", &["write", "{out}/.pnp.cjs"]).proof(Proof::Commit("out/.pnp.cjs")),
+    Row::program("planted-yarn-loader", "review 20", "the same for modules", "protected paths", &["write", "{out}/.pnp.loader.mjs"]).proof(Proof::Commit("out/.pnp.loader.mjs")),
+    Row::program("planted-yarn-release", "review 20", "leave a package manager", "protected paths", &["write", "{out}/.yarn/releases/yarn.cjs"]).proof(Proof::Commit("out/.yarn")),
+    Row::program("planted-yarn-settings", "review 20", "name a package manager to run", "protected paths", &["write", "{out}/.yarnrc.yml"]).proof(Proof::Commit("out/.yarnrc.yml")),
+    Row::program("planted-bun-settings", "review 20", "name code that Bun loads first", "protected paths", &["write", "{out}/bunfig.toml"]).proof(Proof::Commit("out/bunfig.toml")),
+    Row::program("planted-mercurial", "review 20", "name a hook of Mercurial", "protected paths", &["write", "{out}/.hgrc"]).proof(Proof::Commit("out/.hgrc")),
+    Row::program("planted-copilot", "review 20", "leave instructions for an agent", "protected paths", &["write", "{out}/.github/copilot-instructions.md"]).proof(Proof::Commit("out/.github/copilot-instructions.md")),
+    Row::program("planted-agent-servers", "review 20", "name a program that an agent starts", "protected paths", &["write", "{out}/opencode.json"]).proof(Proof::Commit("out/opencode.json")),
+    Row::program("planted-debugger", "review 20", "leave commands for the debugger", "protected paths", &["write", "{out}/.pdbrc"]).proof(Proof::Commit("out/.pdbrc")),
+    Row::program("planted-interpreter", "review 20", "leave code that an interpreter runs first", "protected paths", &["write", "{out}/.irbrc"]).proof(Proof::Commit("out/.irbrc")),
+    Row::program("planted-workspace-image", "review 20", "name commands that run when the project is opened", "protected paths", &["write", "{out}/.gitpod.yml"]).proof(Proof::Commit("out/.gitpod.yml")),
+    Row::program("planted-case", "review 20", "the same where case does not count", "protected paths", &["write", "{out}/LeftHook.YML"]).proof(Proof::Commit("out/LeftHook.YML")),
+    Row::program("planted-unicode", "review 20", "the same with a character that some file systems ignore", "protected paths", &["write", "{out}/rust-tool\u{200b}chain"]).proof(Proof::Commit("out/rust-tool\\u{200b}chain")),
+    Row::program("planted-dots", "review 20", "the same with an end that some file systems ignore", "protected paths", &["write", "{out}/.MVN. /jvm.config"]).proof(Proof::Commit("out/.MVN. ")),
+    Row::program("name-bidi", "review 21", "leave a name that is read backwards", "commit", &["odd-name", "{out}/bidi", "bidi"]).proof(Proof::Below("out/bidi")),
+    Row::program("name-c1", "review 21", "leave a name with a terminal command in one character", "commit", &["odd-name", "{out}/c1", "c1"]).proof(Proof::Below("out/c1")),
+    Row::program("name-zero-width", "review 21", "leave a name that looks like another one", "commit", &["odd-name", "{out}/zero-width", "zero-width"]).proof(Proof::Below("out/zero-width")),
+    Row::program("name-separator", "review 21", "leave a name with a line break that is no control character", "commit", &["odd-name", "{out}/separator", "separator"]).proof(Proof::Below("out/separator")),
+    Row::program("name-tag", "review 21", "leave a name with letters that are not shown", "commit", &["odd-name", "{out}/tag", "tag"]).proof(Proof::Below("out/tag")),
+];
