@@ -7,9 +7,10 @@
 use super::{CHECKPOINT_FILE, FINAL_FILE, LIVE_FILE, MANIFEST_FILE, PROGRESS_FILE, TRACE_FILE};
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::blobs::BLOBS_DIR;
-use crate::run::{HOLDOUTS_DIR, JOURNAL_FILE, OWNER_FILE, WORKSPACE_DIR};
+use crate::run::{HOLDOUTS_DIR, OWNER_FILE, WORKSPACE_DIR};
 use cap_std::fs::{Dir, OpenOptions};
 use glovebox_sandbox::cache;
+use glovebox_sandbox::run::JOURNAL_FILE;
 use std::io::{self, Read, Write};
 
 /// Folders and files of the run directory that are not a node's. A test runs what makes them and finds no other.

@@ -105,7 +105,8 @@ fn path_lists_keep_to_the_workspace() {
 #[test]
 fn the_whole_workspace_has_one_spelling() {
     for written in ["./", ".", " ./ "] {
-        let pipeline = accept(&with_node(&format!("allowed_write_paths=\"{written}\", read_paths=\"{written},./docs/,./a\"")));
+        let pipeline =
+            accept(&with_node(&format!("allowed_write_paths=\"{written}\", read_paths=\"{written},./docs/,./a\"")));
         let (write, read) = (&node(&pipeline, "n").allowed_write_paths, &node(&pipeline, "n").read_paths);
         assert_eq!(write, &Some(PathList(vec!["./".to_owned()])), "{written}");
         assert_eq!(read, &Some(PathList(["./", "docs/", "a"].map(str::to_owned).to_vec())), "{written}");
