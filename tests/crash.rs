@@ -227,7 +227,7 @@ fn a_run_of_a_transformed_pipeline_goes_on_with_it_from_every_prefix() {
         "digraph crash { graph [goal=\"count to two\"]; start; write; done; start -> write -> done }",
     );
     std::fs::write(bench.project().join("house.wasm"), component).unwrap();
-    bench.write("glovebox.toml", "[rules.\"acme.house\"]\npath = \"house.wasm\"\n");
+    bench.write("glovebox.toml", "[rules.\"acme.house\"]\npath = \"house.wasm\"\ntransform = \"widen\"\n");
     bench.glovebox(&["plugin", "lock"]).ends(0);
     let lines = bench.glovebox(RUN).ends(0).json_lines().len();
     let lasting = |run: &Path| {

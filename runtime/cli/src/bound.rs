@@ -15,10 +15,11 @@ use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginF
 use glovebox_engine::config::sandbox::Network;
 use glovebox_engine::event::SandboxRecord;
 use glovebox_engine::plan::Plan;
+use glovebox_engine::rules::Judgement;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Severity;
-use glovebox_pipeline::ir::NodeId;
+use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_sandbox::holdout;
 use glovebox_sandbox::jail::{Capability, Tier};
 use glovebox_sandbox::protect::Protected;
@@ -95,6 +96,29 @@ pub fn bind_plan(
         }
         Err(errors) => Err(refuse(source, &errors)),
     }
+}
+
+/// Binds pipelines of the project that only stand beside the one that is to run. Nothing is printed; one that is none, or that
+/// cannot be planned, has no plan.
+pub fn plans_beside(
+    pipelines: &[Option<Pipeline>],
+    project: &Project,
+    sealed: &[Entry],
+) -> Result<Vec<Option<Plan>>, Stop> {
+    let (host, lock) = (start_host()?, project.lock.clone().unwrap_or_default());
+    let options = BindOptions {
+        no_sandbox: false,
+        plan_only: true,
+        available: walls::available(&walls::capability()),
+        sealed: sealed.to_vec(),
+        judgement: Judgement::default(),
+        script: None,
+    };
+    let catalog = catalog(project);
+    let bound = |pipeline: &Option<Pipeline>| {
+        bind(Arc::new(pipeline.clone()?), &catalog, (&project.config, &lock), &host, &options).ok()
+    };
+    Ok(pipelines.iter().map(bound).collect())
 }
 
 /// What the stages of a plan work on and behind, on this machine.

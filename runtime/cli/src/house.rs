@@ -8,9 +8,11 @@ use crate::exit::{Exit, Stop};
 use crate::project::{self, Project};
 use crate::source::{self, Opened, Source};
 use crate::terminal::{self, visible};
+use crate::widening;
 use glovebox_engine::bind::{PluginFile, PluginProblem};
+use glovebox_engine::config::TransformGrant;
 use glovebox_engine::event::RuleRecord;
-use glovebox_engine::rules::{House, Judged, digests, unjudged};
+use glovebox_engine::rules::{House, Judged, digests, is_accepted, unjudged};
 use glovebox_pipeline::{Inputs, Lowered};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -75,8 +77,9 @@ pub fn read_pipeline(file: &Path, inputs: &Inputs, workdir: &Path) -> Result<(So
         return Ok((opened.concluded(unjudged)?, project));
     }
     let house = admit(&project)?.map_err(|problems| refuse(&problems))?;
-    let source = opened.concluded(|draft| house.judge(draft))?;
+    let mut source = opened.concluded(|draft| house.judge(draft))?;
     tell_changes(&source.judgement.rules);
+    widening::record(&mut source, &project)?;
     Ok((source, project))
 }
 
@@ -88,11 +91,22 @@ pub fn honour(project: &Project, recorded: &[RuleRecord], run: &str) -> Result<(
     let lock = project.lock.clone().unwrap_or_default();
     let now = digests(&project.config, &lock, &files(project)).map_err(|problems| refuse(&problems))?;
     if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
-        return Ok(());
+        return refuse_withdrawn(project, recorded, run);
     }
     let message =
         format!("run `{run}` was judged by other rules: a component of `[rules]` or their order has changed since");
     Err(Stop::new(Exit::Mismatch, message).with_help("put glovebox.toml and the components back, or run again"))
+}
+
+/// What a component was allowed when the run began, it must be allowed now.
+fn refuse_withdrawn(project: &Project, recorded: &[RuleRecord], run: &str) -> Result<(), Stop> {
+    let allowed = |rule: &RuleRecord| {
+        let grant = project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
+        is_accepted(grant, &rule.widened) && (rule.changes_total == 0 || grant != TransformGrant::None)
+    };
+    let Some(rule) = recorded.iter().find(|rule| !allowed(rule)) else { return Ok(()) };
+    let message = format!("run `{run}` has a graph that `{}` changed as glovebox.toml allows it no more", rule.name);
+    Err(Stop::new(Exit::Mismatch, message).with_help("put `transform` back, or run again"))
 }
 
 /// Says in one line for each component that the graph is not what the file says.

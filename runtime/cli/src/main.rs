@@ -29,6 +29,7 @@ mod terminal;
 mod toolchain;
 mod user_key;
 mod walls;
+mod widening;
 
 use arguments::{Arguments, Command, HoldoutCommand, PluginCommand};
 use clap::Parser;

@@ -9,7 +9,7 @@ use crate::runs::RunFolder;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
 use glovebox_engine::event::RunStarted;
-use glovebox_engine::rules::{Judged, Judgement, unjudged};
+use glovebox_engine::rules::{Judged, Judgement, Trail, unjudged};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::files::{Files, Wanted};
 use glovebox_pipeline::ir::Pipeline;
@@ -89,6 +89,8 @@ pub struct Source {
     pub files: BTreeMap<String, String>,
     /// Who made what of it.
     pub judgement: Judgement,
+    /// What each of them made of it, one after the other; empty for a run that is read back.
+    pub trail: Trail,
 }
 
 /// A file that was read and lowered, but not linted.
@@ -114,13 +116,13 @@ impl Opened {
 
     /// Prints what was found by judging the draft; with an error among it this stops with exit 3.
     pub fn concluded(self, judge: impl FnOnce(Lowered) -> Judged) -> Result<Source, Stop> {
-        let Judged { checked: Checked { pipeline, diagnostics, .. }, judgement } = judge(self.draft);
+        let Judged { checked: Checked { pipeline, diagnostics, .. }, judgement, trail } = judge(self.draft);
         let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
         report(&findings, Severity::Warning);
         match pipeline.filter(|_| findings.count(Severity::Error) == 0) {
             Some(pipeline) => {
                 let files = self.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
-                Ok(Source { file: self.file, text: findings.source, pipeline, files, judgement })
+                Ok(Source { file: self.file, text: findings.source, pipeline, files, judgement, trail })
             }
             None => Err(invalid(&findings)),
         }
@@ -158,7 +160,14 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
         Stop::new(Exit::Mismatch, message).with_help("go on with the version that started it")
     })?;
     let judgement = Judgement { rules: started.rules.clone(), transformed };
-    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline, files, judgement })
+    Ok(Source {
+        file: PathBuf::from(&started.pipeline_path),
+        text,
+        pipeline,
+        files,
+        judgement,
+        trail: Trail::default(),
+    })
 }
 
 /// Prints findings that are at least that bad.

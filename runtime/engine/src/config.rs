@@ -54,11 +54,37 @@ pub struct PluginEntry {
     pub line: usize,
 }
 
-/// One `[rules."ns.name"]` table: a component that judges graphs and is granted nothing.
+/// What a component of rules may do to a graph beside judging it. The default: nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum TransformGrant {
+    /// A transform that changes anything is an error.
+    #[default]
+    None,
+    /// `transform = true`: it may change the graph, as long as the plan allows no more than before.
+    Change,
+    /// `transform = "widen"`: it may also change what the plan allows.
+    Widen,
+}
+
+impl TransformGrant {
+    /// The lines of `glovebox.lock` that agree to it.
+    pub fn lines(self) -> Vec<String> {
+        let lines: &[&str] = match self {
+            Self::None => &[],
+            Self::Change => &["transform"],
+            Self::Widen => &["transform", "widen"],
+        };
+        lines.iter().map(|line| (*line).to_owned()).collect()
+    }
+}
+
+/// One `[rules."ns.name"]` table: a component that judges graphs, and changes them where it may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleEntry {
     /// The component, relative to the file.
     pub path: String,
+    /// Whether it may change graphs.
+    pub transform: TransformGrant,
     /// Line of the table, from 1.
     pub line: usize,
     /// Place of its name in bytes.
@@ -189,21 +215,36 @@ fn rule(
     place: std::ops::Range<usize>,
     value: &field::Value<'_>,
 ) -> Option<RuleEntry> {
-    let (mut file, mut names_file) = (None, false);
+    let (mut file, mut names_file, mut transform) = (None, false, TransformGrant::None);
     for (key, value) in fields.table(path, value) {
         let name = key.get_ref().as_ref();
         let field = format!("{path}.{name}");
-        if name != "path" {
-            fields.unknown(key, &field, &["path"]);
-            continue;
+        match name {
+            "path" => {
+                names_file = true;
+                file = fields.text(&field, value).filter(|text| fields.not_empty(&field, value, text));
+            }
+            "transform" => transform = transform_grant(fields, &field, value),
+            _ => fields.unknown(key, &field, &["path", "transform"]),
         }
-        names_file = true;
-        file = fields.text(&field, value).filter(|text| fields.not_empty(&field, value, text));
     }
     if !names_file {
         fields.missing(path, "path", place.clone(), "path = \"rules.wasm\"");
     }
-    Some(RuleEntry { path: file?, line: fields.line(place.start), place })
+    Some(RuleEntry { path: file?, transform, line: fields.line(place.start), place })
+}
+
+fn transform_grant(fields: &mut Fields<'_>, field: &str, value: &field::Value<'_>) -> TransformGrant {
+    match (value.get_ref().as_bool(), value.get_ref().as_str()) {
+        (Some(true), _) => TransformGrant::Change,
+        (Some(false), _) => TransformGrant::None,
+        (None, Some("widen")) => TransformGrant::Widen,
+        _ => {
+            let message = format!("`{field}` is none of `true`, `false` and `\"widen\"`");
+            fields.value_problem(field, value.span(), message, None);
+            TransformGrant::None
+        }
+    }
 }
 
 fn plugin(

@@ -174,6 +174,7 @@ impl Plan {
         for rule in &mut file.rules {
             rule.changes.clear();
             rule.changes_total = 0;
+            rule.widened.clear();
         }
         let json = serde_json::to_vec(&file).expect("a plan holds text, numbers and lists only");
         Digest::of(&json)

@@ -5,10 +5,13 @@
 //! bounded. A component that traps, hits a bound or breaks its contract is an error of the pipeline's check, never a pass.
 
 mod passage;
+mod widening;
 mod words;
 
+pub use widening::{Extent, Trail, Wider, attributed, is_accepted};
+
 use crate::bind::{PluginFile, PluginProblem};
-use crate::config::Config;
+use crate::config::{Config, TransformGrant};
 use crate::event::{Digest, RuleRecord};
 use crate::lock::Lock;
 use glovebox_host::host::Host;
@@ -20,7 +23,7 @@ use glovebox_pipeline::draw;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::transform::SettledGraph;
 use glovebox_pipeline::{Checked, Lowered, validate};
-use passage::Passage;
+use passage::{Asked, Passage};
 use std::collections::BTreeMap;
 use words::{diagnostic, rule_name};
 
@@ -35,6 +38,8 @@ pub struct House {
 
 struct Member {
     name: String,
+    grant: TransformGrant,
+    line: usize,
     digest: Digest,
     component: RuleComponent,
 }
@@ -54,6 +59,8 @@ pub struct Judged {
     pub checked: Checked,
     /// For the record.
     pub judgement: Judgement,
+    /// What each component made of it, so that their plans can be compared.
+    pub trail: Trail,
 }
 
 impl House {
@@ -67,7 +74,9 @@ impl House {
         let load = |name: &str, bytes: &[u8], digest| {
             let loaded = host.load_rules(bytes, config.component_bytes(name));
             let component = loaded.map_err(|error| format!("rules `{name}` cannot be loaded: {error}"))?;
-            Ok(Member { name: name.to_owned(), digest, component })
+            let entry = config.rules.get(name);
+            let (grant, line) = entry.map_or((TransformGrant::None, 0), |entry| (entry.transform, entry.line));
+            Ok(Member { name: name.to_owned(), grant, line, digest, component })
         };
         Ok(House { members: each(config, lock, files, load)?, limits: config.limits.clone() })
     }
@@ -81,6 +90,7 @@ impl House {
             RuleRecord::new(&member.name, member.digest, changes)
         });
         let rules = rules.collect();
+        let trail = passage.trail.clone();
         let (mut checked, transformed) = passage.validated();
         if let Some(pipeline) = &checked.pipeline {
             checked.diagnostics.retain(|found| !self.reads(found, pipeline));
@@ -88,7 +98,7 @@ impl House {
             checked.diagnostics.extend(found);
         }
         checked.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
-        Judged { checked, judgement: Judgement { rules, transformed } }
+        Judged { checked, judgement: Judgement { rules, transformed }, trail }
     }
 
     /// True for the remark that nobody reads an attribute, when it is in the name space of one that is asked: `acme.` of `acme.house`.
@@ -108,7 +118,8 @@ impl House {
     fn pass(&self, draft: Lowered) -> Passage {
         let mut passage = Passage::open(draft);
         for member in &self.members {
-            passage.through(&member.name, &member.component, &self.limits);
+            let asked = Asked { name: &member.name, grant: member.grant, line: member.line };
+            passage.through(asked, &member.component, &self.limits);
         }
         passage
     }
@@ -177,7 +188,9 @@ fn agreed<'a>(
     file: Option<&'a PluginFile>,
 ) -> Result<(&'a [u8], Digest), PluginProblem> {
     let problem = |message: String, help: Option<String>| PluginProblem { name: name.to_owned(), message, help };
-    let line = config.rules.get(name).map_or(0, |entry| entry.line);
+    let entry = config.rules.get(name);
+    let line = entry.map_or(0, |entry| entry.line);
+    let grants = entry.map(|entry| entry.transform.lines()).unwrap_or_default();
     let bytes = file.map_or(Err("nobody looked for it"), |file| file.bytes.as_deref().map_err(String::as_str));
     let bytes = bytes.map_err(|reason| {
         let help = format!("build it, or set `path` under `[rules.\"{name}\"]` (glovebox.toml:{line})");
@@ -189,12 +202,12 @@ fn agreed<'a>(
         let help = format!("name it `[rules.\"{}\"]` in glovebox.toml", manifest.name);
         return Err(problem(format!("rules `{name}` call themselves `{}`", manifest.name), Some(help)));
     }
-    lock.verify(name, &inspection.digest.to_string(), &[])
+    lock.verify(name, &inspection.digest.to_string(), &grants)
         .map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
     Ok((bytes, Digest::of(bytes)))
 }
 
 /// Judges what was read without a house: the built-in lint alone.
 pub fn unjudged(draft: Lowered) -> Judged {
-    Judged { checked: validate(draft), judgement: Judgement::default() }
+    Judged { checked: validate(draft), judgement: Judgement::default(), trail: Trail::default() }
 }

@@ -5,7 +5,7 @@ use crate::arguments::PlanArguments;
 use crate::bound::Purpose;
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::{self, visible};
-use crate::{bound, house, source};
+use crate::{bound, house, source, widening};
 use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::compare::{Widened, compare, widened};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
@@ -35,6 +35,7 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
             &(render(&file) + &rules_of(&source.judgement.rules) + &walls(&bound.plan.sandbox) + &compared),
         );
     }
+    widening::refuse(&project, &source.judgement.rules)?;
     refuse(file.denied.as_deref().unwrap_or_default())
 }
 
@@ -111,6 +112,9 @@ fn rules_of(rules: &[RuleRecord]) -> String {
         match rule.changes_total.saturating_sub(rule.changes.len() as u64) {
             0 => {}
             more => text.push_str(&format!("  … {more} more\n")),
+        }
+        for line in &rule.widened {
+            text.push_str(&format!("  widened: {}\n", visible::line(line)));
         }
     }
     text

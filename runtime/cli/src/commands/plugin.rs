@@ -72,13 +72,13 @@ fn locked(project: &Project, name: &str, entry: &PluginEntry) -> Result<LockedPl
     Ok(agreement(name, &found, grant_lines(&granted(&found, Some(entry)))))
 }
 
-/// Rules are granted nothing: there is nothing they could import.
+/// Rules import nothing; what they can be granted is to change the graph.
 fn locked_rules(project: &Project, name: &str, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
     let found = named(project, name, &entry.path, "rules")?;
     glovebox_host::rules::check(&found).map_err(|error| {
         Stop::new(Exit::Plugin, format!("`{}` cannot be rules: {error}", visible::line(&entry.path)))
     })?;
-    Ok(agreement(name, &found, Vec::new()))
+    Ok(agreement(name, &found, entry.transform.lines()))
 }
 
 fn named(project: &Project, name: &str, path: &str, table: &str) -> Result<Inspection, Stop> {

@@ -10,7 +10,7 @@ use crate::runs::{self, RunFolder, RunId};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::{self, visible};
-use crate::{house, user_key};
+use crate::{house, user_key, widening};
 use glovebox_engine::run::{NewRun, Session};
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::scope::Entry;
@@ -25,6 +25,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let inputs = source::inputs(&arguments.project.inputs);
     let (source, project) = house::read_pipeline(&arguments.file, &inputs, &arguments.project.workdir)?;
+    widening::refuse(&project, &source.judgement.rules)?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let holdouts = bound::holdouts(&source, &project)?;

@@ -24,6 +24,9 @@ pub struct RuleRecord {
     /// How many changes there are in all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub changes_total: u64,
+    /// What the pipeline could do after it and not as the file has it; the first two hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub widened: Vec<String>,
 }
 
 /// One change of a graph. Without a node and an edge it is about the graph.
@@ -52,7 +55,12 @@ impl RuleRecord {
     /// Records a component and what it changed.
     pub fn new(name: &str, digest: Digest, changes: &[Change]) -> Self {
         let kept = changes.iter().take(CHANGES_MAX).map(GraphChange::of).collect();
-        Self { name: name.to_owned(), digest, changes: kept, changes_total: changes.len() as u64 }
+        Self { name: name.to_owned(), digest, changes: kept, changes_total: changes.len() as u64, widened: Vec::new() }
+    }
+
+    /// Records what the component widened.
+    pub fn widen(&mut self, lines: &[String]) {
+        self.widened = lines.iter().take(CHANGES_MAX).map(|line| cut(line)).collect();
     }
 }
 

@@ -3,7 +3,9 @@
 //! The first that fails ends the way: what it answered is not taken, nobody after it is asked, and there is no pipeline. What was
 //! changed is told as remarks, one for each node, edge or the graph, and marks the findings about it.
 
+use super::widening::Trail;
 use super::words::{TRANSFORM, bounded, rule_name};
+use crate::config::TransformGrant;
 use glovebox_host::limits::LimitSettings;
 use glovebox_host::rules::RuleComponent;
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -27,7 +29,18 @@ pub(super) struct Passage {
     own: Vec<Diagnostic>,
     /// Who changed what.
     touched: Vec<(String, ChangePlace)>,
+    /// The file as it was read, and what each component that changed it made of it.
+    pub(super) trail: Trail,
     is_open: bool,
+}
+
+/// A component that is asked, and what the operator allows it.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) name: &'a str,
+    pub(super) grant: TransformGrant,
+    /// Line of its table in glovebox.toml.
+    pub(super) line: usize,
 }
 
 /// What to do about a component that gives no answer.
@@ -38,7 +51,16 @@ pub(super) fn remedy(name: &str) -> String {
 impl Passage {
     pub(super) fn open(draft: Lowered) -> Self {
         let own = draft.diagnostics.clone();
-        Self { draft, text: None, told: Vec::new(), changes: Vec::new(), own, touched: Vec::new(), is_open: true }
+        Self {
+            draft,
+            text: None,
+            told: Vec::new(),
+            changes: Vec::new(),
+            own,
+            touched: Vec::new(),
+            trail: Trail::default(),
+            is_open: true,
+        }
     }
 
     /// A draft that nobody is shown.
@@ -47,7 +69,8 @@ impl Passage {
     }
 
     /// Asks a component for another graph.
-    pub(super) fn through(&mut self, name: &str, component: &RuleComponent, limits: &LimitSettings) {
+    pub(super) fn through(&mut self, asked: Asked<'_>, component: &RuleComponent, limits: &LimitSettings) {
+        let name = asked.name;
         if !self.is_open {
             return;
         }
@@ -65,7 +88,7 @@ impl Passage {
         };
         let Some(answer) = answered else { return self.changes.push(Vec::new()) };
         match SettledGraph::parse(&answer).and_then(|answer| apply(&self.draft.pipeline, &answer)) {
-            Ok(applied) => self.take(name, &graph, applied),
+            Ok(applied) => self.take(asked, &graph, applied),
             Err(reason) => {
                 let message = format!("the transform of `{name}` answered no graph: {}", bounded(&reason));
                 self.stop(name, message, Some(remedy(name)));
@@ -73,7 +96,8 @@ impl Passage {
         }
     }
 
-    fn take(&mut self, name: &str, before: &SettledGraph, applied: Applied) {
+    fn take(&mut self, asked: Asked<'_>, before: &SettledGraph, applied: Applied) {
+        let name = asked.name;
         let Applied { text, lowered: mut draft } = applied;
         if draft.has_errors() {
             draft.diagnostics.retain(Diagnostic::is_error);
@@ -86,7 +110,20 @@ impl Passage {
             return;
         }
         let found = changes(before, &SettledGraph::of(&draft.pipeline));
+        if let Some(first) = found.first().filter(|_| asked.grant == TransformGrant::None) {
+            let first = bounded(&first.to_string());
+            let message = format!(
+                "`{name}` changes the graph, and glovebox.toml does not allow that; the first of {} changes: {first}",
+                found.len()
+            );
+            let help = format!(
+                "if it may: `transform = true` under `[rules.\"{name}\"]` (glovebox.toml:{}), then `glovebox plugin lock`",
+                asked.line
+            );
+            return self.stop(name, message, Some(help));
+        }
         if !found.is_empty() {
+            self.trail.add(name, &self.draft, &draft);
             self.told.extend(told(name, &found, &self.draft.pipeline, &draft.pipeline));
             self.touched.extend(found.iter().map(|change| (name.to_owned(), change.place.clone())));
             // As many as the file has values: each is looked up, not searched for.

@@ -1,0 +1,61 @@
+//! What the rules of `glovebox.toml` made wider: binds the pipeline as the file has it and as each component left it, and refuses
+//! what nobody accepted.
+//!
+//! The comparison is the engine's. Costs nothing where no component changed anything.
+
+use crate::bound;
+use crate::exit::{Exit, Stop};
+use crate::project::Project;
+use crate::source::Source;
+use crate::terminal::visible;
+use glovebox_engine::config::TransformGrant;
+use glovebox_engine::event::RuleRecord;
+use glovebox_engine::plan::Plan;
+use glovebox_engine::rules::{Extent, attributed, is_accepted};
+use glovebox_pipeline::ir::Pipeline;
+
+/// Lines of a refusal; `glovebox plan` shows the others.
+const LINES_MAX: usize = 5;
+
+/// Records with each component what the pipeline may do after it and not as its file has it.
+pub fn record(source: &mut Source, project: &Project) -> Result<(), Stop> {
+    let trail = source.trail.clone();
+    let (names, pipelines): (Vec<_>, Vec<_>) = trail.pipelines().into_iter().unzip();
+    if pipelines.is_empty() {
+        return Ok(());
+    }
+    let plans = bound::plans_beside(&pipelines, project, &bound::holdouts(source, project)?)?;
+    let extents: Vec<_> = names.into_iter().zip(pipelines.iter().zip(&plans).map(extent)).collect();
+    let found = attributed(&extents);
+    for rule in &mut source.judgement.rules {
+        let lines = found.get(&rule.name).map_or(&[][..], Vec::as_slice);
+        rule.widen(&lines.iter().map(ToString::to_string).collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+fn extent((pipeline, plan): (&Option<Pipeline>, &Option<Plan>)) -> Extent {
+    let (Some(pipeline), Some(plan)) = (pipeline, plan) else { return Extent::default() };
+    let wall_max = pipeline.wall_max(None).map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
+    Extent::of(plan, pipeline.steps_max(None), wall_max)
+}
+
+/// Refuses a pipeline that a component made wider without `transform = "widen"`.
+pub fn refuse(project: &Project, rules: &[RuleRecord]) -> Result<(), Stop> {
+    let grant =
+        |rule: &RuleRecord| project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
+    let Some(rule) = rules.iter().find(|rule| !is_accepted(grant(rule), &rule.widened)) else { return Ok(()) };
+    let mut message = format!("`{}` widens what the pipeline may do:", rule.name);
+    for line in rule.widened.iter().take(LINES_MAX) {
+        message.push_str(&format!("\n  {}", visible::line(line)));
+    }
+    if rule.widened.len() > LINES_MAX {
+        message.push_str(&format!("\n  and {} more, which `glovebox plan` lists", rule.widened.len() - LINES_MAX));
+    }
+    let line = project.config.rules.get(&rule.name).map_or(0, |entry| entry.line);
+    let help = format!(
+        "if it may: `transform = \"widen\"` under `[rules.\"{}\"]` (glovebox.toml:{line}), then `glovebox plugin lock`",
+        rule.name
+    );
+    Err(Stop::new(Exit::Policy, message).with_help(help))
+}
