@@ -229,7 +229,7 @@ fn a_verifier_judges_by_the_sealed_copy_and_tells_a_summary_with_hints() {
     );
     let turns = format!("{DONE}[[node.build]]\n{ANSWER}{DONE}");
     let bench = judged(&scenario, "label=t", &turns);
-    run(&bench).ends(0).says("verified     test");
+    run(&bench).ends(0).says("verified (subject not isolated) test");
     let prompts = std::fs::read_dir(bench.run_folder("r").join("artifacts")).unwrap();
     let prompts: Vec<_> =
         prompts.map(|entry| entry.unwrap().path().join("prompt.md")).filter(|path| path.exists()).collect();
@@ -271,13 +271,15 @@ fn a_swapped_validator_is_never_what_runs() {
     assert!(!bench.run_folder("r").join("workspace/scripts/scenarios").exists());
     bench.glovebox(&["holdout", "verify", "r"]).ends(0).says("sealed copy matches");
     let copies = format!("cp {SCENARIO} out/; mv scripts old || rm -rf scripts; mkdir -p scripts/scenarios");
-    let bench = judged(
-        &format!("#!/bin/sh\nmkdir -p out; {copies}\n# the line that nobody but the judge may ever read\ntrue\n"),
-        "label=t",
-        DONE,
-    );
-    run(&bench).ends(8).says("holdout_leak: a file it wrote").says("script has 1 turns");
-    assert!(!bench.run_folder("r").join("workspace/out").exists(), "a verifier leaves no copy behind");
+    let scenario =
+        format!("#!/bin/sh\nmkdir -p out; {copies}\n# the line that nobody but the judge may ever read\ntrue\n");
+    for (writes, code, said) in
+        [("scratch", 0, "quarantined  test: out"), ("commit", 8, "holdout_leak: a file it wrote")]
+    {
+        let bench = judged(&scenario, &format!("scenario_writes={writes}"), DONE);
+        run(&bench).ends(code).says(said);
+        assert!(!bench.run_folder("r").join("workspace/out").exists(), "a verifier leaves no copy behind");
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -77,6 +78,10 @@ impl Drive<'_> {
         let mut projector = project(self.run, &self.bound.plan.pipeline, &session.blobs)?;
         let shown = RefCell::new(Shown { reporter: self.reporter, node: String::new() });
         shown.borrow_mut().records(begun);
+        let filled = fill_caches(&bench, &mut session, &self.bound.plan.pipeline, signals.flag()).await;
+        let filled = filled.map_err(|error| stop(self.run, &error))?;
+        projector.tell(&filled).map_err(|error| stop(self.run, &RunError::Project(Box::new(error))))?;
+        shown.borrow_mut().records(&filled);
         let pipeline = Arc::clone(&self.bound.plan.pipeline);
         let execute = async |claim: &_, state: &_| {
             bench.execute(claim, state).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
@@ -113,6 +118,18 @@ impl Drive<'_> {
         Holdouts::open(&session.dir, started, &self.source.text)
             .map_err(|error| Stop::new(Exit::Mismatch, format!("run `{}`: {error}", self.run.id)))
     }
+}
+
+/// Fills caches that begin with the run's base, before the first stage changes it, and records it.
+async fn fill_caches(
+    bench: &Workbench<DirBlobs>,
+    session: &mut Session,
+    pipeline: &Pipeline,
+    canceled: Arc<AtomicBool>,
+) -> Result<Vec<Record>, RunError> {
+    let filled = bench.fill_caches(&session.state, canceled).await;
+    let filled = filled.map_err(|(node, error)| RunError::Execute { node, source: Box::new(error) })?;
+    session.caches_filled(pipeline, filled).await
 }
 
 /// What is shown, and the node that hints are about: one stage runs at a time.

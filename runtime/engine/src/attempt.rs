@@ -3,8 +3,10 @@
 //! It decides nothing about retries or routes. What it hands back names only blobs that are stored already, and nothing has
 //! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
 
+mod apart;
 mod claims;
 mod feedback;
+mod fill;
 mod input;
 mod outcome;
 mod place;
@@ -20,6 +22,7 @@ use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir};
 use crate::state::RunState;
+use apart::Keeps;
 use glovebox_host::call::{Call, CommandSetting, FileSetting, FileTier, LogLine, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::model::{Model, TestAttributeError};
@@ -33,6 +36,7 @@ use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::stage::{self, Found, StageError, WorkspaceView};
+use glovebox_sandbox::subject::{SubjectError, Used};
 use place::{Sealed, Surroundings};
 use std::io;
 use std::path::PathBuf;
@@ -68,6 +72,9 @@ pub enum AttemptError {
     /// The stage's jail could not be built or ended.
     #[error(transparent)]
     Jail(#[from] JailError),
+    /// The program under test could not be offered to the stage.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
     /// Changes could not be stored or set aside.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -178,6 +185,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     async fn settle(&self, claim: &Claim, report: Report, place: Option<Place>) -> Result<StageFinished, AttemptError> {
         let (node, binding) = self.bound(&claim.node)?;
         let mut finished = self.record(claim, node, report)?;
+        finished.0.isolation = apart::isolation(binding);
         let Some(place) = place else {
             claims::check(&self.run.dir, &mut finished.0, &finished.1);
             return Ok(finished.0);
@@ -192,6 +200,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 ..stage::Limits::default()
             },
             attempt_id: claim.attempt_id.clone(),
+            keeps: Keeps::of(binding.apart.as_ref(), node.allowed_write_paths.is_some()),
         };
         let (mut fact, stated) = finished;
         tokio::task::spawn_blocking(move || examine.take(place, &mut fact, &stated).map(|()| fact))
@@ -251,6 +260,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .holdouts
                 .as_ref()
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
+            sealed_paths: self.plan.sealed.clone(),
+            cache_base: Some(fill::base(&self.run, &claim.node)).filter(|base| base.is_dir()),
         };
         let (ground, binding) = (self.ground.clone(), binding.clone());
         let made = tokio::task::spawn_blocking(move || Place::make(&ground, &binding, &around)).await;
@@ -297,6 +308,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             changes: Vec::new(),
             quarantined: Vec::new(),
             artifacts,
+            isolation: None,
             turns_used: report.turns_used,
             duration_ms: report.duration_ms,
         };
@@ -361,15 +373,24 @@ struct Examine<B> {
     protected: Protected,
     limits: stage::Limits,
     attempt_id: String,
+    keeps: Keeps,
 }
 
 impl<B: BlobStore> Examine<B> {
     fn take(self, mut place: Place, fact: &mut StageFinished, stated: &[(String, String)]) -> Result<(), AttemptError> {
-        let taken = place.close().and_then(|spent| {
-            spent.iter().for_each(|spent| use_up(spent, fact));
-            match fact.ending {
+        let taken = place.close().and_then(|closed| {
+            closed.spent.iter().for_each(|spent| use_up(spent, fact));
+            apart::spent(&closed.subjects, fact);
+            let Used { calls, views, .. } = closed.subjects;
+            apart::receipts(calls, fact);
+            let changes = match fact.ending {
                 crate::event::Ending::Returned => self.changes(&place.view, fact),
                 _ => Ok(()),
+            };
+            changes?;
+            match views.is_empty() {
+                true => Ok(()),
+                false => apart::set_aside(views, &self.quarantine()?, (&self.limits, &self.protected), fact),
             }
         });
         if taken.is_ok() {
@@ -383,7 +404,7 @@ impl<B: BlobStore> Examine<B> {
     }
 
     fn changes(&self, view: &WorkspaceView, fact: &mut StageFinished) -> Result<(), AttemptError> {
-        let found = match view.changes(&self.limits, &self.protected) {
+        let mut found = match view.changes(&self.limits, &self.protected) {
             Ok(found) => found,
             Err(error @ StageError::Limit { limit, .. }) => {
                 fact.ending = crate::event::Ending::LimitHit(limit.to_owned());
@@ -392,28 +413,36 @@ impl<B: BlobStore> Examine<B> {
             }
             Err(error) => return Err(error.into()),
         };
+        let violations = self.keeps.settle(&mut found);
         let keep = &mut |bytes: &mut dyn io::Read| {
             self.blobs.put(bytes).map(|digest| digest.to_string()).map_err(io::Error::other)
         };
         let stored = commit::store(&found, view, keep)?;
         fact.changes = stored.into_iter().map(outcome::change).collect::<Result<Vec<FileChange>, _>>()?;
-        self.set_aside(view, &found, fact)
+        self.set_aside(view, &found, fact)?;
+        if !violations.is_empty() {
+            let reason = guardrail(violations.iter().map(String::as_str));
+            outcome::replace(fact, Failure::new(FailureClass::Scope, "scope/write", reason));
+        }
+        Ok(())
+    }
+
+    /// Where what is set aside of this attempt goes; the folder above it exists.
+    fn quarantine(&self) -> Result<PathBuf, AttemptError> {
+        self.run.dir.create_dir_all(QUARANTINE_DIR).map_err(AttemptError::Folder)?;
+        Ok(self.run.path.join(QUARANTINE_DIR).join(&self.attempt_id))
     }
 
     fn set_aside(&self, view: &WorkspaceView, found: &[Found], fact: &mut StageFinished) -> Result<(), AttemptError> {
         if found.iter().all(Found::is_allowed) {
             return Ok(());
         }
-        self.run.dir.create_dir_all(QUARANTINE_DIR).map_err(AttemptError::Folder)?;
-        let into: PathBuf = self.run.path.join(QUARANTINE_DIR).join(&self.attempt_id);
-        let report = quarantine(view, found, &into, &Caps::default())?;
-        let reason = guardrail(report.kept.iter().map(|kept| kept.path.as_str()));
+        let report = quarantine(view, found, &self.quarantine()?, &Caps::default())?;
         fact.quarantined = report
             .kept
             .iter()
             .map(|kept| Quarantined { path: kept.path.clone(), reason: kept.reason.clone() })
             .collect();
-        outcome::replace(fact, Failure::new(FailureClass::Scope, "scope/write", reason));
         Ok(())
     }
 }

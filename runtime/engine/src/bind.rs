@@ -8,6 +8,7 @@ pub mod confine;
 pub mod effective;
 pub mod holdouts;
 mod problem;
+pub mod subject;
 mod walls;
 
 pub use problem::{BindClass, BindErrors, PluginProblem, PolicyKind, PolicyProblem};
@@ -176,7 +177,7 @@ impl Binder<'_> {
             scenarios: &self.scenarios,
             sealed: &self.sealed,
         };
-        let Effective { tier, scope, commands, confined, holdouts, model, limits, mut origins, diagnostics } =
+        let Effective { tier, scope, commands, confined, holdouts, apart, model, limits, mut origins, diagnostics } =
             effective(sides);
         let (wrong, odd): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(Diagnostic::is_error);
         self.errors.diagnostics.extend(wrong);
@@ -198,6 +199,7 @@ impl Binder<'_> {
             commands,
             confined,
             holdouts,
+            apart,
             limits,
             model,
             origins,

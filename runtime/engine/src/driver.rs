@@ -189,6 +189,11 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         self.append(vec![(Subject::Run, 0)], vec![started], None).await
     }
 
+    /// Records facts from which nothing follows.
+    pub async fn note(&mut self, events: Vec<Event>) -> Result<Vec<Record>, RunError> {
+        self.append(vec![(Subject::Run, self.state.run_head)], events, None).await
+    }
+
     /// Takes over a run that `last` was the last event of. An attempt that was under way is abandoned: its worker's token is
     /// stale from here on.
     pub async fn resume(
@@ -250,7 +255,7 @@ pub fn replay<J: RunLog>(
         for record in records {
             state.apply(&record);
             seen(&record, &state)?;
-            if !matches!(record.event, Event::RunResumed(_)) {
+            if !matches!(record.event, Event::RunResumed(_) | Event::CacheFilled(_)) {
                 last = Some(record.event);
             }
         }

@@ -15,8 +15,8 @@ pub use holdouts::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
 pub use rules::{GraphChange, RuleRecord};
 pub use stage::{
-    Artifact, Captured, ChangeOp, Ending, FileChange, LimitUse, Quarantined, Receipt, Refusal, StageFinished,
-    StageReady, StageRetrying, StageStarted,
+    Artifact, CacheFilled, Captured, ChangeOp, Ending, FileChange, Isolation, LimitUse, Quarantined, Receipt, Refusal,
+    StageFinished, StageReady, StageRetrying, StageStarted,
 };
 
 use crate::outcome::{Failure, Status};
@@ -84,6 +84,9 @@ pub enum Event {
     /// Another process took the run over.
     #[serde(rename = "run.resumed")]
     RunResumed(RunResumed),
+    /// The caches of a node with `cache_from="base"` were filled, before any stage changed a file.
+    #[serde(rename = "cache.filled")]
+    CacheFilled(Box<CacheFilled>),
     /// An attempt may be claimed; at once a fact and a queue entry.
     #[serde(rename = "stage.ready")]
     StageReady(StageReady),
@@ -119,6 +122,7 @@ impl Event {
         match self {
             Event::RunStarted(_) => "run.started",
             Event::RunResumed(_) => "run.resumed",
+            Event::CacheFilled(_) => "cache.filled",
             Event::StageReady(_) => "stage.ready",
             Event::StageStarted(_) => "stage.started",
             Event::StageFinished(_) => "stage.finished",
@@ -145,6 +149,7 @@ impl Event {
     /// The node the event is about, if it is about one.
     pub fn node(&self) -> Option<&str> {
         match self {
+            Event::CacheFilled(event) => Some(&event.node),
             Event::StageReady(event) => Some(&event.node),
             Event::StageStarted(event) => Some(&event.node),
             Event::StageFinished(event) => Some(&event.node),

@@ -16,6 +16,7 @@ pub use sandbox::{PlanSandbox, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE, TIER_UN
 use crate::bind::confine::Confined;
 use crate::bind::effective::is_builder;
 use crate::bind::holdouts::HoldoutAccess;
+use crate::bind::subject::Apart;
 use crate::config::ExecSetting;
 use crate::event::{Digest, RuleRecord};
 use crate::rules::Judgement;
@@ -27,6 +28,7 @@ use glovebox_host::grants::FileTier;
 use glovebox_host::limits::Limits;
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::holdouts::Writes;
 use glovebox_pipeline::ir::{Node, NodeId, Pipeline};
 use glovebox_sandbox::scope::{Entry, Scope};
 use schemars::JsonSchema;
@@ -84,6 +86,8 @@ pub struct Binding {
     pub confined: Confined,
     /// What it may do with hold-outs.
     pub holdouts: HoldoutAccess,
+    /// How it is kept apart from the program it judges; none for a stage that judges none.
+    pub apart: Option<Apart>,
     /// Bounds of one attempt.
     pub limits: Limits,
     /// Whether it may ask the model.
@@ -110,6 +114,11 @@ impl Binding {
     /// True for a stage whose work is judged by others, so that it must not learn by what.
     pub fn is_builder(&self) -> bool {
         is_builder(self.first_party, &self.handler)
+    }
+
+    /// True when what the stage writes in its scope is committed; beside hold-outs it is not, unless the node says so.
+    pub fn keeps_writes(&self) -> bool {
+        self.apart.as_ref().is_none_or(|apart| apart.writes == Writes::Commit)
     }
 
     /// True when the stage may change files, itself or through a command, and so works on a private copy.
@@ -288,9 +297,12 @@ impl Could {
         };
         let runs = binding.runs_commands();
         let has_files = binding.tier != FileTier::None || runs;
-        let write = texts(&binding.scope.write, has_files);
+        let writable = texts(&binding.scope.write, has_files);
         let mut read = texts(&binding.scope.read, has_files);
-        read.extend(write.iter().cloned());
+        read.extend(writable.iter().cloned());
+        let mut scratch = texts(&binding.confined.scratch, runs);
+        let write = if binding.keeps_writes() { writable } else { BTreeSet::new() };
+        scratch.extend(texts(&binding.scope.write, has_files && !binding.keeps_writes()));
         read.extend(machine.iter().filter(|_| runs).cloned());
         let reach = sandbox::reach_of(&binding.confined.network).into_iter().filter(|_| runs).collect();
         Self {
@@ -298,7 +310,7 @@ impl Could {
             write,
             execute: execute_texts(&binding.commands),
             reach,
-            scratch: texts(&binding.confined.scratch, runs),
+            scratch,
             cache: texts(&binding.confined.cache, runs),
             model: binding.model,
         }

@@ -14,7 +14,7 @@ pub use workspace::apply_changes;
 
 use crate::blobs::DirBlobs;
 use crate::driver::{Claim, Driver, GRACE, RunError, replay};
-use crate::event::{Event, Record, SandboxRecord, StageFinished, Verdict};
+use crate::event::{CacheFilled, Event, Record, SandboxRecord, StageFinished, Verdict};
 use crate::ports::{RunLog, Signals};
 use crate::sqlite::{Owner, SqliteLog};
 use crate::state::RunState;
@@ -97,6 +97,22 @@ impl Session {
         let resumed = driver.resume(last, sandbox).await;
         self.state = driver.state;
         resumed
+    }
+
+    /// Records that caches were filled.
+    pub async fn caches_filled(
+        &mut self,
+        pipeline: &Pipeline,
+        filled: Vec<CacheFilled>,
+    ) -> Result<Vec<Record>, RunError> {
+        if filled.is_empty() {
+            return Ok(Vec::new());
+        }
+        let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
+        let mut driver = driver(pipeline, &self.journal, &(), &self.worker, &mut self.state);
+        let noted = driver.note(events).await;
+        self.state = driver.state;
+        noted
     }
 
     /// Drives the run to its end, see [`Driver::drive`]. After each append the workspace follows, then `project` is told.

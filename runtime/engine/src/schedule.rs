@@ -44,14 +44,14 @@ pub fn schedule(pipeline: &Pipeline, state: &RunState, event: &Event) -> Vec<Eve
         Event::StagePassed(passed) => leave_native(pipeline, state, &passed.node),
         Event::RouteTaken(route) => arrive(pipeline, state, &NodeId::new(route.to.as_str())),
         Event::GateUnmet(unmet) => turn_back(state, unmet),
-        Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) => Vec::new(),
+        Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_) => Vec::new(),
         Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),
     }
 }
 
 /// True for events after which an attempt is waited for: time alone ends nothing there, the driver cuts the attempt.
 fn waits(event: &Event) -> bool {
-    matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_))
+    matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_))
 }
 
 fn arrive(pipeline: &Pipeline, state: &RunState, id: &NodeId) -> Vec<Event> {

@@ -64,6 +64,7 @@ pub(crate) fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
         changes: Vec::new(),
         quarantined: Vec::new(),
         artifacts: Vec::new(),
+        isolation: None,
         stdout: None,
         stderr: None,
         turns_used: 1,

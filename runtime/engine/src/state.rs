@@ -11,7 +11,7 @@ use crate::event::{
 use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use jiff::Timestamp;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The attempt that is ready or under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub struct RunState {
     pub attempts: BTreeMap<String, u32>,
     /// The last change of each path.
     pub changes: BTreeMap<String, FileChange>,
+    /// Nodes whose caches were filled from the base.
+    pub caches_filled: BTreeSet<String>,
     /// Refusals so far.
     pub refusals_total: u64,
     /// Who asked the run to stop.
@@ -126,6 +128,7 @@ impl Default for RunState {
             turns: BTreeMap::new(),
             attempts: BTreeMap::new(),
             changes: BTreeMap::new(),
+            caches_filled: BTreeSet::new(),
             refusals_total: 0,
             canceled: None,
             verdict: None,
@@ -146,6 +149,9 @@ impl RunState {
         match event {
             Event::RunStarted(started) => self.start(started),
             Event::RunResumed(_) => self.abandon_attempt(),
+            Event::CacheFilled(filled) => {
+                self.caches_filled.insert(filled.node.clone());
+            }
             Event::StageReady(ready) => self.ready(ready),
             Event::StageStarted(started) => {
                 if let Some(open) = self.open.as_mut().filter(|open| open.task == started.task) {

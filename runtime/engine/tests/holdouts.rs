@@ -11,7 +11,7 @@ use glovebox_engine::attempt::{Ground, Prepared, Workbench};
 use glovebox_engine::bind::{Available, BindOptions, PolicyKind, bind};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::driver::{Claim, RunError};
-use glovebox_engine::event::{Digest, Event, Record, RunStarted, StageFinished, TaskId};
+use glovebox_engine::event::{Digest, Event, Isolation, Record, RunStarted, StageFinished, TaskId};
 use glovebox_engine::lock::Lock;
 use glovebox_engine::outcome::{Failure, FailureClass};
 use glovebox_engine::plan::Plan;
@@ -297,8 +297,9 @@ async fn a_builder_that_quotes_a_hold_out_fails_and_is_quoted_nowhere() {
 }
 
 #[tokio::test]
-async fn a_verifier_leaves_no_hold_out_behind_and_nobody_writes_over_them() {
-    let place = Place::new("label=b", "label=t");
+async fn a_verifier_leaves_nothing_behind_and_what_it_may_commit_is_watched() {
+    let place = Place::new("label=b", "scenario_writes=commit");
+    assert_eq!(place.plan.holdout_plan().opt_outs, ["builders see what `t` writes"]);
     let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
     let act = |root: &Path| {
         std::fs::create_dir(root.join("out")).unwrap();
@@ -306,7 +307,12 @@ async fn a_verifier_leaves_no_hold_out_behind_and_nobody_writes_over_them() {
     };
     let (fact, _) = settle(&place, "t", act, report("done", None)).await;
     check_leak(&fact, "a file it wrote");
-    let place = Place::new("label=b", "label=t, allowed_write_paths=\"out/,checks/\"");
+    let place = Place::new("label=b", "label=t");
+    let (fact, _) = settle(&place, "t", act, report("done", None)).await;
+    let aside: Vec<&str> = fact.quarantined.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!((fact.changes.len(), aside), (0, vec!["out", "out/log"]), "without the opt-out it is scratch");
+    assert_eq!((fact.outcome.failure, fact.isolation), (None, Some(Isolation::NotIsolated)));
+    let place = Place::new("label=b", "scenario_writes=commit, allowed_write_paths=\"out/,checks/\"");
     let swap = |root: &Path| {
         std::fs::create_dir_all(root.join("checks")).unwrap();
         std::fs::write(root.join("checks/a.sh"), "exit 0\n").unwrap();

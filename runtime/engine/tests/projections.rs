@@ -75,6 +75,7 @@ impl Run {
             changes: Vec::new(),
             quarantined: Vec::new(),
             artifacts: Vec::new(),
+            isolation: None,
             stdout: None,
             stderr: None,
             turns_used: 1,

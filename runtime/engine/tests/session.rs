@@ -102,6 +102,7 @@ fn finish(claim: &Claim, changes: Vec<FileChange>) -> StageFinished {
         changes,
         quarantined: Vec::new(),
         artifacts: Vec::new(),
+        isolation: None,
         stdout: None,
         stderr: None,
         turns_used: 0,

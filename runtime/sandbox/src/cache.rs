@@ -1,11 +1,12 @@
 //! Build caches: folders of the workspace that are kept from one stage of a run to the next, and never committed.
 //!
 //! They lie in the run's folder, one set for those who build and one for those who verify: a verifier sees hold-outs, and what
-//! it compiled of them must not come back to a builder. Within a domain stages share what they left, and may spoil it for
+//! it compiled of them must not come back to a builder. A stage in which the program under test ran leaves none. Within a domain stages share what they left, and may spoil it for
 //! each other. What is in them is hostile; here it is measured and removed, never read.
 
 use crate::path::ScopePath;
-use crate::scope::Entry;
+use crate::scope::{Entry, Scope};
+use crate::stage::{Extra, WorkspaceView};
 use crate::tree::{self, Met, Owner, Tree, WalkError};
 use glovebox_jail::policy::Bind;
 use rustix::fs::{FileType, FlockOperation, flock};
@@ -83,10 +84,26 @@ impl Caches {
     /// # Errors
     /// [`CacheError::Entry`] for the whole workspace and for an entry without a final `/`.
     pub fn open(run: &Path, domain: Domain, entries: &[Entry]) -> Result<Self, CacheError> {
+        Self::at(run.join(FOLDER).join(domain.as_str()), entries)
+    }
+
+    /// The same for one stage alone, in the new folder `at`, with what the folder `base` holds when that exists. Nothing that the
+    /// stage leaves there is seen by another.
+    ///
+    /// # Errors
+    /// As [`Caches::open`]; [`CacheError::Io`] also when `base` cannot be copied.
+    pub fn private(at: &Path, base: Option<&Path>, entries: &[Entry]) -> Result<Self, CacheError> {
+        if let Some(base) = base.filter(|base| base.is_dir()) {
+            let copied = WorkspaceView::copy(base, at, &Scope::everything(), &Extra::default());
+            copied.map_err(|error| failed("copy", base)(io::Error::other(error)))?;
+        }
+        Self::at(at.to_owned(), entries)
+    }
+
+    fn at(domain: PathBuf, entries: &[Entry]) -> Result<Self, CacheError> {
         if let Some(entry) = entries.iter().find(|entry| !entry.is_subtree() || entry.path().is_root()) {
             return Err(CacheError::Entry(entry.clone()));
         }
-        let domain = run.join(FOLDER).join(domain.as_str());
         DirBuilder::new().recursive(true).mode(0o700).create(&domain).map_err(failed("make", &domain))?;
         let held = lock_file(&domain)?;
         let outer = |entry: &&Entry| !entries.iter().any(|other| other.covers(entry) && other != *entry);
@@ -138,6 +155,20 @@ impl Caches {
         }
         Ok(Settled { bytes, dropped: true })
     }
+}
+
+/// Moves the private caches of a stage that has ended from `from` to `to`, unless they hold more than `bytes_max`. Nothing happens where
+/// there are none.
+///
+/// # Errors
+/// [`CacheError::Io`] when the system refuses.
+pub fn keep(from: &Path, to: &Path, bytes_max: u64) -> Result<(), CacheError> {
+    if !from.is_dir() || measure(from, bytes_max).is_none_or(|bytes| bytes > bytes_max) {
+        return Ok(());
+    }
+    let above = to.parent().unwrap_or(to);
+    DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(failed("make", above))?;
+    fs::rename(from, to).map_err(failed("move", to))
 }
 
 /// Opens the lock of a domain and takes it together with others. Waits while somebody drops the caches.

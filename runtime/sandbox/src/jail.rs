@@ -16,7 +16,7 @@ mod spawner;
 mod tier;
 mod undertaker;
 
-pub(crate) use binary::helper_bytes;
+pub(crate) use binary::program_bytes;
 pub use bounds::{Bounds, Spent};
 pub use glovebox_jail::policy::{Bind, Source};
 pub use glovebox_jail::wire::Act;

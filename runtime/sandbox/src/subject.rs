@@ -11,6 +11,7 @@ mod port;
 mod service;
 
 pub use call::Call;
+pub use glovebox_jail::subject::FOLDER;
 pub use service::{SubjectError, Subjects, Used};
 
 use crate::jail::JailSetting;

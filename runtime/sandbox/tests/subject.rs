@@ -1,5 +1,7 @@
 //! The program under test: started by `subject` from a verifier's jail, and apart from it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
+
 use glovebox_sandbox::exec::{Command, ExecPolicy, Exit, Program};
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier, probe_tier};
 use glovebox_sandbox::path::ScopePath;

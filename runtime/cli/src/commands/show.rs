@@ -122,7 +122,7 @@ fn attempt(text: &mut String, stage: &StageFinished) {
         let end = receipt.code.map_or_else(|| receipt.how.clone(), |code| format!("exit {code}"));
         let command = visible::line(&receipt.argv.join(" ")).into_owned();
         row(
-            "command",
+            if receipt.subject { "subject" } else { "command" },
             &format!(
                 "{command}: {} in {} ({})",
                 visible::line(&end),

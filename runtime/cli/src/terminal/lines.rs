@@ -73,6 +73,10 @@ fn words(event: &Event) -> Vec<String> {
             visible::line(&run.sandbox_tier)
         )),
         Event::RunResumed(_) => one("resumed".to_owned()),
+        Event::CacheFilled(filled) => one(match filled.receipts.first().map(|receipt| receipt.duration_ms) {
+            Some(ms) => format!("caches filled from the files the run began with, in {}", duration(ms)),
+            None => "caches filled from the files the run began with".to_owned(),
+        }),
         Event::StageReady(_) | Event::StagePassed(_) => Vec::new(),
         Event::StageStarted(stage) => one(match (stage.visit, stage.ordinal) {
             (1, 1) => "started".to_owned(),

@@ -7,7 +7,7 @@
 use crate::exit::Exit;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::event::{
-    ChangeOp, Event, FileChange, Receipt, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict,
+    ChangeOp, Event, FileChange, Isolation, Receipt, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict,
 };
 use glovebox_engine::outcome::FailureClass;
 use serde::Serialize;
@@ -118,6 +118,8 @@ pub struct Evidence {
     pub handler: String,
     /// True when the command was the pipeline's own and its stage passed.
     pub verified: bool,
+    /// Whether the program under test was kept from the hold-outs; none when none were in the stage's reach.
+    pub isolation: Option<Isolation>,
     /// The evidence.
     #[serde(flatten)]
     pub receipt: Receipt,
@@ -228,8 +230,10 @@ impl Summary {
 
 /// What a receipt of a stage is worth.
 fn evidence(stage: &StageFinished, receipt: &Receipt) -> Evidence {
-    let verified = is_the_pipelines(&stage.handler) && stage.outcome.status.satisfies_gate() && receipt.code == Some(0);
-    Evidence { node: stage.node.clone(), handler: stage.handler.clone(), verified, receipt: receipt.clone() }
+    let passed = stage.outcome.status.satisfies_gate() && receipt.code == Some(0);
+    let verified = is_the_pipelines(&stage.handler) && !receipt.subject && passed;
+    let (node, handler, isolation) = (stage.node.clone(), stage.handler.clone(), stage.isolation);
+    Evidence { node, handler, verified, isolation, receipt: receipt.clone() }
 }
 
 /// True when a stage runs what the pipeline's author wrote, not what a model or a plugin chose. Third-party handlers cannot
@@ -323,6 +327,8 @@ pub fn render(summary: &Summary, named: &Named) -> String {
 /// What a command proves, as the title of its row.
 fn worth(evidence: &Evidence) -> &'static str {
     match (evidence.verified, is_the_pipelines(&evidence.handler)) {
+        _ if evidence.receipt.subject => "subject",
+        (true, _) if evidence.isolation == Some(Isolation::NotIsolated) => "verified (subject not isolated)",
         (true, _) => "verified",
         (false, true) => "not verified",
         (false, false) => "ran",

@@ -92,6 +92,7 @@ pub(super) fn receipt(receipt: call::Receipt) -> Receipt {
         env_names: receipt.env_names,
         tier: receipt.tier,
         degradations: receipt.degradations,
+        subject: false,
         over: receipt.over,
         how: receipt.how,
         code: receipt.code,

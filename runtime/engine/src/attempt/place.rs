@@ -5,6 +5,7 @@
 //! executor's threads.
 
 use super::AttemptError;
+use super::apart::{self, Private};
 use crate::bind::holdouts::HoldoutAccess;
 use crate::plan::Binding;
 use glovebox_host::grants::FileTier;
@@ -15,6 +16,7 @@ use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
 use glovebox_sandbox::scope::Entry;
 use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use glovebox_sandbox::subject::{Subjects, Used};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,7 +42,7 @@ const OWN: [&str; 11] = ["/proc", "/dev", "/sys", "/etc", "/usr", "/bin", "/sbin
 
 impl Ground {
     /// The workspace's path inside a jail with a root of its own: stable between runs, so that build caches stay valid.
-    fn inside(&self) -> PathBuf {
+    pub(super) fn inside(&self) -> PathBuf {
         let project = &self.project;
         let taken = OWN.iter().any(|own| project.starts_with(own)) || project.parent().is_none();
         if taken || project.to_str().is_none() { WORKSPACE_INSIDE.into() } else { project.clone() }
@@ -72,6 +74,17 @@ pub(super) struct Surroundings {
     pub(super) holdouts: Vec<(ScopePath, PathBuf)>,
     /// All that is sealed.
     pub(super) sealed: Option<Sealed>,
+    /// Its folders in the workspace.
+    pub(super) sealed_paths: Vec<Entry>,
+    /// What the node's caches begin with, where they were filled from the base.
+    pub(super) cache_base: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// The attempt's caches that end with it.
+    pub(super) fn private(&self) -> Private<'_> {
+        Private { folder: &self.folder, base: self.cache_base.as_deref() }
+    }
 }
 
 /// The run's sealed folders.
@@ -88,6 +101,15 @@ pub struct Place {
     pub view: WorkspaceView,
     jail: Option<Arc<Jail>>,
     caches: Option<Caches>,
+    subjects: Option<Subjects>,
+}
+
+/// What is left of an attempt's programs when all of them are dead.
+pub(super) struct Closed {
+    /// What its own commands used; none when it had no jail.
+    pub(super) spent: Option<Spent>,
+    /// What its programs under test used and left.
+    pub(super) subjects: Used,
 }
 
 /// What lies in the workspace for one stage and is not the workspace's.
@@ -116,13 +138,20 @@ impl Place {
             true => WorkspaceView::choose(&around.workspace, &at, &scope, &extra)?,
             false => WorkspaceView::copy(&around.workspace, &at, &scope, &extra)?,
         };
+        let mut subjects = apart::offer(ground, binding, around)?;
         let needs_jail = binding.runs_commands() || view.root().is_none();
         let jail = needs_jail.then(|| {
             let network = binding.confined.network.clone();
-            let setting = JailSetting { inner: binds, network, ..setting(ground, binding, around) };
-            Jail::open(&setting, view.source()?).map(Arc::new).map_err(AttemptError::from)
+            let mut setting = JailSetting { inner: binds, network, ..setting(ground, binding, around) };
+            subjects.iter().for_each(|_| apart::in_path(&mut setting));
+            let ties = subjects.as_ref().map(Subjects::ties).unwrap_or_default();
+            Jail::open_tied(&setting, view.source()?, &ties).map(Arc::new).map_err(AttemptError::from)
         });
-        Ok(Self { jail: jail.transpose()?, view, caches })
+        let jail = jail.transpose()?;
+        if let Some((subjects, jail)) = subjects.as_mut().zip(jail.as_ref()) {
+            subjects.begin(jail)?;
+        }
+        Ok(Self { jail, view, caches, subjects })
     }
 
     /// The folder with the files, as host code opens it.
@@ -141,7 +170,12 @@ impl Place {
     }
 
     /// Ends the jail: when this returns nothing of the stage is alive, and its files can be looked at.
-    pub(super) fn close(&mut self) -> Result<Option<Spent>, AttemptError> {
+    pub(super) fn close(&mut self) -> Result<Closed, AttemptError> {
+        let spent = self.close_jail()?;
+        Ok(Closed { spent, subjects: apart::ended(self.subjects.take())? })
+    }
+
+    fn close_jail(&mut self) -> Result<Option<Spent>, AttemptError> {
         let Some(jail) = self.jail.take() else { return Ok(None) };
         // The call is over, and with it every other holder.
         let jail = Arc::into_inner(jail).ok_or_else(|| AttemptError::Thread("its jail is still in use".to_owned()))?;
@@ -176,16 +210,24 @@ fn mounted(inside: &Path, binding: &Binding, around: &Surroundings) -> Result<In
         inner.binds.push(Bind { source: text(source), at, writable: false, optional: false });
     }
     if !binding.confined.cache.is_empty() && binding.runs_commands() {
-        let domain = match binding.holdouts {
-            HoldoutAccess::ReadOnly => Domain::Verifier,
-            HoldoutAccess::Absent => Domain::Builder,
-        };
-        let caches = Caches::open(&around.run, domain, &binding.confined.cache)?;
+        let caches = caches(binding, around)?;
         inner.extra.mount_points.extend(caches.mount_points());
         inner.binds.extend(caches.binds(inside)?);
         inner.caches = Some(caches);
     }
     Ok(inner)
+}
+
+/// The caches of a stage's own commands. Where builders' code could run among them beside hold-outs, they end with the attempt: what
+/// it left there would decide the next verdict.
+fn caches(binding: &Binding, around: &Surroundings) -> Result<Caches, AttemptError> {
+    let entries = &binding.confined.cache;
+    let reaches = binding.holdouts == HoldoutAccess::ReadOnly;
+    if reaches && binding.apart.as_ref().is_some_and(|apart| !apart.is_isolated) {
+        return around.private().caches(apart::STAGE, entries);
+    }
+    let domain = if reaches { Domain::Verifier } else { Domain::Builder };
+    Ok(Caches::open(&around.run, domain, entries)?)
 }
 
 /// Hold-outs copied in; caches are scratch, since nothing can be mounted.
@@ -201,7 +243,7 @@ fn layers(around: &Surroundings) -> Result<Vec<PathBuf>, AttemptError> {
 }
 
 /// The jail of a stage, without a network and with nothing mounted inside its workspace.
-fn setting(ground: &Ground, binding: &Binding, around: &Surroundings) -> JailSetting {
+pub(super) fn setting(ground: &Ground, binding: &Binding, around: &Surroundings) -> JailSetting {
     JailSetting {
         tier: ground.tier.unwrap_or(Tier::Full),
         policy: policy(ground, binding),
@@ -237,7 +279,7 @@ fn repository(ground: &Ground, binding: &Binding, around: &Surroundings) -> Opti
 }
 
 /// The operator's policy with the stage's cap on output.
-fn policy(ground: &Ground, binding: &Binding) -> ExecPolicy {
+pub(super) fn policy(ground: &Ground, binding: &Binding) -> ExecPolicy {
     let output_bytes_max = ground.policy.output_bytes_max.min(binding.limits.command_output_bytes);
     ExecPolicy { output_bytes_max, ..ground.policy.clone() }
 }

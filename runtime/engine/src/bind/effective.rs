@@ -6,6 +6,7 @@
 
 use super::confine::{Confined, confine, strict_scope};
 use super::holdouts::{self, HoldoutAccess};
+use super::subject::{self, Apart};
 use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
 use crate::plan::Origin;
@@ -55,6 +56,8 @@ pub struct Effective {
     pub confined: Confined,
     /// What it may do with hold-outs.
     pub holdouts: HoldoutAccess,
+    /// How it is kept apart from the program it judges; none for a stage that judges none.
+    pub apart: Option<Apart>,
     /// Whether it may ask the model.
     pub model: bool,
     /// Bounds of one attempt.
@@ -98,6 +101,7 @@ pub fn effective(sides: Sides<'_>) -> Effective {
     paths(sides, &granted, &mut effective);
     commands(sides, &granted, &mut effective);
     confine(sides, &mut effective);
+    subject::settle(sides, &mut effective);
     effective.model = granted.model && imports(sides.inspection, "llm");
     if effective.model {
         effective.note("model".to_owned(), source(sides, "model"));
@@ -149,6 +153,11 @@ fn paths(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
     }
     effective.scope.hidden = HIDDEN.iter().filter_map(|text| Entry::parse(text).ok()).collect();
     holdouts::settle(sides, effective);
+    let judges = effective.holdouts == HoldoutAccess::ReadOnly && !is_builder(sides.plugin.is_none(), sides.handler);
+    if judges && write.is_none() {
+        // What builder's code could write here would be the verifier's word.
+        effective.scope.write.clear();
+    }
     let narrowed = |attribute: &str, is_set: bool, field: &str| match is_set {
         true => format!("{}, `{attribute}` of the node", source(sides, field)),
         false => format!("{}, `{attribute}` is not set", source(sides, field)),

@@ -63,6 +63,8 @@ pub enum PolicyKind {
     },
     /// The tier cannot keep commands to a proxy.
     NoProxy(Tier),
+    /// The tier cannot run the program of `verify_subject` apart from the nodes' own commands.
+    NoSubject(Tier),
     /// The run has hold-outs, and commands were to run without walls.
     HoldoutsOpen,
 }
@@ -85,6 +87,10 @@ impl PolicyProblem {
                     "run without `--dangerously-no-sandbox`; `glovebox doctor` shows what this machine can enforce"
                         .to_owned(),
                 );
+            }
+            PolicyKind::NoSubject(_) => {
+                ways.push("`verify_subject` needs the tier `bwrap`, `verify_subject_port` the tier `full`".to_owned());
+                ways.push("`glovebox doctor` shows how this machine gets a higher tier".to_owned());
             }
             PolicyKind::NoProxy(_) => {
                 ways.push(
@@ -114,6 +120,12 @@ impl fmt::Display for PolicyProblem {
             }
             PolicyKind::HoldoutsOpen => {
                 write!(f, "the run has hold-outs, which commands without a sandbox could read: {nodes}")
+            }
+            PolicyKind::NoSubject(tier) => {
+                write!(
+                    f,
+                    "tier `{tier}` cannot keep the program of `verify_subject` apart from the commands of {nodes}"
+                )
             }
             PolicyKind::NoProxy(tier) => {
                 write!(f, "tier `{tier}` cannot keep commands to a proxy, which these nodes are granted: {nodes}")

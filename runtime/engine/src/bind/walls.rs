@@ -34,6 +34,7 @@ pub(super) fn walls(
     let over_proxy = with_commands().filter(|(_, binding)| matches!(binding.confined.network, Network::Proxy(_)));
     let over_proxy: Vec<NodeId> = over_proxy.map(|(id, _)| id.clone()).collect();
     let available = &options.available;
+    let apart = |tier: Tier| subjects_beyond(bindings, tier);
     let walls = match available.tier {
         _ if nodes.is_empty() => Walls::NotNeeded,
         // Commands without walls find the sealed copy, whosever they are.
@@ -44,10 +45,17 @@ pub(super) fn walls(
         _ if options.no_sandbox && !over_proxy.is_empty() => {
             Walls::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(Tier::Unconfined) })
         }
+        _ if options.no_sandbox && !apart(Tier::Unconfined).is_empty() => Walls::Unmet(PolicyProblem {
+            nodes: apart(Tier::Unconfined),
+            kind: PolicyKind::NoSubject(Tier::Unconfined),
+        }),
         _ if options.no_sandbox => Walls::Tier(Tier::Unconfined),
         // The proxy's listener stands in a network that only the highest tier makes itself.
         Some(tier @ (Tier::Landlock | Tier::Bwrap)) if tier >= setting.require && !over_proxy.is_empty() => {
             Walls::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(tier) })
+        }
+        Some(tier) if tier >= setting.require && !apart(tier).is_empty() => {
+            Walls::Unmet(PolicyProblem { nodes: apart(tier), kind: PolicyKind::NoSubject(tier) })
         }
         // What is called unconfined confines nothing, whoever says that it is available.
         Some(tier) if tier >= setting.require && tier != Tier::Unconfined => Walls::Tier(tier),
@@ -58,6 +66,16 @@ pub(super) fn walls(
         _ => Vec::new(),
     };
     SandboxPlan { walls, setting: setting.clone(), degradations }
+}
+
+/// Nodes whose program under test the tier cannot run apart from their own commands, or not serve at a port.
+fn subjects_beyond(bindings: &BTreeMap<NodeId, Binding>, tier: Tier) -> Vec<NodeId> {
+    let is_beyond = |binding: &Binding| {
+        binding.apart.as_ref().is_some_and(|apart| {
+            apart.command.is_some() && !tier.has_own_root() || apart.port.is_some() && tier != Tier::Full
+        })
+    };
+    bindings.iter().filter(|(_, binding)| is_beyond(binding)).map(|(id, _)| id.clone()).collect()
 }
 
 fn too_low(available: Option<Tier>, require: Tier, found: &Available) -> PolicyKind {

@@ -163,6 +163,7 @@ fn abandoned(claim: &Claim, grace: Duration) -> StageFinished {
         changes: Vec::new(),
         quarantined: Vec::new(),
         artifacts: Vec::new(),
+        isolation: None,
         stdout: None,
         stderr: None,
         turns_used: 0,

@@ -42,6 +42,15 @@ pub struct StageStarted {
     pub worker: String,
 }
 
+/// A verifying stage's command ran once over the files that the run began with, to fill its caches. Its verdict counts for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheFilled {
+    /// The node.
+    pub node: String,
+    /// The command, then the programs under test that it started.
+    pub receipts: Vec<Receipt>,
+}
+
 /// The attempt was committed, with everything the host saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageFinished {
@@ -87,6 +96,9 @@ pub struct StageFinished {
     /// Kept bytes.
     #[serde(default)]
     pub artifacts: Vec<Artifact>,
+    /// Whether the program under test was kept from the hold-outs; absent when none were in the stage's reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// The stage's standard output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout: Option<Captured>,
@@ -115,6 +127,16 @@ pub enum Ending {
     Canceled,
     /// It could not be instantiated.
     NotLinked(String),
+}
+
+/// Whether a verdict was reached where no code of a builder ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// The stage's own commands saw nothing of the workspace but hold-outs. The program under test ran behind walls of its own.
+    Isolated,
+    /// They saw the project: builders' code could run among them, read the hold-outs and forge the verdict.
+    NotIsolated,
 }
 
 /// A limit and how much of it was used.
@@ -158,6 +180,9 @@ pub struct Receipt {
     /// What was weaker than the tier promises, such as `memory=soft`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degradations: Vec<String>,
+    /// True for a program under test, which ran behind walls of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub subject: bool,
     /// The limit it passed, when it was ended for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,

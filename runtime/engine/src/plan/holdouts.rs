@@ -4,7 +4,7 @@
 
 use super::Plan;
 use crate::bind::holdouts::HoldoutAccess;
-use glovebox_pipeline::holdouts::{Copies, Feedback};
+use glovebox_pipeline::holdouts::{Copies, Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::scope::Entry;
 use schemars::JsonSchema;
@@ -17,6 +17,9 @@ pub struct HoldoutPlan {
     pub folders: Vec<String>,
     /// Nodes that have them in reach, read-only.
     pub reach: Vec<String>,
+    /// Those of them whose own commands also see the project, so that builders' code could run beside the hold-outs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_isolated: Vec<String>,
     /// What keeps them from builders and was given up, in words.
     pub opt_outs: Vec<String>,
 }
@@ -33,11 +36,17 @@ impl Plan {
     pub fn holdout_plan(&self) -> HoldoutPlan {
         let folders = self.sealed.iter().map(ToString::to_string).collect();
         let reaching = self.bindings.iter().filter(|(_, binding)| binding.holdouts == HoldoutAccess::ReadOnly);
-        let (mut reach, mut opt_outs) = (Vec::new(), Vec::new());
+        let (mut reach, mut not_isolated, mut opt_outs) = (Vec::new(), Vec::new(), Vec::new());
         for (id, binding) in reaching {
             reach.push(id.to_string());
+            if binding.apart.as_ref().is_some_and(|apart| !apart.is_isolated) {
+                not_isolated.push(id.to_string());
+            }
             if binding.is_builder() {
                 opt_outs.push(format!("builder `{id}` may read hold-outs"));
+            }
+            if binding.apart.as_ref().is_some_and(|apart| apart.writes == Writes::Commit) {
+                opt_outs.push(format!("builders see what `{id}` writes"));
             }
             if self.feedback(id) == Feedback::Full {
                 opt_outs.push(format!("builders are told what `{id}` prints"));
@@ -46,7 +55,7 @@ impl Plan {
         if self.pipeline.scenario_copies == Copies::Allow && !self.sealed.is_empty() {
             opt_outs.push("copies of hold-outs may lie in the workspace".to_owned());
         }
-        HoldoutPlan { folders, reach, opt_outs }
+        HoldoutPlan { folders, reach, not_isolated, opt_outs }
     }
 
     /// The hold-out folders that are to be mounted for a node, read-only, at their original paths.

@@ -8,7 +8,7 @@ use super::{Binding, Plan};
 use crate::bind::holdouts::HoldoutAccess;
 use crate::config::sandbox::Tier;
 use glovebox_host::grants::FileTier;
-use glovebox_pipeline::holdouts::Feedback;
+use glovebox_pipeline::holdouts::{Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::proxy::rules::Rules;
 use glovebox_sandbox::scope::Entry;
@@ -53,6 +53,10 @@ pub enum Power {
     Plugin(String),
     /// Tells builders what hold-outs say.
     TellHoldouts,
+    /// Has committed, for builders to see, what it writes with hold-outs in reach.
+    CommitBesideHoldouts,
+    /// Runs a shell text as the program under test, exactly this one.
+    Subject(String),
     /// Gives commands a program folder, a toolchain or a variable, in words.
     Setting(String),
     /// Takes ignored files of the project along.
@@ -156,6 +160,8 @@ impl fmt::Display for Power {
             Power::FullNetwork => f.write_str("reach *"),
             Power::Model => f.write_str("model"),
             Power::Plugin(name) => write!(f, "plugin {name}"),
+            Power::CommitBesideHoldouts => f.write_str("commit what it writes beside hold-outs"),
+            Power::Subject(text) => write!(f, "run {text} as the program under test"),
             Power::TellHoldouts => f.write_str("tell builders what hold-outs say"),
             Power::Setting(text) => f.write_str(text),
             Power::Include(entry) => write!(f, "take along {entry}"),
@@ -201,11 +207,16 @@ impl Plan {
         if binding.tier != FileTier::None || binding.runs_commands() {
             let (read, write) = (&binding.scope.read, &binding.scope.write);
             powers.extend(read.iter().chain(write).map(|entry| Power::Read(region(entry))));
-            powers.extend(write.iter().map(|entry| Power::Write(region(entry))));
+            powers.extend(write.iter().filter(|_| binding.keeps_writes()).map(|entry| Power::Write(region(entry))));
         }
         if binding.holdouts == HoldoutAccess::ReadOnly {
             let open = self.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path()));
             powers.extend(open.map(|folder| Power::Read(region(folder))));
+        }
+        if let Some(apart) = &binding.apart {
+            powers.extend(apart.command.clone().map(Power::Subject));
+            let commits = apart.writes == Writes::Commit && binding.holdouts == HoldoutAccess::ReadOnly;
+            powers.extend(commits.then_some(Power::CommitBesideHoldouts));
         }
         if binding.runs_commands() {
             self.of_commands(binding, &mut powers);

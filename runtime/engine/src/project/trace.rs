@@ -183,7 +183,8 @@ pub(super) fn lines(pipeline: &Pipeline, before: &Context, record: &Record, afte
                 failure_reason: finished.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default(),
             },
         }],
-        Event::StageReady(_) | Event::StageRetrying(_) | Event::GateUnmet(_) | Event::RunCanceled(_) => Vec::new(),
+        Event::CacheFilled(_) | Event::StageReady(_) | Event::StageRetrying(_) => Vec::new(),
+        Event::GateUnmet(_) | Event::RunCanceled(_) => Vec::new(),
     };
     let at = record.at.to_string();
     facts.into_iter().map(|fact| TraceLine { schema_version: SCHEMA_VERSION, at: at.clone(), fact }).collect()

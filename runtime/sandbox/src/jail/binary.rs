@@ -27,7 +27,7 @@ pub(super) fn program() -> io::Result<&'static OwnedFd> {
 }
 
 /// Returns the helper's bytes: under the name `subject` it is the command of that name.
-pub(crate) fn helper_bytes() -> &'static [u8] {
+pub(crate) fn program_bytes() -> &'static [u8] {
     BYTES
 }
 

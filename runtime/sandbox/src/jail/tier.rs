@@ -44,6 +44,11 @@ impl Tier {
         matches!(self, Self::Full | Self::Bwrap)
     }
 
+    /// True where something can be mounted in the workspace of commands: hold-outs, caches, a repository.
+    pub fn can_mount(self) -> bool {
+        self == Self::Full
+    }
+
     pub(super) fn walls(self) -> Walls {
         match self {
             Self::Unconfined => Walls::Unconfined,

@@ -1,6 +1,6 @@
 //! What is shown to a verifier's commands at [`glovebox_jail::subject::FOLDER`]: the command and the socket it speaks to.
 
-use crate::jail::helper_bytes;
+use crate::jail::program_bytes;
 use glovebox_jail::subject::{PROGRAM, SOCKET};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -16,7 +16,7 @@ const WAITING_MAX: i32 = 128;
 pub(super) fn make(at: &Path) -> io::Result<OwnedFd> {
     DirBuilder::new().mode(0o700).create(at)?;
     let mut program = OpenOptions::new().write(true).create_new(true).mode(0o500).open(at.join(PROGRAM))?;
-    program.write_all(helper_bytes())?;
+    program.write_all(program_bytes())?;
     drop(program);
     // An address has room for 107 bytes, which a run's folder may exceed; through its descriptor every folder is near.
     let folder = File::open(at)?;

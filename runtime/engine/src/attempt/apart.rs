@@ -1,0 +1,238 @@
+//! The program under test of one attempt: what it is given, and what is kept of it.
+//!
+//! It has the builders' view of the tree and walls of its own. What it and a stage beside hold-outs write is set aside and never
+//! committed: a builder would read it.
+
+use super::place::{Ground, Surroundings, policy, setting};
+use super::{AttemptError, use_up};
+use crate::bind::subject::Apart;
+use crate::event::{Isolation, Quarantined, Receipt, StageFinished};
+use crate::plan::Binding;
+use glovebox_pipeline::holdouts::Writes;
+use glovebox_sandbox::cache::Caches;
+use glovebox_sandbox::exec::ExecPolicy;
+use glovebox_sandbox::found::Verdict;
+use glovebox_sandbox::jail::{JailSetting, Network, Tier};
+use glovebox_sandbox::protect::Protected;
+use glovebox_sandbox::quarantine::{Caps, quarantine};
+use glovebox_sandbox::scope::{Entry, Scope};
+use glovebox_sandbox::stage::{self, Extra, Found, StageError, WorkspaceView};
+use glovebox_sandbox::subject::{Call, FOLDER, SubjectSetting, Subjects, Used};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Time between the wish that a program under test ends and its end.
+const GRACE: Duration = Duration::from_millis(200);
+/// Most paths of a program under test that stand in the record; the quarantine's report has all.
+const NAMED_MAX: usize = 100;
+/// What is kept of the files of a program under test.
+const CAPS: Caps = Caps { files_max: 100, bytes_max: 16 << 20 };
+/// Why a stage's own writes are set aside.
+const BESIDE_HOLDOUTS: &str = "scratch: the stage had hold-outs in reach, so builders do not see what it writes";
+/// Why those of a program under test are.
+const UNDER_TEST: &str = "scratch: written by the program under test";
+
+/// Where the caches of an attempt lie that are dropped with it, and what they begin with.
+pub(super) struct Private<'a> {
+    /// The attempt's folder.
+    pub(super) folder: &'a Path,
+    /// What was filled from the base; need not exist.
+    pub(super) base: Option<&'a Path>,
+}
+
+/// Whose caches: those of the stage's own commands, and those of the program under test.
+pub(super) const STAGE: &str = "stage";
+/// See [`STAGE`].
+pub(super) const SUBJECT: &str = "subject";
+
+/// The name of a folder with such caches in an attempt's folder.
+pub(super) fn cache_folder(who: &str) -> String {
+    format!("cache-{who}")
+}
+
+impl Private<'_> {
+    /// Opens the caches of `who`, a plain name.
+    pub(super) fn caches(&self, who: &str, entries: &[Entry]) -> Result<Caches, AttemptError> {
+        let base = self.base.map(|base| base.join(who));
+        Ok(Caches::private(&self.folder.join(cache_folder(who)), base.as_deref(), entries)?)
+    }
+}
+
+/// Offers the program under test to a stage that judges one, where the walls can keep the two apart.
+pub(super) fn offer(
+    ground: &Ground,
+    binding: &Binding,
+    around: &Surroundings,
+) -> Result<Option<Subjects>, AttemptError> {
+    let tier = ground.tier.filter(|tier| tier.has_own_root());
+    let Some((apart, tier)) = binding.apart.as_ref().zip(tier) else { return Ok(None) };
+    let mounts = tier == Tier::Full;
+    let limits = &binding.limits;
+    let (cache, inside) = (&binding.confined.cache, ground.inside());
+    let mut extra = Extra::default();
+    let mut inner = Vec::new();
+    if mounts && !cache.is_empty() {
+        let caches = around.private().caches(SUBJECT, cache)?;
+        extra.mount_points = caches.mount_points();
+        inner = caches.binds(&inside)?;
+    }
+    let of_jail = setting(ground, binding, around);
+    let policy = ExecPolicy { grace: GRACE, ..policy(ground, binding) };
+    let subjects = Subjects::offer(SubjectSetting {
+        jail: JailSetting { policy, network: Network::None, inner, ..of_jail },
+        workspace: around.workspace.clone(),
+        scope: view(binding, &around.sealed_paths).with_scratch(cache.clone()),
+        extra,
+        mounts,
+        workdir: binding.confined.workdir.clone(),
+        command: apart.command.clone(),
+        port: apart.port,
+        timeout: Duration::from_millis(limits.command_ms.min(limits.wall_ms)),
+        calls_max: limits.commands,
+    });
+    Ok(Some(subjects?))
+}
+
+/// The builders' view: everything but hold-outs and what exists for no stage.
+fn view(binding: &Binding, sealed: &[Entry]) -> Scope {
+    let hidden = binding.scope.hidden.iter().chain(sealed).cloned().collect();
+    Scope { hidden, ..Scope::everything() }
+}
+
+/// Puts the command `subject` in front of what a stage's commands find.
+pub(super) fn in_path(setting: &mut JailSetting) {
+    setting.policy.path.insert(0, PathBuf::from(FOLDER));
+}
+
+/// What a stage's changes come to beside hold-outs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    /// Its scope decides.
+    Scope,
+    /// Nothing; what is outside a scope that the node names fails the stage all the same.
+    Nothing {
+        /// Whether the node names a write scope.
+        is_scope_named: bool,
+    },
+}
+
+impl Keeps {
+    /// Says it for a node.
+    pub(super) fn of(apart: Option<&Apart>, is_scope_named: bool) -> Self {
+        match apart {
+            Some(Apart { writes: Writes::Scratch, .. }) => Self::Nothing { is_scope_named },
+            _ => Self::Scope,
+        }
+    }
+
+    /// Takes what is not kept out of what may be committed. Returns the paths that are a violation.
+    pub(super) fn settle(self, found: &mut [Found]) -> Vec<String> {
+        let mut violations = Vec::new();
+        for change in found {
+            match (&change.verdict, self) {
+                (Verdict::Allowed, Self::Scope) => {}
+                (Verdict::Disallowed(_), Self::Scope | Self::Nothing { is_scope_named: true }) => {
+                    violations.push(change.path.clone());
+                }
+                (_, Self::Nothing { .. }) => change.verdict = Verdict::Disallowed(BESIDE_HOLDOUTS.to_owned()),
+            }
+        }
+        violations
+    }
+}
+
+/// Whether a stage's verdict was reached where no code of a builder ran; none when it had no hold-outs in reach.
+pub(super) fn isolation(binding: &Binding) -> Option<Isolation> {
+    let reaches = binding.holdouts == crate::bind::holdouts::HoldoutAccess::ReadOnly && !binding.is_builder();
+    let is_isolated = binding.apart.as_ref().is_some_and(|apart| apart.is_isolated);
+    reaches.then_some(if is_isolated { Isolation::Isolated } else { Isolation::NotIsolated })
+}
+
+/// Receipts of the programs under test, behind those of the stage's own commands.
+pub(super) fn receipts(calls: Vec<Call>, fact: &mut StageFinished) {
+    for call in calls {
+        let id = format!("{}/{}", fact.attempt_id, fact.receipts.len() + 1);
+        fact.receipts.push(receipt(id, call));
+    }
+}
+
+pub(super) fn receipt(id: String, call: Call) -> Receipt {
+    let Call { words, cwd, exit, standing } = call;
+    Receipt {
+        id,
+        argv: words,
+        cwd,
+        env_names: Vec::new(),
+        tier: standing.tier.as_str().to_owned(),
+        degradations: standing.degradations,
+        subject: true,
+        over: exit.over,
+        how: exit.how.as_str().to_owned(),
+        code: exit.code,
+        duration_ms: u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX),
+        stdout_digest: exit.stdout.digest,
+        stdout_bytes: exit.stdout.total_bytes,
+        stderr_digest: exit.stderr.digest,
+        stderr_bytes: exit.stderr.total_bytes,
+    }
+}
+
+/// Sets aside what the programs under test wrote, each sandbox in a folder of its own, and removes their files.
+pub(super) fn set_aside(
+    used: Vec<WorkspaceView>,
+    into: &Path,
+    bounds: (&stage::Limits, &Protected),
+    fact: &mut StageFinished,
+) -> Result<(), AttemptError> {
+    for (number, view) in used.into_iter().enumerate() {
+        let folder = into.with_file_name(format!("{}-subject-{}", fact.attempt_id, number + 1));
+        let kept = keep(&view, &folder, bounds, fact);
+        if let Err(error) = view.remove() {
+            tracing::warn!(%error, "the files of the program under test were not removed");
+        }
+        kept?;
+    }
+    Ok(())
+}
+
+fn keep(
+    view: &WorkspaceView,
+    folder: &Path,
+    (limits, protected): (&stage::Limits, &Protected),
+    fact: &mut StageFinished,
+) -> Result<(), AttemptError> {
+    let mut found = match view.changes(limits, protected) {
+        Ok(found) => found,
+        Err(StageError::Limit { limit, path, .. }) => {
+            let reason = format!("{UNDER_TEST}; more than `limits.{limit}`, so none of it is kept");
+            fact.quarantined.push(Quarantined { path, reason });
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if found.is_empty() {
+        return Ok(());
+    }
+    for change in &mut found {
+        change.verdict = Verdict::Disallowed(UNDER_TEST.to_owned());
+    }
+    let report = quarantine(view, &found, folder, &CAPS)?;
+    let more = report.kept.len().saturating_sub(NAMED_MAX);
+    let named = report.kept.into_iter().take(NAMED_MAX);
+    fact.quarantined.extend(named.map(|kept| Quarantined { path: kept.path, reason: kept.reason }));
+    if more > 0 {
+        let reason = format!("{UNDER_TEST}; `report.json` in the quarantine names all");
+        fact.quarantined.push(Quarantined { path: format!("{more} more paths"), reason });
+    }
+    Ok(())
+}
+
+/// Everything that is left of the programs under test once they are dead.
+pub(super) fn ended(subjects: Option<Subjects>) -> Result<Used, AttemptError> {
+    Ok(subjects.map(Subjects::end).transpose()?.unwrap_or_default())
+}
+
+/// Adds what only the sandboxes saw.
+pub(super) fn spent(used: &Used, fact: &mut StageFinished) {
+    used.spent.iter().for_each(|spent| use_up(spent, fact));
+}

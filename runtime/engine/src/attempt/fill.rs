@@ -1,0 +1,132 @@
+//! Caches that begin with the base: filled once, before any stage changed a file, and copied for each visit.
+//!
+//! A stage that judges keeps no cache from visit to visit, since builders' code may have run in it. What the stage's own command makes
+//! of the files the run began with is older than every builder of the run. Its verdict over them counts for nothing.
+
+use super::place::{Ground, Place, Sealed, Surroundings};
+use super::{AttemptError, STAGE_DIR, Workbench, apart};
+use crate::event::{CacheFilled, Receipt};
+use crate::plan::Binding;
+use crate::ports::BlobStore;
+use crate::run::RunDir;
+use crate::state::RunState;
+use glovebox_pipeline::ir::NodeId;
+use glovebox_sandbox::cache;
+use glovebox_sandbox::exec::{Command, Program};
+use glovebox_sandbox::subject::Call;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Folder of what was filled, in the run's folder of caches.
+const BASE: &str = "cache/base";
+
+/// Where the filled caches of a node are kept.
+pub(super) fn base(run: &RunDir, node: &str) -> PathBuf {
+    run.path.join(BASE).join(name(node))
+}
+
+/// A folder's name for a node, whatever its id holds.
+fn name(node: &str) -> String {
+    blake3::hash(node.as_bytes()).to_hex()[..16].to_owned()
+}
+
+impl<B: BlobStore + 'static> Workbench<B> {
+    /// Fills the caches of every node that asks for it and has none yet. Once a file of the workspace was changed there is no base
+    /// any more: then nothing is filled, and such caches begin empty.
+    ///
+    /// # Errors
+    /// The node, and why its command could not run. A command that fails is no error.
+    pub async fn fill_caches(
+        &self,
+        state: &RunState,
+        canceled: Arc<AtomicBool>,
+    ) -> Result<Vec<CacheFilled>, (String, AttemptError)> {
+        let mut filled = Vec::new();
+        if !state.changes.is_empty() || !self.ground.tier.is_some_and(|tier| tier.can_mount()) {
+            return Ok(filled);
+        }
+        for (id, binding) in &self.plan.bindings {
+            let is_wanted = binding.apart.as_ref().is_some_and(|apart| apart.cache_from_base);
+            let is_done = state.caches_filled.contains(id.as_str());
+            if !is_wanted || is_done || binding.confined.cache.is_empty() || canceled.load(Ordering::Relaxed) {
+                continue;
+            }
+            let told = |error: AttemptError| (id.to_string(), error);
+            filled.push(self.fill(id, binding, Arc::clone(&canceled)).await.map_err(told)?);
+        }
+        Ok(filled)
+    }
+
+    async fn fill(
+        &self,
+        id: &NodeId,
+        binding: &Binding,
+        canceled: Arc<AtomicBool>,
+    ) -> Result<CacheFilled, AttemptError> {
+        let folder = format!("{STAGE_DIR}/fill-{}", name(id.as_str()));
+        super::remove_folder(&self.run, &folder);
+        self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
+        let around = Surroundings {
+            workspace: self.run.workspace(),
+            run: self.run.path.clone(),
+            folder: self.run.path.join(&folder),
+            holdouts: self.holdouts_of(id.as_str()),
+            sealed: self
+                .holdouts
+                .as_ref()
+                .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
+            sealed_paths: self.plan.sealed.clone(),
+            cache_base: None,
+        };
+        let (ground, binding, into) = (self.ground.clone(), binding.clone(), base(&self.run, id.as_str()));
+        let made = tokio::task::spawn_blocking(move || fill(&ground, &binding, &around, &into, &canceled)).await;
+        let calls = made.map_err(|error| AttemptError::Thread(error.to_string()))?;
+        super::remove_folder(&self.run, &folder);
+        let receipts = calls?.into_iter().enumerate().map(|(index, (call, is_subject))| {
+            let receipt = apart::receipt(format!("fill-{}/{}", name(id.as_str()), index + 1), call);
+            Receipt { subject: is_subject, ..receipt }
+        });
+        Ok(CacheFilled { node: id.to_string(), receipts: receipts.collect() })
+    }
+}
+
+/// Runs the stage's command over the base and keeps its caches. Returns what ran, each with whether it was a program under test.
+fn fill(
+    ground: &Ground,
+    binding: &Binding,
+    around: &Surroundings,
+    into: &Path,
+    canceled: &AtomicBool,
+) -> Result<Vec<(Call, bool)>, AttemptError> {
+    let mut place = Place::make(ground, binding, around)?;
+    let mut calls = Vec::new();
+    if let (Some(jail), Some(text)) = (place.jail(), binding.commands.shell_texts.first()) {
+        let command = Command {
+            program: Program::Shell(text.clone()),
+            cwd: binding.confined.workdir.clone(),
+            env: Vec::new(),
+            stdin: None,
+            timeout: Duration::from_millis(binding.limits.command_ms.min(binding.limits.wall_ms)),
+        };
+        let (words, cwd) = (["sh", "-c", text].map(str::to_owned).to_vec(), command.cwd.as_str().to_owned());
+        let exit = jail.run(&command, canceled).map_err(|error| AttemptError::Thread(error.to_string()))?;
+        calls.push((Call { words, cwd, exit, standing: jail.standing().clone() }, false));
+    }
+    let closed = place.close()?;
+    calls.extend(closed.subjects.calls.into_iter().map(|call| (call, true)));
+    let views = closed.subjects.views.into_iter().chain([place.view]);
+    views.into_iter().try_for_each(|view| view.remove())?;
+    keep(&around.folder, into)?;
+    Ok(calls)
+}
+
+/// Puts the caches where each visit copies them from; those over the bound for caches are not kept.
+fn keep(folder: &Path, into: &Path) -> Result<(), AttemptError> {
+    glovebox_sandbox::tree::remove_all(into).map_err(AttemptError::Folder)?;
+    for who in [apart::STAGE, apart::SUBJECT] {
+        cache::keep(&folder.join(apart::cache_folder(who)), &into.join(who), cache::BYTES_MAX)?;
+    }
+    Ok(())
+}

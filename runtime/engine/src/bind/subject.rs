@@ -1,0 +1,71 @@
+//! How a stage that verifies is kept apart from the program it judges.
+//!
+//! Pure. The program under test is builders' code. It gets walls of its own, and what a stage leaves that has hold-outs in reach goes
+//! nowhere where builders look. The author's opt-outs are in the plan and in the record.
+
+use super::effective::{Effective, Sides, is_builder, place};
+use super::holdouts::HoldoutAccess;
+use crate::plan::runs_commands;
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::holdouts::Writes;
+use glovebox_sandbox::scope::Entry;
+
+/// How a verifying stage is kept apart from the program under test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Apart {
+    /// The shell text of `verify_subject`.
+    pub command: Option<String>,
+    /// The port of its loopback at which the stage's commands reach it.
+    pub port: Option<u16>,
+    /// True when the stage's own commands see nothing of the workspace but hold-outs: then no builder's code can run among them.
+    pub is_isolated: bool,
+    /// What becomes of what the stage writes in its scope; [`Writes::Commit`] also when no hold-outs are in its reach.
+    pub writes: Writes,
+    /// Whether its caches begin with what the stage made of the files the run began with.
+    pub cache_from_base: bool,
+}
+
+/// Settles it for a stage that verifies, when it has hold-outs in reach or names the program under test. To be called when scope,
+/// commands and hold-outs are settled.
+pub(super) fn settle(sides: Sides<'_>, effective: &mut Effective) {
+    let node = sides.node;
+    let reaches = effective.holdouts == HoldoutAccess::ReadOnly;
+    let is_verifier = !is_builder(sides.plugin.is_none(), sides.handler) && runs_commands(&effective.commands);
+    let is_asked = node.subject.command.is_some();
+    if !is_verifier || !(reaches || is_asked) {
+        unused_base(sides, effective);
+        return;
+    }
+    let cache_from_base = node.confinement.cache_from.is_some() && reaches;
+    if !reaches {
+        unused_base(sides, effective);
+    }
+    let sealed = |entry: &Entry| sides.sealed.iter().any(|folder| folder.covers(entry));
+    let is_isolated = reaches && effective.scope.read.iter().chain(&effective.scope.write).all(sealed);
+    let writes = if reaches { node.holdouts.writes } else { Writes::Commit };
+    let command = node.subject.command.as_ref().map(ToString::to_string);
+    if let Some(text) = &command {
+        effective.note(format!("run {text} as the program under test"), "`verify_subject` of the node".to_owned());
+    }
+    if reaches && writes == Writes::Commit {
+        let grant = "commit what it writes beside hold-outs".to_owned();
+        effective.note(grant, "`scenario_writes=\"commit\"` of the node".to_owned());
+    }
+    effective.apart = Some(Apart { command, port: node.subject.port, is_isolated, writes, cache_from_base });
+}
+
+/// Warns of a `cache_from` that does nothing: without hold-outs in reach a cache is kept as it is.
+fn unused_base(sides: Sides<'_>, effective: &mut Effective) {
+    if sides.node.confinement.cache_from.is_none() {
+        return;
+    }
+    let id = &sides.node.id;
+    let message = format!(
+        "node `{id}` has no hold-outs in reach: its cache is kept between its visits, `cache_from` does nothing"
+    );
+    let warning = Diagnostic::warning("cache_from", message, place(sides.node, "cache_from"));
+    effective.diagnostics.push(warning.with_node(id.as_str()));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Which stages are kept apart from the program they judge, and how.
+
+use super::Apart;
+use crate::bind::effective::{Effective, Sides, effective};
+use crate::config::Config;
+use glovebox_host::digest::Digest;
+use glovebox_host::inspect::{Import, Inspection, Manifest};
+use glovebox_host::limits::LimitSettings;
+use glovebox_host::provided::State;
+use glovebox_pipeline::holdouts::Writes;
+use glovebox_pipeline::ir::NodeId;
+use glovebox_sandbox::scope::Entry;
+
+/// What a node may do in a project whose folder `a/` is a hold-out, sealed or not there.
+fn of(attributes: &str, is_sealed: bool) -> Effective {
+    let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
+    let checked = glovebox_pipeline::check(&text, &glovebox_pipeline::Inputs::default());
+    let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics));
+    let node = pipeline.node(&NodeId::new("n")).expect("n");
+    let config = Config::parse("", "glovebox.toml").expect("config");
+    let inspection = Inspection {
+        digest: Digest::of(b"x"),
+        bytes: 1,
+        world: "agent",
+        imports: vec![Import { name: "glovebox:plugin/exec@0.1.0".to_owned(), state: State::Provided }],
+        exports: Vec::new(),
+        core_instances: 1,
+        manifest: Some(Manifest {
+            name: "tool".to_owned(),
+            version: "0.1.0".to_owned(),
+            description: String::new(),
+            wants: serde_json::from_str(r#"{"commands":["*"]}"#).expect("wants"),
+        }),
+    };
+    let scenarios = [Entry::parse("a/").expect("entry")];
+    effective(Sides {
+        node,
+        handler: node.handler.name(),
+        inspection: &inspection,
+        plugin: None,
+        limits: &LimitSettings::default(),
+        sandbox: &config.sandbox,
+        scenarios: &scenarios,
+        sealed: if is_sealed { &scenarios } else { &[] },
+    })
+}
+
+const TOOL: &str = "shape=parallelogram, tool_command=x";
+
+#[test]
+fn a_stage_beside_hold_outs_writes_nothing_unless_it_says_so() {
+    let check = |attributes: &str, is_sealed: bool, write: &[&str], writes: Option<Writes>| {
+        let found = of(&format!("{TOOL}, {attributes}"), is_sealed);
+        let scope: Vec<String> = found.scope.write.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            (scope, found.apart.map(|apart| apart.writes)),
+            (write.iter().map(ToString::to_string).collect(), writes)
+        );
+    };
+    check("label=l", false, &["./"], None);
+    check("label=l", true, &[], Some(Writes::Scratch));
+    check("allowed_write_paths=\"out/\"", true, &["out/"], Some(Writes::Scratch));
+    check("allowed_write_paths=\"out/\", scenario_writes=commit", true, &["out/"], Some(Writes::Commit));
+    check("verify_subject=\"sh x\"", false, &["./"], Some(Writes::Commit));
+    check("codex.block_read_paths=\"a/\"", true, &["./"], None);
+    assert_eq!(of("prompt=p, codex.allow_read_scenarios=true", true).apart, None, "a builder judges nothing");
+}
+
+#[test]
+fn only_a_stage_that_sees_no_file_of_the_project_is_isolated() {
+    let check = |attributes: &str, expected: bool| {
+        let apart = of(&format!("{TOOL}, {attributes}"), true).apart;
+        assert_eq!(apart.map(|apart| apart.is_isolated), Some(expected), "{attributes}");
+    };
+    check("label=l", false);
+    check("read_paths=\"a/\"", true);
+    check("read_paths=\"a/sub/\"", true);
+    check("read_paths=\"a/,src/\"", false);
+    check("read_paths=\"a/\", allowed_write_paths=\"out/\"", false);
+}
+
+#[test]
+fn the_program_under_test_and_its_port_are_the_nodes() {
+    let apart =
+        of(&format!("{TOOL}, verify_subject=\"sh x\", verify_subject_port=8080, cache=\"c/\", cache_from=base"), true);
+    let expected = Apart {
+        command: Some("sh x".to_owned()),
+        port: Some(8080),
+        is_isolated: false,
+        writes: Writes::Scratch,
+        cache_from_base: true,
+    };
+    assert_eq!(apart.apart, Some(expected));
+    let without = of(&format!("{TOOL}, cache=\"c/\", cache_from=base"), false);
+    assert!(without.diagnostics.iter().any(|found| found.message.contains("`cache_from` does nothing")));
+}
