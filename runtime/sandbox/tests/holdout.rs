@@ -226,7 +226,7 @@ fn the_copy_of_the_project_does_not_know_what_is_left_out() {
 }
 
 fn canary(bench: &Bench, public: &[&str]) -> Canary {
-    Canary::of(&bench.seal(), public).unwrap()
+    Canary::of(&bench.seal(), public, None).unwrap()
 }
 
 #[test]
@@ -253,7 +253,70 @@ fn a_copied_line_is_found_however_it_is_dressed() {
 }
 
 #[test]
-fn what_is_public_anyhow_is_no_leak() {
+fn a_part_of_a_line_is_found_as_well_as_the_whole() {
+    let bench = Bench::new();
+    let canary = canary(&bench, &[]);
+    let is_found = |text: &str| canary.find(text).is_some();
+    assert!(is_found("at `he judge waits for is the secret word.` in the log"), "without the line's beginning");
+    assert!(is_found("The answer the judge waits for"), "without its end");
+    assert!(is_found("judge_waits: \"the judge waits for is the secret\""), "from its middle");
+    bench.put("scripts/scenarios/b.sh", "# the expected output is the number of open files and then one more line\n");
+    fs::remove_dir_all(bench.sealed()).unwrap();
+    let sentence = self::canary(&bench, &[]);
+    assert!(sentence.find("it says that the output is the number of open files and then one more").is_some());
+    assert!(sentence.find("the output is the number of open").is_none(), "common words, and few of them");
+    assert!(!is_found("the judge waits") && !is_found("the secret word"), "a few words are no copy");
+    let found = canary.find(&SCENARIO.lines().nth(1).unwrap()[12..]);
+    assert_eq!(found.map(|leak| leak.line), Some(2));
+}
+
+#[test]
+fn a_file_of_any_length_is_searched_to_its_end() {
+    let bench = Bench::new();
+    let canary = canary(&bench, &[]);
+    let line = SCENARIO.lines().nth(2).unwrap().as_bytes();
+    for before in [0, 1, (64 << 10) - 30, (64 << 10) - 1, (4 << 20) + 3] {
+        let bytes = [vec![b'.'; before], "ä€🦀".as_bytes().to_vec(), line.to_vec()].concat();
+        assert_eq!(canary.find_in(&bytes[..]).unwrap().map(|leak| leak.line), Some(3), "{before}");
+        assert_eq!(
+            canary.find_in(Slow(&bytes[bytes.len().saturating_sub(200)..])).unwrap().map(|leak| leak.line),
+            Some(3)
+        );
+    }
+    assert_eq!(canary.find_in(&vec![b'x'; 1 << 20][..]).unwrap(), None);
+    let wide: Vec<u8> = line.iter().flat_map(|byte| [*byte, 0]).collect();
+    assert!(canary.find_in(&wide[..]).unwrap().is_some(), "UTF-16");
+}
+
+/// Gives one byte at a time.
+struct Slow<'b>(&'b [u8]);
+
+impl std::io::Read for Slow<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let length = into.len().min(1);
+        self.0.read(&mut into[..length])
+    }
+}
+
+#[test]
+fn a_large_suite_is_searched_for_throughout_in_bounded_memory() {
+    let bench = Bench::new();
+    let line =
+        |number: usize| format!("invoice {} of the harbour costs {} silver coins\n", number * 7919, number * 104_729);
+    let text: String = (0..100_000).map(line).collect();
+    bench.put("scripts/scenarios/prices.txt", &text);
+    let canary = canary(&bench, &[]);
+    let quoted = |number: usize| (number..number + 8).map(line).collect::<String>();
+    for number in [0, 49_999, 99_990] {
+        let found = canary.find(&quoted(number)).expect("eight lines in a row");
+        assert!((number..number + 9).contains(&found.line), "{found:?}");
+    }
+    let windows = format!("{canary:?}").chars().filter(char::is_ascii_digit).collect::<String>();
+    assert!(windows.parse::<usize>().unwrap() < 1 << 20, "{windows}");
+}
+
+#[test]
+fn what_is_public_anyway_is_not_a_leak() {
     let bench = Bench::new();
     let comment = SCENARIO.lines().nth(1).unwrap();
     let less = canary(&bench, &[&format!("prompt=\"{comment}\\nMore.\"")]);
@@ -263,7 +326,8 @@ fn what_is_public_anyhow_is_no_leak() {
     fs::create_dir(&workspace).unwrap();
     fs::write(workspace.join("readme.md"), SCENARIO.lines().nth(2).unwrap()).unwrap();
     symlink("/dev/zero", workspace.join("endless")).unwrap();
-    let none = less.less_folder(&workspace).unwrap();
+    let seal = Seal::open(&bench.sealed()).unwrap();
+    let none = Canary::of(&seal, &[comment], Some(&workspace)).unwrap();
     assert!(none.is_empty() && none.find(SCENARIO).is_none());
 }
 
@@ -271,15 +335,20 @@ fn what_is_public_anyhow_is_no_leak() {
 fn only_a_hint_the_scenario_gives_is_public() {
     let bench = Bench::new();
     bench.put("scripts/scenarios/b.sh", "# the secret line of all secrets\n");
-    let canary = canary(&bench, &[]);
-    let check = |output: &str, expected: &[&str]| assert_eq!(canary.hints(output), expected, "{output}");
-    check("FAIL\n  hint: the answer is one word  \nhint: the answer is one word\n", &["hint: the answer is one word"]);
+    bench.put("scripts/scenarios/c.sh", "echo \"hint: look at the first line of it\"\necho \"hint: you gave $x\"\n");
+    let first = canary(&bench, &[]);
+    let check = |output: &str, expected: &[&str]| assert_eq!(first.hints([output]), expected, "{output}");
+    let both = ["hint: the answer is one word", "hint: look at the first line of it"];
+    check("FAIL\n  hint: the answer is one word  \nhint: the answer is one word\n", &both[..1]);
+    check(&format!("{}\n{}\n{}\n", both[1], both[0], both[1]), &both);
     check("hint: the secret line of all secrets\nhint: # the secret\nhint:\nhint: tell me\n", &[]);
-    let line = "test \"$(cat a)\" = \"what nobody knows\" || echo \"hint: look again\"\n";
-    bench.put("scripts/scenarios/c.sh", line);
+    check("a hint: the answer is one word\nhint: the answer is one word and the secret word is tell\n", &[]);
+    check("hint: the answer\nhint: the 'answer' is one word\nhint: the answer is  one word\n", &[]);
+    check("hint: you gave $x\nhint: you gave 7\n", &[]);
+    let line = "test \"$(cat a)\" = \"what nobody in the valley knows\" || echo \"hint: look again\"\n";
+    bench.put("scripts/scenarios/d.sh", &format!("{line}grep -q 'hint: the answer is one word' out/log\n"));
     fs::remove_dir_all(bench.sealed()).unwrap();
-    let both = Canary::of(&bench.seal(), &[]).unwrap();
-    assert!(both.find(line).is_some() && both.find("hint: look again").is_none());
-    check("a hint: the answer is one word\n", &[]);
-    check("hint: the answer is one word and the secret word is tell\n", &[]);
+    let canary = canary(&bench, &[]);
+    assert!(canary.find(line).is_some() && canary.find("hint: look again").is_none());
+    assert!(canary.find("(hint: the answer is one word)").is_none(), "also where a scenario looks for it");
 }

@@ -38,7 +38,7 @@ impl Public {
         for (data, added) in artifacts.chain([(&report.stdout, 0), (&report.stderr, 0)]) {
             let text = String::from_utf8_lossy(data);
             public.lines += text.lines().count().saturating_sub(added);
-            for hint in canary.hints(&text) {
+            for hint in canary.hints([text.as_ref()]) {
                 if !public.hints.contains(&hint) {
                     public.hints.push(hint);
                 }

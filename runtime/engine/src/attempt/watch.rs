@@ -9,13 +9,13 @@ use crate::ports::{BlobStore, PortError};
 use crate::run::Holdouts;
 use glovebox_host::model::{Model, TextGuard};
 use glovebox_sandbox::holdout::canary::{Canary, Leak};
-use std::io::Read;
 use std::sync::Arc;
 
 /// Code of an attempt that knew what it must not.
 pub(super) const LEAK_CODE: &str = "holdout/leak";
-/// Most bytes of one file or artifact that are looked at.
-const TEXT_BYTES_MAX: u64 = 4 << 20;
+/// Where it was found, for the stage's reason.
+pub(super) const IN_A_FILE: &str = "a file it wrote";
+const IN_ITS_ANSWER: &str = "its answer";
 
 /// Lets the model neither be told nor tell a hold-out.
 pub(super) fn guarded(model: Model, holdouts: &Arc<Holdouts>) -> Model {
@@ -30,10 +30,10 @@ pub(super) fn check(
     blobs: &impl BlobStore,
     says: bool,
 ) -> Result<(), PortError> {
-    let mut found = changed(fact, canary, blobs)?.map(|leak| ("a file it wrote", leak));
+    let mut found = changed(fact, canary, blobs)?.map(|leak| (IN_A_FILE, leak));
     if says {
         let said = said(fact, canary, blobs)?;
-        found = found.or_else(|| said.map(|leak| ("its answer", leak)));
+        found = found.or_else(|| said.map(|leak| (IN_ITS_ANSWER, leak)));
     }
     if let Some((what, leak)) = found {
         fail(fact, what, &leak);
@@ -44,8 +44,13 @@ pub(super) fn check(
     Ok(())
 }
 
+/// The reason of an attempt that failed for a find.
+pub(super) fn reason(what: &str) -> String {
+    format!("holdout_leak: {what} contains text of a hold-out scenario")
+}
+
 fn fail(fact: &mut StageFinished, what: &str, leak: &Leak) {
-    let reason = format!("holdout_leak: {what} contains text of a hold-out scenario");
+    let reason = reason(what);
     fact.outcome = Outcome::failed(Failure::new(FailureClass::Scope, LEAK_CODE, reason.clone()));
     if let Ending::Trapped(text) | Ending::NotLinked(text) = &mut fact.ending {
         text.clear();
@@ -100,9 +105,7 @@ fn said(fact: &mut StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Re
     Ok(found)
 }
 
+/// Looks through stored bytes, however many they are.
 fn found_in(digest: &Digest, canary: &Canary, blobs: &impl BlobStore) -> Result<Option<Leak>, PortError> {
-    let mut bytes = Vec::new();
-    let read = blobs.open(digest)?.take(TEXT_BYTES_MAX).read_to_end(&mut bytes);
-    read.map_err(|error| PortError::Unavailable(error.to_string()))?;
-    Ok(canary.find(&String::from_utf8_lossy(&bytes)))
+    canary.find_in(blobs.open(digest)?).map_err(|error| PortError::Unavailable(error.to_string()))
 }

@@ -77,8 +77,8 @@ pub struct Holdouts {
 }
 
 impl Holdouts {
-    /// Opens the run's hold-outs, if it has any, and compares them with the journal. `source` is the pipeline's text: what it
-    /// and the workspace show anyhow is no secret.
+    /// Opens the run's hold-outs, if it has any, and compares them with the journal. `source` is the pipeline's text: what it, the
+    /// run's inputs and the workspace show anyway is not secret.
     pub fn open(run: &RunDir, started: &RunStarted, source: &str) -> Result<Option<Self>, HoldoutError> {
         let Some(sealed) = &started.holdouts else { return Ok(None) };
         let seal = Seal::open(&run.path.join(HOLDOUTS_DIR))?;
@@ -86,7 +86,9 @@ impl Holdouts {
         if !deviations.is_empty() {
             return Err(HoldoutError::Differs(deviations.len()));
         }
-        let canary = Canary::of(&seal, &[source])?.less_folder(&run.workspace())?;
+        let inputs = started.inputs.values().map(String::as_str);
+        let shown: Vec<&str> = [source, started.goal.as_str()].into_iter().chain(inputs).collect();
+        let canary = Canary::of(&seal, &shown, Some(&run.workspace()))?;
         Ok(Some(Self { seal, canary }))
     }
 
@@ -100,7 +102,7 @@ impl Holdouts {
         self.seal.files()
     }
 
-    /// Their lines, to be looked for.
+    /// Their pieces, to be searched for.
     pub fn canary(&self) -> &Canary {
         &self.canary
     }

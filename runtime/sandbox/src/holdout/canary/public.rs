@@ -1,0 +1,114 @@
+//! What everybody sees anyway: which of the pieces that could be searched for stand in public texts, and which names do.
+
+use super::super::SealError;
+use super::compared::Rolling;
+use super::windows::Windows;
+use super::{PIECE_BYTES, compared};
+use crate::tree::{self, Tree};
+use rustix::fs::FileType;
+use std::collections::HashSet;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Most bytes read of a public folder, and most files.
+const BYTES_MAX: u64 = 64 << 20;
+const FILES_MAX: u64 = 20_000;
+/// Longest name that is compared; longer ones are data.
+const NAME_BYTES_MAX: usize = 64;
+
+/// What was seen in public texts.
+pub(super) struct Shown<'w> {
+    draft: &'w Windows,
+    windows: HashSet<u64>,
+    names: HashSet<String>,
+}
+
+impl<'w> Shown<'w> {
+    pub(super) fn of(draft: &'w Windows) -> Self {
+        Self { draft, windows: HashSet::new(), names: HashSet::new() }
+    }
+
+    /// Takes a whole text.
+    pub(super) fn take(&mut self, text: &str) {
+        let mut reader = Reader::default();
+        text.chars().chain(['\n']).for_each(|letter| self.next(&mut reader, letter));
+    }
+
+    /// Takes the names and contents of the files below a folder.
+    pub(super) fn take_folder(&mut self, folder: &Path) -> Result<(), SealError> {
+        let shown = Tree::open(folder).map_err(|source| SealError::io(folder, source))?;
+        let (mut files, mut bytes) = (0, 0);
+        tree::walk::<SealError>(&shown, &mut |met| {
+            self.take(&met.path.to_string_lossy());
+            if met.kind() == FileType::RegularFile && files < FILES_MAX && bytes < BYTES_MAX {
+                files += 1;
+                // What cannot be read is not shown.
+                bytes += shown.file(met.path).and_then(|file| self.take_all(file.take(BYTES_MAX - bytes))).unwrap_or(0);
+            }
+            Ok(true)
+        })
+    }
+
+    fn take_all(&mut self, mut from: impl Read) -> io::Result<u64> {
+        let (mut reader, mut bytes, mut kept, mut total) = (Reader::default(), vec![0; PIECE_BYTES], 0, 0);
+        loop {
+            let read = from.read(&mut bytes[kept..])?;
+            let have = kept + read;
+            let whole = if read == 0 { have } else { compared::whole(&bytes[..have]) };
+            let text = String::from_utf8_lossy(&bytes[..whole]);
+            text.chars().for_each(|letter| self.next(&mut reader, letter));
+            total += read as u64;
+            if read == 0 {
+                self.next(&mut reader, '\n');
+                return Ok(total);
+            }
+            bytes.copy_within(whole..have, 0);
+            kept = have - whole;
+        }
+    }
+
+    fn next(&mut self, reader: &mut Reader, letter: char) {
+        let (draft, windows) = (self.draft, &mut self.windows);
+        reader.rolling.push(letter, |hash| {
+            if draft.table.contains_key(&hash) {
+                windows.insert(hash);
+            }
+            None::<()>
+        });
+        if letter.is_ascii_alphanumeric() || letter == '_' {
+            if reader.name.len() <= NAME_BYTES_MAX {
+                reader.name.push(letter);
+            }
+            return;
+        }
+        if !reader.name.is_empty() {
+            self.end_name(std::mem::take(&mut reader.name));
+        }
+    }
+
+    fn end_name(&mut self, mut name: String) {
+        for _ in ["as it is", "in small letters"] {
+            if self.draft.names.contains(&name) {
+                self.names.insert(name.clone());
+            }
+            name.make_ascii_lowercase();
+        }
+    }
+
+    /// The names that are public.
+    pub(super) fn names(&self) -> &HashSet<String> {
+        &self.names
+    }
+
+    /// True for a piece that is public.
+    pub(super) fn has(&self, hash: u64) -> bool {
+        self.windows.contains(&hash)
+    }
+}
+
+/// Where in a public text we are.
+#[derive(Default)]
+struct Reader {
+    rolling: Rolling,
+    name: String,
+}

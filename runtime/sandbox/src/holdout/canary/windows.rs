@@ -1,0 +1,283 @@
+//! The pieces of sealed files that are searched for: windows over a line's compared characters, one at each word.
+//!
+//! A window counts only when it is distinctive: two different words of it are neither commonplace (see [`super::commonplace`]) nor
+//! part of a compound name that is public; in code it is three, and none that is public counts. A sentence of commonplace words
+//! counts as a wide window. Honest work shares idioms and the names of the task with hold-outs; it does not share the rest.
+
+use super::super::{Leaf, SealError};
+use super::commonplace;
+use super::compared::{self, Sieve, WIDE, WINDOW};
+use super::hints::Hints;
+use crate::tree::Tree;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+/// Least of a window's own words, and least letters of them: of prose, and of code.
+const PROSE_MIN: (usize, usize) = (2, 10);
+const CODE_MIN: (usize, usize) = (3, 14);
+/// Most characters of prose that belong to no word.
+const PROSE_SIGNS_MAX: usize = 2;
+/// Least words of a sentence in a wide window, and most characters that belong to none.
+const SENTENCE_WORDS_MIN: usize = 7;
+const SENTENCE_SIGNS_MAX: usize = 2;
+/// Letters of a word that counts, and digits of a number that does.
+const WORD_LETTERS_MIN: usize = 3;
+const NUMBER_DIGITS_MIN: usize = 6;
+/// Characters of a key, a digest or a run of letters outside of ASCII that is distinctive by itself.
+const DENSE_CHARS_MIN: usize = 12;
+/// Bytes of hold-outs of which every window is kept. Of more than that only every second word begins one, every third, and so on.
+const DENSE_BYTES_MAX: u64 = 4 << 20;
+/// Longest piece of a line that is looked at at once.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+/// Most names that are compared with public texts.
+const NAMES_MAX: usize = 100_000;
+
+/// Where a window begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Which of the sealed files.
+    pub(super) file: u32,
+    /// Its line, from 1.
+    pub(super) line: u32,
+}
+
+/// Windows by their hash, which is uniform already.
+pub(super) type Table = HashMap<u64, Place, BuildHasherDefault<AsItIs>>;
+
+/// Takes a number for its own hash.
+#[derive(Default)]
+pub(super) struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = (self.0 << 8) | u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// Windows, and what of their lines may be public: compound names, and other words in small letters.
+#[derive(Default)]
+pub(super) struct Windows {
+    pub(super) table: Table,
+    pub(super) names: HashSet<String>,
+}
+
+/// The sealed files.
+pub(super) struct Sealed<'s> {
+    pub(super) tree: Tree,
+    pub(super) leaves: &'s [Leaf],
+}
+
+impl Sealed<'_> {
+    /// The public hints of all files.
+    pub(super) fn hints(&self) -> Result<Hints, SealError> {
+        let mut hints = Hints::default();
+        self.each_line(&mut |_, line| {
+            hints.take(line);
+        })?;
+        Ok(hints)
+    }
+
+    /// The windows of all files; `is_public` says of a name whether everybody sees it.
+    pub(super) fn windows(&self, hints: &Hints, is_public: &dyn Fn(&str) -> bool) -> Result<Windows, SealError> {
+        let bytes: u64 = self.leaves.iter().map(|leaf| leaf.bytes).sum();
+        let stride = usize::try_from(bytes.div_ceil(DENSE_BYTES_MAX)).unwrap_or(usize::MAX).max(1);
+        let (mut windows, mut met) = (Windows::default(), 0);
+        self.each_line(&mut |place, line| {
+            let secret = hints.secret(line);
+            if commonplace::is_line(secret) {
+                return;
+            }
+            let line = Line::of(secret, is_public);
+            for start in line.starts() {
+                met += 1;
+                if met % stride == 0 {
+                    line.take(start, place, &mut windows.table);
+                }
+            }
+            let room = NAMES_MAX.saturating_sub(windows.names.len());
+            windows.names.extend(line.names.into_iter().take(room));
+        })?;
+        Ok(windows)
+    }
+
+    fn each_line(&self, act: &mut dyn FnMut(Place, &str)) -> Result<(), SealError> {
+        for (file, leaf) in self.leaves.iter().enumerate() {
+            let failed = |source| SealError::io(Path::new(&leaf.path), source);
+            let mut reader = BufReader::new(self.tree.file(Path::new(&leaf.path)).map_err(failed)?);
+            let (mut bytes, mut line) = (Vec::new(), 1);
+            while reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes).map_err(failed)? > 0 {
+                let place = Place { file: u32::try_from(file).unwrap_or(u32::MAX), line };
+                act(place, String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']));
+                line = line.saturating_add(u32::from(bytes.ends_with(b"\n")));
+                bytes.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One compared character.
+struct Letter {
+    character: char,
+    /// The word it belongs to.
+    word: Option<usize>,
+}
+
+/// A word of a line: a run of letters and digits, parted at `_` and before capitals.
+struct Word {
+    start: usize,
+    /// The word in small letters when it counts.
+    own: Option<String>,
+    /// Whether it counts in code too.
+    in_code: bool,
+    /// True for what is distinctive by itself.
+    is_dense: bool,
+}
+
+/// A line as it is compared.
+struct Line {
+    letters: Vec<Letter>,
+    words: Vec<Word>,
+    names: Vec<String>,
+}
+
+impl Line {
+    fn of(text: &str, is_public: &dyn Fn(&str) -> bool) -> Self {
+        let mut line = Self { letters: Vec::new(), words: Vec::new(), names: Vec::new() };
+        let (mut sieve, mut name) = (Sieve::default(), String::new());
+        for character in text.chars() {
+            let passes = sieve.passes(character);
+            let is_part = passes && (character.is_alphanumeric() || character == '_');
+            if is_part {
+                name.push(character);
+                continue;
+            }
+            line.end_name(&mut name, is_public);
+            if passes {
+                line.letters.push(Letter { character, word: None });
+            }
+        }
+        line.end_name(&mut name, is_public);
+        line
+    }
+
+    /// Takes a name that is complete, word by word.
+    fn end_name(&mut self, name: &mut String, is_public: &dyn Fn(&str) -> bool) {
+        if name.is_empty() {
+            return;
+        }
+        let words = if is_dense(name) { vec![(0, name.as_str())] } else { parted(name) };
+        let is_compound = words.len() > 1;
+        let is_known = is_compound && is_public(name);
+        let (mut words, mut current) = (words.into_iter().peekable(), None);
+        for (at, character) in name.char_indices() {
+            if let Some((_, word)) = words.next_if(|(start, _)| *start == at) {
+                current = Some(self.words.len());
+                let own = (!is_known && is_own(word)).then(|| word.to_lowercase());
+                let in_code = own.as_deref().is_some_and(|word| !is_public(word));
+                self.names.extend(own.clone().filter(|_| !is_compound));
+                self.words.push(Word { start: self.letters.len(), own, in_code, is_dense: is_dense(word) });
+            }
+            self.letters.push(Letter { character, word: current.filter(|_| character != '_') });
+        }
+        let name = std::mem::take(name);
+        if is_compound {
+            self.names.push(name);
+        }
+    }
+
+    /// Where windows begin: at the line's first character and at each word, at characters that are words in some languages, and
+    /// as far before the end as a window is long.
+    fn starts(&self) -> Vec<usize> {
+        let Some(last) = self.letters.len().checked_sub(WINDOW) else { return Vec::new() };
+        let foreign = self.letters.iter().enumerate().filter(|(_, letter)| is_foreign(letter.character));
+        let mut starts: Vec<usize> = self.words.iter().map(|word| word.start).collect();
+        starts.extend(foreign.map(|(at, _)| at));
+        starts.extend([0, last, last.saturating_sub(WIDE - WINDOW)]);
+        starts.retain(|start| *start <= last);
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// Takes the windows that begin at a place.
+    fn take(&self, start: usize, place: Place, table: &mut Table) {
+        for (length, counts) in
+            [(WINDOW, Self::is_distinctive as fn(&Self, &[Letter]) -> bool), (WIDE, Self::is_sentence)]
+        {
+            let window = self.letters.get(start..start + length);
+            if let Some(window) = window.filter(|window| counts(self, window)) {
+                table.entry(compared::hash_of(window.iter().map(|letter| letter.character))).or_insert(place);
+            }
+        }
+    }
+
+    fn is_sentence(&self, window: &[Letter]) -> bool {
+        let signs = window.iter().filter(|letter| letter.word.is_none()).count();
+        let words = window.chunk_by(|one, next| one.word == next.word).count();
+        signs <= SENTENCE_SIGNS_MAX && words >= SENTENCE_WORDS_MIN + signs
+    }
+
+    fn is_distinctive(&self, window: &[Letter]) -> bool {
+        let signs = window.iter().filter(|letter| letter.word.is_none()).count();
+        let is_code = signs > PROSE_SIGNS_MAX;
+        let mut own: Vec<&str> = Vec::with_capacity(WINDOW);
+        let (mut letters, mut is_dense) = (0, false);
+        for run in window.chunk_by(|one, next| one.word == next.word) {
+            let Some(word) = run[0].word.map(|number| &self.words[number]) else { continue };
+            let counts = run.len() >= WORD_LETTERS_MIN && (word.in_code || !is_code);
+            let Some(text) = word.own.as_deref().filter(|_| counts) else { continue };
+            is_dense |= word.is_dense && run.len() >= DENSE_CHARS_MIN;
+            if !own.contains(&text) {
+                own.push(text);
+                letters += run.len();
+            }
+        }
+        let (words_min, letters_min) = if is_code { CODE_MIN } else { PROSE_MIN };
+        is_dense || (own.len() >= words_min && letters >= letters_min)
+    }
+}
+
+/// True for a word that is not commonplace.
+fn is_own(word: &str) -> bool {
+    let (chars, digits) = (word.chars().count(), word.chars().filter(char::is_ascii_digit).count());
+    let says_little = chars < WORD_LETTERS_MIN || (digits == chars && digits < NUMBER_DIGITS_MIN);
+    !says_little && !commonplace::is_word(word)
+}
+
+/// True for keys, digests, and long runs of letters outside of ASCII, which need no spaces.
+fn is_dense(name: &str) -> bool {
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    let letters = name.bytes().filter(u8::is_ascii_alphabetic).count();
+    let is_key = name.len() >= DENSE_CHARS_MIN + 4 && digits >= 3 && letters >= 3 && !name.contains('_');
+    is_key || (name.chars().count() >= DENSE_CHARS_MIN && name.chars().any(is_foreign))
+}
+
+fn is_foreign(character: char) -> bool {
+    !character.is_ascii() && character.is_alphabetic()
+}
+
+/// Parts a name at `_` and where a capital follows a small letter; each word with its place.
+fn parted(name: &str) -> Vec<(usize, &str)> {
+    let (mut words, mut start, mut before) = (Vec::new(), 0, ' ');
+    for (at, letter) in name.char_indices() {
+        if letter == '_' || (letter.is_uppercase() && before.is_lowercase()) {
+            words.push((start, &name[start..at]));
+            start = at + usize::from(letter == '_');
+        }
+        before = letter;
+    }
+    words.push((start, &name[start..]));
+    words.retain(|(_, word)| !word.is_empty());
+    words
+}
