@@ -221,7 +221,7 @@ const ANSWER: &str =
     "tool = [{ name = \"write_file\", arguments = { path = \"answer.txt\", content = \"apples\" } }]\n";
 
 #[test]
-fn a_verifier_judges_by_the_sealed_copy_and_tells_a_summary_with_hints() {
+fn a_verifier_judges_by_the_sealed_copy_and_tells_its_verdict_with_hints() {
     let scenario = format!(
         "#!/bin/sh\ngrep -q apples answer.txt && exit 0\ncat $0\necho 'it wants: {}' >&2\necho 'hint: think of fruit' >&2\n\
          echo 'hint: {}'\nexit 3\n",
@@ -235,12 +235,12 @@ fn a_verifier_judges_by_the_sealed_copy_and_tells_a_summary_with_hints() {
         prompts.map(|entry| entry.unwrap().path().join("prompt.md")).filter(|path| path.exists()).collect();
     let second = prompts.iter().find(|path| contains(path, "Failure feedback")).expect("a second prompt");
     let told = std::fs::read_to_string(second).unwrap();
-    for expected in
-        ["failure_reason: tool_exit_code_3", "1 commands run, 1 failed (exit 3)", "hint: think of fruit", "withheld"]
-    {
-        assert!(told.contains(expected), "{expected}: {told}");
-    }
-    assert!(!told.contains("ripe") && !told.contains("grep"), "{told}");
+    let withheld = "withheld: hold-out scenarios were in reach of that stage";
+    let expected = format!(
+        "failed_node: test\nfailure_reason: stage `test` failed; {withheld}\ndetails:\nsummary: verdict: fail; {withheld}\n\
+         hint: think of fruit\nhint: what the valley grows is no secret\n"
+    );
+    assert!(told.ends_with(&expected), "{told}");
     for file in ["trace.jsonl", "checkpoint.json", "progress.ndjson", "test/status.json", "build/prompt.md"] {
         let text = bench.run_text("r", file);
         assert!(!text.contains("ripe") && !text.contains("grep -q"), "{file}: {text}");
@@ -308,6 +308,69 @@ fn a_builder_that_opted_out_reads_them_and_writes_none() {
     let builder = bench("", "codex.allow_read_scenarios=true", &format!("{write}{DONE}"));
     run(&builder).ends(6).says("wrote disallowed files");
     assert!(!builder.run_folder("r").join("workspace").join(SCENARIO).exists());
+}
+
+/// A hostile subject names a file after what it read, and the stage fails for the file's size.
+#[test]
+fn the_path_of_a_limit_tells_builders_nothing() {
+    let scenario = "# the riddle's answer is forty-two apples\nsh answer.txt\n";
+    let name = "$(grep -o \"riddle.s answer is .*\" scripts/scenarios/answer.sh)";
+    let write = tool("write_file", &format!("path = \"answer.txt\", content = '''truncate -s 300M \"{name}\"'''"));
+    let bench = judged(scenario, "label=t", &format!("{write}{DONE}[[node.build]]\ntext = \"OUTCOME: FAIL seen\"\n"));
+    run(&bench).never_says("forty-two");
+    let told = bench.run_text("r", "build/prompt.md");
+    assert!(told.contains("failed_node: test\nfailure_reason: stage `test` failed; withheld"), "{told}");
+    let status = bench.run_json("r", "test/status.json").to_string();
+    assert!(!told.contains("forty-two") && !status.contains("forty-two"), "{told}{status}");
+}
+
+/// An agent that may read hold-outs answers with them in keys, numbers and texts.
+#[test]
+fn a_builder_that_may_read_hold_outs_tells_others_its_verdict_alone() {
+    let keys =
+        "\"answer.forty-two.apples.in.a.basket\" = true, n = 4277009102, ready = \"forty-two\", kind = \"apples\"";
+    let answer = |more: &str| {
+        format!("[[node.build]]\ntext = \"done\"\noutcome = {{ {more}, context_updates = {{ {keys} }} }}\n")
+    };
+    let bench = Workbench::with_pipeline(
+        "digraph g { graph [max_steps=4]; start [shape=Mdiamond]; done [shape=Msquare]\n\
+         build [shape=box, prompt=\"x\", allowed_write_paths=\"notes/\", codex.allow_read_scenarios=true]\n\
+         mend [shape=box, prompt=\"y\", allowed_write_paths=\"\"]\n start -> build; mend -> build\n\
+         build -> done [condition=\"ready=yes\"]; build -> mend [condition=\"outcome=fail && kind!=pears\"] }\n",
+    );
+    bench.write(SCENARIO, &format!("#!/bin/sh\n{SECRET}\n"));
+    let reason = "status = \"fail\", failure_reason = \"forty-two apples\", preferred_label = \"forty-two\"";
+    let script = format!("{}[[node.mend]]\ntext = \"OUTCOME: SUCCESS\"\n{}", answer(reason), answer(reason));
+    std::fs::write(bench.outside().join("script.toml"), script).unwrap();
+    run(&bench).says("maximum step count");
+    let context = bench.run_json("r", "checkpoint.json")["context"].take();
+    assert_eq!((&context["ready"], &context["kind"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    assert!(context.as_object().unwrap().contains_key("ready"), "a condition names it");
+    let told = bench.run_text("r", "mend/prompt.md");
+    assert!(told.contains("failure_reason: stage `build` failed; withheld"), "{told}");
+    for text in [told, context.to_string(), bench.run_text("r", "trace.jsonl")] {
+        assert!(!text.contains("forty") && !text.contains("4277009102"), "{text}");
+    }
+}
+
+/// The alarm looks at all of a file that such an agent writes, and at names and targets of links.
+#[test]
+fn parts_of_a_hold_out_in_files_names_and_links_raise_the_alarm() {
+    let part = "apples in a wicker basket";
+    let far = format!("head -c 5000000 /dev/zero | tr '\\0' x > answer.txt; echo ' two {part}' >> answer.txt");
+    for write in [
+        tool("write_file", &format!("path = \"answer.txt\", content = \"it says two {part}, twice\"")),
+        shell(&far),
+        shell(&format!("mkdir -p scripts/'two {part}'; echo x > scripts/'two {part}/a'")),
+        shell(&format!("ln -s 'two {part}' scripts/link")),
+    ] {
+        let bench = bench("", "codex.allow_read_scenarios=true, allowed_commands=\"*\"", &format!("{write}{DONE}"));
+        let leak = "holdout_leak: a file it wrote contains text of a hold-out scenario";
+        run(&bench).ends(6).says(leak);
+        let workspace = bench.run_folder("r").join("workspace");
+        assert!(!workspace.join("answer.txt").exists() && !workspace.join("scripts/link").is_symlink());
+        bench.glovebox(&["holdout", "status", "r"]).ends(0).says("scripts/scenarios/answer.sh:2");
+    }
 }
 
 #[test]

@@ -169,15 +169,15 @@ impl<B: BlobStore + 'static> Workbench<B> {
     ) -> Result<StageFinished, AttemptError> {
         let (node, _) = self.bound(&claim.node)?;
         let Some(holdouts) = &self.holdouts else { return self.settle(claim, report, place).await };
-        let withheld = self.plan.withholds(&node.id).then(|| redact::Public::of(&report, holdouts.canary()));
+        let withheld = self.plan.withholds(&node.id).then(|| redact::hints(&report, holdouts.canary()));
         let mut fact = self.settle(claim, report, place).await?;
         let says = self.plan.is_watched(&node.id);
         if says || withheld.is_some() {
             watch::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
         }
-        if let Some(public) = withheld {
+        if let Some(hints) = withheld {
             fact.artifacts.push(self.whole_answer(&fact)?);
-            redact::redact(&mut fact, &self.plan.pipeline, &public);
+            redact::redact(&mut fact, &self.plan.pipeline, &hints);
         }
         Ok(fact)
     }
@@ -220,10 +220,19 @@ impl<B: BlobStore + 'static> Workbench<B> {
             input.context.retain(|key, _| !input::HOLDOUT_KEYS.contains(&key.as_str()));
         }
         if let Some(failed) = &state.last_failed {
-            let is_withheld = self.plan.withholds(&NodeId::new(failed.node.as_str()));
+            let is_withheld = self.is_withheld(&failed.node);
             input.extra = feedback::feedback(failed, &*self.blobs, is_withheld)?;
+            if is_withheld {
+                input.last_failure = input.last_failure.map(|_| outcome::told(&redact::verdict(&failed.node)));
+            }
         }
         Ok(input)
+    }
+
+    /// True for a stage of which others are told the verdict alone. A node without a component passes on what another stage said.
+    fn is_withheld(&self, node: &str) -> bool {
+        let id = NodeId::new(node);
+        self.plan.withholds(&id) || (self.holdouts.is_some() && self.plan.binding(&id).is_none())
     }
 
     fn guarded(&self, node: &NodeId, model: Model) -> Model {

@@ -126,7 +126,7 @@ fn size(key: &str, value: &Value) -> usize {
 }
 
 /// The key without any `context.` in front.
-fn plain(key: &str) -> &str {
+pub(crate) fn plain(key: &str) -> &str {
     let mut key = key;
     while let Some(rest) = key.strip_prefix("context.") {
         key = rest;

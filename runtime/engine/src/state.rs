@@ -245,7 +245,10 @@ impl RunState {
             self.completed.push(node.clone());
             self.record_outcome(node, &finished.outcome);
         }
-        self.last_failed = self.last_failure.as_ref().map(|_| FailedStage::of(finished));
+        // A stage that was skipped says nothing: the failure before it stays, and so does the stage it is of.
+        if finished.retrying || finished.outcome.status != Status::Skipped {
+            self.last_failed = self.last_failure.as_ref().map(|_| FailedStage::of(finished));
+        }
     }
 
     /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).

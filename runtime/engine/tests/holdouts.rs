@@ -20,7 +20,7 @@ use glovebox_engine::rules::Judgement;
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session};
 use glovebox_engine::state::{FailedStage, RunState};
 use glovebox_host::call::{Artifact, Ending, Report};
-use glovebox_host::outcome::{self as host, Outcome};
+use glovebox_host::outcome::{self as host, Outcome, StageInput};
 use glovebox_sandbox::exec::ExecPolicy;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::protect::Protected;
@@ -236,13 +236,15 @@ async fn hold_outs_that_cannot_be_sealed_stop_the_run_before_it_begins() {
 }
 
 #[tokio::test]
-async fn a_verifier_tells_verdict_counts_and_hints() {
+async fn a_verifier_tells_its_verdict_and_hints() {
     let place = Place::new("label=b", "label=t");
     let (fact, answer) =
         settle(&place, "t", |_| {}, report(SECRET, Some(("tool/exit-code", "tool_exit_code_1")))).await;
     let told = serde_json::to_string(&fact.outcome).unwrap();
-    assert!(!told.contains("apples") && told.contains("output: 3 lines") && told.contains(HINT), "{told}");
-    assert_eq!(fact.outcome.failure.as_ref().map(|failure| failure.reason.as_str()), Some("tool_exit_code_1"));
+    assert!(!told.contains("apples") && told.contains("verdict: fail") && told.contains(HINT), "{told}");
+    let expected = "tool/exit-code: withheld: hold-out scenarios were in reach of that stage";
+    assert_eq!(fact.outcome.failure.as_ref().map(|failure| failure.reason.as_str()), Some(expected));
+    assert!(fact.outcome.context_updates.is_empty(), "no condition names `tool.output`");
     assert!(String::from_utf8(answer).unwrap().contains("apples"), "people can read the whole answer");
     let bench = Place::new("label=b", "scenario_feedback=full");
     let (fact, _) = settle(&bench, "t", |_| {}, report(SECRET, None)).await;
@@ -257,17 +259,28 @@ async fn a_builder_is_told_the_summary_alone() {
     let printed = vec![("tool.stdout.txt".to_owned(), bench.blobs.put_bytes(SECRET.as_bytes()).unwrap())];
     let mut state = RunState::default();
     state.context.set("graph.scenarios", "checks".into());
-    state.last_failure = Some(Failure::new(FailureClass::Deterministic, "tool/exit-code", "tool_exit_code_1"));
+    let limit = "the stage reached `limits.write_bytes` (1) at `forty-two apples`";
+    state.last_failure = Some(Failure::new(FailureClass::Budget, "limit/write_bytes", limit));
     let failed =
         |node: &str| FailedStage { node: node.to_owned(), notes: "1 failed".to_owned(), printed: printed.clone() };
     state.last_failed = Some(failed("t"));
+    let expected = "stage `t` failed; withheld: hold-out scenarios were in reach of that stage";
+    let told =
+        |input: &StageInput| input.last_failure.clone().map(|told| (told.class, told.code, told.reason)).unwrap();
     let input = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
     assert_eq!(input.extra[1].1, "summary: 1 failed\n");
     assert!(input.context.is_empty(), "no name for the hold-outs");
+    assert_eq!(told(&input), (host::FailureClass::Deterministic, "stage/failed".to_owned(), expected.to_owned()));
+    // The start stands for a node without a component: what it passes on may be the verifier's.
+    state.last_failed = Some(FailedStage { node: "s".to_owned(), notes: String::new(), printed: Vec::new() });
+    glovebox_engine::attempt::sweep(&bench.run);
+    let passed_on = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
+    assert_eq!(told(&passed_on).2, expected.replace("`t`", "`s`"));
     state.last_failed = Some(failed("b"));
     glovebox_engine::attempt::sweep(&bench.run);
     let input = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
     assert!(input.extra[1].1.contains("apples"), "what a stage without hold-outs printed is told");
+    assert_eq!(told(&input).2, limit);
 }
 
 fn check_leak(fact: &StageFinished, what: &str) {

@@ -1,7 +1,7 @@
 //! What a stage is told of the one that failed before it, beyond the reason: the ends of what that one printed.
 //!
-//! Sizes are those of seed 2's runtime. Of a stage that had hold-outs in reach only its summary is told, which is all that its
-//! notes say: a builder would learn from more what it is judged by (design §7).
+//! Sizes are those of seed 2's runtime. Of a stage that had hold-outs in reach only its notes are told, which are the verdict and
+//! public hints: a builder would learn from more what it is judged by (design §7).
 
 use crate::ports::{BlobStore, PortError};
 use crate::state::FailedStage;
@@ -21,20 +21,20 @@ pub(super) fn feedback(
     is_withheld: bool,
 ) -> Result<Vec<(String, String)>, PortError> {
     let mut pairs = vec![("failed-node".to_owned(), failed.node.clone())];
-    let mut details = summary(failed);
-    if !is_withheld {
-        details.push_str(&tails(failed, blobs)?);
-    }
+    let details = match is_withheld {
+        true => summary(failed, usize::MAX),
+        false => summary(failed, SUMMARY_CHARS_MAX) + &tails(failed, blobs)?,
+    };
     if !details.is_empty() {
         pairs.push(("failure-details".to_owned(), details));
     }
     Ok(pairs)
 }
 
-fn summary(failed: &FailedStage) -> String {
+fn summary(failed: &FailedStage, chars_max: usize) -> String {
     match failed.notes.is_empty() {
         true => String::new(),
-        false => format!("summary: {}\n", failed.notes.chars().take(SUMMARY_CHARS_MAX).collect::<String>()),
+        false => format!("summary: {}\n", failed.notes.chars().take(chars_max).collect::<String>()),
     }
 }
 
@@ -83,6 +83,6 @@ mod tests {
         assert!(details.contains(&format!("stderr (its end):\n{}the end\nstdout", "ä".repeat(593))), "{details}");
         assert!(details.ends_with("\u{fffd} bytes\n"), "{details}");
         let withheld = feedback(&failed, &blobs, true).unwrap();
-        assert_eq!(withheld[1].1, format!("summary: {}\n", "n".repeat(SUMMARY_CHARS_MAX)), "no output");
+        assert_eq!(withheld[1].1, format!("summary: {}\n", "n".repeat(3000)), "no output, and every hint");
     }
 }

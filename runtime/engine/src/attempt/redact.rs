@@ -1,103 +1,92 @@
-//! What remains of the answer of a stage that had hold-outs in reach: verdict, counts, and the lines its scenarios call public
-//! (design §7).
+//! What remains of the answer of a stage that had hold-outs in reach: the verdict, and the public hints that apply (design §7).
 //!
-//! Applied before the answer becomes a fact, so that neither the next stage nor a file of the run tells more. Every text is taken to
-//! be the program's under test, which may print what it is judged by. The whole answer is kept as an artifact, for people.
+//! Applied before the answer becomes a fact, so that neither the next stage nor a file of the run has more. Every text, number and
+//! name in an answer counts as chosen by the program under test, which may send what it is judged by in any of them. The whole answer
+//! is kept as an artifact, for people.
+
+mod choices;
 
 use crate::event::{Ending, StageFinished};
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use glovebox_host::call::Report;
-use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_sandbox::holdout::canary::Canary;
-use serde_json::Value;
 
 /// The artifact with the whole answer.
 pub(super) const WITHHELD_FILE: &str = "withheld.json";
-/// Endings of artifacts with output, and the lines the handler adds to it.
-const PRINTED: [(&str, usize); 3] = [(".stdout.txt", 0), (".stderr.txt", 0), (".output", 3)];
-/// Longest key or code that is kept.
+/// Endings of artifacts with output.
+const PRINTED: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
+/// Longest code that is kept.
 const WORD_BYTES_MAX: usize = 64;
 /// What stands in the place of a text.
 const WITHHELD: &str = "withheld: hold-out scenarios were in reach of that stage";
 
-/// What may be told of what a stage printed.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Public {
-    lines: usize,
-    hints: Vec<String>,
+/// The public hints among what a stage printed, as its sealed files have them and in their order.
+pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
+    let artifacts = report.artifacts.iter().filter(|kept| PRINTED.iter().any(|end| kept.name.ends_with(end)));
+    let printed = artifacts.map(|kept| &kept.data).chain([&report.stdout, &report.stderr]);
+    let texts: Vec<_> = printed.map(|data| String::from_utf8_lossy(data)).collect();
+    canary.hints(texts.iter().map(AsRef::as_ref))
 }
 
-impl Public {
-    /// Counts lines and finds the public ones.
-    pub(super) fn of(report: &Report, canary: &Canary) -> Self {
-        let mut public = Self::default();
-        let artifacts = report.artifacts.iter().filter_map(|artifact| {
-            let (_, added) = PRINTED.iter().find(|(end, _)| artifact.name.ends_with(end))?;
-            Some((&artifact.data, *added))
-        });
-        for (data, added) in artifacts.chain([(&report.stdout, 0), (&report.stderr, 0)]) {
-            let text = String::from_utf8_lossy(data);
-            public.lines += text.lines().count().saturating_sub(added);
-            for hint in canary.hints([text.as_ref()]) {
-                if !public.hints.contains(&hint) {
-                    public.hints.push(hint);
-                }
-            }
-        }
-        public
-    }
-}
-
-/// Takes everything out of a fact that is not known to be public.
-pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, public: &Public) {
-    let summary = summary(fact, public);
-    let outcome = std::mem::replace(&mut fact.outcome, Outcome::of(crate::outcome::Status::Fail));
-    let is_edge = |text: &String| {
-        let mut outgoing = pipeline.edges.iter().filter(|edge| edge.from.as_str() == fact.node);
-        outgoing.any(|edge| edge.label == *text || edge.to.as_str() == text)
-    };
-    let updates = outcome.context_updates.into_iter().filter(|(key, _)| is_word(key));
-    let updates = updates.map(|(key, value)| match value {
-        Value::Bool(_) | Value::Number(_) | Value::Null => (key, value),
-        _ => (key, Value::String(summary.clone())),
-    });
+/// Takes everything out of a fact that the program under test could have chosen, verdict and hints aside.
+pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[String]) {
+    let outcome = std::mem::replace(&mut fact.outcome, Outcome::of(Status::Fail));
+    let node = NodeId::new(fact.node.as_str());
+    let is_pass = matches!(outcome.status, Status::Success | Status::PartialSuccess);
+    let failure = (!is_pass).then(|| redacted(fact, failure_of(&outcome)));
+    let way = if is_pass { choices::way(pipeline, &node, &outcome) } else { choices::Way::default() };
     fact.outcome = Outcome {
-        status: outcome.status,
-        preferred_label: outcome.preferred_label.filter(is_edge),
-        suggested_next_ids: outcome.suggested_next_ids.into_iter().filter(is_edge).collect(),
-        context_updates: updates.collect(),
-        failure: outcome.failure.map(|failure| redacted(fact, failure)),
-        notes: summary,
+        status: if is_pass { Status::Success } else { Status::Fail },
+        preferred_label: way.label,
+        suggested_next_ids: way.next.into_iter().collect(),
+        context_updates: choices::context(pipeline, outcome.context_updates),
+        failure,
+        notes: notes(is_pass, hints),
     };
     if let Ending::Trapped(text) | Ending::NotLinked(text) = &mut fact.ending {
         WITHHELD.clone_into(text);
     }
 }
 
-fn summary(fact: &StageFinished, public: &Public) -> String {
-    let (run, failed) = (fact.receipts.len(), fact.receipts.iter().filter(|receipt| receipt.code != Some(0)));
-    let ends: Vec<String> =
-        failed.map(|receipt| receipt.code.map_or_else(|| receipt.how.clone(), |code| format!("exit {code}"))).collect();
-    let mut text = format!("{run} commands run, {} failed", ends.len());
-    if !ends.is_empty() {
-        text.push_str(&format!(" ({})", ends.join(", ")));
-    }
-    text.push_str(&format!("\noutput: {} lines, {WITHHELD}", public.lines));
-    public.hints.iter().for_each(|hint| text.push_str(&format!("\n{hint}")));
-    text
+/// What builders are told of the failure of such a stage, whatever kind of failure it was.
+pub(super) fn verdict(node: &str) -> Failure {
+    Failure::new(FailureClass::Deterministic, "stage/failed", format!("stage `{node}` failed; {WITHHELD}"))
 }
 
-/// Keeps class and code. Reasons stay where the host or the `tool` handler words them out of numbers and names of ours alone.
+fn notes(is_pass: bool, hints: &[String]) -> String {
+    let verdict = format!("verdict: {}; {WITHHELD}", if is_pass { "pass" } else { "fail" });
+    [&[verdict], hints].concat().join("\n")
+}
+
+/// The failure of an answer that is not a pass. `retry` is a failure that may pass, and `skipped` judges nothing.
+fn failure_of(outcome: &Outcome) -> Failure {
+    let unspoken = || Failure::new(FailureClass::Deterministic, "stage/failed", "");
+    let failure = outcome.failure.clone().unwrap_or_else(unspoken);
+    match outcome.status {
+        Status::Retry => Failure { class: FailureClass::Transient, ..failure },
+        _ => failure,
+    }
+}
+
+/// Keeps class and code, for people and for what the engine decides by them. The reason is worded anew, without a path, a number or a
+/// text of the stage.
 fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
-    let is_numbers = (fact.handler == "tool" && failure.code.starts_with("tool/"))
-        || ["limit/", "holdout/", "canceled"].iter().any(|start| failure.code.starts_with(start));
     let code = if is_word(&failure.code) { failure.code } else { "stage/failed".to_owned() };
     let reason = match code.as_str() {
-        _ if is_numbers => failure.reason,
-        "scope/write" => format!("{}{} paths, {WITHHELD}", super::GUARDRAIL, fact.quarantined.len()),
-        _ => format!("{code}: {WITHHELD}"),
+        "scope/write" => format!("{}{WITHHELD}", super::GUARDRAIL),
+        "canceled" => "the run was told to stop".to_owned(),
+        super::watch::LEAK_CODE => super::watch::reason(super::watch::IN_A_FILE),
+        _ => code.strip_prefix("limit/").map_or_else(|| format!("{code}: {WITHHELD}"), |name| bound(fact, name)),
     };
     Failure { class: failure.class, code, reason }
+}
+
+/// A bound that was reached, by its name and value.
+fn bound(fact: &StageFinished, name: &str) -> String {
+    let row = fact.usage.iter().find(|row| row.name == name);
+    let value = row.map(|row| format!(" ({})", row.limit)).unwrap_or_default();
+    format!("the stage reached `limits.{name}`{value}")
 }
 
 /// True for a name, as opposed to a text.

@@ -1,9 +1,8 @@
-//! Nothing of a text gets through, whatever field it stands in; verdict, counts and public hints do.
+//! Nothing of a text, a number or a name gets through, whatever field it stands in; the verdict and public hints do.
 
 use super::*;
-use crate::event::{Quarantined, Receipt, TaskId};
-use crate::outcome::{FailureClass, Status};
-use serde_json::json;
+use crate::event::{LimitUse, Quarantined, Receipt, TaskId};
+use serde_json::{Value, json};
 
 const SECRET: &str = "expected 42 apples";
 
@@ -47,7 +46,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         },
         retrying: false,
         ending: Ending::Returned,
-        usage: Vec::new(),
+        usage: vec![LimitUse { name: "wall_ms".to_owned(), used: 42, limit: 5 }],
         refusals: Vec::new(),
         refusals_total: 0,
         receipts: vec![receipt(Some(0), "exited"), receipt(Some(3), "exited"), receipt(None, "timed-out")],
@@ -62,46 +61,118 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
     }
 }
 
-fn redacted(mut fact: StageFinished) -> StageFinished {
-    let text = "digraph g { s [shape=Mdiamond] n [prompt=p] e [shape=Msquare] s -> n -> e }";
-    let pipeline = glovebox_pipeline::check(text, &glovebox_pipeline::Inputs::default()).pipeline.expect("valid");
-    redact(&mut fact, &pipeline, &Public { lines: 12, hints: vec!["hint: count them".to_owned()] });
+fn pipeline(edges: &str) -> Pipeline {
+    let text =
+        format!("digraph g {{ s [shape=Mdiamond] n [prompt=p] e [shape=Msquare] f [shape=Msquare] s -> n {edges} }}");
+    let checked = glovebox_pipeline::check(&text, &glovebox_pipeline::Inputs::default());
+    checked.pipeline.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
+}
+
+const PLAIN: &str = "n -> e [label=\"go on\"]; n -> f";
+const HINT: &str = "hint: count them";
+
+fn redacted_in(mut fact: StageFinished, edges: &str) -> StageFinished {
+    redact(&mut fact, &pipeline(edges), &[HINT.to_owned()]);
     fact
 }
 
-#[test]
-fn verdict_counts_and_hints_are_told_and_no_text_is() {
-    let fact = redacted(fact("verify", "verify/exit-code", SECRET));
-    let outcome = &fact.outcome;
-    assert_eq!(
-        outcome.notes,
-        "3 commands run, 2 failed (exit 3, timed-out)\noutput: 12 lines, withheld: hold-out scenarios were in reach of \
-         that stage\nhint: count them"
-    );
-    assert_eq!((outcome.status, outcome.preferred_label.as_deref()), (Status::Fail, None));
-    assert_eq!(outcome.suggested_next_ids, ["e"], "a name of the graph tells nothing");
-    let keys: Vec<&str> = outcome.context_updates.keys().map(String::as_str).collect();
-    assert_eq!(keys, ["list", "n", "ok", "tool.output"]);
-    assert_eq!((&outcome.context_updates["ok"], &outcome.context_updates["n"]), (&json!(false), &json!(3)));
-    let whole = serde_json::to_string(outcome).expect("JSON");
-    assert!(!whole.contains("42") && !whole.contains("apples"), "{whole}");
+fn redacted(fact: StageFinished) -> StageFinished {
+    redacted_in(fact, PLAIN)
 }
 
 #[test]
-fn a_reason_of_numbers_stays_and_a_quote_does_not() {
+fn the_verdict_and_hints_are_told_and_nothing_else() {
+    let fact = redacted(fact("verify", "verify/exit-code", SECRET));
+    let outcome = &fact.outcome;
+    assert_eq!(outcome.notes, format!("verdict: fail; {WITHHELD}\n{HINT}"));
+    assert_eq!((outcome.status, outcome.preferred_label.as_deref()), (Status::Fail, None));
+    assert!(outcome.suggested_next_ids.is_empty() && outcome.context_updates.is_empty());
+    let whole = serde_json::to_string(outcome).expect("JSON");
+    assert!(!whole.contains("42") && !whole.contains("apples") && !whole.contains('3'), "{whole}");
+}
+
+#[test]
+fn a_reason_has_no_path_number_or_text_of_the_stage() {
     let check = |handler: &str, code: &str, reason: &str, expected: &str| {
         let failure = redacted(fact(handler, code, reason)).outcome.failure.expect("failure");
         assert_eq!(failure.class, FailureClass::Deterministic);
         assert_eq!(format!("{}|{}", failure.code, failure.reason), expected);
     };
-    check("tool", "tool/exit-code", "tool_exit_code_3", "tool/exit-code|tool_exit_code_3");
-    check("tool", "limit/wall_ms", "limit `wall_ms` (5) reached", "limit/wall_ms|limit `wall_ms` (5) reached");
-    check("verify", "tool/exit-code", SECRET, &format!("tool/exit-code|tool/exit-code: {WITHHELD}"));
-    check("verify", "verify/exit-code", SECRET, &format!("verify/exit-code|verify/exit-code: {WITHHELD}"));
-    check("codergen", SECRET, SECRET, &format!("stage/failed|stage/failed: {WITHHELD}"));
-    check("tool", "trap/unreachable", SECRET, &format!("trap/unreachable|trap/unreachable: {WITHHELD}"));
-    let scope = format!("scope/write|guardrail_violation: wrote disallowed files: 1 paths, {WITHHELD}");
+    let withheld = |code: &str| format!("{code}|{code}: {WITHHELD}");
+    check("tool", "tool/exit-code", "tool_exit_code_42", &withheld("tool/exit-code"));
+    check("tool", "tool/signal", "tool_command ended by 42", &withheld("tool/signal"));
+    let at = "the stage reached `limits.wall_ms` (5) at `expected 42 apples`";
+    check("tool", "limit/wall_ms", at, "limit/wall_ms|the stage reached `limits.wall_ms` (5)");
+    check("tool", "limit/depth", at, "limit/depth|the stage reached `limits.depth`");
+    check("tool", "canceled", SECRET, "canceled|the run was told to stop");
+    let leak = "holdout/leak|holdout_leak: a file it wrote contains text of a hold-out scenario";
+    check("tool", "holdout/leak", SECRET, leak);
+    check("verify", "verify/exit-code", SECRET, &withheld("verify/exit-code"));
+    check("codergen", SECRET, SECRET, &withheld("stage/failed"));
+    check("tool", "trap/unreachable", SECRET, &withheld("trap/unreachable"));
+    let scope = format!("scope/write|guardrail_violation: wrote disallowed files: {WITHHELD}");
     check("tool", "scope/write", SECRET, &scope);
     let trapped = StageFinished { ending: Ending::Trapped(SECRET.to_owned()), ..fact("tool", "trap/x", SECRET) };
     assert_eq!(redacted(trapped).ending, Ending::Trapped(WITHHELD.to_owned()));
+}
+
+#[test]
+fn the_verdict_is_pass_or_fail() {
+    let check = |status: Status, expected: Status, class: Option<FailureClass>| {
+        let mut fact = fact("codergen", "agent/x", SECRET);
+        fact.outcome.status = status;
+        fact.outcome.failure = None;
+        let outcome = redacted(fact).outcome;
+        assert_eq!((outcome.status, outcome.failure.map(|failure| failure.class)), (expected, class), "{status:?}");
+    };
+    check(Status::Success, Status::Success, None);
+    check(Status::PartialSuccess, Status::Success, None);
+    check(Status::Retry, Status::Fail, Some(FailureClass::Transient));
+    check(Status::Fail, Status::Fail, Some(FailureClass::Deterministic));
+    check(Status::Skipped, Status::Fail, Some(FailureClass::Deterministic));
+}
+
+#[test]
+fn a_key_counts_where_a_condition_names_it_and_as_far_as_conditions_tell_values_apart() {
+    let edges =
+        "n -> e [condition=\"context.work.kind=red && ready && count!=3\"]; n -> f [condition=\"work.kind=green\"]";
+    let check = |key: &str, value: Value, expected: Option<Value>| {
+        let mut fact = fact("codergen", "agent/x", SECRET);
+        fact.outcome.context_updates = [(key.to_owned(), value)].into();
+        let kept: Vec<Value> = redacted_in(fact, edges).outcome.context_updates.into_values().collect();
+        assert_eq!(kept, expected.into_iter().collect::<Vec<_>>(), "{key}");
+    };
+    check("work.kind", json!("red"), Some(json!("red")));
+    check("context.work.kind", json!("green"), Some(json!("green")));
+    check("work.kind", json!(SECRET), Some(Value::Null));
+    check("work.kind", json!(true), Some(json!(true)));
+    check("count", json!(3), Some(json!("3")));
+    check("count", json!(42), Some(Value::Null));
+    for (value, seen) in [(json!(SECRET), true), (json!(42), true), (json!(""), false), (json!([SECRET]), true)] {
+        check("ready", value, Some(json!(seen)));
+    }
+    for key in ["answer.expected.42.apples", "outcome", "work", "kind", "context", "tool.output"] {
+        check(key, json!(true), None);
+    }
+}
+
+#[test]
+fn a_way_is_asked_for_only_where_the_edges_leave_it_open() {
+    let check = |label: &str, next: &[&str], edges: &str, expected: (Option<&str>, &[&str])| {
+        let mut fact = fact("codergen", "agent/x", SECRET);
+        fact.outcome.status = Status::Success;
+        fact.outcome.preferred_label = Some(label.to_owned());
+        fact.outcome.suggested_next_ids = next.iter().map(|id| (*id).to_owned()).collect();
+        let outcome = redacted_in(fact, edges).outcome;
+        assert_eq!((outcome.preferred_label.as_deref(), outcome.suggested_next_ids), (expected.0, strings(expected.1)));
+    };
+    check("go on", &["f", "e"], PLAIN, (Some("go on"), &[]));
+    check("Go on", &[SECRET, "f", "e", "f"], PLAIN, (None, &["f"]));
+    check(SECRET, &[SECRET], PLAIN, (None, &[]));
+    let asked = "n -> e [condition=\"outcome=success\"]; n -> f [label=\"go on\"]";
+    check("go on", &["f"], asked, (None, &[]));
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
 }

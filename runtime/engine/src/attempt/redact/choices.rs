@@ -1,0 +1,61 @@
+//! What a stage with hold-outs in reach may decide beyond its verdict: what the pipeline's author asks it for, in an edge.
+//!
+//! A context key counts when the condition of an edge names it, and its value only as far as these conditions can tell values apart. A
+//! way on counts when the stage's edges leave the choice to it. `tool` and `verify` ask for no way, so no program under test does.
+
+use crate::context::{Context, is_reserved, plain};
+use crate::outcome::Outcome;
+use glovebox_pipeline::condition::{Clause, Operator};
+use glovebox_pipeline::ir::{NodeId, Pipeline};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The way on that a stage asks for.
+#[derive(Default)]
+pub(super) struct Way {
+    /// The label of an edge.
+    pub(super) label: Option<String>,
+    /// The target of an edge; none beside a label.
+    pub(super) next: Option<String>,
+}
+
+/// The first way asked for that is an edge, where no edge of the stage has a condition.
+pub(super) fn way(pipeline: &Pipeline, node: &NodeId, outcome: &Outcome) -> Way {
+    let edges: Vec<_> = pipeline.outgoing(node).map(|(_, edge)| edge).collect();
+    if edges.iter().any(|edge| edge.condition.is_some()) {
+        return Way::default();
+    }
+    let labelled = |label: &&String| !label.is_empty() && edges.iter().any(|edge| edge.label == **label);
+    let label = outcome.preferred_label.as_ref().filter(labelled).cloned();
+    let suggested = outcome.suggested_next_ids.iter().find(|id| edges.iter().any(|edge| edge.to.as_str() == **id));
+    Way { next: suggested.filter(|_| label.is_none()).cloned(), label }
+}
+
+/// The updates of keys that conditions name, each as the conditions see it.
+pub(super) fn context(pipeline: &Pipeline, updates: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let clauses = pipeline.edges.iter().filter_map(|edge| edge.condition.as_ref()).flat_map(|found| &found.clauses);
+    let clauses: Vec<&Clause> = clauses.filter(|clause| !is_reserved(&clause.key)).collect();
+    let kept = updates.into_iter().filter_map(|(key, value)| {
+        let name = plain(&key);
+        let asked: Vec<&Clause> = clauses.iter().copied().filter(|clause| plain(&clause.key) == name).collect();
+        let seen = seen(&asked, value)?;
+        Some((name.to_owned(), seen))
+    });
+    kept.collect()
+}
+
+/// A value as far as conditions tell it from others: a boolean, or a text that one of them compares with. Any other value is null,
+/// which counts as absent; a value that nothing asks for is none.
+fn seen(asked: &[&Clause], value: Value) -> Option<Value> {
+    if asked.is_empty() || value.is_boolean() {
+        return Some(value).filter(|_| !asked.is_empty());
+    }
+    let mut context = Context::default();
+    context.set("value", value);
+    let text = context.text("value");
+    if asked.iter().any(|clause| clause.operator != Operator::Truthy && clause.literal == text.as_str()) {
+        return Some(Value::String(text));
+    }
+    let truthy = asked.iter().find(|clause| clause.operator == Operator::Truthy);
+    Some(truthy.map_or(Value::Null, |clause| Value::Bool(clause.admits(&text))))
+}
