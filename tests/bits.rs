@@ -1,0 +1,136 @@
+//! How much can a program under test tell the builders? Measured with the real binary: a hostile subject has the verifier's jail
+//! to itself, moves many secrets over every channel it has, and everything that builders get on their next visit is compared.
+//!
+//! Allowed are the verdict and the set of public hints, so `1 + hints` bits per visit. Two visits with the same verdict and the
+//! same hints must look the same, to the byte.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+#[path = "guests/mod.rs"]
+mod guests;
+#[path = "bits/observed.rs"]
+mod observed;
+#[path = "bits/subject.rs"]
+mod subject;
+mod workbench;
+
+use observed::Observation;
+use std::collections::{BTreeMap, BTreeSet};
+use subject::{Act, HINTS};
+use workbench::Workbench;
+
+/// The judge: it runs the builder's program with nothing between the two, and gives two hints.
+fn scenario() -> String {
+    let [fruit, count] = HINTS.map(|hint| hint.replace('"', "\\\""));
+    format!(
+        "#!/bin/sh\n# hold-out: the riddle's answer is forty-two apples in a wicker basket\nsh src/prog.sh\ncode=$?\n\
+         test $code = 9 && echo \"hint: {fruit}\"\ntest $code = 9 && printf \"hint: {count}\\n\" >&2\nexit $code\n"
+    )
+}
+
+/// A loop in which two builders follow the judge: a plugin that keeps all it is told, and an agent with a shell.
+fn bench(feedback: &str, acts: &[Act]) -> Workbench {
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph h {{\n  graph [goal=\"solve the riddle\", max_steps={}]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 build [shape=box, allowed_write_paths=\"src/,seen/\", allowed_commands=\"*\", prompt=\"$goal\"]\n\
+         \x20 judge [shape=parallelogram, allowed_write_paths=\"\", timeout=\"3s\", {feedback}, \
+         tool_command=\"sh scripts/scenarios/check.sh\"]\n  look [type=\"evil.guest\"]\n\
+         \x20 start -> build -> judge; look -> build\n  judge -> look [condition=\"outcome=success\"]\n\
+         \x20 judge -> look [condition=\"outcome=fail\"]\n  judge -> done [condition=\"context.never=yes\"]\n}}\n",
+        3 * acts.len() + 2
+    ));
+    bench.write("scripts/scenarios/check.sh", &scenario());
+    bench.write(
+        "glovebox.toml",
+        "[plugins.\"evil.guest\"]\npath = \"guest.wasm\"\ngrants = { filesystem = \"none\" }\n",
+    );
+    std::fs::write(bench.project().join("guest.wasm"), guests::build("observes")).unwrap();
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    let visits = acts.iter().map(Some).chain([None]).enumerate();
+    let script: String = visits.map(|(index, act)| turns(index + 1, act)).collect();
+    std::fs::write(bench.outside().join("script.toml"), script).unwrap();
+    bench
+}
+
+/// One visit of the agent: it notes what it finds, then writes the program that is judged next.
+fn turns(visit: usize, act: Option<&Act>) -> String {
+    let look = format!(
+        "mkdir -p seen; {{ find . -path ./seen -prune -o -path ./src -prune -o -printf '%y %m %p %l\\n' | sort; \
+         find . -path ./seen -prune -o -path ./src -prune -o -type f -exec cksum {{}} + | sort; \
+         ls -A /tmp \"$HOME\" /dev/shm; env | grep -v '^GLOVEBOX_' | sort; ls .git; }} > seen/{visit}.txt 2>&1; true"
+    );
+    let program = act.map_or("exit 1\n", |act| act.script.as_str());
+    let [look, program] = [look.as_str(), program].map(|text| serde_json::Value::from(text).to_string());
+    format!(
+        "[[node.build]]\ntool = [{{ name = \"shell\", arguments = {{ command = {look} }} }}, \
+         {{ name = \"write_file\", arguments = {{ path = \"src/prog.sh\", content = {program} }} }}]\n\
+         [[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n"
+    )
+}
+
+/// What was found of all visits.
+struct Measured {
+    /// Distinct observations for each verdict and set of hints.
+    by_class: BTreeMap<(String, BTreeSet<usize>), Vec<(&'static str, Observation)>>,
+    distinct: usize,
+}
+
+fn measure(feedback: &str, acts: &[Act]) -> Measured {
+    let bench = bench(feedback, acts);
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"]);
+    answer.says("maximum step count");
+    let statuses = observed::statuses(&bench, "judge");
+    assert_eq!(statuses.len(), acts.len(), "{}", answer.stdout);
+    let mut by_class: BTreeMap<_, Vec<(&'static str, Observation)>> = BTreeMap::new();
+    let mut all = BTreeSet::new();
+    for (index, (act, status)) in acts.iter().zip(statuses).enumerate() {
+        let seen = observed::of_visit(&bench, index + 1);
+        all.insert(seen.clone());
+        let hints = if status == "fail" { act.hints.iter().copied().collect() } else { BTreeSet::new() };
+        let same = by_class.entry((status, hints)).or_default();
+        if same.iter().all(|(_, other)| *other != seen) {
+            same.push((act.channel, seen));
+        }
+    }
+    Measured { by_class, distinct: all.len() }
+}
+
+impl Measured {
+    fn bits(&self) -> f64 {
+        (self.distinct as f64).log2()
+    }
+}
+
+/// Two verdicts, and each public hint told or not.
+fn allowed() -> f64 {
+    1.0 + HINTS.len() as f64
+}
+
+#[test]
+fn a_hostile_subject_moves_no_more_than_the_verdict_and_the_public_hints() {
+    let acts = subject::acts();
+    let measured = measure("label=j", &acts);
+    println!("bits per visit: measured {:.2}, allowed {:.2}, over {} visits", measured.bits(), allowed(), acts.len());
+    for ((status, hints), seen) in &measured.by_class {
+        let first = &seen[0];
+        if let Some((channel, other)) = seen.get(1) {
+            let (here, there) = first.1.difference(other);
+            panic!(
+                "{} observations for {status} with hints {hints:?}; `{}` and `{channel}` differ:\n{here}\n{there}",
+                seen.len(),
+                first.0
+            );
+        }
+    }
+    assert!(measured.bits() <= allowed(), "{} observations", measured.distinct);
+    assert!(measured.by_class.len() > 3, "both verdicts and hints were among them");
+}
+
+/// The measure itself: where the author opted out, the same subject moves what it likes.
+#[test]
+fn the_measure_sees_what_an_opt_out_lets_through() {
+    let acts: Vec<Act> = subject::acts().into_iter().filter(|act| act.channel.starts_with("output")).collect();
+    let measured = measure("scenario_feedback=full", &acts);
+    println!("bits per visit with scenario_feedback=full: measured {:.2}", measured.bits());
+    assert!(measured.bits() > allowed(), "{} observations over {} visits", measured.distinct, acts.len());
+}
