@@ -2,7 +2,7 @@
 //!
 //! A step that could not run counts as failed; nothing is skipped because something is missing.
 
-use crate::{Step, attacks, components, process, repository, wasm_std::Rung};
+use crate::{Step, attacks, components, process, pytest, repository, wasm_std::Rung};
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
@@ -68,6 +68,7 @@ fn dependency_policy() -> Step<()> {
 
 fn run_tests(arguments: &[String]) -> Step<Tally> {
     components::build(Rung::from_environment()?, &components::EXAMPLES)?;
+    pytest::prepare()?;
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", process::shown(&command)))?;

@@ -1,4 +1,4 @@
-//! The repository's commands: `cargo xtask components | jail | demo | test | ci`.
+//! The repository's commands: `cargo xtask components | jail | pytest | demo | test | ci`.
 //!
 //! Components are built here and nowhere else: no `build.rs` compiles or downloads anything. Every command can run on a
 //! fresh machine, with rustup's `wasm32-wasip2` or, where that cannot be fetched, with a std built from its source.
@@ -10,6 +10,7 @@ mod debian;
 mod demo;
 mod gate;
 mod process;
+mod pytest;
 mod sysroot;
 mod wasm_std;
 
@@ -24,8 +25,9 @@ usage: cargo xtask COMMAND
                 build the first-party components and the static programs into target/components, and the plugins of the examples;
                 --check builds one component aside, to prove the way to a std works
   jail          build only the static programs into target/components: the jail helper and what attacks it
+  pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
   demo          build everything and run examples/quickstart
-  test [ARG…]   build components, then run all tests; ARGs go to `cargo test`
+  test [ARG…]   build components and pytest, then run all tests; ARGs go to `cargo test`
   ci            test, then format, lints, docs, dependency policy and the std built from source
 
 GLOVEBOX_WASM_STD=installed|rustup|source is the same as --std.";
@@ -49,6 +51,7 @@ fn dispatch(arguments: &[String]) -> Step {
     match command.as_str() {
         "components" => build_components(rest),
         "jail" if rest.is_empty() => components::build_programs().map(|()| ExitCode::SUCCESS),
+        "pytest" if rest.is_empty() => pytest::prepare().map(|()| ExitCode::SUCCESS),
         "demo" if rest.is_empty() => demo::run(),
         "test" => gate::test(rest),
         "ci" if rest.is_empty() => gate::ci(),
