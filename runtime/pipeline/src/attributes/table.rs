@@ -100,7 +100,7 @@ pub const ATTRIBUTES: &[Known] = &[
         N,
         "text",
         "none",
-        "`base`: its `cache` is filled once from the files that the run began with",
+        "`base`: its command fills its `cache` once, over the files that the run began with",
         "glovebox",
     ),
     known(

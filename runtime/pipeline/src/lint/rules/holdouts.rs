@@ -165,8 +165,9 @@ pub(super) const RULES: &[Rule] = &[
         check: Some(isolation::cache_from),
         summary: "`cache_from` stands beside the `cache` that it fills",
         help: "name the folder, such as `cache=\"target/\"`, or remove `cache_from`",
-        why: "`cache_from=\"base\"` fills the folders of the node's `cache` from the files that the run began with. Without `cache` on \
-              the same node there is nothing to fill, and the build that was meant to be quick starts from nothing.",
+        why: "A stage with hold-outs in reach begins each visit with empty caches. `cache_from=\"base\"` has its command run once over \
+              the files that the run began with, and each visit begins with a copy of what that left in the folders of `cache`. \
+              Without `cache` on the same node there is nothing to keep, and the build that was meant to be quick starts from nothing.",
         bad: r#"digraph ship {
   judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
          cache_from="base"]
