@@ -401,7 +401,8 @@ fn every_guest_is_used_by_a_test() {
 
 #[test]
 fn every_example_is_explained_and_tested() {
-    let suite = fs::read_to_string(root().join("tests/examples.rs")).unwrap();
+    let suites = ["tests/examples.rs", "tests/scenarios.rs"];
+    let suite: String = suites.map(|suite| fs::read_to_string(root().join(suite)).unwrap()).concat();
     let mut findings = Vec::new();
     let attacks = folders("examples/attacks").into_iter().map(|name| format!("attacks/{name}"));
     for example in folders("examples").into_iter().filter(|name| name != "attacks").chain(attacks) {
@@ -411,7 +412,7 @@ fn every_example_is_explained_and_tested() {
             }
         }
         if !suite.contains(&format!("\"{example}\"")) {
-            findings.push(format!("examples/{example}: tests/examples.rs does not run it"));
+            findings.push(format!("examples/{example}: none of {suites:?} runs it"));
         }
     }
     none(&findings);

@@ -1,0 +1,1 @@
+//! Nothing: the scenarios are in `tests/`, and depend on no crate of the project.

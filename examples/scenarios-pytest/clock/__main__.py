@@ -1,0 +1,5 @@
+"""Prints seconds for people."""
+
+import sys
+
+print(f"{sys.argv[1]}s")
