@@ -47,7 +47,7 @@ fn attack(tier: Tier) -> Vec<Judged> {
     let program = hostile();
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().canonicalize().unwrap();
-    let judged = battery::run(&Jailed { tier }, &program, &place, &table(tier), 4);
+    let judged = battery::run(&Jailed::new(tier), &program, &place, &table(tier), 4);
     let left: Vec<_> = std::fs::read_dir(&place).unwrap().flatten().map(|entry| entry.path()).collect();
     assert!(left.is_empty(), "left behind: {left:?}");
     judged
@@ -91,6 +91,28 @@ fn nothing_but_known_gaps_gets_through_bwrap() {
     check(Tier::Bwrap);
 }
 
+/// The attacks on a verifier have teeth: beside it in one jail, where the program under test was before, they get through.
+#[test]
+fn a_program_under_test_in_its_verifiers_jail_gets_through() {
+    if !is_here(Tier::Full) {
+        return;
+    }
+    let ids = ["read", "hunt", "grep", "tmp", "home", "shm-file", "written", "arguments", "variables", "descriptors"];
+    let more = ["roots", "victim", "segment", "socket", "of-subject"];
+    let ids: Vec<String> = ids.iter().chain(&more).map(|id| format!("subject-{id}")).collect();
+    let table: Vec<Row> = rows::all().into_iter().filter(|row| ids.iter().any(|id| id == row.id)).collect();
+    assert_eq!(table.len(), ids.len());
+    let folder = tempfile::tempdir().unwrap();
+    let walls = Jailed { is_apart: false, ..Jailed::new(Tier::Full) };
+    let judged = battery::run(&walls, &hostile(), &folder.path().canonicalize().unwrap(), &table, 2);
+    let stopped: Vec<String> = judged
+        .iter()
+        .filter(|one| one.verdict != Verdict::Through)
+        .map(|one| format!("{}: {}: {} | {}", one.row.id, one.verdict.as_str(), one.answer, one.witness))
+        .collect();
+    assert!(stopped.is_empty(), "{}", stopped.join("\n"));
+}
+
 /// Names the tier and the folder of [`a_host_with_something_stubborn_inside`], which is nothing by itself.
 const HOST: &str = "BATTERY_HOST";
 
@@ -99,7 +121,7 @@ fn a_host_with_something_stubborn_inside() {
     let Ok(told) = std::env::var(HOST) else { return };
     let (tier, folder) = told.split_once(' ').unwrap();
     let outside = Outside::lay_out(Path::new(folder), &hostile()).unwrap();
-    let mut ground = Jailed { tier: Tier::parse(tier).unwrap() }.open(&outside, &Room::ALONE).unwrap();
+    let mut ground = Jailed::new(Tier::parse(tier).unwrap()).open(&outside, &Room::ALONE).unwrap();
     println!("\nmark {}", outside.mark());
     let words = ["racers", "4", "{mark}"].map(|word| outside.fill(word, ""));
     let program = outside.attacker().join("glovebox-hostile").to_string_lossy().into_owned();

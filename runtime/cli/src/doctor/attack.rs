@@ -26,7 +26,7 @@ pub fn attack(tier: Tier, capability: &Capability, host: &Host) -> Result<Attack
     let place = Place::new().map_err(|error| Stop::io("make a folder for the attacks", &error))?;
     let table = rows::all();
     let mut judged =
-        battery::run(&Jailed { tier }, HOSTILE, &place.0, &battery::programs(&table, tier.as_str()), WORKERS);
+        battery::run(&Jailed::new(tier), HOSTILE, &place.0, &battery::programs(&table, tier.as_str()), WORKERS);
     judged.extend(component::run(host, &place.0, &battery::components(&table), tier.as_str())?);
     let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(AttackReport::new(tier.as_str(), capability, &judged, duration_ms))

@@ -14,6 +14,7 @@ use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
 use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use glovebox_sandbox::subject::{FOLDER, SubjectSetting, Subjects};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -29,13 +30,44 @@ const FILE_BYTES: u64 = 128 << 20;
 pub struct Jailed {
     /// Which.
     pub tier: Tier,
+    /// Whether the program under test runs apart from its verifier. Without it the attacks on a verifier show that they can get through.
+    pub is_apart: bool,
+}
+
+impl Jailed {
+    /// Everything that a tier has.
+    pub fn new(tier: Tier) -> Self {
+        Self { tier, is_apart: true }
+    }
 }
 
 /// A jail with the view of its stage.
 pub struct Standing {
     jail: Jail,
     view: WorkspaceView,
+    /// What starts attacks of the program under test, where that is who tries them.
+    subjects: Option<Subjects>,
+    /// The hostile program's path.
+    hostile: String,
+    is_apart: bool,
 }
+
+/// What a verifier takes for itself beside the program under test.
+const VERIFIER_TIME: Duration = Duration::from_secs(4);
+
+/// What a verifier does before it starts the program under test: it leaves the hold-out in all its own folders, and has a process run
+/// beside it that holds the hold-out in its memory, arguments, variables, descriptors, shared segment and queue.
+const VERIFIER: &str = r#"
+canary=$(cat scenarios/holdout-canary.txt)
+cp scenarios/holdout-canary.txt /tmp/canary.txt; cp /tmp/canary.txt "$HOME"; cp /tmp/canary.txt /dev/shm; mkdir -p out; cp /tmp/canary.txt out
+mkfifo /tmp/asked; hostile=$1; shift
+CANARY=$canary "$hostile" victim "$canary" scenarios/holdout-canary.txt inner </tmp/asked >/tmp/victim & victim=$!
+exec 9>/tmp/asked
+until test -s /tmp/victim; do sleep 0.01; done
+subject "$@" 9>&-; code=$?
+echo '?' >&9; sleep 0.02; kill -0 $victim && grep -q intact /tmp/victim || echo VICTIM-GONE
+rm -rf out/canary.txt /tmp/canary.txt /tmp/asked /tmp/victim
+exit $code"#;
 
 impl Walls for Jailed {
     type Ground = Standing;
@@ -46,7 +78,8 @@ impl Walls for Jailed {
 
     fn open(&self, outside: &Outside, room: &Room) -> Result<Standing, String> {
         let at = outside.stage().join("view");
-        let (project, scope, extra) = (outside.project(), scope()?, Extra::default());
+        let hidden = if room.subject { &[] } else { HIDDEN };
+        let (project, scope, extra) = (outside.project(), scope(hidden)?, Extra::default());
         let view = if self.tier == Tier::Full {
             WorkspaceView::overlay(&project, &at, &scope, &extra)
         } else {
@@ -55,9 +88,58 @@ impl Walls for Jailed {
         let view = view.map_err(|error| error.to_string())?;
         let setting = setting(self.tier, outside, room)?;
         let source = view.source().map_err(|error| error.to_string())?;
-        let jail = Jail::open(&setting, source).map_err(|error| error.to_string())?;
-        Ok(Standing { jail, view })
+        let subjects = room.subject.then(|| self.offer(outside, room, &setting)).transpose()?;
+        let ties = subjects.as_ref().map(Subjects::ties).unwrap_or_default();
+        let mut setting = setting;
+        if subjects.is_some() {
+            setting.policy.path.insert(0, FOLDER.into());
+        }
+        let jail = Jail::open_tied(&setting, source, &ties).map_err(|error| error.to_string())?;
+        let hostile = outside.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
+        Ok(Standing { jail, view, subjects, hostile, is_apart: self.is_apart })
     }
+}
+
+impl Jailed {
+    /// The program under test, with the builders' view.
+    fn offer(&self, outside: &Outside, room: &Room, jail: &JailSetting) -> Result<Subjects, String> {
+        let offered = Subjects::offer(SubjectSetting {
+            jail: jail.clone(),
+            workspace: outside.project(),
+            scope: scope(HIDDEN)?,
+            extra: Extra::default(),
+            mounts: self.tier == Tier::Full,
+            workdir: ScopePath::root(),
+            command: None,
+            port: None,
+            timeout: Duration::from_millis(room.timeout_ms),
+            calls_max: u64::MAX,
+        });
+        offered.map_err(|error| error.to_string())
+    }
+}
+
+/// The order of a program under test, as a verifier carries it out.
+fn verified(order: &Order, hostile: String, is_apart: bool) -> exec::Program {
+    let words = match &order.program {
+        Program::Argv(words) => words.clone(),
+        Program::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
+    };
+    let text = if is_apart { VERIFIER.to_owned() } else { VERIFIER.replace("subject \"$@\"", "\"$@\"") };
+    let verifier = ["/bin/sh", "-c", &text, "sh"].map(str::to_owned);
+    exec::Program::Argv(verifier.into_iter().chain([hostile]).chain(words).collect())
+}
+
+/// What a verifier tells of the program under test, in the words of a jail.
+fn tested(seen: Seen) -> Seen {
+    let text = seen.text();
+    let over = text.split_once("reached `limits.").and_then(|(_, rest)| rest.split('`').next()).map(str::to_owned);
+    let (how, code) = match seen.code {
+        Some(124) => ("timed-out", None),
+        Some(code) if code > 128 => ("signaled", Some(code - 128)),
+        code => (seen.how.as_str(), code),
+    };
+    Seen { how: how.to_owned(), code, over, ..seen }
 }
 
 impl Ground for Standing {
@@ -66,27 +148,35 @@ impl Ground for Standing {
     }
 
     fn run(&mut self, order: &Order) -> Result<Seen, Failed> {
+        let is_subject = self.subjects.is_some();
         let program = match &order.program {
+            _ if is_subject => verified(order, self.hostile.clone(), self.is_apart),
             Program::Argv(words) => exec::Program::Argv(words.clone()),
             Program::Shell(text) => exec::Program::Shell(text.clone()),
         };
-        let (cwd, env, stdin, timeout) = (ScopePath::root(), Vec::new(), None, order.timeout);
+        let grace = if is_subject { VERIFIER_TIME } else { Duration::ZERO };
+        let (cwd, env, stdin, timeout) = (ScopePath::root(), Vec::new(), None, order.timeout + grace);
         let command = exec::Command { program, cwd, env, stdin, timeout };
         let exit = self.jail.run(&command, &AtomicBool::new(false)).map_err(|error| Failed {
             by_attack: matches!(error, ExecError::Lost(_) | ExecError::Survivors { .. }),
             reason: error.to_string(),
         })?;
-        Ok(Seen {
+        let seen = Seen {
             how: exit.how.as_str().to_owned(),
             code: exit.code,
             stdout: kept(exit.stdout),
             stderr: kept(exit.stderr),
             over: exit.over,
-        })
+        };
+        Ok(if is_subject { tested(seen) } else { seen })
     }
 
     fn end(self) -> Result<Vec<Change>, String> {
         self.jail.end().map_err(|error| error.to_string())?;
+        if let Some(subjects) = self.subjects {
+            let used = subjects.end().map_err(|error| error.to_string())?;
+            used.views.into_iter().try_for_each(WorkspaceView::remove).map_err(|error| error.to_string())?;
+        }
         let (write_bytes, write_entries, depth) = CHANGES_MAX;
         let limits = Limits { write_bytes, write_entries, depth, ..Limits::default() };
         let found = self.view.changes(&limits, &Protected::new(HIDDEN));
@@ -107,11 +197,11 @@ fn kept(captured: Captured) -> Vec<u8> {
     [captured.head, captured.tail].concat()
 }
 
-fn scope() -> Result<Scope, String> {
+fn scope(hidden: &[&str]) -> Result<Scope, String> {
     let entries = |texts: &[&str]| {
         texts.iter().map(|text| Entry::parse(text).map_err(|error| error.to_string())).collect::<Result<Vec<_>, _>>()
     };
-    Ok(Scope::new(entries(&["./"])?, entries(WRITE)?, entries(HIDDEN)?))
+    Ok(Scope::new(entries(&["./"])?, entries(WRITE)?, entries(hidden)?))
 }
 
 fn setting(tier: Tier, outside: &Outside, room: &Room) -> Result<JailSetting, String> {

@@ -18,9 +18,14 @@ pub fn components(rows: &[Row]) -> Vec<Row> {
     rows.iter().filter(|row| matches!(row.act, Act::Component(_))).copied().collect()
 }
 
-/// The rows that host programs try in a tier. Below the highest there is no proxy to attack.
+/// The rows that host programs try in a tier. Below the highest there is no proxy to attack, and in the lowest nothing is kept apart
+/// from a verifier.
 pub fn programs(rows: &[Row], tier: &str) -> Vec<Row> {
-    let has_room = |row: &Row| !(row.room.proxy && ["landlock", "bwrap"].contains(&tier));
+    let has_room = |row: &Row| match tier {
+        "landlock" => !row.room.proxy && !row.room.subject,
+        "bwrap" => !row.room.proxy,
+        _ => true,
+    };
     rows.iter().filter(|row| !matches!(row.act, Act::Component(_)) && has_room(row)).copied().collect()
 }
 

@@ -66,6 +66,8 @@ pub struct Room {
     pub tmp_bytes: u64,
     /// Whether the network is a proxy that lets nothing but `allowed.example` through; else there is none.
     pub proxy: bool,
+    /// Whether it is tried by the program under test, beside a verifier that has the hold-out.
+    pub subject: bool,
 }
 
 impl Room {
@@ -78,6 +80,7 @@ impl Room {
         cpu_seconds: 20,
         tmp_bytes: 32 << 20,
         proxy: false,
+        subject: false,
     };
 
     /// A room for one attack.

@@ -11,13 +11,14 @@ mod network;
 mod processes;
 mod resources;
 mod shell;
+mod subject;
 mod workspace;
 
 use crate::row::Row;
 
 /// Every row.
 pub fn all() -> Vec<Row> {
-    let tables: [&[Row]; 9] = [
+    let tables: [&[Row]; 10] = [
         files::ROWS,
         workspace::ROWS,
         names::ROWS,
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Row> {
         kernel::ROWS,
         network::ROWS,
         resources::ROWS,
+        subject::ROWS,
         components::ROWS,
     ];
     tables.concat()
