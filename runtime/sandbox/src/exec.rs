@@ -135,8 +135,14 @@ pub struct Exit {
     pub cpu_ms: u64,
     /// Largest memory of all its processes together; where no control group counts, the largest that was seen.
     pub memory_peak_bytes: u64,
-    /// Most processes at the same time that were seen.
-    pub processes_peak: u64,
+    /// Most processes at the same time that were seen; like the following none where it ended before it was looked at.
+    pub processes_peak: Option<u64>,
+    /// Most descriptors of one process.
+    pub descriptors_peak: Option<u64>,
+    /// Length of the largest file it wrote.
+    pub file_peak_bytes: Option<u64>,
+    /// Bytes in the fullest of `/tmp`, home and `/dev/shm` at its end; none where these are folders of the host.
+    pub tmp_bytes: Option<u64>,
     /// The limit it passed, for which it was killed or could not go on; a name of `[limits]`.
     pub over: Option<String>,
 }
@@ -183,7 +189,10 @@ pub(crate) fn not_begun(duration: Duration) -> Exit {
         killed: 0,
         cpu_ms: 0,
         memory_peak_bytes: 0,
-        processes_peak: 0,
+        processes_peak: None,
+        descriptors_peak: None,
+        file_peak_bytes: None,
+        tmp_bytes: None,
         over: None,
     }
 }

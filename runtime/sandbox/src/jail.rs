@@ -5,6 +5,7 @@
 
 mod binary;
 mod bounds;
+mod census;
 mod cgroup;
 mod control;
 mod disk;
@@ -13,8 +14,10 @@ mod run;
 mod setting;
 mod sockets;
 mod spawner;
+mod stores;
 mod tier;
 mod undertaker;
+mod watching;
 
 pub(crate) use binary::program_bytes;
 pub use bounds::{Bounds, Spent};
@@ -28,6 +31,7 @@ pub use undertaker::settle;
 use crate::exec::{Command, ExecError, ExecPolicy, Exit};
 use crate::proxy::outside::{Internet, Outside};
 use crate::proxy::{self, Proxy};
+use census::Census;
 use cgroup::Cgroup;
 use control::{Control, wait_readable};
 use disk::Disk;
@@ -41,17 +45,20 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use stores::Stores;
 use undertaker::Remains;
 
 /// Longest time the walls may take to stand.
 const OPEN_MAX: Duration = Duration::from_secs(20);
 /// Longest time a namespace of `bwrap`'s may take to die when its first process is killed.
 const NAMESPACE_MAX: Duration = Duration::from_secs(5);
-/// What the standing says where no control group holds memory.
-const MEMORY_SOFT: &str = "memory=soft";
+/// What the standing says where no control group holds memory: the host watches, or it cannot even do that.
+const MEMORY: [&str; 2] = ["memory=soft", "memory=none"];
+/// The same of processes, where nothing else holds them.
+const PROCESSES: [&str; 2] = ["processes=soft", "processes=none"];
 
 /// Why a jail does not stand, or did not end.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +123,7 @@ pub struct Jail {
     network: Network,
     bounds: Bounds,
     disk: Disk,
+    census: Census,
     standing: Standing,
     spent: Mutex<Spent>,
     cgroup: Option<Cgroup>,
@@ -154,18 +162,13 @@ impl Jail {
         let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
         // The helper waits for its first order: what is done here meanwhile costs no time.
         let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
-        let (cgroup, soft) = match Cgroup::make(&setting.bounds) {
-            Ok(cgroup) => (Some(cgroup), false),
-            Err(why) => {
-                tracing::debug!(why, "no control group");
-                (None, true)
-            }
-        };
+        let cgroup = Cgroup::make(&setting.bounds).inspect_err(|why| tracing::debug!(why, "no control group")).ok();
         let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
         policy.cgroup_procs = procs.iter().map(|path| setting::text(path)).collect::<Result<_, _>>()?;
         let disk = watched(&policy.workspace.source, setting);
         let child = starting.wait().map_err(io_error("start the jail helper"))?;
         let (home, tmp) = setting.home_and_tmp();
+        let census = Census::new(child.id());
         let mut jail = Self {
             control: Mutex::new(None),
             child: Some(child),
@@ -182,6 +185,7 @@ impl Jail {
             network: setting.network.clone(),
             bounds: setting.bounds,
             disk,
+            census,
             standing: Standing { tier: setting.tier, landlock_abi: 0, degradations: Vec::new() },
             spent: Mutex::default(),
             cgroup,
@@ -191,9 +195,7 @@ impl Jail {
             drop(control);
             return Err(error);
         }
-        if soft && !jail.standing.degradations.iter().any(|known| known == MEMORY_SOFT) {
-            jail.standing.degradations.push(MEMORY_SOFT.to_owned());
-        }
+        jail.name_what_is_not_held();
         jail.control = Mutex::new(Some(control));
         Ok(jail)
     }
@@ -220,6 +222,7 @@ impl Jail {
                         }
                     }
                 }
+                Word::Stores => self.census.keep(Stores::of(std::mem::take(&mut descriptors).collect())),
                 Word::Ready(standing) => {
                     self.standing.landlock_abi = standing.landlock_abi;
                     self.standing.degradations = standing.degradations;
@@ -240,6 +243,18 @@ impl Jail {
                 }
                 Word::Started | Word::Ended(_) => return Err(self.missing("the expected word")),
             }
+        }
+    }
+
+    /// Says which bounds nothing but the watch holds, and which not even that.
+    fn name_what_is_not_held(&mut self) {
+        let is_watched = self.census.can_look();
+        let degradations = &mut self.standing.degradations;
+        if self.cgroup.is_none() {
+            degradations.push(MEMORY[usize::from(!is_watched)].to_owned());
+        }
+        for known in degradations.iter_mut().filter(|known| !is_watched && *known == PROCESSES[0]) {
+            PROCESSES[1].clone_into(known);
         }
     }
 
@@ -335,7 +350,10 @@ impl Jail {
     pub fn end(mut self) -> Result<Spent, JailError> {
         self.kill()?;
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        spent.disk_peak_bytes = self.disk.peak.load(Ordering::Relaxed);
+        if spent.commands > 0 {
+            spent.disk_peak_bytes = Some(self.disk.finish());
+            spent.file_peak_bytes = Some(self.disk.largest()).filter(|bytes| *bytes > 0);
+        }
         spent.traffic = self.proxy.take().map(Proxy::stop);
         Ok(spent)
     }

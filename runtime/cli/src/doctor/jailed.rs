@@ -222,6 +222,7 @@ fn setting(tier: Tier, outside: &Outside, room: &Room) -> Result<JailSetting, St
         processes: room.processes,
         file_bytes: FILE_BYTES,
         tmp_bytes: room.tmp_bytes,
+        disk_bytes: room.disk_bytes,
         ..Bounds::default()
     };
     let network = if room.proxy { Network::Proxy(vec![ALLOWED.to_owned()]) } else { Network::None };

@@ -64,6 +64,8 @@ pub struct Room {
     pub cpu_seconds: u64,
     /// Bytes of `/tmp` and `/dev/shm`, each.
     pub tmp_bytes: u64,
+    /// Bytes on disk.
+    pub disk_bytes: u64,
     /// Whether the network is a proxy that lets nothing but `allowed.example` through; else there is none.
     pub proxy: bool,
     /// Whether it is tried by the program under test, beside a verifier that has the hold-out.
@@ -79,6 +81,7 @@ impl Room {
         processes: 96,
         cpu_seconds: 20,
         tmp_bytes: 32 << 20,
+        disk_bytes: 2 << 30,
         proxy: false,
         subject: false,
     };

@@ -149,6 +149,25 @@ fn other_processes_are_reached_without_walls() {
 }
 
 #[test]
+fn what_the_kernel_shares_is_reached_without_walls() {
+    check(
+        &[
+            "cache-ask",
+            "cache-evict",
+            "cache-page-out",
+            "cache-nowait",
+            "cache-drop",
+            "thread-own-table",
+            "range-own-table",
+            "openat2-set-id",
+            "init-status",
+            "disk-unlinked",
+        ],
+        Verdict::Through,
+    );
+}
+
+#[test]
 fn listeners_notice_who_comes() {
     check(
         &[
@@ -169,7 +188,7 @@ fn listeners_notice_who_comes() {
 #[test]
 fn what_must_work_works_without_walls() {
     check(
-        &["loopback", "unix-server", "pty", "threads", "fork", "temp-file", "devices-work", "proc-self"],
+        &["loopback", "unix-server", "pty", "threads", "fork", "temp-file", "devices-work", "proc-self", "machine"],
         Verdict::Works,
     );
 }

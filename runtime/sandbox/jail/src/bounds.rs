@@ -1,6 +1,6 @@
 //! What a command may use up, as far as the system enforces it by itself: resource limits and the number of process ids.
 //!
-//! Memory of all processes together only a cgroup can hold; see `watch` for when there is none.
+//! Memory of all processes together only a cgroup can hold; where there is none, the host watches.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -15,13 +15,21 @@ const PID_MAX_FLOOR: u64 = 301;
 /// The first version of Linux in which `kernel.pid_max` belongs to a PID namespace. Before, it is the whole machine's.
 const PID_MAX_SINCE: (u32, u32) = (6, 14);
 
+/// What a process gets beyond its processor time before the system ends it: the host looks ten times a second, names the bound and
+/// ends the whole command, which is better than the death of one process that its parent may hide. Twenty processors use so much
+/// between two looks.
+const CPU_SECONDS_BEYOND: u64 = 2;
+/// What a user may have of inotify is divided by this; a jail gets one part.
+const INOTIFY_PARTS: u64 = 4;
+
 /// Sets the resource limits of a command, in the process that becomes it.
 pub(crate) fn limit(bounds: &Bounds, walls: Walls) -> Result<(), Failure> {
+    let cpu_seconds = bounds.cpu_seconds.saturating_add(CPU_SECONDS_BEYOND);
     let mut limits = vec![
         // 0 would still feed a program of the host that takes core dumps; 1 is what the system takes for none at all.
         (Resource::Core, 1, 1),
         // The first signal of the soft limit can be answered, the hard one a second later cannot.
-        (Resource::Cpu, bounds.cpu_seconds, bounds.cpu_seconds.saturating_add(1)),
+        (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
         (Resource::Data, bounds.memory_bytes, bounds.memory_bytes),
         (Resource::Fsize, bounds.file_bytes, bounds.file_bytes),
         (Resource::Memlock, 1 << 20, 1 << 20),
@@ -51,8 +59,33 @@ pub(crate) fn limit_process_ids(proc: impl AsFd, bounds: &Bounds) -> bool {
     }
     // Ids up to this one exclusive; PID 1 has one, and the first 300 are not given out a second time.
     let ids = bounds.processes.saturating_add(2).clamp(PID_MAX_FLOOR, 1 << 22);
-    let file = openat(proc, "sys/kernel/pid_max", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
-    file.and_then(|file| rustix::io::write(file, ids.to_string().as_bytes())).is_ok()
+    set(proc, "sys/kernel/pid_max", ids)
+}
+
+/// Bounds what belongs to the user on the whole machine, so that a jail cannot take it from the user's other programs: inotify.
+/// Segments of System V are bounded as well, where the system lets the owner of an IPC namespace do that.
+pub(crate) fn limit_shared(proc: impl AsFd, bounds: &Bounds) {
+    for (of_user, of_jail) in [
+        ("sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances"),
+        ("sys/fs/inotify/max_user_watches", "sys/user/max_inotify_watches"),
+    ] {
+        let all = read(&proc, of_user).and_then(|text| text.trim().parse::<u64>().ok());
+        // A kernel without inotify has neither.
+        all.map(|all| set(&proc, of_jail, (all / INOTIFY_PARTS).max(1)));
+    }
+    // For an ordinary user they cannot be set; the host counts segments in any case.
+    set(&proc, "sys/kernel/shmall", bounds.memory_bytes.div_ceil(rustix::param::page_size() as u64));
+    set(&proc, "sys/kernel/shmmax", bounds.memory_bytes);
+}
+
+fn read(proc: impl AsFd, path: &str) -> Option<String> {
+    let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    std::io::read_to_string(std::fs::File::from(file)).ok()
+}
+
+fn set(proc: impl AsFd, path: &str, value: u64) -> bool {
+    let file = openat(proc, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    file.and_then(|file| rustix::io::write(file, value.to_string().as_bytes())).is_ok()
 }
 
 fn version(release: &str) -> (u32, u32) {

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use std::mem::MaybeUninit;
 
 /// Most descriptors beside one frame.
-pub const DESCRIPTORS_MAX: usize = 4;
+pub const DESCRIPTORS_MAX: usize = 8;
 
 const LENGTH_BYTES: usize = 4;
 

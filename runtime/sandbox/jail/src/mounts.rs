@@ -6,14 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod etc;
+mod proc;
 mod workspace;
 
 pub(crate) use etc::{ETC, ETC_OWN};
 
 use crate::device::{self, Nature};
 use crate::fault::At;
-use crate::{credentials, raw};
-use glovebox_jail::policy::{Bind, Policy};
+use crate::raw;
+use glovebox_jail::policy::{Bind, Network, Policy};
 use glovebox_jail::wire::{Failure, Standing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, readlinkat, symlinkat};
@@ -56,7 +57,7 @@ pub(crate) fn build(policy: &Policy, standing: &mut Standing) -> Result<Built, F
     device::fill(&root, policy.bounds.tmp_bytes)?;
     root.memory(&policy.tmp, Mode::from_raw_mode(0o1777), policy.bounds.tmp_bytes)?;
     root.memory(&policy.home, Mode::from_raw_mode(0o700), policy.bounds.tmp_bytes)?;
-    let proc = root.processes(standing)?;
+    let proc = root.processes(policy.network, standing)?;
     etc::fill(&root, policy.network)?;
     for bind in &policy.binds {
         bind_at(&root, bind, Nature::Files)?;
@@ -153,16 +154,10 @@ impl Root {
     }
 
     /// A fresh `/proc`; the host's own, where the system hides parts of it and so allows no other.
-    fn processes(&self, standing: &mut Standing) -> Result<OwnedFd, Failure> {
+    fn processes(&self, network: Network, standing: &mut Standing) -> Result<OwnedFd, Failure> {
         self.folder("/proc")?;
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        match mount("proc", "proc", "proc", flags, None) {
-            // The files of a process that cannot be looked into are root's, and on the host that may be us.
-            Ok(()) if credentials::is_root_outside() => {
-                let options = c"mode=000,size=4096,nr_inodes=2";
-                mount("tmpfs", "proc/1/fd", "tmpfs", flags | MountFlags::RDONLY, options).at("cover /proc/1/fd")?;
-            }
-            Ok(()) => {}
+        match proc::mount_own() {
+            Ok(()) => proc::cover(self, network)?,
             Err(Errno::PERM) => {
                 standing.degradations.push("proc=shared".to_owned());
                 let host = Bind { source: "/proc".into(), at: "/proc".into(), writable: false, optional: false };

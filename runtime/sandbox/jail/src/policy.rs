@@ -124,7 +124,7 @@ pub enum Network {
 pub struct Bounds {
     /// Seconds of processor time of one process.
     pub cpu_seconds: u64,
-    /// Bytes of memory of all processes together; where no cgroup holds it, watched and soft, and a bound on the data of each process.
+    /// Bytes of memory of all processes together, held by the host; here a bound on the data of each process.
     pub memory_bytes: u64,
     /// Processes and threads at the same time.
     pub processes: u64,

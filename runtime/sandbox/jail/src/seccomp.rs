@@ -29,13 +29,25 @@ impl Filters {
     /// Compiles what these walls forbid.
     pub(crate) fn compile(walls: Walls, network: Network) -> Result<Self, Failure> {
         let mut rules = refused_calls(walls, network).map_err(broken)?;
-        let mut always: BTreeMap<i64, i32> =
-            unknown_calls(walls).into_iter().map(|number| (number, libc::ENOSYS)).collect();
+        let mut always: BTreeMap<i64, i32> = calls::UNKNOWN.iter().map(|number| (*number, libc::ENOSYS)).collect();
         always.extend(
             rules.iter().filter(|(_, conditions)| conditions.is_empty()).map(|(number, _)| (*number, libc::EPERM)),
         );
         rules.retain(|_, conditions| !conditions.is_empty());
         Ok(Self(vec![lookup::compile(&always)?, by_arguments(rules).map_err(broken)?]))
+    }
+
+    /// What only commands are refused, beside what their first process is as well: `openat2`, by which that one opens folders.
+    ///
+    /// Its mode lies in memory, where no filter looks, so it could make files that lend their owner's rights.
+    pub(crate) fn of_commands() -> Result<Self, Failure> {
+        Ok(Self(vec![lookup::compile(&BTreeMap::from([(libc::SYS_openat2, libc::ENOSYS)]))?]))
+    }
+
+    /// These, and then others.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
     }
 
     /// Puts them on this process and all its children, for good.
@@ -49,16 +61,6 @@ fn by_arguments(rules: Rules) -> Result<BpfProgram, BackendError> {
     SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32), arch)?.try_into()
 }
 
-fn unknown_calls(walls: Walls) -> Vec<i64> {
-    let mut numbers = calls::UNKNOWN.to_vec();
-    if walls == Walls::Landlock {
-        // Its mode lies in memory, where no filter looks, so it could make files that lend their owner's rights; there is no
-        // mount of our own here that makes such files harmless.
-        numbers.push(libc::SYS_openat2);
-    }
-    numbers
-}
-
 fn refused_calls(walls: Walls, network: Network) -> Result<Rules, BackendError> {
     let mut rules: Rules = calls::REFUSED.iter().map(|number| (*number, Vec::new())).collect();
     for bit in calls::NAMESPACE_BITS {
@@ -70,6 +72,8 @@ fn refused_calls(walls: Walls, network: Network) -> Result<Rules, BackendError> 
         // The kernel looks at the low half only, so the upper one must not make a difference here.
         add(&mut rules, number, vec![equal(1, terminal)?])?;
     }
+    refuse_own_tables(&mut rules)?;
+    refuse_cache(&mut rules)?;
     refuse_devices(&mut rules)?;
     refuse_lent_rights(&mut rules)?;
     match (walls, network) {
@@ -85,6 +89,27 @@ fn refused_calls(walls: Walls, network: Network) -> Result<Rules, BackendError> 
         rules.extend(calls::SHARED.map(|number| (number, Vec::new())));
     }
     Ok(rules)
+}
+
+/// A thread with descriptors of its own: what it holds open would not be among those of its process, where the host counts.
+fn refuse_own_tables(rules: &mut Rules) -> Result<(), BackendError> {
+    let (thread, files) = (libc::CLONE_THREAD as u64, libc::CLONE_FILES as u64);
+    add(rules, libc::SYS_clone, vec![masked(0, thread | files, thread)?])?;
+    let own = calls::CLOSE_RANGE_UNSHARE;
+    add(rules, libc::SYS_close_range, vec![masked(2, own, own)?])
+}
+
+/// Putting pages of files out of the memory that all stages share, and asking whether they are in it.
+fn refuse_cache(rules: &mut Rules) -> Result<(), BackendError> {
+    for (number, argument, advice) in calls::CACHE_ADVICE {
+        add(rules, number, vec![equal(argument, advice)?])?;
+    }
+    for flag in calls::CACHE_FLAGS {
+        for number in [libc::SYS_preadv2, libc::SYS_pwritev2] {
+            add(rules, number, vec![masked(5, flag, flag)?])?;
+        }
+    }
+    Ok(())
 }
 
 /// Character and block devices, whiteouts included.

@@ -10,11 +10,10 @@ use crate::network;
 use crate::program;
 use crate::raw::{self, Reaped, Wait};
 use crate::reaper::{self, Harvest, Reach};
-use crate::watch::Watch;
 use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::policy::Policy;
 use glovebox_jail::wire::{Command, Ended, Failure, Order, Word};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
@@ -44,7 +43,6 @@ pub(crate) struct Jail {
 #[derive(Debug)]
 struct Running {
     pid: Pid,
-    watch: Option<Watch>,
     ended: Ended,
     cpu: Duration,
 }
@@ -58,8 +56,7 @@ pub(crate) fn serve(jail: &Jail) {
 
 /// Waits for one thing to happen and answers it. `None` when the host is gone or cannot be understood any more.
 fn obey(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
-    let pause = running.as_ref().and_then(|running| running.watch.as_ref()).map(Watch::pause);
-    let Happened { is_ordered, is_child, is_socket_asked } = wait(jail, pause)?;
+    let Happened { is_ordered, is_child, is_socket_asked } = wait(jail)?;
     if let Some(sockets) = jail.sockets.as_ref().filter(|_| is_socket_asked) {
         receive_frame::<()>(sockets).ok()??;
         network::hand_out(sockets).ok()?;
@@ -72,13 +69,6 @@ fn obey(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
         let (order, descriptors) = receive_frame::<Order>(&jail.control).ok()??;
         follow(jail, running, order, descriptors)?;
     }
-    if let Some(running) = running {
-        let over = running.watch.as_mut().and_then(Watch::look);
-        if let Some(bound) = over.filter(|_| running.ended.over.is_none()) {
-            running.ended.over = Some(bound.to_owned());
-            reaper::kill(jail.reach);
-        }
-    }
     Some(())
 }
 
@@ -89,11 +79,10 @@ struct Happened {
     is_socket_asked: bool,
 }
 
-fn wait(jail: &Jail, pause: Option<Duration>) -> Option<Happened> {
-    let timeout = pause.and_then(|pause| Timespec::try_from(pause).ok());
+fn wait(jail: &Jail) -> Option<Happened> {
     let descriptors = [&jail.control, &jail.children].into_iter().chain(&jail.sockets);
     let mut polled: Vec<PollFd<'_>> = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
-    match poll(&mut polled, timeout.as_ref()) {
+    match poll(&mut polled, None) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(_) => return None,
     }
@@ -141,8 +130,7 @@ fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<Ru
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat2(&jail.workspace, cwd, flags, Mode::empty(), resolve).at("open the command's folder")?;
     let pid = command::start(&jail.policy, &jail.walling, &prepared, folder, &stdio)?;
-    let watch = jail.policy.cgroup_procs.is_empty().then(|| Watch::new(jail.policy.bounds));
-    Ok(Running { pid, watch, ended: Ended { processes_peak: 1, ..Ended::default() }, cpu: Duration::ZERO })
+    Ok(Running { pid, ended: Ended::default(), cpu: Duration::ZERO })
 }
 
 /// Takes the children that have ended; after the command's own process, everybody.
@@ -179,13 +167,6 @@ impl Running {
         ended.killed = u32::try_from(reaped.len()).unwrap_or(u32::MAX);
         ended.survivors = survivors;
         ended.cpu_ms = u64::try_from(self.cpu.as_millis()).unwrap_or(u64::MAX);
-        if let Some(watch) = self.watch {
-            ended.memory_peak_bytes = ended.memory_peak_bytes.max(watch.memory_peak_bytes);
-            ended.processes_peak = ended.processes_peak.max(watch.processes_peak);
-        }
-        if ended.signal == Some(libc::SIGXCPU) && ended.over.is_none() {
-            ended.over = Some("cpu_seconds".to_owned());
-        }
         ended
     }
 }

@@ -11,6 +11,7 @@ use crate::landlock::Rules;
 use crate::reaper::Reach;
 use crate::seccomp::Filters;
 use crate::serve::{self, Jail};
+use crate::stores::Stores;
 use crate::{bounds, bwrap, credentials, mounts, namespaces, network, raw};
 use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::policy::{Network, Policy, Source, Walls};
@@ -152,6 +153,8 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, told: &Ow
     let built = mounts::build(&policy, &mut standing)?;
     let is_bounded = bounds::limit_process_ids(&built.proc, &policy.bounds);
     namespaces::forbid_more(&built.proc);
+    bounds::limit_shared(&built.proc, &policy.bounds);
+    let stores = Stores::open(&built.proc, &policy)?;
     let workspace = mounts::seal(built)?;
     if policy.network != Network::Full {
         network::raise_loopback()?;
@@ -173,6 +176,8 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, told: &Ow
         policy,
     };
     wait_for_birth(told);
+    stores.send(&jail.control)?;
+    drop(stores);
     let mut beside = vec![jail.workspace.as_fd()];
     beside.extend(listener.as_ref().map(AsFd::as_fd));
     beside.extend(hosts_end.as_ref().map(AsFd::as_fd));
@@ -222,7 +227,20 @@ fn lesser(control: &OwnedFd, policy: Policy, place: Place) -> Result<(), Failure
     }
     if place == Place::Outside {
         standing.degradations.push("processes=shared".to_owned());
+        // Folders of the host, which have no size.
+        standing.degradations.push("tmp=none".to_owned());
     }
+    if policy.cgroup_procs.is_empty() {
+        // The user's own limit would count strangers here.
+        standing.degradations.push("processes=soft".to_owned());
+    }
+    let stores = match place {
+        Place::InsideBwrap => {
+            let proc = open("/proc", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+            Some(Stores::open(proc.at("open /proc")?, &policy)?)
+        }
+        Place::Outside => None,
+    };
     let walling = wall(&policy, &mut standing)?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let jail = Jail {
@@ -238,6 +256,7 @@ fn lesser(control: &OwnedFd, policy: Policy, place: Place) -> Result<(), Failure
         let own = pidfd_open(getpid(), PidfdFlags::empty()).at("pidfd")?;
         send_frame(control, &Word::Born, &[own.as_fd()]).map_err(|error| refused("control", error.to_string()))?;
     }
+    stores.map_or(Ok(()), |stores| stores.send(&jail.control))?;
     ready(&jail, standing, &[])?;
     serve::serve(&jail);
     Ok(())
@@ -245,23 +264,20 @@ fn lesser(control: &OwnedFd, policy: Policy, place: Place) -> Result<(), Failure
 
 /// Gives up every privilege, confines this process, and keeps what is put around each command.
 fn wall(policy: &Policy, standing: &mut Standing) -> Result<Walling, Failure> {
-    if policy.cgroup_procs.is_empty() {
-        standing.degradations.push("memory=soft".to_owned());
-    }
     if policy.walls == Walls::Unconfined {
         return Ok(Walling::default());
     }
     credentials::drop_all()?;
-    let filters = Filters::compile(policy.walls, policy.network)?;
+    let (filters, own) = (Filters::compile(policy.walls, policy.network)?, Filters::of_commands()?);
     let rules = Rules::build(policy)?;
     standing.landlock_abi = rules.enforce()?;
     if policy.walls == Walls::Landlock {
         // Opens a command's folder with a call that the filters take away, so each command puts them on by itself.
-        return Ok(Walling { rules: Some(rules), filters });
+        return Ok(Walling { rules: Some(rules), filters: filters.and(own) });
     }
     // Inherited by every command: the kernel's work on a filter is done once, and this process has the wall as well.
     filters.enforce()?;
-    Ok(Walling { rules: Some(rules), filters: Filters::default() })
+    Ok(Walling { rules: Some(rules), filters: own })
 }
 
 fn ready(jail: &Jail, standing: Standing, beside: &[BorrowedFd<'_>]) -> Result<(), Failure> {

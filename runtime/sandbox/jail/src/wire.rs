@@ -92,6 +92,10 @@ pub struct Act {
 pub enum Word {
     /// The first process exists. Beside it a pidfd: of PID 1 where there is a PID namespace, else of the helper itself.
     Born,
+    /// What holds memory beside processes, to be read at any time. Beside it six descriptors: the namespace's lists of segments,
+    /// queues and semaphores of System V, then the folders in memory: for temporary files, home and `/dev/shm`. Only where these
+    /// are the jail's own, and before `Ready`.
+    Stores,
     /// The jail stands. Beside it a descriptor of the workspace's root as seen inside (`Full`), then, with
     /// [`crate::policy::Network::Proxy`], the listener, then, with [`crate::policy::Policy::sockets`], the host's end of another socket:
     /// each frame `null` in it is answered with a frame `null` and a TCP socket of the jail's network.
@@ -110,7 +114,7 @@ pub enum Word {
 pub struct Standing {
     /// Landlock's ABI that is enforced; 0 where none is.
     pub landlock_abi: u32,
-    /// What is weaker than the walls promise, such as `proc=shared` or `memory=soft`.
+    /// What is weaker than the walls promise, such as `proc=shared` or `processes=soft`.
     pub degradations: Vec<String>,
 }
 
@@ -140,10 +144,6 @@ pub struct Ended {
     pub survivors: u32,
     /// Processor time of everything it started, in milliseconds.
     pub cpu_ms: u64,
-    /// Largest memory seen, in bytes: of all processes where watched, else of the largest.
+    /// Memory of its largest process, in bytes.
     pub memory_peak_bytes: u64,
-    /// Most processes seen at the same time.
-    pub processes_peak: u64,
-    /// The bound for which the helper killed it, as in [`crate::policy::Bounds`].
-    pub over: Option<String>,
 }

@@ -55,15 +55,6 @@ impl Bounds {
     }
 }
 
-/// Translates the helper's name of a bound into the limit's.
-pub(super) fn limit_named(helpers: &str) -> &str {
-    match helpers {
-        "cpu_seconds" => "cpu_ms",
-        "memory_bytes" => "command_memory_bytes",
-        other => other,
-    }
-}
-
 /// What all commands of a jail used together, and at most.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
@@ -73,10 +64,10 @@ pub struct Spent {
     pub cpu_ms: u64,
     /// Largest memory of one command with all its processes.
     pub memory_peak_bytes: u64,
-    /// Most processes of one command.
-    pub processes_peak: u64,
-    /// Most bytes seen on disk; 0 when no command ran long enough to be looked at.
-    pub disk_peak_bytes: u64,
+    /// Most bytes on disk; none without a command.
+    pub disk_peak_bytes: Option<u64>,
+    /// Length of the largest file that was left in the workspace or a cache; none where none was.
+    pub file_peak_bytes: Option<u64>,
     /// What went through the proxy, and what did not; where there was one.
     pub traffic: Option<Traffic>,
 }

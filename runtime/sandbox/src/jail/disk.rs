@@ -2,25 +2,27 @@
 //!
 //! The kernel has no bound for a folder, so it is walked again and again, by descriptor, following nothing. Every entry
 //! counts at least [`ENTRY_BYTES`], so a walk ends at the bound however many empty files there are. What cannot be entered, or
-//! is deeper than a path can name, is not measured: then the free space of the file system must not fall by more than the bound.
+//! is deeper than a path can name, is not measured: then the free space of the file system must not fall by more than the bound
+//! beyond what was measured. Files without a name are found by who holds them, see [`super::census`].
 
+use super::watching::Watching;
 use crate::tree::{self, PATH_BYTES_MAX, Tree};
 use rustix::fs::{Dir, FileType};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What an entry takes at least: an inode and a name.
 const ENTRY_BYTES: u64 = 1024;
-/// Shortest time between two looks; a command that ends earlier is not looked at.
+/// Shortest time between two looks; a command that ends earlier is looked at when it has ended.
 pub(super) const LOOK_MIN: Duration = Duration::from_millis(250);
 /// Between two walks lies this many times what one took.
 const PAUSE_FACTOR: u32 = 20;
-/// How fast the end of a command ends the watching.
-const NAP: Duration = Duration::from_millis(5);
+/// At the end of a command a long walk is made when this part of the bound is gone of the free space.
+const FREE_PART: u64 = 4;
 
 /// The folders commands of a jail may write, and their bound.
 #[derive(Debug)]
@@ -29,47 +31,104 @@ pub(super) struct Disk {
     bytes_max: u64,
     /// What was there before the first command: nothing in an upper layer, everything in a copy.
     before: u64,
-    free_before: u64,
-    pub(super) peak: AtomicU64,
+    /// Length of the largest file that was there.
+    largest_before: u64,
+    /// The most free space there was, with what was measured by then: what others of the machine free is not the jail's to take.
+    free_most: AtomicU64,
+    peak: AtomicU64,
+    largest: AtomicU64,
+    /// How long the last walk took, in microseconds.
+    walk_us: AtomicU64,
+}
+
+/// What commands held on disk without a name, when that was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Nameless {
+    pub(super) bytes: u64,
+    /// Whether there may be more.
+    pub(super) hides: bool,
 }
 
 /// What one walk found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Walked {
     bytes: u64,
+    largest: u64,
     unmeasured: bool,
 }
 
 impl Disk {
     /// Watches folders; `filled` when something is in them that no command wrote.
     pub(super) fn new(folders: Vec<PathBuf>, bytes_max: u64, filled: bool) -> Self {
-        let mut disk = Self { folders, bytes_max: u64::MAX, before: 0, free_before: 0, peak: AtomicU64::new(0) };
-        disk.before = if filled { disk.walk().bytes } else { 0 };
-        disk.free_before = disk.free();
+        let mut disk = Self {
+            folders,
+            bytes_max: u64::MAX,
+            before: 0,
+            largest_before: 0,
+            free_most: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+            largest: AtomicU64::new(0),
+            walk_us: AtomicU64::new(0),
+        };
+        let found = if filled { disk.walk() } else { Walked::default() };
+        (disk.before, disk.largest_before) = (found.bytes, found.largest);
+        disk.free_most = AtomicU64::new(disk.free());
         disk.bytes_max = bytes_max;
         disk
     }
 
-    /// Looks again and again until `over` is set here, or `ended` elsewhere.
-    pub(super) fn watch(&self, ended: &AtomicBool, over: &AtomicBool) {
-        while !ended.load(Ordering::Relaxed) {
+    /// Looks again and again until the bound is passed, or the command has ended.
+    pub(super) fn watch(&self, watching: &Watching) {
+        while !watching.has_ended() {
             let begin = Instant::now();
-            if self.is_over() {
-                over.store(true, Ordering::Relaxed);
+            // Before the walk: what loses its name meanwhile is missed this time rather than counted twice.
+            let nameless = Nameless {
+                bytes: watching.held_disk_bytes.load(Ordering::Relaxed),
+                hides: watching.hides_disk.load(Ordering::Relaxed),
+            };
+            if self.is_over(nameless) {
+                // Another watch may have been first.
+                let _ = watching.over.set("disk_bytes");
                 return;
             }
-            let next = Instant::now() + (begin.elapsed() * PAUSE_FACTOR).max(LOOK_MIN);
-            while Instant::now() < next && !ended.load(Ordering::Relaxed) {
-                std::thread::sleep(NAP);
-            }
+            watching.pause((begin.elapsed() * PAUSE_FACTOR).max(LOOK_MIN));
         }
     }
 
-    fn is_over(&self) -> bool {
+    /// True when a command that took so long left too much. Where a walk is long beside that, it is looked at only when much of the
+    /// free space is gone.
+    pub(super) fn is_over_at_end(&self, took: Duration) -> bool {
+        let is_cheap = Duration::from_micros(self.walk_us.load(Ordering::Relaxed)) * PAUSE_FACTOR <= took;
+        let fallen = || self.free_most.load(Ordering::Relaxed).saturating_sub(self.free());
+        (is_cheap || fallen() > self.bytes_max / FREE_PART) && self.is_over(Nameless::default())
+    }
+
+    /// Looks a last time, and returns the most bytes that were seen.
+    pub(super) fn finish(&self) -> u64 {
+        self.is_over(Nameless::default());
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Returns the length of the largest file that a command made, as far as there was a look.
+    pub(super) fn largest(&self) -> u64 {
+        Some(self.largest.load(Ordering::Relaxed)).filter(|bytes| *bytes > self.largest_before).unwrap_or(0)
+    }
+
+    /// Looks whether a command made a file of this length or more.
+    pub(super) fn has_file_of(&self, bytes: u64) -> bool {
+        self.is_over(Nameless::default());
+        self.largest() >= bytes
+    }
+
+    fn is_over(&self, nameless: Nameless) -> bool {
         let walked = self.walk();
-        let added = walked.bytes.saturating_sub(self.before);
+        let added = walked.bytes.saturating_sub(self.before).saturating_add(nameless.bytes);
         self.peak.fetch_max(added, Ordering::Relaxed);
-        added > self.bytes_max || walked.unmeasured && self.free_before.saturating_sub(self.free()) > self.bytes_max
+        self.largest.fetch_max(walked.largest, Ordering::Relaxed);
+        let explained = self.free().saturating_add(added);
+        let unexplained = self.free_most.fetch_max(explained, Ordering::Relaxed).saturating_sub(explained);
+        let is_hidden = walked.unmeasured || nameless.hides;
+        added > self.bytes_max || is_hidden && unexplained > self.bytes_max
     }
 
     /// Bytes an ordinary user can still use on the file system.
@@ -79,6 +138,13 @@ impl Disk {
     }
 
     fn walk(&self) -> Walked {
+        let begin = Instant::now();
+        let walked = self.walk_all();
+        self.walk_us.store(u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        walked
+    }
+
+    fn walk_all(&self) -> Walked {
         let mut walked = Walked::default();
         let stop = self.before.saturating_add(self.bytes_max);
         for folder in &self.folders {
@@ -110,8 +176,10 @@ fn list(tree: &Tree, path: &Path, walked: &mut Walked, pending: &mut Vec<PathBuf
         let Some(stat) = tree::stat_at(&directory, name)? else { continue };
         let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
         walked.bytes = walked.bytes.saturating_add((blocks * 512).max(ENTRY_BYTES));
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            pending.push(path.join(name));
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => pending.push(path.join(name)),
+            FileType::RegularFile => walked.largest = walked.largest.max(tree::length(&stat)),
+            _ => {}
         }
     }
     Ok(())
@@ -133,9 +201,20 @@ mod tests {
         fs::write(at("copy/deep/old"), vec![1; 1 << 20]).unwrap();
         let disk = Disk::new(vec![at("copy")], 1 << 20, true);
         symlink("../out", at("copy/way")).unwrap();
-        assert!(!disk.is_over(), "{disk:?}");
+        assert!(!disk.is_over(Nameless::default()), "{disk:?}");
         fs::write(at("copy/deep/new"), vec![1; 2 << 20]).unwrap();
-        assert!(disk.is_over() && disk.peak.load(Ordering::Relaxed) >= 2 << 20, "{disk:?}");
+        assert!(disk.is_over(Nameless::default()) && disk.finish() >= 2 << 20, "{disk:?}");
+        assert_eq!(disk.largest(), 2 << 20);
+        assert!(disk.has_file_of(2 << 20) && !disk.has_file_of(3 << 20));
+    }
+
+    #[test]
+    fn what_has_no_name_counts_with_what_has_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::new(vec![dir.path().to_owned()], 4 << 20, false);
+        fs::write(dir.path().join("named"), vec![1; 3 << 20]).unwrap();
+        assert!(!disk.is_over(Nameless::default()));
+        assert!(disk.is_over(Nameless { bytes: 2 << 20, hides: false }));
     }
 
     #[test]
@@ -143,8 +222,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = Disk::new(vec![dir.path().to_owned()], 100 * ENTRY_BYTES, false);
         (0..100).for_each(|number| fs::write(dir.path().join(format!("{number}")), "").unwrap());
-        assert!(!disk.is_over());
+        assert!(!disk.is_over(Nameless::default()));
         fs::write(dir.path().join("more"), "").unwrap();
-        assert!(disk.is_over());
+        assert!(disk.is_over(Nameless::default()));
     }
 }

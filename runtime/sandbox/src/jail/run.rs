@@ -4,9 +4,10 @@
 //! of the command is alive, so reading ends soon after it, at a deadline in any case. A jail whose helper does not keep to
 //! that is killed as a whole.
 
-use super::bounds::limit_named;
 use super::cgroup::Usage;
 use super::control::Control;
+use super::stores::Stores;
+use super::watching::{self, Peaks, Watching};
 use super::{Jail, JailError, Network};
 use crate::exec::environment::{self, Places};
 use crate::exec::pipes::Pipes;
@@ -103,6 +104,7 @@ pub(super) fn obey(jail: &Jail, asked: Asked<'_>) -> Result<Exit, ExecError> {
     let (theirs, mut pipes) = pipes(jail, asked.streams)?;
     // Taken out meanwhile: only a command that ended as it should gives the jail back.
     let held = control.take().ok_or(ExecError::Lost("it was killed, or its helper died"))?;
+    jail.census.begin();
     let before = jail.cgroup.as_ref().map(|group| {
         group.forget_peaks();
         group.usage()
@@ -110,12 +112,12 @@ pub(super) fn obey(jail: &Jail, asked: Asked<'_>) -> Result<Exit, ExecError> {
     let descriptors = [theirs[0].as_fd(), theirs[1].as_fd(), theirs[2].as_fd()];
     held.send(&asked.order, &descriptors).map_err(io_error("order it"))?;
     drop(theirs);
-    let (ended, over_disk) = (AtomicBool::new(false), AtomicBool::new(false));
+    let watching = Watching::default();
     let (canceled, timeout) = (asked.canceled, asked.timeout);
     let mut driving = Driving { jail, control: &held, pipes: &mut pipes, canceled, begin, timeout };
     let driven = thread::scope(|scope| {
-        let result = driving.drive(scope, before, &ended, &over_disk);
-        ended.store(true, Ordering::Relaxed);
+        let result = driving.drive(scope, before, &watching);
+        watching.ended.store(true, Ordering::Relaxed);
         result
     });
     let outcome = match driven {
@@ -126,14 +128,18 @@ pub(super) fn obey(jail: &Jail, asked: Asked<'_>) -> Result<Exit, ExecError> {
         Err(Driven::Failed(error)) => return Err(error),
         Ok(outcome) => outcome,
     };
-    let outcome = settle(jail, held, outcome, before, &mut control)?;
+    let mut outcome = settle(jail, held, outcome, before, &mut control)?;
+    if outcome.stop.is_none() && jail.disk.is_over_at_end(begin.elapsed()) {
+        outcome.stop = Some(Stop::Over("disk_bytes"));
+    }
     // A reader at the other end of a pipe may be slow; what is kept here is read at once.
     let deadline =
         Instant::now() + if is_piped { DRAIN_MAX.max(timeout.saturating_sub(begin.elapsed())) } else { DRAIN_MAX };
     while pipes.any_open() && Instant::now() < deadline && !(is_piped && canceled.load(Ordering::Relaxed)) {
         pipes.turn(LOOK, &[]).map_err(io_error("read its output"))?;
     }
-    Ok(exit(jail, Ran { outcome, pipes, before, begin, is_shell: asked.is_shell }))
+    let peaks = watching.peaks();
+    Ok(exit(jail, Ran { outcome, pipes, before, peaks, begin, is_shell: asked.is_shell }))
 }
 
 fn order(jail: &Jail, command: &Command) -> Result<Order, ExecError> {
@@ -197,13 +203,12 @@ impl<'d> Driving<'d> {
         &mut self,
         scope: &'s Scope<'s, '_>,
         before: Option<Usage>,
-        ended: &'s AtomicBool,
-        over_disk: &'s AtomicBool,
+        watching: &'s Watching,
     ) -> Result<Outcome, Driven>
     where
         'd: 's,
     {
-        let (mut started, mut watching) = (false, false);
+        let (mut started, mut looks, mut walks) = (false, false, false);
         let (mut stop, mut kill_at, mut give_up_at) = (None, None, None);
         let mut group_look = self.begin + GROUP_LOOK;
         loop {
@@ -213,17 +218,23 @@ impl<'d> Driving<'d> {
                 Heard::Word(Word::Failed(failure)) if !started => return Err(Driven::NotStarted(failure)),
                 // An order that came too late for its command.
                 Heard::Word(Word::Failed(_)) | Heard::Nothing => {}
-                Heard::Word(Word::Born | Word::Ready(_)) => return Err(ExecError::Lost("it spoke out of turn").into()),
+                Heard::Word(Word::Born | Word::Stores | Word::Ready(_)) => {
+                    return Err(ExecError::Lost("it spoke out of turn").into());
+                }
                 Heard::Closed => return Ok(Outcome { stop, ended: None }),
             }
             let now = Instant::now();
-            if !watching && now >= self.begin + super::disk::LOOK_MIN {
-                watching = true;
-                let disk = &self.jail.disk;
-                scope.spawn(move || disk.watch(ended, over_disk));
+            let jail = self.jail;
+            if !looks && now >= self.begin + watching::PERIOD {
+                looks = true;
+                scope.spawn(move || watching.watch(jail));
+            }
+            if !walks && now >= self.begin + super::disk::LOOK_MIN {
+                walks = true;
+                scope.spawn(move || jail.disk.watch(watching));
             }
             if stop.is_none() {
-                stop = self.reason(now, &mut group_look, before, over_disk);
+                stop = self.reason(now, &mut group_look, before, watching);
                 kill_at = match stop {
                     Some(Stop::Asked(_)) => Some(now + self.jail.policy.grace),
                     Some(Stop::Over(_)) => Some(now),
@@ -265,7 +276,7 @@ impl<'d> Driving<'d> {
         now: Instant,
         group_look: &mut Instant,
         before: Option<Usage>,
-        over_disk: &AtomicBool,
+        watching: &Watching,
     ) -> Option<Stop> {
         if self.canceled.load(Ordering::Relaxed) {
             return Some(Stop::Asked(How::Canceled));
@@ -273,8 +284,8 @@ impl<'d> Driving<'d> {
         if now >= self.begin + self.timeout {
             return Some(Stop::Asked(How::TimedOut));
         }
-        if over_disk.load(Ordering::Relaxed) {
-            return Some(Stop::Over("disk_bytes"));
+        if let Some(limit) = watching.over.get() {
+            return Some(Stop::Over(limit));
         }
         if now >= *group_look {
             *group_look = now + GROUP_LOOK;
@@ -339,18 +350,19 @@ struct Ran {
     outcome: Outcome,
     pipes: Pipes,
     before: Option<Usage>,
+    peaks: Peaks,
     begin: Instant,
     is_shell: bool,
 }
 
 fn exit(jail: &Jail, ran: Ran) -> Exit {
-    let Ran { outcome, pipes, before, begin, is_shell } = ran;
+    let Ran { outcome, pipes, before, peaks, begin, is_shell } = ran;
     let usage = jail.cgroup.as_ref().map(|group| group.usage()).unwrap_or_default();
     let before = before.unwrap_or_default();
     let ended = outcome.ended.unwrap_or(Ended { signal: Some(SIGKILL), ..Ended::default() });
     let (how, code) = match (outcome.stop, ended.code, ended.signal) {
         (Some(Stop::Asked(how)), _, _) => (how, None),
-        (None, Some(code), _) => (How::Exited, Some(code)),
+        (_, Some(code), _) => (How::Exited, Some(code)),
         (_, _, signal) => (How::Signaled, signal.or(Some(SIGKILL))),
     };
     let over = match outcome.stop {
@@ -367,29 +379,31 @@ fn exit(jail: &Jail, ran: Ran) -> Exit {
         stderr,
         killed: ended.killed,
         cpu_ms: ended.cpu_ms,
-        memory_peak_bytes: ended.memory_peak_bytes.max(usage.memory_peak_bytes),
-        processes_peak: ended.processes_peak.max(usage.processes_peak),
+        memory_peak_bytes: ended.memory_peak_bytes.max(usage.memory_peak_bytes).max(peaks.memory_bytes.unwrap_or(0)),
+        processes_peak: peaks.processes.max(Some(usage.processes_peak).filter(|count| *count > 0)),
+        descriptors_peak: peaks.descriptors,
+        file_peak_bytes: peaks.file_bytes,
+        tmp_bytes: jail.census.stores().map(Stores::fullest_folder_bytes),
         over,
     };
     add(jail, &exit);
     exit
 }
 
-/// Finds the limit for which a command did not go on although we did not end it.
+/// Finds the limit for which a command did not go on although we did not end it. An exit code is no proof of it, as a command chooses
+/// that; what was measured is.
 fn over(jail: &Jail, is_shell: bool, ended: &Ended, usage: Usage, before: Usage) -> Option<String> {
-    if let Some(name) = &ended.over {
-        return Some(limit_named(name).to_owned());
-    }
     if usage.killed > before.killed {
         return Some("command_memory_bytes".to_owned());
     }
     // A shell says with 128 and the number which signal ended its program.
     let through_shell = ended.code.filter(|code| is_shell && *code > 128).map(|code| code - 128);
     let cpu_spent = ended.cpu_ms >= jail.bounds.told().cpu_seconds.saturating_mul(1000);
-    match ended.signal.or(through_shell) {
-        Some(SIGXCPU) => Some("cpu_ms".to_owned()),
-        Some(SIGKILL) if cpu_spent => Some("cpu_ms".to_owned()),
-        Some(SIGXFSZ) => Some("file_bytes".to_owned()),
+    match (ended.signal, through_shell) {
+        (Some(SIGXCPU | SIGKILL), _) | (_, Some(SIGXCPU | SIGKILL)) if cpu_spent => Some("cpu_ms".to_owned()),
+        // The kernel's answer to a file that is too large; a command that sends it to itself could as well make such a file.
+        (Some(SIGXFSZ), _) => Some("file_bytes".to_owned()),
+        (_, Some(SIGXFSZ)) if jail.disk.has_file_of(jail.bounds.file_bytes) => Some("file_bytes".to_owned()),
         _ if ended.code != Some(0) && usage.forks_refused > before.forks_refused => Some("processes".to_owned()),
         _ => None,
     }
@@ -400,7 +414,6 @@ fn add(jail: &Jail, exit: &Exit) {
     spent.commands += 1;
     spent.cpu_ms = spent.cpu_ms.saturating_add(exit.cpu_ms);
     spent.memory_peak_bytes = spent.memory_peak_bytes.max(exit.memory_peak_bytes);
-    spent.processes_peak = spent.processes_peak.max(exit.processes_peak);
 }
 
 /// Says why a command was not started in the words of its caller.

@@ -65,6 +65,20 @@ pub(crate) fn open_all(arguments: &[String]) -> Tried {
     last
 }
 
+/// Reads a byte of any of these.
+pub(crate) fn read_any(arguments: &[String]) -> Tried {
+    let mut answers = Vec::new();
+    for path in arguments {
+        match raw::open(path, libc::O_RDONLY | libc::O_NONBLOCK, 0).and_then(|file| raw::read(file, 64)) {
+            Ok(bytes) if !bytes.is_empty() => return Tried::worked(path.clone()).with(bytes),
+            Ok(_) => answers.push("empty".to_owned()),
+            Err(error) => answers.push(error.to_string()),
+        }
+    }
+    answers.dedup();
+    Tried::stopped(answers.join(", "))
+}
+
 /// Opens something for writing and writes nothing, for what would hurt.
 pub(crate) fn open_write(arguments: &[String]) -> Tried {
     let mut last = Tried::stopped("nothing tried");

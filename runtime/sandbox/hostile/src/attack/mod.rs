@@ -4,6 +4,7 @@
 
 mod credentials;
 mod files;
+mod holding;
 mod kernel;
 mod memory;
 mod network;
@@ -76,6 +77,9 @@ const ATTACKS: &[(&str, Attack)] = &[
     ("read", files::read), ("list", files::list), ("write", files::write), ("append", files::append),
     ("truncate", files::truncate), ("open-write", files::open_write), ("open-all", files::open_all), ("unlink", files::unlink), ("rename", files::rename),
     ("mkdir", files::mkdir), ("chmod", files::chmod), ("chown", files::chown), ("utimes", files::utimes),
+    ("read-any", files::read_any), ("hold", holding::hold), ("hold-undumpable", holding::hold_undumpable),
+    ("hold-headless", holding::hold_headless), ("inotify", holding::inotify), ("own-table", holding::own_table),
+    ("openat2-mode", holding::openat2_mode), ("machine", required::machine),
     ("setxattr", files::setxattr), ("grep", files::grep), ("hunt", files::hunt), ("flock", files::flock),
     ("reopen-stdout", files::reopen_stdout), ("descriptors", files::descriptors), ("handle", files::handle),
     ("symlink-write", planting::symlink_write), ("symlink-read", planting::symlink_read), ("hardlink", planting::hardlink),
@@ -126,7 +130,7 @@ pub(crate) fn main(words: &[String]) -> ExitCode {
 }
 
 /// Prints one line of JSON.
-fn say(tried: &Tried) -> ExitCode {
+pub(crate) fn say(tried: &Tried) -> ExitCode {
     match serde_json::to_string(tried) {
         Ok(line) => println!("{line}"),
         Err(_) => return ExitCode::from(2),

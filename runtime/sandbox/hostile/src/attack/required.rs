@@ -144,6 +144,28 @@ pub(crate) fn devices(_: &[String]) -> Tried {
     Tried::of(try_all())
 }
 
+/// What programs read about the machine they run on: processors, memory, load, versions, settings.
+pub(crate) fn machine(_: &[String]) -> Tried {
+    const ASKED: [&str; 11] = [
+        "cpuinfo",
+        "meminfo",
+        "stat",
+        "uptime",
+        "loadavg",
+        "filesystems",
+        "version",
+        "self/cgroup",
+        "sys/kernel/osrelease",
+        "sys/kernel/random/uuid",
+        "sys/vm/overcommit_memory",
+    ];
+    let empty = ASKED.iter().find(|name| fs::read(format!("/proc/{name}")).unwrap_or_default().is_empty());
+    match empty {
+        None => Tried::worked("all of it"),
+        Some(name) => Tried::stopped(format!("no /proc/{name}")),
+    }
+}
+
 /// What programs read about themselves.
 pub(crate) fn proc_self(_: &[String]) -> Tried {
     Tried::of(fs::read_to_string("/proc/self/maps").and_then(|_| fs::read_link("/proc/self/exe")))

@@ -3,6 +3,7 @@
 use crate::row::{Proof, Room, Row};
 
 const METADATA: &str = "Landlock knows no right for modes, owners, times and attributes";
+const NO_OWN_PROC: &str = "`/proc` is shown whole; what only root may read there is read where glovebox is root";
 const LISTED: &str = "there is no process namespace: other processes' arguments are readable";
 
 #[rustfmt::skip]
@@ -58,6 +59,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("init-environ", "sandbox 28", "read its variables", "not dumpable", &["read", "/proc/1/environ"]),
     Row::program("init-root", "sandbox 28", "list its root", "not dumpable", &["list", "/proc/1/root/"]),
     Row::program("init-descriptors", "sandbox 67", "use its descriptors, the control channel among them", "not dumpable", &["open-all", "/proc/1/fd"]),
+    Row::program("init-thread", "review 17", "list its descriptors by its thread", "hidden process", &["list", "/proc/1/task/1/fd"]).landlock(LISTED).bwrap(NO_OWN_PROC),
+    Row::program("init-descriptor-flags", "review 17", "read what its descriptors are", "hidden process", &["list", "/proc/1/fdinfo"]).landlock(LISTED).bwrap(NO_OWN_PROC),
+    Row::program("init-status", "review 17", "read its state, memory and limits", "hidden process", &["read-any", "/proc/1/status", "/proc/1/limits", "/proc/1/statm"]).landlock(LISTED).bwrap(NO_OWN_PROC),
+    Row::program("kernel-pages", "review 17", "read what the machine's pages are used for", "covered /proc", &["read-any", "/proc/kpageflags", "/proc/kpagecount", "/proc/kpagecgroup"]).landlock(NO_OWN_PROC).bwrap(NO_OWN_PROC),
+    Row::program("kernel-tables", "review 17", "read the kernel's tables", "covered /proc", &["read-any", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/timer_list", "/proc/pagetypeinfo", "/proc/iomem", "/proc/ioports"]).landlock(NO_OWN_PROC).bwrap(NO_OWN_PROC),
+    Row::program("kernel-users", "review 17", "read who holds keys and locks on the machine", "covered /proc", &["read-any", "/proc/keys", "/proc/key-users", "/proc/locks", "/proc/modules", "/proc/diskstats", "/proc/interrupts"]).landlock(NO_OWN_PROC).bwrap(NO_OWN_PROC),
+    Row::program("kernel-settings", "review 17", "read settings that only root may read", "covered /proc", &["read-any", "/proc/sys/kernel/cad_pid", "/proc/sys/kernel/usermodehelper/bset", "/proc/sys/vm/mmap_rnd_bits", "/proc/sys/vm/stat_refresh"]).landlock(NO_OWN_PROC).bwrap(NO_OWN_PROC),
+    Row::works("machine", "required", "read about the machine in `/proc`", &["machine"]),
     Row::program("init-memory", "sandbox 28", "open its memory", "not dumpable", &["open-write", "/proc/1/mem"]),
     Row::program("policy-words", "sandbox 5", "find the policy in the arguments of any process", "policy by socket", &["processes", "{folder}/stage"]),
     Row::program("core-pattern", "sandbox 29", "let the kernel start a program of ours", "read-only /proc/sys", &["open-write", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe"]),

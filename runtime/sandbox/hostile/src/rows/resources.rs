@@ -3,6 +3,10 @@
 use crate::row::{Proof, Room, Row};
 
 const SMALL: Room = Room { memory_bytes: 96 << 20, timeout_ms: 8_000, tmp_bytes: 512 << 20, ..Room::ALONE };
+/// What is held shows after a moment.
+const HOLDING: Room = Room { timeout_ms: 20_000, ..SMALL };
+const FULL_DISK: Room = Room { disk_bytes: 24 << 20, timeout_ms: 20_000, ..Room::ALONE };
+const NO_USER: &str = "inotify belongs to the user, and there is no user namespace that the helper may set";
 const CROWDED: Room = Room { processes: 48, timeout_ms: 8_000, ..Room::ALONE };
 const SHORT: Room = Room { timeout_ms: 700, ..Room::ALONE };
 const BURNING: Room = Room { cpu_seconds: 1, timeout_ms: 6_000, ..Room::ALONE };
@@ -15,6 +19,22 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("memory-file", "sandbox 52", "take memory by a file without a name", "cgroup, watch", &["memory", "memfd", "384"]).room(SMALL),
     Row::program("memory-tmpfs", "sandbox 52", "take memory by files", "cgroup, watch", &["memory", "tmp", "384"]).room(SMALL),
     Row::program("memory-many", "sandbox 52", "take memory with many processes", "cgroup, watch", &["memory", "many", "384"]).room(SMALL),
+    Row::program("memory-held", "review 8", "take memory by many files without a name", "cgroup, watch", &["hold", "memfd", "open", "384"]).room(HOLDING),
+    Row::program("memory-sent", "review 8", "take memory by files that only a socket holds", "cgroup, watch", &["hold", "memfd", "sent", "384"]).room(HOLDING),
+    Row::program("memory-mapped", "review 8", "take memory by files of which one page is mapped", "cgroup, watch", &["hold", "memfd", "mapped", "384"]).room(HOLDING),
+    Row::program("memory-torn", "review 8", "take shared memory and unmap all but a page", "cgroup, watch", &["hold", "torn", "kept", "384"]).room(HOLDING),
+    Row::program("memory-segments", "review 8", "take memory by segments that nobody is attached to", "cgroup, watch", &["hold", "segment", "kept", "384"]).room(HOLDING),
+    Row::program("memory-queues", "review 8", "take memory by full message queues", "cgroup, watch", &["hold", "queues", "kept", "384"]).room(HOLDING),
+    Row::program("memory-semaphores", "review 8", "take memory by semaphores", "cgroup, watch", &["hold", "semaphores", "kept", "384"]).room(HOLDING),
+    Row::program("memory-undumpable", "review 8", "hold memory in a process that lets nobody look into it", "cgroup, watch", &["hold-undumpable", "memfd", "open", "384"]).room(HOLDING),
+    Row::program("memory-headless", "review 8", "hold memory in a process whose first thread has ended", "cgroup, watch", &["hold-headless", "memfd", "open", "384"]).room(HOLDING),
+    Row::program("disk-unlinked", "review 7", "fill the disk with open files without a name", "watch", &["hold", "unlinked", "open", "160", "{out}"]).room(FULL_DISK),
+    Row::program("disk-nameless", "review 7", "fill the disk with files that never had a name", "watch", &["hold", "nameless", "open", "160", "{out}"]).room(FULL_DISK),
+    Row::program("disk-sent", "review 7", "fill the disk with files that only a socket holds", "watch", &["hold", "unlinked", "sent", "160", "{out}"]).room(FULL_DISK),
+    Row::program("disk-mapped", "review 7", "fill the disk with files that are only mapped", "watch", &["hold", "unlinked", "mapped", "160", "{out}"]).room(FULL_DISK),
+    Row::program("disk-undumpable", "review 7", "hold them in a process that lets nobody look into it", "watch", &["hold-undumpable", "unlinked", "open", "160", "{out}"]).room(FULL_DISK),
+    Row::program("disk-headless", "review 7", "hold them in a process whose first thread has ended", "watch", &["hold-headless", "unlinked", "open", "160", "{out}"]).room(FULL_DISK),
+    Row::program("inotify", "review 18", "take what the user has of inotify on the whole machine", "user namespace", &["inotify"]).room(Room::ALONE).landlock(NO_USER).bwrap(NO_USER),
     Row::program("processor", "sandbox 53", "use the processor without an end", "resource limits", &["spin", "1"]).room(BURNING).proof(Proof::Ended),
     Row::program("spin", "sandbox 53", "use the processor in 64 threads", "wall time", &["spin", "64"]).room(SHORT).proof(Proof::Ended),
     Row::program("sleep", "sandbox 53", "sleep for long", "wall time", &["sleep"]).room(SHORT).proof(Proof::Ended),

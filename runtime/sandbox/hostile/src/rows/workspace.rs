@@ -30,6 +30,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("xattr-capability", "sandbox 17", "give a file capabilities", "user namespace", &["setxattr", "{out}/own.txt", "security.capability", "xxxxxxxxxxxxxxxxxxxx"]),
     Row::program("set-user-id", "sandbox 17", "set the set-user-id bit", "seccomp", &["chmod", "{out}/own.txt", "4755"]),
     Row::program("set-group-id", "sandbox 17", "set the set-group-id bit", "seccomp", &["chmod", "{out}/own.txt", "2755"]),
+    Row::program("openat2-set-id", "review 21", "create a file with set-id bits by a call whose mode no filter sees", "seccomp", &["openat2-mode", "{out}/openat2", "6755"]),
     Row::program("born-set-id", "sandbox 17", "create a file with the set-user-id bit", "commit", &["create-mode", "{out}/born", "4755"]).proof(Proof::Plain("out/born")),
     Row::program("git-hook", "sandbox 20", "leave a hook that git would run", "protected paths", &["write", "{project}/.git/hooks/post-checkout"]).proof(Proof::Commit(".git")),
     Row::program("git-config", "sandbox 20", "name a program in the repository's settings", "protected paths", &["write", "{project}/.git/config"]).proof(Proof::Commit(".git")),

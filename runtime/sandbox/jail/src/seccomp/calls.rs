@@ -77,14 +77,23 @@ pub(super) const REFUSED: &[i64] = &[
     libc::SYS_nfsservctl,
 ];
 
-/// Said to be unknown, so that callers take another way. `clone3` has its flags in memory, where no filter looks.
-pub(super) const UNKNOWN: &[i64] =
-    &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, MEMFD_SECRET];
+/// Said to be unknown, so that callers take another way. `clone3` has its flags in memory, where no filter looks; `mincore` and
+/// `cachestat` tell what the page cache holds, which all stages of a machine share.
+pub(super) const UNKNOWN: &[i64] = &[
+    libc::SYS_clone3,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    MEMFD_SECRET,
+    libc::SYS_mincore,
+    CACHESTAT,
+];
 
 /// The same number on all architectures, younger than the table of numbers in use.
 const OPEN_TREE_ATTR: i64 = 467;
 const MEMFD_SECRET: i64 = 447;
 const FCHMODAT2: i64 = 452;
+const CACHESTAT: i64 = 451;
 
 /// The bits of `clone` that ask for a namespace.
 pub(super) const NAMESPACE_BITS: [u64; 7] = [
@@ -96,6 +105,19 @@ pub(super) const NAMESPACE_BITS: [u64; 7] = [
     libc::CLONE_NEWPID as u64,
     libc::CLONE_NEWNET as u64,
 ];
+
+/// Advice by which pages are put out of memory, or reads that say whether they were there: call, argument, value.
+pub(super) const CACHE_ADVICE: [(i64, u8, u64); 3] = [
+    (libc::SYS_fadvise64, 3, libc::POSIX_FADV_DONTNEED as u64),
+    (libc::SYS_madvise, 2, libc::MADV_COLD as u64),
+    (libc::SYS_madvise, 2, libc::MADV_PAGEOUT as u64),
+];
+
+/// The same as bits of the sixth argument of `preadv2` and `pwritev2`: `RWF_NOWAIT` and `RWF_DONTCACHE`.
+pub(super) const CACHE_FLAGS: [u64; 2] = [0x08, 0x80];
+
+/// Bits of `close_range` that give the caller a table of descriptors of its own.
+pub(super) const CLOSE_RANGE_UNSHARE: u64 = 1 << 1;
 
 /// Calls that make nodes, and which argument is the mode.
 pub(super) const MAKE_NODE: &[(i64, u8)] = &[

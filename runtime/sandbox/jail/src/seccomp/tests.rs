@@ -41,10 +41,12 @@ fn run(program: &[sock_filter], arch: u32, number: i64, arguments: &[u64]) -> u3
     }
 }
 
-/// The strictest answer, as the kernel takes it: kill, then an error, then leave.
+/// The strictest answer to a command, as the kernel takes it: kill, then an error, then leave.
 fn answer(walls: Walls, network: Network, arch: u32, number: i64, arguments: &[u64]) -> u32 {
     let filters = Filters::compile(walls, network).expect("a program");
-    let answers: Vec<u32> = filters.0.iter().map(|program| run(program, arch, number, arguments)).collect();
+    let own = Filters::of_commands().expect("a program");
+    let answers: Vec<u32> =
+        filters.0.iter().chain(&own.0).map(|program| run(program, arch, number, arguments)).collect();
     *answers.iter().min_by_key(|answer| (**answer & 0xffff_0000) as i32).expect("programs")
 }
 
@@ -83,7 +85,9 @@ fn every_listed_call_is_refused_and_the_usual_ones_pass() {
     for number in [libc::SYS_read, libc::SYS_execve, libc::SYS_getpid, libc::SYS_kill, libc::SYS_seccomp] {
         assert_eq!((full(number, &[]), lesser(number, &[])), (ALLOW, ALLOW), "{number}");
     }
-    assert_eq!((full(libc::SYS_openat2, &[]), lesser(libc::SYS_openat2, &[])), (ALLOW, UNKNOWN));
+    assert_eq!((full(libc::SYS_openat2, &[]), lesser(libc::SYS_openat2, &[])), (UNKNOWN, UNKNOWN));
+    let first = Filters::compile(Walls::Full, Network::None).expect("a program");
+    assert!(first.0.iter().all(|program| run(program, OWN, libc::SYS_openat2, &[]) == ALLOW), "the first process");
 }
 
 #[test]
@@ -95,6 +99,31 @@ fn namespaces_by_clone_are_refused_and_threads_are_not() {
     let thread = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_FILES;
     for flags in [thread as u64, libc::SIGCHLD as u64, (libc::CLONE_VM | libc::CLONE_VFORK) as u64] {
         assert_eq!(full(libc::SYS_clone, &[flags]), ALLOW, "{flags:#x}");
+    }
+}
+
+#[test]
+fn threads_share_their_descriptors() {
+    let thread = (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND) as u64;
+    assert_eq!(full(libc::SYS_clone, &[thread]), REFUSED);
+    assert_eq!(full(libc::SYS_clone, &[HIGH | thread]), REFUSED);
+    assert_eq!(full(libc::SYS_clone, &[thread | libc::CLONE_FILES as u64]), ALLOW);
+    for (flags, expected) in [(0, ALLOW), (4, ALLOW), (2, REFUSED), (6, REFUSED)] {
+        assert_eq!(full(libc::SYS_close_range, &[3, u64::from(u32::MAX), flags]), expected, "{flags}");
+    }
+}
+
+#[test]
+fn the_page_cache_is_neither_asked_nor_emptied() {
+    let fadvise = |advice: i32| full(libc::SYS_fadvise64, &[3, 0, 0, advice as u64]);
+    assert_eq!((fadvise(libc::POSIX_FADV_DONTNEED), fadvise(libc::POSIX_FADV_WILLNEED)), (REFUSED, ALLOW));
+    let madvise = |advice: i32| full(libc::SYS_madvise, &[0, 4096, advice as u64]);
+    assert_eq!((madvise(libc::MADV_PAGEOUT), madvise(libc::MADV_COLD)), (REFUSED, REFUSED));
+    assert_eq!((madvise(libc::MADV_DONTNEED), madvise(libc::MADV_FREE)), (ALLOW, ALLOW));
+    for number in [libc::SYS_preadv2, libc::SYS_pwritev2] {
+        let with = |flags: u64| full(number, &[3, 0, 0, 0, 0, flags]);
+        assert_eq!((with(0), with(2), with(0x10)), (ALLOW, ALLOW, ALLOW));
+        assert_eq!((with(0x08), with(0x80), with(0x88), with(HIGH | 0x09)), (REFUSED, REFUSED, REFUSED, REFUSED));
     }
 }
 

@@ -20,7 +20,7 @@ fn limits_of_one_process_are_set() {
             line[26..].split_ascii_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
         };
         for (name, soft, hard) in [
-            ("Max cpu time", "60", "61"),
+            ("Max cpu time", "62", "63"),
             ("Max file size", "67108864", "67108864"),
             ("Max data size", "4294967296", "4294967296"),
             ("Max core file size", "1", "1"),
@@ -53,26 +53,9 @@ fn processor_time_is_bounded_and_counted() {
     let place = Place::new();
     let came =
         jail(&place, Walls::Full, Bounds { cpu_seconds: 1, ..bounds() }).shell("exec sh -c 'while :; do :; done'");
-    assert_eq!((came.ended.signal, came.ended.over.as_deref()), (Some(24), Some("cpu_seconds")), "{came:?}");
+    assert_eq!(came.ended.signal, Some(24), "{came:?}");
     // The limit counts finer than the times that are reported.
     assert!(came.ended.cpu_ms >= 500, "{came:?}");
-}
-
-#[test]
-fn too_many_processes_end_the_command() {
-    let place = Place::new();
-    for walls in [Walls::Landlock, Walls::Full] {
-        // Above the bound of the watch and below that of the ids: what watches has to find it. Root has no other bound.
-        let jail = jail(&place, walls, Bounds { processes: 20, ..bounds() });
-        let script = "i=0; while [ $i -lt 40 ]; do sleep 630 & i=$((i+1)); done; wait";
-        let came = jail.shell(script);
-        let is_limited = walls == Walls::Full && !crate::fixture::is_root();
-        assert_eq!(came.ended.over.as_deref(), if is_limited { None } else { Some("processes") }, "{walls:?} {came:?}");
-        if !is_limited {
-            assert!(came.ended.processes_peak > 20 && came.ended.signal == Some(9), "{walls:?} {came:?}");
-        }
-        assert_eq!((came.ended.survivors, jail.shell("echo on").out.as_str()), (0, "on\n"), "{walls:?}");
-    }
 }
 
 #[test]
@@ -81,22 +64,8 @@ fn a_bomb_of_processes_meets_a_wall() {
     let jail = jail(&place, Walls::Full, Bounds { processes: 250, ..bounds() });
     let came = jail.shell("i=0; while [ $i -lt 600 ]; do sleep 631 & i=$((i+1)); done; wait");
     assert_ne!(came.ended.code, Some(0), "{came:?}");
-    assert!(came.ended.processes_peak <= 302 && came.ended.survivors == 0, "{came:?}");
+    assert!(came.ended.killed <= 302 && came.ended.survivors == 0, "{came:?}");
     assert_eq!(jail.shell("echo on").out, "on\n");
-}
-
-#[test]
-fn too_much_memory_ends_the_command() {
-    let place = Place::new();
-    for walls in [Walls::Landlock, Walls::Full] {
-        let jail = jail(&place, walls, Bounds { memory_bytes: 96 << 20, ..bounds() });
-        // Four processes, each below the bound of one: together they are above it.
-        let hog = "perl -e '$x = \"x\" x (20 << 20); $y = $x . $x; sleep 632'";
-        let came = jail.shell(&format!("{hog} & {hog} & {hog} & {hog} & wait"));
-        assert_eq!(came.ended.over.as_deref(), Some("memory_bytes"), "{walls:?} {came:?}");
-        assert!(came.ended.memory_peak_bytes > 96 << 20 && came.ended.signal == Some(9), "{walls:?} {came:?}");
-        assert_eq!(jail.shell("echo on").out, "on\n", "{walls:?}");
-    }
 }
 
 #[test]

@@ -121,7 +121,12 @@ impl Jail {
             }
             other => panic!("{other:?}"),
         };
-        match next(&control) {
+        let mut word = next(&control);
+        if let (Word::Stores, stores) = &word {
+            assert_eq!(stores.len(), 6, "lists and folders");
+            word = next(&control);
+        }
+        match word {
             (Word::Ready(standing), beside) => Ok(Self { control: Some(control), birth, standing, beside, child }),
             (Word::Failed(failure), _) => {
                 child.wait().expect("ours");

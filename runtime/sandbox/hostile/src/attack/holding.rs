@@ -1,0 +1,199 @@
+//! Attacks on bounds that are counted by names, by resident pages or by descriptors: what is held in none of these ways.
+//!
+//! A file is made where it has no name, filled, and kept: open, mapped, or on its way in a socket. Sixteen megabytes more with each
+//! step, so that whoever looks has time to see it.
+
+use super::raw::{self, Errno, Text, raw};
+use super::{Tried, number, word};
+use std::time::Duration;
+
+const STEP_BYTES: usize = 8 << 20;
+const STEP: Duration = Duration::from_millis(15);
+/// How long everything is held at the end.
+const HOLD: Duration = Duration::from_secs(2);
+/// What a segment's or a queue's call takes for "make it".
+const MAKE: usize = 0o1600;
+const MESSAGE_BYTES: usize = 8 << 10;
+const SEMAPHORES: usize = 32_000;
+const PAGE: usize = 4096;
+
+/// Holds so many MiB: how it is made, how it is kept, how much, in which folder.
+pub(crate) fn hold(arguments: &[String]) -> Tried {
+    let steps = (number(arguments, 2).clamp(8, 1024) as usize) << 20 >> 23;
+    for step in 0..steps {
+        let done = make(word(arguments, 0), word(arguments, 3)).and_then(|made| keep(made, word(arguments, 1)));
+        if let Err(error) = done {
+            return Tried::stopped(format!("{error} after {} MiB", step * 8));
+        }
+        std::thread::sleep(STEP);
+    }
+    std::thread::sleep(HOLD);
+    Tried::worked(format!("held {} MiB", steps * 8))
+}
+
+/// The same by a process that nobody may look into.
+pub(crate) fn hold_undumpable(arguments: &[String]) -> Tried {
+    match raw(libc::SYS_prctl, &[libc::PR_SET_DUMPABLE as usize, 0]) {
+        Ok(_) => hold(arguments),
+        Err(error) => Tried::stopped(error),
+    }
+}
+
+/// The same by a process whose first thread has ended, so that `/proc` shows nothing of it.
+pub(crate) fn hold_headless(arguments: &[String]) -> Tried {
+    let words = arguments.to_vec();
+    let started = std::thread::Builder::new().spawn(move || {
+        // Until the first thread is gone.
+        std::thread::sleep(STEP);
+        let mut tried = hold(&words);
+        tried.attack = "hold-headless".to_owned();
+        super::say(&tried);
+        std::process::exit(0);
+    });
+    if started.is_ok() {
+        // This thread alone.
+        let _gone = raw(libc::SYS_exit, &[0]);
+    }
+    Tried::stopped("no second thread")
+}
+
+/// What was made: a descriptor, or something that keeps itself.
+enum Made {
+    File(usize),
+    Kept,
+}
+
+fn make(kind: &str, folder: &str) -> Result<Made, Errno> {
+    match kind {
+        "memfd" => raw(libc::SYS_memfd_create, &[Text::new("held").at(), 0]).and_then(fill),
+        "unlinked" => unlinked(&format!("{folder}/unlinked")).and_then(fill),
+        "nameless" => raw::open(folder, libc::O_TMPFILE | libc::O_RDWR, 0o600).and_then(fill),
+        "segment" => segment(),
+        "queues" => (0..STEP_BYTES / (2 * MESSAGE_BYTES)).try_for_each(|_| queue()).map(|()| Made::Kept),
+        "semaphores" => (0..4).try_for_each(|_| semaphores()).map(|()| Made::Kept),
+        _ => torn(),
+    }
+}
+
+fn unlinked(path: &str) -> Result<usize, Errno> {
+    let file = raw::open(path, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR, 0o600)?;
+    raw(libc::SYS_unlinkat, &[raw::AT_CWD, Text::new(path).at(), 0])?;
+    Ok(file)
+}
+
+/// Bytes that no file system can leave out or press together.
+fn fill(file: usize) -> Result<Made, Errno> {
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let block: Vec<u8> = std::iter::repeat_with(|| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed as u8
+    })
+    .take(STEP_BYTES)
+    .collect();
+    let mut done = 0;
+    while done < block.len() {
+        done += raw(libc::SYS_write, &[file, block[done..].as_ptr() as usize, block.len() - done])?;
+    }
+    Ok(Made::File(file))
+}
+
+/// A segment of System V that nobody is attached to any more.
+fn segment() -> Result<Made, Errno> {
+    let segment = raw(libc::SYS_shmget, &[0, STEP_BYTES, MAKE])?;
+    let at = raw(libc::SYS_shmat, &[segment, 0, 0])?;
+    touch(at)?;
+    raw(libc::SYS_shmdt, &[at])?;
+    Ok(Made::Kept)
+}
+
+/// A queue of System V that is full.
+fn queue() -> Result<(), Errno> {
+    let queue = raw(libc::SYS_msgget, &[0, MAKE])?;
+    let mut message = vec![1_u8; 8 + MESSAGE_BYTES];
+    message[..8].copy_from_slice(&1_u64.to_ne_bytes());
+    for _ in 0..2 {
+        raw(libc::SYS_msgsnd, &[queue, message.as_ptr() as usize, MESSAGE_BYTES, libc::IPC_NOWAIT as usize])?;
+    }
+    Ok(())
+}
+
+fn semaphores() -> Result<(), Errno> {
+    raw(libc::SYS_semget, &[0, SEMAPHORES, MAKE]).map(drop)
+}
+
+/// Shared memory without a file, of which all but a page is unmapped: what was written stays.
+fn torn() -> Result<Made, Errno> {
+    let (both, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    let at = raw(libc::SYS_mmap, &[0, STEP_BYTES, both as usize, flags as usize, usize::MAX, 0])?;
+    touch(at)?;
+    raw(libc::SYS_munmap, &[at + PAGE, STEP_BYTES - PAGE])?;
+    Ok(Made::Kept)
+}
+
+/// Has the kernel write to each page.
+fn touch(at: usize) -> Result<(), Errno> {
+    const POPULATE_WRITE: usize = 23;
+    raw(libc::SYS_madvise, &[at, STEP_BYTES, POPULATE_WRITE]).map(drop)
+}
+
+fn keep(made: Made, way: &str) -> Result<(), Errno> {
+    let Made::File(file) = made else { return Ok(()) };
+    match way {
+        "mapped" => {
+            let flags = libc::MAP_SHARED as usize;
+            raw(libc::SYS_mmap, &[0, PAGE, libc::PROT_READ as usize, flags, file, 0])?;
+            raw::close(file);
+        }
+        "sent" => send(file)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Puts a descriptor into a socket of our own and lets go of it.
+fn send(file: usize) -> Result<(), Errno> {
+    let mut pair = [0_i32; 2];
+    raw(libc::SYS_socketpair, &[libc::AF_UNIX as usize, libc::SOCK_STREAM as usize, 0, pair.as_mut_ptr() as usize])?;
+    let byte = [0_u8];
+    let vector = [byte.as_ptr() as usize, 1];
+    // A header of two words and a number, then the descriptor.
+    let mut control = [0_u8; 24];
+    control[..8].copy_from_slice(&20_usize.to_ne_bytes());
+    control[8..12].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
+    control[12..16].copy_from_slice(&libc::SCM_RIGHTS.to_ne_bytes());
+    control[16..20].copy_from_slice(&(file as i32).to_ne_bytes());
+    let message = [0, 0, vector.as_ptr() as usize, 1, control.as_ptr() as usize, control.len(), 0];
+    raw(libc::SYS_sendmsg, &[pair[0] as usize, message.as_ptr() as usize, 0])?;
+    raw::close(file);
+    Ok(())
+}
+
+/// Takes instances of inotify until there are no more, of which a user has a few on the whole machine.
+pub(crate) fn inotify(_: &[String]) -> Tried {
+    let taken = (0..1000).take_while(|_| raw(libc::SYS_inotify_init1, &[0]).is_ok()).count();
+    std::thread::sleep(STEP);
+    if taken >= 100 { Tried::worked(format!("took {taken}")) } else { Tried::stopped(format!("{taken} at most")) }
+}
+
+/// Makes a thread, or changes our own, so that it has descriptors of its own: `clone` or `range`.
+pub(crate) fn own_table(arguments: &[String]) -> Tried {
+    match word(arguments, 0) {
+        // Not a thread that could run: what is asked is whether anybody objects to the bits.
+        "clone" => Tried::reached(raw(libc::SYS_clone, &[libc::CLONE_THREAD as usize, 0, 0, 0, 0])),
+        _ => Tried::of(raw(libc::SYS_close_range, &[60_000, 60_000, 2])),
+    }
+}
+
+/// Creates a program with set-id bits by the call whose mode no filter sees: path, mode.
+pub(crate) fn openat2_mode(arguments: &[String]) -> Tried {
+    let mode = u64::from_str_radix(word(arguments, 1), 8).unwrap_or(0o6755);
+    let _mask = raw(libc::SYS_umask, &[0]);
+    let how = [(libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY) as u64, mode, 0];
+    let path = Text::new(word(arguments, 0));
+    match raw(libc::SYS_openat2, &[raw::AT_CWD, path.at(), how.as_ptr() as usize, 24]) {
+        Ok(_) => Tried::worked("created"),
+        Err(error) => Tried::stopped(error),
+    }
+}

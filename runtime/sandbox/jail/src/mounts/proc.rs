@@ -1,0 +1,132 @@
+//! `/proc` of a jail: the processes that a command may look into, and of the rest a short list.
+//!
+//! The first process is not among them. As the files of the machine there are root's, and root on the host stays their owner inside,
+//! everything that is not listed is covered by something empty, new names of new kernels as well. `subset=pid` would leave out more
+//! than programs can do without, and nothing can be added to what it leaves.
+#![forbid(unsafe_code)]
+
+use super::{Root, attach};
+use crate::credentials;
+use crate::device::Nature;
+use crate::fault::At;
+use glovebox_jail::policy::Network;
+use glovebox_jail::wire::Failure;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+
+/// What programs ask about the machine: processors, memory, load, versions, and what is the jail's own.
+const SHOWN: &[&str] = &[
+    "cgroups",
+    "cpuinfo",
+    "filesystems",
+    "loadavg",
+    "meminfo",
+    "mounts",
+    "net",
+    "self",
+    "stat",
+    "sys",
+    "sysvipc",
+    "thread-self",
+    "uptime",
+    "version",
+];
+/// Folders of settings in which what only root may read is covered; those of the network only where it is the machine's.
+const SETTINGS: &[&str] = &["sys/kernel", "sys/vm", "sys/fs", "sys/debug", "sys/dev"];
+const NETWORK_SETTINGS: &str = "sys/net";
+const FOR_OTHERS: u32 = 0o004;
+const EMPTY_FILE: &str = ".empty-file";
+const EMPTY_FOLDER: &str = ".empty-folder";
+
+/// Mounts a `/proc` that shows whom the caller could trace. `PERM` where the system hides parts of its own and so allows no other.
+pub(super) fn mount_own() -> Result<(), Errno> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "proc", "proc", flags, c"hidepid=ptraceable")
+}
+
+/// Covers what is not for commands.
+pub(super) fn cover(root: &Root, network: Network) -> Result<(), Failure> {
+    let empty = Empty::new(root)?;
+    let proc = open_folder(root, "proc")?;
+    for name in names(&proc)? {
+        let is_process = name.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_process && !SHOWN.contains(&name.as_str()) {
+            empty.put_over(&proc, &name)?;
+        }
+    }
+    if credentials::is_root_outside() {
+        let net = (network == Network::Full).then_some(NETWORK_SETTINGS);
+        SETTINGS.iter().copied().chain(net).try_for_each(|folder| cover_private(&empty, &proc, folder))?;
+    }
+    empty.remove(root)
+}
+
+/// Covers the files below a folder of settings that others may not read.
+fn cover_private(empty: &Empty, proc: &OwnedFd, folder: &str) -> Result<(), Failure> {
+    let opened = match openat(proc, folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        opened => opened.at(format!("open /proc/{folder}"))?,
+    };
+    for name in names(&opened)? {
+        let status = statat(&opened, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).at("look at a setting")?;
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::Directory => cover_private(empty, proc, &format!("{folder}/{name}"))?,
+            _ if status.st_mode & FOR_OTHERS == 0 => empty.put_over(&opened, &name)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// An empty file and an empty folder that nobody may open.
+struct Empty {
+    file: OwnedFd,
+    folder: OwnedFd,
+}
+
+impl Empty {
+    fn new(root: &Root) -> Result<Self, Failure> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        openat(root, EMPTY_FILE, flags, Mode::empty()).at("make an empty file")?;
+        mkdirat(root, EMPTY_FOLDER, Mode::empty()).at("make an empty folder")?;
+        let open = |name| openat(root, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at("open what is empty");
+        Ok(Self { file: open(EMPTY_FILE)?, folder: open(EMPTY_FOLDER)? })
+    }
+
+    fn put_over(&self, folder: &OwnedFd, name: &str) -> Result<(), Failure> {
+        let step = || format!("cover {name} of /proc");
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let target = openat(folder, name, flags, Mode::empty()).at(step())?;
+        let status = rustix::fs::fstat(&target).at(step())?;
+        let source = match FileType::from_raw_mode(status.st_mode) {
+            FileType::Directory => &self.folder,
+            // A link leads to something else of `/proc`, which is covered or listed by itself.
+            FileType::Symlink => return Ok(()),
+            _ => &self.file,
+        };
+        attach(source, &target, false, Nature::Files).at(step())
+    }
+
+    /// Takes their names away; the covers stay.
+    fn remove(self, root: &Root) -> Result<(), Failure> {
+        unlinkat(root, EMPTY_FILE, AtFlags::empty()).at("remove the empty file")?;
+        unlinkat(root, EMPTY_FOLDER, AtFlags::REMOVEDIR).at("remove the empty folder")
+    }
+}
+
+fn open_folder(root: &Root, path: &str) -> Result<OwnedFd, Failure> {
+    openat(root, path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).at(format!("open /{path}"))
+}
+
+fn names(folder: &OwnedFd) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder).at("list /proc")? {
+        let name = entry.at("list /proc")?.file_name().to_string_lossy().into_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,82 @@
+//! One process as `/proc` shows it: who started it, what it used so far.
+//!
+//! Shared by the helper, which looks for what it has to kill, and the host, which measures. A process whose first thread has ended
+//! goes on with the others, so a zombie counts as dead only when it has no other thread.
+
+use std::fs;
+
+/// One process as `/proc` tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Its id in the numbers of `/proc`.
+    pub pid: i32,
+    /// When it was started, in ticks; with the id it means one process.
+    pub started: u64,
+    /// The process that started it, or took it over.
+    pub parent: i32,
+    /// Threads that are alive; 0 for a zombie.
+    pub threads: u64,
+    /// True when its first thread has ended and others go on: `/proc` then shows nothing of it but by those.
+    pub is_headless: bool,
+    /// Pages in memory.
+    pub resident_bytes: u64,
+    /// Processor time of all its threads, in ticks.
+    pub cpu_ticks: u64,
+}
+
+/// What `/proc` says of one process; `None` when it is gone.
+pub fn look(pid: i32) -> Option<Seen> {
+    parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Every process that `/proc` lists.
+pub fn everybody() -> Vec<Seen> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| look(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// `pid (name) state ppid …`: the name may hold anything, also parentheses, so what counts starts after the last one.
+pub fn parse(pid: i32, stat: &[u8]) -> Option<Seen> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields: Vec<&str> = std::str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    let (state, threads) = (*fields.first()?, number(17)?);
+    let has_ended = matches!(state, "Z" | "X");
+    Some(Seen {
+        pid,
+        parent: fields.get(1)?.parse().ok()?,
+        threads: match (has_ended, threads) {
+            (true, 0 | 1) => 0,
+            (true, threads) => threads - 1,
+            (false, threads) => threads.max(1),
+        },
+        is_headless: has_ended && threads > 1,
+        started: number(19)?,
+        resident_bytes: number(21)?.saturating_mul(rustix::param::page_size() as u64),
+        cpu_ticks: number(11)?.saturating_add(number(12)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_forge_the_line() {
+        let line = b"7 (a) S 1 1 (x) R 42 7 7 0 -1 0 0 0 0 0 1 2 3 4 20 0 5 0 99 1000 3 0\n";
+        let seen = parse(7, line).expect("a line");
+        assert_eq!((seen.parent, seen.threads, seen.started, seen.cpu_ticks), (42, 5, 99, 3));
+        assert_eq!(seen.resident_bytes, 3 * rustix::param::page_size() as u64);
+        assert!(parse(7, b"7 (a").is_none());
+    }
+
+    #[test]
+    fn a_zombie_is_dead_only_without_other_threads() {
+        let with = |threads: u64| {
+            let line = format!("7 (a) Z 42 7 7 0 -1 0 0 0 0 0 1 2 3 4 20 0 {threads} 0 99 0 0 0\n");
+            parse(7, line.as_bytes()).expect("a line")
+        };
+        assert_eq!((with(1).threads, with(1).is_headless), (0, false));
+        assert_eq!((with(3).threads, with(3).is_headless), (2, true));
+    }
+}

@@ -1,0 +1,43 @@
+//! What holds memory and belongs to no process: segments, queues and semaphores of System V, and folders in memory.
+//!
+//! Only this side is in the namespaces that have them, so it opens them once, before anything of a stage runs, and the host reads
+//! them whenever it counts. A list shows the namespace of whoever opened it.
+#![forbid(unsafe_code)]
+
+use crate::fault::At;
+use glovebox_jail::control::send_frame;
+use glovebox_jail::policy::Policy;
+use glovebox_jail::wire::{Failure, Word};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags, open, openat};
+use rustix::io::Errno;
+
+/// Descriptors for the host, in the order of [`Word::Stores`].
+#[derive(Debug)]
+pub(crate) struct Stores(Vec<OwnedFd>);
+
+impl Stores {
+    /// Opens them inside; `proc` is any `/proc`.
+    pub(crate) fn open(proc: impl AsFd, policy: &Policy) -> Result<Self, Failure> {
+        let mut all = Vec::new();
+        for name in ["shm", "msg", "sem"] {
+            let list = match openat(&proc, format!("sysvipc/{name}"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+                // A kernel without them: nothing is held, as an empty list says.
+                Err(Errno::NOENT) => openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()),
+                opened => opened,
+            };
+            all.push(list.at(format!("open the list of {name}"))?);
+        }
+        for folder in [policy.tmp.as_str(), policy.home.as_str(), "/dev/shm"] {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            all.push(open(folder, flags, Mode::empty()).at(format!("open {folder}"))?);
+        }
+        Ok(Self(all))
+    }
+
+    /// Hands them to the host.
+    pub(crate) fn send(&self, control: impl AsFd) -> Result<(), Failure> {
+        let beside: Vec<_> = self.0.iter().map(AsFd::as_fd).collect();
+        send_frame(control, &Word::Stores, &beside).map_err(|error| crate::fault::refused("control", error.to_string()))
+    }
+}
