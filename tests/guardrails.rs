@@ -248,6 +248,86 @@ fn thousands_of_disallowed_files_do_not_flood_the_terminal() {
     assert!(answer.stdout.len() + answer.stderr.len() < 32 << 10, "{}", answer.stdout.len() + answer.stderr.len());
 }
 
+/// A command that writes half a file and then passes a bound, whatever it says of itself afterwards.
+fn passes(limit: &str, bound: &str, act: &str) -> Workbench {
+    let bench = acting(act);
+    let bounded = format!("\"limits.{limit}\"=\"{bound}\", allowed_write_paths=");
+    bench.write("pipeline.dot", &bench.read("pipeline.dot").replace("allowed_write_paths=", &bounded));
+    bench
+}
+
+/// A command in a file, where it may name devices.
+fn acting(act: &str) -> Workbench {
+    let bench = tool("sh act.sh", "out/");
+    bench.write("act.sh", &format!("mkdir -p out; echo half > out/half; {act}\n"));
+    bench
+}
+
+#[test]
+fn a_command_that_is_killed_for_a_bound_ends_its_stage_as_that_bound_and_commits_nothing() {
+    for (limit, bound, act) in [
+        ("command_ms", "900ms", "sleep 60"),
+        ("cpu_ms", "1s", "sh -c 'while :; do :; done'; exit 0"),
+        (
+            "command_memory_bytes",
+            "48MiB",
+            "for i in 1 2 3 4 5 6; do (x=$(head -c 16000000 /dev/zero | tr '\\0' x); sleep 20) & done; wait",
+        ),
+        ("disk_bytes", "4MiB", "head -c 20000000 /dev/urandom > out/large; exit 0"),
+        ("file_bytes", "1MiB", "exec head -c 3000000 /dev/zero > out/large"),
+        ("processes", "20", "i=0; while [ $i -lt 60 ]; do sleep 20 & i=$((i+1)); done; wait; exit 1"),
+    ] {
+        let bench = passes(limit, bound, act);
+        run_tool(&bench).ends(5).says(&format!("limit/{limit}")).says(&format!("raise `limits.{limit}` of `work`"));
+        let last = bench.run_json("r", "final.json");
+        assert_eq!(last["failure_code"].as_str(), Some(format!("limit/{limit}").as_str()), "{last}");
+        assert!(!bench.run_folder("r").join("workspace/out").exists(), "{limit}: nothing is committed");
+    }
+}
+
+#[test]
+fn an_end_that_only_looks_like_a_bound_is_what_the_command_says() {
+    for act in ["exit 152", "exit 153", "kill -XCPU $$"] {
+        let bench = passes("cpu_ms", "10s", act);
+        run_tool(&bench).ends(1);
+        let last = bench.run_json("r", "final.json");
+        assert!(!last["failure_code"].as_str().unwrap_or_default().starts_with("limit/"), "{act}: {last}");
+        assert_eq!(bench.run_text("r", "workspace/out/half"), "half\n", "{act}: it ended by itself");
+    }
+}
+
+#[test]
+fn a_bound_that_cannot_be_set_is_not_said_to_be() {
+    let bench = acting("cd out; i=0; while [ $i -lt 140 ]; do mkdir d && cd d; i=$((i+1)); done");
+    run_tool(&bench).ends(5).says("no setting raises `depth`").never_says("raise `limits.depth`");
+}
+
+#[test]
+fn what_a_stage_used_is_measured_or_absent() {
+    let used = |act: &str| {
+        let bench = acting(act);
+        run_tool(&bench).ends(0);
+        let records = bench.glovebox(&["show", "r", "work", "--json"]).ends(0).json();
+        let usage = records.as_array().unwrap().iter().find_map(|record| {
+            let event = record.get("event").unwrap_or(record);
+            event.get("usage").and_then(serde_json::Value::as_array).cloned()
+        });
+        let usage = usage.unwrap_or_else(|| panic!("no usage in {records}"));
+        move |name: &str| usage.iter().find(|row| row["name"] == name).unwrap()["used"].as_u64()
+    };
+    let long = used("head -c 100000 /dev/zero > out/f; head -c 2000000 /dev/zero > /tmp/t; exec sleep 1");
+    for (name, least) in [
+        ("file_bytes", 100_000),
+        ("tmp_bytes", 2_000_000),
+        ("descriptors", 3),
+        ("disk_bytes", 100_000),
+        ("write_bytes", 100_000),
+    ] {
+        assert!(long(name).is_some_and(|used| used >= least), "{name}: {:?}", long(name));
+    }
+    assert!(used("true")("descriptors").is_none_or(|used| used > 0), "absent, or measured after all");
+}
+
 #[test]
 fn protected_files_are_never_written_whatever_the_scope() {
     let bench = tool("sh work.sh", "src/");

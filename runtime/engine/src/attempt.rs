@@ -11,6 +11,7 @@ mod input;
 mod outcome;
 mod place;
 mod redact;
+mod usage;
 mod watch;
 
 pub use place::{Ground, Place, REPOSITORIES_DIR};
@@ -30,7 +31,7 @@ use glovebox_host::outcome::StageInput;
 use glovebox_pipeline::ir::{Node, NodeId};
 use glovebox_sandbox::cache::CacheError;
 use glovebox_sandbox::commit::{self, CommitError};
-use glovebox_sandbox::jail::{JailError, Spent};
+use glovebox_sandbox::jail::JailError;
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
@@ -388,7 +389,7 @@ struct Examine<B> {
 impl<B: BlobStore> Examine<B> {
     fn take(self, mut place: Place, fact: &mut StageFinished, stated: &[(String, String)]) -> Result<(), AttemptError> {
         let taken = place.close().and_then(|closed| {
-            closed.spent.iter().for_each(|spent| use_up(spent, fact));
+            closed.spent.iter().for_each(|spent| usage::of_jail(spent, fact));
             apart::spent(&closed.subjects, fact);
             let Used { calls, views, .. } = closed.subjects;
             apart::receipts(calls, fact);
@@ -422,6 +423,7 @@ impl<B: BlobStore> Examine<B> {
             }
             Err(error) => return Err(error.into()),
         };
+        usage::of_changes(&found, fact);
         let violations = self.keeps.settle(&mut found);
         let keep = &mut |bytes: &mut dyn io::Read| {
             self.blobs.put(bytes).map(|digest| digest.to_string()).map_err(io::Error::other)
@@ -453,13 +455,6 @@ impl<B: BlobStore> Examine<B> {
             .map(|kept| Quarantined { path: kept.path.clone(), reason: kept.reason.clone() })
             .collect();
         Ok(())
-    }
-}
-
-/// Adds what only the jail saw to the limits the host reported.
-fn use_up(spent: &Spent, fact: &mut StageFinished) {
-    if let Some(row) = fact.usage.iter_mut().find(|row| row.name == "disk_bytes") {
-        row.used = row.used.max(spent.disk_peak_bytes);
     }
 }
 

@@ -111,8 +111,8 @@ impl Ending {
 pub struct LimitUse {
     /// The limit's name as in `glovebox.toml` and node attributes.
     pub name: String,
-    /// Used, in the unit of the name (`_bytes`, `_ms`, or a count).
-    pub used: u64,
+    /// Used, in the unit of the name (`_bytes`, `_ms`, or a count); none where it was not measured.
+    pub used: Option<u64>,
     /// The bound.
     pub limit: u64,
 }

@@ -6,6 +6,7 @@
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
 use crate::call::{CommandGrant, Progress, Receipt};
+use crate::limits::TABLE;
 use crate::stop::Stop;
 use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
 use glovebox_sandbox::jail::Standing;
@@ -61,7 +62,7 @@ impl Attempt {
     fn run_command(&mut self, command: Command) -> Result<Exit, Failed> {
         let program = self.granted_program(&command)?;
         check_size(&command)?;
-        let timeout = self.command_timeout(command.timeout_ms)?;
+        let time = self.command_time(command.timeout_ms)?;
         let Some(setting) = &self.commands else {
             return Err(error("not-granted", "the stage has no commands").into());
         };
@@ -72,7 +73,7 @@ impl Attempt {
         let (jail, place) = (Arc::clone(&setting.jail), cwd.as_str().to_owned());
         let env_names = command.env.iter().map(|(name, _)| name.clone()).collect();
         let (shown, argv) = (escaped(&text_of(&program)), argv_of(&program));
-        let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout };
+        let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout: time.timeout };
         self.meter.commands += 1;
         self.tell(Progress::CommandStarted(shown.clone()));
         let mut exit = jail.run(&asked, &self.canceled)?;
@@ -80,19 +81,23 @@ impl Attempt {
         shorten(&mut exit.stderr, self.limits.command_output_bytes);
         let receipt = self.receipt(&exit, jail.standing(), argv, place, env_names);
         self.tell(Progress::CommandEnded(shown, receipt.how.clone(), receipt.code, receipt.duration_ms));
-        let answer = answered(exit, &receipt);
+        let (answer, over) = (answered(exit, &receipt), receipt.over.clone());
         self.receipts.push(receipt);
-        match self.over_by_now(&answer.how) {
+        match self.ends_call(&answer.how, over.as_deref(), time) {
             // Said here and not left to the next tick, which a guest could outrun with a success.
             Some(stop) => Err(Failed::End(wasmtime::Error::new(stop))),
             None => Ok(answer),
         }
     }
 
-    fn over_by_now(&self, how: &str) -> Option<Stop> {
-        match how {
-            "canceled" => Some(Stop::Canceled),
-            "timed-out" if self.remaining().is_zero() => Some(Stop::Limit("wall_ms")),
+    /// Says why a command's end ends the call as well: its guest must not make a success of a command that was killed for a
+    /// bound, nor have what it wrote by then committed (design §9 #22). A time that the guest itself asked for is no bound.
+    fn ends_call(&self, how: &str, over: Option<&str>, time: CommandTime) -> Option<Stop> {
+        match (how, over) {
+            ("canceled", _) => Some(Stop::Canceled),
+            ("timed-out", _) if self.remaining().is_zero() => Some(Stop::Limit("wall_ms")),
+            ("timed-out", _) => time.bound.map(Stop::Limit),
+            (_, Some(over)) => TABLE.iter().find(|limit| limit.name == over).map(|limit| Stop::Limit(limit.name)),
             _ => None,
         }
     }
@@ -114,15 +119,14 @@ impl Attempt {
         }
     }
 
-    fn command_timeout(&self, asked_ms: Option<u64>) -> Result<Duration, Error> {
+    fn command_time(&self, asked_ms: Option<u64>) -> Result<CommandTime, Error> {
         if self.is_canceled() {
             return Err(error("canceled", "the run was told to stop"));
         }
         if self.meter.commands >= self.limits.commands {
             return Err(error("limit", format!("limit `commands` ({}) reached", self.limits.commands)));
         }
-        let bound = Duration::from_millis(self.limits.command_ms).min(self.remaining());
-        Ok(asked_ms.map_or(bound, |asked| Duration::from_millis(asked).min(bound)))
+        Ok(CommandTime::of(asked_ms, self.limits.command_ms, self.remaining()))
     }
 
     fn receipt(
@@ -134,14 +138,7 @@ impl Attempt {
         env_names: Vec<String>,
     ) -> Receipt {
         let duration_ms = u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX);
-        self.meter.command_ms_peak = self.meter.command_ms_peak.max(duration_ms);
-        self.meter.cpu_ms_peak = self.meter.cpu_ms_peak.max(exit.cpu_ms);
-        self.meter.command_memory_bytes_peak = self.meter.command_memory_bytes_peak.max(exit.memory_peak_bytes);
-        self.meter.processes_peak = self.meter.processes_peak.max(exit.processes_peak);
-        for stream in [&exit.stdout, &exit.stderr] {
-            let kept = (stream.head.len() + stream.tail.len()) as u64;
-            self.meter.command_output_bytes_peak = self.meter.command_output_bytes_peak.max(kept);
-        }
+        self.meter.of_commands.add(exit, duration_ms);
         Receipt {
             id: format!("{}/{}", self.attempt_id, self.receipts.len() + 1),
             argv,
@@ -157,6 +154,25 @@ impl Attempt {
             stdout_bytes: exit.stdout.total_bytes,
             stderr_digest: exit.stderr.digest.clone(),
             stderr_bytes: exit.stderr.total_bytes,
+        }
+    }
+}
+
+/// How long a command may run, and which bound of the call that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CommandTime {
+    timeout: Duration,
+    /// None where the guest asked for less than any bound.
+    bound: Option<&'static str>,
+}
+
+impl CommandTime {
+    fn of(asked_ms: Option<u64>, command_ms: u64, remaining: Duration) -> Self {
+        let command = Duration::from_millis(command_ms);
+        let (most, bound) = if command <= remaining { (command, "command_ms") } else { (remaining, "wall_ms") };
+        match asked_ms.map(Duration::from_millis) {
+            Some(asked) if asked < most => Self { timeout: asked, bound: None },
+            _ => Self { timeout: most, bound: Some(bound) },
         }
     }
 }
@@ -190,10 +206,7 @@ fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
         // What it changed is first known when the stage's copy is walked after its end.
         changed: Vec::new(),
         receipt: receipt.id.clone(),
-        extra: [("tier", Some(&receipt.tier)), ("over", receipt.over.as_ref())]
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?.clone())))
-            .collect(),
+        extra: vec![("tier".to_owned(), receipt.tier.clone())],
     }
 }
 
@@ -314,6 +327,20 @@ mod tests {
         assert!(check_size(&command(vec!["cargo".to_owned(), long.clone()], Vec::new())).is_err());
         assert!(check_size(&command(vec![String::new(); WORDS_BYTES_MAX + 1], Vec::new())).is_err());
         assert!(check_size(&command(words("cargo"), vec![("A".to_owned(), long)])).is_err());
+    }
+
+    #[test]
+    fn a_time_the_guest_asked_for_is_no_bound() {
+        let check = |asked_ms, command_ms, remaining_ms, expected: (u64, Option<&'static str>)| {
+            let time = CommandTime::of(asked_ms, command_ms, Duration::from_millis(remaining_ms));
+            assert_eq!((time.timeout, time.bound), (Duration::from_millis(expected.0), expected.1), "{asked_ms:?}");
+        };
+        check(None, 500, 900, (500, Some("command_ms")));
+        check(None, 900, 500, (500, Some("wall_ms")));
+        check(None, u64::MAX, 500, (500, Some("wall_ms")));
+        check(Some(100), 500, 900, (100, None));
+        check(Some(500), 500, 900, (500, Some("command_ms")));
+        check(Some(u64::MAX), 500, 900, (500, Some("command_ms")));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! call at once, so that the record names the bound instead of what a guest makes of a failed allocation.
 
 use crate::stop::Stop;
+use glovebox_sandbox::exec::Exit;
 use wasmtime::{Error, ResourceLimiter, Result};
 
 /// What a call has used.
@@ -34,24 +35,48 @@ pub(crate) struct Meter {
     pub(crate) outcome_bytes: u64,
     /// Commands started.
     pub(crate) commands: u64,
-    /// Longest command.
-    pub(crate) command_ms_peak: u64,
-    /// Longest kept stream of a command.
-    pub(crate) command_output_bytes_peak: u64,
-    /// Most processor time of a command.
-    pub(crate) cpu_ms_peak: u64,
-    /// Most memory of a command's processes together.
-    pub(crate) command_memory_bytes_peak: u64,
-    /// Most processes of a command at the same time.
-    pub(crate) processes_peak: u64,
-    /// Open descriptors of a process, known only once the bound was hit.
-    pub(crate) descriptors_peak: u64,
-    /// Size of a file, known only once the bound was hit.
-    pub(crate) file_bytes_peak: u64,
-    /// Size of `/tmp`, known only once the bound was hit.
-    pub(crate) tmp_bytes_peak: u64,
-    /// Bytes that commands keep in the workspace.
-    pub(crate) disk_bytes: u64,
+    /// What commands used; none before the first, or where it was not measured.
+    pub(crate) of_commands: OfCommands,
+}
+
+/// The most that a command used of each bound.
+#[derive(Debug, Default)]
+pub(crate) struct OfCommands {
+    /// Wall time of the longest.
+    pub(crate) command_ms: Option<u64>,
+    /// Longest kept stream.
+    pub(crate) command_output_bytes: Option<u64>,
+    /// Most processor time.
+    pub(crate) cpu_ms: Option<u64>,
+    /// Most memory of all its processes together.
+    pub(crate) command_memory_bytes: Option<u64>,
+    /// Most processes at the same time.
+    pub(crate) processes: Option<u64>,
+    /// Most open descriptors of a process.
+    pub(crate) descriptors: Option<u64>,
+    /// Length of the largest file that was written.
+    pub(crate) file_bytes: Option<u64>,
+    /// Size of the fullest folder for temporary files.
+    pub(crate) tmp_bytes: Option<u64>,
+}
+
+impl OfCommands {
+    /// Adds a command that has ended.
+    pub(crate) fn add(&mut self, exit: &Exit, duration_ms: u64) {
+        let kept = [&exit.stdout, &exit.stderr].map(|stream| (stream.head.len() + stream.tail.len()) as u64);
+        for (most, used) in [
+            (&mut self.command_ms, Some(duration_ms)),
+            (&mut self.command_output_bytes, kept.into_iter().max()),
+            (&mut self.cpu_ms, Some(exit.cpu_ms)),
+            (&mut self.command_memory_bytes, Some(exit.memory_peak_bytes)),
+            (&mut self.processes, exit.processes_peak),
+            (&mut self.descriptors, exit.descriptors_peak),
+            (&mut self.file_bytes, exit.file_peak_bytes),
+            (&mut self.tmp_bytes, exit.tmp_bytes),
+        ] {
+            *most = (*most).max(used);
+        }
+    }
 }
 
 impl Meter {

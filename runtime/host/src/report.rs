@@ -39,9 +39,9 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
 /// The report of a call whose guest was never started; the component is known unless the host itself failed.
 pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ended: Ended) -> Report {
     let used = |name: &str| match (name, component) {
-        ("component_bytes", Some(component)) => component.inspection.bytes,
-        ("instances", Some(component)) => component.instances(),
-        _ => 0,
+        ("component_bytes", Some(component)) => Some(component.inspection.bytes),
+        ("instances", Some(component)) => Some(component.instances()),
+        _ => None,
     };
     let usage = limits.iter().map(|(name, limit)| LimitUse {
         name: name.to_owned(),
@@ -69,9 +69,38 @@ fn bound(limit: u64, limits: &Limits) -> u64 {
     if limit == UNBOUNDED { limits.wall_ms } else { limit }
 }
 
-fn used(name: &str, component: &Component, attempt: &Attempt, outcome: &Outcome, duration_ms: u64) -> u64 {
+fn used(name: &str, component: &Component, attempt: &Attempt, outcome: &Outcome, duration_ms: u64) -> Option<u64> {
+    let measured = of_commands(name, attempt).unwrap_or_else(|| Some(of_call(name, component, attempt, duration_ms)));
+    // What ended the call was used up, even where the last, refused step was not counted.
+    match &outcome.failure {
+        Some(failure) if failure.class == FailureClass::Budget && failure.code == format!("limit/{name}") => {
+            measured.max(attempt.limits.get(name))
+        }
+        _ => measured,
+    }
+}
+
+/// What commands used; nothing for a limit that is not on commands.
+fn of_commands(name: &str, attempt: &Attempt) -> Option<Option<u64>> {
+    let used = &attempt.meter.of_commands;
+    Some(match name {
+        "command_ms" => used.command_ms,
+        "command_output_bytes" => used.command_output_bytes,
+        "cpu_ms" => used.cpu_ms,
+        "command_memory_bytes" => used.command_memory_bytes,
+        "processes" => used.processes,
+        "descriptors" => used.descriptors,
+        "file_bytes" => used.file_bytes,
+        "tmp_bytes" => used.tmp_bytes,
+        // Only known when the jail has ended, so the engine adds it.
+        "disk_bytes" => None,
+        _ => return None,
+    })
+}
+
+fn of_call(name: &str, component: &Component, attempt: &Attempt, duration_ms: u64) -> u64 {
     let meter = &attempt.meter;
-    let measured = match name {
+    match name {
         "wall_ms" => duration_ms,
         "memory_bytes" => meter.memory_bytes_peak,
         "table_elements" => meter.table_elements_peak,
@@ -86,26 +115,10 @@ fn used(name: &str, component: &Component, attempt: &Attempt, outcome: &Outcome,
         "tool_rounds" => u64::from(attempt.conversation.tool_rounds),
         "artifact_bytes" => meter.artifact_bytes,
         "log_lines" => meter.log_lines,
-        "command_ms" => meter.command_ms_peak,
-        "command_output_bytes" => meter.command_output_bytes_peak,
         "commands" => meter.commands,
-        "cpu_ms" => meter.cpu_ms_peak,
-        "command_memory_bytes" => meter.command_memory_bytes_peak,
-        "processes" => meter.processes_peak,
-        "descriptors" => meter.descriptors_peak,
-        "file_bytes" => meter.file_bytes_peak,
-        "tmp_bytes" => meter.tmp_bytes_peak,
-        "disk_bytes" => meter.disk_bytes,
         "outcome_bytes" => meter.outcome_bytes,
         "refusals" => attempt.refusals.total(),
         // A row of the table without a measure would be a limit nobody reports.
         other => unreachable!("limit `{other}` is not measured"),
-    };
-    // What ended the call was used up, even where the last, refused step was not counted.
-    match &outcome.failure {
-        Some(failure) if failure.class == FailureClass::Budget && failure.code == format!("limit/{name}") => {
-            measured.max(attempt.limits.get(name).unwrap_or_default())
-        }
-        _ => measured,
     }
 }

@@ -136,8 +136,12 @@ fn attempt(text: &mut String, stage: &StageFinished) {
     }
     stage.changes.iter().for_each(|change| row("changed", &summary::change_line(change)));
     stage.quarantined.iter().for_each(|file| row("quarantined", &visible::line(&file.path)));
-    let used = stage.usage.iter().filter(|usage| usage.used > 0);
-    used.for_each(|usage| row("limit", &format!("{} {} of {}", visible::line(&usage.name), usage.used, usage.limit)));
+    for usage in &stage.usage {
+        // What was not measured, or not used at all, says nothing.
+        if let Some(used) = usage.used.filter(|used| *used > 0) {
+            row("limit", &format!("{} {used} of {}", visible::line(&usage.name), usage.limit));
+        }
+    }
 }
 
 fn edge(text: &mut String, route: &RouteTaken) {

@@ -5,6 +5,7 @@
 
 use crate::terminal::summary::Summary;
 use crate::terminal::visible;
+use glovebox_host::limits::TABLE;
 
 /// The code a shell ends with when there is no such program.
 const NO_SUCH_PROGRAM: i32 = 127;
@@ -28,11 +29,18 @@ pub fn of(summary: &Summary) -> Option<String> {
         "limit/turns" => format!("raise `max_turns` of `{node}`"),
         "GoalGateUnsatisfied" => "give the gate a `retry_target`, or mend what keeps it from passing".to_owned(),
         "route/none" => "add an edge whose condition holds, or one without a condition".to_owned(),
-        code => {
-            format!("raise `limits.{}` of `{node}`, or what bounds it in glovebox.toml", code.strip_prefix("limit/")?)
-        }
+        code => of_limit(code.strip_prefix("limit/")?, &node),
     };
     Some(remedy)
+}
+
+/// A bound of the table can be set; those on the shape of a changed tree cannot.
+fn of_limit(name: &str, node: &str) -> String {
+    if TABLE.iter().any(|limit| limit.name == name) {
+        format!("raise `limits.{name}` of `{node}`, or what bounds it in glovebox.toml")
+    } else {
+        format!("no setting raises `{name}`: let `{node}` leave shorter paths")
+    }
 }
 
 fn ended_with(summary: &Summary, code: i32) -> bool {

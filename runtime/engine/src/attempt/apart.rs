@@ -4,7 +4,7 @@
 //! committed: a builder would read it.
 
 use super::place::{Ground, Surroundings, policy, setting};
-use super::{AttemptError, use_up};
+use super::{AttemptError, usage};
 use crate::bind::subject::Apart;
 use crate::event::{Isolation, Quarantined, Receipt, StageFinished};
 use crate::plan::Binding;
@@ -234,5 +234,5 @@ pub(super) fn ended(subjects: Option<Subjects>) -> Result<Used, AttemptError> {
 
 /// Adds what only the sandboxes saw.
 pub(super) fn spent(used: &Used, fact: &mut StageFinished) {
-    used.spent.iter().for_each(|spent| use_up(spent, fact));
+    used.spent.iter().for_each(|spent| usage::of_jail(spent, fact));
 }

@@ -144,8 +144,9 @@ pub enum Isolation {
 pub struct LimitUse {
     /// The limit's name, which carries the unit.
     pub name: String,
-    /// Used.
-    pub used: u64,
+    /// Used; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
     /// The bound.
     pub limit: u64,
 }

@@ -114,7 +114,7 @@ pub fn run(name: &str, limits: &[(&str, &str)]) -> Report {
 
 pub fn usage(report: &Report, name: &str) -> (u64, u64) {
     let found = report.usage.iter().find(|usage| usage.name == name).unwrap();
-    (found.used, found.limit)
+    (found.used.unwrap(), found.limit)
 }
 
 #[track_caller]

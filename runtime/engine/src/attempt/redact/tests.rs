@@ -46,7 +46,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         },
         retrying: false,
         ending: Ending::Returned,
-        usage: vec![LimitUse { name: "wall_ms".to_owned(), used: 42, limit: 5 }],
+        usage: vec![LimitUse { name: "wall_ms".to_owned(), used: Some(42), limit: 5 }],
         refusals: Vec::new(),
         refusals_total: 0,
         receipts: vec![receipt(Some(0), "exited"), receipt(Some(3), "exited"), receipt(None, "timed-out")],
