@@ -127,6 +127,7 @@ fn steals(bench: &Workbench, style: &Style) {
 fn check(style: &Style) {
     let honest = place(style.example);
     run(&honest, style.example, "a").ends(0).says("verified     judge").never_says("not isolated");
+    honest.glovebox(&["show", "a"]).ends(0).says("subject      judge: ").says("more, ").never_says("quarantined");
     let completed = honest.run_json("a", "checkpoint.json")["completed_nodes"].to_string();
     assert_eq!(completed, r#"["start","implement","judge","implement","judge"]"#, "the hint led to the second try");
     let prompt = honest.run_text("a", "implement/prompt.md");
@@ -182,4 +183,17 @@ fn nothing_that_a_careless_suite_holds_is_found_by_the_program_under_test() {
     assert_eq!(ways(true), [] as [&str; 0]);
     let all = ["arguments", "descriptors", "environment", "file", "folder", "inherited", "root", "search", "temporary"];
     assert_eq!(ways(false), all, "beside the hold-outs every way leads to them");
+}
+
+/// A build leaves hundreds of files: they are one line, and those that are refused have theirs.
+#[test]
+fn what_the_program_under_test_leaves_is_one_line() {
+    let bench = place(SHELL.example);
+    let style = Style { program: (SHELL.program.0, "touch left-1 left-2 left-3 left-4"), ..SHELL };
+    steals(&bench, &style);
+    let left = "left-1 and 3 more";
+    let answer = run(&bench, SHELL.example, "a");
+    answer.ends(1).says(&format!("judge quarantined {left}: scratch: written by the program under test"));
+    answer.says(&format!("quarantined  judge: {left} (scratch: written by the program under test)"));
+    answer.never_says("left-2");
 }

@@ -105,6 +105,19 @@ fn words(event: &Event) -> Vec<String> {
     }
 }
 
+/// True for the reasons of two paths that are set aside as a matter of course, and alike: one line stands for both.
+pub fn is_same_scratch(reason: &str, other: &str) -> bool {
+    reason.starts_with("scratch: ") && reason == other
+}
+
+/// The first of some paths, and how many there are beside it.
+pub fn and_more(first: &str, count: usize) -> String {
+    match count {
+        0 | 1 => visible::line(first).into_owned(),
+        _ => format!("{} and {} more", visible::line(first), count - 1),
+    }
+}
+
 fn finished(stage: &StageFinished) -> Vec<String> {
     let refusals = distinct(stage.refusals.iter());
     let mut lines: Vec<String> =
@@ -112,11 +125,15 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     if refusals.len() > REFUSALS_SHOWN_MAX {
         lines.push(format!("refused {} more", refusals.len() - REFUSALS_SHOWN_MAX));
     }
-    lines.extend(stage.quarantined.iter().take(QUARANTINED_SHOWN_MAX).map(|file| {
-        format!("quarantined {}: {}", visible::line(&file.path), visible::summary(&file.reason, TEXT_CHARACTERS_MAX))
-    }));
-    if stage.quarantined.len() > QUARANTINED_SHOWN_MAX {
-        lines.push(format!("quarantined {} more", stage.quarantined.len() - QUARANTINED_SHOWN_MAX));
+    let groups = stage.quarantined.chunk_by(|one, other| is_same_scratch(&one.reason, &other.reason));
+    let mut unshown = stage.quarantined.len();
+    for files in groups.take(QUARANTINED_SHOWN_MAX) {
+        unshown -= files.len();
+        let reason = visible::summary(&files[0].reason, TEXT_CHARACTERS_MAX);
+        lines.push(format!("quarantined {}: {reason}", and_more(&files[0].path, files.len())));
+    }
+    if unshown > 0 {
+        lines.push(format!("quarantined {unshown} more"));
     }
     let mut end = format!("{} {}", stage.outcome.status.as_str(), duration(stage.duration_ms));
     if stage.turns_used > 0 {

@@ -20,6 +20,9 @@ const UNFINISHED: &str = "unfinished";
 /// Stages named in the row of those that passed on their own word.
 const OWN_WORDS_SHOWN_MAX: usize = 10;
 
+/// Programs under test of one stage that get a row of their own; a suite starts one for each case.
+const SUBJECTS_SHOWN_MAX: usize = 3;
+
 /// What a run came to so far.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Summary {
@@ -290,9 +293,7 @@ pub fn render(summary: &Summary, named: &Named) -> String {
     if let Some(remedy) = remedy::of(summary) {
         row("help", remedy);
     }
-    for evidence in &summary.receipts {
-        row(worth(evidence), receipt(evidence));
-    }
+    receipts(summary, next).into_iter().for_each(|(title, body)| row(title, body));
     if !summary.receipts.iter().any(|evidence| is_the_pipelines(&evidence.handler)) {
         row("verified", "nothing: no tool or verify stage ran a command".to_owned());
     }
@@ -310,18 +311,46 @@ pub fn render(summary: &Summary, named: &Named) -> String {
     for change in &summary.changed {
         row("changed", change_line(change));
     }
-    for file in summary.quarantined.iter().take(lines::QUARANTINED_SHOWN_MAX) {
-        row(
-            "quarantined",
-            format!("{}: {} ({})", visible::line(&file.node), visible::line(&file.path), visible::line(&file.reason)),
-        );
-    }
-    if summary.quarantined.len() > lines::QUARANTINED_SHOWN_MAX {
-        let unshown = summary.quarantined.len() - lines::QUARANTINED_SHOWN_MAX;
-        row("quarantined", format!("and {unshown} more: glovebox show {next} --json"));
-    }
+    quarantined(summary, next).into_iter().for_each(|body| row("quarantined", body));
     row("next", what_next(summary, named));
     text
+}
+
+/// A row for each command; of the programs under test of one stage the first few.
+fn receipts(summary: &Summary, next: &str) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    let alike =
+        |one: &Evidence, other: &Evidence| one.node == other.node && one.receipt.subject == other.receipt.subject;
+    for group in summary.receipts.chunk_by(alike) {
+        let most = if group[0].receipt.subject { SUBJECTS_SHOWN_MAX } else { usize::MAX };
+        rows.extend(group.iter().take(most).map(|evidence| (worth(evidence), receipt(evidence))));
+        let left = group.get(most..).unwrap_or_default();
+        if !left.is_empty() {
+            let failed = left.iter().filter(|evidence| evidence.receipt.code != Some(0)).count();
+            let (node, more) = (visible::line(&group[0].node), left.len());
+            rows.push(("subject", format!("{node}: {more} more, {failed} failed: glovebox show {next} {node}")));
+        }
+    }
+    rows
+}
+
+/// A row for each path that was set aside; of those alike and not refused one for all.
+fn quarantined(summary: &Summary, next: &str) -> Vec<String> {
+    let alike = |one: &Quarantine, other: &Quarantine| {
+        one.node == other.node && lines::is_same_scratch(&one.reason, &other.reason)
+    };
+    let mut unshown = summary.quarantined.len();
+    let mut rows = Vec::new();
+    for files in summary.quarantined.chunk_by(alike).take(lines::QUARANTINED_SHOWN_MAX) {
+        unshown -= files.len();
+        let Quarantine { node, path, reason } = &files[0];
+        let paths = lines::and_more(path, files.len());
+        rows.push(format!("{}: {paths} ({})", visible::line(node), visible::line(reason)));
+    }
+    if unshown > 0 {
+        rows.push(format!("and {unshown} more: glovebox show {next} --json"));
+    }
+    rows
 }
 
 /// What a command proves, as the title of its row.
