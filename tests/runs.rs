@@ -330,3 +330,64 @@ fn a_folder_with_other_things_takes_no_runs() {
         .says("holds `pipeline.dot`, which is not a run");
     assert!(!bench.has(".gitignore"), "nothing was changed");
 }
+
+/// Six stages that each leave two million bytes behind: as a blob, and the like of it in quarantine.
+fn growing() -> Workbench {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let nodes = names.map(|name| {
+        format!("{name} [shape=parallelogram, tool_command=\"sh grow.sh {name}\", allowed_write_paths=\"out/\"]; ")
+    });
+    let graph = format!(
+        "digraph g {{ start [shape=Mdiamond]; done [shape=Msquare]; {} start -> {} -> done }}",
+        nodes.concat(),
+        names.join(" -> ")
+    );
+    let bench = Workbench::with_pipeline(&graph);
+    bench.write("grow.sh", "mkdir -p out; head -c 2000000 /dev/urandom > out/$1\n");
+    bench
+}
+
+fn disk_bound(bench: &Workbench, bound: &str) {
+    bench.write("glovebox.toml", &format!("[run]\ndisk_bytes_max = \"{bound}\"\n"));
+}
+
+#[test]
+fn a_run_ends_before_the_stage_that_its_disk_bound_leaves_no_room_for() {
+    let bench = growing();
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("any wall time, 10GiB of disk");
+    disk_bound(&bench, "5MB");
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("any wall time, 5000000B of disk");
+    assert_eq!(bench.glovebox(&["plan", "pipeline.dot", "--json"]).json()["disk_bytes_max"], 5_000_000);
+    let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "x", "--quiet"]);
+    run.ends(5).says("more than `disk_bytes_max` under `[run]`").says("raise `disk_bytes_max`");
+    let last = bench.run_json("x", "final.json");
+    assert_eq!((&last["status"], &last["failure_class"]), (&"fail".into(), &"budget".into()));
+    let done = bench.run_json("x", "checkpoint.json")["completed_nodes"].clone();
+    assert_eq!(done, serde_json::json!(["start", "a", "b", "c"]), "three times two million are more than five");
+    for name in ["a", "b", "c"] {
+        let kept = std::fs::metadata(bench.run_folder("x").join("workspace/out").join(name)).unwrap();
+        assert_eq!(kept.len(), 2_000_000, "nothing is lost");
+    }
+    bench.glovebox(&["show", "x"]).ends(0).says("limit/run_disk_bytes");
+}
+
+#[test]
+fn what_a_run_keeps_beside_blobs_counts_too() {
+    for (what, script) in [
+        ("quarantine", "head -c 3000000 /dev/urandom > forbidden; exit 0\n"),
+        ("cache", "head -c 3000000 /dev/urandom > cache/$1\n"),
+        ("artifacts", "head -c 900000 /dev/zero | tr '\\000' x\n"),
+    ] {
+        let bench = growing();
+        bench.write("grow.sh", script);
+        let text = bench
+            .read("pipeline.dot")
+            .replace(" -> b", "; a -> b [condition=\"outcome=fail\"]; a -> b [condition=\"outcome=success\"]; b");
+        bench.write("pipeline.dot", &text);
+        bench.write("glovebox.toml", "[run]\ndisk_bytes_max = \"1500KiB\"\n[sandbox]\ncache = [\"cache/\"]\n");
+        let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "x", "--quiet"]);
+        run.ends(5).says("more than `disk_bytes_max`");
+        let done = bench.run_json("x", "checkpoint.json")["completed_nodes"].clone();
+        assert_eq!(done, serde_json::json!(["start", "a"]), "{what}");
+    }
+}

@@ -15,6 +15,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::attempt::Workbench;
 use glovebox_engine::blobs::DirBlobs;
+use glovebox_engine::disk::DiskGauge;
 use glovebox_engine::driver::RunError;
 use glovebox_engine::event::{Event, Record};
 use glovebox_engine::ports::{PortError, Signals};
@@ -83,6 +84,8 @@ impl Drive<'_> {
         projector.tell(&filled).map_err(|error| stop(self.run, &RunError::Project(Box::new(error))))?;
         shown.borrow_mut().records(&filled);
         let pipeline = Arc::clone(&self.bound.plan.pipeline);
+        let disk = DiskGauge::new(Arc::clone(&session.dir), Arc::clone(&session.blobs), self.bound.plan.disk_bytes_max)
+            .map_err(|error| Stop::io(format!("measure run `{}`", self.run.id), &error))?;
         let execute = async |claim: &_, state: &_| {
             bench.execute(claim, state).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
         };
@@ -92,7 +95,7 @@ impl Drive<'_> {
             Ok(())
         };
         let driven = tokio::select! {
-            driven = session.drive(&pipeline, &signals, execute, project) => driven,
+            driven = session.drive(&pipeline, (&signals, Some(&disk)), execute, project) => driven,
             () = show(receiver, &shown) => Err(RunError::Stalled("progress".to_owned())),
         };
         shown.borrow_mut().reporter.close();

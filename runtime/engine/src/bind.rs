@@ -113,6 +113,7 @@ pub fn bind(
         judgement: options.judgement.clone(),
         model: model.to_owned(),
         script: options.script.clone(),
+        disk_bytes_max: config.run.disk_bytes_max,
         warnings,
     })
 }

@@ -8,6 +8,7 @@ use crate::event::Digest;
 use crate::ports::{BlobStore, PortError};
 use cap_std::fs::{Dir, File, OpenOptions};
 use std::io::{self, Cursor, Read, Seek, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Folder of the blobs in the run's folder.
 pub const BLOBS_DIR: &str = "blobs";
@@ -15,16 +16,24 @@ pub const BLOBS_DIR: &str = "blobs";
 /// Blobs up to this size are handed out from memory, so that what was digested is what is read.
 const IN_MEMORY_MAX: u64 = 8 * 1024 * 1024;
 const COPY_BYTES: usize = 64 * 1024;
+/// What a file takes at least and in steps of, on every common file system.
+const BLOCK_BYTES: u64 = 4096;
 
 /// The directory `blobs/` of a run.
 pub struct DirBlobs {
     root: Dir,
+    written: AtomicU64,
 }
 
 impl DirBlobs {
     /// Takes the directory; it must be out of reach of every stage.
     pub fn new(root: Dir) -> Self {
-        Self { root }
+        Self { root, written: AtomicU64::new(0) }
+    }
+
+    /// Bytes on disk of blobs that were new when they were put here, as far as this store was asked to.
+    pub fn written_bytes(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     /// Opens `blobs` in a run directory, made when it is not there.
@@ -85,6 +94,7 @@ impl BlobStore for DirBlobs {
                 self.root.remove_file(&temporary)?;
             } else {
                 self.publish(&temporary, &digest)?;
+                self.written.fetch_add(length.next_multiple_of(BLOCK_BYTES), Ordering::Relaxed);
             }
             Ok(digest)
         });

@@ -6,9 +6,11 @@
 
 mod exec;
 mod field;
+mod run;
 pub mod sandbox;
 
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
+pub use run::RunSetting;
 
 use field::Fields;
 use glovebox_host::grants::Grants;
@@ -37,6 +39,8 @@ pub struct Config {
     pub exec: ExecSetting,
     /// What commands run in.
     pub sandbox: SandboxSetting,
+    /// Bounds of a run as a whole.
+    pub run: RunSetting,
     /// Bounds for every stage; a plugin's or a node's own bound wins when it is lower.
     pub limits: LimitSettings,
 }
@@ -164,7 +168,8 @@ impl Config {
                 "exec" => config.exec = exec::parse(&mut fields, value),
                 "sandbox" => config.sandbox = sandbox::parse(&mut fields, value),
                 "limits" => config.limits = fields.limits("limits", value),
-                _ => fields.unknown(key, path, &["plugins", "rules", "workspace", "exec", "sandbox", "limits"]),
+                "run" => config.run = run::parse(&mut fields, value),
+                _ => fields.unknown(key, path, &["plugins", "rules", "workspace", "exec", "sandbox", "limits", "run"]),
             }
         }
         for (name, entry) in config.rules.iter().filter(|(name, _)| config.plugins.contains_key(*name)) {

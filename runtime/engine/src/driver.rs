@@ -9,12 +9,13 @@ mod tests;
 
 pub use attempt::{Claim, GRACE};
 
+use crate::disk::DiskGauge;
 use crate::event::{
     Event, Record, RunCanceled, RunResumed, SandboxRecord, StageFinished, StageStarted, Subject, Verdict,
     whole_milliseconds,
 };
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
-use crate::schedule::{out_of_time, schedule, settle};
+use crate::schedule::{failed, out_of_time, schedule, settle};
 use crate::state::RunState;
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
@@ -78,6 +79,8 @@ pub struct Driver<'a, J, S> {
     pub worker: String,
     /// How long an attempt may take to end after it was asked to; [`GRACE`] unless there is a reason.
     pub grace: Duration,
+    /// What the run keeps on disk; none where that has no bound.
+    pub disk: Option<&'a DiskGauge>,
     /// What is known of the run.
     pub state: RunState,
 }
@@ -97,7 +100,10 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
                 self.append(vec![(Subject::Run, self.state.run_head)], vec![end], None).await?
             } else {
                 match self.journal.next(Timestamp::now(), LEASE_MS)? {
-                    Next::Due(delivery) => self.work(&delivery, &execute, &mut project).await?,
+                    Next::Due(delivery) => match self.out_of_disk()? {
+                        Some(end) => self.append(vec![(Subject::Run, self.state.run_head)], vec![end], None).await?,
+                        None => self.work(&delivery, &execute, &mut project).await?,
+                    },
                     Next::At(due) => self.sleep_until(due).await,
                     Next::Empty => return Err(self.stalled()),
                 }
@@ -148,6 +154,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
             events.push(self.cancellation().await);
         }
         attempt::admit_context(&self.state, &mut finished);
+        self.disk.iter().for_each(|disk| disk.note(&finished));
         settle(self.pipeline, &self.state, !events.is_empty(), &mut finished);
         events.push(Event::StageFinished(Box::new(finished)));
         let expect = vec![(Subject::Task(claim.task.clone()), claim.token), (Subject::Run, self.state.run_head)];
@@ -176,6 +183,12 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
             _ = self.signals.canceled() => {}
         }
         Vec::new()
+    }
+
+    /// The end of a run whose folder has no room for another stage.
+    fn out_of_disk(&self) -> Result<Option<Event>, RunError> {
+        let over = self.disk.map_or(Ok(None), DiskGauge::over);
+        Ok(over.map_err(|error| RunError::Project(Box::new(error)))?.map(failed))
     }
 
     fn stalled(&self) -> RunError {

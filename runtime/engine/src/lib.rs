@@ -13,6 +13,7 @@ pub mod bind;
 pub mod blobs;
 pub mod config;
 pub mod context;
+pub mod disk;
 pub mod driver;
 pub mod event;
 pub mod lock;

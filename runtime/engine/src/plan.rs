@@ -61,6 +61,8 @@ pub struct Plan {
     pub model: String,
     /// The script of a scripted model.
     pub script: Option<Arc<Script>>,
+    /// Most bytes that the run's folder may hold when a stage begins.
+    pub disk_bytes_max: u64,
     /// What was odd but no error.
     pub warnings: Vec<Diagnostic>,
 }
@@ -159,6 +161,7 @@ impl Plan {
             model: self.model.clone(),
             steps_max: bounds.steps_max,
             wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+            disk_bytes_max: Some(self.disk_bytes_max),
             exec: PlanExec {
                 toolchains: self.exec.toolchains.iter().map(|toolchain| toolchain.as_str().to_owned()).collect(),
                 path: self.exec.path.clone(),
@@ -179,6 +182,8 @@ impl Plan {
         let mut file = self.to_json();
         file.sandbox_tier.clear();
         file.sandbox.degradations.clear();
+        // To be raised before a run that reached it goes on.
+        file.disk_bytes_max = None;
         // What was changed follows from the transformed pipeline, which counts.
         for rule in &mut file.rules {
             rule.changes.clear();
@@ -223,6 +228,9 @@ pub struct PlanFile {
     /// Longest run, milliseconds; absent when unbounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_max_ms: Option<u64>,
+    /// Most bytes that the run's folder may hold when a stage begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes_max: Option<u64>,
     /// How commands find their programs.
     pub exec: PlanExec,
     /// Ignored files the workspace takes along.

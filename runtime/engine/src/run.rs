@@ -13,6 +13,7 @@ pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts, OpenCopy};
 pub use workspace::apply_changes;
 
 use crate::blobs::DirBlobs;
+use crate::disk::DiskGauge;
 use crate::driver::{Claim, Driver, GRACE, RunError, replay};
 use crate::event::{CacheFilled, Event, Record, SandboxRecord, StageFinished, Verdict};
 use crate::ports::{RunLog, Signals};
@@ -115,11 +116,12 @@ impl Session {
         noted
     }
 
-    /// Drives the run to its end, see [`Driver::drive`]. After each append the workspace follows, then `project` is told.
+    /// Drives the run to its end, see [`Driver::drive`]. After each append the workspace follows, then `project` is told. No stage
+    /// begins while the run's folder holds more than `disk` allows.
     pub async fn drive<S, E, P>(
         &mut self,
         pipeline: &Pipeline,
-        signals: &S,
+        (signals, disk): (&S, Option<&DiskGauge>),
         execute: E,
         mut project: P,
     ) -> Result<(), RunError>
@@ -130,6 +132,7 @@ impl Session {
     {
         let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
         let mut driver = driver(pipeline, &self.journal, signals, &self.worker, &mut self.state);
+        driver.disk = disk;
         let driven = driver.drive(execute, |records, state| {
             follow(&workspace, &blobs, records)?;
             project(records, state)
@@ -157,7 +160,8 @@ fn driver<'a, J: RunLog, S>(
     worker: &str,
     state: &mut RunState,
 ) -> Driver<'a, J, S> {
-    Driver { pipeline, journal, signals, worker: worker.to_owned(), grace: GRACE, state: std::mem::take(state) }
+    let (worker, state) = (worker.to_owned(), std::mem::take(state));
+    Driver { pipeline, journal, signals, worker, grace: GRACE, disk: None, state }
 }
 
 /// The lock first: nothing of a run is opened for writing without it.

@@ -228,6 +228,7 @@ fn canceled(by: &str) -> Event {
     failed(Failure::new(FailureClass::Canceled, "run/canceled", format!("canceled by {by}")))
 }
 
-fn failed(failure: Failure) -> Event {
+/// The end of a run that failed.
+pub(crate) fn failed(failure: Failure) -> Event {
     Event::RunFinished(RunFinished { status: Verdict::Fail, exit_node: None, failure: Some(failure) })
 }

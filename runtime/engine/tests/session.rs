@@ -127,7 +127,7 @@ async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), 
         ];
         Ok(finish(claim, changes))
     };
-    session.drive(&place.pipeline, &LocalSignals::new(), stage, |_, _| Ok(())).await
+    session.drive(&place.pipeline, (&LocalSignals::new(), None), stage, |_, _| Ok(())).await
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn child() {
         let path = format!("by-{}.txt", claim.node);
         Ok(finish(claim, vec![change(&path, ChangeOp::Write, Some(digest))]))
     };
-    session.drive(&pipeline, &LocalSignals::new(), stage, |_, _| Ok(())).await.unwrap();
+    session.drive(&pipeline, (&LocalSignals::new(), None), stage, |_, _| Ok(())).await.unwrap();
 }
 
 #[tokio::test]

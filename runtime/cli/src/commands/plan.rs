@@ -158,7 +158,8 @@ fn render_node(node: &PlanNode) -> String {
 /// What a run could use up: its own bounds.
 fn spend_of_all(file: &PlanFile) -> String {
     let wall = file.wall_max_ms.map_or_else(|| "any wall time".to_owned(), terminal::duration);
-    format!("{}, {wall}", terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step"))
+    let disk = file.disk_bytes_max.map(|bytes| format!(", {} of disk", terminal::size(bytes))).unwrap_or_default();
+    format!("{}, {wall}{disk}", terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step"))
 }
 
 /// What one visit could use up; every limit stands in the JSON.

@@ -127,6 +127,15 @@ pub fn duration(milliseconds: u64) -> String {
     }
 }
 
+/// Bytes in the largest unit that divides them: `10GiB`, `64MiB`, `1500B`, as limits are written.
+pub fn size(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    match units.into_iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift)) {
+        Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
+        None => format!("{bytes}B"),
+    }
+}
+
 /// A number with its noun: `1 visit`, `2 visits`.
 pub fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
@@ -135,7 +144,16 @@ pub fn counted(count: usize, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::duration;
+    use super::{duration, size};
+
+    #[test]
+    fn sizes_read_as_they_are_written() {
+        for (bytes, text) in
+            [(0, "0B"), (1500, "1500B"), (64 << 20, "64MiB"), (10 << 30, "10GiB"), (1536 << 20, "1536MiB")]
+        {
+            assert_eq!(size(bytes), text);
+        }
+    }
 
     #[test]
     fn durations_read_well() {

@@ -5,6 +5,7 @@
 
 use crate::terminal::summary::Summary;
 use crate::terminal::visible;
+use glovebox_engine::disk::DISK_CODE;
 use glovebox_host::limits::TABLE;
 
 /// The code a shell ends with when there is no such program.
@@ -24,6 +25,9 @@ pub fn of(summary: &Summary) -> Option<String> {
         "limit/max_steps" => "raise `max_steps` of the graph and `--max-steps`, whichever is lower".to_owned(),
         "limit/max_wall_time" => {
             "raise `max_wall_time` of the graph and `--max-wall-time`, whichever is lower".to_owned()
+        }
+        DISK_CODE => {
+            "raise `disk_bytes_max` under `[run]` of glovebox.toml, and go on with `glovebox resume`".to_owned()
         }
         "limit/wall_ms" => format!("raise `timeout` of `{node}`, or what bounds `wall_ms` in glovebox.toml"),
         "limit/turns" => format!("raise `max_turns` of `{node}`"),

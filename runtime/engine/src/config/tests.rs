@@ -20,6 +20,9 @@ env = { LANG = "C.UTF-8" }
 [limits]
 wall_ms = "10s"
 turns = 5
+
+[run]
+disk_bytes_max = "2GiB"
 "#;
 
 /// Expects exactly one problem: its rule, field, line, a part of its message.
@@ -45,12 +48,14 @@ fn a_full_file_is_read() {
     assert_eq!(config.exec.toolchains, [Toolchain::Rust]);
     assert_eq!(config.exec.path, ["/opt/x/bin"]);
     assert_eq!(config.exec.env["LANG"], "C.UTF-8");
+    assert_eq!(config.run.disk_bytes_max, 2 << 30);
     assert_eq!((config.limits.get("wall_ms"), config.limits.get("turns")), (Some(10_000), Some(5)));
 }
 
 #[test]
 fn an_empty_file_grants_nothing() {
     let config = Config::parse("", "glovebox.toml").expect("config");
+    assert_eq!(config.run.disk_bytes_max, 10 << 30);
     assert_eq!(config, Config { file_name: "glovebox.toml".to_owned(), ..Config::default() });
     let named = Config::parse("[plugins.\"a.b\"]\npath = \"p.wasm\"", "glovebox.toml").expect("config");
     assert_eq!((&named.plugins["a.b"].wants, &named.plugins["a.b"].grants), (&None, &None));
@@ -109,6 +114,9 @@ fn values_are_checked_where_they_stand() {
     check("limits = 3", "config_value", "limits", 1, "a table is expected");
     check("[workspace]\ninclude = [\"/etc\"]", "config_value", "workspace.include", 2, "/etc");
     check("[workspace]\ninclude = \"a\"", "config_value", "workspace.include", 2, "a list of strings");
+    check("[run]\ndisk_bytes_max = \"lots\"", "config_value", "run.disk_bytes_max", 2, "not a number of bytes");
+    check("[run]\ndisk_bytes_max = 0", "config_value", "run.disk_bytes_max", 2, "above 0");
+    check("[run]\ndisk_bytes = 1", "config_unknown_field", "run.disk_bytes", 2, "`disk_bytes_max`");
     check("[plugins.tool]\npath = \"p\"", "config_value", "plugins.\"tool\"", 1, "no plugin name");
     check("[plugins.\"a.b\"]\npath = \"\"", "config_value", "plugins.\"a.b\".path", 2, "is empty");
     check("[plugins.\"a.b\"]\ngrants = {}", "config_missing_field", "plugins.\"a.b\".path", 1, "no `path`");

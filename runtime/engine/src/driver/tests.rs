@@ -51,7 +51,7 @@ fn driver<'a>(
     journal: &'a SqliteLog,
     signals: &'a LocalSignals,
 ) -> Driver<'a, SqliteLog, LocalSignals> {
-    Driver { pipeline, journal, signals, worker: "test".into(), grace: GRACE, state: RunState::default() }
+    Driver { pipeline, journal, signals, worker: "test".into(), grace: GRACE, disk: None, state: RunState::default() }
 }
 
 fn journal(folder: &Path) -> SqliteLog {
