@@ -86,6 +86,7 @@ impl Outside {
         for file in [&secret, &folder.join("outside/home/.ssh/id_rsa")] {
             fs::write(file, &canary)?;
         }
+        runs(&folder.join("outside"), &canary)?;
         project(&folder.join("project"), &canary)?;
         let listeners = Listeners::open(&folder, &place.name)?;
         let victim = Victim::start(&hostile, &canary, &secret, &place.name)?;
@@ -225,6 +226,21 @@ fn place_program(hostile: &Path, program: &[u8]) -> io::Result<()> {
     fs::set_permissions(hostile, fs::Permissions::from_mode(0o755))
 }
 
+/// What this program keeps for its user: its key, and another run with hold-outs, withheld answers and a journal.
+fn runs(outside: &Path, canary: &str) -> io::Result<()> {
+    for file in [
+        "state/run.key",
+        "runs/other/journal.sqlite",
+        "runs/other/judge/withheld.json",
+        "runs/other/holdouts/files/scenarios/answer.sh",
+    ] {
+        let file = outside.join(file);
+        fs::create_dir_all(file.parent().unwrap_or(outside))?;
+        fs::write(file, canary)?;
+    }
+    Ok(())
+}
+
 /// The workspace: something to write, something not to write, something that must not exist, a tool's name.
 fn project(root: &Path, canary: &str) -> io::Result<()> {
     for (file, text) in [
@@ -284,6 +300,8 @@ fn words(place: &Folders, listeners: &Listeners, victim: &Place) -> BTreeMap<&'s
         ("open", path("outside/open")),
         ("folder", folder.to_string_lossy().into_owned()),
         ("attacker", attacker.to_string_lossy().into_owned()),
+        ("run_key", path("outside/state/run.key")),
+        ("runs", path("outside/runs")),
         ("socket", path("outside/socket")),
         ("datagram", path("outside/datagram")),
         ("holdout_name", "holdout-canary".to_owned()),

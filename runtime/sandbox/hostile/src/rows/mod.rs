@@ -10,6 +10,7 @@ mod names;
 mod network;
 mod processes;
 mod resources;
+mod runs;
 mod shell;
 mod subject;
 mod workspace;
@@ -18,8 +19,9 @@ use crate::row::Row;
 
 /// Every row.
 pub fn all() -> Vec<Row> {
-    let tables: [&[Row]; 10] = [
+    let tables: [&[Row]; 11] = [
         files::ROWS,
+        runs::ROWS,
         workspace::ROWS,
         names::ROWS,
         shell::ROWS,
