@@ -1,5 +1,6 @@
 //! How much can a program under test tell the builders? Measured with the real binary: a hostile subject has the verifier's jail
-//! to itself, moves many secrets over every channel it has, and everything that builders get on their next visit is compared.
+//! to itself, its write scope and its cache; it moves many secrets over every channel it has, and everything that builders get on
+//! their next visit is compared.
 //!
 //! Allowed are the verdict and the set of public hints, so `1 + hints` bits per visit. Two visits with the same verdict and the
 //! same hints must look the same, to the byte.
@@ -31,13 +32,12 @@ fn scenario() -> String {
 /// A loop in which two builders follow the judge: a plugin that keeps all it is told, and an agent with a shell.
 fn bench(feedback: &str, acts: &[Act]) -> Workbench {
     let bench = Workbench::with_pipeline(&format!(
-        "digraph h {{\n  graph [goal=\"solve the riddle\", max_steps={}]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
-         \x20 build [shape=box, allowed_write_paths=\"src/,seen/\", allowed_commands=\"*\", prompt=\"$goal\"]\n\
-         \x20 judge [shape=parallelogram, allowed_write_paths=\"\", timeout=\"3s\", {feedback}, \
+        "digraph h {{\n  graph [goal=\"solve the riddle\", max_steps=2000, default_max_retries=1]\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 build [shape=box, allowed_write_paths=\"src/,seen/\", allowed_commands=\"*\", cache=\"build/\", prompt=\"$goal\"]\n\
+         \x20 judge [shape=parallelogram, allowed_write_paths=\"out/\", cache=\"build/\", timeout=\"3s\", {feedback}, \
          tool_command=\"sh scripts/scenarios/check.sh\"]\n  look [type=\"evil.guest\"]\n\
          \x20 start -> build -> judge; look -> build\n  judge -> look [condition=\"outcome=success\"]\n\
-         \x20 judge -> look [condition=\"outcome=fail\"]\n  judge -> done [condition=\"context.never=yes\"]\n}}\n",
-        3 * acts.len() + 2
+         \x20 judge -> look [condition=\"outcome=fail\"]\n  judge -> done [condition=\"context.never=yes\"]\n}}\n"
     ));
     bench.write("scripts/scenarios/check.sh", &scenario());
     bench.write(
@@ -46,6 +46,7 @@ fn bench(feedback: &str, acts: &[Act]) -> Workbench {
     );
     std::fs::write(bench.project().join("guest.wasm"), guests::build("observes")).unwrap();
     bench.glovebox(&["plugin", "lock"]).ends(0);
+    // After the last visit nothing is left of the script, and the run ends.
     let visits = acts.iter().map(Some).chain([None]).enumerate();
     let script: String = visits.map(|(index, act)| turns(index + 1, act)).collect();
     std::fs::write(bench.outside().join("script.toml"), script).unwrap();
@@ -78,9 +79,9 @@ struct Measured {
 fn measure(feedback: &str, acts: &[Act]) -> Measured {
     let bench = bench(feedback, acts);
     let answer = bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"]);
-    answer.says("maximum step count");
+    answer.says("script has");
     let statuses = observed::statuses(&bench, "judge");
-    assert_eq!(statuses.len(), acts.len(), "{}", answer.stdout);
+    assert_eq!(statuses.len(), acts.len() + 1, "{}", answer.stdout);
     let mut by_class: BTreeMap<_, Vec<(&'static str, Observation)>> = BTreeMap::new();
     let mut all = BTreeSet::new();
     for (index, (act, status)) in acts.iter().zip(statuses).enumerate() {
@@ -129,8 +130,11 @@ fn a_hostile_subject_moves_no_more_than_the_verdict_and_the_public_hints() {
 /// The measure itself: where the author opted out, the same subject moves what it likes.
 #[test]
 fn the_measure_sees_what_an_opt_out_lets_through() {
-    let acts: Vec<Act> = subject::acts().into_iter().filter(|act| act.channel.starts_with("output")).collect();
-    let measured = measure("scenario_feedback=full", &acts);
-    println!("bits per visit with scenario_feedback=full: measured {:.2}", measured.bits());
-    assert!(measured.bits() > allowed(), "{} observations over {} visits", measured.distinct, acts.len());
+    for (opt_out, channels) in [("scenario_feedback=full", "output"), ("scenario_writes=commit", "in the write scope")]
+    {
+        let acts: Vec<Act> = subject::acts().into_iter().filter(|act| act.channel.contains(channels)).collect();
+        let measured = measure(opt_out, &acts);
+        println!("bits per visit with {opt_out}: measured {:.2} over {} visits", measured.bits(), acts.len());
+        assert!(measured.distinct > measured.by_class.len(), "{opt_out}: more than verdict and hints");
+    }
 }

@@ -34,11 +34,12 @@ pub(crate) fn of_visit(bench: &Workbench, visit: usize) -> Observation {
     }
 }
 
-/// How each visit of a node ended, in order.
+/// How each visit of a node ended, in order; repeated attempts are one visit.
 pub(crate) fn statuses(bench: &Workbench, node: &str) -> Vec<String> {
     let lines = bench.run_text("r", "progress.ndjson");
     let events = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["event"].take());
-    let ends = events.filter(|event| event["kind"] == "stage.finished" && event["node"] == node);
+    let is_end = |event: &serde_json::Value| event["kind"] == "stage.finished" && event["retrying"] != true;
+    let ends = events.filter(|event| is_end(event) && event["node"] == node);
     ends.map(|event| event["outcome"]["status"].as_str().unwrap().to_owned()).collect()
 }
 

@@ -27,7 +27,7 @@ fn act(channel: &'static str, script: &str, hints: &[usize]) -> Act {
 }
 
 /// Channels that take any number. None of them prints a public hint.
-fn channels(secret: usize) -> [(&'static str, String); 16] {
+fn channels(secret: usize) -> [(&'static str, String); 20] {
     let word = ["apples", "pears", "plums", "figs", "limes", "kiwis"][secret % SECRETS];
     let signal = [9, 15, 11, 6, 1, 3][secret % SECRETS];
     let (prefix, quoted) = (&HINTS[0][..3 * secret], HINTS[0].replacen(' ', &"'`\\".repeat(secret), 1));
@@ -46,6 +46,10 @@ fn channels(secret: usize) -> [(&'static str, String); 16] {
         ("name of a file", format!("echo x > \"it is {word}\"; exit 0")),
         ("content of a file", format!("echo {word} > told; exit 0")),
         ("number of files", format!("for n in $(seq {secret}); do echo x > told$n; done; exit 0")),
+        ("name in the write scope", format!("mkdir -p out; echo x > out/{word}; exit 1")),
+        ("content in the write scope", format!("mkdir -p out; echo {word} > out/told; chmod 755 out/told; exit 0")),
+        ("name in the cache", format!("mkdir -p build; echo x > build/{word}; exit 1")),
+        ("content in the cache", format!("mkdir -p build; echo {word} > build/told; exit 0")),
         ("target of a link", format!("ln -s {word} link; exit 1")),
         ("temporary files", format!("echo x > /tmp/{word}; echo x > ~/{word}; echo x > /dev/shm/{word}; exit 1")),
     ]

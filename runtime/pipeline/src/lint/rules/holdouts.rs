@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
         help: "leave `scenario_feedback` at `summary`, or let no way lead from the stage to a builder",
         why: "A stage that has hold-outs in reach and whose output is handed on in full tells the next builder what it is judged by, \
               as surely as if the builder read the folder (seed 2). The loop then fits the code to the scenarios. With the default, \
-              `summary`, builders are told the verdict, counts and `hint:` lines.",
+              `summary`, builders get the verdict and public hints.",
         bad: r#"digraph ship {
   graph [max_steps=20]
   judge [shape=octagon, command="sh scripts/scenarios/all.sh", allowed_write_paths="", scenario_feedback=full]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// What marks a line as public, in a scenario and in what it prints (design §7).
 const HINT: &str = "hint:";
 /// Most hints of all sealed files, and most characters of each.
-const HINTS_MAX: usize = 1000;
+const HINTS_MAX: usize = 100;
 const HINT_CHARS_MAX: usize = 500;
 
 /// Public texts by their place: the order of the sealed files.

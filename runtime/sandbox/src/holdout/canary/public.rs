@@ -10,8 +10,9 @@ use std::collections::HashSet;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Most bytes read of a public folder, and most files.
+/// Most bytes read of a public folder and of one file of it, and most files.
 const BYTES_MAX: u64 = 64 << 20;
+const FILE_BYTES_MAX: u64 = 4 << 20;
 const FILES_MAX: u64 = 20_000;
 /// Longest name that is compared; longer ones are data.
 const NAME_BYTES_MAX: usize = 64;
@@ -43,7 +44,7 @@ impl<'w> Shown<'w> {
             if met.kind() == FileType::RegularFile && files < FILES_MAX && bytes < BYTES_MAX {
                 files += 1;
                 // What cannot be read is not shown.
-                bytes += shown.file(met.path).and_then(|file| self.take_all(file.take(BYTES_MAX - bytes))).unwrap_or(0);
+                bytes += shown.file(met.path).and_then(|file| self.take_all(file.take(FILE_BYTES_MAX))).unwrap_or(0);
             }
             Ok(true)
         })
