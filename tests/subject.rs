@@ -11,6 +11,8 @@ use workbench::{Answer, Workbench};
 
 /// What the hold-out expects, in words that no builder can guess.
 const SECRET: &str = "forty-two apples in a wicker basket";
+/// Prints the same, and quotes no part of the hold-out: its author knows the answer from elsewhere.
+const HONEST: &str = "what='apples in'; where='a wicker basket'; echo forty-two $what $where";
 
 /// A builder that writes `src/prog.sh` and is asked again after each failure, and a judge with these attributes. `check` is the hold-out.
 fn bench(judge: &str, check: &str, program: &str) -> Workbench {
@@ -52,13 +54,12 @@ fn asks(subject: &str) -> String {
 
 #[test]
 fn honest_code_is_verified_and_the_record_says_how() {
-    let program = format!("echo {SECRET}");
-    let isolated = bench(ISOLATED, &asks("subject"), &program);
+    let isolated = bench(ISOLATED, &asks("subject"), HONEST);
     run(&isolated)
         .ends(0)
         .says("verified     judge: sh -c sh scripts/scenarios/check.sh")
         .says("subject      judge: sh src/prog.sh");
-    let open = bench(OPEN, &asks(""), &program);
+    let open = bench(OPEN, &asks(""), HONEST);
     run(&open).ends(0).says("verified (subject not isolated) judge:");
     isolated.glovebox(&["plan", "pipeline.dot"]).ends(0);
     let plan = open.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).json();
@@ -138,7 +139,7 @@ fn a_server_under_test_is_reached_at_its_port() {
     let attributes = format!("verify_subject=\"perl serve.pl\", verify_subject_port=8765, {OPEN}");
     let ask = "got=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(q(127.0.0.1:8765))->getline')";
     let check = format!("{ask}; test \"$got\" = '{SECRET}'");
-    let bench = bench(&attributes, &check, &format!("echo {SECRET}"));
+    let bench = bench(&attributes, &check, HONEST);
     bench.write("serve.pl", serve);
     run(&bench).ends(0).says("subject      judge: sh -c perl serve.pl");
     script(&bench, &["cat scripts/scenarios/check.sh"]);
