@@ -69,10 +69,13 @@ fn turns(visit: usize, act: Option<&Act>) -> String {
     )
 }
 
+/// A verdict and a set of hints.
+type Class = (String, BTreeSet<usize>);
+
 /// What was found of all visits.
 struct Measured {
-    /// Distinct observations for each verdict and set of hints.
-    by_class: BTreeMap<(String, BTreeSet<usize>), Vec<(&'static str, Observation)>>,
+    /// Distinct observations, each with the channel that showed it first.
+    by_class: BTreeMap<Class, Vec<(&'static str, Observation)>>,
     distinct: usize,
 }
 
@@ -82,7 +85,7 @@ fn measure(feedback: &str, acts: &[Act]) -> Measured {
     answer.says("script has");
     let statuses = observed::statuses(&bench, "judge");
     assert_eq!(statuses.len(), acts.len() + 1, "{}", answer.stdout);
-    let mut by_class: BTreeMap<_, Vec<(&'static str, Observation)>> = BTreeMap::new();
+    let mut by_class: BTreeMap<Class, Vec<(&'static str, Observation)>> = BTreeMap::new();
     let mut all = BTreeSet::new();
     for (index, (act, status)) in acts.iter().zip(statuses).enumerate() {
         let seen = observed::of_visit(&bench, index + 1);

@@ -111,7 +111,8 @@ impl Sealed<'_> {
     }
 
     fn each_line(&self, act: &mut dyn FnMut(Place, &str)) -> Result<(), SealError> {
-        for (file, leaf) in self.leaves.iter().enumerate() {
+        let leaves = self.leaves.iter().enumerate().filter(|(_, leaf)| !commonplace::is_file(&leaf.path));
+        for (file, leaf) in leaves {
             let failed = |source| SealError::io(Path::new(&leaf.path), source);
             let mut reader = BufReader::new(self.tree.file(Path::new(&leaf.path)).map_err(failed)?);
             let (mut bytes, mut line) = (Vec::new(), 1);
