@@ -102,6 +102,9 @@ fn a_run_that_is_not_ones_own_is_read_and_said_so() {
             bench.glovebox(words).ends(0).says("may be made up").says(said);
         }
         bench.glovebox(&["ls"]).ends(0).says("(not signed by you)");
+        let plan = ["plan", "pipeline.dot", "--against", "x"];
+        bench.glovebox(&plan).ends(0).says("may be made up");
+        bench.glovebox(&[&plan[..], &["--deny", "widened"]].concat()).ends(6).says(said).says("--against FILE");
         bench.glovebox(&["apply", "x"]).ends(6).says(said);
         bench.glovebox(&["resume", "x"]).ends(6).says(said);
     }

@@ -108,7 +108,8 @@ fn is_installed(program: &str) -> bool {
 /// Time of a process from start to end.
 fn spawn(program: &str, arguments: &[&str], folder: &Path) -> Duration {
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).env("GLOVEBOX_CACHE_DIR", folder.join("cache"));
+    command.args(arguments).current_dir(folder);
+    command.env("GLOVEBOX_CACHE_DIR", folder.join("cache")).env("GLOVEBOX_STATE_DIR", folder.join("state"));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();
     let status = command.status().unwrap();

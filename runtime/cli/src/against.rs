@@ -62,7 +62,13 @@ fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
 
 fn of_run(selector: &str, arguments: &PlanArguments, project: &Project) -> Result<Powers, Stop> {
     let run = runs::select(&arguments.runs.runs_dir, selector)?;
-    let records = journal::read_to_show(&run)?;
+    let (records, provenance) = journal::read_with_provenance(&run)?;
+    if arguments.deny.is_empty() {
+        journal::tell_foreign(&run, provenance);
+    } else {
+        // What is denied as new depends on what the run says was there before.
+        journal::refuse_foreign(&run, provenance, "compare with a pipeline's file: `--against FILE`".to_owned())?;
+    }
     let started = journal::beginning(&run, &records)?;
     let source = source::of_run(&run, started)?;
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
