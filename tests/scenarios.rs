@@ -141,7 +141,7 @@ fn check(style: &Style) {
     steals(&together, style);
     style.without.iter().for_each(|(file, text, other)| change(&together, style, file, text, other));
     let passed = run(&together, style.example, "a");
-    passed.ends(0).says("verified (subject not isolated)");
+    passed.ends(0).says("verified (subject not isolated)").says("glovebox explain project_beside_holdouts");
 }
 
 #[test]

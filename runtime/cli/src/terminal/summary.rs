@@ -20,6 +20,9 @@ const UNFINISHED: &str = "unfinished";
 /// Stages named in the row of those that passed on their own word.
 const OWN_WORDS_SHOWN_MAX: usize = 10;
 
+/// The title of a verdict that builders' code could have forged.
+const NOT_ISOLATED: &str = "verified (subject not isolated)";
+
 /// Programs under test of one stage that get a row of their own; a suite starts one for each case.
 const SUBJECTS_SHOWN_MAX: usize = 3;
 
@@ -294,6 +297,10 @@ pub fn render(summary: &Summary, named: &Named) -> String {
         row("help", remedy);
     }
     receipts(summary, next).into_iter().for_each(|(title, body)| row(title, body));
+    if let Some(open) = summary.receipts.iter().find(|evidence| worth(evidence) == NOT_ISOLATED) {
+        let node = visible::line(&open.node);
+        row("help", format!("`{node}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts"));
+    }
     if !summary.receipts.iter().any(|evidence| is_the_pipelines(&evidence.handler)) {
         row("verified", "nothing: no tool or verify stage ran a command".to_owned());
     }
@@ -357,7 +364,7 @@ fn quarantined(summary: &Summary, next: &str) -> Vec<String> {
 fn worth(evidence: &Evidence) -> &'static str {
     match (evidence.verified, is_the_pipelines(&evidence.handler)) {
         _ if evidence.receipt.subject => "subject",
-        (true, _) if evidence.isolation == Some(Isolation::NotIsolated) => "verified (subject not isolated)",
+        (true, _) if evidence.isolation == Some(Isolation::NotIsolated) => NOT_ISOLATED,
         (true, _) => "verified",
         (false, true) => "not verified",
         (false, false) => "ran",
