@@ -157,6 +157,7 @@ fn what_the_kernel_shares_is_reached_without_walls() {
             "cache-page-out",
             "cache-nowait",
             "cache-drop",
+            "cache-submit",
             "thread-own-table",
             "range-own-table",
             "openat2-set-id",

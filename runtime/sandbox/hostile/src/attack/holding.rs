@@ -70,6 +70,9 @@ fn make(kind: &str, folder: &str) -> Result<Made, Errno> {
         "nameless" => raw::open(folder, libc::O_TMPFILE | libc::O_RDWR, 0o600).and_then(fill),
         "segment" => segment(),
         "queues" => (0..STEP_BYTES / (2 * MESSAGE_BYTES)).try_for_each(|_| queue()).map(|()| Made::Kept),
+        "posix" => {
+            raw(libc::SYS_mq_open, &[Text::new("held").at(), libc::O_CREAT as usize | 2, 0o600, 0]).map(Made::File)
+        }
         "semaphores" => (0..4).try_for_each(|_| semaphores()).map(|()| Made::Kept),
         _ => torn(),
     }

@@ -137,6 +137,8 @@ const CALLS: &[(&str, libc::c_long, &[Argument])] = &[
     ("move_pages", libc::SYS_move_pages, &[Number(0), Number(1), Number(0), Number(0), Number(0), Number(0xff)]),
     ("migrate_pages", libc::SYS_migrate_pages, &[Number(0), Number(usize::MAX), Number(1), Number(1)]),
     ("mincore", libc::SYS_mincore, &[Number(0), Number(0), Number(0)]),
+    ("io_setup", libc::SYS_io_setup, &[Number(1), Number(0)]),
+    ("io_submit", libc::SYS_io_submit, &[Number(0), Number(0), Number(0)]),
     ("cachestat", 451, &[Number(999), Number(0), Number(0), Number(0)]),
     ("fadvise_dontneed", libc::SYS_fadvise64, &[Number(999), Number(0), Number(0), Number(libc::POSIX_FADV_DONTNEED as usize)]),
     ("madvise_cold", libc::SYS_madvise, &[Number(0), Number(0), Number(libc::MADV_COLD as usize)]),

@@ -3,7 +3,8 @@
 use crate::row::{Proof, Room, Row};
 
 const METADATA: &str = "Landlock knows no right for modes, owners, times and attributes";
-const NO_OWN_PROC: &str = "`/proc` is shown whole; what only root may read there is read where glovebox is root";
+const NO_OWN_PROC: &str =
+    "the machine's `/proc` is shown whole, and where glovebox is root also what only root may read there";
 const LISTED: &str = "there is no process namespace: other processes' arguments are readable";
 
 #[rustfmt::skip]

@@ -37,6 +37,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("cache-evict", "review 6", "put a shared file's pages out of memory", "seccomp", &["call", "fadvise_dontneed"]),
     Row::program("cache-page-out", "review 6", "the same by a mapping", "seccomp", &["call", "madvise_pageout", "madvise_cold"]),
     Row::program("cache-nowait", "review 6", "read only what is in memory, which tells what is", "seccomp", &["call", "preadv2_nowait"]),
+    Row::program("cache-submit", "review 6", "the same by a call whose flags no filter sees", "seccomp", &["call", "io_setup", "io_submit"]),
     Row::program("cache-drop", "review 6", "read so that pages leave memory afterwards", "seccomp", &["call", "preadv2_dontcache", "pwritev2_dontcache"]),
     Row::program("thread-own-table", "review 7", "make a thread with descriptors of its own, where they are not counted", "seccomp", &["own-table", "clone"]),
     Row::program("range-own-table", "review 7", "give a thread descriptors of its own", "seccomp", &["own-table", "range"]),

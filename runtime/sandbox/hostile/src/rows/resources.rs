@@ -25,6 +25,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("memory-torn", "review 8", "take shared memory and unmap all but a page", "cgroup, watch", &["hold", "torn", "kept", "384"]).room(HOLDING),
     Row::program("memory-segments", "review 8", "take memory by segments that nobody is attached to", "cgroup, watch", &["hold", "segment", "kept", "384"]).room(HOLDING),
     Row::program("memory-queues", "review 8", "take memory by full message queues", "cgroup, watch", &["hold", "queues", "kept", "384"]).room(HOLDING),
+    Row::program("memory-posix-queues", "review 8", "make a message queue of POSIX", "resource limits", &["hold", "posix", "kept", "64"]).room(HOLDING),
     Row::program("memory-semaphores", "review 8", "take memory by semaphores", "cgroup, watch", &["hold", "semaphores", "kept", "384"]).room(HOLDING),
     Row::program("memory-undumpable", "review 8", "hold memory in a process that lets nobody look into it", "cgroup, watch", &["hold-undumpable", "memfd", "open", "384"]).room(HOLDING),
     Row::program("memory-headless", "review 8", "hold memory in a process whose first thread has ended", "cgroup, watch", &["hold-headless", "memfd", "open", "384"]).room(HOLDING),

@@ -78,13 +78,15 @@ pub(super) const REFUSED: &[i64] = &[
 ];
 
 /// Said to be unknown, so that callers take another way. `clone3` has its flags in memory, where no filter looks; `mincore` and
-/// `cachestat` tell what the page cache holds, which all stages of a machine share.
+/// `cachestat` tell what the page cache holds, which all stages of a machine share, and so do flags that `io_submit` takes in memory.
 pub(super) const UNKNOWN: &[i64] = &[
     libc::SYS_clone3,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     MEMFD_SECRET,
+    libc::SYS_io_setup,
+    libc::SYS_io_submit,
     libc::SYS_mincore,
     CACHESTAT,
 ];
