@@ -61,6 +61,16 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Print the version of glovebox and of its built-in components
     Version(VersionArguments),
+    /// Compile a component for another process of glovebox
+    #[command(hide = true)]
+    CompileComponent(CompileArguments),
+}
+
+/// `glovebox compile-component`, which the host of a run starts.
+#[derive(Debug, Args)]
+pub struct CompileArguments {
+    /// What it may take and who asks
+    pub bounds: String,
 }
 
 /// `glovebox run`.

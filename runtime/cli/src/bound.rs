@@ -9,7 +9,7 @@ use crate::project::Project;
 use crate::source::{self, Source};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
-use crate::{toolchain, user_key, walls};
+use crate::{compiler, toolchain, user_key, walls};
 use glovebox_engine::attempt::Ground;
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
 use glovebox_engine::config::sandbox::Network;
@@ -192,7 +192,12 @@ fn refuse(source: &Source, errors: &BindErrors) -> Stop {
 
 /// Starts the host of this process.
 pub fn start_host() -> Result<Arc<Host>, Stop> {
-    let config = HostConfig { cache_dir: cache_dir(), pool_slots: POOL_SLOTS };
+    let config = HostConfig {
+        cache_dir: cache_dir(),
+        cache_bytes_max: compiler::cache_bytes_max()?,
+        compiler: compiler::compiler()?,
+        pool_slots: POOL_SLOTS,
+    };
     Host::new(config).map(Arc::new).map_err(|error| Stop::new(Exit::Internal, error.to_string()))
 }
 

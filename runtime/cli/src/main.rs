@@ -12,6 +12,7 @@ mod builtins;
 mod changes;
 mod children;
 mod commands;
+mod compiler;
 mod doctor;
 mod drive;
 mod exit;
@@ -70,6 +71,7 @@ fn dispatch(command: Command) -> Ended {
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),
+        Command::CompileComponent(arguments) => commands::compile::compile(&arguments),
         Command::Version(arguments) => commands::version::version(&arguments),
     }
 }

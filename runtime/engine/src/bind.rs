@@ -246,7 +246,7 @@ impl Binder<'_> {
                 .map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
         }
         let loaded = self.host.load_within(&bytes, self.config.component_bytes(handler));
-        loaded.map_err(|error| problem(format!("`{handler}` cannot be loaded: {error}"), None))
+        loaded.map_err(|error| problem(format!("`{handler}` cannot be loaded: {error}"), error.help()))
     }
 
     fn unknown_type(&self, node: &Node, handler: &str) -> Diagnostic {

@@ -73,7 +73,8 @@ impl House {
     ) -> Result<House, Vec<PluginProblem>> {
         let load = |name: &str, bytes: &[u8], digest| {
             let loaded = host.load_rules(bytes, config.component_bytes(name));
-            let component = loaded.map_err(|error| format!("rules `{name}` cannot be loaded: {error}"))?;
+            let component =
+                loaded.map_err(|error| (format!("rules `{name}` cannot be loaded: {error}"), error.help()))?;
             let entry = config.rules.get(name);
             let (grant, line) = entry.map_or((TransformGrant::None, 0), |entry| (entry.transform, entry.line));
             Ok(Member { name: name.to_owned(), grant, line, digest, component })
@@ -165,14 +166,14 @@ fn each<T>(
     config: &Config,
     lock: &Lock,
     files: &BTreeMap<String, PluginFile>,
-    take: impl Fn(&str, &[u8], Digest) -> Result<T, String>,
+    take: impl Fn(&str, &[u8], Digest) -> Result<T, (String, Option<String>)>,
 ) -> Result<Vec<T>, Vec<PluginProblem>> {
     let (mut taken, mut problems) = (Vec::new(), Vec::new());
     for name in config.rules_in_order() {
         match agreed(name, config, lock, files.get(name)) {
             Ok((bytes, digest)) => match take(name, bytes, digest) {
                 Ok(one) => taken.push(one),
-                Err(message) => problems.push(PluginProblem { name: name.to_owned(), message, help: None }),
+                Err((message, help)) => problems.push(PluginProblem { name: name.to_owned(), message, help }),
             },
             Err(problem) => problems.push(problem),
         }

@@ -40,7 +40,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     table::head();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 4 }).unwrap();
+    let host = Host::new(HostConfig::in_process(None, 4)).unwrap();
     dispatch(&host, &runtime);
     instantiate();
     load(folder.path());
@@ -78,7 +78,7 @@ fn instantiate() {
 fn load(folder: &Path) {
     let bytes = fs::read(component("codergen")).expect("components are built by `cargo xtask components`");
     let cache = folder.join("cache");
-    let config = || HostConfig { cache_dir: Some(cache.clone()), pool_slots: 1 };
+    let config = || HostConfig::in_process(Some(cache.clone()), 1);
     let hosts: Vec<Host> = (0..22).map(|_| Host::new(config()).unwrap()).collect();
     hosts[0].load(&bytes).unwrap();
     let mut warm = hosts[1..].iter();
@@ -91,7 +91,7 @@ fn load(folder: &Path) {
     let read = || timed(|| _ = std::hint::black_box(blake3::hash(&fs::read(&artefact).unwrap())));
     row("AOT load of codergen, verified", 20, load, read, "reading and hashing the same file");
     let compile = || {
-        let cold = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+        let cold = Host::new(HostConfig::in_process(None, 1)).unwrap();
         timed(|| cold.load(&bytes).map(drop).unwrap())
     };
     row("compile of codergen", 5, compile, read, "reading and hashing the compiled file");

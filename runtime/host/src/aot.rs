@@ -2,8 +2,11 @@
 //!
 //! Loading compiled code is running it, so an artefact counts only when its keyed MAC is right. The key is made here at first
 //! use and readable by its owner alone, the folder belongs to its owner alone, and the bytes that were verified are the bytes
-//! that are loaded. Whatever is wrong means: compile again.
+//! that are loaded. Whatever is wrong means: compile again. The folder has a bound, kept by [`trim`].
 
+mod trim;
+
+use crate::compile::{ARTEFACT_BYTES_MAX, Compiled};
 use crate::digest::Digest;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
@@ -17,8 +20,8 @@ use wasmtime::component::Component;
 const KEY_FILE: &str = "mac.key";
 const KEY_BYTES: usize = 32;
 
-/// Largest artefact that is read back; about eight times the largest component.
-const ARTEFACT_BYTES_MAX: u64 = 512 << 20;
+/// Most bytes that are kept where nothing else is said.
+pub const BYTES_MAX: u64 = 1 << 30;
 
 /// What the store did; for `glovebox` to report and for tests to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,6 +41,7 @@ pub(crate) struct AotStore {
     dir: Dir,
     key: [u8; KEY_BYTES],
     compatibility: String,
+    bytes_max: u64,
     loaded: AtomicU64,
     missing: AtomicU64,
     rejected: AtomicU64,
@@ -46,7 +50,7 @@ pub(crate) struct AotStore {
 
 impl AotStore {
     /// Opens or makes the store below `cache_dir`. Denied: a folder or key of another user, and a key others can read.
-    pub(crate) fn open(cache_dir: &Path, engine: &Engine) -> io::Result<Self> {
+    pub(crate) fn open(cache_dir: &Path, engine: &Engine, bytes_max: u64) -> io::Result<Self> {
         Dir::create_ambient_dir_all(cache_dir, ambient_authority())?;
         let cache = Dir::open_ambient_dir(cache_dir, ambient_authority())?;
         match cache.create_dir("aot") {
@@ -61,7 +65,8 @@ impl AotStore {
             _ => Err(problem),
         })?;
         let [loaded, missing, rejected, stored] = Default::default();
-        Ok(AotStore { dir, key, compatibility: compatibility(engine), loaded, missing, rejected, stored })
+        let compatibility = compatibility(engine);
+        Ok(AotStore { dir, key, compatibility, bytes_max, loaded, missing, rejected, stored })
     }
 
     pub(crate) fn counts(&self) -> AotCounts {
@@ -77,7 +82,9 @@ impl AotStore {
     /// The compiled component, if it is there and can be trusted.
     pub(crate) fn load(&self, engine: &Engine, digest: Digest) -> Option<Component> {
         let name = self.name(digest);
-        let found = self.verified(&name).and_then(|verified| verified.map(|bytes| revive(engine, &bytes)).transpose());
+        let found = self
+            .verified(&name)
+            .and_then(|verified| verified.map(|bytes| revive(engine, &bytes.trusted())).transpose());
         let counter = match &found {
             Ok(Some(_)) => &self.loaded,
             Ok(None) => &self.missing,
@@ -91,14 +98,14 @@ impl AotStore {
     }
 
     /// Keeps a compiled component. Failing to is no failure of the run: it is told and the next run compiles again.
-    pub(crate) fn store(&self, digest: Digest, component: &Component) {
-        let name = self.name(digest);
-        let written = component.serialize().map_err(io::Error::other).and_then(|bytes| {
-            let mac = self.mac(&name, &bytes);
-            // The MAC is replaced last: until then the pair does not match and is compiled again.
-            self.replace(&name, &bytes)?;
-            self.replace(&mac_name(&name), mac.to_hex().as_bytes())
-        });
+    pub(crate) fn store(&self, digest: Digest, compiled: &Compiled) {
+        let (name, code) = (self.name(digest), compiled.bytes());
+        let mac = self.mac(&name, code);
+        // The MAC is replaced last: until then the pair does not match and is compiled again.
+        let written = self
+            .replace(&name, code)
+            .and_then(|()| self.replace(&mac_name(&name), mac.to_hex().as_bytes()))
+            .and_then(|()| trim::trim(&self.dir, self.bytes_max, &name));
         match written {
             Ok(()) => drop(self.stored.fetch_add(1, Ordering::Relaxed)),
             Err(problem) => tracing::warn!(%digest, %problem, "compiled component not kept"),
@@ -106,15 +113,20 @@ impl AotStore {
     }
 
     fn verified(&self, name: &str) -> io::Result<Option<Verified>> {
-        let Some(bytes) = read_if_there(&self.dir, name, ARTEFACT_BYTES_MAX)? else {
+        let Some((file, bytes)) = read_if_there(&self.dir, name, ARTEFACT_BYTES_MAX)? else {
             return Ok(None);
         };
-        let Some(mac) = read_if_there(&self.dir, &mac_name(name), 64)? else {
-            return Err(wrong("the artefact has no MAC"));
+        // Another process is about to write it, or has just removed both.
+        let Some((_, mac)) = read_if_there(&self.dir, &mac_name(name), 64)? else {
+            return Ok(None);
         };
         let claimed = blake3::Hash::from_hex(&mac).map_err(|_| wrong("the MAC is malformed"))?;
         // Comparing `blake3::Hash` takes the same time for any two values.
-        if claimed == self.mac(name, &bytes) { Ok(Some(Verified(bytes))) } else { Err(wrong("the MAC does not match")) }
+        if claimed != self.mac(name, &bytes) {
+            return Err(wrong("the MAC does not match"));
+        }
+        trim::note_use(&file);
+        Ok(Some(Verified(bytes)))
     }
 
     /// Over the name too, so that a good artefact cannot stand in for another component's.
@@ -143,12 +155,28 @@ impl AotStore {
 /// Bytes whose MAC was right.
 struct Verified(Vec<u8>);
 
-#[expect(unsafe_code, reason = "wasmtime cannot check machine code; the keyed MAC of this store does")]
-fn revive(engine: &Engine, verified: &Verified) -> io::Result<Component> {
-    // SAFETY: the bytes are what `Component::serialize` gave to `AotStore::store`: `Verified` is made in one place, after a
-    // MAC under a key only this user can read matched these very bytes, which are in memory and cannot change since.
-    // Artefacts of another version or configuration are refused by wasmtime itself.
-    unsafe { Component::deserialize(engine, &verified.0) }.map_err(io::Error::other)
+impl Verified {
+    fn trusted(&self) -> Trusted<'_> {
+        Trusted(&self.0)
+    }
+}
+
+/// Machine code from the compiler: just made, or kept under a MAC that was right.
+pub(crate) struct Trusted<'a>(&'a [u8]);
+
+impl<'a> Trusted<'a> {
+    /// What the compiler has just answered.
+    pub(crate) fn fresh(compiled: &'a Compiled) -> Self {
+        Trusted(compiled.bytes())
+    }
+}
+
+#[expect(unsafe_code, reason = "wasmtime cannot check machine code; where it comes from is checked here")]
+pub(crate) fn revive(engine: &Engine, code: &Trusted<'_>) -> io::Result<Component> {
+    // SAFETY: the bytes are what `Engine::precompile_component` made: `Trusted` is made in two places, of what a compiler that
+    // this process started has answered, and after a MAC under a key only this user can read matched these very bytes, which are
+    // in memory and cannot change since. Artefacts of another version or configuration are refused by wasmtime itself.
+    unsafe { Component::deserialize(engine, code.0) }.map_err(io::Error::other)
 }
 
 fn mac_name(name: &str) -> String {
@@ -184,7 +212,7 @@ fn open_nofollow(dir: &Dir, name: &str) -> io::Result<File> {
     dir.open_with(name, OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()))
 }
 
-fn read_if_there(dir: &Dir, name: &str, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+fn read_if_there(dir: &Dir, name: &str, bytes_max: u64) -> io::Result<Option<(File, Vec<u8>)>> {
     let file = match open_nofollow(dir, name) {
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -195,8 +223,8 @@ fn read_if_there(dir: &Dir, name: &str, bytes_max: u64) -> io::Result<Option<Vec
         return Err(wrong("the artefact is no file of a sensible size"));
     }
     let mut bytes = Vec::new();
-    file.take(bytes_max).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    (&file).take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(Some((file, bytes)))
 }
 
 fn write_new(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {

@@ -1,56 +1,169 @@
-//! Compiling a component somebody else made, with an end.
+//! Compiling a component somebody else made: in a child of our own program, within bounds.
 //!
-//! The compiler's time and memory grow faster than a function's length, and nobody can interrupt it. So long functions are
-//! refused before it sees them, and it works on a thread that is no longer waited for when its time is over. It knows no store.
+//! The compiler's time and memory grow faster than its input, and nothing interrupts it. So it works in a process of its own, whose
+//! address space, processor time and answer the kernel limits, and which can do nothing but compute and answer. What it answers is
+//! machine code, and whoever runs machine code trusts its author. That trust is not made larger here: a component that takes over the compiler
+//! by a bug in it could as well have it emit wrong code, in whatever process it runs. What the child takes away is everything else.
+//! It sees one component, so what it answers is only ever kept and run as that one: it cannot touch what was made of others, nor the
+//! key under which they are kept. And it acts when that component is executed, never when it is merely planned, checked or locked;
+//! until then its answer is bytes. [`Compiler::InProcess`] has none of this, and is for tests and benches alone.
 
 use crate::component::LoadError;
-use crate::inspect::InspectError;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use crate::engine;
+use glovebox_names::visible;
+use glovebox_sandbox::worker::{Answer, Bounds, Worker, WorkerError};
+use std::io::{self, Read, Write};
 use std::thread;
 use std::time::Duration;
-use wasmparser::{Parser, Payload};
 use wasmtime::Engine;
-use wasmtime::component::Component;
 
-/// Longest time one component may take.
-pub(crate) const TIME_MAX: Duration = Duration::from_secs(120);
+/// Longest compiled component; about eight times the largest component.
+pub const ARTEFACT_BYTES_MAX: u64 = 512 << 20;
 
-/// Longest function, bytes of its body.
-const FUNCTION_BYTES_MAX: u64 = 1 << 20;
+/// Exit code of a child that compiled.
+const COMPILED: i32 = 0;
+/// Exit code of a child whose compiler refused the component; what it wrote is the reason.
+const REFUSED: i32 = 7;
+
+/// Exit code of a child that had no memory to begin with.
+const OUT_OF_MEMORY: i32 = 5;
+
+/// Why there is no compiler where there is no memory for its stack.
+const NO_THREAD: &str = "there is no thread to compile on";
+
+/// Most of a reason that is shown, bytes.
+const REASON_BYTES_MAX: usize = 2 << 10;
 
 /// Stack of the compiling thread, as the main thread's.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Compiles, or says why not within `time_max`. A compiler that was given up on goes on until it or the process ends, and
-/// what it makes is dropped.
-pub(crate) fn within(engine: &Engine, bytes: &[u8], time_max: Duration) -> Result<Component, LoadError> {
-    check_functions(bytes)?;
-    let refused = |problem: String| LoadError::Compile(problem);
-    let (sender, receiver) = sync_channel(1);
-    let (engine, bytes) = (engine.clone(), bytes.to_vec());
-    let compile = move || {
-        // Nobody listens any more when it took too long.
-        let _ = sender.send(Component::from_binary(&engine, &bytes));
-    };
-    let thread = thread::Builder::new().name("glovebox-compile".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(compile).map_err(|problem| refused(format!("no thread to compile on: {problem}")))?;
-    match receiver.recv_timeout(time_max) {
-        Ok(code) => code.map_err(|problem| refused(format!("{problem:#}"))),
-        Err(RecvTimeoutError::Timeout) => Err(LoadError::CompileTooSlow(time_max)),
-        Err(RecvTimeoutError::Disconnected) => Err(refused("the compiler panicked".to_owned())),
+/// Who compiles.
+#[derive(Debug, Clone)]
+pub enum Compiler {
+    /// A child of this program, which calls [`serve`]; within these bounds.
+    Child(Worker, CompileBounds),
+    /// This very process, unbounded: for tests and benches. The binary never uses it.
+    InProcess,
+}
+
+/// What compiling one component may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompileBounds {
+    /// Address space of the child.
+    pub memory_bytes: u64,
+    /// Processor time, and wall time as well.
+    pub cpu_seconds: u64,
+}
+
+/// Bound on the memory of the compiler, as the environment names it.
+pub const MEMORY_BOUND: &str = "GLOVEBOX_COMPILE_MEMORY";
+/// Bound on the time of the compiler, as the environment names it.
+pub const TIME_BOUND: &str = "GLOVEBOX_COMPILE_TIME";
+
+impl Default for CompileBounds {
+    fn default() -> Self {
+        Self { memory_bytes: 2 << 30, cpu_seconds: 120 }
     }
 }
 
-fn check_functions(bytes: &[u8]) -> Result<(), LoadError> {
-    for payload in Parser::new(0).parse_all(bytes) {
-        if let Payload::CodeSectionEntry(body) = payload.map_err(InspectError::from)? {
-            let bytes = body.as_bytes().len() as u64;
-            if bytes > FUNCTION_BYTES_MAX {
-                return Err(LoadError::FunctionTooLarge { bytes, limit: FUNCTION_BYTES_MAX });
+/// Machine code that the compiler has just made of a component.
+pub(crate) struct Compiled(Vec<u8>);
+
+impl Compiled {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Compiler {
+    /// Compiles a component that was validated, or says which bound it is over.
+    pub(crate) fn compile(&self, engine: &Engine, bytes: &[u8]) -> Result<Compiled, LoadError> {
+        match self {
+            Self::InProcess => compiled(engine, bytes).map(Compiled).map_err(LoadError::Compile),
+            Self::Child(worker, bounds) => {
+                let answer = worker.work(bytes, &bounds.of_worker()).map_err(|error| bounds.told(&error))?;
+                if answer.code == OUT_OF_MEMORY { Err(bounds.told(&WorkerError::Memory)) } else { judged(answer) }
             }
         }
     }
-    Ok(())
+}
+
+impl CompileBounds {
+    fn of_worker(self) -> Bounds {
+        Bounds {
+            memory_bytes: self.memory_bytes,
+            cpu_seconds: self.cpu_seconds,
+            // Processor time can be short where many want it, and then a bound on it alone would wait for long.
+            wall: Duration::from_secs(self.cpu_seconds.saturating_mul(2)),
+            answer_bytes: ARTEFACT_BYTES_MAX,
+        }
+    }
+
+    fn told(self, error: &WorkerError) -> LoadError {
+        let over = |bound, limit| LoadError::CompileOver { bound, limit };
+        let seconds = |seconds: u64| format!("{seconds} s");
+        match error {
+            WorkerError::Memory => over(MEMORY_BOUND, format!("{} MiB of memory", self.memory_bytes >> 20)),
+            WorkerError::Cpu => over(TIME_BOUND, seconds(self.cpu_seconds) + " of processor time"),
+            WorkerError::Wall => over(TIME_BOUND, seconds(self.of_worker().wall.as_secs())),
+            WorkerError::Answer => {
+                over("ARTEFACT_BYTES_MAX", format!("{} MiB of machine code", ARTEFACT_BYTES_MAX >> 20))
+            }
+            WorkerError::Signal(_) | WorkerError::Io { .. } => LoadError::Compiler(error.to_string()),
+        }
+    }
+}
+
+fn judged(answer: Answer) -> Result<Compiled, LoadError> {
+    match answer.code {
+        COMPILED => Ok(Compiled(answer.bytes)),
+        REFUSED => {
+            let reason = &answer.bytes[..answer.bytes.len().min(REASON_BYTES_MAX)];
+            Err(LoadError::Compile(visible::block(&String::from_utf8_lossy(reason)).into_owned()))
+        }
+        code => Err(LoadError::Compiler(format!("the compiler broke (exit {code})"))),
+    }
+}
+
+/// What came of the child's part; its exit code says it to the parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// Exit 0: it wrote machine code.
+    Compiled,
+    /// Exit 7: it wrote why the component does not compile.
+    Refused,
+    /// Exit 5: there was not even memory for its input or its thread.
+    OutOfMemory,
+    /// Any other exit: it could not read or write.
+    Broken,
+}
+
+/// The child's part: compiles what it reads and writes the code. To be called after the process confined itself.
+pub fn serve(mut input: impl Read, mut output: impl Write) -> Served {
+    let mut bytes = Vec::new();
+    match input.read_to_end(&mut bytes) {
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => return Served::OutOfMemory,
+        Err(_) => return Served::Broken,
+        Ok(_) => {}
+    }
+    let answer =
+        engine::compiler().map_err(|problem| format!("{problem:#}")).and_then(|engine| compiled(&engine, &bytes));
+    let (served, written) = match &answer {
+        Err(reason) if reason == NO_THREAD => return Served::OutOfMemory,
+        Ok(code) => (Served::Compiled, code.as_slice()),
+        Err(reason) => (Served::Refused, &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)]),
+    };
+    if output.write_all(written).and_then(|()| output.flush()).is_ok() { served } else { Served::Broken }
+}
+
+/// Compiles on a thread of its own, whose stack does not depend on who calls.
+fn compiled(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let compile = || engine.precompile_component(bytes).map_err(|problem| format!("{problem:#}"));
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("glovebox-compile".to_owned()).stack_size(STACK_BYTES);
+        let compiling = thread.spawn_scoped(scope, compile).map_err(|_| NO_THREAD.to_owned())?;
+        compiling.join().unwrap_or_else(|_| Err("the compiler panicked".to_owned()))
+    })
 }
 
 #[cfg(test)]
@@ -62,17 +175,22 @@ mod tests {
     }
 
     #[test]
-    fn a_component_that_takes_too_long_is_given_up_on() {
-        let bytes = component(&"i32.const 1 drop ".repeat(10_000));
-        let given_up = within(&Engine::default(), &bytes, Duration::ZERO).err().unwrap();
-        assert!(matches!(given_up, LoadError::CompileTooSlow(Duration::ZERO)), "{given_up}");
-        assert!(within(&Engine::default(), &bytes, TIME_MAX).is_ok());
+    fn what_a_child_makes_is_for_the_engine_of_its_parent() {
+        let parent = engine::prepare(1).unwrap();
+        let mut made = Vec::new();
+        assert_eq!(serve(&component("nop")[..], &mut made), Served::Compiled);
+        assert!(Engine::detect_precompiled(&made).is_some());
+        let compiled = judged(Answer { code: COMPILED, bytes: made }).unwrap();
+        assert!(crate::aot::revive(&parent.engine, &crate::aot::Trusted::fresh(&compiled)).is_ok());
     }
 
     #[test]
-    fn a_function_too_long_for_the_compiler_never_reaches_it() {
-        let bytes = component(&"nop ".repeat(1 << 20));
-        let refused = within(&Engine::default(), &bytes, TIME_MAX).err().unwrap();
-        assert!(matches!(refused, LoadError::FunctionTooLarge { .. }), "{refused}");
+    fn a_reason_is_text_and_short() {
+        let mut made = Vec::new();
+        assert_eq!(serve(&b"\0asm"[..], &mut made), Served::Refused);
+        let long = Answer { code: REFUSED, bytes: [b"\x1b[2J".as_slice(), &[b'x'; 1 << 20]].concat() };
+        let Err(LoadError::Compile(text)) = judged(long) else { panic!("refused") };
+        assert!(text.starts_with("\\x1b[2J") && text.len() < 2 * REASON_BYTES_MAX, "{text}");
+        assert!(matches!(judged(Answer { code: 70, bytes: Vec::new() }), Err(LoadError::Compiler(_))));
     }
 }

@@ -72,23 +72,35 @@ pub enum LoadError {
         /// The bound.
         limit: u64,
     },
-    /// One function is too long for the compiler, which needs more than its length in time and memory.
-    #[error("the component has a function of {bytes} bytes, expected at most {limit}")]
-    FunctionTooLarge {
-        /// Its length.
-        bytes: u64,
-        /// The bound.
-        limit: u64,
+    /// The compiler did not come to an end within a bound.
+    #[error("compiling the component takes more than {limit} (bound `{bound}`)")]
+    CompileOver {
+        /// The bound's name.
+        bound: &'static str,
+        /// Its value with the unit.
+        limit: String,
     },
-    /// The compiler did not come to an end.
-    #[error("the component was not compiled within {} seconds", .0.as_secs())]
-    CompileTooSlow(std::time::Duration),
+    /// The compiler broke, or could not be started.
+    #[error("the component could not be compiled: {0}")]
+    Compiler(String),
     /// The compiler refused it.
     #[error("the component does not compile: {0}")]
     Compile(String),
     /// An interface has another shape than this host's.
     #[error("the component does not link: {0}")]
     Link(String),
+}
+
+impl LoadError {
+    /// What to do about it, where that is more than to build another component.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::CompileOver { bound, .. } if bound.starts_with("GLOVEBOX_") => Some(format!(
+                "build the component with optimisation and smaller functions; if you trust it, raise the environment variable `{bound}`"
+            )),
+            _ => None,
+        }
+    }
 }
 
 fn imports_text(imports: &[Import]) -> String {

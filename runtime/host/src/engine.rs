@@ -40,6 +40,11 @@ pub(crate) fn prepare(slots: u32) -> Result<Prepared> {
     Ok(prepared)
 }
 
+/// An engine that only compiles, for the engines that [`prepare`] makes: same code, no pool, which would take terabytes of address space.
+pub(crate) fn compiler() -> Result<Engine> {
+    Engine::new(&config())
+}
+
 fn config() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).concurrency_support(false);

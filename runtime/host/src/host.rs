@@ -3,17 +3,18 @@
 //! A component is compiled once and known by its digest; every call gets a fresh store on a thread of its own, so nothing of
 //! one call is there in the next. The host knows no graph and no retry.
 
-use crate::aot::{AotCounts, AotStore};
+use crate::aot::{self, AotCounts, AotStore, Trusted};
 use crate::attempt::Attempt;
 use crate::bindings::ProvidedPre;
 use crate::call::{Call, Report};
+use crate::compile::Compiler;
 use crate::component::{Component, LoadError, Needs};
 use crate::digest::Digest;
 use crate::engine::{self, Prepared};
 use crate::inspect::inspect;
 use crate::limits::Limits;
 use crate::provided::State;
-use crate::{compile, link, run};
+use crate::{link, run};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,8 +26,19 @@ use wasmtime::component::Linker;
 pub struct HostConfig {
     /// Where compiled components are kept; none means they are compiled in every process. Never inside a workspace.
     pub cache_dir: Option<PathBuf>,
+    /// Most bytes that are kept there; what was not used for longest goes.
+    pub cache_bytes_max: u64,
+    /// Who compiles what is not there.
+    pub compiler: Compiler,
     /// Calls at the same time; more of them wait. At least 1.
     pub pool_slots: u32,
+}
+
+impl HostConfig {
+    /// For tests and benches: compiles in this process, without bounds.
+    pub fn in_process(cache_dir: Option<PathBuf>, pool_slots: u32) -> Self {
+        Self { cache_dir, cache_bytes_max: aot::BYTES_MAX, compiler: Compiler::InProcess, pool_slots }
+    }
 }
 
 /// Why there is no host.
@@ -42,6 +54,7 @@ pub struct Host {
     pub(crate) prepared: Prepared,
     linker: Linker<Attempt>,
     aot: Option<AotStore>,
+    compiler: Compiler,
     loaded: Mutex<HashMap<Digest, Arc<Component>>>,
     slots: Semaphore,
 }
@@ -52,15 +65,17 @@ impl Host {
         let slots = config.pool_slots.max(1);
         let prepared = engine::prepare(slots).map_err(|problem| HostError(problem.to_string()))?;
         let linker = link::linker(&prepared.engine).map_err(|problem| HostError(problem.to_string()))?;
-        let aot = config.cache_dir.and_then(|dir| match AotStore::open(&dir, &prepared.engine) {
-            Ok(store) => Some(store),
-            Err(problem) => {
-                tracing::warn!(dir = %dir.display(), %problem, "compiled components are not kept");
-                None
-            }
-        });
+        let aot =
+            config.cache_dir.and_then(|dir| match AotStore::open(&dir, &prepared.engine, config.cache_bytes_max) {
+                Ok(store) => Some(store),
+                Err(problem) => {
+                    tracing::warn!(dir = %dir.display(), %problem, "compiled components are not kept");
+                    None
+                }
+            });
         let slots = Semaphore::new(usize::try_from(slots).unwrap_or(Semaphore::MAX_PERMITS));
-        Ok(Host { prepared, linker, aot, loaded: Mutex::default(), slots })
+        let compiler = config.compiler;
+        Ok(Host { prepared, linker, aot, compiler, loaded: Mutex::default(), slots })
     }
 
     /// As [`Host::load_within`], with the default of the limit `component_bytes`.
@@ -133,9 +148,11 @@ impl Host {
         if let Some(code) = self.aot.as_ref().and_then(|store| store.load(engine, digest)) {
             return Ok(code);
         }
-        let code = compile::within(engine, bytes, compile::TIME_MAX)?;
+        let compiled = self.compiler.compile(engine, bytes)?;
+        let code = aot::revive(engine, &Trusted::fresh(&compiled));
+        let code = code.map_err(|problem| LoadError::Compiler(format!("its machine code is not usable: {problem}")))?;
         if let Some(store) = &self.aot {
-            store.store(digest, &code);
+            store.store(digest, &compiled);
         }
         Ok(code)
     }

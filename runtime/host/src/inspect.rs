@@ -3,13 +3,14 @@
 //! The imports a component names are its permission manifest (design §5): what it does not import it cannot do. This file
 //! knows how names are laid out in a binary and which of them this version provides; it decides nothing about grants.
 
+use crate::complexity;
 use crate::crowd::Crowd;
 use crate::digest::Digest;
 use crate::grants::Wants;
 use crate::provided::{self, State};
 use glovebox_sandbox::refusal::escaped;
 use serde::{Deserialize, Serialize};
-use wasmparser::{ComponentTypeRef, Parser, Payload, Validator, WasmFeatures};
+use wasmparser::{ComponentTypeRef, Parser, Payload, WasmFeatures};
 
 /// Name of the custom section a plugin's own description is kept in.
 pub const MANIFEST_SECTION: &str = "glovebox:manifest";
@@ -108,6 +109,25 @@ pub enum InspectError {
     /// What it makes cannot be counted.
     #[error("the component instantiates a component it was handed, expected only components of its own")]
     HandedComponent,
+    /// One function is too long for the compiler, which needs more than its length in time and memory.
+    #[error("the component has a function of {bytes} bytes, expected at most {limit}")]
+    FunctionTooLong {
+        /// Its length.
+        bytes: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// One function has too many locals, values, branches and calls for the compiler, which multiplies them.
+    #[error(
+        "the component's function {function} is more complex than {limit}, the bound on branches × (locals + values on the stack) + \
+         calls × the widest signature; build it with optimisation, or divide the function"
+    )]
+    FunctionTooComplex {
+        /// Its index in its core module.
+        function: u32,
+        /// The bound.
+        limit: u64,
+    },
     /// The custom section does not parse.
     #[error("the section `{MANIFEST_SECTION}` is no plugin manifest: {0}")]
     Manifest(#[from] serde_json::Error),
@@ -124,7 +144,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
     if Parser::is_core_wasm(bytes) {
         return Err(InspectError::CoreModule);
     }
-    Validator::new_with_features(features()).validate_all(bytes)?;
+    complexity::validate(bytes, features())?;
     let (mut found, mut crowd) = (Found::default(), Crowd::default());
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(bytes) {

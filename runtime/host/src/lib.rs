@@ -15,7 +15,8 @@ pub mod outcome;
 
 // From bytes to a component.
 pub mod aot;
-mod compile;
+pub mod compile;
+mod complexity;
 pub mod component;
 mod crowd;
 mod engine;

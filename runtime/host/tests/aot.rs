@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 fn host(cache: &Path) -> Host {
-    Host::new(HostConfig { cache_dir: Some(cache.to_owned()), pool_slots: 1 }).unwrap()
+    Host::new(HostConfig::in_process(Some(cache.to_owned()), 1)).unwrap()
 }
 
 /// Loads a guest with a new host and says what the store did.
@@ -49,7 +49,7 @@ fn a_component_is_compiled_once() {
 
 #[test]
 fn a_host_without_a_folder_keeps_nothing() {
-    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+    let host = Host::new(HostConfig::in_process(None, 1)).unwrap();
     host.load(&guests::build("traps")).unwrap();
     assert_eq!(host.aot_counts(), None);
 }
@@ -58,7 +58,7 @@ fn a_host_without_a_folder_keeps_nothing() {
 fn what_was_tampered_with_is_compiled_again() {
     let cache = tempfile::tempdir().unwrap();
     type Tamper = fn(&Path);
-    let tampers: [(&str, Tamper); 6] = [
+    let tampers: [(&str, Tamper); 5] = [
         ("corrupted artefact", |artefact| {
             let mut bytes = fs::read(artefact).unwrap();
             let middle = bytes.len() / 2;
@@ -69,7 +69,6 @@ fn what_was_tampered_with_is_compiled_again() {
             let plain = blake3::hash(&fs::read(artefact).unwrap());
             fs::write(mac_of(artefact), plain.to_hex().as_bytes()).unwrap();
         }),
-        ("no MAC", |artefact| fs::remove_file(mac_of(artefact)).unwrap()),
         ("MAC that is none", |artefact| fs::write(mac_of(artefact), "yes").unwrap()),
         ("link in its place", |artefact| {
             let moved = artefact.with_extension("moved");
@@ -130,4 +129,64 @@ fn a_folder_of_another_user_is_not_used() {
     } else {
         assert_eq!(host(Path::new("/")).aot_counts(), None);
     }
+}
+
+/// A host whose store has a bound, loading a guest.
+fn load_within(cache: &Path, name: &str, cache_bytes_max: u64) -> AotCounts {
+    let config = HostConfig { cache_bytes_max, ..HostConfig::in_process(Some(cache.to_owned()), 1) };
+    let host = Host::new(config).unwrap();
+    host.load(&guests::build(name)).unwrap();
+    host.aot_counts().unwrap()
+}
+
+/// Makes an artefact look as if it was used so many seconds ago.
+fn used_before(artefact: &Path, seconds: u64) {
+    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
+    fs::File::options().append(true).open(artefact).unwrap().set_modified(then).unwrap();
+}
+
+#[test]
+fn what_was_not_used_for_longest_goes_when_something_is_added() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut kept = Vec::new();
+    for (name, age) in [("traps", 9_000), ("exits", 8_000), ("sleeps", 7_000)] {
+        load(cache.path(), name);
+        let new = artefacts(cache.path()).into_iter().find(|path| !kept.contains(path)).unwrap();
+        used_before(&new, age);
+        kept.push(new);
+    }
+    // A use counts as one: `traps` is the youngest now.
+    assert_eq!(load(cache.path(), "traps"), LOADED);
+    let all: u64 = kept.iter().map(|path| fs::metadata(path).unwrap().len() + 64).sum();
+    let left = cache.path().join("aot/unfinished.cwasm.0123456789abcdef");
+    fs::write(&left, "left by a process that was killed").unwrap();
+    used_before(&left, 9_000);
+    let room = fs::metadata(&kept[1]).unwrap().len() / 2;
+    assert_eq!(load_within(cache.path(), "panics", all + room), STORED);
+    let here = |path: &PathBuf| (path.exists(), mac_of(path).exists());
+    let state: Vec<_> = kept.iter().map(here).collect();
+    assert_eq!(state, [(true, true), (false, false), (true, true)], "`exits` goes");
+    assert!(!left.exists(), "and what nobody writes any more");
+    // What was just added stays, though it alone is over the bound.
+    assert_eq!(load_within(cache.path(), "exits", 1), STORED);
+    assert_eq!(artefacts(cache.path()).len(), 1);
+    assert_eq!(load(cache.path(), "exits"), LOADED);
+}
+
+#[test]
+fn many_at_once_may_add_and_trim() {
+    let cache = tempfile::tempdir().unwrap();
+    let names = ["traps", "exits", "sleeps", "panics"];
+    std::thread::scope(|scope| {
+        for offset in 0..names.len() {
+            let (cache, names) = (cache.path(), &names);
+            scope.spawn(move || {
+                for round in 0..4 {
+                    let counts = load_within(cache, names[(offset + round) % names.len()], 1 << 10);
+                    assert_eq!(counts.rejected, 0, "{counts:?}");
+                }
+            });
+        }
+    });
+    assert_eq!(load(cache.path(), "traps").rejected, 0);
 }

@@ -55,7 +55,7 @@ struct World {
 fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
-        let host = Host::new(HostConfig { cache_dir: None, pool_slots: 4 }).unwrap();
+        let host = Host::new(HostConfig::in_process(None, 4)).unwrap();
         let escapes = host.load(&guests::build("escapes")).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         World { host, runtime, escapes }

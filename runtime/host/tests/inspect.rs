@@ -77,7 +77,7 @@ fn bytes_that_are_no_component_are_told_apart() {
 
 #[test]
 fn all_that_is_wrong_with_imports_is_told_at_once() {
-    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+    let host = Host::new(HostConfig::in_process(None, 1)).unwrap();
     let names = [
         "glovebox:plugin/control@0.2.0",
         "glovebox:plugin/human@0.1.0",
@@ -109,13 +109,13 @@ fn a_manifest_cannot_flood_or_deceive_whoever_looks_at_it() {
         assert!(error.contains(expected), "{error}");
     };
     check(&described(&"x".repeat((1 << 10) + 1)), "`description` has 1025 bytes");
-    check(&described(r"safe\\u202elive"), "hide or reorder");
+    check(&described(r"safe\\u202elive"), "could deceive a reader");
     check(&with_section(&" ".repeat(70_000)), "has 70000 bytes, expected at most 65536");
 }
 
 #[test]
 fn a_component_without_a_stage_or_with_another_shape_is_told_why() {
-    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+    let host = Host::new(HostConfig::in_process(None, 1)).unwrap();
     let load = |text: &str| host.load(&wat::parse_str(text).unwrap()).err().unwrap();
     assert!(load("(component)").to_string().contains("exports no `glovebox:plugin/stage@0.1.0`"));
     let empty_stage = "(component (instance $i) (export \"glovebox:plugin/stage@0.1.0\" (instance $i)))";
@@ -127,7 +127,7 @@ fn a_component_without_a_stage_or_with_another_shape_is_told_why() {
 
 #[test]
 fn a_component_is_loaded_once() {
-    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 }).unwrap();
+    let host = Host::new(HostConfig::in_process(None, 1)).unwrap();
     let bytes = guests::build("traps");
     let (first, second) = (host.load(&bytes).unwrap(), host.load(&bytes).unwrap());
     assert!(std::sync::Arc::ptr_eq(&first, &second));

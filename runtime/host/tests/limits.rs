@@ -239,7 +239,7 @@ fn more_calls_than_slots_wait_for_their_turn() {
 
 #[test]
 fn a_pool_that_cannot_be_made_is_done_without() {
-    let host = Host::new(HostConfig { cache_dir: None, pool_slots: 1 << 24 }).unwrap();
+    let host = Host::new(HostConfig::in_process(None, 1 << 24)).unwrap();
     assert!(!host.is_pooled());
     let component = host.load(&guests::build("remembers")).unwrap();
     let report = world().runtime.block_on(host.execute(&component, call(&[])));

@@ -37,3 +37,4 @@ pub mod subject;
 pub mod tree;
 pub mod user_key;
 pub mod view;
+pub mod worker;

@@ -29,7 +29,7 @@ fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
     let bytes = read_component(file, bytes_max)
         .map_err(|reason| Stop::new(Exit::Plugin, format!("`{}` cannot be read: {reason}", file.display())))?;
     glovebox_host::inspect::inspect(&bytes)
-        .map_err(|error| Stop::new(Exit::Plugin, format!("`{}` is {error}", file.display())))
+        .map_err(|error| Stop::new(Exit::Plugin, format!("`{}` cannot be used: {error}", file.display())))
 }
 
 /// Agrees to the plugins of `glovebox.toml` as they are now: prints what each may do and writes `glovebox.lock`.

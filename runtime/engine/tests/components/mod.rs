@@ -28,7 +28,7 @@ const CODERGEN: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"co
 /// One host for all tests of a suite.
 pub fn host() -> Arc<Host> {
     static HOST: OnceLock<Arc<Host>> = OnceLock::new();
-    let make = || Arc::new(Host::new(HostConfig { cache_dir: None, pool_slots: 4 }).expect("host"));
+    let make = || Arc::new(Host::new(HostConfig::in_process(None, 4)).expect("host"));
     Arc::clone(HOST.get_or_init(make))
 }
 

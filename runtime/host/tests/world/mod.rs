@@ -57,7 +57,7 @@ pub fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
-        let config = HostConfig { cache_dir: Some(folder.path().join("cache")), pool_slots: 4 };
+        let config = HostConfig::in_process(Some(folder.path().join("cache")), 4);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         World { host: Host::new(config).unwrap(), runtime, folder }
     })

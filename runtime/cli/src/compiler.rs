@@ -1,0 +1,42 @@
+//! How components are compiled: by this program again, in a child within bounds that the user's environment may set.
+//!
+//! The bounds guard the user's machine against the project's components, so a project has no word in them. A value that is no amount
+//! stops every command that would need it; it is never ignored.
+
+use crate::exit::{Exit, Stop};
+use glovebox_host::aot;
+use glovebox_host::compile::{CompileBounds, Compiler, MEMORY_BOUND, TIME_BOUND};
+use glovebox_host::limits::Unit;
+use glovebox_sandbox::worker::Worker;
+use std::path::PathBuf;
+
+/// The hidden command that compiles what it reads; see `commands/compile.rs`.
+pub const COMMAND: &str = "compile-component";
+
+/// Bound on the compiled components that are kept.
+const CACHE_BOUND: &str = "GLOVEBOX_CACHE_BYTES";
+
+/// The compiler of this process: the same program, even when its file has been replaced since.
+pub fn compiler() -> Result<Compiler, Stop> {
+    let default = CompileBounds::default();
+    let milliseconds = amount(TIME_BOUND, Unit::Milliseconds, default.cpu_seconds * 1000)?;
+    let memory_bytes = amount(MEMORY_BOUND, Unit::Bytes, default.memory_bytes)?;
+    let bounds = CompileBounds { memory_bytes, cpu_seconds: milliseconds.div_ceil(1000).max(1) };
+    let worker = Worker { program: PathBuf::from("/proc/self/exe"), arguments: vec![COMMAND.to_owned()] };
+    Ok(Compiler::Child(worker, bounds))
+}
+
+/// Most bytes of compiled components that are kept.
+pub fn cache_bytes_max() -> Result<u64, Stop> {
+    amount(CACHE_BOUND, Unit::Bytes, aot::BYTES_MAX)
+}
+
+fn amount(name: &str, unit: Unit, default: u64) -> Result<u64, Stop> {
+    let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(default) };
+    let amount = value.to_str().and_then(|text| unit.parse(text)).filter(|amount| *amount > 0);
+    amount.ok_or_else(|| {
+        let message = format!("the environment variable `{name}` is `{}`, which is no amount", value.to_string_lossy());
+        let example = if unit == Unit::Bytes { "1GiB" } else { "2m" };
+        Stop::new(Exit::Usage, message).with_help(format!("set it as in `{name}={example}`, or unset it"))
+    })
+}

@@ -1,0 +1,89 @@
+//! The bound of the store of compiled components: what was not used for longest goes when something is added.
+//!
+//! A file's time of change is when it was last used. Several processes may use the folder at once: each counts what is there, a file that
+//! another one has removed is no error, and one that is removed stays readable to whoever has opened it. Names that are not the store's
+//! own are left alone.
+
+use cap_std::fs::{Dir, File, Metadata};
+use cap_std::time::{Duration, SystemTime};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
+use std::collections::BTreeMap;
+use std::io;
+
+/// A use is noted when the last one is older: the order of use is known to the minute, and a load seldom writes.
+const NOTED_AFTER: Duration = Duration::from_secs(60);
+
+/// Age of an unfinished file that no process writes any more.
+const UNFINISHED: Duration = Duration::from_secs(3600);
+
+/// Notes that an artefact was used now. Failing to makes it look older than it is, nothing else.
+pub(super) fn note_use(file: &File) {
+    let is_recent = file.metadata().is_ok_and(|found| age(&found) < NOTED_AFTER);
+    if !is_recent {
+        let now = || Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let _ = futimens(file, &Timestamps { last_access: now(), last_modification: now() });
+    }
+}
+
+/// One artefact with its MAC.
+struct Kept {
+    used: SystemTime,
+    bytes: u64,
+}
+
+/// Removes artefacts until the rest has at most `bytes_max` bytes; the one that was just added stays in any case.
+pub(super) fn trim(dir: &Dir, bytes_max: u64, added: &str) -> io::Result<()> {
+    let kept = artefacts(dir)?;
+    let mut total: u64 = kept.values().map(|one| one.bytes).sum();
+    let mut oldest: Vec<(&String, &Kept)> = kept.iter().filter(|(name, _)| *name != added).collect();
+    oldest.sort_by_key(|(_, one)| one.used);
+    for (name, one) in oldest {
+        if total <= bytes_max {
+            break;
+        }
+        remove(dir, name)?;
+        remove(dir, &super::mac_name(name))?;
+        total = total.saturating_sub(one.bytes);
+    }
+    Ok(())
+}
+
+/// Every artefact by its name, with the bytes of its MAC; unfinished files that were left behind are removed on the way.
+fn artefacts(dir: &Dir) -> io::Result<BTreeMap<String, Kept>> {
+    let mut kept: BTreeMap<String, Kept> = BTreeMap::new();
+    for entry in dir.entries()? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let found = match entry.metadata() {
+            Err(gone) if gone.kind() == io::ErrorKind::NotFound => continue,
+            found => found?,
+        };
+        let Some((stem, rest)) = name.split_once(".cwasm").filter(|_| found.is_file()) else { continue };
+        if !matches!(rest, "" | ".mac") {
+            if age(&found) > UNFINISHED {
+                remove(dir, &name)?;
+            }
+            continue;
+        }
+        let used = found.modified().unwrap_or(SystemTime::from_std(std::time::UNIX_EPOCH));
+        let one = kept.entry(format!("{stem}.cwasm")).or_insert(Kept { used, bytes: 0 });
+        one.bytes += found.len();
+        // Of the two it is the artefact whose uses are noted.
+        if rest.is_empty() {
+            one.used = used;
+        }
+    }
+    Ok(kept)
+}
+
+fn age(found: &Metadata) -> Duration {
+    let now = SystemTime::from_std(std::time::SystemTime::now());
+    found.modified().ok().and_then(|changed| now.duration_since(changed).ok()).unwrap_or_default()
+}
+
+fn remove(dir: &Dir, name: &str) -> io::Result<()> {
+    match dir.remove_file(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,137 @@
+//! What a worker puts around itself before it looks at its input: limits, and a list of the system calls that are left.
+//!
+//! The child is still ours when it does this, so the walls are as good as if they had been put around it. A wall that cannot be
+//! built is a failure. Every call that is not listed is refused: no file is opened, no socket, no program, no signal to others. Calls on
+//! descriptors are allowed for standard input and output alone, so whatever else was inherited is of no use.
+
+use super::Bounds;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, chdir, getpid, getppid, set_parent_process_death_signal, setrlimit,
+};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+use std::collections::BTreeMap;
+
+/// Why a worker could not be confined.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfineError {
+    /// The argument is not what a parent says.
+    #[error("`{0}` says no bounds")]
+    Argument(String),
+    /// The parent is gone.
+    #[error("the parent is gone")]
+    Orphaned,
+    /// The system refused.
+    #[error("failed to {step}: {reason}")]
+    Refused {
+        /// What was tried.
+        step: &'static str,
+        /// The system's answer.
+        reason: String,
+    },
+}
+
+/// The bounds and the parent as an argument.
+pub(super) fn argument(bounds: &Bounds) -> String {
+    format!("{},{},{},{}", bounds.memory_bytes, bounds.cpu_seconds, bounds.answer_bytes, getpid().as_raw_pid())
+}
+
+/// Confines this process, for good, as its parent said in its last argument. Only while it has one thread.
+pub fn confine(argument: &str) -> Result<(), ConfineError> {
+    let wrong = || ConfineError::Argument(argument.to_owned());
+    let numbers: Vec<u64> = argument.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+    let [memory_bytes, cpu_seconds, answer_bytes, parent] = numbers[..] else { return Err(wrong()) };
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(refused("be bound to the parent"))?;
+    // Whose parent ended before that has another one by now.
+    if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
+        return Err(ConfineError::Orphaned);
+    }
+    chdir("/").map_err(refused("leave the folder"))?;
+    // Made while there is memory.
+    let filters = filters().map_err(refused("build the filter of system calls"))?;
+    for (resource, soft, hard) in [
+        (Resource::Core, 0, 0),
+        (Resource::Nofile, 3, 3),
+        (Resource::Fsize, answer_bytes, answer_bytes),
+        (Resource::As, memory_bytes, memory_bytes),
+        // The signal for the soft limit says why it ended; the hard one is for a process that ignores it.
+        (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
+    ] {
+        let limit = Rlimit { current: Some(soft), maximum: Some(hard) };
+        setrlimit(resource, limit).map_err(refused("limit resources"))?;
+    }
+    filters.iter().try_for_each(|program| seccompiler::apply_filter(program)).map_err(refused("filter system calls"))
+}
+
+fn refused<E: std::fmt::Display>(step: &'static str) -> impl Fn(E) -> ConfineError {
+    move |error| ConfineError::Refused { step, reason: error.to_string() }
+}
+
+/// Calls that computing with threads needs, whatever their arguments are.
+const ALLOWED: &[libc::c_long] = &[
+    libc::SYS_close,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    libc::SYS_futex,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_sigaltstack,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_restart_syscall,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_getrandom,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    libc::SYS_membarrier,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    // Refused by the first filter in a way that makes the C library take `clone`.
+    libc::SYS_clone3,
+];
+
+fn filters() -> Result<[BpfProgram; 2], BackendError> {
+    let arch = if cfg!(target_arch = "aarch64") { TargetArch::aarch64 } else { TargetArch::x86_64 };
+    let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    let first = SeccompFilter::new(unknown, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), arch)?;
+    let rules = rules()?;
+    let second = SeccompFilter::new(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow, arch)?;
+    Ok([first.try_into()?, second.try_into()?])
+}
+
+fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.iter().map(|number| (*number, Vec::new())).collect();
+    let when = |condition: SeccompCondition| SeccompRule::new(vec![condition]);
+    rules.insert(libc::SYS_read, vec![when(equal(0, 0)?)?]);
+    rules.insert(libc::SYS_write, vec![when(equal(0, 1)?)?, when(equal(0, 2)?)?]);
+    let anonymous = libc::MAP_ANONYMOUS as u64;
+    rules.insert(libc::SYS_mmap, vec![when(masked(3, anonymous)?)?]);
+    rules.insert(libc::SYS_clone, vec![when(masked(0, libc::CLONE_THREAD as u64)?)?]);
+    rules.insert(libc::SYS_prctl, vec![when(equal(0, libc::PR_SET_NAME as u64)?)?]);
+    // Asking for a limit, not setting one.
+    rules.insert(
+        libc::SYS_prlimit64,
+        vec![when(SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?)?],
+    );
+    // To itself alone: how a failed allocation ends the process.
+    rules.insert(libc::SYS_tgkill, vec![when(equal(0, getpid().as_raw_pid() as u64)?)?]);
+    Ok(rules)
+}
+
+fn equal(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+fn masked(argument: u8, bit: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bit), bit)
+}
