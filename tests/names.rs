@@ -14,8 +14,8 @@ fn entries(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// A pipeline of tool stages in a row with these ids, each with a cache and a refused write, and a project with a hold-out.
-fn stages(ids: &[&str]) -> Workbench {
+/// A pipeline of tool stages in a row with these ids, each with a cache; next to a hold-out a cache is not kept.
+fn stages(ids: &[&str], with_holdout: bool) -> Workbench {
     let nodes = ids.iter().map(|id| {
         format!(
             "  {id} [shape=parallelogram, allowed_write_paths=\"out/\", cache=\"build/\", \
@@ -27,18 +27,23 @@ fn stages(ids: &[&str]) -> Workbench {
         nodes.collect::<String>(),
         ids.join(" -> ")
     ));
-    bench.write("scripts/scenarios/one.sh", "# hold-out: the answer is forty-two apples in a basket\n");
+    if with_holdout {
+        bench.write("scripts/scenarios/one.sh", "# hold-out: the answer is forty-two apples in a basket\n");
+    }
     bench.write("src/a.txt", "a\n");
     bench
 }
 
 #[test]
 fn the_run_directory_holds_what_the_list_says_and_folders_of_nodes() {
-    let bench = stages(&["ordinary"]);
-    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
     let mut known: BTreeSet<String> = RUN_NAMES.iter().map(|name| (*name).to_owned()).collect();
     known.extend(["start", "ordinary", "done"].map(str::to_owned));
-    let found = entries(&bench.run_folder("r"));
+    let run = |with_holdout| {
+        let bench = stages(&["ordinary"], with_holdout);
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+        entries(&bench.run_folder("r"))
+    };
+    let found: BTreeSet<String> = run(true).union(&run(false)).cloned().collect();
     let strange: Vec<&String> = found.difference(&known).collect();
     assert!(strange.is_empty(), "made by a run, not in the list: {strange:?}");
     let of_a_run = ["blobs", "cache", "holdouts", "journal.sqlite", "workspace"];
@@ -48,7 +53,13 @@ fn the_run_directory_holds_what_the_list_says_and_folders_of_nodes() {
 #[test]
 fn a_node_named_like_a_folder_of_the_run_has_another_folder() {
     let ids = ["cache", "Holdouts", "ARTIFACTS", "workspace", "quarantine", "stage", "blobs", "Repository"];
-    let bench = stages(&ids);
+    for with_holdout in [true, false] {
+        check_folders(&ids, with_holdout);
+    }
+}
+
+fn check_folders(ids: &[&str], with_holdout: bool) {
+    let bench = stages(ids, with_holdout);
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
     let run = bench.run_folder("r");
     for id in ids {
@@ -56,7 +67,8 @@ fn a_node_named_like_a_folder_of_the_run_has_another_folder() {
         assert!(id.chars().any(char::is_uppercase) <= !run.join(id).exists(), "{id}: no folder in another case");
     }
     // Whoever writes here is the run itself.
-    let caches = entries(&run.join("cache"));
+    assert!(with_holdout || run.join("cache").is_dir());
+    let caches = if run.join("cache").exists() { entries(&run.join("cache")) } else { BTreeSet::new() };
     assert!(caches.iter().all(|name| ["builder", "verifier", "lock"].contains(&name.as_str())), "{caches:?}");
     for folder in
         ["workspace", "holdouts", "blobs", "quarantine"].map(|name| run.join(name)).iter().filter(|f| f.exists())
@@ -64,5 +76,7 @@ fn a_node_named_like_a_folder_of_the_run_has_another_folder() {
         assert!(!entries(folder).contains("status.json"), "{}", folder.display());
     }
     bench.glovebox(&["show", "r"]).ends(0);
-    bench.glovebox(&["holdout", "verify", "r"]).ends(0);
+    if with_holdout {
+        bench.glovebox(&["holdout", "verify", "r"]).ends(0);
+    }
 }
