@@ -11,6 +11,7 @@ mod input;
 mod outcome;
 mod place;
 mod redact;
+mod traffic;
 mod usage;
 mod watch;
 
@@ -315,6 +316,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             refusals: report.refusals.into_iter().map(outcome::refusal).collect(),
             refusals_total: report.refusals_total,
             receipts: report.receipts.into_iter().map(outcome::receipt).collect(),
+            network: None,
             changes: Vec::new(),
             quarantined: Vec::new(),
             artifacts,

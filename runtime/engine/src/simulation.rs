@@ -61,6 +61,7 @@ pub(crate) fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
         refusals: Vec::new(),
         refusals_total: 0,
         receipts: Vec::new(),
+        network: None,
         changes: Vec::new(),
         quarantined: Vec::new(),
         artifacts: Vec::new(),

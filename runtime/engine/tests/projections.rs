@@ -72,6 +72,7 @@ impl Run {
             refusals: Vec::new(),
             refusals_total: 2,
             receipts: Vec::new(),
+            network: None,
             changes: Vec::new(),
             quarantined: Vec::new(),
             artifacts: Vec::new(),
@@ -106,6 +107,7 @@ impl Run {
         };
         let test = StageFinished {
             receipts: vec![receipt()],
+            network: None,
             artifacts: vec![self.artifact("tool.stdout.txt", "ok")],
             ..self.finished("test", 1, Outcome::of(Status::Success))
         };

@@ -99,6 +99,7 @@ fn finish(claim: &Claim, changes: Vec<FileChange>) -> StageFinished {
         refusals: Vec::new(),
         refusals_total: 0,
         receipts: Vec::new(),
+        network: None,
         changes,
         quarantined: Vec::new(),
         artifacts: Vec::new(),

@@ -7,7 +7,7 @@ use crate::terminal::summary::{self, Summary};
 use crate::terminal::{self, duration, lines, visible};
 use crate::{changes, journal, runs};
 use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{Event, Record, RouteTaken, StageFinished};
+use glovebox_engine::event::{Event, HostTraffic, Record, RouteTaken, StageFinished};
 use glovebox_engine::ports::BlobStore;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -131,6 +131,7 @@ fn attempt(text: &mut String, stage: &StageFinished) {
             ),
         );
     }
+    network(stage).iter().for_each(|line| row("network", line));
     for (refusal, times) in lines::distinct(stage.refusals.iter()) {
         row("refused", lines::refused(refusal, times).trim_start_matches("refused "));
     }
@@ -142,6 +143,24 @@ fn attempt(text: &mut String, stage: &StageFinished) {
             row("limit", &format!("{} {used} of {}", visible::line(&usage.name), usage.limit));
         }
     }
+}
+
+/// What its commands asked of the network, one line a host.
+fn network(stage: &StageFinished) -> Vec<String> {
+    let Some(network) = &stage.network else { return Vec::new() };
+    let hosts = network.hosts.iter().map(|(host, traffic)| (visible::line(host), traffic));
+    let others = std::iter::once(("others".into(), &network.others)).filter(|(_, traffic)| **traffic != HostTraffic::default());
+    let line = |(host, traffic): (std::borrow::Cow<'_, str>, &HostTraffic)| {
+        format!(
+            "{host}: {}, {} refused, {} bytes sent, {} received",
+            terminal::counted(usize::try_from(traffic.requests).unwrap_or(usize::MAX), "request"),
+            traffic.refused,
+            traffic.bytes_sent,
+            traffic.bytes_received
+        )
+    };
+    let lines: Vec<String> = hosts.chain(others).map(line).collect();
+    if lines.is_empty() { vec!["nothing was asked for".to_owned()] } else { lines }
 }
 
 fn edge(text: &mut String, route: &RouteTaken) {

@@ -1,5 +1,6 @@
 //! What is known of limits only when a stage's jail has ended and its changes were found; the host reported the rest.
 
+use super::traffic;
 use crate::event::StageFinished;
 use glovebox_sandbox::found::{Found, Op};
 use glovebox_sandbox::jail::Spent;
@@ -8,6 +9,7 @@ use glovebox_sandbox::jail::Spent;
 pub(super) fn of_jail(spent: &Spent, fact: &mut StageFinished) {
     used(fact, "disk_bytes", spent.disk_peak_bytes);
     used(fact, "file_bytes", spent.file_peak_bytes);
+    spent.traffic.iter().for_each(|seen| traffic::record(seen, fact));
 }
 
 /// Adds what the stage left; its component may have written none of it.

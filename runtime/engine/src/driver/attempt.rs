@@ -160,6 +160,7 @@ fn abandoned(claim: &Claim, grace: Duration) -> StageFinished {
         refusals: Vec::new(),
         refusals_total: 0,
         receipts: Vec::new(),
+        network: None,
         changes: Vec::new(),
         quarantined: Vec::new(),
         artifacts: Vec::new(),

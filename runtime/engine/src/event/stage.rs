@@ -7,6 +7,7 @@ use crate::outcome::Outcome;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// An attempt may be claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -87,6 +88,10 @@ pub struct StageFinished {
     /// One per command.
     #[serde(default)]
     pub receipts: Vec<Receipt>,
+    /// What its commands asked of the network, where they had a proxy. For people and never for another stage: the stage chooses
+    /// the names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Traffic>,
     /// What changed in the workspace; every digest is stored.
     #[serde(default)]
     pub changes: Vec<FileChange>,
@@ -202,6 +207,30 @@ pub struct Receipt {
     pub stderr_digest: String,
     /// Length of all of stderr.
     pub stderr_bytes: u64,
+}
+
+/// What went through a stage's proxy, and what did not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Traffic {
+    /// The first hosts by name, at most 128.
+    #[serde(default)]
+    pub hosts: BTreeMap<String, HostTraffic>,
+    /// All other hosts together, and requests that named none.
+    #[serde(default)]
+    pub others: HostTraffic,
+}
+
+/// What one host was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostTraffic {
+    /// Requests and tunnels that were carried out.
+    pub requests: u64,
+    /// Requests that were refused, or that the host did not answer.
+    pub refused: u64,
+    /// Bytes sent to it.
+    pub bytes_sent: u64,
+    /// Bytes received from it.
+    pub bytes_received: u64,
 }
 
 /// What happened to a path.

@@ -58,7 +58,7 @@ impl From<io::Error> for Ended {
 /// Serves one client until one of the two sides ends it, a bound is met, or the proxy stops.
 pub(super) fn serve(client: &TcpStream, shared: &Shared, stop: Stop<'_>) {
     if let Err(Ended::Refused(host, refused)) = served(client, shared, stop) {
-        shared.ledger.refused(host.as_ref(), &refused);
+        shared.ledger.refused(host.as_ref(), &refused, &shared.rules);
         linger(client, &refused.answer(), stop);
     }
 }

@@ -4,6 +4,8 @@
 //! read as one, so that no bytes of a stage's choosing reach a terminal through it.
 
 use super::host::{Host, HostError};
+use super::rules::Rules;
+use crate::refusal::Refusal;
 
 /// A request that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +58,27 @@ impl Refused {
             | Self::OtherHost(_) => "403 Forbidden",
             Self::Address(..) | Self::Hello(..) => "403 Forbidden",
         }
+    }
+
+    /// The same for the record: what was asked for, why not, and the line for `glovebox.toml` that would allow it.
+    pub(super) fn recorded(&self, host: Option<&Host>, granted: &Rules) -> Refusal {
+        let target = match (self, host) {
+            (Self::NotGranted(host, port), _) => format!("{host}:{port}"),
+            (_, Some(host)) => host.to_string(),
+            (_, None) => "a request without a host name".to_owned(),
+        };
+        let (reason, help) = match self {
+            Self::NotGranted(host, port) => {
+                let list = granted.with(host, *port);
+                let line = format!("to allow it: `[sandbox] network = {{ proxy = {list} }}` in glovebox.toml");
+                ("not a host the stage may reach".to_owned(), format!("{line}, and in `network` of a node that has it"))
+            }
+            Self::Unresolved(_) | Self::Unreachable(_) => {
+                (self.to_string(), "no grant is missing: look at the name and at the machine's network".to_owned())
+            }
+            _ => (self.to_string(), "no grant allows it".to_owned()),
+        };
+        Refusal::new("reach", &target, reason, help)
     }
 
     /// The answer to the client. Inside a tunnel, where HTTP is over, a TLS alert: fatal, `unrecognized_name`.

@@ -3,6 +3,7 @@
 //! Knows names only. What a name resolves to is checked where it is resolved; no rule can allow an address.
 
 use super::host::{Host, HostError};
+use std::fmt;
 
 const RULES_MAX: usize = 256;
 
@@ -57,6 +58,14 @@ impl Rules {
         entries.iter().map(|entry| rule(entry)).collect::<Result<_, _>>().map(Rules)
     }
 
+    /// Writes the list with one host more, as it stands in `glovebox.toml`.
+    pub(super) fn with(&self, host: &Host, port: u16) -> String {
+        let port = (!matches!(port, PORT_TLS | PORT_HTTP)).then_some(port);
+        let more = Rule { name: host.clone(), below: false, port };
+        let quoted: Vec<String> = self.0.iter().chain([&more]).map(|rule| format!("\"{rule}\"")).collect();
+        format!("[{}]", quoted.join(", "))
+    }
+
     /// True when everything that one entry allows is allowed by this list.
     pub fn cover(&self, entry: &str) -> Result<bool, RuleError> {
         let named = rule(entry)?;
@@ -66,6 +75,14 @@ impl Rules {
     /// True when the list names this host on this port.
     pub fn allow(&self, host: &Host, port: u16) -> bool {
         self.0.iter().any(|rule| rule.matches(host) && rule.has(port))
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let below = if self.below { "*." } else { "" };
+        write!(formatter, "{below}{}", self.name)?;
+        self.port.map_or(Ok(()), |port| write!(formatter, ":{port}"))
     }
 }
 

@@ -4,13 +4,15 @@
 
 use super::host::Host;
 use super::refused::Refused;
+use super::rules::Rules;
+use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most hosts that are kept by name.
 pub const HOSTS_MAX: usize = 128;
-/// Most refusals that are kept as text.
+/// Most refusals that are kept one by one.
 pub const REFUSALS_MAX: usize = 32;
 
 /// The record of a proxy.
@@ -21,8 +23,8 @@ pub struct Traffic {
     pub hosts: BTreeMap<String, HostTraffic>,
     /// Requests to hosts beyond [`HOSTS_MAX`], all of them together, and those that named no host.
     pub others: HostTraffic,
-    /// The first different refusals, in words, at most [`REFUSALS_MAX`].
-    pub refusals: Vec<String>,
+    /// The first different refusals with the grant that would allow each, at most [`REFUSALS_MAX`].
+    pub refusals: Vec<Refusal>,
 }
 
 /// What one host was asked.
@@ -73,13 +75,16 @@ impl Ledger {
         entry.bytes_received = entry.bytes_received.saturating_add(received);
     }
 
-    pub(super) fn refused(&self, host: Option<&Host>, refused: &Refused) {
+    pub(super) fn refused(&self, host: Option<&Host>, refused: &Refused, granted: &Rules) {
         let mut traffic = self.lock();
         let entry = traffic.entry(host);
         entry.denied = entry.denied.saturating_add(1);
-        let text = refused.to_string();
-        if traffic.refusals.len() < REFUSALS_MAX && !traffic.refusals.contains(&text) {
-            traffic.refusals.push(text);
+        if traffic.refusals.len() >= REFUSALS_MAX {
+            return;
+        }
+        let refusal = refused.recorded(host, granted);
+        if !traffic.refusals.contains(&refusal) {
+            traffic.refusals.push(refusal);
         }
     }
 
@@ -101,9 +106,9 @@ mod tests {
         let ledger = Ledger::default();
         for number in 0..10 * HOSTS_MAX {
             let host = Host::parse(&format!("h{number}.example")).unwrap();
-            ledger.refused(Some(&host), &Refused::NotGranted(host.clone(), 443));
+            ledger.refused(Some(&host), &Refused::NotGranted(host.clone(), 443), &Rules::default());
         }
-        ledger.refused(None, &Refused::Slow);
+        ledger.refused(None, &Refused::Slow, &Rules::default());
         let traffic = ledger.take();
         assert_eq!((traffic.hosts.len(), traffic.refusals.len()), (HOSTS_MAX, REFUSALS_MAX));
         assert_eq!((traffic.others.denied, traffic.denied()), (9 * HOSTS_MAX as u64 + 1, 10 * HOSTS_MAX as u64 + 1));

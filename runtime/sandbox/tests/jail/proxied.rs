@@ -155,6 +155,13 @@ fn everything_else_is_refused_and_reaches_nobody() {
     assert!(stage.untouched());
     let traffic = stage.jail.end().unwrap().traffic.unwrap();
     assert_eq!((traffic.denied(), traffic.refusals.len()), (7, 5), "{traffic:?}");
+    let told: Vec<_> = traffic.refusals.iter().map(|refusal| (refusal.path.as_str(), refusal.help.as_str())).collect();
+    let list = "[\"api.example.com\", \"inside.example\", \"evil.example\"]";
+    let line = format!("to allow it: `[sandbox] network = {{ proxy = {list} }}` in glovebox.toml, and in `network` of a node that has it");
+    assert_eq!(told[0], ("evil.example:443", line.as_str()));
+    assert_eq!(told[1].0, "a request without a host name");
+    assert_eq!(told[2], ("inside.example", "no grant allows it"));
+    assert!(told[4].0 == "api.example.com:22" && told[4].1.contains("\"api.example.com:22\"]"), "{told:?}");
 }
 
 #[test]
@@ -167,7 +174,7 @@ fn a_tunnel_under_another_name_ends_before_a_byte_is_sent() {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert!(server.join().unwrap().is_empty());
     let traffic = stage.jail.end().unwrap().traffic.unwrap();
-    assert!(traffic.refusals[0].contains("it names another server"), "{traffic:?}");
+    assert!(traffic.refusals[0].reason.contains("it names another server"), "{traffic:?}");
 }
 
 /// The shortest ClientHello that names a server.

@@ -50,6 +50,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         refusals: Vec::new(),
         refusals_total: 0,
         receipts: vec![receipt(Some(0), "exited"), receipt(Some(3), "exited"), receipt(None, "timed-out")],
+        network: None,
         changes: Vec::new(),
         quarantined: vec![Quarantined { path: SECRET.to_owned(), reason: String::new() }],
         artifacts: Vec::new(),

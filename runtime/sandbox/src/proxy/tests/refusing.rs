@@ -84,7 +84,7 @@ fn a_tunnel_to_the_port_of_tls_carries_tls_for_that_name() {
         assert!(server.join().unwrap().is_empty(), "bytes reached the server before the name was known");
         let traffic = stage.stop();
         assert_eq!((traffic.hosts["a.example"].allowed, traffic.hosts["a.example"].denied), (0, 1));
-        assert!(traffic.refusals[0].contains("does not begin with TLS for that name"), "{:?}", traffic.refusals);
+        assert!(traffic.refusals[0].reason.contains("does not begin with TLS for that name"), "{:?}", traffic.refusals);
     }
 }
 
