@@ -424,3 +424,59 @@ fn a_conflict_is_refused_as_a_whole_and_a_repeated_apply_does_nothing() {
     assert_eq!((bench.read("out/a"), bench.read("out/b")), ("one\n".to_owned(), "two\n".to_owned()));
     bench.glovebox(&["apply", "r"]).ends(0).says("nothing to do");
 }
+
+/// A client of the proxy inside: one request, whose answer is printed.
+fn asks(host: &str) -> String {
+    format!("exec 3<>/dev/tcp/127.0.0.1/3128\nprintf 'CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n' >&3\ncat <&3\n")
+}
+
+#[test]
+fn what_a_command_asked_of_the_network_is_in_the_record_with_the_grant_that_is_missing() {
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 fetch [shape=parallelogram, tool_command=\"bash ask.sh\", allowed_write_paths=\"\"]\n\
+         \x20 start -> fetch -> done\n}\n",
+    );
+    bench.write("ask.sh", &format!("{}{}", asks("evil.example"), asks("127.0.0.1")));
+    bench.write("glovebox.toml", "[sandbox]\nnetwork = { proxy = [\"a.example\", \"*.b.example:8443\"] }\n");
+    let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]);
+    let line =
+        "`[sandbox] network = { proxy = [\"a.example\", \"*.b.example:8443\", \"evil.example\"] }` in glovebox.toml";
+    answer.ends(0).says("refused      fetch: reach evil.example:443").says(line);
+    bench
+        .glovebox(&["show", "r", "fetch"])
+        .says("network      evil.example: 0 requests, 1 refused, 0 bytes sent, 0 received")
+        .says("network      others: 0 requests, 1 refused")
+        .says(line);
+    let records = bench.glovebox(&["show", "r", "fetch", "--json"]).json();
+    let finished = records.as_array().unwrap().iter().find(|record| record["event"]["kind"] == "stage.finished");
+    let stage = &finished.unwrap()["event"];
+    assert_eq!(stage["network"]["hosts"]["evil.example"]["refused"], 1, "{stage}");
+    assert_eq!(stage["refusals_total"], 2, "{stage}");
+    // The line is one to paste.
+    let config = format!("[sandbox]\n{}\n", line.split('`').nth(1).unwrap().trim_start_matches("[sandbox] "));
+    bench.write("glovebox.toml", &config);
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0);
+}
+
+#[test]
+fn what_a_stage_with_hold_outs_asked_of_the_network_reaches_no_builder() {
+    let bench = Workbench::with_pipeline(
+        "digraph g {\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 test [shape=parallelogram, tool_command=\"bash scripts/scenarios/ask.sh\", allowed_write_paths=\"\"]\n\
+         \x20 fix [prompt=\"Fix it\", allowed_write_paths=\"src/\"]\n\
+         \x20 start -> test\n  test -> done [condition=\"outcome=success\"]\n  test -> fix [condition=\"outcome=fail\"]\n\
+         \x20 fix -> done\n}\n",
+    );
+    bench.write("scripts/scenarios/ask.sh", &format!("{}exit 1\n", asks("forty-two-is-the-answer.example")));
+    bench.write("glovebox.toml", "[sandbox]\nnetwork = { proxy = [\"a.example\"] }\n");
+    bench.write("model.toml", "[[node.fix]]\ntext = \"OUTCOME: SUCCESS\"\n");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--script", "model.toml"]).ends(0);
+    let record = bench.glovebox(&["show", "r", "test", "--json"]).json().to_string();
+    assert!(record.contains("forty-two-is-the-answer.example"), "the record is for people: {record}");
+    let prompt = bench.run_text("r", "fix/prompt.md");
+    assert!(prompt.contains("Failure feedback"), "the builder is told of the failure: {prompt}");
+    for text in [prompt, bench.run_json("r", "checkpoint.json")["context"].to_string()] {
+        assert!(!text.contains("forty-two"), "{text}");
+    }
+}

@@ -149,7 +149,8 @@ fn attempt(text: &mut String, stage: &StageFinished) {
 fn network(stage: &StageFinished) -> Vec<String> {
     let Some(network) = &stage.network else { return Vec::new() };
     let hosts = network.hosts.iter().map(|(host, traffic)| (visible::line(host), traffic));
-    let others = std::iter::once(("others".into(), &network.others)).filter(|(_, traffic)| **traffic != HostTraffic::default());
+    let others =
+        std::iter::once(("others".into(), &network.others)).filter(|(_, traffic)| **traffic != HostTraffic::default());
     let line = |(host, traffic): (std::borrow::Cow<'_, str>, &HostTraffic)| {
         format!(
             "{host}: {}, {} refused, {} bytes sent, {} received",
