@@ -11,9 +11,9 @@ mod workbench;
 use rusqlite::Connection;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 use workbench::{Answer, Workbench, copy_tree, glovebox_in};
 
@@ -193,9 +193,80 @@ fn killed_again_while_it_resumes_it_ends_the_same() {
     resume_and_compare(&bench, &expected, "killed five times");
 }
 
+/// Stops a run by a signal and waits until it is gone; the code says which signal it was, unless the run was over before or had not
+/// begun to listen.
+fn stop(child: Child, output: Option<BufReader<ChildStdout>>, signal: &str) {
+    send(&child, signal);
+    // A run that cannot print ends for that.
+    output.into_iter().flat_map(BufRead::lines).for_each(|line| drop(line.unwrap()));
+    let code = Answer::from_child(child).code;
+    let expected = if signal == "INT" { 130 } else { 143 };
+    assert!([expected, 0, -1].contains(&code), "ended with {code}");
+}
+
+fn resume_stopped_and_compare(bench: &Workbench, expected: &End, what: &str) {
+    let answer = bench.glovebox(&["resume", "r", "--quiet"]);
+    if answer.code == 2 {
+        assert!(["no runs", "before it began"].iter().any(|words| answer.stderr.contains(words)), "{}", answer.stderr);
+        return;
+    }
+    answer.ends(0);
+    assert_eq!(&end(&bench.run_folder("r")), expected, "{what}");
+}
+
+#[test]
+fn stopped_by_a_signal_after_each_record_it_goes_on_and_ends_the_same() {
+    let (_, expected, lines) = undisturbed();
+    for after in (1..lines).step_by(2) {
+        let bench = bench();
+        let mut child = bench.start(RUN);
+        let output = read_records(&mut child, after);
+        stop(child, Some(output), if after % 4 == 1 { "INT" } else { "TERM" });
+        resume_stopped_and_compare(&bench, &expected, &format!("stopped after record {after}"));
+    }
+}
+
+#[test]
+fn stopped_by_a_signal_at_any_moment_it_goes_on_and_ends_the_same() {
+    let before = Instant::now();
+    let (_, expected, _) = undisturbed();
+    let whole = before.elapsed();
+    for part in 1..12_u32 {
+        let bench = bench();
+        let child = bench.start(RUN);
+        std::thread::sleep(whole.mul_f64(f64::from(part) / 12.0));
+        stop(child, None, if part % 2 == 0 { "INT" } else { "TERM" });
+        resume_stopped_and_compare(&bench, &expected, &format!("stopped at {part}/12 of {whole:?}"));
+    }
+}
+
+#[test]
+fn a_stopped_run_says_how_to_go_on_and_can_be_stopped_again() {
+    let (_, expected, _) = undisturbed();
+    let bench = bench();
+    let mut child = bench.start(RUN);
+    let output = read_records(&mut child, 4);
+    stop(child, Some(output), "INT");
+    bench.glovebox(&["show", "r"]).ends(0).says("canceled by signal INT").says("next         glovebox resume r");
+    for _ in 0..3 {
+        let mut child = bench.start(&["resume", "r", "--json"]);
+        let output = read_records(&mut child, 2);
+        stop(child, Some(output), "TERM");
+    }
+    resume_stopped_and_compare(&bench, &expected, "stopped four times");
+    bench.glovebox(&["show", "r"]).ends(0).says("success").never_says("canceled by");
+    // A run that is over stays over.
+    bench.glovebox(&["resume", "r", "--quiet"]).ends(0);
+}
+
 fn wait_for_records(child: &mut Child, count: usize) {
-    let output = BufReader::new(child.stdout.take().unwrap());
-    output.lines().take(count).for_each(|line| drop(line.unwrap()));
+    drop(read_records(child, count));
+}
+
+fn read_records(child: &mut Child, count: usize) -> BufReader<ChildStdout> {
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.by_ref().lines().take(count).for_each(|line| drop(line.unwrap()));
+    output
 }
 
 #[test]

@@ -42,9 +42,10 @@ impl Changes {
         let started = journal::beginning(run, &records)?;
         let blobs = open_blobs(run)?;
         let base = read_base(run, &blobs, started)?;
-        let verdict = records.iter().find_map(|record| match &record.event {
+        let verdict = records.iter().fold(None, |verdict, record| match &record.event {
             Event::RunFinished(finished) => Some(finished.status),
-            _ => None,
+            Event::RunResumed(_) => None,
+            _ => verdict,
         });
         Ok(Self {
             base,

@@ -11,12 +11,12 @@ pub use attempt::{Claim, GRACE};
 
 use crate::disk::DiskGauge;
 use crate::event::{
-    Event, Record, RunCanceled, RunResumed, SandboxRecord, StageFinished, StageStarted, Subject, Verdict,
+    Event, Record, RunCanceled, RunResumed, SandboxRecord, StageFinished, StageReady, StageStarted, Subject, Verdict,
     whole_milliseconds,
 };
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use crate::schedule::{failed, out_of_time, schedule, settle};
-use crate::state::RunState;
+use crate::state::{RunState, was_cut};
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
 use std::error::Error;
@@ -150,19 +150,23 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     /// of this is stored.
     async fn commit(&mut self, claim: &Claim, mut finished: StageFinished) -> Result<Vec<Record>, RunError> {
         let mut events = Vec::new();
+        let mut is_final = false;
         if self.asked_to_stop() {
-            events.push(self.cancellation().await);
+            let canceled = self.cancellation().await;
+            is_final = !canceled.is_stop();
+            events.push(Event::RunCanceled(canceled));
         }
         attempt::admit_context(&self.state, &mut finished);
         self.disk.iter().for_each(|disk| disk.note(&finished));
-        settle(self.pipeline, &self.state, !events.is_empty(), &mut finished);
+        // A stop by a signal decides nothing: whether another attempt follows is written as if the run went on.
+        settle(self.pipeline, &self.state, is_final, &mut finished);
         events.push(Event::StageFinished(Box::new(finished)));
         let expect = vec![(Subject::Task(claim.task.clone()), claim.token), (Subject::Run, self.state.run_head)];
         self.append(expect, events, None).await
     }
 
     async fn cancel(&mut self) -> Result<Vec<Record>, RunError> {
-        let canceled = self.cancellation().await;
+        let canceled = Event::RunCanceled(self.cancellation().await);
         self.append(vec![(Subject::Run, self.state.run_head)], vec![canceled], None).await
     }
 
@@ -170,8 +174,8 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         self.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
     }
 
-    async fn cancellation(&self) -> Event {
-        Event::RunCanceled(RunCanceled { by: self.signals.canceled().await })
+    async fn cancellation(&self) -> RunCanceled {
+        RunCanceled { by: self.signals.canceled().await }
     }
 
     /// Waits for a timer, no longer than the run may take, and not at all once somebody asks to stop.
@@ -214,8 +218,19 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         last: Option<Event>,
         sandbox: Option<SandboxRecord>,
     ) -> Result<Vec<Record>, RunError> {
-        let resumed = Event::RunResumed(RunResumed { worker: self.worker.clone(), sandbox });
-        self.append(vec![(Subject::Run, self.state.run_head)], vec![resumed], last).await
+        let mut events = vec![Event::RunResumed(RunResumed { worker: self.worker.clone(), sandbox })];
+        // The end of a stopped run emptied the queue.
+        let waiting = self.state.stopped.as_ref().and_then(|stopped| stopped.open.as_ref());
+        if let Some(open) = waiting.filter(|_| !matches!(last, Some(Event::StageFinished(_)))) {
+            events.push(Event::StageReady(StageReady {
+                task: open.task.clone(),
+                node: open.node.clone(),
+                visit: open.visit,
+                ordinal: open.ordinal,
+                due_at: open.due_at,
+            }));
+        }
+        self.append(vec![(Subject::Run, self.state.run_head)], events, last).await
     }
 
     /// Appends events and all that follows from them, in one piece. `because` stands in for the first one's cause: an event of
@@ -252,6 +267,16 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     }
 }
 
+/// True for an event that has no consequences once the run is taken up again.
+fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
+    match event {
+        Event::RunResumed(_) | Event::CacheFilled(_) => true,
+        Event::RunCanceled(_) | Event::RunFinished(_) => state.stopped.is_some(),
+        Event::StageFinished(finished) => state.stopped.is_some() && was_cut(finished),
+        _ => false,
+    }
+}
+
 /// Reads a run back: its state, and the last event whose consequences may be outstanding. `seen` is told every record with the
 /// state it led to.
 pub fn replay<J: RunLog>(
@@ -268,7 +293,7 @@ pub fn replay<J: RunLog>(
         for record in records {
             state.apply(&record);
             seen(&record, &state)?;
-            if !matches!(record.event, Event::RunResumed(_) | Event::CacheFilled(_)) {
+            if !is_of_a_stop(&state, &record.event) {
                 last = Some(record.event);
             }
         }

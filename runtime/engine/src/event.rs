@@ -318,6 +318,16 @@ pub struct RunCanceled {
     pub by: String,
 }
 
+/// What the name of a signal begins with in [`RunCanceled::by`].
+pub const SIGNAL: &str = "signal ";
+
+impl RunCanceled {
+    /// True when a signal stopped the run: it may go on later. A run that was canceled for good may not (design §9 #33).
+    pub fn is_stop(&self) -> bool {
+        self.by.starts_with(SIGNAL)
+    }
+}
+
 /// How a run ended (seed 3: binary).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -149,6 +149,8 @@ impl<B: BlobStore> Projector<B> {
                 self.stage(finished)?;
             }
             Event::StagePassed(passed) => self.passed(passed)?,
+            // It goes on: how it was stopped is no longer how it ended.
+            Event::RunResumed(_) => drop(self.waiting.insert(FINAL_FILE.to_owned(), Content::Nothing)),
             Event::RunFinished(finished) => {
                 self.totals.steps = self.state.steps;
                 let run_id = self.state.run.as_ref().map(|run| run.run_id.clone()).unwrap_or_default();

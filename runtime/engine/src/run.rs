@@ -82,13 +82,13 @@ impl Session {
     }
 
     /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
-    /// whatever decision was outstanding. A run that has ended is an error that says how.
+    /// whatever decision was outstanding. A run that has ended is an error that says how, unless a signal stopped it.
     pub async fn resume(
         &mut self,
         pipeline: &Pipeline,
         sandbox: Option<SandboxRecord>,
     ) -> Result<Vec<Record>, RunError> {
-        if let Some(verdict) = &self.state.verdict {
+        if let Some(verdict) = self.state.verdict.as_ref().filter(|_| self.state.is_over()) {
             let run_id = self.run_id().to_owned();
             return Err(RunError::Ended { run_id, verdict: verdict.status });
         }
@@ -145,6 +145,11 @@ impl Session {
     /// The run's id; empty only before it was started.
     pub fn run_id(&self) -> &str {
         self.state.run.as_ref().map_or("", |run| run.run_id.as_str())
+    }
+
+    /// True when nothing of it is left to do; one that a signal stopped can be resumed.
+    pub fn is_over(&self) -> bool {
+        self.state.is_over()
     }
 
     /// How it ended, if it has.

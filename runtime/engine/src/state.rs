@@ -5,8 +5,8 @@
 
 use crate::context::{Context, is_reserved};
 use crate::event::{
-    Digest, Event, FileChange, GateUnmet, Record, RunFinished, RunStarted, StageFinished, StagePassed, StageReady,
-    Subject, TaskId,
+    Digest, Ending, Event, FileChange, GateUnmet, Record, RunFinished, RunStarted, StageFinished, StagePassed,
+    StageReady, Subject, TaskId,
 };
 use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use jiff::Timestamp;
@@ -79,6 +79,8 @@ pub struct RunState {
     pub refusals_total: u64,
     /// Who asked the run to stop.
     pub canceled: Option<String>,
+    /// The run as if no signal had stopped it, when one has: a resume goes on from there (design §9 #33).
+    pub stopped: Option<Box<RunState>>,
     /// How it ended.
     pub verdict: Option<RunFinished>,
 }
@@ -131,6 +133,7 @@ impl Default for RunState {
             caches_filled: BTreeSet::new(),
             refusals_total: 0,
             canceled: None,
+            stopped: None,
             verdict: None,
         }
     }
@@ -148,7 +151,7 @@ impl RunState {
         self.tell_time(at, event);
         match event {
             Event::RunStarted(started) => self.start(started),
-            Event::RunResumed(_) => self.abandon_attempt(),
+            Event::RunResumed(_) => self.take_up(),
             Event::CacheFilled(filled) => {
                 self.caches_filled.insert(filled.node.clone());
             }
@@ -158,18 +161,29 @@ impl RunState {
                     open.attempt_id = Some(started.attempt_id.clone());
                 }
             }
-            Event::StageFinished(finished) => self.finish_attempt(finished),
+            Event::StageFinished(finished) => {
+                if let Some(stopped) = self.stopped.as_mut().filter(|_| !was_cut(finished)) {
+                    stopped.fold(at, event);
+                }
+                self.finish_attempt(finished);
+            }
             Event::StageRetrying(retrying) => self.count_retry(&retrying.node),
             Event::StagePassed(passed) => self.pass(passed),
             Event::RouteTaken(_) => {}
             Event::GateUnmet(unmet) => self.turn_back(unmet),
-            Event::RunCanceled(canceled) => self.canceled = Some(canceled.by.clone()),
+            Event::RunCanceled(canceled) => {
+                self.stopped = canceled.is_stop().then(|| Box::new(Self { stopped: None, ..self.clone() }));
+                self.canceled = Some(canceled.by.clone());
+            }
             Event::RunFinished(finished) => self.finish_run(finished),
         }
     }
 
     /// Notes where a folded event stands in the journal.
     pub(crate) fn place(&mut self, record: &Record) {
+        if let Some(stopped) = &mut self.stopped {
+            stopped.place(record);
+        }
         self.seq = record.seq;
         match record.event.subject() {
             Subject::Run => self.run_head = record.seq,
@@ -202,6 +216,21 @@ impl RunState {
         self.run = Some(Box::new(started.clone()));
     }
 
+    /// True when nothing of the run is left to do: it has ended, and not because a signal stopped it.
+    pub fn is_over(&self) -> bool {
+        self.verdict.is_some() && self.stopped.is_none()
+    }
+
+    /// Somebody else drives from here on. A run that a signal stopped is as it was before, but for what ended by itself.
+    fn take_up(&mut self) {
+        if let Some(stopped) = self.stopped.take() {
+            let (seq, run_head, at, driven_ms) = (self.seq, self.run_head, self.at, self.driven_ms);
+            let (refusals_total, caches_filled) = (self.refusals_total, std::mem::take(&mut self.caches_filled));
+            *self = Self { seq, run_head, at, driven_ms, refusals_total, caches_filled, ..*stopped };
+        }
+        self.abandon_attempt();
+    }
+
     /// Whoever drove the run before is gone; what its attempt would have done does not count.
     fn abandon_attempt(&mut self) {
         if let Some(open) = &mut self.open {
@@ -217,6 +246,11 @@ impl RunState {
     }
 
     fn ready(&mut self, ready: &StageReady) {
+        let is_again = |open: &&mut OpenTask| open.task == ready.task && open.ordinal == ready.ordinal;
+        if let Some(open) = self.open.as_mut().filter(is_again) {
+            open.due_at = ready.due_at;
+            return;
+        }
         self.arrive(&ready.node, ready.visit);
         self.open = Some(OpenTask {
             task: ready.task.clone(),
@@ -311,6 +345,11 @@ impl RunState {
         }
         self.verdict = Some(finished.clone());
     }
+}
+
+/// True for an attempt that ended because it was asked to: it counts for nothing once the run goes on.
+pub(crate) fn was_cut(finished: &StageFinished) -> bool {
+    finished.ending == Ending::Canceled
 }
 
 fn retry_key(node: &str) -> String {

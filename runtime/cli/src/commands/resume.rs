@@ -1,4 +1,4 @@
-//! `glovebox resume`: goes on with a run that was killed or cut off by a crash.
+//! `glovebox resume`: goes on with a run that a signal stopped, or that was killed or cut off by a crash.
 //!
 //! Everything is read from the run: pipeline, script and inputs from its blobs, the rest from the project it was started for.
 //! What would run now must be what was agreed to then: another plan is exit 11.
@@ -42,7 +42,7 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
     let dir = drive::open_dir(run, user_key::to_verify()?)?;
     let opened = Session::open(dir, super::run::worker(), |_record, _state| Ok(()));
     let mut session = opened.map_err(failed)?;
-    if session.verdict().is_some() {
+    if session.is_over() {
         // The process may have died between the last record and what follows from it.
         apply_changes(&session.dir.workspace(), &session.blobs, session.state.changes.values()).map_err(failed)?;
         return drive::project(run, &bound.plan.pipeline, &session.blobs).map(drop);

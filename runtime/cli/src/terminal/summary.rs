@@ -168,7 +168,10 @@ impl Summary {
                     changed.extend(stage.changes.iter().map(|change| (change.path.clone(), change.clone())));
                 }
                 Event::RunCanceled(cancel) => summary.canceled_by = Some(cancel.by.clone()),
-                Event::RunResumed(_) => summary.canceled_by = None,
+                Event::RunResumed(_) => {
+                    summary.canceled_by = None;
+                    finished = None;
+                }
                 Event::RunFinished(run) => finished = Some(run),
                 _ => {}
             }
@@ -437,6 +440,9 @@ fn what_next(summary: &Summary, named: &Named) -> String {
     match (summary.status.as_str(), summary.changed.is_empty()) {
         ("success", false) => format!("glovebox diff {next}, then glovebox apply {next}"),
         ("success", true) => format!("glovebox show {next}"),
+        ("fail", _) if matches!(summary.exit.exit, Exit::Interrupted | Exit::Terminated) => {
+            format!("glovebox resume {}", named.exact)
+        }
         ("fail", true) => format!("glovebox show {next}{node}, then run again"),
         ("fail", false) => format!("glovebox show {next}{node}, glovebox diff {next}, then run again"),
         _ => format!("glovebox resume {}", named.exact),

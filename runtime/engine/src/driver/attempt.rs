@@ -84,6 +84,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         };
         Ok(match stop {
             Stop::OutOfTime if finished.ending == Ending::Canceled => self.cut_for_time(finished),
+            Stop::Canceled if !did_succeed(&finished) => cut(finished),
             _ => finished,
         })
     }
@@ -132,6 +133,22 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         let failure = failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, "limit/max_wall_time", reason));
         StageFinished { outcome: Outcome::failed(failure), ..finished }
     }
+}
+
+/// True for an attempt that was asked to stop and had succeeded by then, every command of it run to its end.
+fn did_succeed(finished: &StageFinished) -> bool {
+    let is_whole = finished.receipts.iter().all(|receipt| receipt.how != "canceled");
+    finished.outcome.status.satisfies_gate() && is_whole
+}
+
+/// An attempt that was asked to stop changes nothing, also when its component had the time to answer (design §9 #22).
+fn cut(finished: StageFinished) -> StageFinished {
+    let reason = "the attempt was asked to stop";
+    let outcome = match finished.ending {
+        Ending::Canceled => finished.outcome,
+        _ => Outcome::failed(Failure::new(FailureClass::Canceled, "run/canceled", reason)),
+    };
+    StageFinished { outcome, ending: Ending::Canceled, changes: Vec::new(), ..finished }
 }
 
 /// Keeps what a handler may set and reports the rest as refused (design §1: a stage cannot touch the record).

@@ -118,6 +118,86 @@ async fn every_prefix_of_the_journal_can_be_resumed() {
     }
 }
 
+/// Drives with a signal during attempt number `at`, which either listens to it or ends by itself all the same.
+async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u32, is_cut: bool) {
+    let (count, signals) = (Cell::new(0), driver.signals.clone());
+    let stopped = async |claim: &Claim, _: &RunState| {
+        count.set(count.get() + 1);
+        if count.get() != at {
+            return Ok(answer(claim));
+        }
+        signals.cancel("signal INT");
+        while is_cut && !claim.canceled.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
+        // A component may answer after its command was cut, and what it answers is worth nothing.
+        let changed = FileChange {
+            path: "half.txt".into(),
+            op: crate::event::ChangeOp::Mkdir,
+            digest: None,
+            bytes: 0,
+            executable: false,
+            target: None,
+        };
+        let cut = StageFinished {
+            changes: vec![changed],
+            turns_used: 7,
+            ..finished(&open(claim), Outcome::of(Status::Fail))
+        };
+        Ok(if is_cut { cut } else { answer(claim) })
+    };
+    driver.drive(stopped, |_, _| Ok(())).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_a_signal_stopped_goes_on_and_ends_as_if_it_had_not_been() {
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut whole = driver(&pipeline, &log, &signals);
+    whole.start(first(&pipeline, None)).await.unwrap();
+    whole.drive(at_once, |_, _| Ok(())).await.unwrap();
+    for (at, is_cut) in (1..=6).flat_map(|at| [(at, true), (at, false)]) {
+        let (folder, signals) = (tempfile::tempdir().unwrap(), LocalSignals::new());
+        let log = journal(folder.path());
+        let mut stopped = driver(&pipeline, &log, &signals);
+        stopped.start(first(&pipeline, None)).await.unwrap();
+        drive_and_stop(&mut stopped, at, is_cut).await;
+        if at == 6 {
+            assert_eq!(reason(&stopped.state), "success", "there are five attempts");
+            continue;
+        }
+        assert_eq!(reason(&stopped.state), "run/canceled: canceled by signal INT", "{at} {is_cut}");
+        assert!(!stopped.state.is_over() && !stopped.state.changes.contains_key("half.txt"));
+        let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
+        assert_eq!(state, stopped.state, "{at} {is_cut}");
+        let signals = LocalSignals::new();
+        let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
+        resumed.resume(last, None).await.unwrap();
+        assert!(resumed.state.stopped.is_none() && resumed.state.canceled.is_none());
+        resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
+        assert_eq!(resumed.state.verdict, whole.state.verdict, "{at} {is_cut}");
+        assert_eq!(resumed.state.completed, whole.state.completed, "{at} {is_cut}");
+        assert_eq!(resumed.state.context, whole.state.context, "{at} {is_cut}");
+        assert_eq!(
+            (resumed.state.steps, &resumed.state.turns),
+            (whole.state.steps, &whole.state.turns),
+            "{at} {is_cut}"
+        );
+        assert_eq!(replay(&log, |_, _| Ok(())).unwrap().0, resumed.state);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_was_canceled_for_good_stays_so() {
+    let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
+    let log = journal(folder.path());
+    let mut canceled = driver(&pipeline, &log, &signals);
+    canceled.start(first(&pipeline, None)).await.unwrap();
+    signals.cancel("glovebox cancel");
+    canceled.drive(at_once, |_, _| Ok(())).await.unwrap();
+    assert!(canceled.state.is_over() && replay(&log, |_, _| Ok(())).unwrap().0.is_over());
+}
+
 #[tokio::test]
 async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
     let (folder, pipeline, signals) = (tempfile::tempdir().unwrap(), pipeline(GRAPH), LocalSignals::new());
