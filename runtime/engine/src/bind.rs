@@ -124,12 +124,11 @@ fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
     for diagnostic in &mut found {
         diagnostic.severity = Severity::Error;
     }
-    for node in &pipeline.nodes {
+    // The lint reports each handler once. Should it ever report none, a node without a handler is still refused here.
+    for node in pipeline.nodes.iter().filter(|_| found.is_empty()) {
         let Handler::Unavailable(name) = &node.handler else { continue };
-        if !found.iter().any(|diagnostic| diagnostic.node.as_deref() == Some(node.id.as_str())) {
-            let message = format!("node `{}` needs the handler `{name}`, which this version does not execute", node.id);
-            found.push(Diagnostic::error("not_enforced", message, node.span).with_node(node.id.as_str()));
-        }
+        let message = format!("node `{}` needs the handler `{name}`, which this version does not execute", node.id);
+        return vec![Diagnostic::error("not_enforced", message, node.span).with_node(node.id.as_str())];
     }
     found
 }

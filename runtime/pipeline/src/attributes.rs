@@ -34,6 +34,21 @@ pub struct Known {
     pub summary: &'static str,
     /// Where it comes from: the specification, a seed, or this runtime.
     pub source: &'static str,
+    /// What to do instead, when this version does not enforce it and a run refuses it.
+    pub instead: Option<&'static str>,
+}
+
+/// Beginnings of names of which a run refuses all that the table does not call enforced.
+pub const REFUSED_NAMESPACES: &[&str] =
+    &["codex.", "agent.", "verification.", "tool_hooks.", "human.", "manager.", "stack."];
+
+/// What to do instead of an attribute that this version would not enforce; none for one that it does, and for names that no
+/// known source uses, which are left to plugins.
+pub fn instead_of(name: &str) -> Option<&'static str> {
+    match ATTRIBUTES.iter().find(|known| known.name == name) {
+        Some(known) => known.instead,
+        None => REFUSED_NAMESPACES.iter().any(|space| name.starts_with(space)).then_some("remove it: nothing reads it"),
+    }
 }
 
 /// Beginnings of attribute names whose rest is read elsewhere.

@@ -34,6 +34,8 @@ pub struct Clause {
     pub operator: Operator,
     /// What it compares with.
     pub literal: Words,
+    /// True when the file spells that outcome as another engine does.
+    pub is_foreign: bool,
     /// Its place in the file.
     pub span: Span,
     /// The place of what it compares with, quotes included; empty for a bare key.
@@ -99,6 +101,15 @@ fn is_bare(text: &str) -> bool {
     is_number || text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
 }
 
+/// Our word for an outcome that another engine spells otherwise and means the same by (design §9 #36).
+fn ours(key: &str, literal: &str) -> Option<&'static str> {
+    match (key, literal) {
+        ("outcome" | "context.outcome", "succeeded") => Some("success"),
+        ("outcome" | "context.outcome", "failed") => Some("fail"),
+        _ => None,
+    }
+}
+
 fn resolve(key: &str, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
     match key {
         "outcome" => answer.status.as_str().to_owned(),
@@ -133,7 +144,10 @@ impl<'a> Reader<'a> {
         let begin = self.at;
         let literal = if operator == Operator::Truthy { Words::default() } else { self.literal(key)? };
         let [span, literal_span] = [start, begin].map(|start| self.places.span(start..self.at));
-        Ok(Clause { key: key.into(), operator, literal, span, literal_span })
+        let ours = ours(key, &literal);
+        let is_foreign = ours.is_some();
+        let literal = ours.map_or(literal, Words::from);
+        Ok(Clause { key: key.into(), operator, literal, is_foreign, span, literal_span })
     }
 
     fn key(&mut self) -> Result<&'a str, Diagnostic> {

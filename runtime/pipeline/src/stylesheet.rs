@@ -74,6 +74,17 @@ impl Stylesheet {
     }
 }
 
+/// Our name for a property that other engines write shorter and mean the same by (design §9 #36).
+fn ours(name: &str) -> Option<&'static &'static str> {
+    let ours = match name {
+        "model" => "llm_model",
+        "provider" => "llm_provider",
+        "effort" => "reasoning_effort",
+        _ => return None,
+    };
+    PROPERTIES.iter().find(|property| **property == ours)
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -124,9 +135,13 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let name = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
         let key = start..self.at;
-        let Some(property) = PROPERTIES.iter().find(|property| **property == name) else {
-            return Err(self.no_property(name, key));
+        let property = match PROPERTIES.iter().find(|property| **property == name).or_else(|| ours(name)) {
+            Some(property) => property,
+            None => return Err(self.no_property(name, key)),
         };
+        if *property != name && self.places.exact() {
+            self.faults.push(crate::lower::other_spelling(name, property, self.places.span(key.clone())));
+        }
         self.space();
         self.expect(':', "after the property")?;
         self.space();
@@ -146,8 +161,7 @@ impl<'a> Reader<'a> {
             return self.fault("expected a property or `}`", self.letter());
         }
         let fault = self.fault(format!("a style sheet does not set `{name}`"), range.clone());
-        let short = PROPERTIES.iter().copied().find(|property| property.strip_prefix("llm_") == Some(name));
-        match short.or_else(|| nearest(name, PROPERTIES.iter().copied())) {
+        match nearest(name, PROPERTIES.iter().copied()) {
             Some(meant) if self.places.exact() => {
                 fault.with_help(format!("did you mean `{meant}`?")).with_fix(self.places.span(range), meant)
             }

@@ -257,6 +257,12 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn at(&mut self, attributes: &'a Attributes, carrier: Carrier, node: Option<&Node>, ours: impl Fn(&str) -> bool) {
         for (key, attribute) in attributes.iter().filter(|(key, _)| ours(key)) {
+            // Read under our name for it.
+            if key.as_str() == "script"
+                && attributes.get("tool_command").is_some_and(|ours| ours.span == attribute.span)
+            {
+                continue;
+            }
             if self.found.is_full() || !self.is_new(key, carrier) || is_known(key, carrier) {
                 continue;
             }

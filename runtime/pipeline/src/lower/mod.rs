@@ -12,7 +12,7 @@ mod reader;
 mod scope;
 
 pub use reader::duration;
-pub(crate) use reader::{WHOLE, path_fault};
+pub(crate) use reader::{WHOLE, other_spelling, path_fault};
 
 use crate::Inputs;
 use crate::condition::Condition;
@@ -156,6 +156,7 @@ fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
     let ((from, from_span), (to, to_span)) = (raw.from, raw.to);
     let condition = condition(&raw.attributes, findings)
         .map_err(|fault| findings.push(fault.with_edge(from.as_str(), to.as_str())));
+    condition.iter().flatten().for_each(|condition| other_words(condition, findings));
     Edge {
         from,
         to,
@@ -168,6 +169,16 @@ fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
         from_span,
         to_span,
         span: from_span.to(to_span),
+    }
+}
+
+/// Remarks on outcomes that are spelled as another engine spells them; the edit is certain where they stand bare.
+fn other_words(condition: &Condition, findings: &mut Findings<'_>) {
+    for clause in condition.clauses.iter().filter(|clause| clause.is_foreign) {
+        let theirs = if clause.literal.as_str() == "fail" { "failed" } else { "succeeded" };
+        let mut found = other_spelling(theirs, &clause.literal, clause.literal_span);
+        found.fix = found.fix.filter(|edit| edit.span.end - edit.span.start == theirs.len());
+        findings.push(found);
     }
 }
 

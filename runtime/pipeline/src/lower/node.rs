@@ -4,7 +4,7 @@ use super::confine;
 use super::handler;
 use super::holdouts;
 use super::inputs::Expansion;
-use super::reader::Findings;
+use super::reader::{Findings, other_spelling};
 use super::scope::{Attributes, RawNode};
 use crate::Inputs;
 use crate::files;
@@ -39,6 +39,7 @@ pub(super) struct Surroundings<'a, 'b> {
 pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, findings: &mut Findings<'_>) -> Node {
     let (shape, handler) = resolve(&mut raw);
     let classes = classes(&mut raw);
+    read_script(&mut raw, &handler, findings);
     inherit_model(&mut raw.attributes, around.graph);
     let from = &raw.attributes;
     let label = from.get("label").filter(|label| !label.value.trim().is_empty());
@@ -120,6 +121,18 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
         written.value = classes.join(",").into();
     }
     classes
+}
+
+/// `script` is what other engines call the command of a tool stage (design §9 #36).
+fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
+    if handler.name() != "tool" || raw.attributes.contains_key("tool_command") {
+        return;
+    }
+    let Some(script) = raw.attributes.get("script").filter(|script| !script.value.trim().is_empty()).cloned() else {
+        return;
+    };
+    findings.push(other_spelling("script", "tool_command", script.key_span));
+    raw.attributes.insert("tool_command", script);
 }
 
 /// Takes model settings of the graph where neither the node nor the style sheet has any (spec §8.5).

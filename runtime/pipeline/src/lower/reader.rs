@@ -275,6 +275,12 @@ fn expected_amount(name: &str) -> &'static str {
     }
 }
 
+/// A spelling of another engine that means exactly what ours does (design §9 #36).
+pub(crate) fn other_spelling(theirs: &str, ours: &str, span: crate::span::Span) -> Diagnostic {
+    let found = Diagnostic::info("other_spelling", format!("`{theirs}` is read as `{ours}`"), span);
+    found.with_help(format!("write `{ours}`")).with_fix(span, ours)
+}
+
 /// The whole workspace, as an entry of a path list.
 pub(crate) const WHOLE: &str = "./";
 

@@ -6,7 +6,7 @@ use glovebox_pipeline::check;
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Severity, mended};
 
 /// The file after every certain edit, and the edits that these bring to light.
-fn mend(source: &str) -> String {
+pub(super) fn mend(source: &str) -> String {
     let mut text = source.to_owned();
     for _ in 0..20 {
         match mended(&text, &run(&text).diagnostics) {

@@ -271,20 +271,79 @@ fn what_a_run_would_not_enforce_is_said() {
          start -> n -> h -> v -> p -> exit p -> n [loop_restart=true] n -> h [loop_restart=false]",
     );
     assert_snapshot!(rule("not_enforced", &source), @r#"
-    not_enforced «max_budget_usd=5» `max_budget_usd` is not enforced in this version
-    not_enforced «"tool_hooks.pre"="x"» `tool_hooks.pre` is not enforced in this version
-    not_enforced «verify_command=v» `verify_command` is not enforced in this version
-    not_enforced «max_tokens=9» `max_tokens` is not enforced in this version
-    not_enforced «codex.sandbox=off» `codex.sandbox` is not enforced in this version
-    not_enforced «hexagon» the handler `wait.human` of `h` is not executed in this version
-    not_enforced «verification» the handler `verification` of `v` is not executed in this version
-    not_enforced «component» the handler `parallel` of `p` is not executed in this version
-    not_enforced «join_policy=quorum» `join_policy` is not enforced in this version
-    not_enforced «loop_restart=true» `loop_restart` is not enforced in this version
+    not_enforced «max_budget_usd=5» `max_budget_usd` is not enforced by this version
+    not_enforced «"tool_hooks.pre"="x"» `tool_hooks.pre` is not enforced by this version
+    not_enforced «verify_command=v» `verify_command` is not enforced by this version
+    not_enforced «max_tokens=9» `max_tokens` is not enforced by this version
+    not_enforced «codex.sandbox=off» `codex.sandbox` is not enforced by this version
+    not_enforced «codex.path=p» `codex.path` is not enforced by this version
+    not_enforced «hexagon» the handler `wait.human` of `h` is not executed by this version
+    not_enforced «verification» the handler `verification` of `v` is not executed by this version
+    not_enforced «component» the handler `parallel` of `p` is not executed by this version
+    not_enforced «join_policy=quorum» `join_policy` is not enforced by this version
+    not_enforced «loop_restart=true» `loop_restart` is not enforced by this version
     "#);
     let pipeline = run(&source).pipeline.unwrap_or_else(|| panic!("{}", errors(&source)));
     let listed = glovebox_pipeline::lint::not_enforced(&pipeline);
     assert_eq!(listed.len(), rule("not_enforced", &source).lines().count());
+}
+
+#[test]
+fn every_known_name_is_enforced_or_refused_by_name() {
+    use glovebox_pipeline::attributes::{ATTRIBUTES, Carrier, instead_of};
+    let asked: &[&str] = &[
+        "agent.backend",
+        "codex.path",
+        "codex.sandbox",
+        "codex.of_its_own",
+        "agent.name",
+        "fidelity",
+        "thread_id",
+        "default_fidelity",
+        "gate_requires",
+        "status_file",
+        "verify_command",
+        "verify_timeout",
+        "verify_plugin",
+        "max_visits",
+        "stall_timeout_ms",
+        "max_budget_usd",
+        "max_tokens",
+        "join_policy",
+        "error_policy",
+        "max_parallel",
+        "loop_restart_signature_limit",
+    ];
+    assert!(asked.iter().all(|name| instead_of(name).is_some_and(|instead| !instead.is_empty())));
+    let enforced =
+        ["prompt", "timeout", "allowed_write_paths", "codex.workdir", "max_turns", "limits.wall_ms", "test.outcome"];
+    assert!(enforced.iter().chain(&["acme.colour", "colour"]).all(|name| instead_of(name).is_none()));
+    for known in ATTRIBUTES.iter().filter(|known| known.instead.is_some()) {
+        let (name, value) = (known.name, "9");
+        let source = match known.on[0] {
+            Carrier::Graph => with_graph(&format!("\"{name}\"=\"{value}\"")),
+            Carrier::Node => with_node(&format!("\"{name}\"=\"{value}\"")),
+            Carrier::Edge => with(&format!("n start -> n -> exit [\"{name}\"=\"true\"]")),
+        };
+        // What does not even have the right form is an error anyway.
+        let Some(pipeline) = run(&source).pipeline else { continue };
+        let found = glovebox_pipeline::lint::not_enforced(&pipeline);
+        assert!(found.iter().any(|found| found.message.starts_with(&format!("`{name}` is not enforced"))), "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_enforced_is_reported_once_for_each_name() {
+    let nodes: String = (0..9).map(|n| format!("n{n} [prompt=p, thread_id=t] ")).collect();
+    let chain: String = (0..9).map(|n| format!("-> n{n} ")).collect();
+    let source = with(&format!(
+        "node [fidelity=full] p [shape=component] q [shape=component] {nodes} start -> p -> q {chain} -> exit"
+    ));
+    assert_snapshot!(rule("not_enforced", &source), @"
+    not_enforced «fidelity=full» `fidelity` is not enforced by this version: 11 uses, on `p`, `q`, `n0` and 8 more
+    not_enforced «component» the handler `parallel` of `p`, `q` is not executed by this version
+    not_enforced «thread_id=t» `thread_id` is not enforced by this version: 9 uses, on `n0`, `n1`, `n2` and 6 more
+    ");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! From attributes as text to types: values, defaults, scopes, classes, handlers, inputs.
 
+use super::lint::rule;
 use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
 use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, NetworkWish, NodeId, PathList};
 use glovebox_pipeline::{Inputs, check};
@@ -112,6 +113,29 @@ fn the_whole_workspace_has_one_spelling() {
         assert_eq!(read, &Some(PathList(["./", "docs/", "a"].map(str::to_owned).to_vec())), "{written}");
     }
     assert_snapshot!(errors(&with_node("scratch=\".\"")), @"path_list «.» scratch contains `.` segment: .");
+}
+
+#[test]
+fn spellings_of_other_engines_mean_what_ours_do() {
+    let source = with(
+        "t [shape=parallelogram, script=\"make test\"] m [prompt=q] start -> t t -> exit [condition=\"outcome=succeeded\"] \
+         t -> m [condition=\"outcome!=succeeded && outcome=failed\"] m -> t",
+    );
+    let pipeline = accept(&source);
+    assert_eq!(node(&pipeline, "t").attributes["tool_command"].value, "make test");
+    let literals =
+        pipeline.edges.iter().filter_map(|edge| edge.condition.as_ref()).flat_map(|condition| &condition.clauses);
+    assert_eq!(literals.map(|clause| clause.literal.as_str()).collect::<Vec<_>>(), ["success", "success", "fail"]);
+    assert_snapshot!(rule("other_spelling", &source), @"
+    other_spelling «script» `script` is read as `tool_command` ~> «tool_command»
+    other_spelling «succeeded» `succeeded` is read as `success` ~> «success»
+    other_spelling «succeeded» `succeeded` is read as `success` ~> «success»
+    other_spelling «failed» `failed` is read as `fail` ~> «fail»
+    ");
+    // Where both stand, ours holds, and the other one is asked about.
+    let both = with("t [shape=parallelogram, script=a, tool_command=b] start -> t -> exit");
+    assert_eq!(node(&accept(&both), "t").attributes["tool_command"].value, "b");
+    assert_eq!(rule("other_spelling", &both), "");
 }
 
 #[test]

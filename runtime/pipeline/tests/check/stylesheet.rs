@@ -1,5 +1,7 @@
 //! The model style sheet: specificity, order, and faults shown inside the value.
 
+use super::edits::mend;
+use super::lint::rule;
 use super::{accept, errors, node, with};
 use insta::assert_snapshot;
 
@@ -75,10 +77,24 @@ fn the_graph_s_own_model_comes_last() {
 }
 
 #[test]
+fn shorter_names_of_other_engines_are_read() {
+    let source = |sheet: &str| with(&format!("graph [model_stylesheet=\"{sheet}\"] n [prompt=p] start -> n -> exit"));
+    let written = source("* { model: a; provider: openai; effort: low; }");
+    let pipeline = accept(&written);
+    let value = |key: &str| node(&pipeline, "n").attributes[key].value.to_string();
+    assert_eq!([value("llm_model"), value("llm_provider"), value("reasoning_effort")], ["a", "openai", "low"]);
+    assert_snapshot!(rule("other_spelling", &written), @"
+    other_spelling «model» `model` is read as `llm_model` ~> «llm_model»
+    other_spelling «provider» `provider` is read as `llm_provider` ~> «llm_provider»
+    other_spelling «effort» `effort` is read as `reasoning_effort` ~> «reasoning_effort»
+    ");
+    assert_eq!(mend(&written), source("* { llm_model: a; llm_provider: openai; reasoning_effort: low; }"));
+}
+
+#[test]
 fn faults_are_shown_inside_the_value() {
     let fault = |sheet: &str| errors(&with(&format!("graph [model_stylesheet=\"{sheet}\"] start -> exit")));
     assert_snapshot!(fault("* { llm_modle: a }"), @"stylesheet_syntax «llm_modle» a style sheet does not set `llm_modle` ~> «llm_model»");
-    assert_snapshot!(fault("* { model: a }"), @"stylesheet_syntax «model» a style sheet does not set `model` ~> «llm_model»");
     assert_snapshot!(fault("* { color: red }"), @"stylesheet_syntax «color» a style sheet does not set `color`");
     assert_snapshot!(fault("* { llm_model a }"), @"stylesheet_syntax «a» expected `:` after the property");
     assert_snapshot!(fault("* { llm_model: }"), @"stylesheet_syntax «}» expected a value");

@@ -258,7 +258,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Warning,
         check: Some(not_enforced::check),
         summary: "the file asks for nothing that this version would not enforce",
-        help: "`glovebox run` refuses it in this version",
+        help: "remove it: `glovebox run` refuses it in this version",
         why: "A field that is read and not enforced is worse than none: its author counts on a bound or a guard that is not there. \
               `check` accepts such a file, so that it can be looked at and drawn; `run` refuses it before the first stage.",
         bad: r#"digraph ship {

@@ -45,6 +45,28 @@ pub(super) const RULES: &[Rule] = &[
 }"#,
     },
     Rule {
+        id: "other_spelling",
+        severity: Info,
+        check: None,
+        summary: "names and words are spelled as this runtime spells them",
+        help: "`glovebox check --fix` writes the spelling of this runtime",
+        why: "Engines of this language differ in a few names that mean the same: `script` for `tool_command` on a tool stage, \
+              `outcome=succeeded` and `outcome=failed`, and `model`, `provider` and `effort` in a style sheet. They are read as \
+              what they mean. What has no exact equivalent is not read at all: other rules report it by name.",
+        bad: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  test  [shape=parallelogram, script="cargo test", allowed_write_paths=""]
+  start; exit
+  start -> build -> test -> exit
+}"#,
+        good: r#"digraph ship {
+  build [prompt="Build it", allowed_write_paths="src/"]
+  test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
+  start; exit
+  start -> build -> test -> exit
+}"#,
+    },
+    Rule {
         id: "attribute_value",
         severity: Error,
         check: None,
