@@ -114,16 +114,23 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Resumes a killed run and demands the same end; a run that was killed before its first record never was.
+/// Resumes a killed run and demands the same end, every fact of it told once.
 fn resume_and_compare(bench: &Workbench, expected: &End, what: &str) {
+    if resume_to_the_same_end(bench, expected, what) {
+        tells_every_fact_once(&bench.run_folder("r"), what);
+    }
+}
+
+/// Resumes a run and demands the same end; false for a run that was killed before its first record, which never was.
+fn resume_to_the_same_end(bench: &Workbench, expected: &End, what: &str) -> bool {
     let answer = bench.glovebox(&["resume", "r", "--quiet"]);
     if answer.code == 2 {
         assert!(["no runs", "before it began"].iter().any(|words| answer.stderr.contains(words)), "{}", answer.stderr);
-        return;
+        return false;
     }
     answer.ends(0);
     assert_eq!(&end(&bench.run_folder("r")), expected, "{what}");
-    tells_every_fact_once(&bench.run_folder("r"), what);
+    true
 }
 
 /// `progress.ndjson` is the journal: sequence numbers without gaps, every attempt finished once, one beginning, one end.
@@ -204,16 +211,6 @@ fn stop(child: Child, output: Option<BufReader<ChildStdout>>, signal: &str) {
     assert!([expected, 0, -1].contains(&code), "ended with {code}");
 }
 
-fn resume_stopped_and_compare(bench: &Workbench, expected: &End, what: &str) {
-    let answer = bench.glovebox(&["resume", "r", "--quiet"]);
-    if answer.code == 2 {
-        assert!(["no runs", "before it began"].iter().any(|words| answer.stderr.contains(words)), "{}", answer.stderr);
-        return;
-    }
-    answer.ends(0);
-    assert_eq!(&end(&bench.run_folder("r")), expected, "{what}");
-}
-
 #[test]
 fn stopped_by_a_signal_after_each_record_it_goes_on_and_ends_the_same() {
     let (_, expected, lines) = undisturbed();
@@ -222,7 +219,7 @@ fn stopped_by_a_signal_after_each_record_it_goes_on_and_ends_the_same() {
         let mut child = bench.start(RUN);
         let output = read_records(&mut child, after);
         stop(child, Some(output), if after % 4 == 1 { "INT" } else { "TERM" });
-        resume_stopped_and_compare(&bench, &expected, &format!("stopped after record {after}"));
+        resume_to_the_same_end(&bench, &expected, &format!("stopped after record {after}"));
     }
 }
 
@@ -236,7 +233,7 @@ fn stopped_by_a_signal_at_any_moment_it_goes_on_and_ends_the_same() {
         let child = bench.start(RUN);
         std::thread::sleep(whole.mul_f64(f64::from(part) / 12.0));
         stop(child, None, if part % 2 == 0 { "INT" } else { "TERM" });
-        resume_stopped_and_compare(&bench, &expected, &format!("stopped at {part}/12 of {whole:?}"));
+        resume_to_the_same_end(&bench, &expected, &format!("stopped at {part}/12 of {whole:?}"));
     }
 }
 
@@ -253,7 +250,7 @@ fn a_stopped_run_says_how_to_go_on_and_can_be_stopped_again() {
         let output = read_records(&mut child, 2);
         stop(child, Some(output), "TERM");
     }
-    resume_stopped_and_compare(&bench, &expected, "stopped four times");
+    resume_to_the_same_end(&bench, &expected, "stopped four times");
     bench.glovebox(&["show", "r"]).ends(0).says("success").never_says("canceled by");
     // A run that is over stays over.
     bench.glovebox(&["resume", "r", "--quiet"]).ends(0);
