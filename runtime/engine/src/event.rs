@@ -15,8 +15,8 @@ pub use holdouts::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
 pub use rules::{GraphChange, RuleRecord};
 pub use stage::{
-    Artifact, CacheFilled, Captured, ChangeOp, Ending, FileChange, HostTraffic, Isolation, LimitUse, Quarantined, Receipt,
-    Refusal, StageFinished, StageReady, StageRetrying, StageStarted, Traffic,
+    Artifact, CacheFilled, Captured, ChangeOp, Ending, FileChange, HostTraffic, Isolation, LimitUse, Quarantined,
+    Receipt, Refusal, StageFinished, StageReady, StageRetrying, StageStarted, Traffic,
 };
 
 use crate::outcome::{Failure, Status};
