@@ -117,8 +117,7 @@ impl Drive<'_> {
     }
 
     fn holdouts(&self, session: &Session) -> Result<Option<Holdouts>, Stop> {
-        let Some(started) = &session.state.run else { return Ok(None) };
-        Holdouts::open(&session.dir, started, &self.source.text)
+        Holdouts::open(&session.dir, &session.state, &self.source.text)
             .map_err(|error| Stop::new(Exit::Mismatch, format!("run `{}`: {error}", self.run.id)))
     }
 }

@@ -11,7 +11,9 @@ use glovebox_engine::attempt::{Ground, Prepared, Workbench};
 use glovebox_engine::bind::{Available, BindOptions, PolicyKind, bind};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::driver::{Claim, RunError};
-use glovebox_engine::event::{Digest, Event, Isolation, Record, RunStarted, StageFinished, TaskId};
+use glovebox_engine::event::{
+    ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, TaskId,
+};
 use glovebox_engine::lock::Lock;
 use glovebox_engine::outcome::{Failure, FailureClass};
 use glovebox_engine::plan::Plan;
@@ -104,7 +106,8 @@ impl Place {
     }
 
     fn open(&self, started: &RunStarted) -> Result<Option<Holdouts>, HoldoutError> {
-        Holdouts::open(&self.run_dir(), started, &self.source)
+        let state = RunState { run: Some(Box::new(started.clone())), ..RunState::default() };
+        Holdouts::open(&self.run_dir(), &state, &self.source)
     }
 
     async fn bench(&self) -> Workbench<glovebox_engine::blobs::DirBlobs> {
@@ -225,6 +228,25 @@ async fn a_run_goes_on_only_with_the_hold_outs_it_began_with() {
     assert!(matches!(place.open(started(&records)), Err(HoldoutError::Differs(1))));
     std::fs::remove_file(place.path("run/holdouts/seal.json")).unwrap();
     assert!(matches!(place.open(started(&records)), Err(HoldoutError::Seal(_))));
+}
+
+#[tokio::test]
+async fn what_stages_wrote_before_a_resume_makes_nothing_public() {
+    let place = Place::new("label=b", "label=t");
+    let (_session, records) = place.begin().await.unwrap();
+    let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
+    std::fs::write(place.path("run/workspace/src/copy.txt"), &line).unwrap();
+    let mut state = RunState { run: Some(Box::new(started(&records).clone())), ..RunState::default() };
+    let finds = |state: &RunState| {
+        let holdouts = Holdouts::open(&place.run_dir(), state, &place.source).unwrap().unwrap();
+        holdouts.canary().find(&line).is_some()
+    };
+    assert!(!finds(&state), "the run began with it");
+    let path = "src/copy.txt".to_owned();
+    let written =
+        FileChange { path: path.clone(), op: ChangeOp::Write, digest: None, bytes: 1, executable: false, target: None };
+    state.changes.insert(path, written);
+    assert!(finds(&state));
 }
 
 #[tokio::test]

@@ -5,9 +5,10 @@
 
 use super::RunDir;
 use crate::driver::RunError;
-use crate::event::{HoldoutsSealed, RunStarted};
+use crate::event::HoldoutsSealed;
 use crate::plan::HoldoutPlan;
-use glovebox_sandbox::holdout::canary::Canary;
+use crate::state::RunState;
+use glovebox_sandbox::holdout::canary::{Canary, Public};
 use glovebox_sandbox::holdout::{self, Root, Seal, SealError};
 use glovebox_sandbox::project::{Base, Include};
 use std::collections::HashMap;
@@ -78,8 +79,9 @@ pub struct Holdouts {
 
 impl Holdouts {
     /// Opens the run's hold-outs, if it has any, and compares them with the journal. `source` is the pipeline's text: what it, the
-    /// run's inputs and the workspace show anyway is not secret.
-    pub fn open(run: &RunDir, started: &RunStarted, source: &str) -> Result<Option<Self>, HoldoutError> {
+    /// run's inputs and the workspace that the run began with show anyway is not secret.
+    pub fn open(run: &RunDir, state: &RunState, source: &str) -> Result<Option<Self>, HoldoutError> {
+        let Some(started) = &state.run else { return Ok(None) };
         let Some(sealed) = &started.holdouts else { return Ok(None) };
         let seal = Seal::open(&run.path.join(HOLDOUTS_DIR))?;
         let deviations = seal.verify(&Root::of(&sealed.root), &seal.files())?;
@@ -87,8 +89,10 @@ impl Holdouts {
             return Err(HoldoutError::Differs(deviations.len()));
         }
         let inputs = started.inputs.values().map(String::as_str);
-        let shown: Vec<&str> = [source, started.goal.as_str()].into_iter().chain(inputs).collect();
-        let canary = Canary::of(&seal, &shown, Some(&run.workspace()))?;
+        let texts = [source, started.goal.as_str()].into_iter().chain(inputs).collect();
+        // A run that is taken up again has the work of its stages in the workspace; they must not choose what is public.
+        let written = state.changes.keys().map(String::as_str).collect();
+        let canary = Canary::of(&seal, &Public { texts, folder: Some(&run.workspace()), written })?;
         Ok(Some(Self { seal, canary }))
     }
 

@@ -9,13 +9,14 @@
 mod commonplace;
 mod compared;
 mod hints;
-mod public;
+mod shown;
 mod windows;
 
 use super::{Seal, SealError};
 use crate::tree::Tree;
 use compared::Rolling;
 use hints::Hints;
+use std::collections::HashSet;
 use std::io::{self, Read};
 use std::path::Path;
 use windows::{Sealed, Table};
@@ -30,6 +31,17 @@ pub struct Leak {
     pub file: String,
     /// Its line, from 1.
     pub line: usize,
+}
+
+/// What everybody sees anyway. The default: nothing.
+#[derive(Debug, Default)]
+pub struct Public<'p> {
+    /// Texts that builders are given.
+    pub texts: Vec<&'p str>,
+    /// A folder that builders see. It is read to a bound, and no link in it is followed.
+    pub folder: Option<&'p Path>,
+    /// Paths below it that do not count: stages wrote them.
+    pub written: HashSet<&'p str>,
 }
 
 /// Pieces of hold-outs, ready to be searched for, and the hints that their authors made public.
@@ -47,21 +59,20 @@ impl std::fmt::Debug for Canary {
 }
 
 impl Canary {
-    /// Reads the sealed copy. Not searched for: what `texts` or a file below `folder` contain. The folder is read to a bound, and
-    /// no link in it is followed.
+    /// Reads the sealed copy. What is public is not searched for.
     ///
     /// # Errors
-    /// [`SealError::Io`] when the sealed copy or the folder cannot be read.
-    pub fn of(seal: &Seal, texts: &[&str], folder: Option<&Path>) -> Result<Self, SealError> {
+    /// [`SealError::Io`] when the sealed copy or the public folder cannot be read.
+    pub fn of(seal: &Seal, public: &Public<'_>) -> Result<Self, SealError> {
         let files = seal.files();
         let tree = Tree::open(&files).map_err(|source| SealError::io(&files, source))?;
         let sealed = Sealed { tree, leaves: seal.leaves() };
         let hints = sealed.hints()?;
         let draft = sealed.windows(&hints, &|_| false)?;
-        let mut shown = public::Shown::of(&draft);
-        texts.iter().copied().chain(hints.texts()).for_each(|text| shown.take(text));
-        if let Some(folder) = folder {
-            shown.take_folder(folder)?;
+        let mut shown = shown::Shown::of(&draft);
+        public.texts.iter().copied().chain(hints.texts()).for_each(|text| shown.take(text));
+        if let Some(folder) = public.folder {
+            shown.take_folder(folder, &public.written)?;
         }
         let names = shown.names();
         let mut table = sealed.windows(&hints, &|name| names.contains(name))?.table;

@@ -35,12 +35,16 @@ impl<'w> Shown<'w> {
         text.chars().chain(['\n']).for_each(|letter| self.next(&mut reader, letter));
     }
 
-    /// Takes the names and contents of the files below a folder.
-    pub(super) fn take_folder(&mut self, folder: &Path) -> Result<(), SealError> {
+    /// Takes the names and contents of the files below a folder, those that stages wrote aside.
+    pub(super) fn take_folder(&mut self, folder: &Path, written: &HashSet<&str>) -> Result<(), SealError> {
         let shown = Tree::open(folder).map_err(|source| SealError::io(folder, source))?;
         let (mut files, mut bytes) = (0, 0);
         tree::walk::<SealError>(&shown, &mut |met| {
-            self.take(&met.path.to_string_lossy());
+            let name = met.path.to_string_lossy();
+            if written.contains(name.as_ref()) {
+                return Ok(true);
+            }
+            self.take(&name);
             if met.kind() == FileType::RegularFile && files < FILES_MAX && bytes < BYTES_MAX {
                 files += 1;
                 // What cannot be read is not shown.
