@@ -5,6 +5,7 @@
 mod workbench;
 
 use glovebox_engine::project::files::RUN_NAMES;
+use glovebox_names::visible::is_deceptive;
 use std::collections::BTreeSet;
 use std::path::Path;
 use workbench::Workbench;
@@ -80,3 +81,64 @@ fn check_folders(ids: &[&str], with_holdout: bool) {
         bench.glovebox(&["holdout", "verify", "r"]).ends(0);
     }
 }
+
+/// What a terminal obeys or a reader is deceived by, one of each kind.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\u{200b}\u{2028}\u{ad}\u{7f}\u{e0041}";
+
+/// Every command over a pipeline whose texts are hostile, and over its run; what they print for people and for programs.
+#[test]
+fn no_command_prints_what_a_terminal_obeys() {
+    let hostile = format!("a{HOSTILE}b");
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  graph [goal=\"{hostile}\", label=\"{hostile}\", acme=\"{hostile}\"]\n  start [shape=Mdiamond, label=\"{hostile}\"]; done [shape=Msquare]\n\
+         \x20 work [shape=parallelogram, label=\"{hostile}\", class=\"{hostile}\", allowed_write_paths=\"out/\", \
+         tool_command=\"printf '%s' '{hostile}'; mkdir -p out; printf x > 'out/{hostile}'; exit 1\"]\n\
+         \x20 start -> work [label=\"{hostile}\"]\n  work -> done [label=\"{hostile}\"]\n\
+         \x20 subgraph cluster_a {{ label=\"{hostile}\"; work }}\n}}\n"
+    ));
+    bench.write(
+        "wrong.dot",
+        &format!("digraph g {{ start [shape=\"{hostile}\"] {hostile} -> \"{hostile}\" [condition=\"{hostile}\"] }}"),
+    );
+    let file = format!("{hostile}.dot");
+    bench.write(&file, LINEAR_WITH_ERROR);
+    let given = format!("x={hostile}");
+    let commands: [&[&str]; 22] = [
+        &["check", "pipeline.dot"],
+        &["check", "wrong.dot"],
+        &["check", "wrong.dot", "--format", "json"],
+        &["check", "wrong.dot", "--format", "sarif"],
+        &["check", "wrong.dot", "--format", "github"],
+        &["check", &file],
+        &["check", &format!("missing{file}")],
+        &["graph", "pipeline.dot", "--format", "svg"],
+        &["graph", "pipeline.dot", "--format", "dot"],
+        &["graph", "pipeline.dot", "--format", "json"],
+        &["graph", "pipeline.dot", "--format", "ascii"],
+        &["graph", "pipeline.dot", "--format", "unicode"],
+        &["plan", "pipeline.dot"],
+        &["plan", "pipeline.dot", "--json"],
+        &["plan", "pipeline.dot", "--set", &given],
+        &["explain", &hostile],
+        &["run", "pipeline.dot", "--run-id", "r"],
+        &["show", "r"],
+        &["show", "r", "work"],
+        &["show", "r", "--json"],
+        &["show", &hostile],
+        &["ls", "--json"],
+    ];
+    for words in commands {
+        let answer = bench.glovebox(words);
+        let printed = [answer.stdout.as_str(), answer.stderr.as_str()].concat();
+        let strange = printed.chars().find(|character| is_deceptive(*character) && !matches!(character, '\n' | '\t'));
+        assert_eq!(strange, None, "{words:?}: {printed:?}");
+        assert!(!printed.is_empty(), "{words:?}");
+    }
+    // What Graphviz and programs get is still whole: letters, not holes.
+    let dot = bench.glovebox(&["graph", "pipeline.dot", "--format", "dot"]).ends(0).stdout.clone();
+    assert!(dot.contains("a\\\\x1b[2J"), "{dot}");
+    let json = bench.glovebox(&["graph", "pipeline.dot", "--format", "json"]).json();
+    assert!(json["attributes"]["goal"].as_str().unwrap().contains("\u{202e}"));
+}
+
+const LINEAR_WITH_ERROR: &str = "digraph g { start -> nowhere }";
