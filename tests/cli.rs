@@ -120,11 +120,11 @@ fn a_component_is_inspected_and_anything_else_is_refused() {
     bench
         .glovebox(&["plugin", "inspect", "text.wasm"])
         .ends(7)
-        .says("`text.wasm` is not a valid WebAssembly component");
+        .says("`text.wasm` cannot be used: not a valid WebAssembly component");
     std::fs::write(bench.project().join("core.wasm"), wat::parse_str("(module)").unwrap()).unwrap();
     bench.glovebox(&["plugin", "inspect", "core.wasm"]).ends(7).says("a core module, expected a component");
     bench.glovebox(&["plugin", "inspect", "absent.wasm"]).ends(2).says("read `absent.wasm`");
-    bench.glovebox(&["plugin", "inspect", "/dev/zero"]).ends(7).says("it is no regular file");
+    bench.glovebox(&["plugin", "inspect", "/dev/zero"]).ends(7).says("it is a device, a file is expected");
 }
 
 #[test]
@@ -361,8 +361,14 @@ fn what_the_copy_cannot_take_is_named() {
 fn input_without_an_end_is_cut_and_every_file_is_reported() {
     let bench = Workbench::with_pipeline(LINEAR);
     bench.write("bad.dot", "digraph {");
-    let answer = bench.glovebox(&["check", "/dev/zero", "absent.dot", ".", "bad.dot", "pipeline.dot"]);
-    answer.ends(3).says("`/dev/zero` is too long").says("read `absent.dot`").says("`.` is a folder").says("bad.dot:1:");
+    std::fs::File::create(bench.project().join("endless.dot")).unwrap().set_len(1 << 40).unwrap();
+    let answer = bench.glovebox(&["check", "endless.dot", "absent.dot", ".", "bad.dot", "pipeline.dot"]);
+    answer
+        .ends(3)
+        .says("`endless.dot` is too long")
+        .says("read `absent.dot`")
+        .says("`.` is a folder")
+        .says("bad.dot:1:");
 }
 
 #[test]

@@ -1,11 +1,53 @@
-//! Replacing a file of the user's: whole or not at all, and nothing but its content.
+//! Files of the user's: opened only when they are files, replaced whole or not at all, and nothing but their content.
 
 use crate::exit::{Exit, Stop};
-use rustix::fs::{Gid, Uid, fchown};
-use std::fs::{self, File, Metadata, OpenOptions};
+use rustix::fs::{Gid, OFlags, Uid, fchown};
+use rustix::io::Errno;
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+/// Opens a file to be read. Waits for no pipe and speaks to no device: what stands at a path may have been chosen by the project, and what
+/// was opened is what is looked at. The error of something that is no file says what it is.
+pub fn open(file: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(|error| {
+        // A socket cannot even be opened.
+        let is_socket = error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
+        if is_socket { NotFile("a socket").into() } else { error }
+    })?;
+    let kind = opened.metadata()?.file_type();
+    if kind.is_file() { Ok(opened) } else { Err(NotFile(kind_of(kind)).into()) }
+}
+
+/// Something that stands where a file is expected.
+#[derive(Debug, thiserror::Error)]
+#[error("it is {0}, a file is expected")]
+pub struct NotFile(pub &'static str);
+
+/// What a folder is called.
+pub const FOLDER: &str = "a folder";
+
+fn kind_of(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => FOLDER,
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+impl From<NotFile> for io::Error {
+    fn from(found: NotFile) -> Self {
+        io::Error::new(io::ErrorKind::InvalidInput, found)
+    }
+}
+
+/// What stands there instead of a file, where that is why opening it failed.
+pub fn not_file(error: &io::Error) -> Option<&'static str> {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<NotFile>()).map(|found| found.0)
+}
 
 /// Puts new text in the place of a file's, with the mode and, where that is allowed, the owner it had. A link stays one: what it
 /// leads to is replaced. A file that may not be written is left alone, though its folder would let it be replaced.
@@ -15,7 +57,13 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Stop> {
     if !fs::metadata(&file).map_err(failed)?.is_file() {
         return Err(Stop::new(Exit::Usage, format!("`{}` is no regular file: it cannot be replaced", file.display())));
     }
-    let before = OpenOptions::new().write(true).open(&file).and_then(|old| old.metadata()).map_err(failed)?;
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let before = OpenOptions::new()
+        .write(true)
+        .custom_flags(flags)
+        .open(&file)
+        .and_then(|old| old.metadata())
+        .map_err(failed)?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let fresh = file.with_file_name(format!(".{name}.glovebox-{}", std::process::id()));
     let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).and_then(|mut opened| {

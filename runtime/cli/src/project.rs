@@ -34,7 +34,7 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
     if !workdir.is_dir() {
         return Err(Stop::new(Exit::Usage, format!("workdir `{place}` is not a directory")));
     }
-    let found = candidates(&workdir, pipeline).into_iter().find(|folder| folder.join(CONFIG_FILE_NAME).is_file());
+    let found = candidates(&workdir, pipeline).into_iter().find(|folder| stands(&folder.join(CONFIG_FILE_NAME)));
     let Some(config_dir) = found else {
         let config_dir = workdir.clone();
         return Ok(Project { workdir, config: Config::default(), config_dir, has_config: false, lock: None });
@@ -56,6 +56,11 @@ fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
     folder.ancestors().take_while(|ancestor| ancestor.starts_with(workdir)).map(Path::to_owned).collect()
 }
 
+/// True where something stands that is no folder. A pipe is no configuration, and nothing that stands in one's place is passed over.
+fn stands(file: &Path) -> bool {
+    file.metadata().is_ok_and(|found| !found.is_dir())
+}
+
 fn read_config(file: &Path) -> Result<Config, Stop> {
     let text = read_text(file)?;
     Config::parse(&text, &file.display().to_string()).map_err(|problems| {
@@ -67,7 +72,7 @@ fn read_config(file: &Path) -> Result<Config, Stop> {
 }
 
 fn read_lock(file: &Path) -> Result<Option<Lock>, Stop> {
-    if !file.is_file() {
+    if !stands(file) {
         return Ok(None);
     }
     let text = read_text(file)?;

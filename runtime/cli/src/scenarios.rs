@@ -3,8 +3,8 @@
 //! Looks in the working folder, then beside the pipeline, as the author has them; a run has sealed copies of its own. Follows
 //! no link, and reads at most [`FILES_MAX`] files of [`BYTES_MAX`] bytes: what is beyond is not judged.
 
+use crate::files;
 use glovebox_pipeline::ir::Pipeline;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,7 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 
 fn script(path: &Path) -> Option<Script> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
+    files::open(path).ok()?.take(BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8(bytes).ok().filter(|text| text.len() as u64 <= BYTES_MAX)?;
     let named = path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
     (named || text.starts_with("#!")).then(|| Script { path: path.display().to_string(), text })

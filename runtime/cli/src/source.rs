@@ -4,6 +4,7 @@
 
 use crate::changes;
 use crate::exit::{Exit, Stop};
+use crate::files;
 use crate::references::{self, Referring};
 use crate::runs::RunFolder;
 use crate::terminal::diagnostics::Findings;
@@ -15,7 +16,6 @@ use glovebox_pipeline::files::{Files, Wanted};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs, Lowered, transform};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -35,12 +35,11 @@ pub fn read_text(file: &Path) -> Result<String, Stop> {
     if is_stdin(file) {
         std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     } else {
-        let opened = File::open(file).map_err(failed)?;
+        let opened = files::open(file).map_err(|error| match files::not_file(&error) {
+            Some(kind) => not_a_file(file, kind),
+            None => failed(error),
+        })?;
         let found = opened.metadata().map_err(failed)?;
-        if found.is_dir() {
-            let stop = Stop::new(Exit::Usage, format!("`{place}` is a folder, not a file"));
-            return Err(stop.with_help("name the files in it, such as `pipelines/*.dot`"));
-        }
         bytes.reserve(found.len().min(TEXT_BYTES_MAX) as usize + 1);
         opened.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     }
@@ -56,14 +55,21 @@ pub fn read_text(file: &Path) -> Result<String, Stop> {
     })
 }
 
+fn not_a_file(file: &Path, kind: &'static str) -> Stop {
+    let stop = Stop::new(Exit::Usage, format!("`{}` is {kind}, not a file", file.display()));
+    match kind {
+        files::FOLDER => stop.with_help("name the files in it, such as `pipelines/*.dot`"),
+        _ => stop.with_help(
+            "`-` reads standard input: `… | glovebox check -`; what else a pipe would give belongs into a file",
+        ),
+    }
+}
+
 /// Reads a component of at most `bytes_max`, or says why not. Waits for no pipe and reads no device: whoever wrote the
 /// project chose what stands at the path.
 pub fn read_component(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
-    if !std::fs::metadata(file).map_err(|error| error.to_string())?.is_file() {
-        return Err("it is no regular file".to_owned());
-    }
     let mut bytes = Vec::new();
-    let opened = File::open(file).and_then(|opened| opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
+    let opened = files::open(file).and_then(|opened| opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
     opened.map_err(|error| error.to_string())?;
     if bytes.len() as u64 > bytes_max {
         return Err(format!("it has more than {bytes_max} bytes (limit `component_bytes`)"));

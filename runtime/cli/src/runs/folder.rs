@@ -4,6 +4,7 @@
 //! holds anything else is refused: its mode and what git ignores in it are not this program's to change.
 
 use crate::exit::{Exit, Stop};
+use crate::files;
 use crate::terminal::{self, visible};
 use glovebox_sandbox::run;
 use std::fs::{self, DirBuilder, Metadata, Permissions};
@@ -77,8 +78,9 @@ fn refuse_other(folder: &Path, found: &Metadata, runs_dir: &Path) -> Result<(), 
 
 /// Something in the folder that is no run; none in a folder that is marked as ours.
 fn other_than_runs(folder: &Path) -> io::Result<Option<String>> {
-    let marked =
-        fs::read_to_string(folder.join(IGNORE_FILE)).is_ok_and(|text| text.lines().next() == IGNORE.lines().next());
+    let marked = files::open(&folder.join(IGNORE_FILE))
+        .and_then(io::read_to_string)
+        .is_ok_and(|text| text.lines().next() == IGNORE.lines().next());
     if marked {
         return Ok(None);
     }
