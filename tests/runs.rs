@@ -371,7 +371,15 @@ fn a_run_ends_before_the_stage_that_its_disk_bound_leaves_no_room_for() {
         let kept = std::fs::metadata(bench.run_folder("x").join("workspace/out").join(name)).unwrap();
         assert_eq!(kept.len(), 2_000_000, "nothing is lost");
     }
-    bench.glovebox(&["show", "x"]).ends(0).says("limit/run_disk_bytes");
+    let shown = bench.glovebox(&["show", "x"]);
+    shown.ends(0).says("limit/run_disk_bytes").says("glovebox resume x");
+    bench.glovebox(&["resume", "x", "--quiet"]).ends(5).says("more than `disk_bytes_max`");
+    disk_bound(&bench, "1GiB");
+    bench.glovebox(&["resume", "x", "--quiet"]).ends(0);
+    let done = bench.run_json("x", "checkpoint.json")["completed_nodes"].clone();
+    assert_eq!(done, serde_json::json!(["start", "a", "b", "c", "d", "e", "f"]), "each stage once");
+    assert_eq!(bench.run_json("x", "final.json")["status"], "success");
+    bench.glovebox(&["apply", "x"]).ends(0).says("wrote   out/f");
 }
 
 #[test]

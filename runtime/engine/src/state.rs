@@ -4,6 +4,7 @@
 //! is [`crate::schedule`]) and its size is bounded by the graph, the step bound and the paths that changed, not by the number of records.
 
 use crate::context::{Context, is_reserved};
+use crate::disk::is_out_of_disk;
 use crate::event::{
     Digest, Ending, Event, FileChange, GateUnmet, Record, RunFinished, RunStarted, StageFinished, StagePassed,
     StageReady, Subject, TaskId,
@@ -79,7 +80,7 @@ pub struct RunState {
     pub refusals_total: u64,
     /// Who asked the run to stop.
     pub canceled: Option<String>,
-    /// The run as if no signal had stopped it, when one has: a resume goes on from there (design §9 #33).
+    /// The run as if no signal and no bound on disk had stopped it, when one has: a resume goes on from there (design §9 #33).
     pub stopped: Option<Box<RunState>>,
     /// How it ended.
     pub verdict: Option<RunFinished>,
@@ -175,7 +176,12 @@ impl RunState {
                 self.stopped = canceled.is_stop().then(|| Box::new(Self { stopped: None, ..self.clone() }));
                 self.canceled = Some(canceled.by.clone());
             }
-            Event::RunFinished(finished) => self.finish_run(finished),
+            Event::RunFinished(finished) => {
+                if is_out_of_disk(finished) {
+                    self.stopped = Some(Box::new(Self { stopped: None, ..self.clone() }));
+                }
+                self.finish_run(finished);
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 use crate::exit::Exit;
 use crate::terminal::{counted, duration, lines, remedy, visible};
+use glovebox_engine::disk::DISK_CODE;
 use glovebox_engine::event::{
     ChangeOp, Event, FileChange, Isolation, Receipt, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict,
 };
@@ -434,15 +435,19 @@ pub fn change_line(change: &FileChange) -> String {
     }
 }
 
+/// True for a failed run that a resume takes up: a signal stopped it, or its folder had no room for the next stage.
+fn can_go_on(summary: &Summary) -> bool {
+    let is_out_of_disk = summary.failure.as_ref().is_some_and(|failure| failure.code == DISK_CODE);
+    is_out_of_disk || matches!(summary.exit.exit, Exit::Interrupted | Exit::Terminated)
+}
+
 fn what_next(summary: &Summary, named: &Named) -> String {
     let next = &named.short;
     let node = summary.failed_node.as_ref().map(|node| format!(" {}", visible::line(node))).unwrap_or_default();
     match (summary.status.as_str(), summary.changed.is_empty()) {
         ("success", false) => format!("glovebox diff {next}, then glovebox apply {next}"),
         ("success", true) => format!("glovebox show {next}"),
-        ("fail", _) if matches!(summary.exit.exit, Exit::Interrupted | Exit::Terminated) => {
-            format!("glovebox resume {}", named.exact)
-        }
+        ("fail", _) if can_go_on(summary) => format!("glovebox resume {}", named.exact),
         ("fail", true) => format!("glovebox show {next}{node}, then run again"),
         ("fail", false) => format!("glovebox show {next}{node}, glovebox diff {next}, then run again"),
         _ => format!("glovebox resume {}", named.exact),
