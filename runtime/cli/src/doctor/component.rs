@@ -27,8 +27,11 @@ pub const INTRUDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/intruder.w
 /// What hidden files hold; whoever brings it back has escaped.
 const CANARY: &str = "canary-of-the-hidden-files";
 
-/// What may be written in the tree.
-const WRITE: [&str; 2] = ["out/", "src/main.rs"];
+/// What may be written in the tree; `go.mod` does not exist.
+const WRITE: [&str; 3] = ["out/", "src/main.rs", "go.mod"];
+
+/// An absolute path that means the tree.
+const OWN_PATH: &str = "/home/me/proj";
 
 /// Tries every row in a new folder below `parent`, which is gone afterwards.
 pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<Judged>, Stop> {
@@ -112,7 +115,7 @@ fn call(tree: &Tree, row: &Row) -> Call {
             root: tree.root.clone(),
             scope: scope(),
             protected: Protected::default(),
-            known_as: Vec::new(),
+            known_as: vec![OWN_PATH.to_owned()],
         }),
         commands: None,
         model: None,

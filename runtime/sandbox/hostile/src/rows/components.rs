@@ -1,7 +1,7 @@
 //! A component and its files: every name and operation by which it may try to leave its scope, and what else it may ask for.
 //!
-//! Its tree: everything readable, `out/` and `src/main.rs` writable, `scenarios/holdout` hidden, links and hard links that lie
-//! in wait.
+//! Its tree: everything readable, `out/`, `src/main.rs` and the file `go.mod`, which does not exist, writable, `scenarios/holdout`
+//! hidden, links and hard links that lie in wait. The tree is also known as `/home/me/proj`.
 
 use crate::row::{Proof, Row};
 
@@ -47,12 +47,20 @@ pub(super) const ROWS: &[Row] = &[
     Row::component("wasm-climb", "component", "climb out", TREE, &["read", "../etc/passwd"]),
     Row::component("wasm-climb-in", "component", "climb out after going in", TREE, &["create", "out/../../evil"]),
     Row::component("wasm-absolute", "component", "name an absolute path", TREE, &["read", "/etc/passwd"]),
+    Row::component("wasm-own-hidden", "component", "read a hidden file by the project's own absolute path", TREE, &["read", "/home/me/proj/scenarios/holdout/h.toml"]),
+    Row::component("wasm-own-write", "component", "write a read-only file by that path", TREE, &["write", "/home/me/proj/src/lib.rs"]),
+    Row::component("wasm-own-climb", "component", "climb out of that path", TREE, &["create", "/home/me/proj/../../evil"]),
+    Row::component("wasm-own-like", "component", "plant a path that only begins like it", TREE, &["create", "/home/me/project2"]),
+    Row::component("wasm-folder-for-file", "component", "make a folder where a file is granted", TREE, &["mkdir", "go.mod"]),
     Row::component("wasm-nul", "component", "hide a name behind NUL", TREE, &["read", "visible/v\0/../../scenarios/holdout/h.toml"]),
     Row::component("wasm-host", "component", "read a file of the host", TREE, &["read", "{secret}"]),
     Row::component("wasm-files-read", "component", "read a hidden file by `files`", TREE, &["files-read", "scenarios/holdout/h.toml"]),
     Row::component("wasm-files-write", "component", "write a read-only file by `files`", TREE, &["files-write", "src/lib.rs"]),
     Row::component("wasm-files-link", "component", "read through a link by `files`", TREE, &["files-read", "out/to_holdout/h.toml"]),
     Row::component("wasm-files-climb", "component", "climb out by `files`", TREE, &["files-read", "../../../../etc/passwd"]),
+    Row::component("wasm-files-absolute", "component", "name an absolute path by `files`", TREE, &["files-write", "/out/x"]),
+    Row::component("wasm-files-own", "component", "read a hidden file by `files` and the own path", TREE, &["files-read", "/home/me/proj/scenarios/holdout/h.toml"]),
+    Row::component("wasm-files-inner", "component", "write below a granted file by `files`", TREE, &["files-write", "go.mod/inner.txt"]),
     Row::component("wasm-files-remove", "component", "remove a read-only file by `files`", TREE, &["files-remove", "src/lib.rs"]),
     Row::component("wasm-files-list", "component", "list the hidden folder by `files`", TREE, &["files-list", "scenarios/holdout"]),
     Row::component("wasm-shell", "component", "run a shell", "no grant", &["shell", "cat {secret}"]),
@@ -70,6 +78,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::component("wasm-loop", "pipeline 30", "go on without an end", "component limits", &["loop", "out"]).proof(Proof::Ended),
     Row::component("wasm-allowed-exact", "component", "write the allowed file", "nothing may", &["write", "src/main.rs"]).proof(Proof::Works),
     Row::component("wasm-allowed-crooked", "component", "write below the allowed folder by a crooked path", "nothing may", &["create", "src/../out/./new"]).proof(Proof::Works),
+    Row::component("wasm-allowed-own", "component", "write below the allowed folder by the project's own absolute path", "nothing may", &["create", "/home/me/proj/out/own-path"]).proof(Proof::Works),
     Row::component("wasm-allowed-read", "component", "read what is granted", "nothing may", &["read", "visible/v"]).proof(Proof::Works),
     Row::component("wasm-allowed-files", "component", "write what is granted by `files`", "nothing may", &["files-write", "out/by-files"]).proof(Proof::Works),
 ];
