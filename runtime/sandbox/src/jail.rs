@@ -55,11 +55,6 @@ use undertaker::Remains;
 const OPEN_MAX: Duration = Duration::from_secs(20);
 /// Longest time a namespace of `bwrap`'s may take to die when its first process is killed.
 const NAMESPACE_MAX: Duration = Duration::from_secs(5);
-/// What the standing says where no control group holds memory: the host watches, or it cannot even do that.
-const MEMORY: [&str; 2] = ["memory=soft", "memory=none"];
-/// The same of processes, where nothing else holds them.
-const PROCESSES: [&str; 2] = ["processes=soft", "processes=none"];
-
 /// Why a jail does not stand, or did not end.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
@@ -195,7 +190,7 @@ impl Jail {
             drop(control);
             return Err(error);
         }
-        jail.name_what_is_not_held();
+        bounds::name_not_held(&mut jail.standing.degradations, jail.cgroup.is_some(), jail.census.can_look());
         jail.control = Mutex::new(Some(control));
         Ok(jail)
     }
@@ -243,18 +238,6 @@ impl Jail {
                 }
                 Word::Started | Word::Ended(_) => return Err(self.missing("the expected word")),
             }
-        }
-    }
-
-    /// Says which bounds nothing but the watch holds, and which not even that.
-    fn name_what_is_not_held(&mut self) {
-        let is_watched = self.census.can_look();
-        let degradations = &mut self.standing.degradations;
-        if self.cgroup.is_none() {
-            degradations.push(MEMORY[usize::from(!is_watched)].to_owned());
-        }
-        for known in degradations.iter_mut().filter(|known| !is_watched && *known == PROCESSES[0]) {
-            PROCESSES[1].clone_into(known);
         }
     }
 

@@ -55,6 +55,18 @@ impl Bounds {
     }
 }
 
+/// Names the bounds that nothing but the watch holds, and those that not even that holds because the host sees no processes. The helper
+/// named what it could not hold by itself.
+pub(super) fn name_not_held(degradations: &mut Vec<String>, is_grouped: bool, is_watched: bool) {
+    if !is_grouped {
+        degradations.push("memory=soft".to_owned());
+    }
+    let named = degradations.iter_mut().filter(|name| matches!(name.as_str(), "memory=soft" | "processes=soft"));
+    for name in named.filter(|_| !is_watched) {
+        *name = name.replace("=soft", "=none");
+    }
+}
+
 /// What all commands of a jail used together, and at most.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
@@ -70,4 +82,21 @@ pub struct Spent {
     pub file_peak_bytes: Option<u64>,
     /// What went through the proxy, and what did not; where there was one.
     pub traffic: Option<Traffic>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nothing_holds_is_not_called_soft() {
+        let check = |is_grouped, is_watched, expected: &[&str]| {
+            let mut degradations = vec!["tmp=none".to_owned(), "processes=soft".to_owned()];
+            name_not_held(&mut degradations, is_grouped, is_watched);
+            assert_eq!(degradations, expected, "{is_grouped} {is_watched}");
+        };
+        check(true, true, &["tmp=none", "processes=soft"]);
+        check(false, true, &["tmp=none", "processes=soft", "memory=soft"]);
+        check(false, false, &["tmp=none", "processes=none", "memory=none"]);
+    }
 }

@@ -191,12 +191,14 @@ fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&A
 /// How a program ended, for the caller.
 fn end(exit: &Exit) -> End {
     let number = exit.code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(SIGKILL);
+    let limit = exit.over.as_deref().or((exit.how == How::TimedOut).then_some("command_ms"));
     let code = match exit.how {
+        // It ended by itself, but not within its bounds: no success.
+        How::Exited if number == 0 && limit.is_some() => 128 + SIGKILL,
         How::Exited => number,
         How::Signaled => 128_u8.saturating_add(number),
         How::TimedOut => TIMED_OUT,
         How::Canceled => 128 + SIGTERM,
     };
-    let limit = exit.over.as_deref().or((exit.how == How::TimedOut).then_some("command_ms"));
     End { code, note: limit.map(|limit| format!("the program under test reached `limits.{limit}`")) }
 }
