@@ -7,6 +7,7 @@ mod binary;
 mod bounds;
 mod census;
 mod cgroup;
+mod complaint;
 mod control;
 mod disk;
 mod probe;
@@ -33,6 +34,7 @@ use crate::proxy::outside::{Internet, Outside};
 use crate::proxy::{self, Proxy};
 use census::Census;
 use cgroup::Cgroup;
+use complaint::BWRAP;
 use control::{Control, wait_readable};
 use disk::Disk;
 use glovebox_jail::policy::Policy;
@@ -199,15 +201,16 @@ impl Jail {
     fn stand(&mut self, control: &Control, policy: Policy, outside: Arc<dyn Outside>) -> Result<(), JailError> {
         let has_sockets = policy.sockets;
         let setup = Order::Setup(Box::new(policy));
-        let deadline = Instant::now() + OPEN_MAX;
+        let (deadline, mut complaint) = (Instant::now() + OPEN_MAX, None);
         control.send(&setup, &[]).map_err(io_error("tell the jail helper what to build"))?;
         loop {
             let word = control.receive_until(deadline).map_err(io_error("hear from the jail helper"))?;
-            let Some((word, descriptors)) = word else { return Err(self.silent()) };
+            let Some((word, descriptors)) = word else { return Err(self.silent(complaint)) };
             let mut descriptors = descriptors.into_iter();
             match word {
                 Word::Born => {
                     self.pidfd = descriptors.next();
+                    complaint = descriptors.next();
                     if self.standing.tier == Tier::Bwrap {
                         // The helper that `bwrap` starts inside asks again: nothing of ours is in its arguments.
                         match control.send(&setup, &[]) {
@@ -262,12 +265,11 @@ impl Jail {
         Ok(())
     }
 
-    /// Why a helper ended before it said anything: `bwrap` tells its reasons nobody.
-    fn silent(&self) -> JailError {
+    /// Why a helper ended before it said anything.
+    fn silent(&self, complaint: Option<OwnedFd>) -> JailError {
         if self.standing.tier == Tier::Bwrap && self.pidfd.is_some() {
-            let text =
-                "it ended without a word, expected version 0.7 or later that may make user namespaces".to_owned();
-            return JailError::Walls { tier: Tier::Bwrap, step: "start /usr/bin/bwrap".to_owned(), text };
+            let text = complaint::explain(complaint);
+            return JailError::Walls { tier: Tier::Bwrap, step: format!("start {BWRAP}"), text };
         }
         let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without a word");
         JailError::Io { act: "hear from the jail helper", source }

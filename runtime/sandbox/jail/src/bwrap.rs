@@ -2,7 +2,8 @@
 //!
 //! The helper writes its words into a memory file, so that nothing of the policy stands in a process's arguments, and becomes
 //! `bwrap`, which starts the helper again inside. There it takes the same policy a second time and adds what `bwrap` does not do.
-//! Never looked up in a path: only the distribution's own program has the permission.
+//! Never looked up in a path: only the distribution's own program has the permission. What it complains of goes into a file in memory
+//! that the host can read. Rights of a set-user-id file are not taken: with them `bwrap` bounds no file system in memory.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
@@ -13,9 +14,10 @@ use glovebox_jail::control::send_frame;
 use glovebox_jail::policy::{Bind, Network, Policy, Source};
 use glovebox_jail::wire::{Failure, Word};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, open, readlinkat, seek};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, open, readlinkat, seek, stat};
 use rustix::io::Errno;
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::process::{PidfdFlags, geteuid, getpid, pidfd_open};
+use rustix::thread::set_no_new_privs;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::Write;
@@ -38,14 +40,24 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     };
     let words = words(policy, image.as_raw_fd(), &mut file_of)?;
     let list = memory_file(&words.iter().flat_map(|word| word.bytes().chain([0])).collect::<Vec<u8>>())?;
+    forgo_its_rights()?;
     let own = pidfd_open(getpid(), PidfdFlags::empty()).at("pidfd")?;
-    send_frame(control, &Word::Born, &[own.as_fd()]).map_err(|error| refused("control", error.to_string()))?;
+    let complaint = memfd_create("complaint", MemfdFlags::CLOEXEC).at("memory file")?;
+    rustix::stdio::dup2_stderr(&complaint).at("standard error")?;
+    let beside = [own.as_fd(), complaint.as_fd()];
+    send_frame(control, &Word::Born, &beside).map_err(|error| refused("control", error.to_string()))?;
     // The command cannot stand in the list; it says nothing of the policy.
     let outside = crate::reaper::namespace_of_processes().at("process namespace")?;
     let arguments = [PROGRAM, "--args", &list.as_raw_fd().to_string(), "--", INSIDE, INSIDE_BWRAP, &outside];
     let arguments: Vec<CString> = arguments.into_iter().map(CString::new).collect::<Result<_, _>>().at("bwrap")?;
     let program = CString::new(PROGRAM).at("bwrap")?;
     Err(raw::execute(&program, &arguments, &[])).at(format!("exec {PROGRAM}"))
+}
+
+/// Makes a set-user-id `bwrap` an ordinary one. Root gains nothing from it.
+fn forgo_its_rights() -> Result<(), Failure> {
+    let gives_rights = stat(PROGRAM).is_ok_and(|file| Mode::from_raw_mode(file.st_mode).contains(Mode::SUID));
+    if gives_rights && !geteuid().is_root() { set_no_new_privs(true).at("no_new_privs") } else { Ok(()) }
 }
 
 /// A file in memory that survives the exec.

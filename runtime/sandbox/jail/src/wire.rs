@@ -90,7 +90,8 @@ pub struct Act {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Word {
-    /// The first process exists. Beside it a pidfd: of PID 1 where there is a PID namespace, else of the helper itself.
+    /// The first process exists. Beside it a pidfd: of PID 1 where there is a PID namespace, else of the helper itself; with
+    /// [`crate::policy::Walls::Bwrap`] also the file in memory that `bwrap` writes its errors into.
     Born,
     /// What holds memory beside processes, to be read at any time. Beside it six descriptors: the namespace's lists of segments,
     /// queues and semaphores of System V, then the folders in memory: for temporary files, home and `/dev/shm`. Only where these

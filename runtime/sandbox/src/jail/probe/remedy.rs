@@ -3,76 +3,189 @@
 //! Reads the settings that are known to stand in the way; where none does, it says so and guesses nothing.
 
 use super::super::Tier;
+use super::super::complaint::BWRAP;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Where `bwrap` is looked for; never in a PATH, never in a workspace.
-pub(in super::super) const BWRAP: &str = "/usr/bin/bwrap";
+/// Where namespaces can be made and nothing can be done in them.
+const APPARMOR: &str = "kernel.apparmor_restrict_unprivileged_userns";
 
 /// Returns the remedies for what stands in the way of a tier.
 pub(super) fn of(tier: Tier, reason: &str) -> String {
-    let mut lines = Vec::new();
-    if tier.has_own_root() {
-        lines.extend(namespaces());
-    }
-    if tier == Tier::Bwrap && !Path::new(BWRAP).exists() {
-        lines.push("sudo apt install bubblewrap".to_owned());
-    }
-    lines.extend(landlock());
-    lines.extend(container());
-    if lines.is_empty() {
-        lines.push(format!("no known setting stands in the way; it ended at: {reason}"));
-    }
-    lines.join("\n")
-}
-
-fn namespaces() -> Vec<String> {
-    let mut lines = Vec::new();
-    let setting = |name: &str| fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/")));
-    let has = |name: &str, value: &str| setting(name).is_ok_and(|found| found.trim() == value);
-    if has("kernel.unprivileged_userns_clone", "0") {
-        lines.push("sudo sysctl -w kernel.unprivileged_userns_clone=1".to_owned());
-    }
-    if has("user.max_user_namespaces", "0") {
-        lines.push("sudo sysctl -w user.max_user_namespaces=15000".to_owned());
-    }
-    if has("kernel.apparmor_restrict_unprivileged_userns", "1") {
-        lines.push(apparmor());
-    }
-    if has("vm.memfd_noexec", "2") {
-        lines.push("sudo sysctl -w vm.memfd_noexec=1".to_owned());
-    }
-    lines
-}
-
-/// A profile that gives this program and what it starts back what an ordinary program has, user namespaces included.
-fn apparmor() -> String {
     let program = std::env::current_exe().map_or("/usr/bin/glovebox".to_owned(), |path| path.display().to_string());
-    format!(
-        "sudo tee /etc/apparmor.d/glovebox <<'END' && sudo apparmor_parser -r /etc/apparmor.d/glovebox\n\
-         abi <abi/4.0>,\n\
-         include <tunables/global>\n\
-         profile glovebox \"{program}\" flags=(unconfined) {{\n  userns,\n}}\n\
-         END\n\
-         or, for every program: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
-    )
+    Machine { root: PathBuf::from("/"), program }.remedies(tier, reason)
 }
 
-fn landlock() -> Option<String> {
-    let active = fs::read_to_string("/sys/kernel/security/lsm").ok()?;
-    let active = active.trim();
-    if active.is_empty() || active.split(',').any(|name| name == "landlock") {
-        return None;
+/// What remedies depend on.
+struct Machine {
+    /// Where `/proc`, `/sys` and programs are.
+    root: PathBuf,
+    /// Path of this program.
+    program: String,
+}
+
+impl Machine {
+    fn remedies(&self, tier: Tier, reason: &str) -> String {
+        let mut lines = Vec::new();
+        if tier.has_own_root() {
+            lines.extend(self.namespaces(reason));
+        }
+        if tier == Tier::Bwrap && !self.has(BWRAP) {
+            lines.push("sudo apt install bubblewrap".to_owned());
+        }
+        lines.extend(self.landlock());
+        lines.extend(self.container());
+        if lines.is_empty() {
+            lines.push(format!("no known setting stands in the way; it ended at: {reason}"));
+        }
+        lines.join("\n")
     }
-    Some(format!("boot the kernel with `lsm=landlock,{active}`: Landlock is not switched on"))
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        Path::exists(&self.path(path))
+    }
+
+    fn namespaces(&self, reason: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        let setting = |name: &str| fs::read_to_string(self.path(&format!("/proc/sys/{}", name.replace('.', "/"))));
+        let is_set = |name: &str, value: &str| setting(name).is_ok_and(|found| found.trim() == value);
+        if is_set("kernel.unprivileged_userns_clone", "0") {
+            lines.push("sudo sysctl -w kernel.unprivileged_userns_clone=1".to_owned());
+        }
+        if is_set("user.max_user_namespaces", "0") {
+            lines.push("sudo sysctl -w user.max_user_namespaces=15000".to_owned());
+        }
+        if is_set(APPARMOR, "1") && is_denial(reason) {
+            lines.push(self.apparmor());
+        }
+        if is_set("vm.memfd_noexec", "2") {
+            lines.push("sudo sysctl -w vm.memfd_noexec=1".to_owned());
+        }
+        lines
+    }
+
+    /// A profile that gives this program and what it starts back what an ordinary program has, user namespaces included. What is
+    /// started keeps it, as the profile is of the kind `unconfined`: the helper from memory, and a `bwrap` without a profile of its own.
+    fn apparmor(&self) -> String {
+        let program = &self.program;
+        format!(
+            "AppArmor takes every capability in a new user namespace from programs without a profile ({APPARMOR} is 1); \
+             a profile for this program alone:\n\
+             sudo tee /etc/apparmor.d/glovebox <<'END' && sudo apparmor_parser -r /etc/apparmor.d/glovebox\n\
+             abi <abi/4.0>,\n\
+             include <tunables/global>\n\
+             profile glovebox \"{program}\" flags=(unconfined) {{\n  userns,\n}}\n\
+             END\n\
+             or, for every program: sudo sysctl -w {APPARMOR}=0"
+        )
+    }
+
+    fn landlock(&self) -> Option<String> {
+        let active = fs::read_to_string(self.path("/sys/kernel/security/lsm")).ok()?;
+        let active = active.trim();
+        if active.is_empty() || active.split(',').any(|name| name == "landlock") {
+            return None;
+        }
+        Some(format!("boot the kernel with `lsm=landlock,{active}`: Landlock is not switched on"))
+    }
+
+    fn container(&self) -> Option<String> {
+        let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|path| self.has(path));
+        let status = fs::read_to_string(self.path("/proc/self/status")).unwrap_or_default();
+        let filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));
+        (marked || filtered).then(|| {
+            "start the container with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined`"
+                .to_owned()
+        })
+    }
 }
 
-fn container() -> Option<String> {
-    let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|path| Path::new(path).exists());
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));
-    (marked || filtered).then(|| {
-        "start the container with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined`"
-            .to_owned()
-    })
+/// True where the system answered that something is not allowed, as AppArmor does: to `unshare` where it has no profile for what
+/// was made, else to the first step that needs a capability (`setgroups`, an id map, a mount, an address of the loopback).
+fn is_denial(reason: &str) -> bool {
+    ["Permission denied", "not permitted", "No permissions"].iter().any(|answer| reason.contains(answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use tempfile::TempDir;
+
+    const EPERM: i32 = 1;
+    const EACCES: i32 = 13;
+    const EINVAL: i32 = 22;
+
+    /// A machine with these files.
+    fn machine(files: &[(&str, &str)]) -> (TempDir, Machine) {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let machine = Machine { root: folder.path().to_owned(), program: "/opt/bin/glovebox".to_owned() };
+        (folder, machine)
+    }
+
+    /// What a jail says that ended at this step.
+    fn reason(step: &str, errno: i32) -> String {
+        let text = io::Error::from_raw_os_error(errno).to_string();
+        super::super::super::JailError::Walls { tier: Tier::Full, step: step.to_owned(), text }.to_string()
+    }
+
+    #[test]
+    fn what_apparmor_denies_is_answered_with_a_profile_for_this_program() {
+        let setting = "proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+        let (_folder, ubuntu) = machine(&[(setting, "1\n"), ("usr/bin/bwrap", "")]);
+        let said = |line: &str| format!("start /usr/bin/bwrap: `bwrap: {line}`, expected version 0.7");
+        let denied = [
+            (Tier::Full, reason("unshare", EACCES)),
+            (Tier::Full, reason("setgroups", EACCES)),
+            (Tier::Full, reason("uid map", EPERM)),
+            (Tier::Full, reason("make mounts private", EACCES)),
+            (Tier::Bwrap, said("setting up uid map: Permission denied")),
+            (Tier::Bwrap, said("loopback: Failed RTM_NEWADDR: Operation not permitted")),
+        ];
+        for (tier, reason) in denied {
+            let remedy = ubuntu.remedies(tier, &reason);
+            for line in ["AppArmor takes every capability", "profile glovebox \"/opt/bin/glovebox\"", "  userns,\n"] {
+                assert!(remedy.contains(line), "{reason}: {remedy}");
+            }
+        }
+        for reason in [reason("mount overlay", EINVAL), "self-test: `a` did not work: `ENOENT`".to_owned()] {
+            let remedy = ubuntu.remedies(Tier::Full, &reason);
+            assert!(remedy.starts_with("no known setting stands in the way"), "{reason}: {remedy}");
+        }
+        let denied = reason("setgroups", EACCES);
+        assert!(!ubuntu.remedies(Tier::Landlock, &denied).contains("AppArmor"), "no namespaces, no question");
+        for content in ["0\n", ""] {
+            let (_folder, other) = machine(&[(setting, content)]);
+            assert!(!other.remedies(Tier::Full, &denied).contains("AppArmor"), "{content:?}");
+        }
+    }
+
+    #[test]
+    fn each_setting_that_stands_in_the_way_has_its_line() {
+        let denied = reason("unshare", EPERM);
+        let cases = [
+            ("proc/sys/kernel/unprivileged_userns_clone", "0\n", "kernel.unprivileged_userns_clone=1"),
+            ("proc/sys/user/max_user_namespaces", "0\n", "user.max_user_namespaces=15000"),
+            ("proc/sys/vm/memfd_noexec", "2\n", "vm.memfd_noexec=1"),
+            ("sys/kernel/security/lsm", "lockdown,apparmor\n", "lsm=landlock,lockdown,apparmor"),
+            (".dockerenv", "", "--security-opt seccomp=unconfined"),
+            ("proc/self/status", "Name:\tx\nSeccomp:\t2\n", "--security-opt seccomp=unconfined"),
+        ];
+        for (path, content, expected) in cases {
+            let (_folder, machine) = machine(&[(path, content), ("usr/bin/bwrap", "")]);
+            let remedy = machine.remedies(Tier::Bwrap, &denied);
+            assert!(remedy.contains(expected) && remedy.lines().count() == 1, "{path}: {remedy}");
+        }
+        let (_folder, bare) = machine(&[]);
+        assert_eq!(bare.remedies(Tier::Bwrap, &denied), "sudo apt install bubblewrap");
+    }
 }
