@@ -54,7 +54,7 @@ pub struct Missing {
     pub remedy: String,
 }
 
-/// Finds out what this machine can enforce. With `cache`, the best result is kept there: for this boot, kernel, user and helper.
+/// Finds out what this machine can enforce. With `cache`, the best result is kept there: for this boot, kernel, user, helper and control group.
 /// A worse one is found out anew each time, so that a remedy works at once. Blocks for a few hundred milliseconds at most.
 pub fn probe(cache: Option<&Path>) -> Capability {
     if !cfg!(target_os = "linux") {

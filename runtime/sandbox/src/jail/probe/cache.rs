@@ -1,6 +1,6 @@
 //! What was found out about this machine, kept in a file of this user's.
 //!
-//! It holds for one boot, kernel, user and helper. A file that is somebody else's, a link, readable by others, of another version
+//! It holds for one boot, kernel, user, helper and place among the control groups. A file that is somebody else's, a link, readable by others, of another version
 //! or not what a probe could have found is taken for absent, and everything is found out again.
 
 use super::super::{Tier, binary};
@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// A report has some forty acts of a hundred bytes.
 const BYTES_MAX: u64 = 256 << 10;
 
@@ -32,6 +32,8 @@ struct Machine {
     helper: String,
     user: u32,
     kernel: String,
+    /// Which bounds are held depends on where a group can be made.
+    groups: String,
 }
 
 impl Machine {
@@ -42,6 +44,7 @@ impl Machine {
             helper: binary::digest(),
             user: rustix::process::geteuid().as_raw(),
             kernel: read("/proc/sys/kernel/osrelease")?,
+            groups: read("/proc/self/cgroup")?,
         })
     }
 }
@@ -106,8 +109,9 @@ mod tests {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let forged = [
             text.replace(boot.trim(), "another"),
-            text.replace("\"version\": 1", "\"version\": 2"),
+            text.replace("\"version\": 2", "\"version\": 3"),
             text.replace(&binary::digest(), &"0".repeat(64)),
+            text.replace("\"groups\": \"", "\"groups\": \"0::/elsewhere\\n"),
             text.replace("\"worked\": true", "\"worked\": false"),
             text.replace("\"landlock_abi\": 6", "\"landlock_abi\": 6, \"more\": 1"),
             text.replace("\"full\"", "\"landlock\""),
