@@ -92,7 +92,7 @@ impl MachineReport {
             missing: capability.missing.iter().map(missing).collect(),
             self_test: capability.acts.iter().map(act).collect(),
             network: network(capability.tier),
-            checks: checks(project, capability.tier, cache),
+            checks: checks(project, capability, cache),
         }
     }
 
@@ -155,14 +155,16 @@ fn network(tier: Option<Tier>) -> Vec<String> {
     modes.iter().map(|mode| (*mode).to_owned()).collect()
 }
 
-fn checks(project: &Project, tier: Option<Tier>, cache: Option<&Path>) -> Vec<Check> {
+fn checks(project: &Project, capability: &Capability, cache: Option<&Path>) -> Vec<Check> {
+    let tier = capability.tier;
+    let is_held = !capability.degradations.iter().any(|known| known.starts_with("memory="));
     vec![
         good("kernel", first_line("/proc/sys/kernel/osrelease").unwrap_or_else(|| std::env::consts::OS.to_owned())),
         good("user", who()),
-        user_namespaces(),
+        user_namespaces(tier),
         file_systems(),
         seccomp(),
-        good("control groups", control_groups()),
+        control_groups(tier.is_some() && is_held),
         program("git", "commands that use git will not find it"),
         toolchains(project, tier),
         compiled(cache),
@@ -189,7 +191,11 @@ fn who() -> String {
 }
 
 /// What the kernel's switches say; whether it is true, the tier says.
-fn user_namespaces() -> Check {
+fn user_namespaces(tier: Option<Tier>) -> Check {
+    if tier == Some(Tier::Full) {
+        // Whatever is closed is so to others: root may, and a program with a profile.
+        return good("user namespaces", "may be used".to_owned());
+    }
     let switches = [
         (
             "/proc/sys/user/max_user_namespaces",
@@ -233,13 +239,22 @@ fn seccomp() -> Check {
     }
 }
 
-fn control_groups() -> String {
-    if Path::new("/sys/fs/cgroup/cgroup.controllers").is_file() {
-        "version 2".to_owned()
+fn control_groups(is_held: bool) -> Check {
+    let version = if Path::new("/sys/fs/cgroup/cgroup.controllers").is_file() {
+        "version 2"
     } else if Path::new("/sys/fs/cgroup/memory").is_dir() {
-        "version 1".to_owned()
+        "version 1"
     } else {
-        "none: memory and processes are watched instead".to_owned()
+        return good("control groups", "none: memory and processes are watched instead".to_owned());
+    };
+    let found = format!("{version}: no group can be made here, so memory and processes are watched instead");
+    match (is_held, version, rustix::process::geteuid().is_root()) {
+        (true, ..) => good("control groups", version.to_owned()),
+        (false, "version 2", false) => {
+            poor("control groups", found, "systemd-run --user --scope -p Delegate=yes glovebox …")
+        }
+        (false, "version 2", true) => poor("control groups", found, "systemd-run --scope glovebox …"),
+        (false, ..) => poor("control groups", found, "in version 1 only root may; else a machine with version 2"),
     }
 }
 
