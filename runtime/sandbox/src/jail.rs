@@ -192,6 +192,8 @@ impl Jail {
             drop(control);
             return Err(error);
         }
+        let is_root = rustix::process::geteuid().is_root();
+        bounds::take_back(&mut jail.standing.degradations, setting.tier, is_root);
         bounds::name_not_held(&mut jail.standing.degradations, jail.cgroup.is_some(), jail.census.can_look());
         jail.control = Mutex::new(Some(control));
         Ok(jail)

@@ -39,8 +39,8 @@ pub(crate) fn limit(bounds: &Bounds, walls: Walls) -> Result<(), Failure> {
         (Resource::Rtprio, 0, 0),
         (Resource::Sigpending, 1024, 1024),
     ];
-    if walls == Walls::Full {
-        // Counted per user namespace, so only inside one of our own; elsewhere strangers of the same user would be counted.
+    if matches!(walls, Walls::Full | Walls::Bwrap) {
+        // Counted per user namespace, so only inside one of its own; elsewhere strangers of the same user would be counted.
         limits.push((Resource::Nproc, bounds.processes, bounds.processes));
     }
     limits.into_iter().try_for_each(|(resource, soft, hard)| {

@@ -2,6 +2,7 @@
 //!
 //! The names are those of `[limits]` in `glovebox.toml`; a bound that was passed is reported under its name.
 
+use super::Tier;
 use crate::proxy::traffic::Traffic;
 use glovebox_jail::policy;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,14 @@ pub(super) fn name_not_held(degradations: &mut Vec<String>, is_grouped: bool, is
     }
 }
 
+/// Takes back what the helper inside `bwrap` named because it cannot know its user: the kernel counts the processes of its user
+/// namespace for everybody but root.
+pub(super) fn take_back(degradations: &mut Vec<String>, tier: Tier, is_root: bool) {
+    if tier == Tier::Bwrap && !is_root {
+        degradations.retain(|name| name != "processes=soft");
+    }
+}
+
 /// What all commands of a jail used together, and at most.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
@@ -98,5 +107,16 @@ mod tests {
         check(true, true, &["tmp=none", "processes=soft"]);
         check(false, true, &["tmp=none", "processes=soft", "memory=soft"]);
         check(false, false, &["tmp=none", "processes=none", "memory=none"]);
+    }
+
+    #[test]
+    fn processes_of_an_ordinary_user_in_bwrap_are_held_by_the_kernel() {
+        for (tier, is_root, left) in
+            [(Tier::Bwrap, false, 0), (Tier::Bwrap, true, 1), (Tier::Landlock, false, 1), (Tier::Full, true, 1)]
+        {
+            let mut degradations = vec!["processes=soft".to_owned()];
+            take_back(&mut degradations, tier, is_root);
+            assert_eq!(degradations.len(), left, "{tier} {is_root}");
+        }
     }
 }

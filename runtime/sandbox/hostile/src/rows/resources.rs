@@ -7,13 +7,15 @@ const SMALL: Room = Room { memory_bytes: 96 << 20, timeout_ms: 8_000, tmp_bytes:
 const HOLDING: Room = Room { timeout_ms: 20_000, ..SMALL };
 const FULL_DISK: Room = Room { disk_bytes: 24 << 20, timeout_ms: 20_000, ..Room::ALONE };
 const NO_USER: &str = "inotify belongs to the user, and there is no user namespace that the helper may set";
+const WATCHED: &str = "without a cgroup processes are only watched";
+pub(super) const WATCHED_ROOT: &str = "without a cgroup root's processes are only watched";
 const CROWDED: Room = Room { processes: 48, timeout_ms: 8_000, ..Room::ALONE };
 const SHORT: Room = Room { timeout_ms: 700, ..Room::ALONE };
 const BURNING: Room = Room { cpu_seconds: 1, timeout_ms: 6_000, ..Room::ALONE };
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
-    Row::program("fork-bomb", "sandbox 51", "start more processes than are allowed", "pid_max, cgroup", &["forks", "300"]).room(CROWDED).landlock("without a cgroup processes are only watched"),
+    Row::program("fork-bomb", "sandbox 51", "start more processes than are allowed", "pid_max, cgroup", &["forks", "300"]).room(CROWDED).landlock(WATCHED).bwrap(WATCHED_ROOT),
     Row::program("memory-anonymous", "sandbox 52", "take memory", "cgroup, watch", &["memory", "anon", "384"]).room(SMALL),
     Row::program("memory-shared", "sandbox 52", "take shared memory", "cgroup, watch", &["memory", "shared", "384"]).room(SMALL),
     Row::program("memory-file", "sandbox 52", "take memory by a file without a name", "cgroup, watch", &["memory", "memfd", "384"]).room(SMALL),

@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("subject-stubborn", "review 1", "ignore being told to end", "PID 1", &["stubborn"]).room(SHORT).proof(Proof::Ended),
     Row::program("subject-sleep", "review 1", "sleep for long", "wall time", &["sleep"]).room(SHORT).proof(Proof::Ended),
     Row::program("subject-memory", "review 1", "take memory", "cgroup, watch", &["memory", "anon", "384"]).room(SMALL),
-    Row::program("subject-forks", "review 1", "start more processes than are allowed", "pid_max, cgroup", &["forks", "300"]).room(CROWDED),
+    Row::program("subject-forks", "review 1", "start more processes than are allowed", "pid_max, cgroup", &["forks", "300"]).room(CROWDED).bwrap(super::resources::WATCHED_ROOT),
     Row::works("subject-works", "required", "start threads", &["threads"]).room(TESTED),
     Row::works("subject-server", "required", "serve itself on the loopback", &["loopback"]).room(TESTED),
 ];
