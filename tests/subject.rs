@@ -133,6 +133,26 @@ fn a_cache_can_begin_with_what_the_base_made() {
 }
 
 #[test]
+fn a_verdict_beside_a_scratch_folder_of_the_project_is_not_isolated() {
+    // The folder is shown to the stage's own commands, with what a builder wrote there.
+    let bench = bench(&format!("{ISOLATED}, scratch=\"src/\""), ". ./src/prog.sh", "exit 0");
+    run(&bench).ends(0).says("verified (subject not isolated)");
+}
+
+#[test]
+fn a_builder_that_reads_hold_outs_leaves_an_isolated_verdict_no_cache() {
+    let judge = format!("{ISOLATED}, cache=\"target/\"");
+    let bench = bench(&judge, "test ! -e target/poison", "");
+    let text = std::fs::read_to_string(bench.project().join("pipeline.dot")).unwrap();
+    let grants = "codex.allow_read_scenarios=true, allowed_commands=\"*\", cache=\"target/\", prompt=";
+    bench.write("pipeline.dot", &text.replace("prompt=", grants));
+    let poison = "[[node.build]]\ntool = [{ name = \"shell\", arguments = { command = \"echo x > target/poison\" } }]\n\
+                  [[node.build]]\ntext = \"OUTCOME: SUCCESS\"\n[[node.build]]\ntext = \"OUTCOME: FAIL\"\n";
+    std::fs::write(bench.outside().join("script.toml"), poison).unwrap();
+    run(&bench).ends(0).says("verified     judge");
+}
+
+#[test]
 fn a_server_under_test_is_reached_at_its_port() {
     let serve = "use IO::Socket::INET; my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1:8765)); \
                  while (my $c = $l->accept) { print $c qx(sh src/prog.sh); close $c }";

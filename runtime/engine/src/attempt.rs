@@ -187,7 +187,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     async fn settle(&self, claim: &Claim, report: Report, place: Option<Place>) -> Result<StageFinished, AttemptError> {
         let (node, binding) = self.bound(&claim.node)?;
         let mut finished = self.record(claim, node, report)?;
-        finished.0.isolation = apart::isolation(binding);
+        finished.0.isolation = apart::isolation(binding, &self.ground);
         let Some(place) = place else {
             claims::check(&self.run.dir, &mut finished.0, &finished.1);
             return Ok(finished.0);

@@ -142,9 +142,11 @@ impl Keeps {
 }
 
 /// Whether a stage's verdict was reached where no code of a builder ran; none when it had no hold-outs in reach.
-pub(super) fn isolation(binding: &Binding) -> Option<Isolation> {
+pub(super) fn isolation(binding: &Binding, ground: &Ground) -> Option<Isolation> {
     let reaches = binding.holdouts == crate::bind::holdouts::HoldoutAccess::ReadOnly && !binding.is_builder();
-    let is_isolated = binding.apart.as_ref().is_some_and(|apart| apart.is_isolated);
+    // Where nothing can be mounted a cache is the workspace's own folder, with what builders left there.
+    let shows_caches = !binding.confined.cache.is_empty() && !ground.tier.is_some_and(Tier::can_mount);
+    let is_isolated = binding.apart.as_ref().is_some_and(|apart| apart.is_isolated) && !shows_caches;
     reaches.then_some(if is_isolated { Isolation::Isolated } else { Isolation::NotIsolated })
 }
 

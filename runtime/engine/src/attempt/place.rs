@@ -223,7 +223,8 @@ fn mounted(inside: &Path, binding: &Binding, around: &Surroundings) -> Result<In
 fn caches(binding: &Binding, around: &Surroundings) -> Result<Caches, AttemptError> {
     let entries = &binding.confined.cache;
     let reaches = binding.holdouts == HoldoutAccess::ReadOnly;
-    if reaches && binding.apart.as_ref().is_some_and(|apart| !apart.is_isolated) {
+    // A builder that was given hold-outs has no `apart`; an isolated verdict must not begin with its cache.
+    if reaches && binding.apart.as_ref().is_none_or(|apart| !apart.is_isolated) {
         return around.private().caches(apart::STAGE, entries);
     }
     let domain = if reaches { Domain::Verifier } else { Domain::Builder };

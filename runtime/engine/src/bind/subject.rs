@@ -41,7 +41,9 @@ pub(super) fn settle(sides: Sides<'_>, effective: &mut Effective) {
         unused_base(sides, effective);
     }
     let sealed = |entry: &Entry| sides.sealed.iter().any(|folder| folder.covers(entry));
-    let is_isolated = reaches && effective.scope.read.iter().chain(&effective.scope.write).all(sealed);
+    // What lies in a scratch folder of the workspace is shown too.
+    let shown = effective.scope.read.iter().chain(&effective.scope.write).chain(&effective.confined.scratch);
+    let is_isolated = reaches && shown.into_iter().all(sealed);
     let writes = if reaches { node.holdouts.writes } else { Writes::Commit };
     let command = node.subject.command.as_ref().map(ToString::to_string);
     if let Some(text) = &command {

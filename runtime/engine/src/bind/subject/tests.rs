@@ -77,6 +77,8 @@ fn only_a_stage_that_sees_no_file_of_the_project_is_isolated() {
     check("read_paths=\"a/sub/\"", true);
     check("read_paths=\"a/,src/\"", false);
     check("read_paths=\"a/\", allowed_write_paths=\"out/\"", false);
+    check("read_paths=\"a/\", scratch=\"src/\"", false);
+    check("read_paths=\"a/\", cache=\"target/\"", true);
 }
 
 #[test]
