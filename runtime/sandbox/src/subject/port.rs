@@ -11,7 +11,9 @@ use crate::accepting::{Accepting, Threads};
 use crate::exec::{Command, Program};
 use crate::jail::Jail;
 use crate::relay::{Flow, Stop, pump};
-use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_reuseaddr, socket_error};
 use rustix::net::{bind, connect, listen};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
@@ -28,6 +30,8 @@ const READY_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(25);
 const THREADS: Threads = Threads { name: "subject-port", connections: 64, stack_bytes: 256 << 10 };
 const WAITING_MAX: i32 = 128;
+/// Longest time the program may take to accept a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(30);
 /// Time in which nothing moves, after which a connection ends.
 const IDLE: Duration = Duration::from_secs(600);
 
@@ -81,7 +85,7 @@ impl Server {
         let deadline = Instant::now() + READY_MAX;
         let is_over = || self.running.as_ref().is_none_or(JoinHandle::is_finished);
         while Instant::now() < deadline && !is_over() {
-            if reach(&self.place.jail, at).is_ok() {
+            if reach(&self.place.jail, at, for_a_look).is_ok() {
                 return;
             }
             thread::sleep(LOOK);
@@ -128,19 +132,32 @@ fn listener(verifier: &Jail, at: SocketAddrV4) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn reach(server: &Jail, at: SocketAddrV4) -> io::Result<TcpStream> {
+/// Connects without blocking: a server whose queue is full answers nothing, for minutes.
+fn reach(server: &Jail, at: SocketAddrV4, await_it: impl FnOnce(&OwnedFd) -> io::Result<()>) -> io::Result<TcpStream> {
     let socket = server.socket()?;
-    connect(&socket, &at)?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    match connect(&socket, &at) {
+        Err(Errno::INPROGRESS) => await_it(&socket)?,
+        other => other?,
+    }
+    socket_error(&socket)??;
     Ok(socket.into())
+}
+
+/// Waits for a connection for a look.
+fn for_a_look(socket: &OwnedFd) -> io::Result<()> {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
+    match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout))? {
+        0 => Err(io::ErrorKind::TimedOut.into()),
+        _ => Ok(()),
+    }
 }
 
 fn bridge(client: OwnedFd, server: &Jail, at: SocketAddrV4, stop: Stop<'_>) {
     let client = TcpStream::from(client);
     // Refused at the other end: the client finds its connection closed, as by a server that is not there.
-    let Ok(server) = reach(server, at) else { return };
-    if server.set_nonblocking(true).is_err() {
-        return;
-    }
+    let connected = |socket: &OwnedFd| stop.wait_for(socket, PollFlags::OUT, Instant::now() + CONNECT_MAX);
+    let Ok(server) = reach(server, at, connected) else { return };
     let (mut up, mut down) = (Flow::whole(&client, &server), Flow::whole(&server, &client));
     // A broken connection is for the client to notice.
     let _ = pump(&mut up, &mut down, stop, IDLE);
