@@ -220,6 +220,32 @@ fn the_command_of_the_node_is_started_without_words() {
 }
 
 #[test]
+fn words_do_not_swell_the_record() {
+    let bench = Bench::new(Tier::Full);
+    let exit = bench.run(
+        "w=$(head -c 60000 /dev/zero | tr '\\0' a); for i in $(seq 25); do subject true $w b c d e || exit 1; done",
+    );
+    assert_eq!(exit.code, Some(0), "{}", text(&exit));
+    let (used, _dir) = bench.end();
+    assert_eq!(used.calls.len(), 25);
+    let bytes = used.calls.iter().flat_map(|call| &call.words).map(String::len).sum::<usize>();
+    assert!(bytes < (1 << 20) + (25 << 10), "{bytes} bytes are kept");
+    let (first, last) = (&used.calls[0].words, &used.calls[24].words);
+    assert_eq!((first.len(), first[1].len()), (6, 60000));
+    assert_eq!((last[0].as_str(), last.last().unwrap().as_str()), ("true", "… 2 more words"));
+}
+
+#[test]
+fn a_request_that_announces_more_than_a_call_has_is_refused_unread() {
+    let bench = Bench::new(Tier::Full);
+    let send = r#"use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => "/run/glovebox/socket") or die;
+        print $s pack("V", 1 << 20); $s->flush; read $s, my $head, 4; read $s, my $text, unpack("V", $head); print $text;"#;
+    let exit = bench.run(&format!("perl -e '{send}'"));
+    assert!(text(&exit).contains("the request has 1048576 bytes, expected at most"), "{}", text(&exit));
+    check(&bench, "subject sh src/prog.sh", 0, "from the program\n");
+}
+
+#[test]
 fn a_server_is_reached_at_its_port_and_reaches_nothing() {
     let serve = r#"use IO::Socket::INET;
         my $l = IO::Socket::INET->new(Listen => 5, LocalAddr => "127.0.0.1:8765", ReuseAddr => 1) or die;

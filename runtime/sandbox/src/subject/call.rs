@@ -11,6 +11,7 @@ use crate::relay::{Stop, Woken};
 use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::subject::{Answer, End, NOT_STARTED, Request};
 use rustix::event::PollFlags;
+use rustix::net::RecvFlags;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io::{self, PipeReader};
@@ -28,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const TOLD_AFTER: Duration = Duration::from_secs(3);
 /// Most bytes of one call's words: every receipt keeps them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of a request: those words in JSON, where a byte takes at most six. Callers of a stage send theirs at the same time.
+const REQUEST_BYTES_MAX: usize = 6 * WORDS_BYTES_MAX + (64 << 10);
 /// Exit code for a call whose time was over, as of `timeout`.
 const TIMED_OUT: u8 = 124;
 const SIGKILL: u8 = 9;
@@ -64,8 +67,22 @@ fn request(caller: &OwnedFd) -> Result<Request, String> {
     for direction in [Timeout::Recv, Timeout::Send] {
         set_socket_timeout(caller, direction, Some(REQUEST_MAX)).map_err(|error| lost(&error))?;
     }
+    let bytes = announced(caller).map_err(|error| lost(&error))?;
+    if bytes > REQUEST_BYTES_MAX {
+        return Err(format!("the request has {bytes} bytes, expected at most {REQUEST_BYTES_MAX}"));
+    }
     let frame = receive_frame::<Request>(caller).map_err(|error| lost(&error))?;
     frame.map(|(request, _)| request).ok_or_else(|| "the request is missing".to_owned())
+}
+
+/// The length in a frame's head, which stays in the socket. A caller of ours sends it at once.
+fn announced(caller: &OwnedFd) -> io::Result<usize> {
+    let mut head = [0; 4];
+    let (got, _) = rustix::net::recv(caller, &mut head[..], RecvFlags::PEEK)?;
+    match got {
+        4 => Ok(u32::from_le_bytes(head) as usize),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 /// What is to be started.

@@ -16,6 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 pub(super) const FILES: &str = "subject";
 /// Folder of the command and its socket in the attempt's folder.
 const OFFER: &str = "offer";
+/// Most bytes of words and folders in the receipts of a stage; further receipts have the first words, shortened.
+const RECORDED_BYTES_MAX: usize = 1 << 20;
+const SHORT_WORDS: usize = 4;
+const SHORT_CHARS: usize = 64;
 /// One at a time runs; the others wait for their turn.
 const THREADS: Threads = Threads { name: "subject", connections: 32, stack_bytes: 2 << 20 };
 
@@ -54,6 +58,7 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 struct Calls {
     begun: u64,
+    words_bytes: usize,
     ended: Vec<Call>,
 }
 
@@ -77,8 +82,39 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn record(&self, call: Call) {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).ended.push(call);
+    /// Keeps what is known of a call that ended; of its words only as many as there is room for.
+    pub(super) fn record(&self, mut call: Call) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.words_bytes = calls.words_bytes.saturating_add(bytes(&call));
+        if calls.words_bytes > RECORDED_BYTES_MAX {
+            call.words = shortened(&call.words);
+            if call.cwd.len() > SHORT_CHARS {
+                call.cwd = short(&call.cwd);
+            }
+        }
+        calls.ended.push(call);
+    }
+}
+
+/// What a call's words take at most in a record: an escaped byte is six.
+fn bytes(call: &Call) -> usize {
+    let escaped = |text: &str| text.bytes().map(|byte| if byte.is_ascii_control() { 6 } else { 1 }).sum::<usize>();
+    call.words.iter().map(|word| escaped(word) + 3).sum::<usize>() + escaped(&call.cwd)
+}
+
+/// The first words of a call whose receipt has no room for all.
+fn shortened(words: &[String]) -> Vec<String> {
+    let mut kept: Vec<String> = words.iter().take(SHORT_WORDS).map(|word| short(word)).collect();
+    if words.len() > SHORT_WORDS {
+        kept.push(format!("… {} more words", words.len() - SHORT_WORDS));
+    }
+    kept
+}
+
+fn short(word: &str) -> String {
+    match word.char_indices().nth(SHORT_CHARS) {
+        Some((at, _)) => format!("{}…", &word[..at]),
+        None => word.to_owned(),
     }
 }
 
