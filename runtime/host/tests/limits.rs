@@ -15,8 +15,9 @@ use world::*;
 
 #[test]
 fn every_guest_has_a_test() {
-    // `escapes` attacks files, in `files.rs`.
-    let here: Vec<String> = guests::names().into_iter().filter(|name| name != "escapes").collect();
+    // `escapes` attacks files, in `files.rs`. `observes` keeps what a builder is given, in the binary's suite `bits`.
+    let elsewhere = ["escapes", "observes"];
+    let here: Vec<String> = guests::names().into_iter().filter(|name| !elsewhere.contains(&name.as_str())).collect();
     assert_eq!(here, TESTED);
 }
 
