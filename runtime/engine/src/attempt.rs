@@ -273,6 +273,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             sealed_paths: self.plan.sealed.clone(),
             cache_base: Some(fill::base(&self.run, &claim.node)).filter(|base| base.is_dir()),
+            canceled: Arc::clone(&claim.canceled),
         };
         let (ground, binding) = (self.ground.clone(), binding.clone());
         let made = tokio::task::spawn_blocking(move || Place::make(&ground, &binding, &around)).await;

@@ -72,7 +72,7 @@ impl Bench {
         let mut subjects = Subjects::offer(asked).unwrap();
         let copy = root.join("copy").to_str().unwrap().to_owned();
         let jail = Jail::open_tied(&setting(&root, tier), Source::Directory(copy), &subjects.ties()).unwrap();
-        subjects.begin(&jail).unwrap();
+        subjects.begin(&jail, &AtomicBool::new(false)).unwrap();
         Self { dir, jail, subjects }
     }
 

@@ -79,6 +79,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             sealed_paths: self.plan.sealed.clone(),
             cache_base: None,
+            canceled: Arc::clone(&canceled),
         };
         let (ground, binding, into) = (self.ground.clone(), binding.clone(), base(&self.run, id.as_str()));
         let made = tokio::task::spawn_blocking(move || fill(&ground, &binding, &around, &into, &canceled)).await;

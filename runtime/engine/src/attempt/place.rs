@@ -19,6 +19,7 @@ use glovebox_sandbox::stage::{Extra, WorkspaceView};
 use glovebox_sandbox::subject::{Subjects, Used};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// What all stages of a run work on and behind; the operator's, never a stage's.
 #[derive(Debug, Clone)]
@@ -78,6 +79,8 @@ pub(super) struct Surroundings {
     pub(super) sealed_paths: Vec<Entry>,
     /// What the node's caches begin with, where they were filled from the base.
     pub(super) cache_base: Option<PathBuf>,
+    /// Whether the run is to stop.
+    pub(super) canceled: Arc<AtomicBool>,
 }
 
 impl Surroundings {
@@ -149,7 +152,7 @@ impl Place {
         });
         let jail = jail.transpose()?;
         if let Some((subjects, jail)) = subjects.as_mut().zip(jail.as_ref()) {
-            subjects.begin(jail)?;
+            subjects.begin(jail, &around.canceled)?;
         }
         Ok(Self { jail, view, caches, subjects })
     }

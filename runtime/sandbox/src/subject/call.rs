@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest time a request may take once the caller has connected.
-const REQUEST_MAX: Duration = Duration::from_secs(10);
+/// Longest time without a byte of a request; a stage does not end before its callers do.
+const REQUEST_MAX: Duration = Duration::from_secs(2);
 /// How often a waiting caller is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a caller waits before it is told why.

@@ -35,10 +35,11 @@ const CONNECT_MAX: Duration = Duration::from_secs(30);
 /// Time in which nothing moves, after which a connection ends.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// A server under test.
+/// A server under test. Dropped, it is killed.
 #[derive(Debug)]
 pub(super) struct Server {
-    place: Arc<Place>,
+    /// Nothing once it has ended.
+    place: Option<Arc<Place>>,
     accepting: Accepting,
     running: Option<JoinHandle<()>>,
     canceled: Arc<AtomicBool>,
@@ -46,12 +47,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts the command, opens the port for the verifier, and waits until the program accepts there.
+    /// Starts the command, opens the port for the verifier, and waits until the program accepts there, or until the run is stopped.
     pub(super) fn start(
         setting: &SubjectSetting,
         text: &str,
         port: u16,
-        verifier: &Jail,
+        (verifier, is_stopped): (&Jail, &AtomicBool),
     ) -> Result<Self, SubjectError> {
         let place =
             Arc::new(Place::make(setting, FILES, true).map_err(|error| SubjectError::Place(error.to_string()))?);
@@ -76,16 +77,17 @@ impl Server {
         let inside = Arc::clone(&place);
         let accepting = Accepting::start(listener, THREADS, move |client, stop| bridge(client, &inside.jail, at, stop));
         let accepting = accepting.map_err(failed("serve"))?;
-        let server = Self { place, accepting, running, canceled, ended };
-        server.await_ready(at);
+        let server = Self { place: Some(place), accepting, running, canceled, ended };
+        server.await_ready(at, is_stopped);
         Ok(server)
     }
 
-    fn await_ready(&self, at: SocketAddrV4) {
+    fn await_ready(&self, at: SocketAddrV4, is_stopped: &AtomicBool) {
+        let Some(place) = &self.place else { return };
         let deadline = Instant::now() + READY_MAX;
-        let is_over = || self.running.as_ref().is_none_or(JoinHandle::is_finished);
-        while Instant::now() < deadline && !is_over() {
-            if reach(&self.place.jail, at, for_a_look).is_ok() {
+        let has_ended = || self.running.as_ref().is_none_or(JoinHandle::is_finished);
+        while Instant::now() < deadline && !has_ended() && !is_stopped.load(Ordering::Relaxed) {
+            if reach(&place.jail, at, for_a_look).is_ok() {
                 return;
             }
             thread::sleep(LOOK);
@@ -97,9 +99,7 @@ impl Server {
         self.stop();
         let call = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Every thread that had a share has ended.
-        let Self { place, accepting, .. } = self;
-        drop(accepting);
-        (Arc::into_inner(place), call)
+        (self.place.take().and_then(Arc::into_inner), call)
     }
 
     fn stop(&mut self) {
@@ -109,6 +109,12 @@ impl Server {
             // A panic was printed where it happened.
             let _ = running.join();
         }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

@@ -10,6 +10,7 @@ use crate::jail::{Jail, JailError, Spent, Ties};
 use crate::stage::WorkspaceView;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Name of the files of a program under test in the attempt's folder.
@@ -157,14 +158,15 @@ impl Subjects {
         Ties { offer: Some(self.offer.clone()), sockets: self.shared.setting.port.is_some() }
     }
 
-    /// Starts the program of `verify_subject` when it serves a port, and waits until it accepts, at most 30 seconds.
+    /// Starts the program of `verify_subject` when it serves a port, and waits until it accepts, at most 30 seconds and no
+    /// longer than until `is_stopped`.
     ///
     /// # Errors
     /// [`SubjectError::Place`] and [`SubjectError::Port`].
-    pub fn begin(&mut self, verifier: &Jail) -> Result<(), SubjectError> {
+    pub fn begin(&mut self, verifier: &Jail, is_stopped: &AtomicBool) -> Result<(), SubjectError> {
         let setting = &self.shared.setting;
         if let (Some(text), Some(port)) = (&setting.command, setting.port) {
-            self.server = Some(Server::start(setting, text, port, verifier)?);
+            self.server = Some(Server::start(setting, text, port, (verifier, is_stopped))?);
         }
         Ok(())
     }
