@@ -131,7 +131,8 @@ impl Model {
                 may && self.0.insert(path.clone(), Some(vec![*byte])).is_none_or(|_| true)
             }
             Operation::MakeDirectory(path) => {
-                let may = writable(path) && self.in_directory(path) && !self.0.contains_key(path);
+                // An exact grant is a file's.
+                let may = subtree(path) && self.in_directory(path) && !self.0.contains_key(path);
                 may && self.0.insert(path.clone(), None).is_none()
             }
             Operation::Unlink(path) => writable(path) && self.is_file(path) && self.0.remove(path).is_some(),
