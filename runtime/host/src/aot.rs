@@ -2,7 +2,7 @@
 //!
 //! Loading compiled code is running it, so an artefact counts only when its keyed MAC is right. The key is made here at first
 //! use and readable by its owner alone, the folder belongs to its owner alone, and the bytes that were verified are the bytes
-//! that are loaded. Whatever is wrong means: compile again. The folder has a bound, kept by [`trim`].
+//! that are loaded. Whatever is wrong means: compile again. The folder has a bound, kept by `trim`.
 
 mod trim;
 
