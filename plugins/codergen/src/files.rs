@@ -126,7 +126,7 @@ impl Workspace {
 /// Asks the host for a path that it refuses, so that the refusal is on its record. A C library would take the first `/` off.
 fn have_refused(wanted: Wanted<'_>, path: &str) {
     if cfg!(target_family = "wasm") {
-        // What it answers is said to the model in other words.
+        // The model gets an answer in other words.
         _ = match wanted {
             Wanted::Read => files::read(path).map(drop),
             Wanted::List => files::list(path).map(drop),

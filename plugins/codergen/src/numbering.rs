@@ -135,7 +135,7 @@ mod tests {
             "  1 | fn a() {\n  2 |     new();\n  3 |     code();\n  2 | }",
             Some("fn a() {\n    new();\n    code();\n}"),
         );
-        // Numbers that were not served for these lines are somebody's own table or TSV.
+        // Numbers that were not served for these lines belong to a table or TSV.
         check("c.rs", "1\tfn a() {\n2\t}", None);
         check("c.rs", "1 | fn a() {\n2 | }", None);
         check("c.rs", "  5 | fn a() {\n  6 | }", None);

@@ -98,7 +98,7 @@ pub fn bind_plan(
     }
 }
 
-/// Binds pipelines of the project that only stand beside the one that is to run. Nothing is printed; one that is none, or that
+/// Binds pipelines of the project that only stand beside the one that is to run. Nothing is printed; a missing one, or one that
 /// cannot be planned, has no plan.
 pub fn plans_beside(
     pipelines: &[Option<Pipeline>],

@@ -54,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
         help: "leave the path out of `allowed_write_paths`, and change that file by hand",
         why: "Some files make programs run because they exist: repositories and their hooks, CI workflows, settings of editors, shells, \
               agents, toolchains and package managers, Glovebox's own files. No scope grants them, in any spelling and in any \
-              folder, so that what a run wrote does nothing until somebody starts it. The stage is refused such a write and fails; \
+              folder, so that what a run wrote does nothing until a person starts it. The stage is refused such a write and fails; \
               the list is in docs/confinement.md.",
         bad: r#"digraph ship {
   build [prompt="Build it", allowed_write_paths="src/,.github/workflows/"]
