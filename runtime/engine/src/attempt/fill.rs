@@ -12,7 +12,7 @@ use crate::run::RunDir;
 use crate::state::RunState;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::cache;
-use glovebox_sandbox::exec::{Command, Program};
+use glovebox_sandbox::exec::{Command, How, Program};
 use glovebox_sandbox::subject::Call;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,7 +54,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 continue;
             }
             let told = |error: AttemptError| (id.to_string(), error);
-            filled.push(self.fill(id, binding, Arc::clone(&canceled)).await.map_err(told)?);
+            let one = self.fill(id, binding, Arc::clone(&canceled)).await.map_err(told)?;
+            if canceled.load(Ordering::Relaxed) {
+                // Cut short: it is filled when the run is resumed.
+                break;
+            }
+            filled.push(one);
         }
         Ok(filled)
     }
@@ -119,13 +124,18 @@ fn fill(
     calls.extend(closed.subjects.calls.into_iter().map(|call| (call, true)));
     let views = closed.subjects.views.into_iter().chain([place.view]);
     views.into_iter().try_for_each(|view| view.remove())?;
-    keep(&around.folder, into)?;
+    keep(&around.folder, into, &calls)?;
     Ok(calls)
 }
 
-/// Puts the caches where each visit copies them from; those over the bound for caches are not kept.
-fn keep(folder: &Path, into: &Path) -> Result<(), AttemptError> {
+/// Puts the caches where each visit copies them from. Those over the bound for caches are not kept, nor those of a command that was
+/// killed: what it was writing would look whole to every visit.
+fn keep(folder: &Path, into: &Path, calls: &[(Call, bool)]) -> Result<(), AttemptError> {
     glovebox_sandbox::tree::remove_all(into).map_err(AttemptError::Folder)?;
+    let has_ended = calls.first().is_some_and(|(own, _)| own.exit.how == How::Exited);
+    if !has_ended || calls.iter().any(|(call, _)| call.exit.over.is_some()) {
+        return Ok(());
+    }
     for who in [apart::STAGE, apart::SUBJECT] {
         cache::keep(&folder.join(apart::cache_folder(who)), &into.join(who), cache::BYTES_MAX)?;
     }
