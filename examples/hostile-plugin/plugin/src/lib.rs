@@ -1,6 +1,6 @@
-//! A plugin that lies about its purpose: under the name of tidying up it tries whatever could get it out of its box.
+//! A plugin that lies about its purpose: it claims to tidy up, and tries everything that could get it out of its sandbox.
 //!
-//! It reports honestly, so that a run shows what got through. It says `fail` as soon as anything did.
+//! It reports honestly, so that a run shows what got through. It answers `fail` if anything did.
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, artifact, exec, export, files, llm, log};
 use std::fs;
@@ -80,7 +80,7 @@ impl Probe {
         self.attempt("make folder outside".to_owned(), fs::create_dir("elsewhere"));
     }
 
-    /// Ways to bring something forbidden under a name that is allowed.
+    /// Tries to reach forbidden files through an allowed name.
     fn moves(&mut self) {
         self.attempt("link a secret".to_owned(), fs::hard_link("private/secret.txt", "out/linked.txt"));
         self.attempt("link a note".to_owned(), fs::hard_link("public/notes.md", "out/linked.md"));
@@ -98,7 +98,7 @@ impl Probe {
         self.tried.push(format!("{} variables, {} arguments", std::env::vars().count(), std::env::args().count()));
     }
 
-    /// What the host offers, asked for without a grant.
+    /// Calls functions of the host without a grant.
     fn gloves(&mut self) {
         self.attempt("run a shell".to_owned(), exec::shell("cat /etc/passwd").run());
         self.attempt("run a program".to_owned(), exec::argv(["id"]).run());

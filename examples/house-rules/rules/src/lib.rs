@@ -1,4 +1,4 @@
-//! Rules of a house: who writes code is reviewed by somebody who is named, and writes where its class says.
+//! Custom rules: each agent must name its reviewer, and its class decides where it may write.
 
 #![cfg_attr(target_family = "wasm", no_std)]
 
@@ -10,13 +10,13 @@ use alloc::vec::Vec;
 use glovebox_plugin_sdk::export_rules;
 use glovebox_plugin_sdk::rules::{Finding, Graph, Node, Rules};
 
-/// What the stages of a class may write.
+/// The write scope of each class.
 const SCOPES: [(&str, &str); 3] = [("code", "src/"), ("tests", "tests/"), ("docs", "docs/,README.md")];
 
 struct House;
 
 impl Rules for House {
-    /// Gives every agent that does not say what it may write the scope of its class.
+    /// Gives the scope of its class to every agent without a write scope.
     fn transform(graph: &mut Graph) -> Result<(), String> {
         for node in graph.nodes.iter_mut().filter(|node| is_agent(node) && node.get("allowed_write_paths").is_none()) {
             let scope = SCOPES.iter().find(|(class, _)| node.classes().any(|own| own == *class));
@@ -27,7 +27,7 @@ impl Rules for House {
         Ok(())
     }
 
-    /// Every agent names who looks at its work.
+    /// Reports every agent that names no reviewer.
     fn lint(graph: &Graph) -> Vec<Finding> {
         let unreviewed = graph.nodes.iter().filter(|node| is_agent(node) && node.get("acme.reviewer").is_none());
         let found = unreviewed.map(|node| {

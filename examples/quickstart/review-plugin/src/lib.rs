@@ -1,4 +1,4 @@
-//! A reviewer by rules: reads the Rust files it may see, writes `REVIEW.md`, and objects to code that can panic.
+//! A reviewer without a model: reads the Rust files that it may see, writes `REVIEW.md`, and rejects code that can panic.
 
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, log};
 use std::{fs, io, path::Path};
