@@ -124,12 +124,13 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 fn dependencies_run_one_way() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("runtime/names/Cargo.toml", &[][..]),
-        ("runtime/pipeline/Cargo.toml", &["glovebox-names"]),
-        ("runtime/sandbox/Cargo.toml", &["glovebox-jail", "glovebox-names"]),
+        ("runtime/record/Cargo.toml", &[]),
+        ("runtime/pipeline/Cargo.toml", &["glovebox-names", "glovebox-record"]),
+        ("runtime/sandbox/Cargo.toml", &["glovebox-jail", "glovebox-names", "glovebox-record"]),
         ("runtime/sandbox/jail/Cargo.toml", &[]),
         ("runtime/sandbox/hostile/Cargo.toml", &[]),
-        ("runtime/host/Cargo.toml", &["glovebox-names", "glovebox-sandbox"]),
-        ("runtime/engine/Cargo.toml", &["glovebox-pipeline", "glovebox-host", "glovebox-sandbox"]),
+        ("runtime/host/Cargo.toml", &["glovebox-names", "glovebox-record", "glovebox-sandbox"]),
+        ("runtime/engine/Cargo.toml", &["glovebox-pipeline", "glovebox-host", "glovebox-record", "glovebox-sandbox"]),
         (
             "runtime/cli/Cargo.toml",
             &[
@@ -137,6 +138,7 @@ fn dependencies_run_one_way() {
                 "glovebox-pipeline",
                 "glovebox-host",
                 "glovebox-names",
+                "glovebox-record",
                 "glovebox-sandbox",
                 "glovebox-hostile",
             ],

@@ -4,13 +4,12 @@
 //! journal stays readable when the host changes. A field may be added with a default; none is renamed or removed without a
 //! new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
 
-mod digest;
 mod holdouts;
 mod record;
 mod rules;
 mod stage;
 
-pub use digest::{Digest, NotADigest};
+pub use glovebox_record::{Digest, NotADigest};
 pub use holdouts::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
 pub use rules::{GraphChange, RuleRecord};

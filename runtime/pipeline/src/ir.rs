@@ -7,39 +7,10 @@ use crate::condition::Condition;
 use crate::holdouts::{Copies, NodeHoldouts};
 use crate::keyed::Attributes;
 use crate::span::Span;
-use std::borrow::Borrow;
+pub use glovebox_record::NodeId;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A node's name: `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(Arc<str>);
-
-impl NodeId {
-    /// Takes a name that the parser has accepted.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Borrow<str> for NodeId {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// A text that is not changed: up to 23 bytes stand where it is used, a longer one is shared by its copies. A file of ten
 /// thousand nodes has a hundred thousand of them.

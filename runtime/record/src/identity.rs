@@ -1,0 +1,205 @@
+//! Who an event is about: run, branch, node, visit and attempt.
+//!
+//! [`Task`] is the one identity of a unit of work. Journal subjects, queue keys, folder names and the owner of a status file derive
+//! from it and from nothing else. Two tasks that differ in any part never share a key.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+/// Declares a name that is compared and shared, never computed with.
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(from = "String", into = "String")]
+        pub struct $name(#[schemars(with = "String")] Arc<str>);
+
+        impl $name {
+            /// Takes a name whose form the caller has checked.
+            pub fn new(name: impl Into<Arc<str>>) -> Self {
+                Self(name.into())
+            }
+
+            /// Returns the name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                &*self.0 == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                &*self.0 == *other
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(name: &str) -> Self {
+                Self(name.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(name: String) -> Self {
+                Self(name.into())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0.as_ref().to_owned()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// A node's name: `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
+    NodeId
+}
+name! {
+    /// A run's name: 26 characters, sorted by the time at which the run began.
+    RunId
+}
+name! {
+    /// A branch of a run; `main` is the one that every run begins with.
+    BranchId
+}
+name! {
+    /// One attempt of a task, unique in all runs; also the name of its folders.
+    AttemptId
+}
+name! {
+    /// A question to a person.
+    QuestionId
+}
+
+impl BranchId {
+    /// Returns the branch that every run begins with.
+    pub fn main() -> Self {
+        Self::new("main")
+    }
+}
+
+/// What a task does at its node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Calls the node's handler.
+    #[default]
+    Handler,
+    /// Runs the node's `verify_command`.
+    Verify,
+    /// Merges the branches that arrived at the node.
+    Join,
+}
+
+/// One visit of one node on one branch of one generation, and what is done there. All its attempts share it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    /// Counts loop restarts; 0 before the first (seed 3).
+    pub generation: u32,
+    /// The branch.
+    pub branch: BranchId,
+    /// The node.
+    pub node: NodeId,
+    /// Which visit of the node; counts from 1.
+    pub visit: u32,
+    /// What is done.
+    pub work: Work,
+}
+
+impl fmt::Display for Task {
+    /// Writes the key: `0/main/build#2`, with `/verify` or `/join` behind it for other work than the handler's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}#{}", self.generation, self.branch, self.node, self.visit)?;
+        match self.work {
+            Work::Handler => Ok(()),
+            Work::Verify => f.write_str("/verify"),
+            Work::Join => f.write_str("/join"),
+        }
+    }
+}
+
+/// One attempt of a task.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    /// The task.
+    #[serde(flatten)]
+    pub task: Task,
+    /// Which attempt of the task; counts from 1.
+    pub ordinal: u32,
+    /// Its unique name.
+    pub id: AttemptId,
+}
+
+/// What an event is about. The journal keeps a head for each, and an append may demand that heads stand where expected.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// The run itself: its beginning and its end.
+    Run,
+    /// One branch: where it stands and where it goes.
+    Branch(BranchId),
+    /// One task.
+    Task(Task),
+    /// One question to a person.
+    Question(QuestionId),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Run => f.write_str("run"),
+            Subject::Branch(branch) => write!(f, "branch.{branch}"),
+            Subject::Task(task) => write!(f, "task.{task}"),
+            Subject::Question(question) => write!(f, "question.{question}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_differ_have_different_keys() {
+        let task = |branch: &str, node: &str, visit, work| Task {
+            generation: 0,
+            branch: branch.into(),
+            node: node.into(),
+            visit,
+            work,
+        };
+        let tasks = [
+            task("main", "build", 1, Work::Handler),
+            task("main", "build", 2, Work::Handler),
+            task("main", "build", 1, Work::Verify),
+            task("left", "build", 1, Work::Handler),
+            task("main", "test", 1, Work::Handler),
+            Task { generation: 1, ..task("main", "build", 1, Work::Handler) },
+        ];
+        let keys: std::collections::BTreeSet<String> = tasks.iter().map(Task::to_string).collect();
+        assert_eq!(keys.len(), tasks.len());
+        assert!(keys.contains("0/main/build#1/verify"));
+    }
+}

@@ -1,0 +1,14 @@
+//! The vocabulary of a run's record: the types that the journal stores and that pipeline, sandbox, host and engine share.
+//!
+//! Every concept has one type here, from the place that makes it to the journal line that keeps it. The serialised form is a promise:
+//! schema snapshots and a golden journal freeze it, and a change raises the schema version. This crate has no IO.
+//!
+//! - [`identity`]: which run, branch, node, visit and attempt an event is about;
+//! - [`digest`]: the name of bytes.
+#![forbid(unsafe_code)]
+
+pub mod digest;
+pub mod identity;
+
+pub use digest::{Digest, NotADigest};
+pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};
