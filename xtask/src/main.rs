@@ -1,4 +1,4 @@
-//! The repository's commands: `cargo xtask components | jail | pytest | demo | test | ci`.
+//! The repository's commands: `cargo xtask components | jail | pytest | demo | test | numbers | ci`.
 //!
 //! Components are built here and nowhere else: no `build.rs` compiles or downloads anything. Every command can run on a
 //! fresh machine, with rustup's `wasm32-wasip2` or, where that cannot be fetched, with a std built from its source.
@@ -9,6 +9,7 @@ mod components;
 mod debian;
 mod demo;
 mod gate;
+mod numbers;
 mod process;
 mod pytest;
 mod sysroot;
@@ -28,6 +29,8 @@ usage: cargo xtask COMMAND
   pytest        make pytest in target/pytest, for the test of examples/scenarios-pytest
   demo          build everything and run examples/quickstart
   test [ARG…]   build components and pytest, then run all tests; ARGs go to `cargo test`
+  numbers [FOLDER]
+                count bare-string parameters, clones and long functions, with their places in FOLDER; fails over the bounds
   ci            test, then format, lints, docs, dependency policy and the std built from source
 
 GLOVEBOX_WASM_STD=installed|rustup|source is the same as --std.";
@@ -54,6 +57,7 @@ fn dispatch(arguments: &[String]) -> Step {
         "pytest" if rest.is_empty() => pytest::prepare().map(|()| ExitCode::SUCCESS),
         "demo" if rest.is_empty() => demo::run(),
         "test" => gate::test(rest),
+        "numbers" if rest.len() < 2 => numbers::run(rest.first()),
         "ci" if rest.is_empty() => gate::ci(),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
