@@ -1,6 +1,6 @@
 //! The page of a rule, for the terminal, and the reference of all rules, for `docs/`.
 //!
-//! Both say what the table says; nothing about a rule is written here.
+//! Both print the table; this file holds no text about a single rule.
 
 use super::rules::{RULES, TITLES};
 use super::{Rule, Severity};
@@ -10,16 +10,16 @@ use std::fmt::Write;
 const WIDTH: usize = 100;
 
 impl Rule {
-    /// The page that explains the rule: what it demands, why, how a breach is mended, and both as files.
+    /// The page that explains the rule: the requirement, the reason, the correction, and a wrong and a right file.
     pub fn page(&self) -> String {
         let Self { id, severity, summary, help, why, bad, good, .. } = self;
-        let (why, help) = (wrapped(why), wrapped(&format!("To mend it: {help}")));
+        let (why, help) = (wrapped(why), wrapped(&format!("To fix it: {help}")));
         let (bad, good) = (indented(bad), indented(good));
         let severity = severity.as_str();
         format!("{id} ({severity})\n\n{summary}\n\n{why}\n\n{help}\n\nWrong:\n\n{bad}\n\nRight:\n\n{good}\n")
     }
 
-    /// True for a rule about scripts: its examples are scripts.
+    /// True for a rule about scripts, which has scripts as examples.
     pub fn is_about_scripts(&self) -> bool {
         self.bad.starts_with("#!")
     }
@@ -29,8 +29,9 @@ impl Rule {
 pub fn reference() -> String {
     let mut text = String::from(
         "# Rules of `glovebox check`\n\n\
-         Generated from the table of rules; `glovebox explain RULE` prints one of them. An *error* keeps a pipeline from running \
-         (exit 3), a *warning* does with `--strict`, *info* is a remark. Where the edit is certain, `glovebox check --fix` makes it.\n\n",
+         Generated from the table of rules in the source; `glovebox explain RULE` prints one rule. A pipeline with an *error* does \
+         not run (exit 3). With `--strict`, a *warning* stops it too. *Info* is only a remark. `glovebox check --fix` makes the \
+         corrections that are certain.\n\n",
     );
     for rule in RULES {
         if let Some((title, _)) = TITLES.iter().find(|(_, first)| *first == rule.id) {
@@ -63,25 +64,25 @@ fn section(text: &mut String, rule: &Rule) {
     let Rule { id, summary, help, why, bad, good, .. } = rule;
     write!(
         text,
-        "\n### {id}\n\n{severity}: {summary}.\n\n{why}\n\nTo mend it: {help}.\n\n\
+        "\n### {id}\n\n{severity}: {summary}.\n\n{why}\n\nTo fix it: {help}.\n\n\
          Wrong:\n\n```{language}\n{bad}\n```\n\nRight:\n\n```{language}\n{good}\n```\n"
     )
     .expect("writing to a string does not fail");
 }
 
-/// Breaks a paragraph into lines of at most [`WIDTH`] letters, between words.
+/// Breaks a paragraph into lines of at most [`WIDTH`] characters, between words.
 fn wrapped(paragraph: &str) -> String {
     let mut text = String::with_capacity(paragraph.len() + 8);
     let mut column = 0;
     for word in paragraph.split_whitespace() {
-        let letters = word.chars().count();
+        let width = word.chars().count();
         if column > 0 {
-            let breaks = column + 1 + letters > WIDTH;
+            let breaks = column + 1 + width > WIDTH;
             text.push(if breaks { '\n' } else { ' ' });
             column = if breaks { 0 } else { column + 1 };
         }
         text.push_str(word);
-        column += letters;
+        column += width;
     }
     text
 }

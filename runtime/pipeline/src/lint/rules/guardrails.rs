@@ -9,11 +9,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "write_scope_missing",
         severity: Warning,
         check: Some(guardrails::write_scope_missing),
-        summary: "every working stage says what it may write",
+        summary: "every working stage should declare what it may write",
         help: "name folders and files: `allowed_write_paths=\"src/,README.md\"`; `\"./\"` allows the whole workspace, an empty value nothing",
-        why: "Without a scope a stage of ours may change any file of the workspace, tests and configuration included (seed 2; design \
-              §9 #21). An agent that cannot make a test pass may then change the test. With a scope everything else is read-only \
-              for it, and what it tries all the same is a failure with the path in it.",
+        why: "Without a write scope, a built-in stage may change any file in the workspace, tests and configuration included. An \
+              agent that cannot make a test pass may then change the test. With a write scope, all other files are read-only for \
+              the stage. A write outside the scope fails the stage, and the failure names the path.",
         bad: r#"digraph ship {
   build [prompt="Build it"]
   test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
@@ -31,10 +31,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "path_pattern",
         severity: Warning,
         check: Some(guardrails::path_pattern),
-        summary: "path lists hold paths, not patterns",
-        help: "name the folder with a trailing `/`, or each file",
-        why: "Scopes are exact files and folders with a final `/` (seed 2). A `*` is a letter of a file's name there: the stage is \
-              refused every file that the pattern was meant to allow.",
+        summary: "a path list should contain paths, not patterns",
+        help: "name the folder with a final `/`, or each file",
+        why: "A scope contains exact files, and folders with a final `/`. A `*` is an ordinary character of a file name in it. \
+              The stage cannot use any file that the pattern was meant to allow.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="", read_paths="src/**/*.rs"]
   start; exit
@@ -50,12 +50,12 @@ pub(super) const RULES: &[Rule] = &[
         id: "protected_write_path",
         severity: Warning,
         check: Some(guardrails::protected_write_path),
-        summary: "a write scope names no path that is protected",
-        help: "leave the path out of `allowed_write_paths`, and change that file by hand",
-        why: "Some files make programs run because they exist: repositories and their hooks, CI workflows, settings of editors, shells, \
-              agents, toolchains and package managers, Glovebox's own files. No scope grants them, in any spelling and in any \
-              folder, so that what a run wrote does nothing until a person starts it. The stage is refused such a write and fails; \
-              the list is in docs/confinement.md.",
+        summary: "a write scope should not contain a protected path",
+        help: "remove the path from `allowed_write_paths`, and change that file by hand",
+        why: "Some files make programs run just because they exist: repositories and their hooks, CI workflows, settings of \
+              editors, shells, agents, toolchains and package managers, and Glovebox's own files. No write scope allows them, in \
+              any folder and in any spelling. So the files that a run wrote do nothing until a person starts them. Glovebox \
+              refuses such a write, and the stage fails. docs/confinement.md lists these files.",
         bad: r#"digraph ship {
   build [prompt="Build it", allowed_write_paths="src/,.github/workflows/"]
   test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
@@ -73,10 +73,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "read_scope_workdir",
         severity: Warning,
         check: Some(guardrails::read_scope_workdir),
-        summary: "a strict read scope has a working directory",
-        help: "set `codex.workdir=\"agent\"`, or `codex.workdir=\".\"` where all of the workspace may be read",
-        why: "`codex.strict_read_scope` leaves a stage its working directory, `codex.add_dirs` and its write scope (seed 2). Without \
-              a working directory hardly anything is left to see, and the agent reports that the project is empty.",
+        summary: "a strict read scope should have a working directory",
+        help: "set `codex.workdir=\"agent\"`, or `codex.workdir=\".\"` to allow the whole workspace",
+        why: "With `codex.strict_read_scope`, a stage sees only its working directory, `codex.add_dirs` and its write scope. \
+              Without a working directory it sees almost nothing, and the agent reports that the project is empty.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="", "codex.strict_read_scope"=true]
   start; exit
@@ -92,10 +92,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "tool_command_required",
         severity: Error,
         check: Some(guardrails::tool_command_required),
-        summary: "a tool stage has a `tool_command`",
+        summary: "a tool stage must have a `tool_command`",
         help: "set `tool_command=\"cargo test\"`",
-        why: "A tool stage runs its `tool_command` (spec §4.10, seed 2). Without one it can only fail, each time, with `No \
-              tool_command specified`.",
+        why: "A tool stage runs its `tool_command` (Attractor spec §4.10). Without one it always fails with `No tool_command \
+              specified`.",
         bad: r#"digraph ship {
   test [shape=parallelogram, allowed_write_paths=""]
   start; exit
@@ -111,10 +111,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "command_required",
         severity: Error,
         check: Some(guardrails::command_required),
-        summary: "a verify stage has a `command`",
+        summary: "a verify stage must have a `command`",
         help: "set `command=\"cargo test\"`",
-        why: "A verify stage runs its `command` and takes the exit code as the verdict (seed 0, fix 4). Without one there is nothing \
-              to verify by; the attribute of a tool stage, `tool_command`, is not read there.",
+        why: "A verify stage runs its `command`, and the exit code is the verdict. Without a command there is nothing to run. A \
+              verify stage does not read `tool_command`, which belongs to tool stages.",
         bad: r#"digraph ship {
   test [shape=octagon, allowed_write_paths=""]
   start; exit
@@ -130,10 +130,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "allow_list_missing",
         severity: Warning,
         check: Some(guardrails::allow_list_missing),
-        summary: "a verification stage says which commands a plan may hold",
+        summary: "a verification stage should list the commands that a plan may contain",
         help: "set `verification.allowed_commands=\"cargo test,test -f\"`",
-        why: "The plan that a verification stage runs is written by a model, so the commands in it have to begin with one of the \
-              prefixes that the pipeline's author allows (seed 2). Without the list no command is allowed, and the stage fails with \
+        why: "A model writes the plan that a verification stage runs. So every command of the plan must begin with one of the \
+              prefixes that the pipeline's author allows. Without the list no command is allowed, and the stage fails with \
               `verification.allowed_commands is required`.",
         bad: r#"digraph ship {
   plan  [prompt="Return a verification_plan", allowed_write_paths=""]
@@ -152,12 +152,12 @@ pub(super) const RULES: &[Rule] = &[
         id: "tool_command_guard",
         severity: Error,
         check: Some(guardrails::tool_command_guard),
-        summary: "a `tool_command` stays in the workspace",
+        summary: "a `tool_command` must stay in the workspace",
         help: "use paths relative to the workspace",
-        why: "A command that names a home (`~`), a `..` segment or an absolute path depends on the machine it was written on, and \
-              reaches for what it will not find where it runs (seed 2). A `~` inside a word is none, such as in `HEAD~1`, nor is \
-              `/dev/null` a place. The rule is an early word: what a command can reach is settled by the jail, whatever it names \
-              (design §9 #18).",
+        why: "A command that names a home directory (`~`), a `..` segment or an absolute path depends on one machine. The \
+              sandbox does not contain that path. A `~` inside a word is allowed, such as in `HEAD~1`, and so is `/dev/null`. \
+              This rule only reports the mistake early: the sandbox decides what a command can reach, whatever the command \
+              names.",
         bad: r#"digraph ship {
   test [shape=parallelogram, tool_command="cargo test --manifest-path ../app/Cargo.toml", allowed_write_paths=""]
   start; exit
@@ -173,10 +173,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "working_dir_inside",
         severity: Error,
         check: Some(guardrails::working_dir_inside),
-        summary: "a `working_dir` is a folder of the workspace",
+        summary: "`working_dir` must be a folder of the workspace",
         help: "write it relative to the workspace, such as `crates/app`",
-        why: "Commands start in the workspace or in a folder of it (seeds 0 and 2). A directory outside does not exist where they \
-              run, and the stage fails before its command begins.",
+        why: "Commands start in the workspace or in a folder of it. A directory outside the workspace does not exist in the \
+              sandbox, and the stage fails before its command begins.",
         bad: r#"digraph ship {
   test [shape=octagon, command="cargo test", allowed_write_paths="", working_dir="/srv/app"]
   start; exit
@@ -192,11 +192,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "unfixable_failure_source",
         severity: Warning,
         check: Some(mending::unfixable_failure_source),
-        summary: "a stage that follows a failed tool may write the scripts that the tool runs",
-        help: "add the scripts to `allowed_write_paths`, or keep them in `scenarios`; as it stands a failure ends the run there",
-        why: "When the script is what is wrong, no round of the loop can end well: the stage that follows the failure may not touch \
-              it. The run stops with this reason in place of turning until its bound (seed 2). Scripts among the hold-outs are \
-              exempt, since to fail is their work (design §9 #19).",
+        summary: "a stage after a failed tool should be able to write the scripts that the tool runs",
+        help: "add the scripts to `allowed_write_paths`, or keep them in `scenarios`; without either, a failure ends the run there",
+        why: "If the script itself is wrong, no round of the loop can succeed: the stage that follows the failure may not change \
+              the script. Glovebox stops the run with this reason, and does not repeat the loop until its limit. Scripts among \
+              the hold-outs are exempt, because their purpose is to fail on wrong code.",
         bad: r#"digraph ship {
   graph [max_steps=20]
   test   [shape=parallelogram, tool_command="sh tools/test.sh", allowed_write_paths=""]

@@ -8,11 +8,12 @@ pub(super) const RULES: &[Rule] = &[
         id: "dot_syntax",
         severity: Error,
         check: None,
-        summary: "the file is one `digraph` of the supported subset",
-        help: "see the message",
-        why: "What cannot be read cannot be run, and a graph of another kind would be run as something it is not: an undirected \
-              edge has no next stage, a second graph no place in the run, a port no meaning (spec §2.1 and §2.3). Every mistake \
-              of a file is told at once, with the edit where it is certain.",
+        summary: "the file must contain one `digraph`, in the supported subset of DOT",
+        help: "correct the syntax at the marked place",
+        why: "Glovebox reads a strict subset of DOT (Attractor spec §2.1 and §2.3). It refuses other graphs, because it could \
+              only guess their meaning. An undirected edge names no next stage, a second graph has no place in the run, and a \
+              port has no meaning. `glovebox check` reports all mistakes of the file at once. `glovebox check --fix` makes the \
+              corrections that are certain.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   start; exit
@@ -28,11 +29,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "not_graphviz",
         severity: Info,
         check: None,
-        summary: "Graphviz reads the file too",
-        help: "put the spelling in quotes",
-        why: "Pipelines of other systems write bare durations, dotted keys and `#` comments, so they are read here (design §9 #8). \
-              Graphviz stops at them: `dot` draws nothing, and editors with a preview show an error. `glovebox fmt` writes all of \
-              them in the spelling that both read.",
+        summary: "Graphviz should be able to read the file",
+        help: "write the spelling that the message shows",
+        why: "Pipelines for other engines contain bare durations, dotted keys and `#` comments, so Glovebox accepts them. \
+              Graphviz does not: `dot` draws nothing, and editors with a preview show an error. `glovebox fmt` writes all of \
+              them in a spelling that both programs read.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="", timeout=15m]
   start; exit
@@ -48,11 +49,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "other_spelling",
         severity: Info,
         check: None,
-        summary: "names and words are spelled as this runtime spells them",
-        help: "`glovebox check --fix` writes the spelling of this runtime",
-        why: "Engines of this language differ in a few names that mean the same: `script` for `tool_command` on a tool stage, \
-              `outcome=succeeded` and `outcome=failed`, and `model`, `provider` and `effort` in a style sheet. They are read as \
-              what they mean. What has no exact equivalent is not read at all: other rules report it by name.",
+        summary: "names should have the spelling that Glovebox uses",
+        help: "run `glovebox check --fix`, which writes the spelling of Glovebox",
+        why: "Engines of this language have different names for the same thing: `script` for `tool_command` on a tool stage, \
+              `outcome=succeeded` and `outcome=failed`, and `model`, `provider` and `effort` in a style sheet. Glovebox accepts \
+              these names. It does not accept a name that has no exact equivalent; other rules report such a name.",
         bad: r#"digraph ship {
   build [prompt="Build it", allowed_write_paths="src/"]
   test  [shape=parallelogram, script="cargo test", allowed_write_paths=""]
@@ -70,10 +71,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "attribute_value",
         severity: Error,
         check: None,
-        summary: "an attribute's value has the attribute's type",
-        help: "see the message",
-        why: "Attributes are typed (spec §2.4 and appendix A). A number that is none or a boolean that is neither would have to be \
-              guessed, and a guessed bound or gate is one that nobody set. So the file is refused before anything runs.",
+        summary: "an attribute's value must have the attribute's type",
+        help: "write a value of the type that the message names",
+        why: "Each attribute has a type (Attractor spec §2.4 and appendix A). For a value of another type, Glovebox would have \
+              to guess, and a guessed limit or gate is not what the author set. So it refuses the file before anything runs.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="", allow_partial=yes]
   start; exit
@@ -89,10 +90,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "duration_unit",
         severity: Warning,
         check: None,
-        summary: "a duration says its unit",
+        summary: "a duration should have a unit",
         help: "write `900s`",
-        why: "A duration is an integer with a unit (spec §2.2). Some systems read a bare number as seconds and others as \
-              milliseconds; here it is seconds. The unit makes a timeout mean the same everywhere.",
+        why: "A duration is an integer with a unit (Attractor spec §2.2). Some engines read a bare number as seconds, others as \
+              milliseconds; Glovebox reads seconds. With a unit, a timeout means the same everywhere.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="", timeout=900]
   start; exit
@@ -108,10 +109,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "duplicate_attribute",
         severity: Warning,
         check: None,
-        summary: "an attribute is set once",
+        summary: "an attribute should be set only once",
         help: "keep one of the two values",
-        why: "The later value holds, as in Graphviz, and nothing at run time shows that there was another. A prompt or a write \
-              scope that was edited in one of two places keeps its old meaning.",
+        why: "The later value wins, as in Graphviz, and nothing shows at run time that there was an earlier one. If you edit a \
+              prompt or a write scope at the first of the two places, the edit has no effect.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="", prompt="Review the tests"]
   start; exit
@@ -127,10 +128,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "path_list",
         severity: Error,
         check: None,
-        summary: "path lists hold relative paths without `..`",
-        help: "write `src/,Cargo.toml`",
-        why: "Scopes are relative to the workspace: an absolute path or a `..` segment names something outside it, which no stage \
-              may reach whatever the file says (seed 2). An empty entry is a slip that could be read as everything or as nothing.",
+        summary: "a path list must contain relative paths without `..`",
+        help: "write paths relative to the workspace, such as `src/,Cargo.toml`",
+        why: "Paths are relative to the workspace. An absolute path or a `..` segment names something outside the workspace, and \
+              no stage may reach that, whatever the file says. An empty entry is a typing mistake that could mean everything or \
+              nothing.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="../notes/"]
   start; exit
@@ -146,10 +148,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "limit_known",
         severity: Error,
         check: None,
-        summary: "`limits.<name>` names a limit that exists",
-        help: "see the list in the message",
-        why: "A misspelt limit limits nothing. An attribute that promises a bound and is silently ignored is worse than none, so \
-              the file is refused. The names are those of `[limits]` in `glovebox.toml`, each with its unit at the end.",
+        summary: "`limits.<name>` must name an existing limit",
+        help: "use a limit that exists; docs/attributes.md lists them",
+        why: "A misspelt limit limits nothing. An attribute that promises a limit and has no effect is worse than none, so \
+              Glovebox refuses the file. The names are those of `[limits]` in `glovebox.toml`; a name ends in its unit.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="", "limits.cpu"="10s"]
   start; exit
@@ -165,10 +167,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "input_declared",
         severity: Error,
         check: None,
-        summary: "every `--set` key occurs in the file",
-        help: "use `$key`, or declare a graph attribute",
-        why: "`--set key=value` replaces `$key` in the goal and in prompts, and the graph attribute of that name. A key that the \
-              file knows in neither way goes nowhere: the run would do the work without the input it was given.",
+        summary: "every `--set` key must occur in the file",
+        help: "use `$key` in the goal or in a prompt, or declare a graph attribute `key`",
+        why: "`--set key=value` replaces `$key` in the goal and in prompts, and the value of the graph attribute `key`. If the \
+              file has neither, the value goes nowhere, and the run would do its work without this input.",
         bad: r#"// --set ticket=GB-42
 digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
@@ -186,11 +188,11 @@ digraph ship {
         id: "condition_syntax",
         severity: Error,
         check: None,
-        summary: "edge conditions parse",
-        help: "compare with `=` or `!=`, join with `&&`",
-        why: "A condition is a conjunction of comparisons of text and nothing else (spec §10.2): no `==`, no `||`, no `<`. Read \
-              generously, `outcome==success` would compare with `=success` and never hold, and the run would take another way \
-              without a word.",
+        summary: "an edge condition must be valid",
+        help: "compare with `=` or `!=`, and join comparisons with `&&`",
+        why: "A condition is a list of text comparisons that are joined by `&&` (Attractor spec §10.2). It has no `==`, `||` or \
+              `<`. If Glovebox accepted `outcome==success`, it would compare with the text `=success`. That never holds, and the \
+              run would take another edge without a warning.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   start; exit
@@ -208,10 +210,10 @@ digraph ship {
         id: "stylesheet_syntax",
         severity: Error,
         check: None,
-        summary: "`model_stylesheet` parses",
-        help: "`selector { property: value; }`",
-        why: "The style sheet decides which model a stage asks (spec §8). A rule that is dropped because it does not parse leaves \
-              its stages on another model, which shows in the bill and in the work, and nowhere else.",
+        summary: "`model_stylesheet` must be valid",
+        help: "write `selector { property: value; }`",
+        why: "The style sheet decides which model a stage uses (Attractor spec §8). If Glovebox dropped a rule that it cannot \
+              parse, some stages would use another model. Only the bill and the quality of the work would show it.",
         bad: r#"digraph ship {
   graph [model_stylesheet="* { llm_model = claude-opus-4-6; }"]
   review [prompt="Review the code", allowed_write_paths=""]
@@ -229,11 +231,11 @@ digraph ship {
         id: "prompt_file",
         severity: Error,
         check: None,
-        summary: "a prompt of one word after an `@` names a file that can be read",
-        help: "name a file by its path from the folder of the pipeline, such as `@prompts/review.md`",
-        why: "A prompt may stand in a file of its own (design §9 #25). The path starts at the folder of the pipeline's file and \
-              leads neither out of it, be it by a link, nor into hold-outs: a prompt is read by the builder that they judge. A \
-              run keeps the texts, and a resume reads those.",
+        summary: "a prompt of the form `@path` must name a readable file",
+        help: "write the path from the folder of the pipeline file, such as `@prompts/review.md`",
+        why: "A prompt may be in a file of its own. Its path starts at the folder of the pipeline file. It must not leave that \
+              folder, not even through a link. It must not lead into the hold-outs, because they test the stage that reads the \
+              prompt. A run stores the texts of its prompts, and `glovebox resume` reads the stored texts.",
         bad: r#"digraph ship {
   review [prompt="@../notes/review.md", allowed_write_paths=""]
   start; exit
@@ -249,11 +251,11 @@ digraph ship {
         id: "child_pipeline",
         severity: Error,
         check: None,
-        summary: "a child pipeline is a file that can be read, and leads back to none above it",
-        help: "name a file by its path from the folder of this pipeline, such as `children/build.dot`",
-        why: "A supervisor has another pipeline executed, which may have children of its own. `check` follows them, file by file, and \
-              tells what is wrong in each. One that leads back to itself would never end; more than 16 in a row are taken for a \
-              mistake.",
+        summary: "a child pipeline must be a readable file, and must not lead back to a pipeline above it",
+        help: "write the path from the folder of this pipeline, such as `children/build.dot`",
+        why: "A supervisor stage runs another pipeline, which may have children of its own. `glovebox check` checks each of \
+              these files. A pipeline that leads back to itself would never end. A chain of more than 16 pipelines is an error \
+              too, because it is most likely a mistake.",
         bad: r#"digraph ship {
   graph ["stack.child_dotfile"="/srv/pipelines/build.dot"]
   review [prompt="Review the code", allowed_write_paths=""]

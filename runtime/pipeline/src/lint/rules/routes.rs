@@ -9,13 +9,13 @@ pub(super) const RULES: &[Rule] = &[
         id: "verify_does_not_dominate_exit",
         severity: Warning,
         check: Some(unverified::verify_does_not_dominate_exit),
-        summary: "no way leads past the verification to an exit",
-        help: "lead the way through a tool or verify stage, or make one a goal gate: `goal_gate=true`",
-        why: "An agent's word that its work is done is no evidence (seed 0: three runs reported success over broken output). On the \
-              way that is shown, a stage that may write is followed by no command that looked at the result and passed, and the run \
-              ends as a success all the same. Tool, verify and verification stages count on their way out after a success, so do \
-              human gates, `verify_command` and any goal gate (seed 1). In a file without any verification every way is such a \
-              way: `no_verification` says so once.",
+        summary: "every path to an exit should pass a verification",
+        help: "lead the path through a tool or verify stage, or make one a goal gate: `goal_gate=true`",
+        why: "An agent's claim that its work is done is no evidence: agents have reported success over broken output. On the \
+              path that the message shows, a stage may write files, no command checks the result, and the run still ends as a \
+              success. These count as a verification: a tool, verify or verification stage that succeeded, a human gate, \
+              `verify_command`, and any goal gate. If a file has no verification at all, `no_verification` reports it once \
+              instead.",
         bad: r#"digraph ship {
   build [prompt="Build it", allowed_write_paths="src/"]
   test  [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
@@ -34,10 +34,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "no_verification",
         severity: Info,
         check: Some(unverified::no_verification),
-        summary: "some stage looks at what was built",
+        summary: "at least one stage should check what was built",
         help: "add a tool stage that tests the result, such as `test [shape=parallelogram, tool_command=\"cargo test\"]`",
-        why: "Nothing in the file looks at what the stages write, so that a success of the run is their own word for it (seed 0, \
-              seed 1). That may be meant: a draft needs no proof. The run's summary names whose word was taken.",
+        why: "No stage in the file checks what the other stages write. A successful run then means only that the stages reported \
+              success. A draft may not need more. The summary of the run names the stages whose claim nothing checked.",
         bad: r#"digraph ship {
   build [prompt="Build it", allowed_write_paths="src/"]
   start; exit
@@ -54,12 +54,12 @@ pub(super) const RULES: &[Rule] = &[
         id: "no_failure_route",
         severity: Warning,
         check: Some(routes::no_failure_route),
-        summary: "a stage whose edges ask for its outcome also says where a failure leads",
+        summary: "a stage with outcome conditions should also have an edge for its failure",
         help: "add an edge with `condition=\"outcome=fail\"`, or `retry_target`",
-        why: "A failed stage follows a fail edge, a `retry_target` or a plain edge into a diamond; otherwise the run stops with the \
-              stage's reason (spec §3.7, design §9 #2; seed 2: no exit path for failures). A stage that asks for outcomes in the \
-              middle of the work and leaves this one out has usually forgotten it. The last stage before an exit may stop the run: \
-              its failure is the run's.",
+        why: "A failed stage follows a fail edge, a `retry_target` or a plain edge into a diamond. Otherwise the run stops with \
+              the stage's reason (Attractor spec §3.7). If a stage in the middle of the graph tests its outcome and leaves out \
+              the failure, the author has usually forgotten it. The last stage before an exit may stop the run, because its \
+              failure is the failure of the run.",
         bad: r#"digraph ship {
   test   [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
   report [prompt="Report", allowed_write_paths=""]
@@ -82,11 +82,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "all_conditional_edges",
         severity: Warning,
         check: Some(routes::all_conditional_edges),
-        summary: "conditions leave no outcome without an edge",
+        summary: "the conditions of a stage's edges should cover every outcome",
         help: "add an edge without a condition, or with the missing one; a run that finds no edge fails",
-        why: "When no condition holds there is no first edge to fall back to: the run fails with `no route from node` (design §9 #4). \
-              Every combination of the values that the conditions name is tried, and one that they do not name; human gates ask \
-              again until an edge fits, and are not judged by their labels.",
+        why: "If no condition holds, the run fails with `no route from node`. Glovebox never falls back to the first edge. This \
+              rule tries every combination of the values in the conditions, and one value that they do not name. It does not \
+              check the labels of human gates, which ask again until an edge fits.",
         bad: r#"digraph ship {
   triage [prompt="Set the context key size", allowed_write_paths=""]
   report [prompt="Report", allowed_write_paths=""]
@@ -110,11 +110,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "edge_to_exit_on_failure",
         severity: Warning,
         check: Some(routes::edge_to_exit_on_failure),
-        summary: "a failed stage does not lead to a successful exit",
-        help: "lead it to a stage that mends it, or make the stage a goal gate",
-        why: "A run that reaches an exit with its goal gates met is a success, whatever the last stage said (spec §3.4). A fail edge \
-              into an exit therefore turns a failure into a success. Without the edge the run stops and fails with the stage's \
-              reason; with a goal gate the exit refuses.",
+        summary: "a failed stage should not lead to a successful exit",
+        help: "lead it to a stage that fixes the failure, or make the stage a goal gate",
+        why: "A run that reaches an exit with its goal gates met is a success, whatever the last stage returned (Attractor spec \
+              §3.4). So a fail edge into an exit turns a failure into a success. Without the edge, the run stops and fails with \
+              the stage's reason. With a goal gate, the run cannot leave through the exit.",
         bad: r#"digraph ship {
   test [shape=parallelogram, tool_command="cargo test", allowed_write_paths=""]
   start; exit
@@ -133,10 +133,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "condition_outcome",
         severity: Warning,
         check: Some(routes::condition_outcome),
-        summary: "`outcome` is compared with an outcome there is",
-        help: "outcomes are `success`, `partial_success`, `retry`, `fail`, `skipped`",
-        why: "Conditions compare exactly and with case (spec §10.3): `outcome=SUCCESS` or `outcome=passed` never holds, and its edge \
-              is never taken. Values of your own belong in a context key or a preferred label.",
+        summary: "`outcome` should be compared with an existing outcome",
+        help: "use `success`, `partial_success`, `retry`, `fail` or `skipped`",
+        why: "Conditions compare exact text, upper and lower case included (Attractor spec §10.3). `outcome=SUCCESS` or \
+              `outcome=passed` never holds, and the run never takes its edge. Use a context key or a preferred label for values \
+              of your own.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   report [prompt="Report", allowed_write_paths=""]
@@ -160,10 +161,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "condition_key",
         severity: Warning,
         check: Some(routes::condition_key),
-        summary: "a condition's bare key is no misspelt `outcome` or `preferred_label`",
+        summary: "a condition should not misspell `outcome` or `preferred_label`",
         help: "correct it, or write `context.` before a context key",
-        why: "Any other bare key is looked up in the context (spec §10.4), where a missing one is empty text. A misspelt `outcom` is \
-              therefore no mistake that a run could report: it compares empty text, each time.",
+        why: "Glovebox looks up any other bare key in the context (Attractor spec §10.4), where a missing key is empty text. So \
+              a run cannot report a misspelt `outcom`: it compares empty text each time.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   report [prompt="Report", allowed_write_paths=""]
@@ -187,10 +188,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "default_ignored",
         severity: Warning,
         check: Some(routes::default_ignored),
-        summary: "`default=true` stands on an edge without a condition",
+        summary: "`default=true` should be on an edge without a condition",
         help: "remove the condition or the `default`",
-        why: "`default=true` chooses among edges without a condition, before weights do (seed 1, design §9 #5). An edge with a \
-              condition is taken when the condition holds and never otherwise, default or not.",
+        why: "`default=true` chooses among edges without a condition, before weights do. A run takes an edge with a condition \
+              only if the condition holds, with or without `default`.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   report [prompt="Report", allowed_write_paths=""]

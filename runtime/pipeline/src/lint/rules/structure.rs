@@ -9,10 +9,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "start_node",
         severity: Error,
         check: Some(structure::start_node),
-        summary: "there is exactly one start node",
+        summary: "a pipeline must have exactly one start node",
         help: "declare one: `start [shape=Mdiamond]`",
-        why: "A run begins at the start node (spec §7.2). Without one there is no first stage; with two the run could begin at \
-              either, and the stages after the other would never run.",
+        why: "A run begins at the start node (Attractor spec §7.2). Without one there is no first stage. With two, a run could \
+              begin at either, and the stages after the other one would never run.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   exit
@@ -28,11 +28,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "terminal_node",
         severity: Error,
         check: Some(structure::terminal_node),
-        summary: "there is an exit node",
+        summary: "a pipeline must have an exit node",
         help: "declare one: `exit [shape=Msquare]`",
-        why: "A run succeeds by reaching an exit, where its goal gates are checked (spec §3.4 and §7.2). Without one the last stage \
-              finds no route and every run fails. The specification wants exactly one; the seeds allow several, and so do we \
-              (design §9 #7).",
+        why: "A run succeeds when it reaches an exit, where Glovebox checks the goal gates (Attractor spec §3.4 and §7.2). \
+              Without an exit, the last stage finds no next edge and every run fails. The specification allows exactly one exit; \
+              Glovebox allows several.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   start
@@ -48,10 +48,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "reachability",
         severity: Error,
         check: Some(structure::reachability),
-        summary: "every node can be reached from the start",
-        help: "draw an edge to it, or remove it",
-        why: "A stage that no way leads to never runs, and a run that skips it looks like one that passed it (spec §7.2, seed 1). \
-              Most often an edge is missing or its target is misspelt. Jumps to a `retry_target` count as ways.",
+        summary: "every node must be reachable from the start",
+        help: "add an edge to it, or remove it",
+        why: "A stage that no path leads to never runs, and nothing in the run shows that it is missing (Attractor spec §7.2). \
+              Most often the file lacks an edge, or the target of an edge is misspelt. A jump to a `retry_target` counts as a \
+              path.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   report [prompt="Report", allowed_write_paths=""]
@@ -70,10 +71,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "edge_target_exists",
         severity: Error,
         check: Some(structure::edge_target_exists),
-        summary: "edges join declared nodes",
+        summary: "an edge must connect declared nodes",
         help: "declare the node, or correct its name",
-        why: "Graphviz makes a node of every name it meets. A pipeline that did so would run a misspelt `reveiw` as an agent stage \
-              whose prompt is its name (spec §7.2, design §9 #6).",
+        why: "Graphviz creates a node for every name in an edge. If Glovebox did the same, a misspelt `reveiw` would run as an \
+              agent stage whose prompt is its name (Attractor spec §7.2).",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   start; exit
@@ -89,10 +90,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "start_no_incoming",
         severity: Error,
         check: Some(structure::start_no_incoming),
-        summary: "no edge leads into the start node",
-        help: "lead it to the first stage instead",
-        why: "The start node marks the beginning and does nothing (spec §7.2). An edge back to it means the first stage, and says \
-              so less clearly; with several edges out of the start it is not even certain which stage is meant.",
+        summary: "no edge may lead into the start node",
+        help: "lead the edge to the first stage instead",
+        why: "The start node marks the beginning and does nothing (Attractor spec §7.2). The author of such an edge means the \
+              first stage. If several edges leave the start, it is not clear which stage that is.",
         bad: r#"digraph ship {
   graph [max_steps=20]
   review [prompt="Review the code", allowed_write_paths=""]
@@ -114,10 +115,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "exit_no_outgoing",
         severity: Error,
         check: Some(structure::exit_no_outgoing),
-        summary: "no edge leaves an exit node",
+        summary: "no edge may leave an exit node",
         help: "remove the edge; a node called `exit`, `end` or `done` is an exit unless it has a shape, such as `shape=box`",
-        why: "A run ends at an exit (spec §7.2), so what is drawn after it never runs. It happens most with a stage that is called \
-              `done` or `end` and is taken for an exit by its name.",
+        why: "A run ends at an exit (Attractor spec §7.2), so nothing after the exit ever runs. Most often the node is a stage \
+              with the name `done` or `end`, and Glovebox takes it for an exit because of that name.",
         bad: r#"digraph ship {
   graph [max_steps=20]
   review [prompt="Review the code", allowed_write_paths=""]
@@ -134,10 +135,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "orphan_node",
         severity: Warning,
         check: Some(structure::orphan_node),
-        summary: "the graph is one piece",
-        help: "join the nodes with the rest, or remove them",
-        why: "Nodes that no edge joins with the start's part of the graph are left over from an edit or wait for an edge that was \
-              forgotten (seed 1). They are named together, as one piece, while `reachability` names each node that never runs.",
+        summary: "every node should be connected to the rest of the graph",
+        help: "connect the nodes to the rest, or remove them",
+        why: "Nodes without a connection to the start's part of the graph are left over from an edit, or the file lacks an edge. \
+              This rule reports such nodes together, as one group. The rule `reachability` reports each node that never runs.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   report [prompt="Report", allowed_write_paths=""]
@@ -155,10 +156,10 @@ pub(super) const RULES: &[Rule] = &[
         id: "exit_reachable",
         severity: Warning,
         check: Some(structure::exit_reachable),
-        summary: "an exit can be reached from every node",
-        help: "draw an edge towards an exit",
-        why: "A run that gets to a stage without a way on fails with `no route from node`, after all its work is done and paid for. \
-              In a loop without a way out it goes round until a bound stops it (seed 2, common mistakes; design §9 #4).",
+        summary: "every node should have a path to an exit",
+        help: "add an edge towards an exit",
+        why: "A run that reaches a stage without a way on fails with `no route from node`, after all its work is done and paid \
+              for. A loop without a way out repeats until a limit stops it.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths=""]
   report [prompt="Report", allowed_write_paths=""]
@@ -179,11 +180,12 @@ pub(super) const RULES: &[Rule] = &[
         id: "loop_without_bound",
         severity: Info,
         check: Some(structure::loop_without_bound),
-        summary: "a graph with a loop says when to stop",
+        summary: "a graph with a loop should set a limit",
         help: "set `graph [max_steps=50]` or `graph [max_wall_time=\"2h\"]`",
-        why: "A fix loop whose failure cannot be fixed turns until something stops it: 246 rounds in 16 hours have been reported \
-              where a tool was missing. Without a word in the file the default of 200 stage executions does (seed 1), which is \
-              more than most loops are worth. The cycle breaker for repeated failures is no substitute: the texts must repeat.",
+        why: "A loop that cannot fix its failure repeats until a limit stops it. In one reported case a tool was missing, and \
+              the loop ran 246 times in 16 hours. Without a limit in the file, the default of 200 stage executions applies, \
+              which is more than most loops are worth. The cycle breaker for repeated failures does not replace a limit: it acts \
+              only if the failure texts repeat.",
         bad: r#"digraph ship {
   test   [shape=parallelogram, tool_command="cargo test", allowed_write_paths="target/"]
   repair [prompt="Make the tests pass", allowed_write_paths="src/"]
