@@ -1,8 +1,8 @@
 //! A run as a picture of its pipeline shows it: how nodes stand, which edges were taken. A fold of the journal like everything else.
 
+use glovebox_drawing::{NodeProgress, Overlay};
 use glovebox_engine::event::{Event, Record};
 use glovebox_engine::state::RunState;
-use glovebox_pipeline::draw::{Overlay, Standing};
 use glovebox_pipeline::ir::{EdgeIndex, NodeId, Status};
 
 /// What the records say.
@@ -20,22 +20,22 @@ pub fn of(records: &[Record]) -> Overlay {
         }
     }
     for (node, visits) in &state.visits {
-        overlay.nodes.insert(NodeId::new(node.as_str()), (standing(&state, node), *visits));
+        overlay.nodes.insert(NodeId::new(node.as_str()), (progress(&state, node), *visits));
     }
     let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_deref());
     if let Some(exit) = exit {
         let before = state.visits.get(exit).copied().unwrap_or(0);
-        overlay.nodes.insert(NodeId::new(exit), (Standing::Ended(Status::Success), before.saturating_add(1)));
+        overlay.nodes.insert(NodeId::new(exit), (NodeProgress::Ended(Status::Success), before.saturating_add(1)));
     }
     overlay
 }
 
-fn standing(state: &RunState, node: &str) -> Standing {
+fn progress(state: &RunState, node: &str) -> NodeProgress {
     let is_open = state.open.as_ref().is_some_and(|open| open.node == node);
     match state.outcomes.get(node) {
-        _ if is_open && state.verdict.is_none() => Standing::Running,
-        Some(outcome) => Standing::Ended(outcome.status.into()),
+        _ if is_open && state.verdict.is_none() => NodeProgress::Running,
+        Some(outcome) => NodeProgress::Ended(outcome.status.into()),
         // An exit that was left again, since a gate was not met.
-        None => Standing::Ended(Status::Retry),
+        None => NodeProgress::Ended(Status::Retry),
     }
 }

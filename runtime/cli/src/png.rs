@@ -1,6 +1,6 @@
 //! PNG from pixels: signature, header, one stream of compressed rows, end. What the format needs and nothing it allows.
 
-use glovebox_pipeline::draw::Image;
+use glovebox_drawing::Image;
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Eight bits for each of three colours; no palette, no interlacing.

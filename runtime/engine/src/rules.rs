@@ -19,7 +19,6 @@ use glovebox_host::inspect::inspect;
 use glovebox_host::limits::LimitSettings;
 use glovebox_host::rules::RuleComponent;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::draw;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::transform::SettledGraph;
 use glovebox_pipeline::{Checked, Lowered, validate};
@@ -126,7 +125,7 @@ impl House {
     }
 
     fn lint(&self, pipeline: &Pipeline) -> Vec<Diagnostic> {
-        let graph = SettledGraph::drawn(pipeline, &draw::draw(pipeline, None));
+        let graph = SettledGraph::with_subgraphs(pipeline);
         let json = serde_json::to_string(&graph).expect("a graph holds text, numbers and lists only");
         self.members.iter().flat_map(|member| self.ask(member, pipeline, &json)).collect()
     }

@@ -4,7 +4,6 @@
 //! Graphviz accepts and that this crate reads back to the same graph.
 
 use crate::dot::quote;
-use crate::draw::{Drawing, Layout};
 use crate::ir::{Pipeline, Subgraph};
 use crate::keyed::Attributes;
 use schemars::JsonSchema;
@@ -15,7 +14,7 @@ use std::fmt::Write;
 /// Version of [`GraphFile`].
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// A pipeline for programs, and where a picture has its parts. Attribute values are strings.
+/// A pipeline for programs. Attribute values are strings.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GraphFile {
     /// Version of this vocabulary.
@@ -31,8 +30,6 @@ pub struct GraphFile {
     /// Subgraphs in file order, each before those in it; absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subgraphs: Vec<SubgraphEntry>,
-    /// Where a picture has them.
-    pub layout: Layout,
 }
 
 /// A subgraph.
@@ -51,10 +48,10 @@ pub struct SubgraphEntry {
     pub nodes: Vec<String>,
 }
 
-/// Writes a pipeline with its drawing for programs.
+/// Writes a pipeline for programs.
 ///
 /// An attribute that is itself called `id`, `from` or `to` does not replace the name of that key.
-pub fn to_json(pipeline: &Pipeline, drawing: &Drawing) -> GraphFile {
+pub fn to_json(pipeline: &Pipeline) -> GraphFile {
     let nodes = pipeline.nodes.iter().map(|node| {
         let own = [("id", node.id.as_str()), ("shape", &node.shape), ("handler", node.handler.name())];
         object(&own, &node.attributes)
@@ -68,7 +65,6 @@ pub fn to_json(pipeline: &Pipeline, drawing: &Drawing) -> GraphFile {
         nodes: nodes.collect(),
         edges: edges.collect(),
         subgraphs: pipeline.subgraphs.iter().map(|subgraph| subgraph_entry(pipeline, subgraph)).collect(),
-        layout: Layout::of(drawing),
     }
 }
 

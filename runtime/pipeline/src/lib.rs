@@ -2,7 +2,7 @@
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and what a running pipeline asks of its graph: which edge next.
 //! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`files`], [`lower`], [`ir`], [`keyed`], [`attributes`], [`condition`],
-//! [`stylesheet`], [`holdouts`], [`mending`], [`transform`], [`lint`], [`route`], [`graph`], [`draw`].
+//! [`stylesheet`], [`holdouts`], [`mending`], [`transform`], [`lint`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,6 @@ pub mod attributes;
 pub mod condition;
 pub mod diagnostic;
 pub mod dot;
-pub mod draw;
 pub mod files;
 pub mod format;
 pub mod graph;

@@ -4,8 +4,8 @@ use crate::arguments::{GraphArguments, GraphFormat, GraphTheme};
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::visible;
 use crate::{journal, overlay, png, runs, source, terminal};
-use glovebox_pipeline::draw::{self, Letters, Overlay, PIXELS_MAX, Theme};
-use glovebox_pipeline::graph::{to_dot, to_json};
+use glovebox_drawing::{CharSet, Overlay, PIXELS_MAX, Theme, draw, to_image, to_json, to_svg, to_text};
+use glovebox_pipeline::graph::to_dot;
 use glovebox_pipeline::ir::Pipeline;
 use std::path::Path;
 
@@ -14,13 +14,13 @@ pub fn graph(arguments: &GraphArguments) -> Ended {
     let (pipeline, overlay) = read(arguments)?;
     let overlay = overlay.as_ref();
     let bytes = match arguments.format {
-        GraphFormat::Svg => draw::to_svg(&draw::draw(&pipeline, overlay)).into_bytes(),
+        GraphFormat::Svg => to_svg(&draw(&pipeline, overlay)).into_bytes(),
         GraphFormat::Png => pixels(arguments, &pipeline, overlay)?,
-        GraphFormat::Ascii => draw::to_text(&pipeline, overlay, Letters::Ascii).into_bytes(),
-        GraphFormat::Unicode => draw::to_text(&pipeline, overlay, Letters::Unicode).into_bytes(),
+        GraphFormat::Ascii => to_text(&pipeline, overlay, CharSet::Ascii).into_bytes(),
+        GraphFormat::Unicode => to_text(&pipeline, overlay, CharSet::Unicode).into_bytes(),
         GraphFormat::Dot => visible::dot(&to_dot(&pipeline)).into_owned().into_bytes(),
         GraphFormat::Json => {
-            let mut text = terminal::json(&to_json(&pipeline, &draw::draw(&pipeline, overlay)))?;
+            let mut text = terminal::json(&to_json(&pipeline, &draw(&pipeline, overlay)))?;
             text.push('\n');
             text.into_bytes()
         }
@@ -64,7 +64,7 @@ fn pixels(arguments: &GraphArguments, pipeline: &Pipeline, overlay: Option<&Over
         GraphTheme::Light => Theme::Light,
         GraphTheme::Dark => Theme::Dark,
     };
-    let image = draw::to_image(&draw::draw(pipeline, overlay), theme).ok_or_else(|| {
+    let image = to_image(&draw(pipeline, overlay), theme).ok_or_else(|| {
         let message = format!("the picture would have more than {PIXELS_MAX} pixels");
         Stop::new(Exit::Usage, message).with_help("an SVG has no such limit: `--format svg`")
     })?;

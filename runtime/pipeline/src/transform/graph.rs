@@ -4,7 +4,6 @@
 //! fields are errors, and [`agree`] holds what the parser made of it against what was meant.
 
 use crate::dot::quote;
-use crate::draw::Drawing;
 use crate::graph::{GraphFile, SCHEMA_VERSION, to_json};
 use crate::ir::{Node, Pipeline};
 use crate::keyed::Attributes;
@@ -86,10 +85,10 @@ impl SettledGraph {
         Ok(Self { schema_version: SCHEMA_VERSION, name, attributes, nodes, edges })
     }
 
-    /// The graph of a pipeline with its drawing, as `glovebox graph --format json` has it but settled.
-    pub fn drawn(pipeline: &Pipeline, drawing: &Drawing) -> GraphFile {
+    /// The graph of a pipeline with its subgraphs: what `glovebox graph --format json` prints, with final values and without `layout`.
+    pub fn with_subgraphs(pipeline: &Pipeline) -> GraphFile {
         let Self { name, attributes, nodes, edges, .. } = Self::of(pipeline);
-        GraphFile { name, attributes, nodes, edges, ..to_json(pipeline, drawing) }
+        GraphFile { name, attributes, nodes, edges, ..to_json(pipeline) }
     }
 }
 

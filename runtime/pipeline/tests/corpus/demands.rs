@@ -3,9 +3,7 @@
 //! Faults are told, not raised, so that one run shows those of all files. A file that refers to others gets a text for each.
 
 use crate::table::{Counts, counts};
-use crate::well_formed;
 use glovebox_pipeline::diagnostic::{Diagnostic, mended};
-use glovebox_pipeline::draw::{Letters, draw, to_svg, to_text};
 use glovebox_pipeline::format::format;
 use glovebox_pipeline::graph::{to_dot, to_json};
 use glovebox_pipeline::ir::{Handler, Pipeline};
@@ -24,7 +22,7 @@ fn inputs(source: &str) -> Inputs {
     inputs
 }
 
-/// Checks one file: findings, formatting, canonical form, pictures.
+/// Checks one file: findings, formatting, canonical form.
 pub(crate) fn hold(source: &str) -> Found {
     let inputs = inputs(source);
     let checked = check(source, &inputs);
@@ -35,11 +33,6 @@ pub(crate) fn hold(source: &str) -> Found {
     faults.extend(formatting(source, &inputs));
     faults.extend(mending(source, &inputs));
     faults.extend(checked.pipeline.iter().flat_map(|pipeline| canonical(pipeline, &inputs)));
-    let (ast, syntax) = dot::parse(source);
-    let (pipeline, _) = lower::lower(source, ast, &inputs);
-    if syntax.is_empty() {
-        faults.extend(pictures(&pipeline));
-    }
     Found { counts: counts(&checked.diagnostics), faults }
 }
 
@@ -107,36 +100,12 @@ fn canonical(pipeline: &Pipeline, inputs: &Inputs) -> Vec<String> {
     let Some(again) = check(&text, inputs).pipeline else {
         return vec![format!("the canonical text is refused: {:?}", check(&text, inputs).diagnostics)];
     };
-    let json = |pipeline: &Pipeline| to_json(pipeline, &draw(pipeline, None));
     let mut faults = Vec::new();
-    if json(pipeline) != json(&again) {
+    if to_json(pipeline) != to_json(&again) {
         faults.push("the canonical text reads back to another graph".to_owned());
     }
     if to_dot(&again) != text {
         faults.push("the canonical text has another canonical text".to_owned());
-    }
-    faults
-}
-
-fn pictures(pipeline: &Pipeline) -> Vec<String> {
-    let drawn = || {
-        let drawing = draw(pipeline, None);
-        let text = [Letters::Ascii, Letters::Unicode].map(|letters| to_text(pipeline, None, letters));
-        (to_svg(&drawing), text, to_json(pipeline, &drawing))
-    };
-    let (first, second) = (drawn(), drawn());
-    well_formed::check(&first.0);
-    let mut faults = Vec::new();
-    if first != second {
-        faults.push("drawn twice, two pictures".to_owned());
-    }
-    if !first.1[0].is_ascii() {
-        let wide: String = first.1[0].chars().filter(|letter| !letter.is_ascii()).collect();
-        let named = format!("{:?}", pipeline.nodes.iter().map(|node| &node.label).collect::<Vec<_>>());
-        if wide.chars().any(|letter| "─│┌┐└┘├┤┬┴┼▲▼◀▶".contains(letter) && !named.contains(letter))
-        {
-            faults.push("the picture in ASCII has box drawing characters".to_owned());
-        }
     }
     faults
 }

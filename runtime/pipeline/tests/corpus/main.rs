@@ -7,8 +7,6 @@
 
 mod demands;
 mod table;
-#[path = "../draw/well_formed.rs"]
-mod well_formed;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,6 +60,7 @@ fn pipelines_of_this_repository() {
     let root = root();
     let mut files = pipelines(&root, &root.join("examples"));
     files.extend(pipelines(&root, &root.join("runtime/pipeline/tests")));
+    files.extend(pipelines(&root, &root.join("runtime/drawing/tests")));
     assert!(files.len() > 25, "they have moved: {}", files.len());
     check("own.txt", &files);
 }

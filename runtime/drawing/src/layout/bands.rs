@@ -1,0 +1,100 @@
+//! Places along: how far each layer reaches, how far apart layers are, and how far boxes reach beyond the layers they cover.
+
+use super::clusters::Cluster;
+use super::layers::Layered;
+use super::{Gaps, Point, Size};
+use crate::geometry::at;
+
+/// Shift of a line in a gap up to which the gap is no wider for it.
+const EASY_SHIFT: f64 = 80.0;
+/// What a gap grows by for each unit of further shift, and at most.
+const GROWTH: f64 = 0.12;
+const GROWTH_MAX: f64 = 56.0;
+
+/// A layer's extent along.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Band {
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+    /// Room above it, to the layer before.
+    pub(super) gap: f64,
+}
+
+/// How far the box of each cluster reaches beyond its layers: before the first, after the last.
+pub(super) type Rooms = Vec<(f64, f64)>;
+
+/// The extent of every layer, and the rooms of clusters.
+pub(super) fn bands(layered: &Layered, clusters: &[Cluster], xs: &[f64], gaps: &Gaps) -> (Vec<Band>, Rooms) {
+    let mut own: Rooms = clusters.iter().map(|cluster| (cluster.before, cluster.after)).collect();
+    let rooms = rooms(layered, &own);
+    let bands = spaced(layered, &rooms, xs, gaps);
+    if layered.clusters.is_empty() {
+        return (bands, rooms);
+    }
+    // A box that is too short for its title gets the rest after its last layer.
+    for (cluster, layers) in layered.clusters.all() {
+        let (before, after) = rooms[cluster];
+        let along = bands[*layers.end()].bottom + after - bands[*layers.start()].top + before;
+        own[cluster].1 += (clusters[cluster].along_min - along).max(0.0);
+    }
+    let rooms = self::rooms(layered, &own);
+    (spaced(layered, &rooms, xs, gaps), rooms)
+}
+
+/// What a cluster needs beyond its layers, with what those in it need there.
+fn rooms(layered: &Layered, own: &Rooms) -> Rooms {
+    let mut rooms = own.clone();
+    for (cluster, layers) in layered.clusters.all().rev() {
+        let Some(parent) = layered.clusters.parent(cluster) else { continue };
+        let around = layered.clusters.layers(parent);
+        if around.start() == layers.start() {
+            rooms[parent].0 = rooms[parent].0.max(own[parent].0 + rooms[cluster].0);
+        }
+        if around.end() == layers.end() {
+            rooms[parent].1 = rooms[parent].1.max(own[parent].1 + rooms[cluster].1);
+        }
+    }
+    rooms
+}
+
+fn spaced(layered: &Layered, rooms: &Rooms, xs: &[f64], gaps: &Gaps) -> Vec<Band> {
+    let mut above = vec![0.0_f64; layered.layers.len() + 1];
+    let mut below = vec![0.0_f64; layered.layers.len() + 1];
+    for (cluster, layers) in layered.clusters.all() {
+        above[*layers.start()] = above[*layers.start()].max(rooms[cluster].0);
+        below[layers.end() + 1] = below[layers.end() + 1].max(rooms[cluster].1);
+    }
+    let mut shifts = vec![0.0_f64; layered.layers.len()];
+    for segment in &layered.segments {
+        let layer = layered.vertices[segment.lower].layer;
+        shifts[layer] = shifts[layer].max((xs[segment.lower] - xs[segment.upper]).abs());
+    }
+    let mut bands: Vec<Band> = Vec::with_capacity(shifts.len());
+    for (layer, vertices) in layered.layers.iter().enumerate() {
+        let is_label = |layer: usize| layered.is_label_layer.get(layer).is_some_and(|is_label| *is_label);
+        let gap = match (layer > 0 && is_label(layer - 1), is_label(layer)) {
+            (true, _) => gaps.label_before,
+            (_, true) => gaps.label_after,
+            _ => gaps.layers,
+        };
+        let gap = gap + ((shifts[layer] - EASY_SHIFT) * GROWTH).clamp(0.0, GROWTH_MAX);
+        let height = vertices.iter().map(|vertex| layered.vertices[*vertex].size.height).fold(0.0, f64::max);
+        let gap = gap + above[layer] + below[layer];
+        let top = bands.last().map_or(0.0, |before| before.bottom + gap);
+        bands.push(Band { top, bottom: top + height, gap });
+    }
+    bands
+}
+
+/// The boxes of clusters.
+pub(super) fn boxes(layered: &Layered, bands: &[Band], rooms: &Rooms, xs: &[f64]) -> Vec<Option<(Point, Size)>> {
+    let place = |(cluster, border): (usize, &Option<super::ClusterBorder>)| {
+        let border = border.as_ref()?;
+        let (left, right) = (xs[border.left[0]], xs[border.right[0]]);
+        let (top, bottom) =
+            (bands[border.first].top - rooms[cluster].0, bands[border.last()].bottom + rooms[cluster].1);
+        let size = Size { width: right - left, height: bottom - top };
+        Some((at((left + right) / 2.0, (top + bottom) / 2.0), size))
+    };
+    layered.borders.iter().enumerate().map(place).collect()
+}

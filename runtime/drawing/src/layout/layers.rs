@@ -1,0 +1,347 @@
+//! Layers with everything that stands in them: nodes, labels, and the ways of links that pass through.
+//!
+//! A link between neighbouring layers is one segment; a longer one gets a vertex in every layer it passes, so that its way is kept free like
+//! a node's place. Long links to the same target share these vertices: many failures that lead to one node are one line with many sources.
+//! A link that leads back leaves and arrives at the sides of its nodes, so that it is seen for what it is; it turns off at a vertex beside
+//! each, which stays there. Invariant: every segment joins neighbouring layers.
+
+use super::borders::ClusterBorder;
+use super::clusters::Clusters;
+use super::cycles::EdgeDirection;
+use super::{Gaps, Graph, Link};
+use crate::geometry::Size;
+use std::collections::{HashMap, HashSet};
+
+/// Ways for each node and link; links that would need more go round the outside.
+const WAYS_PER_PART: usize = 6;
+/// Ways that any graph may have.
+const WAYS_ANY: usize = 2_000;
+/// Layers that all links together may pass, shared ways counted for each link.
+const PASSED_MAX: usize = 1_000_000;
+/// The strength with which shared ways want to be straight; it is above every link's own.
+const TRUNK_WEIGHT: u32 = 1_000;
+/// The same of a way that only one link has.
+const WAY_WEIGHT: u32 = 100;
+/// The same of borders, which must be.
+pub(super) const BORDER_WEIGHT: u32 = 10_000;
+
+/// What stands at a place in a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A node.
+    Item(usize),
+    /// A link's label, with the link running through it.
+    Label(usize),
+    /// A link passes.
+    Way,
+    /// A link turns here to the item beside it.
+    Hook,
+    /// A link from the item beside it to itself turns here.
+    Loop,
+    /// Nothing: a cluster has nothing else in this layer.
+    Blank,
+    /// The border of a cluster.
+    Border(Side),
+}
+
+/// A side of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+/// A place in a layer. The vertices of the items come first, in their order.
+#[derive(Debug, Clone)]
+pub(crate) struct Vertex {
+    pub(crate) kind: Kind,
+    pub(crate) layer: usize,
+    pub(crate) size: Size,
+    /// The item it stands beside, and on which side: hooks and loops only.
+    pub(crate) beside: Option<(usize, Side)>,
+    /// The innermost cluster it is in; of a border, that around the cluster.
+    pub(super) cluster: Option<usize>,
+    /// The shared way it is a part of.
+    trunk: Option<Trunk>,
+}
+
+/// Target, bundle, which of several parallel links, and the link itself where it shares with nobody.
+type Trunk = (usize, u32, usize, Option<usize>);
+
+impl Vertex {
+    /// True for a piece of a link, which is to be straight.
+    pub(super) fn is_way(&self) -> bool {
+        !matches!(self.kind, Kind::Item(_) | Kind::Loop | Kind::Blank)
+    }
+}
+
+/// A piece of one or more links between neighbouring layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) upper: usize,
+    pub(super) lower: usize,
+    /// How much it wants to be straight.
+    pub(super) weight: u32,
+}
+
+/// How a link goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// Over these vertices, from source to target.
+    Over(Vec<usize>),
+    /// Around this vertex beside its node.
+    Loop(usize),
+    /// Over these vertices, then round the outside.
+    Around(Vec<usize>),
+}
+
+/// The layers of a graph.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layered {
+    pub(crate) vertices: Vec<Vertex>,
+    /// Vertices of each layer in order.
+    pub(crate) layers: Vec<Vec<usize>>,
+    /// The pieces of all links between layers, each once. A piece along one layer, from a node to its turn, is none.
+    pub(super) segments: Vec<Segment>,
+    /// How each link goes.
+    pub(crate) routes: Vec<Route>,
+    /// Layers that hold labels and no nodes.
+    pub(crate) is_label_layer: Vec<bool>,
+    /// How much each link wants to be straight; one that leads back least of all.
+    weights: Vec<u32>,
+    pub(super) clusters: Clusters,
+    /// The borders of each cluster; none for one without a box. They are there once the layers are in order.
+    pub(crate) borders: Vec<Option<ClusterBorder>>,
+    /// The least room of each cluster across.
+    pub(super) across_min: Vec<f64>,
+}
+
+impl Layered {
+    /// Puts nodes, labels and ways into layers, in no particular order within them.
+    pub(super) fn new(graph: &Graph<'_>, directions: &[EdgeDirection], ranks: &[usize], gaps: &Gaps) -> Layered {
+        let Graph { items, links, clusters, .. } = *graph;
+        let outside = too_long(items.len(), links, directions, ranks);
+        let weight = |(link, direction): (&Link, &EdgeDirection)| {
+            if *direction == EdgeDirection::Back { 1 } else { link.weight + 1 }
+        };
+        let mut layered = Layered {
+            routes: vec![Route::Over(Vec::new()); links.len()],
+            weights: links.iter().zip(directions).map(weight).collect(),
+            ..Layered::default()
+        };
+        let layer_of_rank = layered.reserve(links, directions, ranks, &outside);
+        for (index, item) in items.iter().enumerate() {
+            layered.add(Kind::Item(index), layer_of_rank[ranks[index]], item.size, None, None);
+        }
+        let layers: Vec<usize> = ranks.iter().map(|rank| layer_of_rank[*rank]).collect();
+        layered.clusters = Clusters::new(clusters, items, &layers);
+        layered.across_min = clusters.iter().map(|cluster| cluster.across_min).collect();
+        (0..items.len()).for_each(|item| layered.vertices[item].cluster = layered.clusters.of_item(item));
+        let mut builder = Builder {
+            layered,
+            links,
+            ranks,
+            gaps,
+            shared: HashMap::new(),
+            arrivals: HashMap::new(),
+            known: HashMap::new(),
+            pairs: HashMap::new(),
+        };
+        for wanted in [EdgeDirection::Forward, EdgeDirection::Back, EdgeDirection::Loop] {
+            for index in (0..links.len()).filter(|index| directions[*index] == wanted) {
+                builder.lead(index, outside.contains(&index));
+            }
+        }
+        let mut layered = builder.layered;
+        layered.fill();
+        layered
+    }
+
+    /// Decides which gaps between ranks get a layer of labels, and returns the layer of each rank.
+    fn reserve(
+        &mut self,
+        links: &[Link],
+        directions: &[EdgeDirection],
+        ranks: &[usize],
+        outside: &HashSet<usize>,
+    ) -> Vec<usize> {
+        let count = ranks.iter().max().map_or(0, |last| last + 1);
+        let mut labelled = vec![false; count];
+        for (index, link) in links.iter().enumerate().filter(|(_, link)| link.label.is_some()) {
+            match directions[index] {
+                EdgeDirection::Loop => {}
+                EdgeDirection::Back if !outside.contains(&index) => labelled[ranks[link.from] - 1] = true,
+                EdgeDirection::Forward | EdgeDirection::Back => labelled[ranks[link.from]] = true,
+            }
+        }
+        let mut layer_of_rank = Vec::with_capacity(count);
+        for is_labelled in labelled {
+            layer_of_rank.push(self.is_label_layer.len());
+            self.is_label_layer.push(false);
+            self.is_label_layer.extend(is_labelled.then_some(true));
+        }
+        self.layers = vec![Vec::new(); self.is_label_layer.len()];
+        layer_of_rank
+    }
+
+    /// Adds a vertex at the end of its layer.
+    pub(super) fn add(
+        &mut self,
+        kind: Kind,
+        layer: usize,
+        size: Size,
+        trunk: Option<Trunk>,
+        cluster: Option<usize>,
+    ) -> usize {
+        self.vertices.push(Vertex { kind, layer, size, beside: None, cluster, trunk });
+        self.layers[layer].push(self.vertices.len() - 1);
+        self.vertices.len() - 1
+    }
+
+    /// Adds a turn beside an item.
+    fn add_beside(&mut self, kind: Kind, item: usize, size: Size, trunk: Option<Trunk>) -> usize {
+        let vertex = self.add(kind, self.vertices[item].layer, size, trunk, self.vertices[item].cluster);
+        self.vertices[vertex].beside = Some((item, Side::Right));
+        vertex
+    }
+
+    /// How much a piece wants to be straight.
+    fn weight(&self, one: &Vertex, other: &Vertex, link: usize) -> u32 {
+        match (one.is_way(), other.is_way()) {
+            (true, true) if one.trunk.is_some() && one.trunk == other.trunk => TRUNK_WEIGHT,
+            (true, true) => WAY_WEIGHT,
+            _ => self.weights[link],
+        }
+    }
+}
+
+/// The links that must go round the outside, since ways for all would be too many. The longest are the first to.
+fn too_long(nodes: usize, links: &[Link], directions: &[EdgeDirection], ranks: &[usize]) -> HashSet<usize> {
+    let span = |link: usize| ranks[links[link].from].abs_diff(ranks[links[link].to]);
+    let mut by_span: Vec<usize> = (0..links.len()).filter(|link| directions[*link] != EdgeDirection::Loop).collect();
+    by_span.sort_by_key(|link| span(*link));
+    let most = WAYS_ANY + WAYS_PER_PART * (nodes + links.len());
+    let mut reaches: HashMap<(usize, u32, bool), usize> = HashMap::new();
+    let (mut ways, mut passed) = (0, 0);
+    let mut outside = HashSet::new();
+    for link in by_span {
+        let reach =
+            reaches.entry((links[link].to, links[link].bundle, directions[link] == EdgeDirection::Back)).or_default();
+        let more = span(link).saturating_sub(*reach);
+        if ways + more > most || passed + span(link) > PASSED_MAX {
+            outside.insert(link);
+        } else {
+            ways += more;
+            passed += span(link);
+            *reach = (*reach).max(span(link));
+        }
+    }
+    outside
+}
+
+/// Leads links through the layers.
+struct Builder<'a> {
+    layered: Layered,
+    links: &'a [Link],
+    ranks: &'a [usize],
+    gaps: &'a Gaps,
+    /// Shared ways by trunk, layer and cluster.
+    shared: HashMap<(Trunk, usize, Option<usize>), usize>,
+    /// The turn at the target in which a way ends, so that links that share the way share it too.
+    arrivals: HashMap<usize, usize>,
+    /// Segments by their ends.
+    known: HashMap<(usize, usize), usize>,
+    /// How many links of a pair of nodes there have been.
+    pairs: HashMap<(usize, usize), usize>,
+}
+
+impl Builder<'_> {
+    fn lead(&mut self, index: usize, is_outside: bool) {
+        let link = &self.links[index];
+        let layered = &mut self.layered;
+        let (start, end) = (layered.vertices[link.from].layer, layered.vertices[link.to].layer);
+        if link.from == link.to {
+            let bare = Size { width: self.gaps.way, height: 0.0 };
+            let room = link.label.map_or(bare, |label| Size { width: label.width + self.gaps.loop_room, ..label });
+            layered.routes[index] = Route::Loop(layered.add_beside(Kind::Loop, link.from, room, None));
+        } else if is_outside {
+            let cluster = layered.clusters.passed(link.from, link.to, start + 1);
+            let label = link.label.map(|size| layered.add(Kind::Label(index), start + 1, size, None, cluster));
+            let chain: Vec<usize> = std::iter::once(link.from).chain(label).collect();
+            self.join(index, &chain);
+            self.layered.routes[index] = Route::Around(chain);
+        } else {
+            let chain = if start < end { self.down(index, start, end) } else { self.up(index, start, end) };
+            self.join(index, &chain);
+            self.layered.routes[index] = Route::Over(chain);
+        }
+    }
+
+    /// Adds the segments of a link, as far as it does not share them.
+    fn join(&mut self, link: usize, chain: &[usize]) {
+        let layered = &mut self.layered;
+        for pair in chain.windows(2) {
+            let (one, other) = (&layered.vertices[pair[0]], &layered.vertices[pair[1]]);
+            if one.layer == other.layer {
+                continue;
+            }
+            let (upper, lower) = if one.layer < other.layer { (pair[0], pair[1]) } else { (pair[1], pair[0]) };
+            let weight = layered.weight(one, other, link);
+            match self.known.get(&(upper, lower)) {
+                // Whoever came first along a shared way went on to the same end.
+                Some(_) if weight == TRUNK_WEIGHT => return,
+                Some(index) => layered.segments[*index].weight = layered.segments[*index].weight.max(weight),
+                None => {
+                    self.known.insert((upper, lower), layered.segments.len());
+                    layered.segments.push(Segment { upper, lower, weight });
+                }
+            }
+        }
+    }
+
+    fn down(&mut self, index: usize, start: usize, end: usize) -> Vec<usize> {
+        let link = &self.links[index];
+        let passed = self.pass(index, start + 1..end);
+        std::iter::once(link.from).chain(passed).chain([link.to]).collect()
+    }
+
+    fn up(&mut self, index: usize, start: usize, end: usize) -> Vec<usize> {
+        let link = &self.links[index];
+        let line = Size { width: self.gaps.way, height: 0.0 };
+        let leave = self.layered.add_beside(Kind::Hook, link.from, line, None);
+        let passed = self.pass(index, (end + 1..start).rev());
+        let last = passed.last().copied().unwrap_or(leave);
+        let layered = &mut self.layered;
+        let trunk = layered.vertices[last].trunk;
+        let arrive = *self.arrivals.entry(last).or_insert_with(|| layered.add_beside(Kind::Hook, link.to, line, trunk));
+        [link.from, leave].into_iter().chain(passed).chain([arrive, link.to]).collect()
+    }
+
+    /// The vertices of a link in the layers between its ends, in that order; its label first.
+    fn pass(&mut self, index: usize, layers: impl Iterator<Item = usize>) -> Vec<usize> {
+        let link = &self.links[index];
+        let alone = self.is_short(link).then_some(index);
+        let ordinal = self.pairs.entry((link.from, link.to)).or_default();
+        let trunk = (link.to, link.bundle, *ordinal, alone);
+        *ordinal += 1;
+        let place = |(position, layer)| {
+            let cluster = self.layered.clusters.passed(link.from, link.to, layer);
+            match link.label {
+                Some(size) if position == 0 => self.layered.add(Kind::Label(index), layer, size, None, cluster),
+                _ => self.way(trunk, layer, cluster),
+            }
+        };
+        layers.enumerate().map(place).collect()
+    }
+
+    /// True when only labels can stand between the ends: such a link shares with nobody.
+    fn is_short(&self, link: &Link) -> bool {
+        self.ranks[link.from].abs_diff(self.ranks[link.to]) == 1
+    }
+
+    fn way(&mut self, trunk: Trunk, layer: usize, cluster: Option<usize>) -> usize {
+        let (layered, line) = (&mut self.layered, Size { width: self.gaps.way, height: 0.0 });
+        let add = || layered.add(Kind::Way, layer, line, Some(trunk), cluster);
+        *self.shared.entry((trunk, layer, cluster)).or_insert_with(add)
+    }
+}

@@ -1,0 +1,147 @@
+//! The order within layers that makes few lines cross: sweeps over the means of neighbours, then swaps of neighbours.
+//!
+//! What moves is a *unit*: a node with the turns beside it, or one way or label alone. Links that lead back try both sides of the picture.
+//! The number of sweeps is fixed and falls with the size; the best order seen is kept. File order decides what is left open.
+
+use super::layers::{Kind, Layered, Route, Side};
+use super::sorter::{Sorter, State};
+
+/// Pieces up to which all sweeps are made, and lanes try both sides.
+const SMALL: usize = 2_000;
+const SWEEPS_SMALL: usize = 24;
+const SWEEPS_LARGE: usize = 6;
+/// Pieces above which sweeps are few.
+const LARGE: usize = 60_000;
+const SWEEPS_HUGE: usize = 3;
+/// Lanes that try both sides.
+const LANES_MAX: usize = 60;
+/// Pairs of clusters that do.
+const CLUSTERS_MAX: usize = 60;
+/// How often all lanes do.
+const LANE_ROUNDS: usize = 2;
+
+/// Orders the vertices of every layer, and decides on which side of their nodes turns stand.
+pub(super) fn order(layered: &mut Layered) {
+    let mut sorter = Sorter::new(layered);
+    let is_small = sorter.pieces <= SMALL;
+    if is_small {
+        let (start, lanes) = (sorter.state(), lanes(layered));
+        let mut best: Option<(usize, State)> = None;
+        for flips in [false, true] {
+            sorter.restore(start.clone());
+            sweep(&mut sorter, SWEEPS_SMALL, flips);
+            try_clusters(&mut sorter);
+            try_sides(&mut sorter, &lanes);
+            let crossings = sorter.crossings();
+            if best.as_ref().is_none_or(|(fewest, _)| crossings < *fewest) {
+                best = Some((crossings, sorter.state()));
+            }
+            if crossings == 0 {
+                break;
+            }
+        }
+        best.into_iter().for_each(|(_, state)| sorter.restore(state));
+    } else {
+        let sweeps = if sorter.pieces <= LARGE { SWEEPS_LARGE } else { SWEEPS_HUGE };
+        sweep(&mut sorter, sweeps, false);
+    }
+    sorter.balance_loops(layered);
+    sorter.finish(layered);
+}
+
+/// Sweeps down and up, so many times at most, and keeps the best order seen. `flips` lets every other pair of sweeps turn round what the
+/// neighbours leave open.
+fn sweep(sorter: &mut Sorter, sweeps: usize, flips: bool) {
+    let mut best = (sorter.crossings(), sorter.state());
+    for sweep in 0..sweeps {
+        if best.0 == 0 {
+            break;
+        }
+        sorter.sweep(sweep % 2 == 0, flips && sweep % 4 > 1);
+        sorter.swap();
+        let crossings = sorter.crossings();
+        if crossings < best.0 {
+            best = (crossings, sorter.state());
+        }
+    }
+    sorter.restore(best.1);
+}
+
+/// The ways of links, as the vertices of all that share an end: they change sides together. First those that lead back, then those that
+/// pass several layers.
+fn lanes(layered: &Layered) -> Vec<Vec<usize>> {
+    let mut lanes: Vec<(usize, Vec<usize>)> = Vec::new();
+    for is_back in [true, false] {
+        for route in &layered.routes {
+            let Route::Over(chain) = route else { continue };
+            let [_, passed @ .., _] = chain.as_slice() else { continue };
+            let Some(last) = passed.last().filter(|_| passed.len() > 1) else { continue };
+            if (layered.vertices[*last].kind == Kind::Hook) != is_back {
+                continue;
+            }
+            match lanes.iter_mut().find(|(end, _)| end == last) {
+                Some((_, lane)) => lane.extend(passed),
+                None => lanes.push((*last, passed.to_vec())),
+            }
+        }
+    }
+    let lanes = lanes.into_iter().map(|(_, mut lane)| {
+        lane.sort_unstable();
+        lane.dedup();
+        lane
+    });
+    lanes.take(LANES_MAX).collect()
+}
+
+/// Lets neighbouring clusters try each other's place, and stay where fewer lines cross.
+fn try_clusters(sorter: &mut Sorter) {
+    let mut fewest = sorter.crossings();
+    for pair in sorter.neighbouring_clusters().into_iter().take(CLUSTERS_MAX) {
+        if fewest == 0 {
+            return;
+        }
+        fewest = try_one(sorter, fewest, |sorter| sorter.exchange_clusters(pair));
+    }
+}
+
+/// Makes one change, and takes it back unless fewer than `fewest` lines cross; returns how many do.
+fn try_one(sorter: &mut Sorter, fewest: usize, change: impl FnOnce(&mut Sorter)) -> usize {
+    let state = sorter.state();
+    change(sorter);
+    sorter.swap();
+    let crossings = sorter.crossings();
+    if crossings < fewest {
+        return crossings;
+    }
+    sorter.restore(state);
+    fewest
+}
+
+/// Lets every lane try the outermost place on either side, and the outermost within those that lead back there, and stay where fewer lines
+/// cross.
+fn try_sides(sorter: &mut Sorter, lanes: &[Vec<usize>]) {
+    let mut fewest = sorter.crossings();
+    for _ in 0..LANE_ROUNDS {
+        let before = fewest;
+        for lane in lanes {
+            for (side, is_within) in
+                [Side::Right, Side::Left].into_iter().flat_map(|side| [(side, false), (side, true)])
+            {
+                if fewest == 0 {
+                    return;
+                }
+                let outer = if is_within { sorter.turned(lanes, side) } else { Vec::new() };
+                if is_within && (outer.is_empty() || sorter.is_turned(lane)) {
+                    continue;
+                }
+                fewest = try_one(sorter, fewest, |sorter| {
+                    sorter.move_out(lane, side);
+                    outer.into_iter().for_each(|outer| sorter.move_out(&lanes[outer], side));
+                });
+            }
+        }
+        if fewest == before {
+            return;
+        }
+    }
+}

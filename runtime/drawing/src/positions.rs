@@ -1,0 +1,151 @@
+//! A drawing's coordinates, for programs that do the drawing themselves.
+
+use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnNode};
+use super::geometry::{Step, tenths};
+use glovebox_pipeline::graph::{self, GraphFile};
+use glovebox_pipeline::ir::Pipeline;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A pipeline for programs, and where a picture has its parts. Attribute values are strings.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DrawnGraph {
+    /// The pipeline.
+    #[serde(flatten)]
+    pub graph: GraphFile,
+    /// Where a picture has its parts.
+    pub layout: Layout,
+}
+
+/// Writes a pipeline with the coordinates of its drawing.
+pub fn to_json(pipeline: &Pipeline, drawing: &Drawing) -> DrawnGraph {
+    DrawnGraph { graph: graph::to_json(pipeline), layout: Layout::of(drawing) }
+}
+
+/// Where a picture has its parts: pixels from the upper left corner, `y` downwards, to one decimal.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Layout {
+    /// Width of the picture.
+    pub width: f64,
+    /// Height of the picture.
+    pub height: f64,
+    /// Boxes around subgraphs; absent when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boxes: Vec<BoxPosition>,
+    /// Nodes in file order.
+    pub nodes: Vec<NodePosition>,
+    /// Edges in file order, then jumps of a run.
+    pub edges: Vec<EdgePosition>,
+}
+
+/// The place of the box around a subgraph.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BoxPosition {
+    /// Index of the subgraph.
+    pub subgraph: usize,
+    /// The middle, to the right.
+    pub x: f64,
+    /// The middle, downwards.
+    pub y: f64,
+    /// Width.
+    pub width: f64,
+    /// Height.
+    pub height: f64,
+}
+
+/// A node's place.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct NodePosition {
+    /// The node.
+    pub id: String,
+    /// The middle, to the right.
+    pub x: f64,
+    /// The middle, downwards.
+    pub y: f64,
+    /// Width of its shape.
+    pub width: f64,
+    /// Height of its shape.
+    pub height: f64,
+    /// How it stands in a run; absent without a run, and when the run did not reach it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Visits in a run; absent like `status`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visits: Option<u32>,
+}
+
+/// An edge's way.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EdgePosition {
+    /// Index of the edge in file order; absent for a jump to a retry target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edge: Option<usize>,
+    /// Source.
+    pub from: String,
+    /// Target.
+    pub to: String,
+    /// Where the way begins: `[x, y]`.
+    pub start: Vec<f64>,
+    /// Its pieces: `[x, y]` for a straight one, `[x1, y1, x2, y2, x, y]` for a cubic curve. The arrow is at the end of the last.
+    pub steps: Vec<Vec<f64>>,
+    /// The middle of its label: `[x, y]`; absent without a label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Vec<f64>>,
+    /// How often a run took it; absent when it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken: Option<u32>,
+}
+
+impl Layout {
+    /// The coordinates of a drawing.
+    pub fn of(drawing: &Drawing) -> Layout {
+        Layout {
+            width: tenths(drawing.size.width),
+            height: tenths(drawing.size.height),
+            boxes: drawing.boxes.iter().map(box_position).collect(),
+            nodes: drawing.nodes.iter().map(node_position).collect(),
+            edges: drawing.edges.iter().map(edge_position).collect(),
+        }
+    }
+}
+
+fn box_position(drawn: &DrawnBox) -> BoxPosition {
+    BoxPosition {
+        subgraph: drawn.subgraph,
+        x: tenths(drawn.centre.x),
+        y: tenths(drawn.centre.y),
+        width: tenths(drawn.size.width),
+        height: tenths(drawn.size.height),
+    }
+}
+
+fn node_position(node: &DrawnNode) -> NodePosition {
+    NodePosition {
+        id: node.id.clone(),
+        x: tenths(node.centre.x),
+        y: tenths(node.centre.y),
+        width: tenths(node.size.width),
+        height: tenths(node.size.height),
+        status: node.progress.map(|(progress, _)| progress.as_str().to_owned()),
+        visits: node.progress.map(|(_, visits)| visits),
+    }
+}
+
+fn edge_position(edge: &DrawnEdge) -> EdgePosition {
+    let numbers = |step: &Step| {
+        let points = match *step {
+            Step::Line(end) => vec![end],
+            Step::Curve(first, second, end) => vec![first, second, end],
+        };
+        points.iter().flat_map(|point| [tenths(point.x), tenths(point.y)]).collect()
+    };
+    EdgePosition {
+        edge: edge.index,
+        from: edge.from.clone(),
+        to: edge.to.clone(),
+        start: vec![tenths(edge.path.start.x), tenths(edge.path.start.y)],
+        steps: edge.path.steps.iter().map(numbers).collect(),
+        label: edge.label.as_ref().map(|label| vec![tenths(label.centre.x), tenths(label.centre.y)]),
+        taken: Some(edge.taken).filter(|taken| *taken > 0),
+    }
+}

@@ -1,0 +1,400 @@
+//! A pipeline as the layout sees it, and the layout's answer as a drawing: labels, notes and conditions become lines of text, `rankdir`
+//! becomes a direction on paper.
+
+use super::boxes::{self, LABEL_ROOM, PAD};
+use super::drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Kind, Line, Role, Tone};
+use super::geometry::{Point, Size, at};
+use super::layout::{Cluster, Gaps, Graph, Item, Link, Placed};
+use super::overlay::Overlay;
+use super::shape::Shape;
+use super::text::{one_line, width, wrap};
+use glovebox_pipeline::condition::{Clause, Condition, Operator};
+use glovebox_pipeline::ir::{Edge, EdgeIndex, Node, Pipeline};
+use std::collections::{HashMap, HashSet};
+
+/// Room around the picture.
+pub(crate) const MARGIN: f64 = 20.0;
+/// Lines of a node's label, and the widest line and lines of an edge's.
+const LABEL_LINES_MAX: usize = 4;
+const EDGE_LINE_MAX: f64 = 132.0;
+const EDGE_LINES_MAX: usize = 3;
+/// The widest label of a box.
+const BOX_LINE_MAX: f64 = 240.0;
+/// Room around an edge's label.
+const EDGE_PAD: Size = Size { width: 5.0, height: 2.0 };
+
+/// Where the layers follow each other to (`rankdir`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Down,
+    Up,
+    Right,
+    Left,
+}
+
+impl Direction {
+    /// What the pipeline asks for: `TB`, `BT`, `LR` or `RL`; down unless it says.
+    pub(crate) fn of(pipeline: &Pipeline) -> Direction {
+        match pipeline.attributes.get("rankdir").map(|attribute| attribute.value.trim()) {
+            Some("LR") => Direction::Right,
+            Some("RL") => Direction::Left,
+            Some("BT") => Direction::Up,
+            _ => Direction::Down,
+        }
+    }
+
+    fn is_sideways(self) -> bool {
+        matches!(self, Direction::Right | Direction::Left)
+    }
+
+    /// A size as the layout sees it, or one of the layout's as it is on paper.
+    fn turn(self, size: Size) -> Size {
+        if self.is_sideways() { size.turned() } else { size }
+    }
+
+    /// A place of the layout on paper, of which `whole` is the size there; the same the other way round, around a middle.
+    fn place(self, point: Point, whole: Size) -> Point {
+        match self {
+            Direction::Down => point,
+            Direction::Up => at(point.x, whole.height - point.y),
+            Direction::Right => point.turned(),
+            Direction::Left => at(whole.width - point.y, point.x),
+        }
+    }
+
+    /// A place around a middle on paper, as the layout sees it.
+    fn unplace(self, point: Point) -> Point {
+        match self {
+            Direction::Down => point,
+            Direction::Up => at(point.x, -point.y),
+            Direction::Right => point.turned(),
+            Direction::Left => at(point.y, -point.x),
+        }
+    }
+
+    fn gaps(self) -> Gaps {
+        let shared = Gaps {
+            items: 36.0,
+            beside: 20.0,
+            lines: 14.0,
+            layers: 42.0,
+            label_after: 16.0,
+            label_before: 28.0,
+            ports: 16.0,
+            way: 0.0,
+            loop_room: 8.0,
+            nearly: 12.0,
+            outside: 16.0,
+            inside: (PAD, PAD),
+        };
+        // Sideways the labels of boxes stand at the sides of layers.
+        let sideways = Gaps { items: 28.0, ports: 12.0, inside: (PAD + LABEL_ROOM, PAD), ..shared };
+        if self.is_sideways() { sideways } else { shared }
+    }
+}
+
+/// How text is measured and broken.
+#[derive(Clone, Copy)]
+pub(crate) struct TextStyle {
+    /// The widest line of a node's label.
+    pub(crate) label_max: fn(Shape) -> f64,
+    /// The widest line of an edge's label.
+    pub(crate) edge_max: f64,
+    /// The widest label of a box.
+    pub(crate) box_max: f64,
+    /// The width of a line.
+    pub(crate) width: fn(&str, Role) -> f64,
+}
+
+/// Text as a picture has it.
+const PICTURE: TextStyle = TextStyle {
+    label_max: Shape::line_max,
+    edge_max: EDGE_LINE_MAX,
+    box_max: BOX_LINE_MAX,
+    width: |line, role| width(line, role.size()),
+};
+
+/// What is to be drawn, not yet in its place.
+pub(crate) struct Parts {
+    /// Boxes in file order, each before those in it.
+    pub(crate) boxes: Vec<DrawnBox>,
+    /// What is in each box.
+    pub(crate) clusters: Vec<Cluster>,
+    /// Nodes in file order.
+    pub(crate) nodes: Vec<DrawnNode>,
+    /// Edges in file order, then jumps.
+    pub(crate) edges: Vec<DrawnEdge>,
+    /// The ends of each edge, and how much it wants to be short and straight.
+    pub(crate) ends: Vec<(usize, usize, u32)>,
+    /// The node to begin at.
+    pub(crate) root: usize,
+}
+
+impl Parts {
+    /// Takes a pipeline apart.
+    pub(crate) fn of(pipeline: &Pipeline, overlay: Option<&Overlay>, style: &TextStyle) -> Parts {
+        let nodes = pipeline.nodes.iter().map(|node| drawn_node(node, overlay, style)).collect();
+        let indexed = pipeline.edges.iter().enumerate();
+        let mut edges: Vec<DrawnEdge> =
+            indexed.map(|(index, edge)| drawn_edge(EdgeIndex(index), edge, overlay, style)).collect();
+        edges.extend(overlay.into_iter().flat_map(|overlay| jumps(overlay, style)));
+        let names: HashMap<&str, usize> =
+            pipeline.nodes.iter().enumerate().map(|(index, node)| (node.id.as_str(), index)).collect();
+        edges.retain(|edge| names.contains_key(edge.from.as_str()) && names.contains_key(edge.to.as_str()));
+        let mains = mains(&edges);
+        let end = |edge: &DrawnEdge| (names[edge.from.as_str()], names[edge.to.as_str()], weight(edge, &mains));
+        let ends = edges.iter().map(end).collect();
+        let (boxes, clusters) = boxes::boxes(pipeline, style);
+        Parts { boxes, clusters, nodes, edges, ends, root: names.get(pipeline.start.as_str()).copied().unwrap_or(0) }
+    }
+}
+
+/// Draws a pipeline, with a run over it if one is given.
+pub(crate) fn draw(pipeline: &Pipeline, overlay: Option<&Overlay>) -> Drawing {
+    let direction = Direction::of(pipeline);
+    let Parts { mut boxes, mut clusters, mut nodes, mut edges, ends, root } = Parts::of(pipeline, overlay, &PICTURE);
+    let items: Vec<Item> = nodes.iter().map(|node| item(node, direction)).collect();
+    let links: Vec<Link> = edges.iter().zip(ends).map(|(edge, ends)| link(edge, ends, direction)).collect();
+    boxes::measure(&boxes, &mut clusters, direction);
+    let graph = Graph { items: &items, links: &links, clusters: &clusters, root };
+    let placed = super::layout::place(&graph, &direction.gaps());
+    let size = apply_layout(&mut nodes, &mut edges, &placed, direction);
+    let is_left_out =
+        |(cluster, place): (&Cluster, &Option<(Point, Size)>)| place.is_none() && !cluster.items.is_empty();
+    let boxes_left_out = clusters.iter().zip(&placed.boxes).filter(|pair| is_left_out(*pair)).count();
+    boxes = place_boxes(boxes, &edges, &placed, direction);
+    Drawing { title: title(pipeline), size, boxes, boxes_left_out, nodes, edges, is_run: overlay.is_some() }
+}
+
+/// What a pipeline is called.
+pub(crate) fn title(pipeline: &Pipeline) -> String {
+    one_line(if pipeline.label.trim().is_empty() { &pipeline.name } else { &pipeline.label })
+}
+
+fn drawn_node(node: &Node, overlay: Option<&Overlay>, style: &TextStyle) -> DrawnNode {
+    let shape = Shape::of(&node.shape);
+    let handler = one_line(node.handler.name());
+    let kind = Kind::of(&handler);
+    let most = (style.label_max)(shape);
+    let mut lines = lines(&node.label, most, LABEL_LINES_MAX, Role::Label, style);
+    if lines.is_empty() {
+        lines = self::lines(node.id.as_str(), most, LABEL_LINES_MAX, Role::Label, style);
+    }
+    let mut notes: Vec<&str> = Vec::new();
+    if kind != Kind::of(shape_handler(&node.shape)) || kind == Kind::Plugin {
+        notes.push(&handler);
+    }
+    notes.extend(node.goal_gate.then_some("goal gate"));
+    lines.extend(self::lines(&notes.join(" · "), most, 2, Role::Note, style));
+    let size = shape.around(block_size(&lines));
+    let progress = overlay.and_then(|overlay| overlay.nodes.get(&node.id).copied());
+    let mut title = format!("{}: {handler}", node.id);
+    if node.goal_gate {
+        title.push_str(", goal gate");
+    }
+    if let Some((progress, visits)) = progress {
+        title.push_str(&format!(", {}, {visits} {}", progress.as_str(), if visits == 1 { "visit" } else { "visits" }));
+    }
+    DrawnNode {
+        id: node.id.as_str().to_owned(),
+        handler,
+        centre: Point::default(),
+        size,
+        lines,
+        is_gate: node.goal_gate,
+        progress,
+        shape,
+        kind,
+        title: one_line(&title),
+    }
+}
+
+/// The handler that a shape stands for, so that a note tells when another one executes the node.
+fn shape_handler(shape: &str) -> &'static str {
+    glovebox_pipeline::lower::handler::SHAPES
+        .iter()
+        .find(|(known, _)| *known == shape)
+        .map_or("codergen", |(_, handler)| handler)
+}
+
+fn drawn_edge(index: EdgeIndex, edge: &Edge, overlay: Option<&Overlay>, style: &TextStyle) -> DrawnEdge {
+    let condition = edge.condition.as_ref().map(said).unwrap_or_default();
+    let most = style.edge_max;
+    let mut lines = lines(&edge.label, most, EDGE_LINES_MAX, Role::EdgeLabel, style);
+    if !condition.eq_ignore_ascii_case(edge.label.trim()) {
+        let role = if lines.is_empty() { Role::EdgeLabel } else { Role::Condition };
+        lines.extend(self::lines(&condition, most, EDGE_LINES_MAX, role, style));
+    }
+    if edge.loop_restart {
+        lines.extend(self::lines("fresh run", most, 1, Role::Condition, style));
+    }
+    let taken = overlay.and_then(|overlay| overlay.edges.get(&index)).copied().unwrap_or(0);
+    let mut title = format!("{} -> {}", edge.from, edge.to);
+    if !edge.label.trim().is_empty() {
+        title.push_str(&format!(" \"{}\"", edge.label.trim()));
+    }
+    if let Some(condition) = &edge.condition {
+        title.push_str(&format!(" if {}", condition.text.trim()));
+    }
+    title.push_str(&times(taken));
+    DrawnEdge {
+        index: Some(index.0),
+        from: edge.from.as_str().to_owned(),
+        to: edge.to.as_str().to_owned(),
+        path: Default::default(),
+        label: label(lines),
+        taken,
+        tone: if edge.loop_restart { Tone::Restart } else { edge.condition.as_ref().map_or(Tone::Plain, tone) },
+        title: one_line(&title),
+        own_steps: 0,
+    }
+}
+
+fn jumps<'a>(overlay: &'a Overlay, style: &'a TextStyle) -> impl Iterator<Item = DrawnEdge> + 'a {
+    overlay.jumps.iter().map(|((from, to), taken)| DrawnEdge {
+        index: None,
+        from: from.as_str().to_owned(),
+        to: to.as_str().to_owned(),
+        path: Default::default(),
+        label: label(lines("retry target", style.edge_max, 1, Role::Condition, style)),
+        taken: *taken,
+        tone: Tone::Jump,
+        title: one_line(&format!("{from} -> {to}, jump to a retry target{}", times(*taken))),
+        own_steps: 0,
+    })
+}
+
+fn times(taken: u32) -> String {
+    match taken {
+        0 => String::new(),
+        1 => ", taken once".to_owned(),
+        _ => format!(", taken {taken} times"),
+    }
+}
+
+/// A condition as short as it is clear: the outcome's value alone, `context.` left out.
+fn said(condition: &Condition) -> String {
+    let clause = |clause: &Clause| {
+        let key = clause.key.strip_prefix("context.").unwrap_or(&clause.key);
+        match (key, clause.operator) {
+            ("outcome", Operator::Equal) => clause.literal.to_string(),
+            ("outcome", Operator::NotEqual) => format!("not {}", clause.literal),
+            (_, Operator::Equal) => format!("{key}={}", clause.literal),
+            (_, Operator::NotEqual) => format!("{key}!={}", clause.literal),
+            (_, Operator::Truthy) => key.to_owned(),
+        }
+    };
+    condition.clauses.iter().map(clause).collect::<Vec<_>>().join(" && ")
+}
+
+fn tone(condition: &Condition) -> Tone {
+    let outcome = condition.clauses.iter().find(|clause| matches!(clause.key.as_str(), "outcome" | "context.outcome"));
+    let Some(outcome) = outcome else { return Tone::Plain };
+    match (outcome.operator, outcome.literal.as_str()) {
+        (Operator::Equal, "success" | "partial_success") | (Operator::NotEqual, "fail") => Tone::Success,
+        (Operator::Equal, "fail" | "retry") | (Operator::NotEqual, "success") => Tone::Fail,
+        _ => Tone::Plain,
+    }
+}
+
+/// Lines of a text, not yet in their place.
+pub(super) fn lines(text: &str, most: f64, lines_max: usize, role: Role, style: &TextStyle) -> Vec<Line> {
+    let broken = wrap(text, most, lines_max, |line| (style.width)(line, role));
+    broken.into_iter().map(|text| Line { text, at: Point::default(), role }).collect()
+}
+
+fn block_size(lines: &[Line]) -> Size {
+    Size {
+        width: lines.iter().map(|line| width(&line.text, line.role.size())).fold(0.0, f64::max),
+        height: lines.iter().map(|line| line.role.height()).sum(),
+    }
+}
+
+fn label(lines: Vec<Line>) -> Option<DrawnLabel> {
+    let text = block_size(&lines);
+    let size = Size { width: (text.width + 2.0 * EDGE_PAD.width).ceil(), height: text.height + 2.0 * EDGE_PAD.height };
+    (!lines.is_empty()).then_some(DrawnLabel { centre: Point::default(), size, lines })
+}
+
+fn item(node: &DrawnNode, direction: Direction) -> Item {
+    let outline = node.shape.outline(node.size).into_iter().map(|corner| direction.unplace(corner)).collect();
+    Item { size: direction.turn(node.size), outline, reach: direction.turn(node.shape.reach(node.size)) }
+}
+
+fn link(edge: &DrawnEdge, (from, to, weight): (usize, usize, u32), direction: Direction) -> Link {
+    let label = edge.label.as_ref().map(|label| direction.turn(label.size));
+    Link { from, to, label, weight, bundle: edge.tone as u32 }
+}
+
+/// How much an edge wants to be short and straight.
+fn weight(edge: &DrawnEdge, mains: &HashSet<usize>) -> u32 {
+    match edge.tone {
+        Tone::Fail | Tone::Restart | Tone::Jump => 1,
+        Tone::Plain | Tone::Success if edge.index.is_some_and(|index| mains.contains(&index)) => 3,
+        Tone::Plain | Tone::Success => 2,
+    }
+}
+
+/// The edges that continue the main way: of alternatives the one for success, else the first with a label or condition; where no edge of a
+/// node has either, they are no alternatives, and every one.
+fn mains(edges: &[DrawnEdge]) -> HashSet<usize> {
+    let mut leaving: HashMap<&str, Vec<(&DrawnEdge, usize)>> = HashMap::new();
+    for edge in edges.iter().filter(|edge| edge.from != edge.to) {
+        leaving.entry(&edge.from).or_default().extend(edge.index.map(|index| (edge, index)));
+    }
+    let mut mains = HashSet::new();
+    for edges in leaving.into_values() {
+        let is_plain = |edge: &DrawnEdge| edge.tone == Tone::Plain;
+        if edges.iter().all(|(edge, _)| edge.label.is_none()) {
+            mains.extend(edges.iter().map(|(_, index)| *index));
+            continue;
+        }
+        let success = edges.iter().find(|(edge, _)| edge.tone == Tone::Success);
+        let labelled = edges.iter().find(|(edge, _)| is_plain(edge) && edge.label.is_some());
+        let plain = edges.iter().find(|(edge, _)| is_plain(edge));
+        mains.extend(success.or(labelled).or(plain).map(|(_, index)| *index));
+    }
+    mains
+}
+
+/// Puts everything where the layout says, and returns the size of the picture.
+fn apply_layout(nodes: &mut [DrawnNode], edges: &mut [DrawnEdge], placed: &Placed, direction: Direction) -> Size {
+    let whole = direction.turn(placed.size);
+    let place = |point: Point| direction.place(point, whole).moved(MARGIN, MARGIN);
+    for (node, centre) in nodes.iter_mut().zip(&placed.centres) {
+        node.centre = place(*centre);
+        set(&mut node.lines, node.centre.moved(0.0, node.shape.text_drop()));
+    }
+    for ((edge, path), centre) in edges.iter_mut().zip(&placed.paths).zip(&placed.labels) {
+        edge.path = path.map(place);
+        if let (Some(label), Some(centre)) = (&mut edge.label, centre) {
+            label.centre = place(*centre);
+            set(&mut label.lines, label.centre);
+        }
+    }
+    super::shared::divide(edges);
+    Size { width: (whole.width + 2.0 * MARGIN).ceil(), height: (whole.height + 2.0 * MARGIN).ceil() }
+}
+
+/// Puts boxes where the layout says; those that it has no box for are left out.
+fn place_boxes(boxes: Vec<DrawnBox>, edges: &[DrawnEdge], placed: &Placed, direction: Direction) -> Vec<DrawnBox> {
+    let whole = direction.turn(placed.size);
+    let placed = boxes.into_iter().zip(&placed.boxes).filter_map(|(drawn, place)| {
+        let (centre, size) = (*place)?;
+        let centre = direction.place(centre, whole).moved(MARGIN, MARGIN);
+        Some(DrawnBox { centre, size: direction.turn(size), ..drawn })
+    });
+    let mut boxes: Vec<DrawnBox> = placed.collect();
+    boxes::set_labels(&mut boxes, edges);
+    boxes
+}
+
+/// Sets lines one below the other around a middle.
+fn set(lines: &mut [Line], centre: Point) {
+    let mut top = centre.y - lines.iter().map(|line| line.role.height()).sum::<f64>() / 2.0;
+    for line in lines {
+        let middle = top + line.role.height() / 2.0;
+        line.at = at(centre.x, middle + line.role.size() * 0.36);
+        top += line.role.height();
+    }
+}
