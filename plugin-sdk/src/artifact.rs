@@ -6,14 +6,15 @@ use crate::bindings::glovebox::plugin::control;
 ///
 /// # Errors
 /// The host's reason, for a name it does not take or bytes over the `artifact_bytes` limit.
-pub fn put(name: &str, media_type: &str, bytes: impl AsRef<[u8]>) -> Result<(), String> {
-    control::put_artifact(name, media_type, bytes.as_ref())
+pub fn put(name: impl AsRef<str>, media_type: impl AsRef<str>, bytes: impl AsRef<[u8]>) -> Result<(), String> {
+    control::put_artifact(name.as_ref(), media_type.as_ref(), bytes.as_ref())
 }
 
 /// Keeps Markdown or plain text, told apart by the name's ending; otherwise as [`put`].
 ///
 /// # Errors
 /// As [`put`].
-pub fn put_text(name: &str, text: &str) -> Result<(), String> {
-    put(name, if name.ends_with(".md") { "text/markdown" } else { "text/plain" }, text)
+pub fn put_text(name: impl AsRef<str>, text: impl AsRef<str>) -> Result<(), String> {
+    let media_type = if name.as_ref().ends_with(".md") { "text/markdown" } else { "text/plain" };
+    put(name, media_type, text.as_ref())
 }

@@ -16,17 +16,17 @@ pub struct Command {
 
 /// Describes a command as one text for `sh -c`; needs its own grant.
 pub fn shell(text: impl Into<String>) -> Command {
-    command(Vec::new(), Some(text.into()))
+    Command { raw: exec::Command { shell: Some(text.into()), ..empty() } }
 }
 
 /// Describes a command as a program and its arguments, started without a shell.
 pub fn argv(argv: impl IntoIterator<Item = impl Into<String>>) -> Command {
-    command(argv.into_iter().map(Into::into).collect(), None)
+    Command { raw: exec::Command { argv: argv.into_iter().map(Into::into).collect(), ..empty() } }
 }
 
-fn command(argv: Vec<String>, shell: Option<String>) -> Command {
-    let (cwd, env, extra) = (String::new(), Vec::new(), Vec::new());
-    Command { raw: exec::Command { argv, shell, cwd, env, stdin: None, timeout_ms: None, extra } }
+fn empty() -> exec::Command {
+    let (argv, cwd, env, extra) = (Vec::new(), String::new(), Vec::new(), Vec::new());
+    exec::Command { argv, shell: None, cwd, env, stdin: None, timeout_ms: None, extra }
 }
 
 /// Describes a shell command the way a node writes it: with its `working_dir`, `timeout` and `env_NAME` attributes.

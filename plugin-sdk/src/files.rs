@@ -13,10 +13,10 @@ const CHUNK_BYTES: u32 = 256 * 1024;
 ///
 /// # Errors
 /// `not-found`, `not-permitted`, `is-a-directory` and the like in [`Error::code`].
-pub fn read(path: &str) -> Result<Vec<u8>, Error> {
+pub fn read(path: impl AsRef<str>) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     loop {
-        let chunk = files::read(path, bytes.len() as u64, CHUNK_BYTES)?;
+        let chunk = files::read(path.as_ref(), bytes.len() as u64, CHUNK_BYTES)?;
         if chunk.is_empty() {
             return Ok(bytes);
         }
@@ -28,30 +28,30 @@ pub fn read(path: &str) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 /// `not-permitted`, `quota` and the like in [`Error::code`].
-pub fn write(path: &str, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
-    files::write(path, bytes.as_ref())
+pub fn write(path: impl AsRef<str>, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+    files::write(path.as_ref(), bytes.as_ref())
 }
 
 /// Lists a directory in name order; the root is the empty path.
 ///
 /// # Errors
 /// `not-found`, `not-a-directory` and the like in [`Error::code`].
-pub fn list(path: &str) -> Result<Vec<Node>, Error> {
-    files::list(path)
+pub fn list(path: impl AsRef<str>) -> Result<Vec<Node>, Error> {
+    files::list(path.as_ref())
 }
 
 /// Describes a file or directory.
 ///
 /// # Errors
 /// `not-found` and the like in [`Error::code`].
-pub fn stat(path: &str) -> Result<Node, Error> {
-    files::stat(path)
+pub fn stat(path: impl AsRef<str>) -> Result<Node, Error> {
+    files::stat(path.as_ref())
 }
 
 /// Removes a file or an empty directory.
 ///
 /// # Errors
 /// `not-found`, `not-permitted`, `not-empty` and the like in [`Error::code`].
-pub fn remove(path: &str) -> Result<(), Error> {
-    files::remove(path)
+pub fn remove(path: impl AsRef<str>) -> Result<(), Error> {
+    files::remove(path.as_ref())
 }

@@ -22,8 +22,8 @@ pub fn properties() -> Vec<(String, String)> {
 
 impl Message {
     /// Makes a message of one text part; `role` is `system`, `user`, `assistant` or `tool`.
-    pub fn text(role: &str, text: impl Into<String>) -> Self {
-        Self { role: role.to_owned(), parts: vec![Part::new("text", text)] }
+    pub fn text(role: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { role: role.into(), parts: vec![Part::new("text", text)] }
     }
 
     /// Returns the message's text parts in one piece.
@@ -34,13 +34,13 @@ impl Message {
 
 impl Part {
     /// Makes a part without fields.
-    pub fn new(kind: &str, text: impl Into<String>) -> Self {
-        Self { kind: kind.to_owned(), text: text.into(), fields: Vec::new() }
+    pub fn new(kind: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { kind: kind.into(), text: text.into(), fields: Vec::new() }
     }
 
     /// Adds a field.
-    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.fields.push((name.to_owned(), value.into()));
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.fields.push((name.into(), value.into()));
         self
     }
 

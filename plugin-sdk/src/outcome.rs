@@ -75,17 +75,17 @@ impl Outcome {
 
     /// Claims that a command passed, citing the receipt `exec` returned for it.
     pub fn claim_command(self, receipt: impl Into<String>) -> Self {
-        self.claim("command-passed", receipt.into())
+        self.claim("command-passed", receipt)
     }
 
     /// Claims that a file of the workspace was written.
     pub fn claim_file(self, path: impl Into<String>) -> Self {
-        self.claim("file-written", path.into())
+        self.claim("file-written", path)
     }
 
     /// Claims that an artifact was kept.
     pub fn claim_artifact(self, name: impl Into<String>) -> Self {
-        self.claim("artifact", name.into())
+        self.claim("artifact", name)
     }
 
     /// Returns the status said so far.
@@ -123,8 +123,8 @@ impl Outcome {
         self
     }
 
-    fn claim(mut self, kind: &str, what: String) -> Self {
-        self.raw.claims.push((kind.to_owned(), what));
+    fn claim(mut self, kind: &'static str, what: impl Into<String>) -> Self {
+        self.raw.claims.push((kind.to_owned(), what.into()));
         self
     }
 }

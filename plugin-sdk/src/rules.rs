@@ -104,8 +104,8 @@ impl Node {
     }
 
     /// Sets an attribute.
-    pub fn set(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
-        self.attributes.insert(key.to_owned(), value.into());
+    pub fn set(&mut self, key: impl Into<String>, value: impl Into<String>) -> &mut Self {
+        self.attributes.insert(key.into(), value.into());
         self
     }
 
@@ -132,8 +132,8 @@ impl Edge {
     }
 
     /// Sets an attribute.
-    pub fn set(&mut self, key: &str, value: impl Into<String>) -> &mut Self {
-        self.attributes.insert(key.to_owned(), value.into());
+    pub fn set(&mut self, key: impl Into<String>, value: impl Into<String>) -> &mut Self {
+        self.attributes.insert(key.into(), value.into());
         self
     }
 }
@@ -219,34 +219,34 @@ pub struct Finding {
 impl Finding {
     /// Starts a finding that keeps the pipeline from running; `rule` is 1 to 64 of letters, digits, `_`, `-` and `.`, and not
     /// `transform`, under which the host tells changes.
-    pub fn error(rule: &str, message: impl Into<String>) -> Self {
-        Self::new(rule, "error", message.into())
+    pub fn error(rule: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new("error", rule, message)
     }
 
     /// Starts a finding that fails a strict check only.
-    pub fn warning(rule: &str, message: impl Into<String>) -> Self {
-        Self::new(rule, "warning", message.into())
+    pub fn warning(rule: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new("warning", rule, message)
     }
 
     /// Starts a remark.
-    pub fn info(rule: &str, message: impl Into<String>) -> Self {
-        Self::new(rule, "info", message.into())
+    pub fn info(rule: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new("info", rule, message)
     }
 
-    fn new(rule: &str, severity: &str, message: String) -> Self {
-        let (rule, severity) = (rule.to_owned(), severity.to_owned());
+    fn new(severity: &'static str, rule: impl Into<String>, message: impl Into<String>) -> Self {
+        let (rule, severity, message) = (rule.into(), severity.to_owned(), message.into());
         Self { raw: RawFinding { rule, severity, message, node: None, edge: None, help: None } }
     }
 
     /// Says which node it is about.
-    pub fn at_node(mut self, id: &str) -> Self {
-        self.raw.node = Some(id.to_owned());
+    pub fn at_node(mut self, id: impl Into<String>) -> Self {
+        self.raw.node = Some(id.into());
         self
     }
 
     /// Says which edge it is about.
-    pub fn at_edge(mut self, from: &str, to: &str) -> Self {
-        self.raw.edge = Some((from.to_owned(), to.to_owned()));
+    pub fn at_edge(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
+        self.raw.edge = Some((from.into(), to.into()));
         self
     }
 

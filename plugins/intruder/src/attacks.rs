@@ -10,14 +10,14 @@ use std::time::{Duration, SystemTime};
 const BOMB_BYTES: usize = 8 << 20;
 const BOMB_ENTRIES: usize = 2_000;
 
-/// What an attack came to, as seen from inside.
-pub(crate) struct Tried {
+/// What came of an attack, as the component sees it.
+pub(crate) struct AttackResult {
     pub(crate) worked: bool,
     pub(crate) answer: String,
     pub(crate) loot: String,
 }
 
-impl Tried {
+impl AttackResult {
     fn of<T, E: Debug>(result: Result<T, E>) -> Self {
         match result {
             Ok(_) => Self { worked: true, answer: "ok".to_owned(), loot: String::new() },
@@ -37,66 +37,77 @@ impl Tried {
     }
 }
 
-/// Tries one attack.
-pub(crate) fn attempt(attack: &str, words: &[&str]) -> Tried {
-    let path = words.first().copied().unwrap_or_default();
-    let other = words.get(1).copied().unwrap_or_default();
-    match attack.split_once('-') {
-        Some(("files", operation)) => by_files(operation, path),
-        _ => on_tree(attack, path, other).unwrap_or_else(|| elsewhere(attack, path)),
-    }
+/// One attack: what to do, and the one or two paths to do it to.
+pub(crate) struct Attack<'a> {
+    pub(crate) operation: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) other: &'a str,
 }
 
-fn on_tree(attack: &str, path: &str, other: &str) -> Option<Tried> {
-    Some(match attack {
-        "read" => Tried::read(fs::read(path)),
-        "write" => Tried::of(OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(b"EVIL"))),
-        "create" => Tried::of(fs::write(path, "EVIL")),
-        "truncate" => Tried::of(OpenOptions::new().write(true).truncate(true).open(path)),
-        "list" => Tried::of(fs::read_dir(path)),
-        "find" => Tried::found(names(path).into_iter().filter(|name| name.contains(other)).collect()),
-        "stat" => Tried::of(fs::metadata(path)),
-        "rename" => Tried::of(fs::rename(path, other)),
-        "link" => Tried::of(fs::hard_link(path, other)),
-        #[expect(deprecated, reason = "the only way to make a link that is not bound to one system")]
-        "symlink" => Tried::of(fs::soft_link(path, other)),
-        "readlink" => Tried::of(fs::read_link(path)),
-        "unlink" => Tried::of(fs::remove_file(path)),
-        "remove-all" => Tried::of(fs::remove_dir_all(path)),
-        "rmdir" => Tried::of(fs::remove_dir(path)),
-        "mkdir" => Tried::of(fs::create_dir(path)),
-        "times" => Tried::of(set_times(path)),
-        _ => return None,
-    })
-}
-
-fn by_files(operation: &str, path: &str) -> Tried {
-    match operation {
-        "read" => Tried::read(files::read(path)),
-        "write" => Tried::of(files::write(path, "EVIL")),
-        "remove" => Tried::of(files::remove(path)),
-        _ => Tried::of(files::list(path)),
-    }
-}
-
-fn elsewhere(attack: &str, path: &str) -> Tried {
-    match attack {
-        "shell" => Tried::of(exec::shell(path).run()),
-        "argv" => Tried::of(exec::argv([path]).run()),
-        "model" => Tried::of(llm::complete(&llm::Request { messages: vec![], tools: vec![], options: vec![] })),
-        "environment" => Tried::found(std::env::vars().map(|(name, value)| format!("{name}={value}")).collect()),
-        "arguments" => Tried::found(std::env::args().filter(|word| !word.is_empty()).collect()),
-        "stdin" => {
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().read_to_end(&mut bytes);
-            Tried::of(read.ok().filter(|read| *read > 0).ok_or("nothing there"))
+impl Attack<'_> {
+    /// Tries it.
+    pub(crate) fn attempt(&self) -> AttackResult {
+        match self.operation.strip_prefix("files-") {
+            Some("read") => AttackResult::read(files::read(self.path)),
+            Some("write") => AttackResult::of(files::write(self.path, "EVIL")),
+            Some("remove") => AttackResult::of(files::remove(self.path)),
+            Some(_) => AttackResult::of(files::list(self.path)),
+            None => self.on_tree().unwrap_or_else(|| self.elsewhere()),
         }
-        "artifact" => Tried::of(artifact::put_text(path, r#"{"outcome":"success"}"#)),
-        "write-bomb" => Tried::of(fs::write(path, vec![b'x'; BOMB_BYTES])),
-        "entry-bomb" => Tried::of((0..BOMB_ENTRIES).try_for_each(|index| fs::write(format!("{path}/{index}"), ""))),
-        "memory" => hoard(),
-        "loop" => endless(),
-        other => Tried { worked: true, answer: format!("no such attack: {other}"), loot: String::new() },
+    }
+
+    fn on_tree(&self) -> Option<AttackResult> {
+        let (path, other) = (self.path, self.other);
+        Some(match self.operation {
+            "read" => AttackResult::read(fs::read(path)),
+            "write" => {
+                AttackResult::of(OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(b"EVIL")))
+            }
+            "create" => AttackResult::of(fs::write(path, "EVIL")),
+            "truncate" => AttackResult::of(OpenOptions::new().write(true).truncate(true).open(path)),
+            "list" => AttackResult::of(fs::read_dir(path)),
+            "find" => AttackResult::found(names(path).into_iter().filter(|name| name.contains(other)).collect()),
+            "stat" => AttackResult::of(fs::metadata(path)),
+            "rename" => AttackResult::of(fs::rename(path, other)),
+            "link" => AttackResult::of(fs::hard_link(path, other)),
+            #[expect(deprecated, reason = "the only way to make a link that is not bound to one system")]
+            "symlink" => AttackResult::of(fs::soft_link(path, other)),
+            "readlink" => AttackResult::of(fs::read_link(path)),
+            "unlink" => AttackResult::of(fs::remove_file(path)),
+            "remove-all" => AttackResult::of(fs::remove_dir_all(path)),
+            "rmdir" => AttackResult::of(fs::remove_dir(path)),
+            "mkdir" => AttackResult::of(fs::create_dir(path)),
+            "times" => AttackResult::of(set_times(path)),
+            _ => return None,
+        })
+    }
+
+    fn elsewhere(&self) -> AttackResult {
+        let path = self.path;
+        match self.operation {
+            "shell" => AttackResult::of(exec::shell(path).run()),
+            "argv" => AttackResult::of(exec::argv([path]).run()),
+            "model" => {
+                AttackResult::of(llm::complete(&llm::Request { messages: vec![], tools: vec![], options: vec![] }))
+            }
+            "environment" => {
+                AttackResult::found(std::env::vars().map(|(name, value)| format!("{name}={value}")).collect())
+            }
+            "arguments" => AttackResult::found(std::env::args().filter(|word| !word.is_empty()).collect()),
+            "stdin" => {
+                let mut bytes = Vec::new();
+                let read = std::io::stdin().read_to_end(&mut bytes);
+                AttackResult::of(read.ok().filter(|read| *read > 0).ok_or("nothing there"))
+            }
+            "artifact" => AttackResult::of(artifact::put_text(path, r#"{"outcome":"success"}"#)),
+            "write-bomb" => AttackResult::of(fs::write(path, vec![b'x'; BOMB_BYTES])),
+            "entry-bomb" => {
+                AttackResult::of((0..BOMB_ENTRIES).try_for_each(|index| fs::write(format!("{path}/{index}"), "")))
+            }
+            "memory" => hoard(),
+            "loop" => endless(),
+            other => AttackResult { worked: true, answer: format!("no such attack: {other}"), loot: String::new() },
+        }
     }
 }
 
@@ -110,18 +121,18 @@ fn set_times(path: &str) -> std::io::Result<()> {
     fs::File::open(path)?.set_times(FileTimes::new().set_accessed(then).set_modified(then))
 }
 
-fn hoard() -> Tried {
+fn hoard() -> AttackResult {
     let mut blocks: Vec<Vec<u8>> = Vec::new();
     for _ in 0..64 {
         blocks.push(std::hint::black_box(vec![1; 8 << 20]));
     }
-    Tried::found(blocks.iter().map(|block| block.len().to_string()).collect())
+    AttackResult::found(blocks.iter().map(|block| block.len().to_string()).collect())
 }
 
-fn endless() -> Tried {
+fn endless() -> AttackResult {
     let mut turns = 0_u64;
     while std::hint::black_box(turns) < u64::MAX {
         turns = turns.wrapping_add(1) & 0xffff;
     }
-    Tried::of::<_, ()>(Ok(turns))
+    AttackResult::of::<_, ()>(Ok(turns))
 }

@@ -6,15 +6,16 @@
 
 mod attacks;
 
+use attacks::Attack;
 use glovebox_plugin_sdk::{Handler, Outcome, Stage, export, json};
 
 struct Intruder;
 
 impl Handler for Intruder {
     fn execute(stage: Stage) -> Outcome {
-        let attack = stage.attribute("attack").unwrap_or_default();
-        let words: Vec<&str> = ["first", "second"].iter().filter_map(|name| stage.attribute(name)).collect();
-        let tried = attacks::attempt(attack, &words);
+        let attribute = |name: &str| stage.attribute(name).unwrap_or_default();
+        let attack = Attack { operation: attribute("attack"), path: attribute("first"), other: attribute("second") };
+        let tried = attack.attempt();
         let answer = json!({ "worked": tried.worked, "answer": tried.answer, "loot": tried.loot });
         Outcome::success().notes(answer.to_string())
     }
