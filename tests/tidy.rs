@@ -165,6 +165,38 @@ fn dependencies_run_one_way() {
     none(&findings);
 }
 
+/// Modules of the engine, and the other modules of the engine that each may name.
+const ENGINE_MODULES: [(&str, &[&str]); 8] = [
+    ("config", &[]),
+    ("lock", &[]),
+    ("components", &[]),
+    ("event", &["outcome"]),
+    ("plan", &["config", "event"]),
+    ("bind", &["components", "config", "event", "lock", "plan"]),
+    ("rules", &["components", "config", "event", "lock", "plan"]),
+    ("driver", &["context", "disk", "event", "outcome", "ports", "schedule", "signals", "state"]),
+];
+
+#[test]
+fn modules_of_the_engine_form_no_circle() {
+    let mut findings = Vec::new();
+    for source in sources().iter().filter(|source| !source.is_test()) {
+        let Some(inside) = source.path.strip_prefix("runtime/engine/src/") else { continue };
+        let module = inside.split(['/', '.']).next().unwrap_or_default();
+        let Some((_, may_name)) = ENGINE_MODULES.iter().find(|(name, _)| *name == module) else { continue };
+        assert!(!source.code.contains("crate::{"), "{}: name one module of the crate at a time", source.path);
+        for (index, line) in source.code.lines().enumerate() {
+            for path in line.split("crate::").skip(1) {
+                let named = path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+                if named != module && !may_name.contains(&named) {
+                    findings.push(format!("{}:{}: `{module}` names `{named}`", source.path, index + 1));
+                }
+            }
+        }
+    }
+    none(&findings);
+}
+
 #[test]
 fn engines_of_others_stay_in_one_crate() {
     let homes = [("wasmtime", "runtime/host/"), ("wasmtime_wasi", "runtime/host/"), ("petgraph", "runtime/pipeline/")];

@@ -5,17 +5,17 @@
 
 use crate::builtins::BUILTINS;
 use crate::exit::{Exit, Stop};
-use crate::project::Project;
+use crate::project::{Project, cache_dir};
 use crate::source::{self, Source};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
 use crate::{compiler, toolchain, user_key, walls};
 use glovebox_engine::attempt::Ground;
-use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, Catalog, PluginFile, bind};
+use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
+use glovebox_engine::components::{Catalog, PluginFile};
 use glovebox_engine::config::sandbox::Network;
 use glovebox_engine::event::SandboxRecord;
 use glovebox_engine::plan::Plan;
-use glovebox_engine::rules::Judgement;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Severity;
@@ -24,7 +24,7 @@ use glovebox_sandbox::holdout;
 use glovebox_sandbox::jail::{Capability, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::Entry;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Calls at the same time; this version executes one stage after the other.
@@ -81,12 +81,12 @@ pub fn bind_plan(
         plan_only: matches!(purpose, Purpose::Show | Purpose::ShowUnconfined),
         available: walls::available(&capability),
         sealed,
-        judgement: source.judgement.clone(),
         script: script.map(|file| Arc::clone(&file.script)),
     };
     let pipeline = Arc::new(source.pipeline.clone());
     match bind(pipeline, &catalog(project), (&project.config, &lock), &host, &options) {
         Ok(plan) => {
+            let plan = plan.with_rule_report(source.rule_report.clone());
             let diagnostics = plan.warnings.clone();
             source::report(&findings(source, diagnostics), Severity::Warning);
             let protected = protected(source, project, &plan);
@@ -111,7 +111,6 @@ pub fn plans_beside(
         plan_only: true,
         available: walls::available(&walls::capability()),
         sealed: sealed.to_vec(),
-        judgement: Judgement::default(),
         script: None,
     };
     let catalog = catalog(project);
@@ -199,14 +198,6 @@ pub fn start_host() -> Result<Arc<Host>, Stop> {
         pool_slots: POOL_SLOTS,
     };
     Host::new(config).map(Arc::new).map_err(|error| Stop::new(Exit::Internal, error.to_string()))
-}
-
-/// Where compiled components are kept: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.
-pub fn cache_dir() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    variable("GLOVEBOX_CACHE_DIR")
-        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("glovebox")))
-        .or_else(|| variable("HOME").map(|home| home.join(".cache/glovebox")))
 }
 
 fn catalog(project: &Project) -> Catalog {

@@ -3,15 +3,15 @@
 //! Each file is told of once, though several ways lead to it. A way ends at a file without a child, at one that stands on it already,
 //! or at [`DEPTH_MAX`]. What is wrong with a child's file is told at its own place, that it cannot be had where it is named.
 
-use crate::commands::check::{Looked, judged};
 use crate::house::Houses;
 use crate::references::Folder;
 use crate::source::{Opened, TEXT_BYTES_MAX};
 use crate::terminal::diagnostics::Findings;
-use glovebox_pipeline::Inputs;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::files::{Wanted, endless_child, unreadable_child};
+use glovebox_pipeline::files::{Wanted, children_of, endless_child, unreadable_child};
+use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::span::Span;
+use glovebox_pipeline::{Checked, Inputs};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,30 @@ pub fn check(file: &Path, parent: &mut Findings, wanted: &Wanted, houses: &mut H
     }
     let way: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
     Walk { met: way.iter().cloned().collect(), way, houses }.below(file, parent, wanted)
+}
+
+/// What was found in one file.
+pub struct CheckedFile {
+    /// What was found.
+    pub findings: Findings,
+    /// The pipeline; none when it has errors of its own.
+    pub pipeline: Option<Pipeline>,
+    /// The files it refers to.
+    pub wanted: Wanted,
+    /// True when there are more findings than were kept.
+    pub is_cut: bool,
+}
+
+/// Checks one file by the project's own rules and the built-in ones.
+pub fn check_file(opened: Opened, houses: &mut Houses) -> CheckedFile {
+    let Opened { file, text: source, draft, mut wanted, .. } = opened;
+    let judged = houses.judge(draft, &file);
+    let Checked { pipeline, diagnostics, is_cut } = judged.checked;
+    if let (Some(pipeline), Some(_)) = (&pipeline, &judged.report.transformed) {
+        wanted.children = children_of(pipeline);
+    }
+    let findings = Findings { file: file.display().to_string(), source, diagnostics };
+    CheckedFile { findings, pipeline, wanted, is_cut }
 }
 
 struct Walk<'a> {
@@ -45,7 +69,7 @@ impl Walk<'_> {
                 Ok(Some((place, source))) => {
                     let child = file.with_file_name("").join(path);
                     let opened = Opened::of(&child, source, &Inputs::default());
-                    let Looked { mut findings, wanted, .. } = judged(opened, self.houses);
+                    let CheckedFile { mut findings, wanted, .. } = check_file(opened, self.houses);
                     self.way.push(place);
                     let below = self.below(&child, &mut findings, &wanted);
                     self.way.pop();

@@ -188,9 +188,12 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
         RunError::Port(PortError::Corrupt { .. }) => Exit::Mismatch,
         RunError::Port(PortError::Foreign { .. }) => Exit::Policy,
         RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) => Exit::Transient,
-        RunError::Holdouts(HoldoutError::Seal(_)) => Exit::Invalid,
-        RunError::Holdouts(HoldoutError::Differs(_)) => Exit::Mismatch,
-        RunError::Holdouts(HoldoutError::Copied(_)) => Exit::Policy,
+        RunError::Holdouts(source) => match source.downcast_ref() {
+            Some(HoldoutError::Seal(_)) => Exit::Invalid,
+            Some(HoldoutError::Differs(_)) => Exit::Mismatch,
+            Some(HoldoutError::Copied(_)) => Exit::Policy,
+            None => Exit::Internal,
+        },
         RunError::Workspace(_) | RunError::Ended { .. } => Exit::Usage,
         RunError::Stalled(_) | RunError::NotStarted => Exit::Internal,
     };
@@ -202,7 +205,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     }
     let stop = Stop::new(exit, message);
     match error {
-        RunError::Holdouts(HoldoutError::Copied(_)) => stop.with_help(
+        RunError::Holdouts(source) if matches!(source.downcast_ref(), Some(HoldoutError::Copied(_))) => stop.with_help(
             "remove the copies or let `.gitignore` name them; where builders may read them: `scenario_copies=\"allow\"` on the graph",
         ),
         _ => stop,

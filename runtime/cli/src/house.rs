@@ -9,7 +9,7 @@ use crate::project::{self, Project};
 use crate::source::{self, Opened, Source};
 use crate::terminal::{self, visible};
 use crate::widening;
-use glovebox_engine::bind::{PluginFile, PluginProblem};
+use glovebox_engine::components::{PluginFile, PluginProblem};
 use glovebox_engine::config::TransformGrant;
 use glovebox_engine::event::RuleRecord;
 use glovebox_engine::rules::{House, Judged, digests, is_accepted, unjudged};
@@ -78,7 +78,7 @@ pub fn read_pipeline(file: &Path, inputs: &Inputs, workdir: &Path) -> Result<(So
     }
     let house = admit(&project)?.map_err(|problems| refuse(&problems))?;
     let mut source = opened.concluded(|draft| house.judge(draft))?;
-    tell_changes(&source.judgement.rules);
+    tell_changes(&source.rule_report.rules);
     widening::record(&mut source, &project)?;
     Ok((source, project))
 }

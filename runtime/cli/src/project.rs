@@ -44,6 +44,14 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
     Ok(Project { workdir, config, config_dir, has_config: true, lock })
 }
 
+/// Where compiled components are kept: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.
+pub fn cache_dir() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    variable("GLOVEBOX_CACHE_DIR")
+        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("glovebox")))
+        .or_else(|| variable("HOME").map(|home| home.join(".cache/glovebox")))
+}
+
 /// Folders that may hold the configuration, best first.
 fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
     let Some(pipeline) = pipeline else { return vec![workdir.to_owned()] };

@@ -9,8 +9,9 @@ use crate::references::{self, Referring};
 use crate::runs::RunFolder;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
+use glovebox_engine::event::RuleReport;
 use glovebox_engine::event::RunStarted;
-use glovebox_engine::rules::{Judged, Judgement, Trail, unjudged};
+use glovebox_engine::rules::{Judged, Trail, unjudged};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::files::{Files, Wanted};
 use glovebox_pipeline::ir::Pipeline;
@@ -93,8 +94,8 @@ pub struct Source {
     pub pipeline: Pipeline,
     /// The texts of the files it refers to, by path.
     pub files: BTreeMap<String, String>,
-    /// Who made what of it.
-    pub judgement: Judgement,
+    /// What the project's rule components made of it.
+    pub rule_report: RuleReport,
     /// What each of them made of it, one after the other; empty for a run that is read back.
     pub trail: Trail,
 }
@@ -122,13 +123,13 @@ impl Opened {
 
     /// Prints what was found by judging the draft; with an error among it this stops with exit 3.
     pub fn concluded(self, judge: impl FnOnce(Lowered) -> Judged) -> Result<Source, Stop> {
-        let Judged { checked: Checked { pipeline, diagnostics, .. }, judgement, trail } = judge(self.draft);
+        let Judged { checked: Checked { pipeline, diagnostics, .. }, report: rule_report, trail } = judge(self.draft);
         let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
         report(&findings, Severity::Warning);
         match pipeline.filter(|_| findings.count(Severity::Error) == 0) {
             Some(pipeline) => {
                 let files = self.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
-                Ok(Source { file: self.file, text: findings.source, pipeline, files, judgement, trail })
+                Ok(Source { file: self.file, text: findings.source, pipeline, files, rule_report, trail })
             }
             None => Err(invalid(&findings)),
         }
@@ -165,13 +166,13 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
         let message = format!("the pipeline of run `{}` is not valid for this version of glovebox", run.id);
         Stop::new(Exit::Mismatch, message).with_help("go on with the version that started it")
     })?;
-    let judgement = Judgement { rules: started.rules.clone(), transformed };
+    let rule_report = RuleReport { rules: started.rules.clone(), transformed };
     Ok(Source {
         file: PathBuf::from(&started.pipeline_path),
         text,
         pipeline,
         files,
-        judgement,
+        rule_report,
         trail: Trail::default(),
     })
 }

@@ -2,8 +2,8 @@
 //!
 //! The probe is the sandbox's; here is only where its answer is kept and how it reaches the binding of a plan.
 
-use crate::bound::cache_dir;
-use glovebox_engine::bind::Available;
+use crate::project::cache_dir;
+use glovebox_engine::bind::HostCapability;
 use glovebox_sandbox::jail::{Capability, probe};
 
 /// File in the cache folder that keeps the answer.
@@ -15,9 +15,9 @@ pub fn capability() -> Capability {
 }
 
 /// The same as a plan is bound by: the tier there is, and why there is no higher one.
-pub fn available(found: &Capability) -> Available {
+pub fn available(found: &Capability) -> HostCapability {
     let joined = |texts: Vec<String>| texts.join("\n");
-    Available {
+    HostCapability {
         tier: found.tier,
         degradations: found.degradations.clone(),
         why: joined(found.missing.iter().map(|missing| format!("`{}`: {}", missing.tier, missing.reason)).collect()),

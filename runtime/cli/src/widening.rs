@@ -27,7 +27,7 @@ pub fn record(source: &mut Source, project: &Project) -> Result<(), Stop> {
     let plans = bound::plans_beside(&pipelines, project, &bound::holdouts(source, project)?)?;
     let extents: Vec<_> = names.into_iter().zip(pipelines.iter().zip(&plans).map(extent)).collect();
     let found = attributed(&extents);
-    for rule in &mut source.judgement.rules {
+    for rule in &mut source.rule_report.rules {
         let lines = found.get(&rule.name).map_or(&[][..], Vec::as_slice);
         rule.widen(&lines.iter().map(ToString::to_string).collect::<Vec<_>>());
     }

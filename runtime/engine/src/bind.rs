@@ -5,19 +5,20 @@
 //! commands that nothing confines as the operator demands (exit 6). Reading files is the caller's business; bytes come in.
 
 pub mod confine;
+mod confinement;
 pub mod effective;
 pub mod holdouts;
 mod problem;
 pub mod subject;
-mod walls;
 
-pub use problem::{BindClass, BindErrors, PluginProblem, PolicyKind, PolicyProblem};
-pub use walls::Available;
+pub use confinement::HostCapability;
+pub use problem::{BindClass, BindErrors};
 
+use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, PluginEntry, is_plugin_name};
+use crate::event::RuleReport;
 use crate::lock::Lock;
-use crate::plan::{Binding, Plan, Walls};
-use crate::rules::Judgement;
+use crate::plan::{Binding, Confinement, Plan};
 use effective::{Effective, Sides, effective, grant_lines, granted};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
@@ -29,36 +30,17 @@ use glovebox_sandbox::scope::Entry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The components at hand, as bytes.
-#[derive(Default)]
-pub struct Catalog {
-    /// What came with the binary, by handler type.
-    pub builtins: BTreeMap<String, Arc<[u8]>>,
-    /// What `[plugins]` names, by handler type.
-    pub plugins: BTreeMap<String, PluginFile>,
-}
-
-/// A plugin's file, read or not.
-pub struct PluginFile {
-    /// Where it lies, for messages.
-    pub path: String,
-    /// Its bytes, or why it could not be read.
-    pub bytes: Result<Arc<[u8]>, String>,
-}
-
 /// What the caller decided and found out. The default refuses all commands, since nothing would confine them, and has no script.
 #[derive(Clone, Default)]
 pub struct BindOptions {
     /// `--dangerously-no-sandbox`: commands run without walls, whatever the machine has.
     pub no_sandbox: bool,
     /// What the machine can enforce.
-    pub available: Available,
+    pub available: HostCapability,
     /// Nothing will run: walls that are missing are told in the plan and are no error.
     pub plan_only: bool,
     /// The hold-out folders that are sealed in this run; none when the project has none.
     pub sealed: Vec<Entry>,
-    /// What the project's own rules made of the pipeline.
-    pub judgement: Judgement,
     /// `--script`.
     pub script: Option<Arc<Script>>,
 }
@@ -94,8 +76,8 @@ pub fn bind(
             bindings.insert(node.id.clone(), binding);
         }
     }
-    let sandbox = walls::walls(&bindings, &config.sandbox, options);
-    if let (Walls::Unmet(problem), false) = (&sandbox.walls, options.plan_only) {
+    let sandbox = confinement::choose(&bindings, &config.sandbox, options);
+    if let (Confinement::Unmet(problem), false) = (&sandbox.confinement, options.plan_only) {
         binder.errors.policy = Some(Box::new(problem.clone()));
     }
     if !binder.errors.is_empty() {
@@ -110,7 +92,7 @@ pub fn bind(
         workspace_include: config.workspace.include.clone(),
         sealed: options.sealed.clone(),
         sandbox,
-        judgement: options.judgement.clone(),
+        rule_report: RuleReport::default(),
         model: model.to_owned(),
         script: options.script.clone(),
         disk_bytes_max: config.run.disk_bytes_max,

@@ -50,7 +50,7 @@ pub enum RunError {
     Workspace(#[source] Box<dyn Error + Send + Sync>),
     /// The hold-outs could not be sealed, or are not those the run began with.
     #[error("could not keep the hold-outs")]
-    Holdouts(#[source] crate::run::HoldoutError),
+    Holdouts(#[source] Box<dyn Error + Send + Sync>),
     /// The run is over; there is nothing to resume.
     #[error("run `{run_id}` has ended already ({verdict}), expected one that was interrupted")]
     Ended {

@@ -12,7 +12,7 @@ mod stage;
 pub use glovebox_record::{Digest, NotADigest};
 pub use holdouts::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
-pub use rules::{GraphChange, RuleRecord};
+pub use rules::{GraphChange, RuleRecord, RuleReport};
 pub use stage::{
     Artifact, CacheFilled, Captured, ChangeOp, Ending, FileChange, HostTraffic, Isolation, LimitUse, Quarantined,
     Receipt, Refusal, StageFinished, StageReady, StageRetrying, StageStarted, Traffic,

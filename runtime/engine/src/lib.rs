@@ -11,6 +11,7 @@
 pub mod attempt;
 pub mod bind;
 pub mod blobs;
+pub mod components;
 pub mod config;
 pub mod context;
 pub mod disk;

@@ -10,9 +10,9 @@ mod words;
 
 pub use widening::{Extent, Trail, Wider, attributed, is_accepted};
 
-use crate::bind::{PluginFile, PluginProblem};
+use crate::components::{PluginFile, PluginProblem};
 use crate::config::{Config, TransformGrant};
-use crate::event::{Digest, RuleRecord};
+use crate::event::{Digest, RuleRecord, RuleReport};
 use crate::lock::Lock;
 use glovebox_host::host::Host;
 use glovebox_host::inspect::inspect;
@@ -43,21 +43,12 @@ struct Member {
     component: RuleComponent,
 }
 
-/// What is kept of a judgement: a resume goes on with it instead of asking again. The default is that of a project without rules.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Judgement {
-    /// Who judged, in order, and what each changed.
-    pub rules: Vec<RuleRecord>,
-    /// The pipeline as canonical text; none when nobody changed it.
-    pub transformed: Option<String>,
-}
-
 /// What a project's rules made of a file.
 pub struct Judged {
     /// The pipeline, changed or not, and every finding, theirs and the built-in ones; it may run only without an error among them.
     pub checked: Checked,
     /// For the record.
-    pub judgement: Judgement,
+    pub report: RuleReport,
     /// What each component made of it, so that their plans can be compared.
     pub trail: Trail,
 }
@@ -98,7 +89,7 @@ impl House {
             checked.diagnostics.extend(found);
         }
         checked.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
-        Judged { checked, judgement: Judgement { rules, transformed }, trail }
+        Judged { checked, report: RuleReport { rules, transformed }, trail }
     }
 
     /// True for the remark that nobody reads an attribute, when it is in the name space of one that is asked: `acme.` of `acme.house`.
@@ -209,5 +200,5 @@ fn agreed<'a>(
 
 /// Judges what was read without a house: the built-in lint alone.
 pub fn unjudged(draft: Lowered) -> Judged {
-    Judged { checked: validate(draft), judgement: Judgement::default(), trail: Trail::default() }
+    Judged { checked: validate(draft), report: RuleReport::default(), trail: Trail::default() }
 }

@@ -3,13 +3,13 @@
 mod components;
 
 use components::{agreed, catalog, component, config, host, pipeline, plan, whole};
-use glovebox_engine::bind::{Available, BindClass, BindErrors, BindOptions, PluginFile, bind};
+use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, HostCapability, bind};
+use glovebox_engine::components::PluginFile;
 use glovebox_engine::config::Config;
 use glovebox_engine::config::sandbox::Tier;
-use glovebox_engine::event::{Digest, RuleRecord};
+use glovebox_engine::event::{Digest, RuleRecord, RuleReport};
 use glovebox_engine::lock::Lock;
-use glovebox_engine::plan::{Plan, TIER_NONE, TIER_UNAVAILABLE, Walls};
-use glovebox_engine::rules::Judgement;
+use glovebox_engine::plan::{Confinement, Plan, TIER_NONE, TIER_UNAVAILABLE};
 use glovebox_host::model::Script;
 use glovebox_pipeline::transform::{Change, ChangeOp, ChangePlace};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ const COMMAND: &str = "shape=parallelogram, tool_command=\"true\", allowed_write
 
 /// Binds one node under an operator's `[sandbox]` on a machine that can enforce a tier.
 fn on(machine: Option<Tier>, table: &str, attributes: &str, options: BindOptions) -> Result<Plan, BindErrors> {
-    let available = Available {
+    let available = HostCapability {
         tier: machine,
         degradations: vec!["memory is watched and soft".to_owned()],
         why: "user namespaces are off".to_owned(),
@@ -164,7 +164,9 @@ fn a_plan_that_is_only_shown_says_what_a_run_would_be_refused_for() {
     let shown = BindOptions { plan_only: true, ..BindOptions::default() };
     let plan = on(Some(Tier::Landlock), "", COMMAND, shown).expect("plan");
     assert_eq!((plan.sandbox.tier_word(), plan.sandbox.tier()), (TIER_UNAVAILABLE, None));
-    assert!(matches!(&plan.sandbox.walls, Walls::Unmet(problem) if problem.to_string().contains("requires `full`")));
+    assert!(
+        matches!(&plan.sandbox.confinement, Confinement::Unmet(problem) if problem.to_string().contains("requires `full`"))
+    );
 }
 
 #[test]
@@ -255,14 +257,17 @@ fn everything_wrong_is_told_at_once() {
 
 #[test]
 fn the_digest_covers_who_judged_and_what_came_of_it() {
-    let digest = |judgement: Judgement| {
-        let options = BindOptions { no_sandbox: true, judgement, ..BindOptions::default() };
+    let digest = |report: RuleReport| {
+        let options = BindOptions { no_sandbox: true, ..BindOptions::default() };
         let (catalog, config) = (catalog(&[]), Config::default());
-        bind(whole(AGENT), &catalog, (&config, &Lock::default()), &host(), &options).unwrap().digest()
+        bind(whole(AGENT), &catalog, (&config, &Lock::default()), &host(), &options)
+            .unwrap()
+            .with_rule_report(report)
+            .digest()
     };
     let judged = |bytes: &[u8], changes: &[Change], transformed: Option<&str>| {
         let rules = vec![RuleRecord::new("acme.house", Digest::of(bytes), changes)];
-        digest(Judgement { rules, transformed: transformed.map(str::to_owned) })
+        digest(RuleReport { rules, transformed: transformed.map(str::to_owned) })
     };
     let renamed = Change {
         op: ChangeOp::Changed,
@@ -272,7 +277,7 @@ fn the_digest_covers_who_judged_and_what_came_of_it() {
         after: Some("h".to_owned()),
     };
     let all = [
-        digest(Judgement::default()),
+        digest(RuleReport::default()),
         judged(b"one", &[], None),
         judged(b"two", &[], None),
         judged(b"one", &[], Some("digraph h {}")),

@@ -8,17 +8,17 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use components::{catalog, config, host, whole};
 use glovebox_engine::attempt::{Ground, Prepared, Workbench};
-use glovebox_engine::bind::{Available, BindOptions, PolicyKind, bind};
+use glovebox_engine::bind::{BindOptions, HostCapability, bind};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::driver::{Claim, RunError};
+use glovebox_engine::event::RuleReport;
 use glovebox_engine::event::{
     ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, TaskId,
 };
 use glovebox_engine::lock::Lock;
 use glovebox_engine::outcome::{Failure, FailureClass};
-use glovebox_engine::plan::Plan;
+use glovebox_engine::plan::{Plan, PolicyKind};
 use glovebox_engine::ports::BlobStore;
-use glovebox_engine::rules::Judgement;
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session};
 use glovebox_engine::state::{FailedStage, RunState};
 use glovebox_host::call::{Artifact, Ending, Report};
@@ -43,8 +43,8 @@ fn source(builder: &str, tool: &str) -> String {
     )
 }
 
-fn full() -> Available {
-    Available { tier: Some(Tier::Full), ..Available::default() }
+fn full() -> HostCapability {
+    HostCapability { tier: Some(Tier::Full), ..HostCapability::default() }
 }
 
 struct Place {
@@ -88,7 +88,7 @@ impl Place {
             pipeline: &self.plan.pipeline,
             source: &self.source,
             files: &BTreeMap::new(),
-            judgement: &Judgement::default(),
+            rule_report: &RuleReport::default(),
             pipeline_path: "pipeline.dot".into(),
             project: &self.path("project"),
             include: Include::parse(&["./"]).unwrap(),
@@ -253,7 +253,8 @@ async fn what_stages_wrote_before_a_resume_makes_nothing_public() {
 async fn hold_outs_that_cannot_be_sealed_stop_the_run_before_it_begins() {
     let place = Place::new("label=b", "label=t");
     std::os::unix::fs::symlink("a.sh", place.path("project/checks/link")).unwrap();
-    assert!(matches!(place.begin().await, Err(RunError::Holdouts(HoldoutError::Seal(_)))));
+    let Err(RunError::Holdouts(error)) = place.begin().await else { panic!("not refused") };
+    assert!(matches!(error.downcast_ref(), Some(HoldoutError::Seal(_))), "{error}");
     assert!(!place.path("run/workspace").exists());
 }
 

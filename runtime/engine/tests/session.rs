@@ -5,11 +5,10 @@
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::{Claim, RunError};
-use glovebox_engine::event::{ChangeOp, Digest, Ending, Event, FileChange, Record, StageFinished, Verdict};
+use glovebox_engine::event::{ChangeOp, Digest, Ending, Event, FileChange, Record, RuleReport, StageFinished, Verdict};
 use glovebox_engine::outcome::{Outcome, Status};
 use glovebox_engine::plan::HoldoutPlan;
 use glovebox_engine::ports::{BlobStore, PortError, RunLog};
-use glovebox_engine::rules::Judgement;
 use glovebox_engine::run::{NewRun, RunDir, Session, apply_changes};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_engine::state::RunState;
@@ -54,7 +53,7 @@ impl Place {
             pipeline: &self.pipeline,
             source: SOURCE,
             files: &BTreeMap::new(),
-            judgement: &Judgement::default(),
+            rule_report: &RuleReport::default(),
             pipeline_path: "pipeline.dot".into(),
             project: &self.path("project"),
             include: Include::default(),

@@ -22,6 +22,17 @@ pub enum FileTier {
     Posix,
 }
 
+impl FileTier {
+    /// The word in `glovebox.toml`, in plans and in locks.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Workspace => "workspace",
+            Self::Posix => "posix",
+        }
+    }
+}
+
 /// What an author asks for; the same words as [`Grants`].
 pub type Wants = Grants;
 

@@ -1,6 +1,7 @@
 //! `glovebox check`: is a pipeline valid, and if not, where and why; and are the scripts of its hold-outs reliable.
 
 use crate::arguments::{CheckArguments, CheckFormat};
+use crate::children::{CheckedFile, check_file};
 use crate::exit::{Ended, Exit, Stop};
 use crate::house::Houses;
 use crate::source::{self, Opened};
@@ -8,9 +9,8 @@ use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine, visible};
 use crate::{children, files, scenarios};
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, mended};
-use glovebox_pipeline::files::{Wanted, children_of};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_pipeline::{Checked, Inputs, lint};
+use glovebox_pipeline::{Inputs, lint};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -32,8 +32,8 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let mut told = BTreeSet::new();
     for file in &arguments.files {
         let found = if arguments.fix { fix(file, &inputs) } else { open(file, &inputs) };
-        match found.map(|opened| judged(opened, &mut houses)) {
-            Ok(Looked { mut findings, pipeline, wanted, is_cut }) => {
+        match found.map(|opened| check_file(opened, &mut houses)) {
+            Ok(CheckedFile { mut findings, pipeline, wanted, is_cut }) => {
                 cut.extend(is_cut.then(|| findings.file.clone()));
                 let below = children::check(file, &mut findings, &wanted, &mut houses);
                 checked.push(findings);
@@ -71,30 +71,6 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         None if is_bad => Err(Stop::silent(Exit::Invalid)),
         None => Ok(Exit::Ok),
     }
-}
-
-/// What was seen of one file.
-pub struct Looked {
-    /// What was found.
-    pub findings: Findings,
-    /// The pipeline; none when it has errors of its own.
-    pub pipeline: Option<Pipeline>,
-    /// The files it refers to.
-    pub wanted: Wanted,
-    /// There is more than was kept.
-    pub is_cut: bool,
-}
-
-/// Lets the project's own rules and the built-in ones judge a file.
-pub fn judged(opened: Opened, houses: &mut Houses) -> Looked {
-    let Opened { file, text: source, draft, mut wanted, .. } = opened;
-    let judged = houses.judge(draft, &file);
-    let Checked { pipeline, diagnostics, is_cut } = judged.checked;
-    if let (Some(pipeline), Some(_)) = (&pipeline, &judged.judgement.transformed) {
-        wanted.children = children_of(pipeline);
-    }
-    let findings = Findings { file: file.display().to_string(), source, diagnostics };
-    Looked { findings, pipeline, wanted, is_cut }
 }
 
 fn open(file: &Path, inputs: &Inputs) -> Result<Opened, Stop> {

@@ -14,7 +14,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Ended {
         return attack(arguments, &capability);
     }
     let project = project::read_project(&arguments.workdir, None)?;
-    let report = MachineReport::new(&capability, &project, bound::cache_dir().as_deref());
+    let report = MachineReport::new(&capability, &project, project::cache_dir().as_deref());
     if arguments.json {
         terminal::print_json(&report)?;
     } else {

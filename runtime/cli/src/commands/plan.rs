@@ -10,7 +10,7 @@ use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::compare::{Widened, compare, widened};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
 use glovebox_engine::plan::power::Powers;
-use glovebox_engine::plan::{Could, Plan, PlanComponent, PlanFile, PlanNode, SandboxPlan, Walls};
+use glovebox_engine::plan::{Confinement, Could, Plan, PlanComponent, PlanFile, PlanNode, SandboxPlan};
 use std::collections::BTreeSet;
 
 /// Prints the plan, how it differs from another, and what a run of it would be refused for: nothing is executed here.
@@ -32,10 +32,10 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     } else {
         let compared = file.against.as_ref().map(against::render).unwrap_or_default();
         terminal::print(
-            &(render(&file) + &rules_of(&source.judgement.rules) + &walls(&bound.plan.sandbox) + &compared),
+            &(render(&file) + &rules_of(&source.rule_report.rules) + &walls(&bound.plan.sandbox) + &compared),
         );
     }
-    widening::refuse(&project, &source.judgement.rules)?;
+    widening::refuse(&project, &source.rule_report.rules)?;
     refuse(file.denied.as_deref().unwrap_or_default())
 }
 
@@ -126,7 +126,7 @@ fn walls(sandbox: &SandboxPlan) -> String {
     for missing in &sandbox.degradations {
         text.push_str(&format!("sandbox {}: {}\n", sandbox.tier_word(), visible::line(missing)));
     }
-    if let Walls::Unmet(problem) = &sandbox.walls {
+    if let Confinement::Unmet(problem) = &sandbox.confinement {
         text.push_str(&format!("`glovebox run` would refuse this: {}\n", visible::line(&problem.to_string())));
         for way in problem.help().lines() {
             text.push_str(&format!("  {:<8} {}\n", "help", visible::line(way)));

@@ -25,7 +25,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let inputs = source::inputs(&arguments.project.inputs);
     let (source, project) = house::read_pipeline(&arguments.file, &inputs, &arguments.project.workdir)?;
-    widening::refuse(&project, &source.judgement.rules)?;
+    widening::refuse(&project, &source.rule_report.rules)?;
     let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let holdouts = bound::holdouts(&source, &project)?;
@@ -39,7 +39,7 @@ pub fn run(arguments: RunArguments) -> Ended {
         pipeline: &source.pipeline,
         source: &source.text,
         files: &source.files,
-        judgement: &source.judgement,
+        rule_report: &source.rule_report,
         pipeline_path: absolute(&source.file),
         project: &project.workdir,
         include: include(&bound, &project, &run)?,

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::project::Project;
 use crate::terminal::visible;
 use crate::toolchain;
-use glovebox_engine::plan::{SandboxPlan, Walls};
+use glovebox_engine::plan::{Confinement, SandboxPlan};
 use glovebox_sandbox::jail::{Capability, Tier};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -268,8 +268,8 @@ fn program(name: &str, missing: &str) -> Check {
 }
 
 fn toolchains(project: &Project, tier: Option<Tier>) -> Check {
-    let walls = tier.map_or(Walls::NotNeeded, Walls::Tier);
-    let sandbox = SandboxPlan { walls, setting: project.config.sandbox.clone(), degradations: Vec::new() };
+    let walls = tier.map_or(Confinement::NotNeeded, Confinement::Tier);
+    let sandbox = SandboxPlan { confinement: walls, setting: project.config.sandbox.clone(), degradations: Vec::new() };
     match toolchain::exec_policy(&project.config.exec, &sandbox) {
         Ok(policy) => {
             let named = project.config.exec.toolchains.len();

@@ -5,8 +5,8 @@
 
 use super::place::{Ground, Surroundings, policy, setting};
 use super::{AttemptError, usage};
-use crate::bind::subject::Apart;
 use crate::event::{Isolation, Quarantined, Receipt, StageFinished};
+use crate::plan::Apart;
 use crate::plan::Binding;
 use glovebox_pipeline::holdouts::Writes;
 use glovebox_sandbox::cache::Caches;
@@ -143,7 +143,7 @@ impl Keeps {
 
 /// Whether a stage's verdict was reached where no code of a builder ran; none when it had no hold-outs in reach.
 pub(super) fn isolation(binding: &Binding, ground: &Ground) -> Option<Isolation> {
-    let reaches = binding.holdouts == crate::bind::holdouts::HoldoutAccess::ReadOnly && !binding.is_builder();
+    let reaches = binding.holdouts == crate::plan::HoldoutAccess::ReadOnly && !binding.is_builder();
     // Where nothing can be mounted a cache is the workspace's own folder, with what builders left there.
     let shows_caches = !binding.confined.cache.is_empty() && !ground.tier.is_some_and(Tier::can_mount);
     let is_isolated = binding.apart.as_ref().is_some_and(|apart| apart.is_isolated) && !shows_caches;

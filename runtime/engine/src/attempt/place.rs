@@ -6,8 +6,8 @@
 
 use super::AttemptError;
 use super::apart::{self, Private};
-use crate::bind::holdouts::HoldoutAccess;
 use crate::plan::Binding;
+use crate::plan::HoldoutAccess;
 use glovebox_host::grants::FileTier;
 use glovebox_sandbox::cache::{self, Caches, Domain};
 use glovebox_sandbox::exec::ExecPolicy;

@@ -6,24 +6,12 @@
 
 use super::effective::{Effective, Sides, place};
 use crate::config::sandbox::{Network, network_text, subtree};
+use crate::plan::Confined;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NetworkWish, Node, PathList};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::proxy::rules::Rules;
 use glovebox_sandbox::scope::Entry;
-
-/// What commands of a node reach beyond its scope. The default denies everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Confined {
-    /// What they reach over the network.
-    pub network: Network,
-    /// Subtrees they may write that are dropped after the stage.
-    pub scratch: Vec<Entry>,
-    /// Subtrees they may write that are kept per run and trust domain, never committed.
-    pub cache: Vec<Entry>,
-    /// Where they start when they do not say; the root of the workspace by default.
-    pub workdir: ScopePath,
-}
 
 /// The entries a strict read scope leaves to see beside the write scope; none when the node's read scope is not strict.
 pub(super) fn strict_scope(node: &Node) -> Option<Vec<Entry>> {

@@ -4,12 +4,12 @@
 //! operator wrote. Deny by default: a third-party component without grants, or on a node without `allowed_write_paths`, has
 //! nothing to write (design §9 #21), and what a component does not import it is not given.
 
-use super::confine::{Confined, confine, strict_scope};
-use super::holdouts::{self, HoldoutAccess};
-use super::subject::{self, Apart};
+use super::confine::{confine, strict_scope};
+use super::{holdouts, subject};
 use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
-use crate::plan::Origin;
+use crate::plan::binding::is_builder;
+use crate::plan::{Apart, Confined, HoldoutAccess, Origin};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
@@ -85,7 +85,7 @@ pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants 
 
 /// The grants as lines, sorted, as `glovebox.lock` keeps them. Limits are bounds and no permission, so they are not among them.
 pub fn grant_lines(grants: &Grants) -> Vec<String> {
-    let mut lines = vec![format!("filesystem {}", crate::plan::tier_word(grants.filesystem))];
+    let mut lines = vec![format!("filesystem {}", grants.filesystem.as_str())];
     lines.extend(grants.read.iter().map(|entry| format!("read {entry}")));
     lines.extend(grants.write.iter().map(|entry| format!("write {entry}")));
     lines.extend(grants.commands.iter().map(|command| format!("run {command}")));
@@ -169,11 +169,6 @@ fn paths(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
     for entry in effective.scope.write.clone() {
         effective.note(format!("write {entry}"), narrowed("allowed_write_paths", write.is_some(), "write"));
     }
-}
-
-/// True for a stage whose work is judged by others, so that it must not learn by what.
-pub(crate) fn is_builder(first_party: bool, handler: &str) -> bool {
-    !first_party || !matches!(handler, "tool" | "verify")
 }
 
 fn entries(node: &Node, attribute: &'static str, list: &PathList, effective: &mut Effective) -> Vec<Entry> {

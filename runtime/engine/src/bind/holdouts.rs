@@ -3,30 +3,12 @@
 //! Pure. A built-in builder opts out as seed 2 says, with a word in the plan for each way out; a plugin cannot. What a node
 //! blocks does not exist for it, also where it is no hold-out. A hold-out folder is in reach as a whole or not at all.
 
-use super::effective::{Effective, Sides, is_builder, place};
+use super::effective::{Effective, Sides, place};
+use crate::plan::HoldoutAccess;
+use crate::plan::binding::is_builder;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdouts::Feedback;
 use glovebox_sandbox::scope::Entry;
-
-/// What a stage may do with hold-outs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum HoldoutAccess {
-    /// They do not exist for it.
-    #[default]
-    Absent,
-    /// It reads those that its scope does not hide, at their original paths; it never writes them.
-    ReadOnly,
-}
-
-impl HoldoutAccess {
-    /// The word in a plan.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            HoldoutAccess::Absent => "absent",
-            HoldoutAccess::ReadOnly => "read-only",
-        }
-    }
-}
 
 /// Settles what is hidden and what is in reach. To be called before anything looks at what the scope hides.
 pub(super) fn settle(sides: Sides<'_>, effective: &mut Effective) {

@@ -3,27 +3,12 @@
 //! Pure. The program under test is builders' code. It gets walls of its own, and what a stage leaves that has hold-outs in reach goes
 //! nowhere where builders look. The author's opt-outs are in the plan and in the record.
 
-use super::effective::{Effective, Sides, is_builder, place};
-use super::holdouts::HoldoutAccess;
-use crate::plan::runs_commands;
+use super::effective::{Effective, Sides, place};
+use crate::plan::binding::{is_builder, runs_commands};
+use crate::plan::{Apart, HoldoutAccess};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdouts::Writes;
 use glovebox_sandbox::scope::Entry;
-
-/// How a verifying stage is kept apart from the program under test.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Apart {
-    /// The shell text of `verify_subject`.
-    pub command: Option<String>,
-    /// The port of its loopback at which the stage's commands reach it.
-    pub port: Option<u16>,
-    /// True when the stage's own commands see nothing of the workspace but hold-outs: then no builder's code can run among them.
-    pub is_isolated: bool,
-    /// What becomes of what the stage writes in its scope; [`Writes::Commit`] also when no hold-outs are in its reach.
-    pub writes: Writes,
-    /// Whether its caches begin with what the stage made of the files the run began with.
-    pub cache_from_base: bool,
-}
 
 /// Settles it for a stage that verifies, when it has hold-outs in reach or names the program under test. To be called when scope,
 /// commands and hold-outs are settled.

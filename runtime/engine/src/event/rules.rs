@@ -29,6 +29,15 @@ pub struct RuleRecord {
     pub widened: Vec<String>,
 }
 
+/// What the rule components made of a pipeline. A resume uses it instead of asking them again. The default: no rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleReport {
+    /// The components in order, and what each changed.
+    pub rules: Vec<RuleRecord>,
+    /// The pipeline as canonical text; none when no component changed it.
+    pub transformed: Option<String>,
+}
+
 /// One change of a graph. Without a node and an edge it is about the graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphChange {

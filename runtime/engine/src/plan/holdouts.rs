@@ -2,8 +2,7 @@
 //!
 //! The same words go into `run.started`, so that a run says for itself who could know what it was judged by.
 
-use super::Plan;
-use crate::bind::holdouts::HoldoutAccess;
+use super::{HoldoutAccess, Plan};
 use glovebox_pipeline::holdouts::{Copies, Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::scope::Entry;

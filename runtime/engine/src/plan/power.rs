@@ -3,9 +3,8 @@
 //! A power knows what lies within it, never why it was given: [`Plan::origin`] says that. What is hidden from a node takes away
 //! from its reading and writing, so a power over files carries its exceptions. When in doubt a power counts as the larger one.
 
-use super::sandbox::reach_of;
-use super::{Binding, Plan};
-use crate::bind::holdouts::HoldoutAccess;
+use super::confinement::reach_of;
+use super::{Binding, HoldoutAccess, Plan};
 use crate::config::sandbox::Tier;
 use glovebox_host::grants::FileTier;
 use glovebox_pipeline::holdouts::{Feedback, Writes};

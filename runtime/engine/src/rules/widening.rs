@@ -4,11 +4,10 @@
 //! down: so the plans are compared, not the graphs. Wider is every power beyond the file's own, every limit that was raised, every
 //! opt-out of hold-outs, and every check that is gone. A file that cannot be planned allows nothing, so that everything is wider.
 
-use crate::bind::holdouts::HoldoutAccess;
 use crate::config::TransformGrant;
-use crate::plan::Plan;
 use crate::plan::compare::{Widened, widened};
 use crate::plan::power::Powers;
+use crate::plan::{HoldoutAccess, Plan};
 use glovebox_pipeline::Lowered;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::validate;

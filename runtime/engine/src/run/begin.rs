@@ -5,10 +5,9 @@
 
 use super::{HoldoutError, RunDir, Session, driver, holdouts, stores};
 use crate::driver::RunError;
-use crate::event::{Digest, Event, Record, RunStarted, SCHEMA_VERSION, SandboxRecord};
+use crate::event::{Digest, Event, Record, RuleReport, RunStarted, SCHEMA_VERSION, SandboxRecord};
 use crate::plan::HoldoutPlan;
 use crate::ports::BlobStore;
-use crate::rules::Judgement;
 use crate::state::RunState;
 use glovebox_pipeline::holdouts::Copies;
 use glovebox_pipeline::ir::Pipeline;
@@ -30,8 +29,8 @@ pub struct NewRun<'a> {
     pub source: &'a str,
     /// The texts of the files that the source refers to, kept likewise.
     pub files: &'a BTreeMap<String, String>,
-    /// What the project's own rules made of it.
-    pub judgement: &'a Judgement,
+    /// What the project's rule components made of it.
+    pub rule_report: &'a RuleReport,
     /// Where the source was read from, for people.
     pub pipeline_path: String,
     /// The user's project; only read.
@@ -69,14 +68,14 @@ impl Session {
         let (from, to) = (new.project.to_path_buf(), dir.workspace());
         let base = copy(from, to, include).await?;
         let open_copies = match &holdouts {
-            Some(_) => holdouts::open_copies(&dir, &base).map_err(RunError::Holdouts)?,
+            Some(_) => holdouts::open_copies(&dir, &base).map_err(|error| RunError::Holdouts(Box::new(error)))?,
             None => Vec::new(),
         };
         if !open_copies.is_empty() && new.pipeline.scenario_copies == Copies::Refuse {
-            return Err(RunError::Holdouts(HoldoutError::Copied(open_copies)));
+            return Err(RunError::Holdouts(Box::new(HoldoutError::Copied(open_copies))));
         }
         let base = serde_json::to_vec(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
-        let transformed = new.judgement.transformed.as_ref();
+        let transformed = new.rule_report.transformed.as_ref();
         let started = RunStarted {
             pipeline_digest: blobs.put_bytes(new.source.as_bytes())?,
             files: new
@@ -122,7 +121,7 @@ fn describe(new: &NewRun<'_>) -> RunStarted {
         pipeline_path: new.pipeline_path.clone(),
         pipeline_digest: Digest::ZERO,
         files: BTreeMap::new(),
-        rules: new.judgement.rules.clone(),
+        rules: new.rule_report.rules.clone(),
         transformed_digest: None,
         plan_digest: new.plan_digest,
         base_digest: Digest::ZERO,

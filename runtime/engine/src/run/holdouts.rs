@@ -122,7 +122,7 @@ pub(super) async fn seal(
     if plan.is_empty() {
         return Ok(None);
     }
-    let failed = |error: SealError| RunError::Holdouts(error.into());
+    let failed = |error: SealError| RunError::Holdouts(Box::new(HoldoutError::from(error)));
     let folders = holdout::entries(&plan.folders).map_err(failed)?;
     include.leave_out.extend(folders.iter().cloned());
     let (project, into) = (project.to_owned(), dir.path.join(HOLDOUTS_DIR));

@@ -11,7 +11,8 @@
 mod guests;
 
 use glovebox_engine::bind::effective::{grant_lines, granted};
-use glovebox_engine::bind::{BindErrors, BindOptions, Catalog, PluginFile, bind};
+use glovebox_engine::bind::{BindErrors, BindOptions, bind};
+use glovebox_engine::components::{Catalog, PluginFile};
 use glovebox_engine::config::Config;
 use glovebox_engine::lock::{Lock, LockedPlugin};
 use glovebox_engine::plan::Plan;

@@ -127,7 +127,7 @@ fn first_party_defaults() {
     let codergen = inspection(Some(FULL), &["files", "exec", "llm"]);
     let open = of(&node("prompt=x"), "codergen", &codergen, None);
     assert_eq!((texts(&open.scope.read), texts(&open.scope.write)), (owned(&["./"]), owned(&["./"])));
-    assert!(open.model && open.tier == FileTier::Posix && !crate::plan::runs_commands(&open.commands));
+    assert!(open.model && open.tier == FileTier::Posix && !crate::plan::binding::runs_commands(&open.commands));
     assert_eq!(texts(&open.scope.hidden), owned(&[".git/", ".glovebox/", "scripts/scenarios/"]));
     let narrow = of(&node("prompt=x, allowed_write_paths=\"src/\", read_paths=\"docs/\""), "codergen", &codergen, None);
     assert_eq!((texts(&narrow.scope.read), texts(&narrow.scope.write)), (owned(&["docs/"]), owned(&["src/"])));

@@ -1,8 +1,8 @@
 //! Who has hold-outs in reach, and what is said about it: a table over handlers and ways out.
 
-use super::HoldoutAccess::{self, Absent, ReadOnly};
 use crate::bind::effective::{Effective, Sides, effective};
 use crate::config::Config;
+use crate::plan::HoldoutAccess::{self, Absent, ReadOnly};
 use glovebox_host::digest::Digest;
 use glovebox_host::inspect::Inspection;
 use glovebox_host::limits::LimitSettings;

@@ -1,8 +1,8 @@
 //! Which stages are kept apart from the program they judge, and how.
 
-use super::Apart;
 use crate::bind::effective::{Effective, Sides, effective};
 use crate::config::Config;
+use crate::plan::Apart;
 use glovebox_host::digest::Digest;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::limits::LimitSettings;

@@ -4,15 +4,14 @@
 //! one run. The machine is not asked here; who calls has asked it.
 
 use super::BindOptions;
-use super::problem::{PolicyKind, PolicyProblem};
 use crate::config::sandbox::{Network, SandboxSetting, Tier};
-use crate::plan::{Binding, SandboxPlan, Walls};
+use crate::plan::{Binding, Confinement, PolicyKind, PolicyProblem, SandboxPlan};
 use glovebox_pipeline::ir::NodeId;
 use std::collections::BTreeMap;
 
 /// What the machine can enforce, as the caller found out. The default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Available {
+pub struct HostCapability {
     /// The highest tier that passed its self-test.
     pub tier: Option<Tier>,
     /// What that tier does not do here, in words.
@@ -23,8 +22,8 @@ pub struct Available {
     pub remedy: String,
 }
 
-/// Settles what a plan's commands run in. Not enough is [`Walls::Unmet`].
-pub(super) fn walls(
+/// Settles what a plan's commands run in. Not enough is [`Confinement::Unmet`].
+pub(super) fn choose(
     bindings: &BTreeMap<NodeId, Binding>,
     setting: &SandboxSetting,
     options: &BindOptions,
@@ -35,37 +34,37 @@ pub(super) fn walls(
     let over_proxy: Vec<NodeId> = over_proxy.map(|(id, _)| id.clone()).collect();
     let available = &options.available;
     let apart = |tier: Tier| subjects_beyond(bindings, tier);
-    let walls = match available.tier {
-        _ if nodes.is_empty() => Walls::NotNeeded,
+    let confinement = match available.tier {
+        _ if nodes.is_empty() => Confinement::NotNeeded,
         // Commands without walls find the sealed copy, whosever they are.
         _ if options.no_sandbox && !options.sealed.is_empty() => {
-            Walls::Unmet(PolicyProblem { nodes, kind: PolicyKind::HoldoutsOpen })
+            Confinement::Unmet(PolicyProblem { nodes, kind: PolicyKind::HoldoutsOpen })
         }
         // A list of hosts that nothing keeps commands to is no list.
         _ if options.no_sandbox && !over_proxy.is_empty() => {
-            Walls::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(Tier::Unconfined) })
+            Confinement::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(Tier::Unconfined) })
         }
-        _ if options.no_sandbox && !apart(Tier::Unconfined).is_empty() => Walls::Unmet(PolicyProblem {
+        _ if options.no_sandbox && !apart(Tier::Unconfined).is_empty() => Confinement::Unmet(PolicyProblem {
             nodes: apart(Tier::Unconfined),
             kind: PolicyKind::NoSubject(Tier::Unconfined),
         }),
-        _ if options.no_sandbox => Walls::Tier(Tier::Unconfined),
+        _ if options.no_sandbox => Confinement::Tier(Tier::Unconfined),
         // The proxy's listener stands in a network that only the highest tier makes itself.
         Some(tier @ (Tier::Landlock | Tier::Bwrap)) if tier >= setting.require && !over_proxy.is_empty() => {
-            Walls::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(tier) })
+            Confinement::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(tier) })
         }
         Some(tier) if tier >= setting.require && !apart(tier).is_empty() => {
-            Walls::Unmet(PolicyProblem { nodes: apart(tier), kind: PolicyKind::NoSubject(tier) })
+            Confinement::Unmet(PolicyProblem { nodes: apart(tier), kind: PolicyKind::NoSubject(tier) })
         }
         // What is called unconfined confines nothing, whoever says that it is available.
-        Some(tier) if tier >= setting.require && tier != Tier::Unconfined => Walls::Tier(tier),
-        tier => Walls::Unmet(PolicyProblem { nodes, kind: too_low(tier, setting.require, available) }),
+        Some(tier) if tier >= setting.require && tier != Tier::Unconfined => Confinement::Tier(tier),
+        tier => Confinement::Unmet(PolicyProblem { nodes, kind: too_low(tier, setting.require, available) }),
     };
-    let degradations = match walls {
-        Walls::Tier(tier) if tier != Tier::Unconfined => available.degradations.clone(),
+    let degradations = match confinement {
+        Confinement::Tier(tier) if tier != Tier::Unconfined => available.degradations.clone(),
         _ => Vec::new(),
     };
-    SandboxPlan { walls, setting: setting.clone(), degradations }
+    SandboxPlan { confinement, setting: setting.clone(), degradations }
 }
 
 /// Nodes whose program under test the tier cannot run apart from their own commands, or not serve at a port.
@@ -78,6 +77,6 @@ fn subjects_beyond(bindings: &BTreeMap<NodeId, Binding>, tier: Tier) -> Vec<Node
     bindings.iter().filter(|(_, binding)| is_beyond(binding)).map(|(id, _)| id.clone()).collect()
 }
 
-fn too_low(available: Option<Tier>, require: Tier, found: &Available) -> PolicyKind {
+fn too_low(available: Option<Tier>, require: Tier, found: &HostCapability) -> PolicyKind {
     PolicyKind::TierTooLow { available, require, why: found.why.clone(), remedy: found.remedy.clone() }
 }

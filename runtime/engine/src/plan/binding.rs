@@ -1,0 +1,137 @@
+//! What executes a node and what it may do: component, scope, commands, hold-outs, limits.
+//!
+//! Plain data. How the three sides that grant (author, operator, node) come to it is decided by the binder, which this file
+//! does not know.
+
+use crate::config::sandbox::Network;
+use crate::event::Digest;
+use glovebox_host::call::CommandGrant;
+use glovebox_host::component::Component;
+use glovebox_host::grants::FileTier;
+use glovebox_host::limits::Limits;
+use glovebox_pipeline::holdouts::Writes;
+use glovebox_sandbox::path::ScopePath;
+use glovebox_sandbox::scope::{Entry, Scope};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What executes a node and what it may do. The empty binding denies everything; each grant says where it comes from.
+#[derive(Clone)]
+pub struct Binding {
+    /// The handler type.
+    pub handler: String,
+    /// The loaded component.
+    pub component: Arc<Component>,
+    /// BLAKE3 of its bytes.
+    pub digest: Digest,
+    /// Whether it came with the binary.
+    pub first_party: bool,
+    /// How it reaches files.
+    pub tier: FileTier,
+    /// What it may read, write and must not see; its commands' view as well.
+    pub scope: Scope,
+    /// What it may run.
+    pub commands: CommandGrant,
+    /// What its commands reach beyond the scope: network, scratch, cache; and where they start.
+    pub confined: Confined,
+    /// What it may do with hold-outs.
+    pub holdouts: HoldoutAccess,
+    /// How it is kept apart from the program it judges; none for a stage that judges none.
+    pub apart: Option<Apart>,
+    /// Bounds of one attempt.
+    pub limits: Limits,
+    /// Whether it may ask the model.
+    pub model: bool,
+    /// Where every grant comes from, in words.
+    pub origins: Vec<Origin>,
+}
+
+/// What commands of a node reach beyond its scope. The default denies everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Confined {
+    /// What they reach over the network.
+    pub network: Network,
+    /// Subtrees they may write that are dropped after the stage.
+    pub scratch: Vec<Entry>,
+    /// Subtrees they may write that are kept per run and trust domain, never committed.
+    pub cache: Vec<Entry>,
+    /// Where they start when they do not say; the root of the workspace by default.
+    pub workdir: ScopePath,
+}
+
+/// What a stage may do with hold-outs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HoldoutAccess {
+    /// They do not exist for it.
+    #[default]
+    Absent,
+    /// It reads those that its scope does not hide, at their original paths; it never writes them.
+    ReadOnly,
+}
+
+impl HoldoutAccess {
+    /// The word in a plan.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HoldoutAccess::Absent => "absent",
+            HoldoutAccess::ReadOnly => "read-only",
+        }
+    }
+}
+
+/// How a verifying stage is kept apart from the program under test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Apart {
+    /// The shell text of `verify_subject`.
+    pub command: Option<String>,
+    /// The port of its loopback at which the stage's commands reach it.
+    pub port: Option<u16>,
+    /// True when the stage's own commands see nothing of the workspace but hold-outs: then no builder's code can run among them.
+    pub is_isolated: bool,
+    /// What becomes of what the stage writes in its scope; [`Writes::Commit`] also when no hold-outs are in its reach.
+    pub writes: Writes,
+    /// Whether its caches begin with what the stage made of the files the run began with.
+    pub cache_from_base: bool,
+}
+
+/// Where a grant comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// The grant, such as `write src/`.
+    pub grant: String,
+    /// Who gave it and who narrowed it.
+    pub from: String,
+}
+
+impl Binding {
+    /// True when the stage may start processes.
+    pub fn runs_commands(&self) -> bool {
+        runs_commands(&self.commands)
+    }
+
+    /// True for a stage whose work is judged by others, so that it must not learn by what.
+    pub fn is_builder(&self) -> bool {
+        is_builder(self.first_party, &self.handler)
+    }
+
+    /// True when what the stage writes in its scope is committed; beside hold-outs it is not, unless the node says so.
+    pub fn keeps_writes(&self) -> bool {
+        self.apart.as_ref().is_none_or(|apart| apart.writes == Writes::Commit)
+    }
+
+    /// True when the stage may change files, itself or through a command, and so works on a private copy.
+    pub fn needs_copy(&self) -> bool {
+        self.runs_commands() || (self.tier != FileTier::None && !self.scope.write.is_empty())
+    }
+}
+
+/// True when the grant lets anything run.
+pub fn runs_commands(commands: &CommandGrant) -> bool {
+    commands.any || !commands.shell_texts.is_empty() || !commands.argv_prefixes.is_empty()
+}
+
+/// True for a stage whose work is judged by others, so that it must not learn by what.
+pub(crate) fn is_builder(first_party: bool, handler: &str) -> bool {
+    !first_party || !matches!(handler, "tool" | "verify")
+}

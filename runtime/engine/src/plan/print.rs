@@ -1,0 +1,246 @@
+//! A plan as `glovebox plan --json` prints it: what each node, and all of them together, could read, write, execute and reach.
+//!
+//! It has one order, so two plans can be compared line by line, and the plan's digest is taken over it. Decides nothing.
+
+use super::compare::Against;
+use super::deny::Denied;
+use super::{Binding, HoldoutPlan, Origin, Plan, PlanSandbox, confinement};
+use crate::event::{Digest, RuleRecord};
+use glovebox_host::call::CommandGrant;
+use glovebox_host::grants::FileTier;
+use glovebox_pipeline::ir::Node;
+use glovebox_sandbox::scope::Entry;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of the JSON a plan is printed as.
+pub const PLAN_SCHEMA_VERSION: u32 = 1;
+
+impl Plan {
+    /// What `glovebox plan --json` prints.
+    pub fn to_json(&self) -> PlanFile {
+        let read = &self.sandbox.setting.read;
+        let of_node = |node: &Node| plan_node(node, self.bindings.get(&node.id), read);
+        let mut nodes: Vec<PlanNode> = self.pipeline.nodes.iter().map(of_node).collect();
+        nodes.sort_by(|a, b| a.id.cmp(&b.id));
+        let could = nodes.iter().fold(Could::default(), |mut all, node| {
+            all.widen(&node.could);
+            all
+        });
+        let bounds = self.pipeline.bounds;
+        PlanFile {
+            schema_version: PLAN_SCHEMA_VERSION,
+            pipeline: self.pipeline.name.clone(),
+            could,
+            nodes,
+            sandbox_tier: self.sandbox.tier_word().to_owned(),
+            sandbox: self.sandbox.printed(),
+            model: self.model.clone(),
+            steps_max: bounds.steps_max,
+            wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
+            disk_bytes_max: Some(self.disk_bytes_max),
+            exec: PlanExec {
+                toolchains: self.exec.toolchains.iter().map(|toolchain| toolchain.as_str().to_owned()).collect(),
+                path: self.exec.path.clone(),
+                env: self.exec.env.clone(),
+            },
+            workspace_include: self.workspace_include.clone(),
+            holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
+            rules: self.rule_report.rules.clone(),
+            transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
+            against: None,
+            denied: None,
+        }
+    }
+}
+
+/// A plan as it is printed. Every list is sorted or in file order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "glovebox plan --json")]
+pub struct PlanFile {
+    /// Always 1.
+    pub schema_version: u32,
+    /// The graph's name.
+    pub pipeline: String,
+    /// What all nodes together could do.
+    pub could: Could,
+    /// One per node, by id.
+    pub nodes: Vec<PlanNode>,
+    /// Confinement of subprocesses: `full`, `bwrap`, `landlock` or `unconfined`; `none` when there can be none, `unavailable` when
+    /// this machine has no tier that is good enough.
+    pub sandbox_tier: String,
+    /// What the operator asks of it.
+    pub sandbox: PlanSandbox,
+    /// `scripted` or `simulated`.
+    pub model: String,
+    /// Most steps of a run.
+    pub steps_max: u64,
+    /// Longest run, milliseconds; absent when unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_max_ms: Option<u64>,
+    /// Most bytes that the run's folder may hold when a stage begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes_max: Option<u64>,
+    /// How commands find their programs.
+    pub exec: PlanExec,
+    /// Ignored files the workspace takes along.
+    pub workspace_include: Vec<String>,
+    /// What is sealed, and who may read it; absent when there are no hold-outs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holdouts: Option<HoldoutPlan>,
+    /// The project's own rules that judged the pipeline, in order, and what each changed; absent when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleRecord>,
+    /// BLAKE3 of the pipeline as their transforms made it, in canonical text; absent when none changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transformed: Option<Digest>,
+    /// What is different from another plan; absent unless one was named with `--against`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
+    /// Every grant that a rule of `--deny` refuses; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied: Option<Vec<Denied>>,
+}
+
+/// The commands' environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanExec {
+    /// Toolchains that are added.
+    pub toolchains: Vec<String>,
+    /// Folders after the fixed PATH.
+    pub path: Vec<String>,
+    /// Variables with values.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What could be done, at most.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Could {
+    /// Paths of the workspace, a trailing `/` is the subtree, `./` is all of it; absolute folders of the machine for commands.
+    pub read: BTreeSet<String>,
+    /// Paths of the workspace.
+    pub write: BTreeSet<String>,
+    /// Shell texts in full, argv as leading words followed by `…`, `*` for anything.
+    pub execute: BTreeSet<String>,
+    /// Hosts that commands could reach, `*` for whatever the machine can. Components reach none: no interface for it is linked.
+    /// While the sandbox tier is `unconfined` commands are outside of this.
+    pub reach: BTreeSet<String>,
+    /// Folders that commands could write and that are dropped after the stage.
+    #[serde(default)]
+    pub scratch: BTreeSet<String>,
+    /// Folders that commands could write and that are kept within the run, never committed.
+    #[serde(default)]
+    pub cache: BTreeSet<String>,
+    /// Whether a model could be asked.
+    pub model: bool,
+}
+
+impl Could {
+    /// Takes in what another could do.
+    pub fn widen(&mut self, other: &Could) {
+        self.read.extend(other.read.iter().cloned());
+        self.write.extend(other.write.iter().cloned());
+        self.execute.extend(other.execute.iter().cloned());
+        self.reach.extend(other.reach.iter().cloned());
+        self.scratch.extend(other.scratch.iter().cloned());
+        self.cache.extend(other.cache.iter().cloned());
+        self.model |= other.model;
+    }
+
+    /// What a binding could do, with the machine's folders that all commands may read.
+    fn of(binding: &Binding, machine: &[String]) -> Self {
+        let texts = |entries: &[Entry], is_given: bool| match is_given {
+            true => entries.iter().map(ToString::to_string).collect::<BTreeSet<_>>(),
+            false => BTreeSet::new(),
+        };
+        let runs = binding.runs_commands();
+        let has_files = binding.tier != FileTier::None || runs;
+        let writable = texts(&binding.scope.write, has_files);
+        let mut read = texts(&binding.scope.read, has_files);
+        read.extend(writable.iter().cloned());
+        let mut scratch = texts(&binding.confined.scratch, runs);
+        let write = if binding.keeps_writes() { writable } else { BTreeSet::new() };
+        scratch.extend(texts(&binding.scope.write, has_files && !binding.keeps_writes()));
+        read.extend(machine.iter().filter(|_| runs).cloned());
+        let reach = confinement::reach_of(&binding.confined.network).into_iter().filter(|_| runs).collect();
+        Self {
+            read,
+            write,
+            execute: execute_texts(&binding.commands),
+            reach,
+            scratch,
+            cache: texts(&binding.confined.cache, runs),
+            model: binding.model,
+        }
+    }
+}
+
+fn execute_texts(commands: &CommandGrant) -> BTreeSet<String> {
+    let prefixes = commands.argv_prefixes.iter().map(|words| format!("{} …", words.join(" ")));
+    let any = commands.any.then(|| "*".to_owned());
+    commands.shell_texts.iter().cloned().chain(prefixes).chain(any).collect()
+}
+
+/// One node of a printed plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanNode {
+    /// The node.
+    pub id: String,
+    /// Its handler type.
+    pub handler: String,
+    /// What it could do; nothing when the engine passes it by itself.
+    pub could: Could,
+    /// What executes it; absent when the engine passes it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<PlanComponent>,
+}
+
+/// What executes a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanComponent {
+    /// BLAKE3 of its bytes.
+    pub digest: Digest,
+    /// Whether it came with the binary.
+    pub first_party: bool,
+    /// The world it was built for.
+    pub world: String,
+    /// What it imports, sorted.
+    pub imports: Vec<String>,
+    /// `none`, `workspace` or `posix`.
+    pub filesystem: String,
+    /// What does not exist for it.
+    pub hidden: Vec<String>,
+    /// Where its commands start, relative to the workspace; `.` is its root.
+    pub workdir: String,
+    /// Bounds of one attempt by name.
+    pub limits: BTreeMap<String, u64>,
+    /// Where every grant comes from.
+    pub origins: Vec<Origin>,
+}
+
+fn plan_node(node: &Node, binding: Option<&Binding>, machine: &[String]) -> PlanNode {
+    PlanNode {
+        id: node.id.to_string(),
+        handler: node.handler.name().to_owned(),
+        could: binding.map(|binding| Could::of(binding, machine)).unwrap_or_default(),
+        component: binding.map(plan_component),
+    }
+}
+
+fn plan_component(binding: &Binding) -> PlanComponent {
+    let inspection = binding.component.inspection();
+    let mut imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
+    imports.sort();
+    PlanComponent {
+        digest: binding.digest,
+        first_party: binding.first_party,
+        world: inspection.world.to_owned(),
+        imports,
+        filesystem: binding.tier.as_str().to_owned(),
+        hidden: binding.scope.hidden.iter().map(ToString::to_string).collect(),
+        workdir: binding.confined.workdir.to_string(),
+        limits: binding.limits.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        origins: binding.origins.clone(),
+    }
+}
