@@ -203,9 +203,6 @@ pub struct GraphArguments {
     /// Write to this file instead of stdout
     #[arg(long, short, value_name = "F")]
     pub output: Option<PathBuf>,
-    /// Colours of a PNG; an SVG has both and its reader chooses
-    #[arg(long, value_enum, default_value_t = GraphTheme::Light)]
-    pub theme: GraphTheme,
     /// Give an input of the pipeline, as KEY=VALUE
     #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
@@ -218,25 +215,17 @@ pub struct GraphArguments {
 pub enum GraphFormat {
     /// A picture for browsers, light and dark
     Svg,
-    /// A picture in pixels
+    /// Refused with a command that converts an SVG
+    #[value(hide = true)]
     Png,
-    /// Letters that every terminal has
+    /// Text in ASCII characters
     Ascii,
-    /// Letters with box drawing characters
+    /// Text with box drawing characters
     Unicode,
     /// Canonical DOT
     Dot,
     /// Nodes, edges and their places, one document
     Json,
-}
-
-/// Colours of a picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum GraphTheme {
-    /// Dark on light
-    Light,
-    /// Light on dark
-    Dark,
 }
 
 /// `glovebox plan`.

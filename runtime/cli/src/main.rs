@@ -20,7 +20,6 @@ mod files;
 mod house;
 mod journal;
 mod overlay;
-mod png;
 mod project;
 mod references;
 mod runs;

@@ -1,6 +1,6 @@
-//! Pictures of a checked pipeline: SVG, pixels, text, and coordinates for programs.
+//! Pictures of a checked pipeline: SVG, text, and coordinates for programs.
 //!
-//! `Pipeline -scene-> layout -> Drawing -> svg | raster | positions`, and `Pipeline -> layers -> text`. The layout is our own, so that
+//! `Pipeline -scene-> layout -> Drawing -> svg | positions`, and `Pipeline -> layers -> text`. The layout is our own, so that
 //! the nine shapes of the specification and the octagon look as they should, the same file gives the same bytes everywhere, and no other
 //! program runs. Labels are untrusted text: `text` makes them harmless before any other module reads them.
 
@@ -16,7 +16,6 @@ mod layout;
 mod overlay;
 mod palette;
 mod positions;
-mod raster;
 mod scene;
 mod shape;
 mod shared;
@@ -29,9 +28,7 @@ pub use ascii::{CharSet, to_text};
 pub use drawing::{Drawing, DrawnBox, DrawnEdge, DrawnLabel, DrawnNode, Line, Role};
 pub use geometry::{Path, Point, Size, Step};
 pub use overlay::{NodeProgress, Overlay};
-pub use palette::Theme;
 pub use positions::{BoxPosition, DrawnGraph, EdgePosition, Layout, NodePosition, to_json};
-pub use raster::{Image, PIXELS_MAX, to_image};
 pub use svg::to_svg;
 
 use glovebox_pipeline::ir::Pipeline;

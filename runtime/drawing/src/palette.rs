@@ -1,12 +1,12 @@
-//! Colours, for light and for dark: one table that the style sheet and the pixels are made from.
+//! Colours for light and for dark: the table from which the style sheet is made.
 
-use super::drawing::{DrawnNode, Kind, Tone};
+use super::drawing::{Kind, Tone};
 use super::overlay::NodeProgress;
 use glovebox_pipeline::ir::Status;
 
 /// Light or dark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Theme {
+pub(crate) enum Theme {
     /// Dark lines on a light ground.
     Light,
     /// Light lines on a dark ground.
@@ -96,14 +96,6 @@ impl Theme {
             NodeProgress::Ended(Status::Skipped) => row(0xf2f4f6, 0x8b949e, 0x1d232b, 0x768390),
         };
         row[self as usize]
-    }
-
-    /// What a node is painted with.
-    pub(crate) fn node(self, node: &DrawnNode, is_run: bool) -> Paint {
-        match node.progress {
-            Some((progress, _)) if is_run => self.progress(progress),
-            _ => self.kind(node.kind),
-        }
     }
 
     /// The line of an edge.

@@ -2,7 +2,7 @@
 
 use super::drawing::{Drawing, DrawnEdge, DrawnNode};
 use super::geometry::{Point, Size, cut_vertically};
-use super::{CharSet, Theme, draw, to_image, to_svg, to_text};
+use super::{CharSet, draw, to_svg, to_text};
 use glovebox_pipeline::Inputs;
 use glovebox_pipeline::ir::Pipeline;
 use proptest::prelude::*;
@@ -254,7 +254,6 @@ fn a_graph_of_nothing_is_a_picture_of_nothing() {
     let nothing = pipeline("digraph G { }");
     assert!(to_svg(&draw(&nothing, None)).contains("0 nodes, 0 edges"));
     assert_eq!(to_text(&nothing, None, CharSet::Ascii).trim(), "");
-    assert!(to_image(&draw(&nothing, None), Theme::Dark).is_some());
 }
 
 #[test]
@@ -324,18 +323,4 @@ fn a_label_as_long_as_a_file_costs_no_more_than_a_label() {
     let pipeline = pipeline(&format!("digraph G {{ a [label=\"{label}\"] b a -> b [label=\"{label}\"] }}"));
     assert!(to_svg(&draw(&pipeline, None)).len() < 20_000);
     assert!(to_text(&pipeline, None, CharSet::Unicode).len() < 2_000);
-}
-
-#[test]
-fn a_picture_with_too_many_pixels_is_refused() {
-    let drawing = Drawing {
-        title: String::new(),
-        size: Size { width: 1e5, height: 1e5 },
-        boxes: Vec::new(),
-        boxes_left_out: 0,
-        nodes: Vec::new(),
-        edges: Vec::new(),
-        is_run: false,
-    };
-    assert_eq!(to_image(&drawing, Theme::Light), None);
 }

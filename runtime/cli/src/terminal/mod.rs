@@ -18,18 +18,8 @@ use tracing_subscriber::EnvFilter;
 
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure of the command.
 pub fn print(text: &str) {
-    print_bytes(text.as_bytes());
-}
-
-/// Writes a result that is no text to stdout.
-pub fn print_bytes(bytes: &[u8]) {
     let mut stdout = std::io::stdout().lock();
-    let _reader_gone = stdout.write_all(bytes).and_then(|()| stdout.flush());
-}
-
-/// True when somebody looks at stdout.
-pub fn is_stdout_terminal() -> bool {
-    std::io::stdout().is_terminal()
+    let _reader_gone = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
 /// A JSON document as text.
