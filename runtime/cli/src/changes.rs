@@ -8,10 +8,10 @@ use crate::runs::RunFolder;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{self, Digest, Event, Record, RunStarted, Verdict};
+use glovebox_engine::event::{Event, Record, RunStarted, Verdict};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::sqlite::Provenance;
-use glovebox_sandbox::commit::{ChangeOp, FileChange};
+use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::project::Base;
 use std::fs::File;
 use std::io;
@@ -58,9 +58,8 @@ impl Changes {
     }
 
     /// Opens the bytes of a change by the digest it names.
-    pub fn open(&self, digest: &str) -> io::Result<File> {
-        let digest: Digest = digest.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        self.blobs.open_file(&digest).map(cap_std::fs::File::into_std)
+    pub fn open(&self, digest: &Digest) -> io::Result<File> {
+        self.blobs.open_file(digest).map(cap_std::fs::File::into_std)
     }
 }
 
@@ -92,23 +91,6 @@ fn listed(records: &[Record]) -> Vec<FileChange> {
             _ => None,
         })
         .flatten()
-        .map(on_disk)
+        .cloned()
         .collect()
-}
-
-fn on_disk(change: &event::FileChange) -> FileChange {
-    FileChange {
-        path: change.path.clone(),
-        op: match change.op {
-            event::ChangeOp::Write => ChangeOp::Write,
-            event::ChangeOp::Delete => ChangeOp::Delete,
-            event::ChangeOp::Mkdir => ChangeOp::Mkdir,
-            event::ChangeOp::Rmdir => ChangeOp::Rmdir,
-            event::ChangeOp::Symlink => ChangeOp::Symlink,
-        },
-        digest: change.digest.as_ref().map(ToString::to_string),
-        bytes: change.bytes,
-        executable: change.executable,
-        target: change.target.clone(),
-    }
 }

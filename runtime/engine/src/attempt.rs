@@ -18,7 +18,7 @@ mod watch;
 pub use place::{Ground, Place, REPOSITORIES_DIR};
 
 use crate::driver::Claim;
-use crate::event::{Artifact, Captured, Digest, FileChange, Quarantined, StageFinished};
+use crate::event::{Artifact, Captured, Digest, Quarantined, StageFinished};
 use crate::outcome::{Failure, FailureClass, Outcome};
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
@@ -428,11 +428,8 @@ impl<B: BlobStore> Examine<B> {
         };
         usage::of_changes(&found, fact);
         let violations = self.keeps.settle(&mut found);
-        let keep = &mut |bytes: &mut dyn io::Read| {
-            self.blobs.put(bytes).map(|digest| digest.to_string()).map_err(io::Error::other)
-        };
-        let stored = commit::store(&found, view, keep)?;
-        fact.changes = stored.into_iter().map(outcome::change).collect::<Result<Vec<FileChange>, _>>()?;
+        let keep = &mut |bytes: &mut dyn io::Read| self.blobs.put(bytes).map_err(io::Error::other);
+        fact.changes = commit::store(&found, view, keep)?;
         self.set_aside(view, &found, fact)?;
         if !violations.is_empty() {
             let reason = guardrail(violations.iter().map(String::as_str));

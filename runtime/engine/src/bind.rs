@@ -168,7 +168,7 @@ impl Binder<'_> {
             self.errors.diagnostics.extend(wrong_test_answers(node));
         }
         origins.sort();
-        let digest = blake3_of(&component);
+        let digest = component.digest();
         let first_party = plugin.is_none();
         let handler = handler.to_owned();
         Some(Binding {
@@ -269,9 +269,4 @@ fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {
         Diagnostic::error("test_attribute", format!("node `{}`: {error}", node.id), node.span)
             .with_node(node.id.as_str()),
     )
-}
-
-fn blake3_of(component: &Component) -> crate::event::Digest {
-    let text = component.digest().to_string();
-    text.parse().expect("the host writes digests as the journal reads them")
 }

@@ -1,21 +1,20 @@
 //! What happened in a run: facts in the past tense, one enum for journal, progress lines and tests.
 //!
-//! These types are a promise of their own. They mirror what the host reports but share no type with it, so that an old
-//! journal stays readable when the host changes. A field may be added with a default; none is renamed or removed without a
-//! new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
+//! The journal is a promise: [`glovebox_record`] holds the types that host and sandbox produce, and a golden journal freezes
+//! them. A field may be added with a default; none is renamed or removed without a new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
 
 mod holdouts;
 mod record;
 mod rules;
 mod stage;
 
-pub use glovebox_record::{Digest, NotADigest};
+pub use glovebox_record::{Artifact, Captured, ChangeOp, Digest, FileChange, NotADigest, Quarantined};
 pub use holdouts::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
 pub use rules::{GraphChange, RuleRecord, RuleReport};
 pub use stage::{
-    Artifact, CacheFilled, Captured, ChangeOp, Ending, FileChange, HostTraffic, Isolation, LimitUse, Quarantined,
-    Receipt, Refusal, StageFinished, StageReady, StageRetrying, StageStarted, Traffic,
+    CacheFilled, Ending, HostTraffic, Isolation, LimitUse, Receipt, Refusal, StageFinished, StageReady, StageRetrying,
+    StageStarted, Traffic,
 };
 
 use crate::outcome::{Failure, Status};

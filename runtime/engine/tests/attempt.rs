@@ -8,7 +8,7 @@ use components::{agreed, catalog, component, config, host, pipeline, plan};
 use glovebox_engine::attempt::{Ground, Prepared, Workbench, sweep};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::driver::Claim;
-use glovebox_engine::event::{ChangeOp, Ending, StageFinished, TaskId};
+use glovebox_engine::event::{ChangeOp, Digest, Ending, StageFinished, TaskId};
 use glovebox_engine::lock::Lock;
 use glovebox_engine::outcome::{FailureClass, Status};
 use glovebox_engine::ports::BlobStore;
@@ -132,9 +132,9 @@ fn receipt(id: &str, code: i32) -> Receipt {
         how: "exited".to_owned(),
         code: Some(code),
         duration_ms: 1,
-        stdout_digest: String::new(),
+        stdout_digest: Digest::ZERO,
         stdout_bytes: 0,
-        stderr_digest: String::new(),
+        stderr_digest: Digest::ZERO,
         stderr_bytes: 0,
     }
 }

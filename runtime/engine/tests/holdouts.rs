@@ -206,7 +206,7 @@ async fn a_run_commits_to_its_hold_outs_before_the_first_stage_and_copies_none()
         (sealed.folders.clone(), sealed.files, sealed.reach.clone()),
         (vec!["checks/".into()], 1, vec!["t".into()])
     );
-    assert!(sealed.root.starts_with("blake3:") && sealed.opt_outs.is_empty());
+    assert!(sealed.root != glovebox_engine::event::Digest::ZERO && sealed.opt_outs.is_empty());
     assert!(!place.path("run/workspace/checks").exists() && place.path("run/workspace/src/lib.rs").exists());
     let base = session.blobs.read_all(&started(&records).base_digest, 100_000).unwrap();
     assert!(!String::from_utf8(base).unwrap().contains("checks"), "not even named");

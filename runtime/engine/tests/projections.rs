@@ -193,7 +193,7 @@ fn route(from: &str, to: &str, edge: usize, condition: &str) -> Event {
 fn receipt() -> Receipt {
     let text = serde_json::json!({
         "id": "test-1/1", "argv": ["sh", "-c", "true"], "cwd": "", "env_names": [], "tier": "unconfined", "how": "exited",
-        "code": 0, "duration_ms": 1, "stdout_digest": "", "stdout_bytes": 0, "stderr_digest": "", "stderr_bytes": 0,
+        "code": 0, "duration_ms": 1, "stdout_digest": Digest::ZERO, "stdout_bytes": 0, "stderr_digest": Digest::ZERO, "stderr_bytes": 0,
     });
     serde_json::from_value(text).expect("receipt")
 }

@@ -7,9 +7,9 @@
 mod trim;
 
 use crate::compile::{ARTEFACT_BYTES_MAX, Compiled};
-use crate::digest::Digest;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
+use glovebox_record::Digest;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -148,7 +148,7 @@ impl AotStore {
     }
 
     fn name(&self, digest: Digest) -> String {
-        format!("{}-{}.cwasm", digest.to_hex(), self.compatibility)
+        format!("{}-{}.cwasm", digest.hex(), self.compatibility)
     }
 }
 

@@ -6,6 +6,7 @@ pub use crate::grants::FileTier;
 use crate::limits::Limits;
 use crate::model::Model;
 use crate::outcome::{Outcome, StageInput};
+use glovebox_record::Digest;
 use glovebox_sandbox::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -140,12 +141,12 @@ pub struct Receipt {
     pub code: Option<i32>,
     /// Wall time.
     pub duration_ms: u64,
-    /// BLAKE3 of all of stdout and stderr, and their lengths.
-    pub stdout_digest: String,
+    /// Digests of all of stdout and stderr, and their lengths.
+    pub stdout_digest: Digest,
     /// See above.
     pub stdout_bytes: u64,
     /// See above.
-    pub stderr_digest: String,
+    pub stderr_digest: Digest,
     /// See above.
     pub stderr_bytes: u64,
 }

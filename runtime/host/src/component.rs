@@ -4,9 +4,9 @@
 
 use crate::attempt::Attempt;
 use crate::bindings::ProvidedPre;
-use crate::digest::Digest;
 use crate::inspect::{Import, InspectError, Inspection};
 use crate::provided::State;
+use glovebox_record::Digest;
 
 /// A component that was checked, compiled and linked.
 pub struct Component {

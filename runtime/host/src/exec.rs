@@ -150,9 +150,9 @@ impl Attempt {
             how: exit.how.as_str().to_owned(),
             code: exit.code,
             duration_ms,
-            stdout_digest: exit.stdout.digest.clone(),
+            stdout_digest: exit.stdout.digest,
             stdout_bytes: exit.stdout.total_bytes,
-            stderr_digest: exit.stderr.digest.clone(),
+            stderr_digest: exit.stderr.digest,
             stderr_bytes: exit.stderr.total_bytes,
         }
     }

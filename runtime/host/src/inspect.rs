@@ -5,9 +5,9 @@
 
 use crate::complexity;
 use crate::crowd::Crowd;
-use crate::digest::Digest;
 use crate::grants::Wants;
 use crate::provided::{self, State};
+use glovebox_record::Digest;
 use glovebox_sandbox::refusal::escaped;
 use serde::{Deserialize, Serialize};
 use wasmparser::{ComponentTypeRef, Parser, Payload, WasmFeatures};

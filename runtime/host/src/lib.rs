@@ -7,7 +7,6 @@
 
 // What others hand in and get back.
 pub mod call;
-pub mod digest;
 pub mod grants;
 pub mod limits;
 pub mod model;

@@ -4,7 +4,6 @@
 //! store with a deadline and bounds on memory and on what comes back. What a rule says is somebody else's text, and judged by the caller.
 
 use crate::component::LoadError;
-use crate::digest::Digest;
 use crate::ending::{self, Circumstances};
 use crate::host::Host;
 use crate::inspect::{Inspection, inspect};
@@ -13,6 +12,7 @@ use crate::limits::{LimitSettings, Limits};
 use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
 use contract::Rules;
+use glovebox_record::Digest;
 use std::time::{Duration, Instant};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Error, Store, UpdateDeadline};

@@ -4,11 +4,14 @@
 //! schema snapshots and a golden journal freeze it, and a change raises the schema version. This crate has no IO.
 //!
 //! - [`identity`]: which run, branch, node, visit and attempt an event is about;
-//! - [`digest`]: the name of bytes.
+//! - [`digest`]: the name of bytes;
+//! - [`change`]: what a stage changed and what was kept.
 #![forbid(unsafe_code)]
 
+pub mod change;
 pub mod digest;
 pub mod identity;
 
+pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};
 pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};

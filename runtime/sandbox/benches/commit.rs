@@ -9,6 +9,7 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
+use glovebox_record::Digest;
 use glovebox_sandbox::commit;
 use glovebox_sandbox::exec::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
@@ -163,11 +164,11 @@ fn take(view: &WorkspaceView, workspace: &Path, blobs: &Path) {
     let mut keep = |content: &mut dyn Read| {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes)?;
-        let digest = blake3::hash(&bytes).to_hex().to_string();
-        fs::write(blobs.join(&digest), &bytes)?;
+        let digest = Digest::of(&bytes);
+        fs::write(blobs.join(digest.hex()), &bytes)?;
         Ok(digest)
     };
     let changes = commit::store(&found, view, &mut keep).unwrap();
     assert!(changes.len() >= 10);
-    commit::apply(workspace, &changes, &|digest| File::open(blobs.join(digest))).unwrap();
+    commit::apply(workspace, &changes, &|digest| File::open(blobs.join(digest.hex()))).unwrap();
 }

@@ -3,11 +3,12 @@
 //! All or nothing: when one touched path is not what it was when the project was copied, nothing is written. A path that
 //! already is what the run made of it is no conflict.
 
-use crate::commit::{Applying, ChangeOp, CommitError, FileChange, Obstacle, digest_of, fold};
+use crate::commit::{Applying, CommitError, Obstacle, digest_of, fold};
 use crate::path::ScopePath;
 use crate::project::{Base, FileFact};
 use crate::protect::Protected;
 use crate::tree::{self, Tree};
+use glovebox_record::{ChangeOp, Digest, FileChange};
 use rustix::fs::{FileType, Stat};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -62,7 +63,7 @@ pub struct Difference {
 enum State {
     Absent,
     Directory,
-    File { digest: String, executable: bool },
+    File { digest: Option<Digest>, executable: bool },
     Link(String),
     Other,
 }
@@ -70,7 +71,7 @@ enum State {
 impl State {
     fn in_base(base: &Base, path: &str) -> Self {
         if let Some(file) = base.files.get(path) {
-            return Self::File { digest: file.digest.clone(), executable: file.executable };
+            return Self::File { digest: Some(file.digest), executable: file.executable };
         }
         match base.symlinks.get(path) {
             Some(target) => Self::Link(target.clone()),
@@ -81,7 +82,7 @@ impl State {
 
     fn after(change: &FileChange) -> Self {
         match change.op {
-            ChangeOp::Write => Self::File { digest: change.hex().to_owned(), executable: change.executable },
+            ChangeOp::Write => Self::File { digest: change.digest, executable: change.executable },
             ChangeOp::Symlink => Self::Link(change.target.clone().unwrap_or_default()),
             ChangeOp::Mkdir => Self::Directory,
             ChangeOp::Delete | ChangeOp::Rmdir => Self::Absent,
@@ -93,7 +94,7 @@ impl State {
         Ok(match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => Self::Directory,
             FileType::RegularFile => {
-                Self::File { digest: digest_of(tree.file(path)?)?, executable: tree::is_executable(&stat) }
+                Self::File { digest: Some(digest_of(tree.file(path)?)?), executable: tree::is_executable(&stat) }
             }
             FileType::Symlink => {
                 let (parent, name) = tree.parent(path)?;
@@ -200,7 +201,7 @@ pub fn perform(
     plan: &ApplyPlan,
     base: &Base,
     user_tree: &Path,
-    open_blob: &dyn Fn(&str) -> io::Result<File>,
+    open_blob: &dyn Fn(&Digest) -> io::Result<File>,
 ) -> Result<(), ApplyError> {
     let changes: Vec<FileChange> = plan.deletes.iter().chain(&plan.writes).cloned().collect();
     let again = self::plan(base, &changes, user_tree)?;

@@ -9,72 +9,15 @@ use crate::path::ScopePath;
 use crate::protect::PART_PREFIX;
 use crate::stage::{Changed, StageError};
 use crate::tree::{self, Owner, Tree};
+use glovebox_record::{ChangeOp, Digest, FileChange};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-
-/// One committed change, as the journal lists it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
-    /// Path relative to the workspace.
-    pub path: String,
-    /// What to do there.
-    pub op: ChangeOp,
-    /// Digest of the content (`write`) as the blob store named it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-    /// Length of the content in bytes.
-    #[serde(default)]
-    pub bytes: u64,
-    /// True when the owner may execute it.
-    #[serde(default)]
-    pub executable: bool,
-    /// Where a `symlink` points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
-}
-
-impl FileChange {
-    /// Makes a change without content.
-    pub(crate) fn bare(path: &str, op: ChangeOp) -> Self {
-        Self { path: path.to_owned(), op, digest: None, bytes: 0, executable: false, target: None }
-    }
-
-    /// Returns the digest as hexadecimal digits, without the name of the algorithm before it.
-    pub(crate) fn hex(&self) -> &str {
-        let digest = self.digest.as_deref().unwrap_or_default();
-        digest.strip_prefix("blake3:").unwrap_or(digest)
-    }
-}
-
-/// The operations of a [`FileChange`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChangeOp {
-    /// A regular file has this content and mode.
-    Write,
-    /// No file is there.
-    Delete,
-    /// A directory is there.
-    Mkdir,
-    /// No directory is there, unless something still lies in it.
-    Rmdir,
-    /// A symbolic link is there.
-    Symlink,
-}
-
-impl ChangeOp {
-    /// True for what takes something away.
-    pub fn removes(self) -> bool {
-        matches!(self, Self::Delete | Self::Rmdir)
-    }
-}
 
 /// Why changes could not be stored or applied.
 #[derive(Debug, thiserror::Error)]
@@ -102,9 +45,9 @@ pub enum CommitError {
         /// The file.
         path: String,
         /// Digest in the change.
-        expected: String,
+        expected: Digest,
         /// Digest of the bytes.
-        found: String,
+        found: Digest,
     },
     /// Something the changes do not know stands at a path.
     #[error("`{path}` is in the way and was not touched")]
@@ -136,22 +79,22 @@ impl CommitError {
 pub fn store(
     found: &[Found],
     view: &dyn Changed,
-    keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<String>,
+    keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<Digest>,
 ) -> Result<Vec<FileChange>, CommitError> {
     let mut changes = Vec::new();
     for change in found.iter().filter(|change| change.is_allowed()) {
         changes.push(match &change.op {
             Op::Write { bytes, executable } => {
                 let digest = store_file(change, *bytes, view, keep)?;
-                let stored = FileChange::bare(&change.path, ChangeOp::Write);
+                let stored = FileChange::bare(change.path.as_str(), ChangeOp::Write);
                 FileChange { digest: Some(digest), bytes: *bytes, executable: *executable, ..stored }
             }
             Op::Link { target } => {
-                FileChange { target: Some(target.clone()), ..FileChange::bare(&change.path, ChangeOp::Symlink) }
+                FileChange { target: Some(target.clone()), ..FileChange::bare(change.path.as_str(), ChangeOp::Symlink) }
             }
-            Op::Delete => FileChange::bare(&change.path, ChangeOp::Delete),
-            Op::MakeDir => FileChange::bare(&change.path, ChangeOp::Mkdir),
-            Op::RemoveDir => FileChange::bare(&change.path, ChangeOp::Rmdir),
+            Op::Delete => FileChange::bare(change.path.as_str(), ChangeOp::Delete),
+            Op::MakeDir => FileChange::bare(change.path.as_str(), ChangeOp::Mkdir),
+            Op::RemoveDir => FileChange::bare(change.path.as_str(), ChangeOp::Rmdir),
             Op::Special { .. } => continue,
         });
     }
@@ -163,8 +106,8 @@ fn store_file(
     change: &Found,
     bytes: u64,
     view: &dyn Changed,
-    keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<String>,
-) -> Result<String, CommitError> {
+    keep: &mut dyn FnMut(&mut dyn Read) -> io::Result<Digest>,
+) -> Result<Digest, CommitError> {
     let failed = |source: io::Error| CommitError::io(&change.raw, source);
     let mut file = view.open(change).map_err(failed)?.take(bytes.saturating_add(1));
     let digest = keep(&mut file).map_err(failed)?;
@@ -185,8 +128,8 @@ fn sort(changes: &mut [FileChange]) {
 }
 
 /// Returns the final state of every path a list of changes touches, in an order in which it can be applied.
-pub fn fold(changes: &[FileChange]) -> Vec<FileChange> {
-    let last: BTreeMap<&str, &FileChange> = changes.iter().map(|change| (change.path.as_str(), change)).collect();
+pub fn fold<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileChange> {
+    let last: BTreeMap<&str, &FileChange> = changes.into_iter().map(|change| (change.path.as_str(), change)).collect();
     let mut folded: Vec<FileChange> = last.into_values().cloned().collect();
     sort(&mut folded);
     folded
@@ -196,10 +139,10 @@ pub fn fold(changes: &[FileChange]) -> Vec<FileChange> {
 ///
 /// Idempotent: applied again to what it made, to a half-made tree, or to the tree of a later stage with the later stages'
 /// changes after it, it ends in the same tree. What the changes contradict gives way; nothing outside is ever touched.
-pub fn apply(
+pub fn apply<'a>(
     workspace: &Path,
-    changes: &[FileChange],
-    open_blob: &dyn Fn(&str) -> io::Result<File>,
+    changes: impl IntoIterator<Item = &'a FileChange>,
+    open_blob: &dyn Fn(&Digest) -> io::Result<File>,
 ) -> Result<(), CommitError> {
     let tree = Tree::open(workspace).map_err(|source| CommitError::io(workspace, source))?;
     Applying { tree: &tree, obstacle: Obstacle::Replace, open_blob }.all(&fold(changes))
@@ -219,7 +162,7 @@ pub(crate) enum Obstacle {
 pub(crate) struct Applying<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) obstacle: Obstacle,
-    pub(crate) open_blob: &'a dyn Fn(&str) -> io::Result<File>,
+    pub(crate) open_blob: &'a dyn Fn(&Digest) -> io::Result<File>,
 }
 
 impl Applying<'_> {
@@ -272,6 +215,8 @@ impl Applying<'_> {
 
     fn write(&self, path: &ScopePath, change: &FileChange) -> Result<(), CommitError> {
         let failed = |source: io::Error| CommitError::io(path.as_str(), source);
+        let no_content = || CommitError::Path { path: path.to_string(), problem: "it names no content".to_owned() };
+        let expected = change.digest.ok_or_else(no_content)?;
         let parent = self.directory(&path.parent().unwrap_or_default())?;
         let name = OsStr::new(path.name().unwrap_or_default());
         if is_already(&parent, name, change).map_err(failed)? {
@@ -279,12 +224,11 @@ impl Applying<'_> {
         }
         let part = part_name(path);
         unlink_if_there(&parent, &part).map_err(failed)?;
-        let blob = (self.open_blob)(change.digest.as_deref().unwrap_or_default()).map_err(failed)?;
+        let blob = (self.open_blob)(&expected).map_err(failed)?;
         let file = tree::create_file(&parent, OsStr::new(&part), tree::file_mode(change.executable)).map_err(failed)?;
         let found = copy_blob(blob, file).map_err(failed)?;
-        if found != change.hex() {
+        if found != expected {
             unlink_if_there(&parent, &part).map_err(failed)?;
-            let expected = change.hex().to_owned();
             return Err(CommitError::Corrupt { path: path.to_string(), expected, found });
         }
         self.put(path, &parent, &part, name)
@@ -373,23 +317,23 @@ fn is_already(parent: &OwnedFd, name: &OsStr, change: &FileChange) -> io::Result
     {
         return Ok(false);
     }
-    Ok(digest_of(tree::open_regular(parent, name, Owner::Somebody)?)? == change.hex())
+    Ok(change.digest == Some(digest_of(tree::open_regular(parent, name, Owner::Somebody)?)?))
 }
 
-/// Returns the BLAKE3 of everything a file holds, as hexadecimal digits.
-pub(crate) fn digest_of(file: File) -> io::Result<String> {
+/// Returns the digest of everything a file holds.
+pub(crate) fn digest_of(file: File) -> io::Result<Digest> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(file)?;
-    Ok(hasher.finalize().to_hex().to_string())
+    Ok(hasher.finalize().into())
 }
 
-fn copy_blob(mut blob: impl Read, mut file: impl Write) -> io::Result<String> {
+fn copy_blob(mut blob: impl Read, mut file: impl Write) -> io::Result<Digest> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; 128 << 10];
     loop {
         let got = tree::read_full(&mut blob, &mut buffer)?;
         if got == 0 {
-            return Ok(hasher.finalize().to_hex().to_string());
+            return Ok(hasher.finalize().into());
         }
         hasher.update(&buffer[..got]);
         file.write_all(&buffer[..got])?;

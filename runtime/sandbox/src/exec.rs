@@ -13,6 +13,7 @@ pub use environment::is_dangerous;
 use crate::jail::Bind;
 use crate::path::ScopePath;
 use crate::tree::Tree;
+use glovebox_record::Digest;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -100,7 +101,7 @@ impl How {
 }
 
 /// What was kept of a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
     /// The first bytes.
     pub head: Vec<u8>,
@@ -112,8 +113,8 @@ pub struct Captured {
     pub truncated: bool,
     /// True when reading stopped at a deadline because something still held the stream open.
     pub cut: bool,
-    /// BLAKE3 of the whole stream as hexadecimal digits.
-    pub digest: String,
+    /// Digest of the whole stream.
+    pub digest: Digest,
 }
 
 /// How a command went.

@@ -12,6 +12,7 @@ pub mod verify;
 use crate::path::{PathProblem, ScopePath};
 use crate::scope::Entry;
 use crate::tree::{self, Tree};
+use glovebox_record::Digest;
 use rustix::fs::{FileType, Mode};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -107,31 +108,8 @@ pub struct Leaf {
     pub executable: bool,
     /// Length in bytes.
     pub bytes: u64,
-    /// BLAKE3 of the content, as hexadecimal digits.
-    pub digest: String,
-}
-
-/// The commitment as it is published: `blake3:` and hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Root(String);
-
-impl Root {
-    /// Takes a root from a journal; a text that is none equals no other root.
-    pub fn of(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The root as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Root {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+    /// Digest of the content.
+    pub digest: Digest,
 }
 
 /// The opening of a commitment: salt, folders and leaves. It is as secret as the hold-outs.
@@ -197,16 +175,15 @@ impl Seal {
             let found = opening.schema_version;
             return Err(SealError::Malformed(format!("it has version {found}, expected {SEAL_VERSION}")));
         }
-        let wrong = |text: &str| blake3::Hash::from_hex(text).is_err();
-        if wrong(&opening.salt) || opening.leaves.iter().any(|leaf| wrong(&leaf.digest)) {
-            return Err(SealError::Malformed("salt or digests are no 64 hexadecimal digits".to_owned()));
+        if blake3::Hash::from_hex(&opening.salt).is_err() {
+            return Err(SealError::Malformed("the salt is not 64 hexadecimal digits".to_owned()));
         }
         Ok(Self { at: at.to_owned(), opening })
     }
 
     /// The commitment.
-    pub fn root(&self) -> Root {
-        Root(format!("blake3:{}", root(&self.opening).to_hex()))
+    pub fn root(&self) -> Digest {
+        root(&self.opening).into()
     }
 
     /// The sealed folders, each with a final slash, sorted, none below another.
@@ -328,11 +305,10 @@ fn root(opening: &Opening) -> blake3::Hash {
 }
 
 fn leaf_hash(key: &[u8; 32], leaf: &Leaf) -> blake3::Hash {
-    let content = blake3::Hash::from_hex(&leaf.digest).map_or([0; 32], |digest| *digest.as_bytes());
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(&[u8::from(leaf.executable)]);
     hasher.update(&count(leaf.path.len())).update(leaf.path.as_bytes());
-    hasher.update(&leaf.bytes.to_le_bytes()).update(&content);
+    hasher.update(&leaf.bytes.to_le_bytes()).update(leaf.digest.as_bytes());
     hasher.finalize()
 }
 

@@ -9,6 +9,7 @@ use crate::run;
 use crate::scope::{Entry, EntryProblem};
 use crate::tree::{self, Met, Tree, WalkError};
 use glovebox_names::visible::is_deceptive;
+use glovebox_record::Digest;
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
@@ -51,8 +52,8 @@ impl Include {
 /// What one file of the project was when it was copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFact {
-    /// BLAKE3 of the content, as hexadecimal digits.
-    pub digest: String,
+    /// Digest of the content.
+    pub digest: Digest,
     /// Length in bytes.
     pub bytes: u64,
     /// True when the owner may execute it.
@@ -349,7 +350,7 @@ impl Copying<'_> {
 }
 
 /// Copies at most one byte more than `bytes_max` and returns digest and length.
-pub(crate) fn copy_hashed(from: &mut impl Read, mut to: impl Write, bytes_max: u64) -> io::Result<(String, u64)> {
+pub(crate) fn copy_hashed(from: &mut impl Read, mut to: impl Write, bytes_max: u64) -> io::Result<(Digest, u64)> {
     let mut hasher = blake3::Hasher::new();
     let mut limited = from.take(bytes_max.saturating_add(1));
     let mut buffer = vec![0; 128 << 10];
@@ -357,7 +358,7 @@ pub(crate) fn copy_hashed(from: &mut impl Read, mut to: impl Write, bytes_max: u
     loop {
         let got = tree::read_full(&mut limited, &mut buffer)?;
         if got == 0 {
-            return Ok((hasher.finalize().to_hex().to_string(), bytes));
+            return Ok((hasher.finalize().into(), bytes));
         }
         hasher.update(&buffer[..got]);
         to.write_all(&buffer[..got])?;

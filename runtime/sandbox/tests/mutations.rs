@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::Digest;
 use glovebox_sandbox::commit;
 use glovebox_sandbox::found::Limits;
 use glovebox_sandbox::path::ScopePath;
@@ -141,12 +142,12 @@ proptest! {
         let mut keep = |content: &mut dyn Read| {
             let mut bytes = Vec::new();
             content.read_to_end(&mut bytes)?;
-            let digest = blake3::hash(&bytes).to_hex().to_string();
-            fs::write(blobs.join(&digest), &bytes)?;
+            let digest = Digest::of(&bytes);
+            fs::write(blobs.join(digest.hex()), &bytes)?;
             Ok(digest)
         };
         let changes = commit::store(&found, &copy, &mut keep).unwrap();
-        commit::apply(&workspace, &changes, &|digest| fs::File::open(blobs.join(digest))).unwrap();
+        commit::apply(&workspace, &changes, &|digest| fs::File::open(blobs.join(digest.hex()))).unwrap();
         let is = snapshot(&workspace);
 
         let paths = was.keys().chain(is.keys()).chain(wanted.keys());
@@ -165,7 +166,7 @@ proptest! {
                 prop_assert_eq!(is.get(path), wanted.get(path), "{} was lost: {:?}", path, found);
             }
         }
-        commit::apply(&workspace, &changes, &|digest| fs::File::open(blobs.join(digest))).unwrap();
+        commit::apply(&workspace, &changes, &|digest| fs::File::open(blobs.join(digest.hex()))).unwrap();
         prop_assert_eq!(snapshot(&workspace), is);
         copy.remove().unwrap();
     }

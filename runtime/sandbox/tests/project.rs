@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::{ChangeOp, Digest, FileChange};
 use glovebox_sandbox::apply::{self, ApplyError};
-use glovebox_sandbox::commit::{ChangeOp, FileChange};
 use glovebox_sandbox::project::{self, Base, Include, ProjectError};
 use glovebox_sandbox::scope::Entry;
 use std::collections::BTreeMap;
@@ -45,14 +45,13 @@ impl Bench {
     }
 
     fn write(&self, path: &str, content: &str) -> FileChange {
-        let digest = blake3::hash(content.as_bytes()).to_hex().to_string();
-        fs::write(self.dir.path().join("blobs").join(&digest), content).unwrap();
-        let digest = Some(format!("blake3:{digest}"));
-        FileChange { digest, bytes: content.len() as u64, ..change(path, ChangeOp::Write) }
+        let digest = Digest::of(content.as_bytes());
+        fs::write(self.dir.path().join("blobs").join(digest.hex()), content).unwrap();
+        FileChange { digest: Some(digest), bytes: content.len() as u64, ..change(path, ChangeOp::Write) }
     }
 
-    fn blob(&self, digest: &str) -> io::Result<File> {
-        File::open(self.dir.path().join("blobs").join(digest.trim_start_matches("blake3:")))
+    fn blob(&self, digest: &Digest) -> io::Result<File> {
+        File::open(self.dir.path().join("blobs").join(digest.hex()))
     }
 
     fn apply(&self, base: &Base, changes: &[FileChange]) -> Result<(), ApplyError> {
@@ -116,7 +115,7 @@ fn ignored_files_stay_behind_and_hidden_ones_come_along() {
     let recorded: Vec<&str> = base.files.keys().chain(&base.directories).map(String::as_str).collect();
     assert_eq!(recorded.len(), expected.len());
     let main = &base.files["src/main.rs"];
-    assert_eq!((main.digest.as_str(), main.bytes, main.executable), (blake3::hash(b"m").to_hex().as_str(), 1, true));
+    assert_eq!((main.digest, main.bytes, main.executable), (Digest::of(b"m"), 1, true));
     let mode = fs::metadata(made.copied().join("src/main.rs")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o755, "no set-id bit is copied");
     let read: Base = serde_json::from_str(&serde_json::to_string(&base).unwrap()).unwrap();

@@ -124,7 +124,7 @@ fn streams_and_exit_code_cross_and_nothing_else() {
         assert_eq!(used.calls.len(), 11);
         assert_eq!(used.calls[0].words, ["sh", "src/prog.sh"]);
         assert_eq!(used.calls[0].exit.stdout.total_bytes, 17);
-        assert_eq!(used.calls[0].exit.stdout.digest, blake3::hash(b"from the program\n").to_hex().to_string());
+        assert_eq!(used.calls[0].exit.stdout.digest, glovebox_record::Digest::of(b"from the program\n"));
     }
 }
 

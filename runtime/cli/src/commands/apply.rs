@@ -9,8 +9,8 @@ use crate::journal;
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, counted, visible};
 use glovebox_engine::event::Verdict;
+use glovebox_record::ChangeOp;
 use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
-use glovebox_sandbox::commit::ChangeOp;
 use std::path::PathBuf;
 
 /// Brings the changes of a successful run into the project, or says what is in the way.

@@ -7,8 +7,8 @@ use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::{self, visible};
 use crate::{journal, runs};
+use glovebox_record::{ChangeOp, Digest, FileChange};
 use glovebox_sandbox::apply::{Difference, differences, open_before};
-use glovebox_sandbox::commit::{ChangeOp, FileChange};
 use similar::TextDiff;
 use std::io::Read;
 
@@ -83,12 +83,11 @@ fn before(changes: &Changes, difference: &Difference) -> Side {
     if fact.bytes > SHOWN_BYTES_MAX || file.take(SHOWN_BYTES_MAX + 1).read_to_end(&mut bytes).is_err() {
         return Side::Other(format!("{} bytes before", fact.bytes));
     }
-    let found = blake3::hash(&bytes).to_hex();
-    let is = |digest: &str| found.as_str() == digest.trim_start_matches("blake3:");
-    if difference.after.as_ref().and_then(|change| change.digest.as_deref()).is_some_and(is) {
+    let found = Digest::of(&bytes);
+    if difference.after.as_ref().and_then(|change| change.digest) == Some(found) {
         return Side::Other(APPLIED.to_owned());
     }
-    if !is(&fact.digest) {
+    if found != fact.digest {
         return Side::Other("it was changed in the project since the run copied it".to_owned());
     }
     text(bytes)
@@ -98,9 +97,9 @@ fn after(changes: &Changes, change: &FileChange) -> Result<Side, Stop> {
     if change.bytes > SHOWN_BYTES_MAX {
         return Ok(Side::Other(format!("{} bytes now", change.bytes)));
     }
-    let digest = change.digest.as_deref().unwrap_or_default();
+    let Some(digest) = change.digest else { return Ok(Side::Absent) };
     let mut bytes = Vec::new();
-    let read = changes.open(digest).and_then(|file| file.take(SHOWN_BYTES_MAX).read_to_end(&mut bytes));
+    let read = changes.open(&digest).and_then(|file| file.take(SHOWN_BYTES_MAX).read_to_end(&mut bytes));
     read.map_err(|error| Stop::new(Exit::Mismatch, format!("blob of `{}`: {error}", change.path)))?;
     Ok(text(bytes))
 }

@@ -9,8 +9,9 @@ use crate::terminal::{self, counted, visible};
 use crate::{journal, runs};
 use glovebox_engine::event::{Event, HoldoutsSealed, Record, RunStarted};
 use glovebox_engine::run::HOLDOUTS_DIR;
+use glovebox_record::Digest;
 use glovebox_sandbox::holdout::verify::{Deviation, Difference};
-use glovebox_sandbox::holdout::{Root, Seal, SealError};
+use glovebox_sandbox::holdout::{Seal, SealError};
 use serde::Serialize;
 use std::path::Path;
 
@@ -41,7 +42,7 @@ struct Leak<'a> {
 struct Verified<'a> {
     schema_version: u32,
     run_id: &'a str,
-    root: &'a str,
+    root: Digest,
     matches: bool,
     sealed_copy: Vec<Deviation>,
     project: Option<Vec<Deviation>>,
@@ -61,7 +62,7 @@ pub fn status(arguments: &HoldoutArguments) -> Ended {
     let mut row = |name: &str, value: &str| text.push_str(&format!("{name:<12} {}\n", visible::line(value)));
     sealed.folders.iter().for_each(|folder| row("folder", folder));
     row("files", &format!("{} ({} bytes)", sealed.files, sealed.bytes));
-    row("root", &sealed.root);
+    row("root", &sealed.root.to_string());
     let reach = if sealed.reach.is_empty() { "no stage".to_owned() } else { sealed.reach.join(", ") };
     row("in reach of", &reach);
     sealed.opt_outs.iter().for_each(|opt_out| row("opt-out", opt_out));
@@ -83,14 +84,13 @@ pub fn verify(arguments: &HoldoutArguments) -> Ended {
     let sealed = sealed(&run, started)?;
     let failed = |error: SealError| Stop::new(Exit::Mismatch, format!("hold-outs of run `{}`: {error}", run.id));
     let seal = Seal::open(&run.path.join(HOLDOUTS_DIR)).map_err(failed)?;
-    let root = Root::of(&sealed.root);
-    let sealed_copy = seal.verify(&root, &seal.files()).map_err(failed)?;
-    let project = seal.verify(&root, Path::new(&started.source_dir)).ok().map(|found| {
+    let sealed_copy = seal.verify(&sealed.root, &seal.files()).map_err(failed)?;
+    let project = seal.verify(&sealed.root, Path::new(&started.source_dir)).ok().map(|found| {
         found.into_iter().filter(|deviation| deviation.difference != Difference::Root).collect::<Vec<_>>()
     });
     let matches = sealed_copy.is_empty();
     if arguments.json {
-        let (run_id, root) = (started.run_id.as_str(), sealed.root.as_str());
+        let (run_id, root) = (started.run_id.as_str(), sealed.root);
         terminal::print_json(&Verified { schema_version: 1, run_id, root, matches, sealed_copy, project })?;
     } else {
         let mut text = match matches {

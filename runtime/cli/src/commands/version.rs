@@ -4,7 +4,7 @@ use crate::arguments::VersionArguments;
 use crate::builtins::BUILTINS;
 use crate::exit::{Ended, Exit};
 use crate::terminal;
-use glovebox_host::digest::Digest;
+use glovebox_record::Digest;
 use serde::Serialize;
 
 #[derive(Serialize)]

@@ -4,10 +4,9 @@
 //! [`replace`], which puts the engine's verdict over a stage that crossed a line.
 
 use super::failed;
-use crate::event::{ChangeOp, Ending, FileChange, LimitUse, Receipt, Refusal, StageFinished};
+use crate::event::{Ending, LimitUse, Receipt, Refusal, StageFinished};
 use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use glovebox_host::{call, outcome as host};
-use glovebox_sandbox::commit::{self, CommitError};
 
 /// Puts a failure in the place of what the stage answered. The stage's own reason stays readable in the notes.
 pub(super) fn replace(fact: &mut StageFinished, failure: Failure) {
@@ -102,24 +101,4 @@ pub(super) fn receipt(receipt: call::Receipt) -> Receipt {
         stderr_digest: receipt.stderr_digest,
         stderr_bytes: receipt.stderr_bytes,
     }
-}
-
-pub(super) fn change(change: commit::FileChange) -> Result<FileChange, CommitError> {
-    let digest = match change.digest.map(|text| text.parse()) {
-        None => None,
-        Some(Ok(digest)) => Some(digest),
-        Some(Err(error)) => {
-            let error: crate::event::NotADigest = error;
-            return Err(CommitError::Path { path: change.path, problem: error.to_string() });
-        }
-    };
-    let op = match change.op {
-        commit::ChangeOp::Write => ChangeOp::Write,
-        commit::ChangeOp::Delete => ChangeOp::Delete,
-        commit::ChangeOp::Mkdir => ChangeOp::Mkdir,
-        commit::ChangeOp::Rmdir => ChangeOp::Rmdir,
-        commit::ChangeOp::Symlink => ChangeOp::Symlink,
-    };
-    let (path, target) = (change.path, change.target);
-    Ok(FileChange { path, op, digest, bytes: change.bytes, executable: change.executable, target })
 }

@@ -1,5 +1,6 @@
 //! What the first record says of hold-outs: the commitment, made before the first stage, and who could read them.
 
+use glovebox_record::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ pub struct HoldoutsSealed {
     /// The folders, relative to the project, each with a final slash.
     pub folders: Vec<String>,
     /// Salted BLAKE3 root over all files; opened by the run's `holdouts/seal.json`.
-    pub root: String,
+    pub root: Digest,
     /// How many files.
     pub files: u64,
     /// Their bytes.

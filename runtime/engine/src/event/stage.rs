@@ -2,8 +2,9 @@
 //!
 //! The host's report in the journal's own words. Bytes are named by digest and stored before the event that names them.
 
-use super::{Digest, TaskId};
+use super::TaskId;
 use crate::outcome::Outcome;
+use glovebox_record::{Artifact, Captured, Digest, FileChange, Quarantined};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -199,12 +200,12 @@ pub struct Receipt {
     pub code: Option<i32>,
     /// Wall time, milliseconds.
     pub duration_ms: u64,
-    /// BLAKE3 of all of stdout, hexadecimal.
-    pub stdout_digest: String,
+    /// Digest of all of stdout.
+    pub stdout_digest: Digest,
     /// Length of all of stdout.
     pub stdout_bytes: u64,
-    /// BLAKE3 of all of stderr, hexadecimal.
-    pub stderr_digest: String,
+    /// Digest of all of stderr.
+    pub stderr_digest: Digest,
     /// Length of all of stderr.
     pub stderr_bytes: u64,
 }
@@ -231,74 +232,6 @@ pub struct HostTraffic {
     pub bytes_sent: u64,
     /// Bytes received from it.
     pub bytes_received: u64,
-}
-
-/// What happened to a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ChangeOp {
-    /// A regular file has these bytes and this mode now.
-    Write,
-    /// No file is there.
-    Delete,
-    /// A directory is there.
-    Mkdir,
-    /// No directory is there, unless something still lies in it.
-    Rmdir,
-    /// A symbolic link is there.
-    Symlink,
-}
-
-/// One change of the workspace. Applying it twice is the same as once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FileChange {
-    /// Relative to the workspace, `/`-separated.
-    pub path: String,
-    /// What happened.
-    pub op: ChangeOp,
-    /// Blob with the bytes, for a write.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<Digest>,
-    /// Length.
-    #[serde(default)]
-    pub bytes: u64,
-    /// Whether the owner may execute it.
-    #[serde(default)]
-    pub executable: bool,
-    /// Where a link points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
-}
-
-/// A change that was not allowed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Quarantined {
-    /// Relative to the workspace.
-    pub path: String,
-    /// Why it was not taken.
-    pub reason: String,
-}
-
-/// Bytes a stage asked to keep.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Artifact {
-    /// File name, checked.
-    pub name: String,
-    /// As claimed.
-    pub media_type: String,
-    /// Blob with the bytes.
-    pub digest: Digest,
-    /// Length.
-    pub bytes: u64,
-}
-
-/// Captured output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Captured {
-    /// Blob with the bytes kept.
-    pub digest: Digest,
-    /// Length of what was kept.
-    pub bytes: u64,
 }
 
 /// Another attempt of the same visit follows.

@@ -8,8 +8,9 @@ use crate::driver::RunError;
 use crate::event::HoldoutsSealed;
 use crate::plan::HoldoutPlan;
 use crate::state::RunState;
+use glovebox_record::Digest;
 use glovebox_sandbox::holdout::canary::{Canary, Public};
-use glovebox_sandbox::holdout::{self, Root, Seal, SealError};
+use glovebox_sandbox::holdout::{self, Seal, SealError};
 use glovebox_sandbox::project::{Base, Include};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -60,11 +61,10 @@ fn copied(copies: &[OpenCopy]) -> String {
 /// The files of the workspace's beginning that are byte for byte a sealed hold-out.
 pub(super) fn open_copies(run: &RunDir, base: &Base) -> Result<Vec<OpenCopy>, HoldoutError> {
     let seal = Seal::open(&run.path.join(HOLDOUTS_DIR))?;
-    let sealed: HashMap<&str, &str> =
-        seal.leaves().iter().map(|leaf| (leaf.digest.as_str(), leaf.path.as_str())).collect();
+    let sealed: HashMap<&Digest, &str> = seal.leaves().iter().map(|leaf| (&leaf.digest, leaf.path.as_str())).collect();
     let long = base.files.iter().filter(|(_, fact)| fact.bytes >= COPY_BYTES_MIN);
     let copies = long.filter_map(|(path, fact)| {
-        let holdout = (*sealed.get(fact.digest.as_str())?).to_owned();
+        let holdout = (*sealed.get(&fact.digest)?).to_owned();
         Some(OpenCopy { holdout, copy: path.clone() })
     });
     Ok(copies.collect())
@@ -84,7 +84,7 @@ impl Holdouts {
         let Some(started) = &state.run else { return Ok(None) };
         let Some(sealed) = &started.holdouts else { return Ok(None) };
         let seal = Seal::open(&run.path.join(HOLDOUTS_DIR))?;
-        let deviations = seal.verify(&Root::of(&sealed.root), &seal.files())?;
+        let deviations = seal.verify(&sealed.root, &seal.files())?;
         if !deviations.is_empty() {
             return Err(HoldoutError::Differs(deviations.len()));
         }
@@ -130,7 +130,7 @@ pub(super) async fn seal(
     let seal = sealed.map_err(|panic| RunError::Workspace(Box::new(panic)))?.map_err(failed)?;
     Ok(Some(HoldoutsSealed {
         folders: seal.folders().to_vec(),
-        root: seal.root().to_string(),
+        root: seal.root(),
         files: seal.leaves().len() as u64,
         bytes: seal.bytes(),
         reach: plan.reach.clone(),

@@ -5,9 +5,8 @@
 
 use crate::blobs::DirBlobs;
 use crate::driver::RunError;
-use crate::event::{ChangeOp, Digest, FileChange};
+use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::commit;
-use std::io;
 use std::path::Path;
 
 /// Brings the workspace to where the changes say. Again is the same as once.
@@ -16,30 +15,10 @@ pub fn apply_changes<'a>(
     blobs: &DirBlobs,
     changes: impl Iterator<Item = &'a FileChange>,
 ) -> Result<(), RunError> {
-    let changes: Vec<commit::FileChange> = changes.map(on_disk).collect();
-    if changes.is_empty() {
+    let mut changes = changes.peekable();
+    if changes.peek().is_none() {
         return Ok(());
     }
-    let open = |digest: &str| {
-        let digest: Digest = digest.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        Ok(blobs.open_file(&digest)?.into_std())
-    };
-    commit::apply(workspace, &changes, &open).map_err(|error| RunError::Workspace(Box::new(error)))
-}
-
-fn on_disk(change: &FileChange) -> commit::FileChange {
-    commit::FileChange {
-        path: change.path.clone(),
-        op: match change.op {
-            ChangeOp::Write => commit::ChangeOp::Write,
-            ChangeOp::Delete => commit::ChangeOp::Delete,
-            ChangeOp::Mkdir => commit::ChangeOp::Mkdir,
-            ChangeOp::Rmdir => commit::ChangeOp::Rmdir,
-            ChangeOp::Symlink => commit::ChangeOp::Symlink,
-        },
-        digest: change.digest.as_ref().map(Digest::to_string),
-        bytes: change.bytes,
-        executable: change.executable,
-        target: change.target.clone(),
-    }
+    let open = |digest: &Digest| Ok(blobs.open_file(digest)?.into_std());
+    commit::apply(workspace, changes, &open).map_err(|error| RunError::Workspace(Box::new(error)))
 }

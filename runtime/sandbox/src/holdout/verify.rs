@@ -3,10 +3,11 @@
 //! Paths of deviations name hold-outs; they are for the run's owner, never for a stage.
 
 use super::gather::{self, Entry};
-use super::{Leaf, Root, Seal, SealError};
+use super::{Leaf, Seal, SealError};
 use crate::path::ScopePath;
 use crate::project::copy_hashed;
 use crate::tree::{self, Tree};
+use glovebox_record::Digest;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
@@ -45,7 +46,7 @@ impl Seal {
     ///
     /// # Errors
     /// [`SealError::Io`] when `dir` cannot be read.
-    pub fn verify(&self, root: &Root, dir: &Path) -> Result<Vec<Deviation>, SealError> {
+    pub fn verify(&self, root: &Digest, dir: &Path) -> Result<Vec<Deviation>, SealError> {
         let mut deviations = Vec::new();
         if self.root() != *root {
             deviations.push(Deviation { path: super::SEAL_FILE.to_owned(), difference: Difference::Root });

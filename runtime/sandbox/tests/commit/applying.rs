@@ -1,7 +1,8 @@
 //! Storing changes and applying them: again, after interruptions, and against somebody who swaps folders.
 
 use super::bench::{Bench, look, sh, snapshot};
-use glovebox_sandbox::commit::{self, ChangeOp, FileChange};
+use glovebox_record::{ChangeOp, Digest, FileChange};
+use glovebox_sandbox::commit;
 use glovebox_sandbox::scope::Scope;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -89,7 +90,7 @@ fn a_file_that_changes_between_the_verdict_and_the_store_is_not_committed() {
         sh(copy.root(), disturb);
         let stored = commit::store(&found, &copy, &mut |content| {
             io::copy(content, &mut io::sink())?;
-            Ok(String::new())
+            Ok(Digest::ZERO)
         });
         assert!(stored.is_err(), "{disturb}: {stored:?}");
     };
@@ -108,7 +109,7 @@ fn changes_with_paths_that_lead_out_are_refused() {
     let write = |path: &str| FileChange {
         path: path.to_owned(),
         op: ChangeOp::Write,
-        digest: Some(blake3::hash(b"x").to_hex().to_string()),
+        digest: Some(Digest::of(b"x")),
         bytes: 1,
         executable: false,
         target: None,
@@ -149,13 +150,13 @@ fn a_swapped_directory_never_lets_a_commit_out() {
         while begin.elapsed() < least || done <= 5 && begin.elapsed() < most {
             turn += 1;
             let content = turn.to_string();
-            let digest = blake3::hash(content.as_bytes()).to_hex().to_string();
+            let digest = Digest::of(content.as_bytes());
             let blob = made.blobs().join("blob");
             fs::write(&blob, &content).unwrap();
             let change = |path: &str| FileChange {
                 path: path.to_owned(),
                 op: ChangeOp::Write,
-                digest: Some(digest.clone()),
+                digest: Some(digest),
                 bytes: content.len() as u64,
                 executable: false,
                 target: None,

@@ -1,6 +1,7 @@
 //! A workspace, a blob store and a witness beside them.
 
-use glovebox_sandbox::commit::{self, FileChange};
+use glovebox_record::{Digest, FileChange};
+use glovebox_sandbox::commit;
 use glovebox_sandbox::found::{Found, Limits};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
@@ -42,12 +43,12 @@ impl Bench {
 
     pub(crate) fn store(&self, found: &[Found], copy: &Copy) -> Vec<FileChange> {
         let blobs = self.blobs();
-        let mut keep = |content: &mut dyn Read| -> io::Result<String> {
+        let mut keep = |content: &mut dyn Read| -> io::Result<Digest> {
             let mut bytes = Vec::new();
             content.read_to_end(&mut bytes)?;
-            let digest = blake3::hash(&bytes).to_hex().to_string();
-            fs::write(blobs.join(&digest), &bytes)?;
-            Ok(format!("blake3:{digest}"))
+            let digest = Digest::of(&bytes);
+            fs::write(blobs.join(digest.hex()), &bytes)?;
+            Ok(digest)
         };
         commit::store(found, copy, &mut keep).unwrap()
     }
@@ -56,8 +57,8 @@ impl Bench {
         commit::apply(&self.workspace(), changes, &|digest| self.blob(digest))
     }
 
-    pub(crate) fn blob(&self, digest: &str) -> io::Result<File> {
-        File::open(self.blobs().join(digest.trim_start_matches("blake3:")))
+    pub(crate) fn blob(&self, digest: &Digest) -> io::Result<File> {
+        File::open(self.blobs().join(digest.hex()))
     }
 
     /// Runs a shell in the copy, looks, commits, and returns the disallowed paths.

@@ -2,7 +2,8 @@
 
 use super::bench::{Bench, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
-use glovebox_sandbox::commit::{self, ChangeOp};
+use glovebox_record::ChangeOp;
+use glovebox_sandbox::commit;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::Extra;
 use std::cell::Cell;

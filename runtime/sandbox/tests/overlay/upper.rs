@@ -1,7 +1,8 @@
 //! Folders that took changes, as the kernel would have left them.
 
 use super::bench::{Bench, put};
-use glovebox_sandbox::commit::{self, FileChange};
+use glovebox_record::{Digest, FileChange};
+use glovebox_sandbox::commit;
 use glovebox_sandbox::found::{Found, Limits, Op};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::Scope;
@@ -47,8 +48,8 @@ pub(crate) fn commit(made: &Bench, view: &WorkspaceView) -> Vec<FileChange> {
     let mut keep = |content: &mut dyn Read| {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes)?;
-        let digest = blake3::hash(&bytes).to_hex().to_string();
-        fs::write(blobs.join(&digest), &bytes)?;
+        let digest = Digest::of(&bytes);
+        fs::write(blobs.join(digest.hex()), &bytes)?;
         Ok(digest)
     };
     let changes = commit::store(&look(view), view, &mut keep).unwrap();

@@ -1,7 +1,7 @@
 //! Nothing of a text, a number or a name gets through, whatever field it stands in; the verdict and public hints do.
 
 use super::*;
-use crate::event::{LimitUse, Quarantined, Receipt, TaskId};
+use crate::event::{Digest, LimitUse, Quarantined, Receipt, TaskId};
 use serde_json::{Value, json};
 
 const SECRET: &str = "expected 42 apples";
@@ -18,9 +18,9 @@ fn receipt(code: Option<i32>, how: &str) -> Receipt {
         code,
         duration_ms: 1,
         subject: false,
-        stdout_digest: nothing(),
+        stdout_digest: Digest::ZERO,
         stdout_bytes: 0,
-        stderr_digest: nothing(),
+        stderr_digest: Digest::ZERO,
         stderr_bytes: 0,
         degradations: Vec::new(),
         over: None,

@@ -3,11 +3,11 @@
 use crate::bind::effective::{Effective, Sides, effective};
 use crate::config::Config;
 use crate::config::sandbox::{Network, network_text};
-use glovebox_host::digest::Digest;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::limits::LimitSettings;
 use glovebox_host::provided::State;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_record::Digest;
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::scope::{Access, Entry};
 

@@ -1,10 +1,10 @@
 //! The intersection of wants, grants and attributes: as a table, and never more than any of its sides.
 
 use super::*;
-use glovebox_host::digest::Digest;
 use glovebox_host::inspect::{Import, Manifest};
 use glovebox_host::provided::State;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_record::Digest;
 use glovebox_sandbox::path::ScopePath;
 use proptest::prelude::*;
 

@@ -3,10 +3,10 @@
 use crate::bind::effective::{Effective, Sides, effective};
 use crate::config::Config;
 use crate::plan::HoldoutAccess::{self, Absent, ReadOnly};
-use glovebox_host::digest::Digest;
 use glovebox_host::inspect::Inspection;
 use glovebox_host::limits::LimitSettings;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_record::Digest;
 use glovebox_sandbox::scope::Entry;
 
 /// What a node may do in a project whose folders `a/` and `b/c/` are hold-outs, sealed or only named.

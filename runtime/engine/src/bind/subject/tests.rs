@@ -3,12 +3,12 @@
 use crate::bind::effective::{Effective, Sides, effective};
 use crate::config::Config;
 use crate::plan::Apart;
-use glovebox_host::digest::Digest;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::limits::LimitSettings;
 use glovebox_host::provided::State;
 use glovebox_pipeline::holdouts::Writes;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_record::Digest;
 use glovebox_sandbox::scope::Entry;
 
 /// What a node may do in a project whose folder `a/` is a hold-out, sealed or not there.
