@@ -253,7 +253,7 @@ fn a_verifier_judges_by_the_sealed_copy_and_tells_its_verdict_with_hints() {
 fn scenario_feedback_full_tells_everything_on_the_record() {
     let scenario = "grep -q apples answer.txt && exit 0\necho 'the colour of ripe apples from the valley'\nexit 1\n";
     let bench = judged(scenario, "scenario_feedback=full", &format!("{DONE}[[node.build]]\n{ANSWER}{DONE}"));
-    run(&bench).ends(0).says("builders are told everything that `test` prints");
+    run(&bench).ends(0).says("builders get all output of `test`");
     assert!(bench.run_text("r", "build/prompt.md").contains("ripe apples"));
     bench.glovebox(&["holdout", "status", "r"]).ends(0).says("opt-out      builders are told what `test` prints");
 }
@@ -405,7 +405,7 @@ fn whoever_opts_out_is_told_and_recorded() {
     assert_eq!(sealed["opt_outs"][0], "builder `build` may read hold-outs");
     assert_eq!(sealed["reach"][0], "build");
     let own = bench("", "codex.block_read_paths=\"docs/\"", DONE);
-    run(&own).ends(0).says("its own `codex.block_read_paths` does not name them");
+    run(&own).ends(0).says("its `codex.block_read_paths` does not contain them");
     own.glovebox(&["holdout", "status", "r"]).ends(0).says("opt-out      builder `build` may read hold-outs");
     own.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).says("\"opt_outs\"");
 }

@@ -1,4 +1,4 @@
-//! Rules about single attributes: names and values that are read, and would be read as something else, or not at all.
+//! Rules about single attributes: unknown names, names in the wrong place, and unknown values.
 
 use super::{Found, Rule, Subject};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known};
@@ -42,7 +42,7 @@ const PROVIDERS: &[&str] = &[
     "simulated",
 ];
 
-/// A finding at an attribute's value, with the word that was probably meant.
+/// Reports an unknown value, with the known word that is most similar.
 fn unknown_word(rule: &Rule, key: &str, attribute: &Attribute, known: &[&str]) -> Diagnostic {
     let found = rule.found(format!("`{key}` has the unknown value `{}`", attribute.value), attribute.span);
     match nearest(&attribute.value, known.iter().copied()) {
@@ -57,8 +57,8 @@ fn unknown_word(rule: &Rule, key: &str, attribute: &Attribute, known: &[&str]) -
     }
 }
 
-/// A word as it is to be written where a value stands: in quotes where the value has them, bare where it is bare, which may be inside
-/// of a style sheet. None where the value's place holds more than it, or escapes.
+/// The word in the spelling of the value that it replaces: quoted if the value is quoted, bare if it is bare, as in a style sheet.
+/// None if the value contains escapes, or if its span covers other text.
 fn written(attribute: &Attribute, word: &str) -> Option<String> {
     let bare = attribute.span.end - attribute.span.start == attribute.value.len();
     let quoted = attribute.span.end - attribute.span.start == attribute.value.len() + 2;
@@ -68,21 +68,21 @@ fn written(attribute: &Attribute, word: &str) -> Option<String> {
     }
 }
 
-/// The attribute, when it says something that is not among the known words.
+/// The attribute, if its value is not among the known words.
 fn unknown<'a>(from: &'a Attributes, key: &str, known: &[&str]) -> Option<&'a Attribute> {
     from.get(key).filter(|attribute| !attribute.value.is_empty() && !known.contains(&attribute.value.as_str()))
 }
 
-/// Checks a node attribute against known words; a value that came from a defaults block is told once.
+/// Checks a node attribute against known words. Reports a value from a defaults block once.
 fn node_words(rule: &Rule, subject: &Subject<'_>, key: &str, known: &[&str], applies: impl Fn(&Node) -> bool) -> Found {
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let nodes = subject.pipeline.nodes.iter().filter(|node| applies(node));
     let unknown = nodes.filter_map(|node| unknown(&node.attributes, key, known).map(|attribute| (node, attribute)));
-    let fresh = unknown.filter(|(_, attribute)| told.insert(attribute.span));
+    let fresh = unknown.filter(|(_, attribute)| reported.insert(attribute.span));
     fresh.map(|(node, attribute)| unknown_word(rule, key, attribute, known).with_node(node.id.as_str())).collect()
 }
 
-/// Names with a dot belong to plugins and are known only to who runs the pipeline, unless they are nearly one of ours.
+/// Names with a dot belong to plugins, which only the operator knows. A name similar to a built-in one is checked all the same.
 pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> Found {
     let ours = |node: &Node| {
         let name = node.handler.name();
@@ -110,13 +110,13 @@ pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
     if let Some(attribute) = unknown(&subject.pipeline.attributes, "default_fidelity", FIDELITIES) {
         found.push(unknown_word(rule, "default_fidelity", attribute, FIDELITIES));
     }
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for edge in &subject.pipeline.edges {
         if found.is_full() {
             break;
         }
         if let Some(attribute) =
-            unknown(&edge.attributes, "fidelity", FIDELITIES).filter(|attribute| told.insert(attribute.span))
+            unknown(&edge.attributes, "fidelity", FIDELITIES).filter(|attribute| reported.insert(attribute.span))
         {
             found.push(
                 unknown_word(rule, "fidelity", attribute, FIDELITIES).with_edge(edge.from.as_str(), edge.to.as_str()),
@@ -127,7 +127,7 @@ pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let graph = std::iter::once((None, &subject.pipeline.attributes));
     let nodes = subject.pipeline.nodes.iter().map(|node| (Some(node), &node.attributes));
     let mut found = Found::none();
@@ -138,16 +138,16 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
         for key in ["retry_target", "fallback_retry_target"] {
             let Some(attribute) = attributes.get(key) else { continue };
             let name = attribute.value.trim();
-            if name.is_empty() || subject.index(name).is_some() || !told.insert(attribute.span) {
+            if name.is_empty() || subject.index(name).is_some() || !reported.insert(attribute.span) {
                 continue;
             }
             let mut finding = rule.found(format!("`{key}` names `{name}`, which is not declared"), attribute.span);
-            // Only a few are worth a walk over all names.
-            if told.len() < 20
+            // A suggestion costs a walk over all names.
+            if reported.len() < 20
                 && let Some(meant) = nearest(name, subject.pipeline.nodes.iter().map(|node| node.id.as_str()))
             {
                 finding = finding.with_help(format!("did you mean `{meant}`?"));
-                finding = subject.mend_name(finding, attribute.span, name);
+                finding = subject.with_certain_name(finding, attribute.span, name);
             }
             finding.node = node.map(|node| node.id.to_string());
             found.push(finding);
@@ -170,17 +170,18 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let says =
+    let is_set =
         |node: &Node, key: &str| node.attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty());
-    let silent = |node: &&Node| node.handler.name() == "codergen" && !says(node, "prompt") && !says(node, "label");
+    let unprompted =
+        |node: &&Node| node.handler.name() == "codergen" && !is_set(node, "prompt") && !is_set(node, "label");
     let found = |node: &Node| {
         let message = format!("the agent stage `{}` has neither `prompt` nor `label`", node.id);
         rule.found(message, node.span).with_node(node.id.as_str())
     };
-    subject.pipeline.nodes.iter().filter(silent).map(found).collect()
+    subject.pipeline.nodes.iter().filter(unprompted).map(found).collect()
 }
 
-/// `auto_status` stands in for an outcome that nobody gave; components give one or fail, and never without a cause.
+/// `auto_status` replaces a missing outcome. A component always returns one or fails, so it never applies.
 pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found {
     let relies = |node: &&Node| node.auto_status && matches!(node.handler, Handler::Component(_));
     let found = |node: &Node| {
@@ -191,23 +192,23 @@ pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found
     subject.pipeline.nodes.iter().filter(relies).map(found).collect()
 }
 
-/// Names that are nearly known, or known elsewhere.
+/// Reports a name that is similar to a known one, and a known name in the wrong place.
 pub(super) fn attribute_known(rule: &Rule, subject: &Subject<'_>) -> Found {
     names(rule, subject, |rule, key, attribute, carrier, beside| {
         misplaced(rule, key, attribute, carrier).or_else(|| misspelt(rule, key, attribute, carrier, beside))
     })
 }
 
-/// Names that are known to nobody here. They are kept for plugins; graph attributes that a text uses as `$name` are inputs.
+/// Reports all other unknown names. Plugins may read them. A graph attribute that a text uses as `$name` is an input.
 pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
     let inputs = LazyCell::new(|| inputs(subject));
     names(rule, subject, |rule, key, attribute, carrier, beside| {
-        let is_told = misplaced(rule, key, attribute, carrier)
+        let is_reported = misplaced(rule, key, attribute, carrier)
             .or_else(|| misspelt(rule, key, attribute, carrier, beside))
             .is_some();
         let is_input = carrier == Carrier::Graph && inputs.contains(key);
-        let message = format!("nothing here reads the attribute `{key}`");
-        (!is_told && !is_input).then(|| rule.found(message, attribute.key_span))
+        let message = format!("Glovebox does not read the attribute `{key}`");
+        (!is_reported && !is_input).then(|| rule.found(message, attribute.key_span))
     })
 }
 
@@ -217,36 +218,34 @@ fn inputs<'a>(subject: &Subject<'a>) -> HashSet<&'a str> {
     let texts = graph.chain(subject.pipeline.nodes.iter().map(|node| &node.attributes)).flat_map(Attributes::iter);
     let names = texts.flat_map(|(_, attribute)| attribute.value.split('$').skip(1));
     names
-        .map(|rest| {
-            &rest[..rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len())]
-        })
+        .map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())])
         .collect()
 }
 
-/// What a rule makes of one name on one carrier, beside its other attributes.
-type Judge<'a> = &'a dyn Fn(&Rule, &str, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>;
+/// Checks one name on one carrier; the last argument is all attributes there.
+type NameCheck<'a> = &'a dyn Fn(&Rule, &str, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>;
 
-/// Looks at every name that is not known on its carrier.
+/// Checks every name that is not known on its carrier.
 fn names(
     rule: &Rule,
     subject: &Subject<'_>,
-    judge: impl Fn(&Rule, &str, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
+    check: impl Fn(&Rule, &str, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
 ) -> Found {
-    let mut look = Names { rule, judge: &judge, known: [[false; 256]; 3], seen: HashSet::new(), found: Found::none() };
+    let mut look = Names { rule, check: &check, known: [[false; 256]; 3], seen: HashSet::new(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
         let third_party = matches!(&node.handler, Handler::Component(name) if !TYPES.contains(&name.as_str()));
-        // A plugin's attributes are its own, except that a guard which is misspelt guards nothing.
+        // A plugin defines its own attributes. Only a misspelt guard is reported, because it would guard nothing.
         look.at(&node.attributes, Carrier::Node, Some(node), |key| !third_party || guard_meant(key).is_some());
     }
     subject.pipeline.edges.iter().for_each(|edge| look.at(&edge.attributes, Carrier::Edge, None, |_| true));
     look.found
 }
 
-/// Looks at each name once for each kind of carrier.
+/// Checks each name once for each kind of carrier.
 struct Names<'a> {
     rule: &'a Rule,
-    judge: Judge<'a>,
+    check: NameCheck<'a>,
     /// Numbers of known names seen on each kind of carrier.
     known: [[bool; 256]; 3],
     /// Other names seen.
@@ -257,7 +256,7 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn at(&mut self, attributes: &'a Attributes, carrier: Carrier, node: Option<&Node>, ours: impl Fn(&str) -> bool) {
         for (key, attribute) in attributes.iter().filter(|(key, _)| ours(key)) {
-            // Read under our name for it.
+            // The lowering has read it as `tool_command`.
             if key.as_str() == "script"
                 && attributes.get("tool_command").is_some_and(|ours| ours.span == attribute.span)
             {
@@ -266,7 +265,7 @@ impl<'a> Names<'a> {
             if self.found.is_full() || !self.is_new(key, carrier) || is_known(key, carrier) {
                 continue;
             }
-            if let Some(mut finding) = (self.judge)(self.rule, key, attribute, carrier, attributes) {
+            if let Some(mut finding) = (self.check)(self.rule, key, attribute, carrier, attributes) {
                 finding.node = node.map(|node| node.id.to_string());
                 self.found.push(finding);
             }
@@ -289,8 +288,8 @@ fn misplaced(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) ->
         Carrier::Edge => "an edge",
     };
     let places: Vec<&str> = known.on.iter().map(place).collect();
-    let message = format!("`{key}` is not read on {}", place(&carrier));
-    Some(rule.found(message, attribute.key_span).with_help(format!("it belongs on {}", places.join(" or "))))
+    let message = format!("`{key}` has no effect on {}", place(&carrier));
+    Some(rule.found(message, attribute.key_span).with_help(format!("put it on {}", places.join(" or "))))
 }
 
 fn misspelt(
@@ -300,28 +299,27 @@ fn misspelt(
     carrier: Carrier,
     beside: &Attributes,
 ) -> Option<Diagnostic> {
-    const LETTERS_MIN: usize = 4;
+    const LENGTH_MIN: usize = 4;
     let candidates = ATTRIBUTES.iter().filter(|known| known.on.contains(&carrier)).map(|known| known.name);
-    let found = || rule.found(format!("there is no attribute `{key}`"), attribute.key_span);
-    if let Some(ours) = elsewhere(key, carrier) {
-        return Some(found().with_help(format!("what others call `{key}` is `{ours}` here")));
+    let found = || rule.found(format!("unknown attribute `{key}`"), attribute.key_span);
+    if let Some(ours) = name_here(key, carrier) {
+        return Some(found().with_help(format!("write `{ours}`, which is the name for `{key}` here")));
     }
-    let meant = guard_meant(key).or_else(|| nearest(key, candidates)).filter(|_| key.len() >= LETTERS_MIN)?;
+    let meant = guard_meant(key).or_else(|| nearest(key, candidates)).filter(|_| key.len() >= LENGTH_MIN)?;
     let found = found().with_help(format!("did you mean `{meant}`?"));
-    // Where the right name stands too, the edit would put one value in the other's place.
+    // If the right name is set too, the edit would replace its value.
     let is_certain = !beside.contains_key(meant) && (guard_meant(key).is_some() || is_slip(key, meant));
     Some(if is_certain { found.with_fix(attribute.key_span, meant) } else { found })
 }
 
-/// True for names that differ by one slip of the fingers, or in nothing but marks and capitals.
+/// True for names that differ by one typing mistake, or only in punctuation and case.
 fn is_slip(key: &str, meant: &str) -> bool {
-    let letters = |name: &str| -> String { name.to_lowercase().replace(['_', '.', '-'], "") };
-    certain(key, [meant]).is_some() || letters(key) == letters(meant)
+    let plain = |name: &str| -> String { name.to_lowercase().replace(['_', '.', '-'], "") };
+    certain(key, [meant]).is_some() || plain(key) == plain(meant)
 }
 
-/// Our name for a node attribute of other readers of this language. No edit goes with it: their values are not always ours, and a stage
-/// whose `node_type` is of their making runs as its shape says.
-fn elsewhere(key: &str, carrier: Carrier) -> Option<&'static str> {
+/// The name here for a node attribute of other engines. The finding has no fix, because the values of other engines may differ.
+fn name_here(key: &str, carrier: Carrier) -> Option<&'static str> {
     match key {
         _ if carrier != Carrier::Node => None,
         "node_type" => Some("type"),

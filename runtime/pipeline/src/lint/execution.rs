@@ -1,26 +1,26 @@
-//! Which commands execute code of the project: test runners and build tools by name, interpreters over a path, programs by path.
+//! Finds commands that execute code of the project: test runners and build tools by name, interpreters with a file, programs by path.
 //!
-//! What lies in a hold-out folder is sealed and is not the project's. What stands behind a variable, an alias or a program of
-//! another name is not seen: the rule that asks is a friendly word, and no promise rests on it.
+//! Files in a hold-out folder are sealed and do not belong to the project. The search does not see through a variable, an alias or
+//! a renamed program. It serves a warning only; the sandbox does not rely on it.
 
 use super::words::{Role, Word, is_shell};
 use crate::mending::resolved;
 
-/// The command that starts the program under test apart from the verifier.
+/// The command that starts the program under test in a sandbox of its own.
 pub(super) const SUBJECT: &str = "subject";
 
 /// A command that executes code of the project.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Execution {
-    /// What is executed, such as `cargo test` or `sh src/prog.sh`.
+    /// The command, such as `cargo test` or `sh src/prog.sh`.
     pub(super) what: String,
-    /// Where its name begins and ends.
+    /// The range of the program's name in the text.
     pub(super) at: std::ops::Range<usize>,
-    /// What it is to execute lies in a hold-out folder; what it reads beside that does not.
+    /// The file that it executes is in a hold-out folder, but its configuration comes from the project.
     pub(super) is_over_holdouts: bool,
 }
 
-/// Programs that execute what they find in a project, each with those of its subcommands that do; with none all do.
+/// Programs that execute code of a project, with the subcommands that do so. An empty list means every subcommand.
 const RUNNERS: &[(&str, &[&str])] = &[
     (
         "cargo",
@@ -98,7 +98,7 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("task", &[]),
 ];
 
-/// Runners that read nothing but the file or folder behind one of these options.
+/// Runners that read only the file or folder in one of `FILE_OPTIONS`, if given.
 const BY_FILE: &[&str] = &["make", "gmake", "just"];
 const FILE_OPTIONS: &[&str] = &["-f", "-C", "--file", "--directory", "--makefile", "--justfile"];
 
@@ -106,7 +106,7 @@ const FILE_OPTIONS: &[&str] = &["-f", "-C", "--file", "--directory", "--makefile
 const INTERPRETERS: &[&str] = &[
     "python", "node", "ruby", "perl", "php", "lua", "Rscript", "tclsh", "guile", "bats", "awk", "source", ".", "fish",
 ];
-/// Options of theirs that take the next word.
+/// Their options that take the next word as a value.
 const VALUED: &[(&str, &[&str])] = &[
     ("sh", &["-o", "-O", "+o", "+O"]),
     ("python", &["-W", "-X"]),
@@ -116,21 +116,21 @@ const VALUED: &[(&str, &[&str])] = &[
     ("php", &["-c", "-d"]),
     ("lua", &["-l"]),
 ];
-/// Modules of Python that execute nothing of a project.
+/// Python modules that execute no code of a project.
 const HARMLESS_MODULES: &[&str] = &["json.tool", "venv", "zipfile", "tarfile", "base64", "http.server", "this"];
 
-/// Where commands stand: the folders with hold-outs, each with a final slash, and where the first command starts.
+/// The surroundings of a command: the hold-out folders, each with a final slash, and the first working directory.
 #[derive(Clone, Copy)]
-pub(super) struct Ground<'a> {
+pub(super) struct CommandSite<'a> {
     pub(super) sealed: &'a [&'a str],
     pub(super) workdir: &'a str,
 }
 
-/// The commands among the words that execute code of the project, `subject` and its arguments aside.
-pub(super) fn executions(words: &[Word<'_>], ground: Ground<'_>) -> Vec<Execution> {
+/// The commands among the words that execute code of the project, without `subject` and its arguments.
+pub(super) fn executions(words: &[Word<'_>], site: CommandSite<'_>) -> Vec<Execution> {
     let mut found = Vec::new();
-    // Where the shell is, for each subshell; none where that is not known.
-    let mut bases: Vec<Option<String>> = vec![resolved("", ground.workdir)];
+    // The working directory of each subshell; none if it is unknown.
+    let mut bases: Vec<Option<String>> = vec![resolved("", site.workdir)];
     for command in commands(words) {
         bases.truncate(command.depth + 1);
         while bases.len() <= command.depth {
@@ -140,7 +140,7 @@ pub(super) fn executions(words: &[Word<'_>], ground: Ground<'_>) -> Vec<Executio
         match command.name.text {
             "cd" => bases[command.depth] = command.moved(base.as_deref()),
             SUBJECT => {}
-            _ => found.extend(command.executed(ground.sealed, base.as_deref())),
+            _ => found.extend(command.executed(site.sealed, base.as_deref())),
         }
     }
     found
@@ -174,27 +174,27 @@ fn commands<'a>(words: &[Word<'a>]) -> Vec<Command<'a>> {
     commands
 }
 
-/// A path as far as it is known.
+/// The owner of a path.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum Owner {
     Project,
     Sealed,
     Unknown,
 }
 
-fn place(path: &str, sealed: &[&str], base: Option<&str>) -> Place {
+fn owner(path: &str, sealed: &[&str], base: Option<&str>) -> Owner {
     let path = ["$PWD/", "${PWD}/"].iter().find_map(|here| path.strip_prefix(here)).unwrap_or(path);
     let is_known = !path.is_empty() && !path.starts_with(['/', '~', '-', '+']) && !path.contains(['$', '*', '?', '%']);
     let found = base.filter(|_| is_known).and_then(|base| resolved(base, path));
     match found {
-        None => Place::Unknown,
-        Some(path) if sealed.iter().any(|folder| format!("{path}/").starts_with(*folder)) => Place::Sealed,
-        Some(_) => Place::Project,
+        None => Owner::Unknown,
+        Some(path) if sealed.iter().any(|folder| format!("{path}/").starts_with(*folder)) => Owner::Sealed,
+        Some(_) => Owner::Project,
     }
 }
 
 impl Command<'_> {
-    /// Where a `cd` leads.
+    /// The working directory after a `cd`.
     fn moved(&self, base: Option<&str>) -> Option<String> {
         let [to] = self.arguments[..] else { return None };
         let is_known = !to.starts_with(['/', '~', '-']) && !to.contains('$');
@@ -210,8 +210,8 @@ impl Command<'_> {
         if self.arguments.iter().any(|argument| matches!(*argument, "--version" | "--help")) {
             return None;
         }
-        let is_sealed = |path: &str| place(path, sealed, base) == Place::Sealed;
-        let is_projects = |path: &str| place(path, sealed, base) == Place::Project;
+        let is_sealed = |path: &str| owner(path, sealed, base) == Owner::Sealed;
+        let is_projects = |path: &str| owner(path, sealed, base) == Owner::Project;
         let is_over_holdouts = self.arguments.iter().any(|argument| is_sealed(argument));
         let at = self.name.span.start..self.name.span.end;
         let found = |what: String| Some(Execution { what, at: at.clone(), is_over_holdouts });
@@ -235,7 +235,7 @@ impl Command<'_> {
         self.arguments.windows(2).any(|pair| FILE_OPTIONS.contains(&pair[0]) && is_sealed(pair[1]))
     }
 
-    /// What an interpreter executes; none when the code stands in the command or comes from its input.
+    /// What an interpreter executes; none if the code is in the command itself or comes from standard input.
     fn operand(&self, language: &str) -> Option<Operand<'_>> {
         if language == "awk" {
             return self.arguments.windows(2).find(|pair| pair[0] == "-f").map(|pair| Operand::File(pair[1]));
@@ -266,9 +266,9 @@ enum Operand<'a> {
     Tests,
 }
 
-/// The language of an interpreter: python3.12 reads Python.
+/// The language of an interpreter: `python3.12` reads `python`.
 fn interpreter(name: &str) -> Option<&str> {
-    let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let plain = if plain.is_empty() { name } else { plain };
     match plain {
         "pypy" => Some("python"),
@@ -278,10 +278,10 @@ fn interpreter(name: &str) -> Option<&str> {
     }
 }
 
-/// True for an option behind which the code itself stands, alone or as the last of several: `sh -ec`, `perl -ne`.
+/// True for an option that takes the code itself, alone or as the last of several: `sh -ec`, `perl -ne`.
 fn is_inline(language: &str, argument: &str) -> bool {
     let bundle = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let ends = |letters: &[char]| bundle.is_some_and(|bundle| bundle.ends_with(letters));
+    let ends = |flags: &[char]| bundle.is_some_and(|bundle| bundle.ends_with(flags));
     match language {
         "sh" | "fish" | "python" => ends(&['c']),
         "perl" | "ruby" | "lua" => ends(&['e', 'E']),
@@ -291,7 +291,7 @@ fn is_inline(language: &str, argument: &str) -> bool {
     }
 }
 
-/// The subcommand with which a runner executes code of the project, empty for one that always does.
+/// The subcommand that executes code of the project; empty for a runner that always does.
 fn runs<'a>(name: &str, arguments: &[&'a str]) -> Option<&'a str> {
     let (_, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;
     if subcommands.is_empty() {
@@ -300,7 +300,7 @@ fn runs<'a>(name: &str, arguments: &[&'a str]) -> Option<&'a str> {
     let is_option = |argument: &str| argument.starts_with(['-', '+']);
     let mut bare = arguments.iter().enumerate().filter(|(_, argument)| !is_option(argument));
     let (at, first) = bare.next()?;
-    // `npm --prefix app test`: the first word may be an option's value.
+    // `npm --prefix app test`: the first word may be the value of an option.
     let second = bare.next().filter(|_| at > 0 && arguments[at - 1].starts_with('-')).map(|(_, second)| second);
     [Some(first), second].into_iter().flatten().find(|word| subcommands.contains(word)).copied()
 }

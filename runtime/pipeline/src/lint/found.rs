@@ -1,7 +1,7 @@
-//! What one rule found: the first findings in file order, as many as a file may show and one more, which tells that there are more.
+//! The findings of one rule, in file order: as many as a file may show, and one more, which means that there are others.
 //!
-//! A rule yields its findings one by one and is asked for no further one when there are enough, so that a file of a hundred
-//! thousand mistakes costs no hundred thousand messages. Which rule's findings matter most is not known here.
+//! A rule yields its findings one by one and stops when there are enough. So a file with 100,000 mistakes does not cost 100,000
+//! messages. The ranking of findings of different rules is done elsewhere.
 
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 
@@ -23,14 +23,14 @@ impl Found {
         Self(vec![finding])
     }
 
-    /// Takes one more, unless there are enough.
+    /// Adds a finding, unless there are enough.
     pub(super) fn push(&mut self, finding: Diagnostic) {
         if !self.is_full() {
             self.0.push(finding);
         }
     }
 
-    /// True when no further finding would be shown.
+    /// True if a further finding would not be shown.
     pub(super) fn is_full(&self) -> bool {
         self.0.len() >= FOUND_MAX
     }
@@ -57,7 +57,7 @@ mod tests {
     use crate::span::Span;
 
     #[test]
-    fn an_endless_rule_is_asked_for_as_many_as_are_shown() {
+    fn an_endless_rule_stops_at_the_maximum() {
         let endless = (0..).map(|at| Diagnostic::info("x", "y", Span::new(at, at)));
         let found: Vec<Diagnostic> = endless.collect::<Found>().into_iter().collect();
         assert_eq!((found.len(), found.last().unwrap().span.start), (FOUND_MAX, FOUND_MAX - 1));

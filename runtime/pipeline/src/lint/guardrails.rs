@@ -1,6 +1,6 @@
-//! Rules about what stages may do: write scopes, and commands that are there and stay in the workspace.
+//! Rules about what stages may do: write scopes, required commands, and commands that stay in the workspace.
 //!
-//! These are early, friendly words. No promise rests on them: the scope is enforced where the stage runs.
+//! These rules only report mistakes early. The sandbox enforces the scope when the stage runs.
 
 use super::holdouts::may_have;
 use super::structure::names;
@@ -14,15 +14,15 @@ fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
 }
 
-/// One finding for the file: it is one decision, and a list is easier to read than the same words for each stage.
+/// Reports all stages in one finding, because a list is easier to read than one message for each stage.
 pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     let ours = |node: &Node| matches!(&node.handler, Handler::Component(name) if FIRST_PARTY.contains(&name.as_str()));
-    // Next to hold-outs a verifier writes nothing by default.
+    // With hold-outs in reach, a verifier writes nothing by default.
     let is_bound = |node: &Node| subject.has_holdouts && is_verifier(node) && may_have(subject.pipeline, node);
     let open = |node: &&Node| ours(node) && node.allowed_write_paths.is_none() && !is_bound(node);
     let unbound: Vec<&Node> = subject.pipeline.nodes.iter().filter(open).collect();
     let Some(first) = unbound.first() else { return Found::none() };
-    let message = format!("{} may write anything in the workspace", names(&unbound));
+    let message = format!("{} may write every file in the workspace", names(&unbound));
     Found::one(rule.found(message, first.span).with_node(first.id.as_str()))
 }
 
@@ -35,7 +35,7 @@ pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Found {
         for (key, paths) in path_lists(node) {
             let pattern = paths.and_then(|paths| paths.0.iter().find(|path| path.contains(['*', '?'])));
             if let (Some(pattern), Some(attribute)) = (pattern, node.attributes.get(key)) {
-                let message = format!("`{pattern}` in `{key}` is taken as a file of that very name");
+                let message = format!("`{pattern}` in `{key}` is a file name here, not a pattern");
                 found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
             }
         }
@@ -43,7 +43,7 @@ pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Found {
     found
 }
 
-/// A path that no grant opens: a stage that was told to write there fails on its first try.
+/// No grant allows a protected path: a stage that writes there fails.
 pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut found = Found::none();
     for node in &subject.pipeline.nodes {
@@ -52,7 +52,7 @@ pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found 
         let refused: Vec<String> = paths.filter_map(|path| protected::reason(path)).collect();
         let Some(first) = refused.first().filter(|_| !found.is_full()) else { continue };
         let more = if refused.len() > 1 { format!(" (and {} more paths)", refused.len() - 1) } else { String::new() };
-        let message = format!("`{}` may not write where `allowed_write_paths` says: {first}{more}", node.id);
+        let message = format!("`{}` cannot write a path in `allowed_write_paths`: {first}{more}", node.id);
         found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
     }
     found
@@ -69,13 +69,13 @@ fn path_lists(node: &Node) -> [(&'static str, Option<&PathList>); 5] {
     ]
 }
 
-/// Without a working directory nothing but the write scope and `codex.add_dirs` is left to see.
+/// Without a working directory, a strict read scope contains only the write scope and `codex.add_dirs`.
 pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Found {
     let strict = |node: &&Node| node.confinement.strict_read_scope && node.confinement.workdir.is_none();
     let found = |node: &Node| {
-        let place = node.attributes.get("codex.strict_read_scope").map_or(node.span, |attribute| attribute.span);
-        let message = format!("`{}` sees only `codex.add_dirs` and what it may write", node.id);
-        rule.found(message, place).with_node(node.id.as_str())
+        let span = node.attributes.get("codex.strict_read_scope").map_or(node.span, |attribute| attribute.span);
+        let message = format!("`{}` sees only `codex.add_dirs` and its write scope", node.id);
+        rule.found(message, span).with_node(node.id.as_str())
     };
     subject.pipeline.nodes.iter().filter(strict).map(found).collect()
 }
@@ -89,7 +89,7 @@ pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Found {
-    // What the stage would run, under the name of another handler or of other readers of this language.
+    // The attribute of another handler or another engine that may contain the command.
     const NAMES: &[&str] = &["tool_command", "command", "script"];
     let empty = |node: &&Node| node.handler.name() == handler && text(node, key).is_none();
     let found = |node: &Node| {
@@ -98,7 +98,7 @@ fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Fou
         let other = NAMES.iter().find_map(|name| Some((name, text(node, name)?)));
         match other.filter(|_| !node.attributes.contains_key(key)) {
             Some((name, written)) => {
-                let help = format!("its command stands in `{name}`: call it `{key}`");
+                let help = format!("rename `{name}` to `{key}`");
                 found.with_help(help).with_fix(written.key_span, key)
             }
             None => found,
@@ -107,13 +107,13 @@ fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Fou
     subject.pipeline.nodes.iter().filter(empty).map(found).collect()
 }
 
-/// Only the stage that runs a model's plan needs a list: other commands are the author's own.
+/// Only a stage that runs a model's plan needs a list. The author wrote all other commands.
 pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     const KEY: &str = "verification.allowed_commands";
     let open = |node: &&Node| node.handler.name() == "verification" && text(node, KEY).is_none();
     let found = |node: &Node| {
-        let place = node.attributes.get(KEY).map_or(node.span, |attribute| attribute.span);
-        rule.found(format!("{KEY} is required: without it `{}` fails", node.id), place).with_node(node.id.as_str())
+        let span = node.attributes.get(KEY).map_or(node.span, |attribute| attribute.span);
+        rule.found(format!("{KEY} is required: `{}` fails without it", node.id), span).with_node(node.id.as_str())
     };
     subject.pipeline.nodes.iter().filter(open).map(found).collect()
 }
@@ -140,14 +140,14 @@ pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Found {
     subject.pipeline.nodes.iter().filter(runs_commands).filter_map(found).collect()
 }
 
-/// The first token that is refused in a tool command, and why: `~`, a `..` segment, an absolute path.
+/// The first forbidden token of a tool command, and the reason: `~`, a `..` segment or an absolute path.
 fn command_fault(command: &str) -> Option<(&str, &'static str)> {
     for word in command.split_whitespace() {
         let token = word.trim_matches(['"', '\'', '`', ';', ')']);
         if names_home(word) {
             return Some((token, "~"));
         }
-        let outside_name = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '.' | '_' | '-');
+        let outside_name = |c: char| !c.is_alphanumeric() && !matches!(c, '.' | '_' | '-');
         if token.split(outside_name).any(|segment| segment == "..") {
             return Some((token, ".."));
         }
@@ -158,8 +158,8 @@ fn command_fault(command: &str) -> Option<(&str, &'static str)> {
     None
 }
 
-/// True for a word with a `~` where a shell reads a home directory: at its start, or after what begins a word inside of it (`=`
-/// and `:` of an assignment, quotes, operators). Elsewhere it is a letter: `HEAD~1`, `main.go~`, awk's `$3!~/x/`, bash's `=~`.
+/// True for a word with a `~` that a shell expands to a home directory: at the start, or after `=`, `:`, a quote or an operator.
+/// Elsewhere `~` is an ordinary character: `HEAD~1`, `main.go~`, awk's `$3!~/x/`, bash's `=~`.
 fn names_home(word: &str) -> bool {
     const BEGINS: &[char] = &['=', ':', '"', '\'', '`', '(', '<', '>', '|', '&', ';'];
     let begins = |(at, _): (usize, &str)| word[..at].chars().next_back().is_none_or(|before| BEGINS.contains(&before));
@@ -171,7 +171,7 @@ mod tests {
     use super::command_fault;
 
     #[test]
-    fn a_home_is_refused_where_a_shell_reads_one() {
+    fn a_tilde_is_refused_where_a_shell_expands_it() {
         for (command, token) in [
             ("ls ~", "~"),
             ("cat ~/.netrc", "~/.netrc"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tilde_inside_a_word_is_a_letter() {
+    fn a_tilde_inside_a_word_is_an_ordinary_character() {
         for command in [
             "awk '$3!~/^completed$/ {print}' list.tsv",
             "awk '$3~/x/' a",
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absolute_token_is_shown_without_what_ends_it_and_nowhere_is_no_place() {
+    fn an_absolute_token_is_shown_without_its_delimiter_and_dev_null_is_allowed() {
         assert_eq!(command_fault("make 2>&1 | tee (log /tmp/build.log);"), Some(("/tmp/build.log", "absolute path")));
         assert_eq!(command_fault("test -s '/etc/passwd'"), Some(("/etc/passwd", "absolute path")));
         assert_eq!(command_fault("grep -q x a > /dev/null; sh run.sh >/dev/null 2> /dev/null"), None);

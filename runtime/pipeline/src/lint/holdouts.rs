@@ -1,6 +1,6 @@
-//! Rules about hold-outs: every way to give them away is said out loud.
+//! Rules about hold-outs: they report every way in which a builder can learn them.
 //!
-//! Words only. What a stage sees of hold-outs is settled where the plan is bound, and recorded there.
+//! These rules only warn. Binding the plan decides and records what a stage sees of the hold-outs.
 
 use super::{Found, Rule, Subject};
 use crate::holdouts::{Feedback, Writes, covers, is_builder, is_verifier, runs_scenarios};
@@ -9,49 +9,50 @@ use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use std::collections::VecDeque;
 
-/// Opting out is allowed and never silent (seed 2).
+/// An opt-out is allowed, but never silent.
 pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     let full = |attribute: &&Attribute| attribute.value == "full";
-    let graph =
-        pipeline.attributes.get("scenario_feedback").filter(full).map(|attribute| {
-            rule.found("builders are told everything that stages with hold-outs print", attribute.span)
-        });
+    let graph = pipeline
+        .attributes
+        .get("scenario_feedback")
+        .filter(full)
+        .map(|attribute| rule.found("builders get all output of stages with hold-outs", attribute.span));
     let allowed = |attribute: &&Attribute| attribute.value == "allow";
     let copies = pipeline.attributes.get("scenario_copies").filter(allowed).map(|attribute| {
-        rule.found("the workspace may hold copies of hold-outs that every stage can read", attribute.span)
+        rule.found("the workspace may contain copies of hold-outs, which every stage can read", attribute.span)
     });
     let nodes = pipeline.nodes.iter().flat_map(|node| {
         let id = &node.id;
-        let place = |key: &str| node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
-        let found = |message: String, key: &str| rule.found(message, place(key)).with_node(id.as_str());
+        let span = |key: &str| node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
+        let found = |message: String, key: &str| rule.found(message, span(key)).with_node(id.as_str());
         let reads = (node.holdouts.allow_read && is_builder(node))
-            .then(|| found(format!("`{id}` may read the hold-outs it is judged by"), "codex.allow_read_scenarios"));
-        let tells = (node.holdouts.feedback == Feedback::Full && node.attributes.contains_key("scenario_feedback"))
-            .then(|| found(format!("builders are told everything that `{id}` prints"), "scenario_feedback"));
+            .then(|| found(format!("`{id}` may read the hold-outs that test it"), "codex.allow_read_scenarios"));
+        let discloses = (node.holdouts.feedback == Feedback::Full && node.attributes.contains_key("scenario_feedback"))
+            .then(|| found(format!("builders get all output of `{id}`"), "scenario_feedback"));
         let commits = (node.holdouts.writes == Writes::Commit && may_have(subject.pipeline, node))
             .then(|| found(format!("`{id}` commits what it writes with hold-outs in reach"), "scenario_writes"));
         [
             reads,
             uncovered(subject.pipeline, node).map(|message| found(message, "codex.block_read_paths")),
-            tells,
+            discloses,
             commits,
         ]
     });
     graph.into_iter().chain(copies).chain(nodes.flatten()).collect()
 }
 
-/// What is wrong with a node's own `codex.block_read_paths`, which stands in place of the default.
+/// Describes the gap in a node's own `codex.block_read_paths`, which replaces the default.
 fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
     let blocked = node.holdouts.block_read.as_ref().filter(|_| is_builder(node))?;
     let open = pipeline.scenario_folders().into_iter().find(|folder| !covers(blocked, folder))?;
     Some(format!(
-        "`{}` may read the hold-outs in `{open}`: its own `codex.block_read_paths` does not name them",
+        "`{}` may read the hold-outs in `{open}`: its `codex.block_read_paths` does not contain them",
         node.id
     ))
 }
 
-/// True for a stage that has hold-outs in reach where a run has any.
+/// True for a stage that has hold-outs in reach if the run has any.
 pub(super) fn may_have(pipeline: &Pipeline, node: &Node) -> bool {
     let blocks = |folder: &str| node.holdouts.block_read.as_ref().is_some_and(|blocked| covers(blocked, folder));
     match is_verifier(node) {
@@ -60,27 +61,27 @@ pub(super) fn may_have(pipeline: &Pipeline, node: &Node) -> bool {
     }
 }
 
-/// A builder has no name for what judges it, not even in a sentence that forbids to read it.
+/// A builder must not know the folder's name, not even from a sentence that forbids to read it.
 pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> Found {
     let folders = subject.pipeline.scenario_folders();
     let found = |node: &Node| {
         let prompt = node.prompt.as_ref().filter(|_| is_builder(node))?;
         let named = folders.iter().map(|folder| folder.trim_end_matches('/')).find(|folder| prompt.contains(folder))?;
-        let message = format!("the prompt of `{}` names the hold-outs in `{named}`", node.id);
-        let place = node.attributes.get("prompt").map_or(node.span, |attribute| attribute.span);
-        Some(rule.found(message, place).with_node(node.id.as_str()))
+        let message = format!("the prompt of `{}` mentions the hold-outs in `{named}`", node.id);
+        let span = node.attributes.get("prompt").map_or(node.span, |attribute| attribute.span);
+        Some(rule.found(message, span).with_node(node.id.as_str()))
     };
     subject.pipeline.nodes.iter().filter_map(found).collect()
 }
 
-/// True for a stage whose output shows hold-outs to whoever comes after it.
+/// True for a stage with output that shows hold-outs to later stages.
 fn shows_holdouts(node: &Node) -> bool {
     let has_them = matches!(node.handler.name(), "tool" | "verify" | "verification");
     let reads_them = is_builder(node) && node.holdouts.allow_read;
     reads_them || (has_them && node.holdouts.feedback == Feedback::Full)
 }
 
-/// One finding for each such stage, with the builder that is nearest to it.
+/// Reports each such stage once, with the nearest builder after it.
 pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) -> Found {
     let nodes = &subject.pipeline.nodes;
     if !nodes.iter().any(shows_holdouts) {
@@ -92,19 +93,23 @@ pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) 
         let builder = next.filter(|builder| *builder != number).min()?;
         let builder = &nodes[builder];
         let key = if is_builder(node) { "codex.allow_read_scenarios" } else { "scenario_feedback" };
-        let place = node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
+        let span = node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
         let message = match is_builder(node) {
-            true => format!("`{}`, which may read the hold-outs, leads to the builder `{}`", node.id, builder.id),
+            true => format!("`{}` may read the hold-outs and leads to the builder `{}`", node.id, builder.id),
             false => {
-                format!("all that `{}` prints about the hold-outs is told to the builder `{}`", node.id, builder.id)
+                format!("all output of `{}` about the hold-outs reaches the builder `{}`", node.id, builder.id)
             }
         };
-        Some(rule.found(message, place).with_label(builder.span, "is judged by them").with_node(node.id.as_str()))
+        Some(
+            rule.found(message, span)
+                .with_label(builder.span, "the hold-outs test this stage")
+                .with_node(node.id.as_str()),
+        )
     };
     nodes.iter().enumerate().filter(|(_, node)| shows_holdouts(node)).filter_map(found).collect()
 }
 
-/// For each node the builder that a way from it meets first, itself included.
+/// For each node, the first builder on a path from it, the node itself included.
 fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
     let nodes = &subject.pipeline.nodes;
     let mut nearest = vec![None; subject.graph.node_count()];
@@ -121,15 +126,14 @@ fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
     nearest
 }
 
-/// Looks at what stages that run scenarios are given: their command, and their environment.
+/// Checks the command and the environment of each stage that runs scenarios.
 pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) -> Found {
     let folders = subject.pipeline.scenario_folders();
-    let is_given = |key: &str| matches!(key, "tool_command" | "command" | "verify_command") || key.starts_with("env_");
+    let is_input = |key: &str| matches!(key, "tool_command" | "command" | "verify_command") || key.starts_with("env_");
     let mut found = Found::none();
     for node in subject.pipeline.nodes.iter().filter(|node| runs_scenarios(node, &folders)) {
-        for (key, attribute) in node.attributes.iter().filter(|(key, _)| is_given(key)) {
-            let mut words =
-                attribute.value.split(|letter: char| letter.is_whitespace() || "\"'=;|&()".contains(letter));
+        for (key, attribute) in node.attributes.iter().filter(|(key, _)| is_input(key)) {
+            let mut words = attribute.value.split(|c: char| c.is_whitespace() || "\"'=;|&()".contains(c));
             if let Some(id) = words.find_map(model_id) {
                 let message = format!("`{key}` of `{}` names the live model `{id}` for a scenario", node.id);
                 found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
@@ -139,7 +143,7 @@ pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) ->
     found
 }
 
-/// How ids of live models begin. What follows has a digit in it, or is one of a few names.
+/// Prefixes of model ids. The rest of an id contains a digit, or is one of `RELEASES`.
 const FAMILIES: &[&str] = &[
     "gpt-",
     "chatgpt-",
@@ -162,21 +166,20 @@ const FAMILIES: &[&str] = &[
     "minimax-",
 ];
 
-/// Names of releases without a digit.
+/// Release names without a digit.
 const RELEASES: &[&str] = &["latest", "chat", "reasoner", "large", "medium", "small", "coder"];
 
-/// The id of a live model at the end of a word such as `${MODEL:-gpt-4o}` or `openai/gpt-4o`.
+/// The id of a live model in a word such as `${MODEL:-gpt-4o}` or `openai/gpt-4o`.
 pub(super) fn model_id(word: &str) -> Option<&str> {
-    let in_id = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
-    word.split(|letter: char| !in_id(letter)).map(|part| part.trim_start_matches(['-', '.'])).find(|part| {
+    let in_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    word.split(|c: char| !in_id(c)).map(|part| part.trim_start_matches(['-', '.'])).find(|part| {
         let lower = part.to_ascii_lowercase();
         let rest = FAMILIES.iter().find_map(|family| lower.strip_prefix(family));
-        // A file that is called after a model is no model.
+        // A file name may contain the name of a model.
         let is_file = [".sh", ".json", ".py", ".txt", ".md", ".js"].iter().any(|ending| lower.ends_with(ending));
         rest.is_some_and(|rest| {
             !is_file
-                && (lower.bytes().any(|letter| letter.is_ascii_digit())
-                    || RELEASES.iter().any(|name| rest.ends_with(name)))
+                && (lower.bytes().any(|byte| byte.is_ascii_digit()) || RELEASES.iter().any(|name| rest.ends_with(name)))
         })
     })
 }

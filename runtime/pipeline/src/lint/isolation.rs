@@ -1,8 +1,8 @@
-//! Rules about the program under test: where its attributes stand, and that it runs apart from the stage that judges it.
+//! Rules about the program under test: the place of its attributes, and its isolation from the stage that tests it.
 //!
-//! Words only. Which commands ran where is known to the host alone, and recorded there.
+//! These rules only warn. The host alone knows which commands ran where, and records it.
 
-use super::execution::{Execution, Ground, SUBJECT, calls_subject, executions};
+use super::execution::{CommandSite, Execution, SUBJECT, calls_subject, executions};
 use super::holdouts::may_have;
 use super::structure::names;
 use super::words::{Language, words};
@@ -16,7 +16,7 @@ use crate::span::Span;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// The port on which the host's proxy accepts inside of a jail.
+/// The port on which the host's proxy listens inside a sandbox.
 const PROXY_PORT: u16 = 3128;
 
 /// A finding at an attribute of a node.
@@ -28,9 +28,9 @@ fn written<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
 }
 
-/// An attribute without effect would look like a wall. A value from a defaults block is told once.
+/// An attribute without effect would look like a protection. A value from a defaults block is reported once.
 pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let misplaced = |node: &'_ Node| {
         let is_verifier = is_verifier(node);
         let reaches = may_have(subject.pipeline, node);
@@ -41,16 +41,17 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut found = Found::none();
     for node in &subject.pipeline.nodes {
         for key in misplaced(node) {
-            if let Some(attribute) = written(node, key).filter(|attribute| told.insert(attribute.span)) {
-                let what = if key == "scenario_writes" { "has no hold-outs in reach" } else { "verifies nothing" };
-                found.push(at(rule, node, attribute, format!("`{key}` stands on `{}`, which {what}", node.id)));
+            if let Some(attribute) = written(node, key).filter(|attribute| reported.insert(attribute.span)) {
+                let what =
+                    if key == "scenario_writes" { "has no hold-outs in reach" } else { "is not a verifying stage" };
+                found.push(at(rule, node, attribute, format!("`{key}` is set on `{}`, which {what}", node.id)));
             }
         }
     }
     found
 }
 
-/// A port belongs to a program that the host starts, and is not the one of the host's proxy.
+/// A port needs a program that the host starts, and must not be the port of the host's proxy.
 pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
     let found = |node: &Node| {
         let (port, attribute) = (node.subject.port?, written(node, "verify_subject_port")?);
@@ -58,34 +59,34 @@ pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
             let message = format!("`verify_subject_port` of `{}` is {PROXY_PORT}, the port of the proxy", node.id);
             return Some(at(rule, node, attribute, message).with_help("choose another port, such as 8080"));
         }
-        let message = format!("`{}` has `verify_subject_port` and no `verify_subject`", node.id);
+        let message = format!("`{}` has `verify_subject_port`, but no `verify_subject`", node.id);
         node.subject.command.is_none().then(|| at(rule, node, attribute, message))
     };
     subject.pipeline.nodes.iter().filter(|node| is_verifier(node)).filter_map(found).collect()
 }
 
-/// There is nothing to fill.
+/// Without `cache` there is no folder to fill.
 pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> Found {
     let empty = |node: &&Node| node.confinement.cache_from.is_some() && node.confinement.cache.0.is_empty();
     let found = |node: &Node| {
         let attribute = written(node, "cache_from")?;
-        Some(at(rule, node, attribute, format!("`{}` has `cache_from` and no `cache`", node.id)))
+        Some(at(rule, node, attribute, format!("`{}` has `cache_from`, but no `cache`", node.id)))
     };
     subject.pipeline.nodes.iter().filter(empty).filter_map(found).collect()
 }
 
-/// The command of a stage that verifies, with its key.
+/// The command of a verifying stage, with its key.
 fn command(node: &Node) -> Option<(&'static str, &Attribute)> {
     let key = if node.handler.name() == "tool" { "tool_command" } else { "command" };
     Some((key, written(node, key)?))
 }
 
-/// True for a stage with hold-outs in reach whose own commands see files of the project.
+/// True for a stage with hold-outs in reach, if its own commands also see files of the project.
 fn sees_both(pipeline: &Pipeline, node: &Node) -> bool {
     is_verifier(node) && may_have(pipeline, node) && sees_project(pipeline, node)
 }
 
-/// True where anything but hold-outs is in the view of the node's own commands; what it may write is.
+/// True if the node's own commands see anything but hold-outs. Its write scope is part of what they see.
 fn sees_project(pipeline: &Pipeline, node: &Node) -> bool {
     let folders: Vec<String> = pipeline.scenario_folders().into_iter().map(str::to_owned).collect();
     let is_open = |path: &String| !covers(&folders, path);
@@ -99,18 +100,18 @@ fn sees_project(pipeline: &Pipeline, node: &Node) -> bool {
     (reads && strict.unwrap_or(true)) || writes
 }
 
-/// The program under test is the builder's code: beside the hold-outs it reads them and forges the verdict.
+/// The program under test is the builder's code. If it runs beside the hold-outs, it can read them and forge the verdict.
 pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     let folders = pipeline.scenario_folders();
     let found = |node: &Node| {
         let (key, attribute) = command(node)?;
         let words = words(&attribute.value, Language::Shell);
-        let ground = Ground { sealed: &folders, workdir: workdir(node) };
-        let execution = executions(&words, ground).into_iter().next()?;
+        let site = CommandSite { sealed: &folders, workdir: workdir(node) };
+        let execution = executions(&words, site).into_iter().next()?;
         let help = match execution.is_over_holdouts {
             true => narrow(&folders),
-            false => format!("start it apart: `{key}={}`", quote(&apart(&attribute.value, &execution.at))),
+            false => format!("start it in its own sandbox: `{key}={}`", quote(&apart(&attribute.value, &execution.at))),
         };
         Some(at(rule, node, attribute, format!("`{}` runs {}", node.id, beside(&execution))).with_help(help))
     };
@@ -120,7 +121,7 @@ pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> Found 
     pipeline.nodes.iter().filter(|node| sees_both(pipeline, node)).filter_map(found).collect()
 }
 
-/// Without this the host cannot tell which code ran beside the hold-outs.
+/// If project files are in view, the host cannot know which code ran beside the hold-outs.
 pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     let uses = |node: &Node| {
@@ -128,10 +129,10 @@ pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Fou
         node.subject.command.is_some() || command(node).is_some_and(called)
     };
     let found = |node: &Node| {
-        let place = ["read_paths", "allowed_write_paths"].iter().find_map(|key| node.attributes.get(key));
-        let place = place.map_or(node.span, |attribute| attribute.key_span.to(attribute.span));
+        let attribute = ["read_paths", "allowed_write_paths"].iter().find_map(|key| node.attributes.get(key));
+        let span = attribute.map_or(node.span, |attribute| attribute.key_span.to(attribute.span));
         let message = format!("`{}` sees files of the project beside the hold-outs", node.id);
-        rule.found(message, place).with_help(narrow(&pipeline.scenario_folders())).with_node(node.id.as_str())
+        rule.found(message, span).with_help(narrow(&pipeline.scenario_folders())).with_node(node.id.as_str())
     };
     if !subject.has_holdouts {
         return Found::none();
@@ -139,7 +140,7 @@ pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Fou
     pipeline.nodes.iter().filter(|node| sees_both(pipeline, node) && uses(node)).map(found).collect()
 }
 
-/// What is wrong with a script among the hold-outs: what it executes beside them.
+/// Reports project code that a script among the hold-outs executes beside them.
 pub(super) fn of_script(rule: &Rule, pipeline: &Pipeline, path: &str, text: &str) -> Vec<Diagnostic> {
     let stages = stages_of(pipeline, path);
     if stages.is_empty() {
@@ -148,17 +149,17 @@ pub(super) fn of_script(rule: &Rule, pipeline: &Pipeline, path: &str, text: &str
     let folders = pipeline.scenario_folders();
     let words = words(text, Language::of(path, text));
     let found = |execution: Execution| {
-        let message = format!("for {} this script runs {}", names(&stages), beside(&execution));
+        let message = format!("this script of {} runs {}", names(&stages), beside(&execution));
         let help = match execution.is_over_holdouts {
             true => narrow(&folders),
-            false => format!("start it apart: `{}`", line_apart(text, &execution)),
+            false => format!("start it in its own sandbox: `{}`", line_apart(text, &execution)),
         };
         rule.found(message, Span::new(execution.at.start, execution.at.end)).with_help(help)
     };
-    executions(&words, Ground { sealed: &folders, workdir: "" }).into_iter().map(found).collect()
+    executions(&words, CommandSite { sealed: &folders, workdir: "" }).into_iter().map(found).collect()
 }
 
-/// The stages that see the project and have a script in reach; where commands name it, of those alone.
+/// The stages that see the project and have the script in reach. If a command names the script, only the stages with such a command.
 fn stages_of<'a>(pipeline: &'a Pipeline, path: &str) -> Vec<&'a Node> {
     let folders = pipeline.scenario_folders();
     let inside = folders.iter().find_map(|folder| path.find(folder).map(|at| &path[at..])).unwrap_or(path);
@@ -170,16 +171,18 @@ fn stages_of<'a>(pipeline: &'a Pipeline, path: &str) -> Vec<&'a Node> {
 
 fn beside(Execution { what, is_over_holdouts, .. }: &Execution) -> String {
     match is_over_holdouts {
-        true => format!("`{what}` over the hold-outs with the project in view: its configuration can run code there"),
+        true => {
+            format!("`{what}` on the hold-outs with the project in view: files of the project can make it run code")
+        }
         false => format!("`{what}` beside the hold-outs: it can read them and forge the verdict"),
     }
 }
 
 fn narrow(folders: &[&str]) -> String {
-    format!("let the stage's own commands see the hold-outs alone: `read_paths=\"{}\"`", folders.join(","))
+    format!("show the stage's own commands only the hold-outs: `read_paths=\"{}\"`", folders.join(","))
 }
 
-/// The command with the program under test started apart.
+/// The command with `subject` in front of the program under test.
 fn apart(text: &str, at: &Range<usize>) -> String {
     let (before, after) = text.split_at(at.start);
     if let Some(list) = after.strip_prefix('[') {
@@ -196,7 +199,7 @@ fn apart(text: &str, at: &Range<usize>) -> String {
     }
 }
 
-/// The line of a script with the program under test started apart.
+/// The line of a script with `subject` in front of the program under test.
 fn line_apart(text: &str, execution: &Execution) -> String {
     let start = text[..execution.at.start].rfind('\n').map_or(0, |at| at + 1);
     let end = text[execution.at.end..].find('\n').map_or(text.len(), |at| execution.at.end + at);

@@ -1,6 +1,6 @@
-//! The rule about fix loops that cannot end well: a failure leads to a builder that may not write what failed.
+//! The rule about fix loops that cannot succeed: a failure leads to a builder that may not write the failed script.
 //!
-//! Looks one step ahead, through diamonds; the run itself asks again before each builder ([`crate::mending`]).
+//! The rule looks at the next stage only, through diamonds. The run checks again before each builder ([`crate::mending`]).
 
 use super::routes::{may_hold, must_hold};
 use super::{Found, Rule, Subject};
@@ -16,15 +16,17 @@ pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Fo
             if scripts.is_empty() {
                 return None;
             }
-            let place = builder.attributes.get("allowed_write_paths").map_or(builder.span, |attribute| attribute.span);
+            let span = builder.attributes.get("allowed_write_paths").map_or(builder.span, |attribute| attribute.span);
             let message = reason(&tool.id, &scripts, &builder.id);
-            Some(rule.found(message, place).with_label(tool.span, "fails").with_node(builder.id.as_str()))
+            Some(
+                rule.found(message, span).with_label(tool.span, "this tool stage fails").with_node(builder.id.as_str()),
+            )
         })
     });
     found.collect()
 }
 
-/// The nodes that a failure of the node with that number may lead to next (spec §3.7).
+/// The nodes that may follow a failure of the node with this number (spec §3.7).
 fn after_failure<'a>(subject: &Subject<'a>, number: usize) -> Vec<&'a Node> {
     let node = &subject.pipeline.nodes[number];
     let mut next: Vec<&str> = Vec::new();
@@ -43,7 +45,7 @@ fn is_diamond(subject: &Subject<'_>, id: &str) -> bool {
     subject.node(id).is_some_and(|node| node.handler == Handler::Conditional)
 }
 
-/// Replaces each diamond by the nodes it may pass a failure on to.
+/// Replaces each diamond by the nodes that may follow it after a failure.
 fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a str>) -> Vec<&'a Node> {
     let (mut seen, mut found) = (HashSet::new(), Vec::new());
     while let Some(id) = open.pop() {

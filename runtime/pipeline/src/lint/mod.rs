@@ -1,7 +1,7 @@
 //! Rules over a lowered pipeline (spec §7), each a pure function from a [`Subject`] to diagnostics.
 //!
-//! The table ([`RULES`], by topic in `rules`) is the only home of a rule's name, severity and page. Rules of the reader, the
-//! lowering and of scripts stand in it without a function, so that every name in a diagnostic can be looked up here.
+//! The table [`RULES`] holds the name, the severity and the page of every rule, by topic (`rules`). The parser, the lowering and
+//! `scripts` report some rules themselves. The table contains these without a function, so that it explains every diagnostic.
 
 mod attributes;
 mod execution;
@@ -33,19 +33,19 @@ pub use subject::Subject;
 /// One rule of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Stable name, as in a diagnostic's `rule`.
+    /// The stable name, which a diagnostic has in `rule`.
     pub id: &'static str,
-    /// How bad its findings are.
+    /// The severity of its findings.
     pub severity: Severity,
-    /// What it demands, one line.
+    /// The requirement, in one line.
     pub summary: &'static str,
-    /// How its findings are mended, in general.
+    /// The correction, as `help:` of a finding without a more exact one.
     pub help: &'static str,
-    /// What goes wrong at run time without it, and where that is known from.
+    /// What goes wrong at run time without the rule.
     pub why: &'static str,
-    /// A small file (a script where it begins with `#!`) with the mistake. A first line `// --set k=v` gives an input.
+    /// A small file with the mistake: a script if it begins with `#!`, else a pipeline. A first line `// --set k=v` sets an input.
     pub bad: &'static str,
-    /// The same file without it.
+    /// The same file without the mistake.
     pub good: &'static str,
     check: Option<Check>,
 }
@@ -53,26 +53,26 @@ pub struct Rule {
 type Check = fn(&Rule, &Subject<'_>) -> Found;
 
 impl Rule {
-    /// The rule of that name.
+    /// Finds the rule with this name.
     pub fn named(id: &str) -> Option<&'static Rule> {
         RULES.iter().find(|rule| rule.id == id)
     }
 
-    /// Starts a finding of this rule, with the rule's help.
+    /// Makes a finding of this rule, with the rule's help.
     fn found(&self, message: impl Into<String>, span: Span) -> Diagnostic {
         Diagnostic::new(self.id, self.severity, message, span).with_help(self.help)
     }
 }
 
-/// Runs every rule; of each the first findings, as many as a file may show.
+/// Runs every rule. A rule returns at most one finding more than a file may show.
 pub fn run(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let subject = Subject::new(pipeline);
     RULES.iter().filter_map(|rule| rule.check.map(|check| check(rule, &subject))).flatten().collect()
 }
 
-/// What `glovebox run` refuses in this version because it would not enforce it: warnings here, made errors by whoever binds a plan.
+/// Reports what this version does not enforce, as warnings. Binding a plan turns them into errors, so `glovebox run` refuses them.
 pub fn not_enforced(pipeline: &Pipeline) -> Vec<Diagnostic> {
     let subject = Subject::new(pipeline);
-    let rule = Rule::named("not_enforced").expect("the table holds it: a test looks");
+    let rule = Rule::named("not_enforced").expect("the table contains the rule, as a test checks");
     not_enforced::check(rule, &subject).into_iter().collect()
 }

@@ -1,7 +1,7 @@
-//! What a file may ask for and this version would not enforce: accepted by `check` with a warning, refused by a run.
+//! Attributes and handlers that this version does not enforce: `check` warns about them, `run` refuses them.
 //!
-//! An attribute that promises a bound or a guard and is silently ignored is worse than none. Which those are stands in the table of
-//! attributes. Each name is reported once, with its uses.
+//! An attribute that promises a limit or a guard and has no effect is worse than none. The table of attributes lists them. The rule
+//! reports each name once, with its uses.
 
 use super::{Found, Rule, Subject};
 use crate::attributes::{ATTRIBUTES, instead_of};
@@ -11,34 +11,34 @@ use crate::keyed::{Attributes, Key};
 use crate::span::Span;
 use std::collections::HashMap;
 
-/// Places named in a message, and pointed at.
+/// The most uses that a message names and points at.
 const PLACES_MAX: usize = 3;
 
 pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     let mut uses = Uses::default();
-    uses.look(&pipeline.attributes, Place::Graph);
-    pipeline.nodes.iter().for_each(|node| uses.look(&node.attributes, Place::Node(node.id.as_str())));
+    uses.look(&pipeline.attributes, Element::Graph);
+    pipeline.nodes.iter().for_each(|node| uses.look(&node.attributes, Element::Node(node.id.as_str())));
     for edge in &pipeline.edges {
-        uses.look(&edge.attributes, Place::Edge(edge.from.as_str(), edge.to.as_str()));
+        uses.look(&edge.attributes, Element::Edge(edge.from.as_str(), edge.to.as_str()));
     }
-    handlers(rule, subject).into_iter().chain(uses.met.iter().map(|one| one.found(rule))).collect()
+    handlers(rule, subject).into_iter().chain(uses.list.iter().map(|one| one.found(rule))).collect()
 }
 
-/// What carries an attribute.
+/// The element with the attribute.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum Element<'a> {
     Graph,
     Node(&'a str),
     Edge(&'a str, &'a str),
 }
 
-impl Place<'_> {
-    fn told(self) -> String {
+impl Element<'_> {
+    fn quoted(self) -> String {
         match self {
-            Place::Graph => "the graph".to_owned(),
-            Place::Node(id) => format!("`{id}`"),
-            Place::Edge(from, to) => format!("`{from} -> {to}`"),
+            Element::Graph => "the graph".to_owned(),
+            Element::Node(id) => format!("`{id}`"),
+            Element::Edge(from, to) => format!("`{from} -> {to}`"),
         }
     }
 }
@@ -47,35 +47,35 @@ impl Place<'_> {
 struct Use<'a> {
     name: &'a str,
     instead: &'static str,
-    places: Vec<(Place<'a>, Span)>,
+    places: Vec<(Element<'a>, Span)>,
     count: usize,
 }
 
 impl Use<'_> {
     fn found(&self, rule: &Rule) -> Diagnostic {
-        let (first, span) = self.places.first().copied().unwrap_or((Place::Graph, Span::new(0, 0)));
-        let places = listed(self.places.iter().map(|(place, _)| place.told()), self.count);
+        let (first, span) = self.places.first().copied().unwrap_or((Element::Graph, Span::new(0, 0)));
+        let places = listed(self.places.iter().map(|(place, _)| place.quoted()), self.count);
         let uses = if self.count > 1 { format!(": {} uses, on {places}", self.count) } else { String::new() };
-        let message = format!("`{}` is not enforced by this version{uses}", self.name);
-        let mut found = rule.found(message, span).with_help(format!("{}; a run refuses it", self.instead));
+        let message = format!("this version does not enforce `{}`{uses}", self.name);
+        let mut found = rule.found(message, span).with_help(format!("{}; `glovebox run` refuses it", self.instead));
         match first {
-            Place::Graph => {}
-            Place::Node(id) => found.node = Some(id.to_owned()),
-            Place::Edge(from, to) => found.edge = Some((from.to_owned(), to.to_owned())),
+            Element::Graph => {}
+            Element::Node(id) => found.node = Some(id.to_owned()),
+            Element::Edge(from, to) => found.edge = Some((from.to_owned(), to.to_owned())),
         }
         let others = self.places.iter().map(|(_, at)| *at).filter(|at| *at != span);
-        others.fold(found, |found, at| found.with_label(at, "and here"))
+        others.fold(found, |found, at| found.with_label(at, "also here"))
     }
 }
 
 #[derive(Default)]
 struct Uses<'a> {
-    met: Vec<Use<'a>>,
+    list: Vec<Use<'a>>,
     numbers: HashMap<&'a str, usize>,
 }
 
 impl<'a> Uses<'a> {
-    fn look(&mut self, attributes: &'a Attributes, place: Place<'a>) {
+    fn look(&mut self, attributes: &'a Attributes, place: Element<'a>) {
         let asks = |attribute: &Attribute| !matches!(attribute.value.trim(), "" | "false");
         for (key, attribute) in attributes.iter().filter(|(_, attribute)| asks(attribute)) {
             if let Some(instead) = instead(key) {
@@ -84,18 +84,18 @@ impl<'a> Uses<'a> {
         }
     }
 
-    fn add(&mut self, name: &'a str, instead: &'static str, at: (Place<'a>, Span)) {
+    fn add(&mut self, name: &'a str, instead: &'static str, at: (Element<'a>, Span)) {
         let number = match self.numbers.get(name) {
             Some(number) => *number,
-            // More names than a file may have findings.
-            None if self.met.len() > DIAGNOSTICS_MAX => return,
+            // There are already more names than a file may have findings.
+            None if self.list.len() > DIAGNOSTICS_MAX => return,
             None => {
-                self.numbers.insert(name, self.met.len());
-                self.met.push(Use { name, instead, places: Vec::new(), count: 0 });
-                self.met.len() - 1
+                self.numbers.insert(name, self.list.len());
+                self.list.push(Use { name, instead, places: Vec::new(), count: 0 });
+                self.list.len() - 1
             }
         };
-        let one = &mut self.met[number];
+        let one = &mut self.list[number];
         one.count += 1;
         if one.places.len() < PLACES_MAX {
             one.places.push(at);
@@ -103,38 +103,38 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// By number where the key has one: files have many attributes.
+/// Looks the key up by its number if it has one, because files have many attributes.
 fn instead(key: &Key) -> Option<&'static str> {
     key.number().map_or_else(|| instead_of(key), |number| ATTRIBUTES[number].instead)
 }
 
-/// One finding for each handler that is not executed.
+/// Reports each handler that this version does not execute, once.
 fn handlers(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
-    let mut met: Vec<(&str, Diagnostic, Vec<String>, usize)> = Vec::new();
+    let mut handlers: Vec<(&str, Diagnostic, Vec<String>, usize)> = Vec::new();
     for node in &subject.pipeline.nodes {
         let Handler::Unavailable(name) = &node.handler else { continue };
         let written = node.attributes.get("type").or_else(|| node.attributes.get("shape"));
         let span = written.map_or(node.span, |attribute| attribute.span);
-        if let Some((_, finding, nodes, count)) = met.iter_mut().find(|(known, ..)| known == name) {
+        if let Some((_, finding, nodes, count)) = handlers.iter_mut().find(|(known, ..)| known == name) {
             *count += 1;
             if nodes.len() < PLACES_MAX {
                 nodes.push(format!("`{}`", node.id));
-                let labelled = finding.clone().with_label(node.span, "and this one");
+                let labelled = finding.clone().with_label(node.span, "also this node");
                 *finding = labelled;
             }
             continue;
         }
         let finding = rule.found("", span).with_label(node.span, "this node").with_node(node.id.as_str());
-        met.push((name, finding, vec![format!("`{}`", node.id)], 1));
+        handlers.push((name, finding, vec![format!("`{}`", node.id)], 1));
     }
-    let found = met.into_iter().map(|(name, finding, nodes, count)| {
+    let found = handlers.into_iter().map(|(name, finding, nodes, count)| {
         let nodes = listed(nodes.into_iter(), count);
-        Diagnostic { message: format!("the handler `{name}` of {nodes} is not executed by this version"), ..finding }
+        Diagnostic { message: format!("this version does not execute the handler `{name}` of {nodes}"), ..finding }
     });
     found.collect()
 }
 
-/// The first places, and how many more there are.
+/// The first elements, and the number of the others.
 fn listed(places: impl Iterator<Item = String>, count: usize) -> String {
     let named: Vec<String> = places.collect();
     match count.saturating_sub(named.len()) {

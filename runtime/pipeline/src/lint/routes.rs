@@ -1,6 +1,7 @@
-//! Rules about where outcomes lead: conditions that leave a gap, that never hold, or that let a failure out as a success.
+//! Rules about the routes of outcomes: conditions with a gap, conditions that never hold, and failures that end as a success.
 //!
-//! A node's conditions are tried on every combination of the values they name; beyond [`COMBINATIONS_MAX`] no judgement is made.
+//! The rules try a node's conditions on every combination of the values that they name. With more than [`COMBINATIONS_MAX`]
+//! combinations they report nothing.
 
 use super::{Found, Rule, Subject};
 use crate::condition::{Clause, Condition, Operator};
@@ -19,17 +20,17 @@ const OTHER: &str = "\u{0}other";
 /// How far conditions cover one outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coverage {
-    /// In no combination of values does one hold.
+    /// No condition holds in any combination of values.
     Never,
-    /// In some.
+    /// A condition holds in some combinations.
     Sometimes,
-    /// In all.
+    /// A condition holds in every combination.
     Always,
-    /// Too many combinations to say.
+    /// There are too many combinations.
     Unknown,
 }
 
-/// Tries the conditions on an outcome with every combination of the values they name.
+/// Tries the conditions on an outcome, with every combination of the values that they name.
 fn coverage(conditions: &[&Condition], status: Status) -> Coverage {
     let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for clause in conditions.iter().flat_map(|condition| &condition.clauses).filter(|clause| !is_outcome(clause)) {
@@ -56,23 +57,23 @@ fn coverage(conditions: &[&Condition], status: Status) -> Coverage {
     }
 }
 
-/// True when a condition of the edge may hold for an outcome, as far as can be told.
+/// True if the edge's condition may hold for an outcome. False if there are too many combinations.
 pub(super) fn may_hold(edge: &Edge, status: Status) -> bool {
-    let judged = edge.condition.as_ref().map(|condition| coverage(&[condition], status));
-    matches!(judged, Some(Coverage::Sometimes | Coverage::Always))
+    let covered = edge.condition.as_ref().map(|condition| coverage(&[condition], status));
+    matches!(covered, Some(Coverage::Sometimes | Coverage::Always))
 }
 
-/// True when a condition of the edge holds for an outcome, whatever else is so.
+/// True if the edge's condition always holds for an outcome.
 pub(super) fn must_hold(edge: &Edge, status: Status) -> bool {
     edge.condition.as_ref().is_some_and(|condition| coverage(&[condition], status) == Coverage::Always)
 }
 
-/// True when in every case one of the edges holds for an outcome.
+/// True if one of the edges always holds for an outcome.
 pub(super) fn always_followed<'a>(edges: impl Iterator<Item = &'a Edge>, status: Status) -> bool {
     coverage(&conditions(edges), status) == Coverage::Always
 }
 
-/// The combination of that number: one value for each key.
+/// The combination with this number: one value for each key.
 fn combination<'a>(values: &BTreeMap<&'a str, BTreeSet<&'a str>>, mut number: usize) -> BTreeMap<&'a str, &'a str> {
     let mut chosen = BTreeMap::new();
     for (key, named) in values {
@@ -97,7 +98,7 @@ fn conditions<'a>(edges: impl Iterator<Item = &'a Edge>) -> Vec<&'a Condition> {
     edges.filter_map(|edge| edge.condition.as_ref()).collect()
 }
 
-/// The last stage before an exit may stop the run: a success is what leads out, and anything else is the run's failure.
+/// The last stage before an exit may stop the run: its success leads to the exit, and its failure is the run's failure.
 fn is_last(subject: &Subject<'_>, number: usize) -> bool {
     let mut asking =
         subject.outgoing(number).filter(|edge| edge.condition.as_ref().is_some_and(|asked| asked.reads_outcome()));
@@ -125,14 +126,14 @@ pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
             continue;
         }
         if coverage(&asking, Status::Fail) == Coverage::Never {
-            let message = format!("when `{}` fails the run stops: no edge of it holds for `outcome=fail`", node.id);
+            let message = format!("if `{}` fails, the run stops: none of its edges holds for `outcome=fail`", node.id);
             found.push(rule.found(message, node.span).with_node(node.id.as_str()));
         }
     }
     found
 }
 
-/// An answer that fits no label of a human gate is asked for again (design §9 #12), so that some edge always holds.
+/// A human gate asks again until the answer fits a label, so one of its edges always holds.
 fn asks_for_a_label(conditions: &[&Condition]) -> bool {
     conditions.iter().flat_map(|condition| &condition.clauses).any(|clause| clause.key == "preferred_label")
 }
@@ -148,11 +149,11 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
             continue;
         }
         let conditions = conditions(edges);
-        let is_told = conditions.iter().flat_map(|condition| &condition.clauses).any(names_no_outcome);
-        if is_told || node.handler.name() == "wait.human" && asks_for_a_label(&conditions) {
+        let is_reported = conditions.iter().flat_map(|condition| &condition.clauses).any(names_unknown_outcome);
+        if is_reported || node.handler.name() == "wait.human" && asks_for_a_label(&conditions) {
             continue;
         }
-        // A diamond passes a failure on and has to route it; other stages have routes of their own for it.
+        // A diamond passes a failure on and must route it. Other stages have routes of their own for a failure.
         let passed: &[Status] =
             if node.handler == Handler::Conditional { &[Status::Success, Status::Fail] } else { &[Status::Success] };
         let gap = passed
@@ -160,7 +161,7 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
             .find(|status| matches!(coverage(&conditions, **status), Coverage::Never | Coverage::Sometimes));
         if let Some(status) = gap {
             let message = format!(
-                "every edge of `{}` has a condition, and with `outcome={}` none may hold",
+                "every edge of `{}` has a condition, and `outcome={}` may match none of them",
                 node.id,
                 status.as_str()
             );
@@ -170,7 +171,7 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
     found
 }
 
-/// Edges into an exit that are there for failures alone. A goal gate is checked at the exit and may lead there.
+/// Reports edges into an exit that serve failures only. A goal gate may have one, because the exit checks it.
 pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Found {
     let is_gate = |edge: &Edge| subject.node(edge.from.as_str()).is_some_and(|node| node.goal_gate);
     let for_failure = |edge: &Edge| {
@@ -184,7 +185,7 @@ pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Fou
         .iter()
         .filter(|edge| for_failure(edge) && leads_to_exit(subject, edge) && !is_gate(edge));
     let found = |edge: &Edge| {
-        let message = format!("when `{}` fails the run ends as a success at `{}`", edge.from, edge.to);
+        let message = format!("if `{}` fails, the run ends as a success at `{}`", edge.from, edge.to);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
     };
     edges.map(found).collect()
@@ -198,33 +199,33 @@ fn clauses<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a Edge, &'a Cla
     })
 }
 
-/// True for a clause that compares the outcome with a word that is none: `condition_outcome` tells it.
-fn names_no_outcome(clause: &Clause) -> bool {
-    let is_none = || STATUSES.iter().all(|status| status.as_str() != clause.literal);
-    is_outcome(clause) && clause.operator != Operator::Truthy && is_none()
+/// True for a clause that compares the outcome with an unknown word, which `condition_outcome` reports.
+fn names_unknown_outcome(clause: &Clause) -> bool {
+    let is_unknown = || STATUSES.iter().all(|status| status.as_str() != clause.literal);
+    is_outcome(clause) && clause.operator != Operator::Truthy && is_unknown()
 }
 
 pub(super) fn condition_outcome(rule: &Rule, subject: &Subject<'_>) -> Found {
     let words: Vec<&str> = STATUSES.iter().map(|status| status.as_str()).collect();
-    let odd = clauses(subject).filter(|(_, clause)| names_no_outcome(clause));
+    let odd = clauses(subject).filter(|(_, clause)| names_unknown_outcome(clause));
     let found = |(edge, clause): (&Edge, &Clause)| {
-        let message = format!("there is no outcome `{}`", clause.literal);
+        let message = format!("unknown outcome `{}`", clause.literal);
         let found = rule.found(message, clause.span).with_edge(edge.from.as_str(), edge.to.as_str());
-        let (meant, help) = match (nearest(&clause.literal, words.iter().copied()), elsewhere(&clause.literal)) {
+        let (meant, help) = match (nearest(&clause.literal, words.iter().copied()), name_here(&clause.literal)) {
             (Some(meant), _) => (meant, format!("did you mean `{meant}`?")),
-            (None, Some(meant)) => (meant, format!("what others call `{}` is `{meant}` here", clause.literal)),
+            (None, Some(meant)) => (meant, format!("write `{meant}`, which is the name for `{}` here", clause.literal)),
             (None, None) => return found,
         };
-        let place = clause.literal_span;
-        let is_bare = place.end - place.start == clause.literal.len();
+        let span = clause.literal_span;
+        let is_bare = span.end - span.start == clause.literal.len();
         let found = found.with_help(help);
-        if is_bare { found.with_fix(place, meant) } else { found }
+        if is_bare { found.with_fix(span, meant) } else { found }
     };
     odd.map(found).collect()
 }
 
-/// Our word for an outcome of other readers of this language.
-fn elsewhere(outcome: &str) -> Option<&'static str> {
+/// The name here for an outcome of other engines.
+fn name_here(outcome: &str) -> Option<&'static str> {
     match outcome.to_lowercase().as_str() {
         "succeeded" | "passed" | "pass" | "ok" => Some("success"),
         "failed" | "failure" | "error" => Some("fail"),
@@ -237,7 +238,7 @@ pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> Found {
     let found = |(edge, clause): (&Edge, &Clause)| {
         let head = clause.key.split('.').next().unwrap_or_default();
         let meant = if KEYS.contains(&head) { None } else { nearest(head, KEYS.iter().copied()) }?;
-        let message = format!("`{}` reads a context key of that name", clause.key);
+        let message = format!("`{}` reads a context key, not a built-in key", clause.key);
         let found = rule.found(message, clause.span).with_edge(edge.from.as_str(), edge.to.as_str());
         Some(found.with_help(format!("did you mean `{meant}`?")))
     };

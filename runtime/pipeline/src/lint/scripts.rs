@@ -1,6 +1,6 @@
-//! Rules about the scripts in hold-out folders (seed 2, scenario script reliability).
+//! Rules about the scripts in hold-out folders.
 //!
-//! Texts come in and findings go out: which files are scripts, and where they lie, is not known here. Words are those of `words`.
+//! The caller chooses the files and passes their texts. `words` splits a text into words.
 
 use super::holdouts::model_id;
 use super::words::{Language, words};
@@ -11,20 +11,20 @@ use crate::ir::Pipeline;
 /// A finding in a script; the diagnostic's span is one of the script's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptFinding {
-    /// The script's path, as it came in.
+    /// The script's path, as the caller passed it.
     pub path: String,
-    /// What was found.
+    /// The finding.
     pub diagnostic: Diagnostic,
 }
 
-/// What is wrong with a word of a script.
+/// Describes the mistake in a word of a script, if it has one.
 type Fault = fn(&str) -> Option<String>;
 
-/// Looks at the scripts among the hold-outs of a pipeline, given as path and text. Each rule gives at most [`DIAGNOSTICS_MAX`] findings
-/// for a script.
+/// Checks the scripts among the hold-outs of a pipeline, each as path and text. A rule returns at most [`DIAGNOSTICS_MAX`] findings
+/// for each script.
 pub fn scripts(pipeline: &Pipeline, texts: &[(&str, &str)]) -> Vec<ScriptFinding> {
     let checks: [(&str, Fault); 2] = [("fixed_temporary_name", temporary), ("hardcoded_model_in_scenario", model)];
-    let rule = |id: &str| Rule::named(id).expect("the table holds it: a test looks");
+    let rule = |id: &str| Rule::named(id).expect("the table contains the rule, as a test checks");
     let mut found = Vec::new();
     for (path, text) in texts {
         let finding = |diagnostic| ScriptFinding { path: (*path).to_owned(), diagnostic };
@@ -39,7 +39,7 @@ pub fn scripts(pipeline: &Pipeline, texts: &[(&str, &str)]) -> Vec<ScriptFinding
     found
 }
 
-/// A file below a folder for temporary files, with nothing in its name that differs from run to run.
+/// Describes a file in a folder for temporary files with a name that is the same in every run.
 fn temporary(word: &str) -> Option<String> {
     const FOLDERS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
     let path = match word.find('/') {
@@ -52,7 +52,7 @@ fn temporary(word: &str) -> Option<String> {
     let name = rest.strip_prefix('}').unwrap_or(rest).strip_prefix('/')?;
     let differs = name.contains(['$', '*', '{', '%']) || name.contains("XXX");
     let is_named = !name.trim_matches(['/', '.']).is_empty();
-    (is_named && !differs).then(|| format!("`{word}` is the same file for every run"))
+    (is_named && !differs).then(|| format!("`{word}` is the same file in every run"))
 }
 
 fn model(word: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Rules about the graph's form: starts, exits, edges that lead somewhere, nodes that can be reached and left.
+//! Rules about the graph's structure: starts, exits, edge targets, and nodes that a run can reach and leave.
 
 use super::subject::Link;
 use super::{Found, Rule, Subject};
@@ -38,7 +38,7 @@ pub(super) fn terminal_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     }
 }
 
-/// True when an edge names a node that would stand for the shape by its id, and nobody declares it: that is told once, at the edge.
+/// True if an edge names an undeclared node with an id that implies the shape. `edge_target_exists` reports it at the edge.
 fn is_undeclared(subject: &Subject<'_>, shape: &str) -> bool {
     let mut names = subject.pipeline.edges.iter().flat_map(|edge| [edge.from.as_str(), edge.to.as_str()]);
     names.any(|name| shape_of_id(name) == Some(shape) && subject.index(name).is_none())
@@ -52,16 +52,16 @@ pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Found {
     let unreached =
         subject.pipeline.nodes.iter().zip(reached).filter(|(node, reached)| !reached && node.handler != Handler::Start);
     let found = |(node, _): (&Node, bool)| {
-        let message = format!("`{}` cannot be reached from the start", node.id);
+        let message = format!("no path from the start reaches `{}`", node.id);
         rule.found(message, node.span).with_node(node.id.as_str())
     };
     unreached.map(found).collect()
 }
 
 pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut told: HashSet<usize> = HashSet::new();
+    let mut reported: HashSet<usize> = HashSet::new();
     let mut found = Found::none();
-    if subject.is_whole() {
+    if subject.has_declared_ends() {
         return found;
     }
     for edge in &subject.pipeline.edges {
@@ -70,7 +70,7 @@ pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
         }
         let ends = [(edge.to.as_str(), edge.to_span, "leads to"), (edge.from.as_str(), edge.from_span, "comes from")];
         for (name, span, verb) in ends {
-            if subject.index(name).is_none() && told.insert(span.start) {
+            if subject.index(name).is_none() && reported.insert(span.start) {
                 found.push(undeclared(rule, subject, edge, name, span, verb));
             }
         }
@@ -82,7 +82,7 @@ fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, name: &str, span:
     let message = format!("the edge {verb} `{name}`, which is not declared");
     let found = rule.found(message, span).with_edge(edge.from.as_str(), edge.to.as_str());
     match subject.meant.get(name).copied() {
-        Some(meant) => subject.mend_name(found.with_help(format!("did you mean `{meant}`?")), span, name),
+        Some(meant) => subject.with_certain_name(found.with_help(format!("did you mean `{meant}`?")), span, name),
         None => found.with_help(match shape_of_id(name) {
             Some(shape) => format!("declare it: `{name} [shape={shape}]`"),
             None => format!("declare it: `{name} [prompt=\"…\"]`"),
@@ -92,7 +92,7 @@ fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, name: &str, span:
 
 pub(super) fn start_no_incoming(rule: &Rule, subject: &Subject<'_>) -> Found {
     let found = |edge: &Edge| {
-        let message = format!("an edge leads from `{}` back into the start node `{}`", edge.from, edge.to);
+        let message = format!("the edge from `{}` leads back into the start node `{}`", edge.from, edge.to);
         rule.found(message, edge.span).with_edge(edge.from.as_str(), edge.to.as_str())
     };
     subject.numbers_with(&Handler::Start).flat_map(|start| subject.incoming(start)).map(found).collect()
@@ -106,33 +106,33 @@ pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> Found {
     subject.numbers_with(&Handler::Exit).flat_map(|exit| subject.outgoing(exit)).map(found).collect()
 }
 
-/// Seed 1's orphan detection: pieces of the graph that no edge joins with the start's piece.
+/// Reports parts of the graph that no edge connects to the start's part.
 pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     let Some(start) = subject.with_handler(&Handler::Start).next().and_then(|node| subject.index(node.id.as_str()))
     else {
         return Found::none();
     };
-    let mut pieces = UnionFind::<usize>::new(subject.graph.node_count());
+    let mut parts = UnionFind::<usize>::new(subject.graph.node_count());
     for edge in subject.graph.edge_references() {
-        pieces.union(edge.source().index(), edge.target().index());
+        parts.union(edge.source().index(), edge.target().index());
     }
     let mut apart: BTreeMap<usize, Vec<&Node>> = BTreeMap::new();
     for (index, node) in subject.pipeline.nodes.iter().enumerate() {
-        if !pieces.equiv(start, index) {
-            apart.entry(pieces.find(index)).or_default().push(node);
+        if !parts.equiv(start, index) {
+            apart.entry(parts.find(index)).or_default().push(node);
         }
     }
-    let found = |piece: Vec<&Node>| {
-        let message = match piece.len() {
-            1 => format!("no edge joins {} with anything", names(&piece)),
-            _ => format!("no edge joins {} with the rest of the graph", names(&piece)),
+    let found = |part: Vec<&Node>| {
+        let message = match part.len() {
+            1 => format!("no edge connects {} to another node", names(&part)),
+            _ => format!("no edge connects {} to the rest of the graph", names(&part)),
         };
-        rule.found(message, piece[0].span).with_node(piece[0].id.as_str())
+        rule.found(message, part[0].span).with_node(part[0].id.as_str())
     };
     apart.into_values().map(found).collect()
 }
 
-/// Nodes from which every way ends, or turns, without an exit: one finding for each such end.
+/// Reports each dead end, and each loop without a path to an exit, once.
 pub(super) fn exit_reachable(rule: &Rule, subject: &Subject<'_>) -> Found {
     if subject.with_handler(&Handler::Exit).next().is_none() {
         return Found::none();
@@ -155,9 +155,9 @@ fn dead_end(rule: &Rule, subject: &Subject<'_>, cycle: &[NodeIndex]) -> Diagnost
     let nodes = in_file_order(subject, cycle);
     let message = match nodes.as_slice() {
         [node] if subject.graph.neighbors(cycle[0]).next().is_none() => {
-            format!("`{}` leads nowhere: a run that gets there fails for want of a route", node.id)
+            format!("`{}` has no outgoing edge: a run that reaches it fails without a route", node.id)
         }
-        _ => format!("the loop through {} never leads to an exit", names(&nodes)),
+        _ => format!("the loop through {} has no path to an exit", names(&nodes)),
     };
     rule.found(message, nodes[0].span).with_node(nodes[0].id.as_str())
 }
@@ -170,29 +170,29 @@ pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Found {
     if toposort(&subject.graph, None).is_ok() {
         return Found::none();
     }
-    let turns = |cycle: &Vec<NodeIndex>| {
+    let repeats = |cycle: &Vec<NodeIndex>| {
         cycle.iter().any(|node| subject.is_declared(*node))
             && (cycle.len() > 1
                 || subject.graph.edges(cycle[0]).any(|edge| edge.target() == cycle[0] && *edge.weight() != Link::Meant))
     };
     let found = |cycle: &Vec<NodeIndex>| {
         let mut nodes = in_file_order(subject, cycle);
-        // A goal gate's way back leads through them, but they are not what is done again.
+        // The way back from a goal gate leads through start and exit, but the loop repeats the other nodes.
         if nodes.iter().any(|node| !is_end(node)) {
             nodes.retain(|node| !is_end(node));
         }
         let steps = subject.pipeline.bounds.steps_max;
-        let message = format!("the loop through {} stops only at the default of {steps} steps", names(&nodes));
+        let message = format!("only the default of {steps} steps stops the loop through {}", names(&nodes));
         rule.found(message, nodes[0].span).with_node(nodes[0].id.as_str())
     };
-    loops(subject, turns).iter().map(found).collect()
+    loops(subject, repeats).iter().map(found).collect()
 }
 
 fn is_end(node: &Node) -> bool {
     matches!(node.handler, Handler::Start | Handler::Exit)
 }
 
-/// The graph's wanted strong components, in file order.
+/// The strongly connected components that `wanted` accepts, in file order.
 fn loops(subject: &Subject<'_>, wanted: impl Fn(&Vec<NodeIndex>) -> bool) -> Vec<Vec<NodeIndex>> {
     let mut loops: Vec<Vec<NodeIndex>> = kosaraju_scc(&subject.graph).into_iter().filter(wanted).collect();
     loops.sort_by_key(|cycle| cycle.iter().min().copied());
@@ -206,7 +206,7 @@ fn in_file_order<'a>(subject: &Subject<'a>, nodes: &[NodeIndex]) -> Vec<&'a Node
     numbers.into_iter().map(|number| &subject.pipeline.nodes[number]).collect()
 }
 
-/// `a`, `b` and `c`; of many the first four and how many more there are.
+/// `a`, `b` and `c`; of more than four, the first four and the number of the others.
 pub(super) fn names(nodes: &[&Node]) -> String {
     const SHOWN_MAX: usize = 4;
     let shown: Vec<String> = nodes.iter().take(SHOWN_MAX).map(|node| format!("`{}`", node.id)).collect();

@@ -1,6 +1,6 @@
-//! What rules look at: the pipeline, and its graph with indices in place of names.
+//! The input of the rules: the pipeline, and its graph with indices instead of names.
 //!
-//! Built once for all rules, in time proportional to the file.
+//! It is built once for all rules, in time proportional to the file.
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, Node, Pipeline};
@@ -11,33 +11,33 @@ use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
 
-/// The most names for which a nearest one is offered; each look costs a walk over all nodes.
+/// The most names that get a suggestion; each suggestion costs a walk over all nodes.
 const SUGGESTIONS_MAX: usize = 20;
 
-/// A lowered pipeline, ready to be looked at.
+/// A lowered pipeline with the graph that rules walk.
 pub struct Subject<'a> {
     /// The pipeline.
     pub pipeline: &'a Pipeline,
-    /// Nodes as in `pipeline.nodes`, then one for each undeclared name that resembles no other; an edge of the graph is an edge
-    /// of the file or a jump to a retry target. So a missing declaration does not make the rest look unreachable.
+    /// The nodes of `pipeline.nodes`, then one for each undeclared name without a similar declared one. An edge is an edge of the
+    /// file or a jump to a retry target. So a missing declaration does not make the rest look unreachable.
     pub(super) graph: DiGraph<(), Link>,
     index: HashMap<&'a str, usize>,
     outgoing: Outgoing,
-    /// Undeclared names of edges and the declared one that was probably meant.
+    /// Undeclared names in edges, each with the declared name that the author probably meant.
     pub(super) meant: HashMap<&'a str, &'a str>,
-    standing_in: HashMap<&'a str, NodeIndex>,
-    /// The run has hold-outs, as far as the file and its reader know.
+    undeclared: HashMap<&'a str, NodeIndex>,
+    /// True if the file or the caller says that the run has hold-outs.
     pub(super) has_holdouts: bool,
 }
 
-/// What joins two nodes of the graph.
+/// The origin of an edge of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
-    /// The edge of the file with that number.
+    /// The edge of the file with this number.
     Edge(usize),
     /// A jump to a `retry_target`.
     Jump,
-    /// An edge of the file, to the node it probably means.
+    /// An edge of the file with an undeclared end, connected to the node that it probably means.
     Meant,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Link {
 #[derive(Default)]
 struct Outgoing {
     edges: Vec<usize>,
-    /// Where each node's edges begin in `edges`, and where the last one's end.
+    /// The index in `edges` at which each node's edges begin; the last entry is the end.
     starts: Vec<usize>,
 }
 
@@ -83,16 +83,16 @@ impl<'a> Subject<'a> {
             graph.add_node(());
         });
         let outgoing = Outgoing::default();
-        let (meant, standing_in) = (HashMap::new(), HashMap::new());
+        let (meant, undeclared) = (HashMap::new(), HashMap::new());
         let has_holdouts = pipeline.has_scenarios();
-        let mut subject = Self { pipeline, graph, index, outgoing, meant, standing_in, has_holdouts };
+        let mut subject = Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts };
         let sources = subject.add_edges();
         subject.outgoing = Outgoing::new(pipeline.nodes.len(), &sources);
         subject.add_jumps();
         subject
     }
 
-    /// Gives the number of each edge's source, where it is declared.
+    /// Returns the number of each edge's source; none if it is undeclared.
     fn add_edges(&mut self) -> Vec<Option<usize>> {
         let pipeline = self.pipeline;
         let mut sources = Vec::with_capacity(pipeline.edges.len());
@@ -113,7 +113,7 @@ impl<'a> Subject<'a> {
                 self.add_jump(from, target.as_str());
             }
         }
-        // A gate that is unmet at an exit leads to the graph's targets.
+        // An unmet gate at an exit leads to the graph's targets.
         let exits: Vec<usize> =
             (0..pipeline.nodes.len()).filter(|node| pipeline.nodes[*node].handler == Handler::Exit).collect();
         for target in [&pipeline.retry_target, &pipeline.fallback_retry_target].into_iter().flatten() {
@@ -134,39 +134,40 @@ impl<'a> Subject<'a> {
         self.index.get(id).copied()
     }
 
-    /// The graph's node for a name (the declared one, the one it probably means, or one of its own), and whether it is declared.
+    /// The graph's node for a name, and whether the name is declared. An undeclared name gets the node that it probably means, or a
+    /// new one.
     fn resolve(&mut self, id: &'a str) -> (NodeIndex, bool) {
         if let Some(index) = self.index(id) {
             return (NodeIndex::new(index), true);
         }
-        if let Some(node) = self.standing_in.get(id) {
+        if let Some(node) = self.undeclared.get(id) {
             return (*node, false);
         }
         let names = self.pipeline.nodes.iter().map(|node| node.id.as_str());
-        let found = if self.standing_in.len() < SUGGESTIONS_MAX { nearest(id, names) } else { None };
+        let found = if self.undeclared.len() < SUGGESTIONS_MAX { nearest(id, names) } else { None };
         let node = match found.and_then(|found| self.index(found)) {
             Some(index) => NodeIndex::new(index),
             None => self.graph.add_node(()),
         };
         self.meant.extend(found.map(|found| (id, found)));
-        self.standing_in.insert(id, node);
+        self.undeclared.insert(id, node);
         (node, false)
     }
 
-    /// Adds the edit to the declared name that an undeclared one certainly means: to lead the run another way is no guess's matter.
-    pub(super) fn mend_name(&self, finding: Diagnostic, span: Span, name: &str) -> Diagnostic {
+    /// Adds the fix to the declared name, if there is no doubt about it: a guess must not change the route of a run.
+    pub(super) fn with_certain_name(&self, finding: Diagnostic, span: Span, name: &str) -> Diagnostic {
         match certain(name, self.pipeline.nodes.iter().map(|node| node.id.as_str())) {
             Some(meant) => finding.with_fix(span, meant),
             None => finding,
         }
     }
 
-    /// True when every edge joins declared nodes.
-    pub(super) fn is_whole(&self) -> bool {
-        self.standing_in.is_empty()
+    /// True if every edge connects declared nodes.
+    pub(super) fn has_declared_ends(&self) -> bool {
+        self.undeclared.is_empty()
     }
 
-    /// Edges of the file that lead to the node with that number.
+    /// Edges of the file that lead to the node with this number.
     pub(super) fn incoming(&self, node: usize) -> impl Iterator<Item = &'a Edge> {
         let edges = &self.pipeline.edges;
         let links = self.graph.edges_directed(NodeIndex::new(node), Direction::Incoming);
@@ -181,35 +182,35 @@ impl<'a> Subject<'a> {
         node.index() < self.pipeline.nodes.len()
     }
 
-    /// The declared node of that name.
+    /// The declared node with this name.
     pub(super) fn node(&self, id: &str) -> Option<&'a Node> {
         self.index(id).map(|index| &self.pipeline.nodes[index])
     }
 
-    /// Edges that leave the node with that number, in file order.
+    /// Edges that leave the node with this number, in file order.
     pub(super) fn outgoing(&self, node: usize) -> impl Iterator<Item = &'a Edge> + Clone {
         let edges = &self.pipeline.edges;
         self.outgoing.of(node).iter().map(move |number| &edges[*number])
     }
 
-    /// Numbers of the nodes with a handler.
+    /// Numbers of the nodes with this handler.
     pub(super) fn numbers_with(&self, handler: &'static Handler) -> impl Iterator<Item = usize> {
         let numbered = self.pipeline.nodes.iter().enumerate().filter(move |(_, node)| node.handler == *handler);
         numbered.map(|(number, _)| number)
     }
 
-    /// Nodes with a handler, in file order.
+    /// Nodes with this handler, in file order.
     pub(super) fn with_handler(&self, handler: &'static Handler) -> impl Iterator<Item = &'a Node> {
         self.pipeline.nodes.iter().filter(move |node| node.handler == *handler)
     }
 
-    /// Nodes that a component works for, or would.
+    /// Nodes with a handler that does work, available or not.
     pub(super) fn working(&self) -> impl Iterator<Item = (usize, &'a Node)> {
         let works = |node: &Node| matches!(node.handler, Handler::Component(_) | Handler::Unavailable(_));
         self.pipeline.nodes.iter().enumerate().filter(move |(_, node)| works(node))
     }
 
-    /// Which nodes can be reached from the start, by edges and jumps.
+    /// For each node, whether edges and jumps lead to it from the start.
     pub(super) fn reached(&self) -> Vec<bool> {
         let mut reached = vec![false; self.graph.node_count()];
         for start in self.with_handler(&Handler::Start) {
@@ -222,7 +223,7 @@ impl<'a> Subject<'a> {
         reached
     }
 
-    /// Which nodes can reach an exit, by edges and jumps.
+    /// For each node, whether edges and jumps lead from it to an exit.
     pub(super) fn leading_out(&self) -> Vec<bool> {
         let mut leading = vec![false; self.graph.node_count()];
         let backwards = Reversed(&self.graph);

@@ -1,6 +1,6 @@
 //! The rule about retry targets that no run jumps to.
 //!
-//! A value from a defaults block stands on many nodes; it counts as used when one of them uses it.
+//! A value from a defaults block applies to many nodes. It counts as used if one of them uses it.
 
 use super::routes::always_followed;
 use super::{Found, Rule, Subject};
@@ -9,13 +9,13 @@ use crate::keyed::Attributes;
 use crate::span::Span;
 use std::collections::HashSet;
 
-/// A retry target as written, and what keeps it from being jumped to.
+/// A retry target as written, and the reason why no run jumps to it.
 struct Written<'a> {
     node: Option<&'a Node>,
     key: &'static str,
     span: Span,
-    /// None when it is used.
-    instead: Option<String>,
+    /// None if a run may use it.
+    unused_because: Option<String>,
 }
 
 pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> Found {
@@ -23,7 +23,7 @@ pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut written = Vec::new();
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
         let reason = graph_reason(subject);
-        list(
+        add_targets(
             &mut written,
             None,
             &pipeline.attributes,
@@ -35,63 +35,62 @@ pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> Found {
         if node.retry_target.is_some() || node.fallback_retry_target.is_some() {
             let reason = node_reason(subject, number, node);
             let targets = [&node.retry_target, &node.fallback_retry_target];
-            list(&mut written, Some(node), &node.attributes, targets, reason);
+            add_targets(&mut written, Some(node), &node.attributes, targets, reason);
         }
     }
-    let mut told: HashSet<Span> =
-        written.iter().filter(|target| target.instead.is_none()).map(|target| target.span).collect();
+    let mut reported: HashSet<Span> =
+        written.iter().filter(|target| target.unused_because.is_none()).map(|target| target.span).collect();
     let mut found = Found::none();
     for target in written {
-        let (Some(instead), true) = (target.instead, told.insert(target.span)) else { continue };
-        let mut finding = rule.found(format!("no run jumps to this `{}`: {instead}", target.key), target.span);
+        let (Some(reason), true) = (target.unused_because, reported.insert(target.span)) else { continue };
+        let mut finding = rule.found(format!("no run uses this `{}`: {reason}", target.key), target.span);
         finding.node = target.node.map(|node| node.id.to_string());
         found.push(finding);
     }
     found
 }
 
-/// Takes down both targets of one carrier. `reason` holds for both; the fallback has one of its own.
-fn list<'a>(
+/// Adds both targets of one element to the list. `reason` applies to both; the fallback may have a reason of its own.
+fn add_targets<'a>(
     written: &mut Vec<Written<'a>>,
     node: Option<&'a Node>,
     attributes: &Attributes,
     [first, second]: [&Option<NodeId>; 2],
     reason: Option<String>,
 ) {
-    let place = |key: &str| attributes.get(key).map(|attribute| attribute.span);
-    if let (Some(_), Some(span)) = (first, place("retry_target")) {
-        written.push(Written { node, key: "retry_target", span, instead: reason.clone() });
+    let span_of = |key: &str| attributes.get(key).map(|attribute| attribute.span);
+    if let (Some(_), Some(span)) = (first, span_of("retry_target")) {
+        written.push(Written { node, key: "retry_target", span, unused_because: reason.clone() });
     }
-    if let (Some(_), Some(span)) = (second, place("fallback_retry_target")) {
-        let behind = first.as_ref().map(|first| format!("`retry_target` names `{first}`, which goes first"));
-        written.push(Written { node, key: "fallback_retry_target", span, instead: reason.or(behind) });
+    if let (Some(_), Some(span)) = (second, span_of("fallback_retry_target")) {
+        let preceded = first.as_ref().map(|first| format!("`retry_target` takes precedence and names `{first}`"));
+        written.push(Written { node, key: "fallback_retry_target", span, unused_because: reason.or(preceded) });
     }
 }
 
-/// Why the graph's targets serve nothing: they are for goal gates that name none.
+/// The reason why the graph's targets are unused: they serve only goal gates without a target.
 fn graph_reason(subject: &Subject<'_>) -> Option<String> {
     let mut gates = subject.pipeline.nodes.iter().filter(|node| node.goal_gate).peekable();
     if gates.peek().is_none() {
-        return Some("the graph's targets are for unmet goal gates, and no node is one".to_owned());
+        return Some("targets on the graph serve unmet goal gates, and no node is a goal gate".to_owned());
     }
     let own = |node: &Node| node.retry_target.is_some() || node.fallback_retry_target.is_some();
     gates.all(own).then(|| "every goal gate has a target of its own".to_owned())
 }
 
-/// Why a node's targets serve nothing: it does not fail, or its failures have an edge.
+/// The reason why a node's targets are unused: it cannot fail, or an edge follows each failure.
 fn node_reason(subject: &Subject<'_>, number: usize, node: &Node) -> Option<String> {
     if node.goal_gate {
         return None;
     }
     match node.handler {
-        Handler::Start | Handler::Exit => return Some(format!("`{}` does no work that could fail", node.id)),
+        Handler::Start | Handler::Exit => return Some(format!("`{}` does no work and cannot fail", node.id)),
         Handler::Conditional => {
-            return Some(format!("`{}` passes on what came before and does not fail itself", node.id));
+            return Some(format!("`{}` only passes an outcome on and cannot fail itself", node.id));
         }
         Handler::Component(_) | Handler::Unavailable(_) => {}
     }
     let asking =
         subject.outgoing(number).filter(|edge| edge.condition.as_ref().is_some_and(|asked| asked.reads_outcome()));
-    always_followed(asking, Status::Fail)
-        .then(|| format!("an edge is there for each failure of `{}`, and goes first", node.id))
+    always_followed(asking, Status::Fail).then(|| format!("a failure edge of `{}` always takes precedence", node.id))
 }

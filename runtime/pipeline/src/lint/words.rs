@@ -1,14 +1,14 @@
 //! The words of a command or a script, and which of them a shell starts as programs.
 //!
-//! A word is what stands between spaces, quotes and operators; comments do not count. Shell syntax is not parsed: quotes, brackets,
-//! operators and here-documents are followed so far that a word's place is known. What a variable holds is not.
+//! Spaces, quotes and operators separate words; comments do not count. This is no shell parser: it follows quotes, brackets, operators
+//! and here-documents only as far as needed for the role of a word. It does not know the values of variables.
 
 use crate::span::Span;
 
 /// What a word is to the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The name of a program that is started.
+    /// The name of a program that the shell starts.
     Program,
     /// An argument of the program before it.
     Argument,
@@ -16,22 +16,22 @@ pub(super) enum Role {
     Other,
 }
 
-/// A word and its place.
+/// A word with its span.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word<'a> {
     pub(super) span: Span,
     pub(super) text: &'a str,
     pub(super) role: Role,
-    /// How many subshells it stands in.
+    /// The number of subshells around it.
     pub(super) depth: usize,
 }
 
 /// The language of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
-    /// A shell's.
+    /// A shell script.
     Shell,
-    /// Another one, in which a list of texts such as `["sh", "x.sh"]` is a command.
+    /// Another language, in which a list of texts such as `["sh", "x.sh"]` is a command.
     Other,
 }
 
@@ -41,12 +41,12 @@ impl Language {
         const ENDINGS: &[&str] = &[".sh", ".bash", ".zsh", ".fish", ".bats"];
         let first = text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or_default();
         let is_named = ENDINGS.iter().any(|ending| path.ends_with(ending));
-        let is_said = first.trim_end().ends_with("sh") || first.contains("sh ");
-        if is_named || is_said { Language::Shell } else { Language::Other }
+        let has_shebang = first.trim_end().ends_with("sh") || first.contains("sh ");
+        if is_named || has_shebang { Language::Shell } else { Language::Other }
     }
 }
 
-/// The words of all lines that are no comment.
+/// The words of all lines except comments.
 pub(super) fn words(text: &str, language: Language) -> Vec<Word<'_>> {
     let mut walk = Walk::new(language);
     let mut start = 0;
@@ -57,14 +57,14 @@ pub(super) fn words(text: &str, language: Language) -> Vec<Word<'_>> {
     walk.words
 }
 
-/// Words after which another program's name follows.
+/// Words that precede the name of a program.
 const KEYWORDS: &[&str] = &[
     "if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done", "esac", "time", "exec", "eval",
 ];
-/// Programs that start another one; their options and numbers come first.
+/// Programs that start another program, after their own options and numbers.
 const WRAPPERS: &[&str] =
     &["env", "command", "nohup", "nice", "timeout", "xargs", "stdbuf", "setsid", "sudo", "doas", "strace", "unbuffer"];
-/// Programs that read a command from the argument behind `-c`.
+/// Programs that read a command from the argument after `-c`.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
 
 /// True for the name of a shell.
@@ -72,18 +72,18 @@ pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name.rsplit('/').next().unwrap_or(name))
 }
 
-/// Where the shell is in a command.
+/// The position of the shell in a command.
 #[derive(Debug, Clone, Copy, Default)]
 struct State<'a> {
-    /// The next word is a program's name.
+    /// The next word is the name of a program.
     is_start: bool,
-    /// A wrapper's options come before that name.
+    /// Options of a wrapper precede that name.
     is_wrapped: bool,
-    /// An assignment's value has begun, at this many open brackets and quotes.
+    /// The number of open brackets and quotes at the start of the current assignment's value.
     value_at: Option<usize>,
-    /// The program whose arguments these are.
+    /// The program that gets the next arguments.
     program: &'a str,
-    /// The next quoted text is a command of its own.
+    /// The next quoted text is a command.
     is_script: bool,
 }
 
@@ -91,7 +91,7 @@ impl State<'_> {
     const START: Self = State { is_start: true, is_wrapped: false, value_at: None, program: "", is_script: false };
 }
 
-/// A quote or bracket that is open; with it what was before, where a command begins inside.
+/// An open quote or bracket. If a command begins inside, with the state around it.
 #[derive(Debug, Clone, Copy)]
 enum Open<'a> {
     Quote(char),
@@ -103,13 +103,13 @@ struct Walk<'a> {
     words: Vec<Word<'a>>,
     open: Vec<Open<'a>>,
     state: State<'a>,
-    /// A redirection, whose target the next word is.
+    /// The redirection that takes the next word as its target.
     target: Option<Target>,
-    /// The line that ends the here-document in which these lines are.
+    /// The line that ends the current here-document.
     document: Option<&'a str>,
 }
 
-/// What a redirection leads to.
+/// The target of a redirection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     File,
@@ -131,22 +131,22 @@ impl<'a> Walk<'a> {
         }
         let is_text = self.document.is_some();
         let (mut begun, mut before, mut is_escaped) = (None, ' ', false);
-        for (at, letter) in line.char_indices() {
-            if in_word(letter) {
+        for (at, c) in line.char_indices() {
+            if in_word(c) {
                 if begun.is_none() && before.is_whitespace() && !self.is_quoted() && is_comment(&line[at..]) {
                     break;
                 }
                 begun = begun.or(Some(at));
             } else {
                 if let Some(from) = begun.take() {
-                    self.word(start + from, &line[from..at], letter, is_text);
+                    self.word(start + from, &line[from..at], c, is_text);
                 }
                 if !is_text && !is_escaped {
-                    self.separator(before, letter, line[at + letter.len_utf8()..].chars().next());
+                    self.separator(before, c, line[at + c.len_utf8()..].chars().next());
                 }
             }
-            is_escaped = letter == '\\' && !is_escaped && !matches!(self.open.last(), Some(Open::Quote('\'')));
-            before = letter;
+            is_escaped = c == '\\' && !is_escaped && !matches!(self.open.last(), Some(Open::Quote('\'')));
+            before = c;
         }
         if let Some(from) = begun {
             self.word(start + from, &line[from..], '\n', is_text);
@@ -169,27 +169,27 @@ impl<'a> Walk<'a> {
         matches!(self.open.last(), Some(Open::Quote(_)))
     }
 
-    fn separator(&mut self, before: char, letter: char, next: Option<char>) {
+    fn separator(&mut self, before: char, c: char, next: Option<char>) {
         let quote = self.open.last().and_then(|open| match open {
             Open::Quote(quote) => Some(*quote),
             Open::Command { .. } => None,
         });
-        let ends = matches!(self.open.last(), Some(Open::Command { end, .. }) if *end == letter);
-        match letter {
-            _ if quote == Some(letter) => drop(self.open.pop()),
+        let ends = matches!(self.open.last(), Some(Open::Command { end, .. }) if *end == c);
+        match c {
+            _ if quote == Some(c) => drop(self.open.pop()),
             _ if quote == Some('\'') => {}
             _ if ends => self.close(),
             '`' => self.begin('`'),
             '(' if quote.is_none() || before == '$' => self.begin(')'),
             _ if quote.is_some() => {}
-            '"' | '\'' if self.state.is_script => self.begin(letter),
-            '"' | '\'' => self.open.push(Open::Quote(letter)),
+            '"' | '\'' if self.state.is_script => self.begin(c),
+            '"' | '\'' => self.open.push(Open::Quote(c)),
             ')' => self.state = State::START,
             '<' if before == '<' && self.target == Some(Target::File) => self.target = Some(Target::Document),
             '<' | '>' => self.target = Some(Target::File),
             '&' | '|' if matches!(before, '<' | '>') || next == Some('>') => {}
             ';' | '|' | '&' => self.state = State::START,
-            _ if letter.is_whitespace() && self.state.value_at == Some(self.open.len()) => self.state.value_at = None,
+            _ if c.is_whitespace() && self.state.value_at == Some(self.open.len()) => self.state.value_at = None,
             _ => {}
         }
     }
@@ -207,7 +207,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes a word that a separator ends.
+    /// Adds a word that a separator ends.
     fn word(&mut self, start: usize, text: &'a str, end: char, is_text: bool) {
         let role = match (is_text, self.language) {
             (true, _) => Role::Other,
@@ -245,7 +245,7 @@ impl<'a> Walk<'a> {
             state.is_script = is_shell(state.program) && text.starts_with('-') && text.ends_with('c');
             return Role::Argument;
         }
-        let is_number = text.starts_with(|letter: char| letter.is_ascii_digit());
+        let is_number = text.starts_with(|c: char| c.is_ascii_digit());
         if KEYWORDS.contains(&text) || (state.is_wrapped && (text.starts_with('-') || is_number)) {
             // `command -v` looks a name up and starts nothing.
             state.is_start = !(state.program == "command" && matches!(text, "-v" | "-V"));
@@ -263,7 +263,7 @@ impl<'a> Walk<'a> {
         Role::Program
     }
 
-    /// A list's first text is a program's name, up to the list's end its arguments follow.
+    /// The first text of a list is the name of a program; its arguments follow up to the end of the list.
     fn role_in_list(&mut self, start: usize, text: &'a str) -> Role {
         let before = self.words.last();
         let begins = before.is_some_and(|before| before.text.ends_with('[') && before.span.end + 1 == start);
@@ -278,8 +278,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn in_word(letter: char) -> bool {
-    !letter.is_whitespace() && !matches!(letter, '"' | '\'' | '`' | ';' | '|' | '&' | '<' | '>' | '(' | ')' | '=' | ',')
+fn in_word(c: char) -> bool {
+    !c.is_whitespace() && !matches!(c, '"' | '\'' | '`' | ';' | '|' | '&' | '<' | '>' | '(' | ')' | '=' | ',')
 }
 
 fn is_comment(rest: &str) -> bool {
@@ -287,7 +287,7 @@ fn is_comment(rest: &str) -> bool {
 }
 
 fn is_name(text: &str) -> bool {
-    text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]

@@ -123,9 +123,9 @@ fn words_that_are_nearly_right_are_questioned() {
     let warn = |condition: &str| {
         found(&with(&format!("start -> exit [condition=\"{condition}\"] start -> exit")), Severity::Warning)
     };
-    assert_snapshot!(warn("outcome=sucess"), @"condition_outcome «outcome=sucess» there is no outcome `sucess` ~> «success»");
-    assert_snapshot!(warn("outcome=SUCCESS"), @"condition_outcome «outcome=SUCCESS» there is no outcome `SUCCESS` ~> «success»");
-    assert_snapshot!(warn("outcom=success"), @"condition_key «outcom=success» `outcom` reads a context key of that name");
-    assert_snapshot!(warn("contxt.a=success"), @"condition_key «contxt.a=success» `contxt.a` reads a context key of that name");
+    assert_snapshot!(warn("outcome=sucess"), @"condition_outcome «outcome=sucess» unknown outcome `sucess` ~> «success»");
+    assert_snapshot!(warn("outcome=SUCCESS"), @"condition_outcome «outcome=SUCCESS» unknown outcome `SUCCESS` ~> «success»");
+    assert_snapshot!(warn("outcom=success"), @"condition_key «outcom=success» `outcom` reads a context key, not a built-in key");
+    assert_snapshot!(warn("contxt.a=success"), @"condition_key «contxt.a=success» `contxt.a` reads a context key, not a built-in key");
     assert_eq!(warn("deploy_env=prod"), "");
 }

@@ -79,7 +79,7 @@ fn a_word_is_mended_as_it_is_written() {
 fn a_name_that_is_taken_is_not_given_again() {
     let both = with("n [prompt=p, promt=q] start -> n -> exit");
     assert_eq!(mend(&both), both);
-    assert!(found(&both, Severity::Warning).contains("there is no attribute `promt`"));
+    assert!(found(&both, Severity::Warning).contains("unknown attribute `promt`"));
 }
 
 #[test]

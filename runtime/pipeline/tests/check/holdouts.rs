@@ -61,8 +61,8 @@ fn a_verifier_names_its_program_under_test_and_what_becomes_of_its_files() {
     ");
     assert_snapshot!(check("verify_subject=s, verify_subject_port=65536"), @"attribute_value «65536» `verify_subject_port` expects a whole number, 1 to 65535, found `65536`");
     assert_snapshot!(check("verify_subject=s, verify_subject_port=3128"), @"subject_port «verify_subject_port=3128» `verify_subject_port` of `t` is 3128, the port of the proxy");
-    assert_snapshot!(check("verify_subject_port=8080"), @"subject_port «verify_subject_port=8080» `t` has `verify_subject_port` and no `verify_subject`");
-    assert_snapshot!(check("cache_from=base"), @"cache_from «cache_from=base» `t` has `cache_from` and no `cache`");
+    assert_snapshot!(check("verify_subject_port=8080"), @"subject_port «verify_subject_port=8080» `t` has `verify_subject_port`, but no `verify_subject`");
+    assert_snapshot!(check("cache_from=base"), @"cache_from «cache_from=base» `t` has `cache_from`, but no `cache`");
     assert_snapshot!(check("cache=\"target/\", cache_from=seal"), @"attribute_value «seal» `cache_from` expects one of `base`, found `seal`");
     assert_eq!(check("cache=\"target/\", cache_from=base, verify_subject=s, verify_subject_port=1"), "");
 }
@@ -71,16 +71,16 @@ fn a_verifier_names_its_program_under_test_and_what_becomes_of_its_files() {
 fn what_a_verifier_says_has_no_effect_elsewhere_and_is_refused_there() {
     let check = |builder: &str| errors(&file("", builder, ""));
     assert_snapshot!(check("verify_subject=s, verify_subject_port=8080, scenario_writes=commit"), @"
-    verifier_attribute «verify_subject=s» `verify_subject` stands on `b`, which verifies nothing
-    verifier_attribute «verify_subject_port=8080» `verify_subject_port` stands on `b`, which verifies nothing
-    verifier_attribute «scenario_writes=commit» `scenario_writes` stands on `b`, which has no hold-outs in reach
+    verifier_attribute «verify_subject=s» `verify_subject` is set on `b`, which is not a verifying stage
+    verifier_attribute «verify_subject_port=8080» `verify_subject_port` is set on `b`, which is not a verifying stage
+    verifier_attribute «scenario_writes=commit» `scenario_writes` is set on `b`, which has no hold-outs in reach
     ");
-    assert_snapshot!(check("type=\"acme.x\", verify_subject=s"), @"verifier_attribute «verify_subject=s» `verify_subject` stands on `b`, which verifies nothing");
+    assert_snapshot!(check("type=\"acme.x\", verify_subject=s"), @"verifier_attribute «verify_subject=s» `verify_subject` is set on `b`, which is not a verifying stage");
     assert_eq!(check("codex.allow_read_scenarios=true, scenario_writes=commit"), "", "it has hold-outs in reach");
     let blocked = "codex.block_read_paths=\"scripts/\", scenario_writes=commit";
-    assert_snapshot!(errors(&file("", "", blocked)), @"verifier_attribute «scenario_writes=commit» `scenario_writes` stands on `t`, which has no hold-outs in reach");
+    assert_snapshot!(errors(&file("", "", blocked)), @"verifier_attribute «scenario_writes=commit» `scenario_writes` is set on `t`, which has no hold-outs in reach");
     let by_default = with("node [verify_subject=s] a [prompt=p] b [prompt=p] start -> a -> b -> exit");
-    assert_snapshot!(errors(&by_default), @"verifier_attribute «verify_subject=s» `verify_subject` stands on `a`, which verifies nothing");
+    assert_snapshot!(errors(&by_default), @"verifier_attribute «verify_subject=s» `verify_subject` is set on `a`, which is not a verifying stage");
 }
 
 #[test]
@@ -113,18 +113,18 @@ fn every_way_out_is_said_once() {
     assert_eq!(opted(&file("", "codex.block_read_paths=\"scripts/,docs/\"", "scenario_feedback=summary")), "");
     assert_eq!(opted(&file("", "codex.allow_read_scenarios=false", "codex.block_read_paths=docs")), "");
     assert_snapshot!(opted(&file("scenario_feedback=full", "codex.allow_read_scenarios=true", "")), @r"
-    scenario_opt_out «full» builders are told everything that stages with hold-outs print
-    scenario_opt_out «true» `b` may read the hold-outs it is judged by
+    scenario_opt_out «full» builders get all output of stages with hold-outs
+    scenario_opt_out «true» `b` may read the hold-outs that test it
     ");
     assert_eq!(opted(&file("", "", "scenario_writes=scratch")), "");
     assert_snapshot!(opted(&file("", "codex.allow_read_scenarios=true, scenario_writes=commit", "scenario_writes=commit")), @"
-    scenario_opt_out «true» `b` may read the hold-outs it is judged by
+    scenario_opt_out «true» `b` may read the hold-outs that test it
     scenario_opt_out «commit» `b` commits what it writes with hold-outs in reach
     scenario_opt_out «commit» `t` commits what it writes with hold-outs in reach
     ");
     assert_snapshot!(opted(&file("scenarios=\"a,b\"", "codex.block_read_paths=\"a/\"", "scenario_feedback=full")), @r#"
-    scenario_opt_out «"a/"» `b` may read the hold-outs in `b/`: its own `codex.block_read_paths` does not name them
-    scenario_opt_out «full» builders are told everything that `t` prints
+    scenario_opt_out «"a/"» `b` may read the hold-outs in `b/`: its `codex.block_read_paths` does not contain them
+    scenario_opt_out «full» builders get all output of `t`
     "#);
 }
 
@@ -138,7 +138,7 @@ fn a_prompt_of_a_builder_names_no_hold_outs() {
     assert_eq!(prompted("", "Do not read scenario scripts.", "shape=box"), "");
     assert_eq!(prompted("", "see scripts/scenarios", "shape=parallelogram, tool_command=x"), "");
     assert_eq!(prompted("scenarios=checks", "see scripts/scenarios", "shape=box"), "");
-    assert_snapshot!(prompted("", "never read scripts/scenarios/!", "type=\"acme.code\""), @r#"prompt_mentions_scenarios «"never read scripts/scenarios/!"» the prompt of `n` names the hold-outs in `scripts/scenarios`"#);
+    assert_snapshot!(prompted("", "never read scripts/scenarios/!", "type=\"acme.code\""), @r#"prompt_mentions_scenarios «"never read scripts/scenarios/!"» the prompt of `n` mentions the hold-outs in `scripts/scenarios`"#);
 }
 
 /// The findings of a rule about a tool stage with this command and these attributes, beside hold-outs.
@@ -153,10 +153,10 @@ fn beside(rule: &str, command: &str, attributes: &str) -> String {
 #[test]
 fn project_code_beside_hold_outs_is_a_warning() {
     let check = |command: &str, attributes: &str| beside("subject_not_isolated", command, attributes);
-    assert_snapshot!(check("cargo test --offline", ""), @r#"`t` runs `cargo test` beside the hold-outs: it can read them and forge the verdict | start it apart: `tool_command="subject cargo test --offline"`"#);
-    assert_snapshot!(check("x=\"$(sh src/prog.sh)\"; make", "allowed_write_paths=\"Cargo.lock\""), @r#"`t` runs `sh src/prog.sh` beside the hold-outs: it can read them and forge the verdict | start it apart: `tool_command="x=\"$(subject sh src/prog.sh)\"; make"`"#);
-    assert_snapshot!(check("pytest scripts/scenarios", ""), @r#"`t` runs `pytest` over the hold-outs with the project in view: its configuration can run code there | let the stage's own commands see the hold-outs alone: `read_paths="scripts/scenarios/"`"#);
-    assert_snapshot!(check("sh check.sh", "working_dir=src"), @r#"`t` runs `sh check.sh` beside the hold-outs: it can read them and forge the verdict | start it apart: `tool_command="subject sh check.sh"`"#);
+    assert_snapshot!(check("cargo test --offline", ""), @r#"`t` runs `cargo test` beside the hold-outs: it can read them and forge the verdict | start it in its own sandbox: `tool_command="subject cargo test --offline"`"#);
+    assert_snapshot!(check("x=\"$(sh src/prog.sh)\"; make", "allowed_write_paths=\"Cargo.lock\""), @r#"`t` runs `sh src/prog.sh` beside the hold-outs: it can read them and forge the verdict | start it in its own sandbox: `tool_command="x=\"$(subject sh src/prog.sh)\"; make"`"#);
+    assert_snapshot!(check("pytest scripts/scenarios", ""), @r#"`t` runs `pytest` on the hold-outs with the project in view: files of the project can make it run code | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
+    assert_snapshot!(check("sh check.sh", "working_dir=src"), @r#"`t` runs `sh check.sh` beside the hold-outs: it can read them and forge the verdict | start it in its own sandbox: `tool_command="subject sh check.sh"`"#);
     assert_eq!(check("subject cargo test && sh scripts/scenarios/check.sh", ""), "");
     assert_eq!(check("sh check.sh", "working_dir=\"scripts/scenarios\""), "", "sealed");
     assert_eq!(check("cargo test", "codex.block_read_paths=\"scripts/\""), "", "no hold-outs in reach");
@@ -184,8 +184,8 @@ fn project_code_beside_hold_outs_is_a_warning() {
 #[test]
 fn a_verifier_that_sees_the_project_is_not_isolated() {
     let check = |command: &str, attributes: &str| beside("project_beside_holdouts", command, attributes);
-    assert_snapshot!(check("subject sh src/prog.sh", ""), @r#"`t` sees files of the project beside the hold-outs | let the stage's own commands see the hold-outs alone: `read_paths="scripts/scenarios/"`"#);
-    assert_snapshot!(check("true", "verify_subject=\"sh src/prog.sh\", read_paths=\"src/\""), @r#"`t` sees files of the project beside the hold-outs | let the stage's own commands see the hold-outs alone: `read_paths="scripts/scenarios/"`"#);
+    assert_snapshot!(check("subject sh src/prog.sh", ""), @r#"`t` sees files of the project beside the hold-outs | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
+    assert_snapshot!(check("true", "verify_subject=\"sh src/prog.sh\", read_paths=\"src/\""), @r#"`t` sees files of the project beside the hold-outs | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
     assert_ne!(check("subject x", "read_paths=\"scripts/scenarios/\", allowed_write_paths=\"out/\""), "");
     assert_eq!(check("subject x", "read_paths=\"scripts/scenarios/\""), "");
     assert_eq!(check("sh scripts/scenarios/a.sh", ""), "", "it may not use it");

@@ -51,7 +51,7 @@ fn starts_and_exits() {
     assert_snapshot!(rule("start_node", &with("s2 [shape=Mdiamond] start -> exit s2 -> exit")), @"start_node «s2» `s2` is a second start node");
     assert_snapshot!(rule("terminal_node", "digraph G { start a start -> a }"), @"terminal_node «G» the pipeline has no exit node");
     assert_eq!(errors(&with("done [shape=Msquare] start -> exit start -> done")), "");
-    assert_snapshot!(rule("start_no_incoming", &with("a [prompt=p] start -> a -> start a -> exit")), @"start_no_incoming «a -> start» an edge leads from `a` back into the start node `start`");
+    assert_snapshot!(rule("start_no_incoming", &with("a [prompt=p] start -> a -> start a -> exit")), @"start_no_incoming «a -> start» the edge from `a` leads back into the start node `start`");
     assert_snapshot!(rule("exit_no_outgoing", &with("a [prompt=p] start -> exit -> a -> exit")), @"exit_no_outgoing «exit -> a» an edge leaves the exit node `exit`");
 }
 
@@ -59,18 +59,18 @@ fn starts_and_exits() {
 fn every_node_is_declared_reached_and_left() {
     assert_snapshot!(errors(&with("implement [prompt=p] start -> implment -> exit")), @"edge_target_exists «implment» the edge leads to `implment`, which is not declared ~> «implement»");
     assert_snapshot!(errors(&with("start -> elsewhere -> exit")), @"edge_target_exists «elsewhere» the edge leads to `elsewhere`, which is not declared");
-    assert_snapshot!(errors(&with("lonely [prompt=p] start -> exit")), @"reachability «lonely» `lonely` cannot be reached from the start");
-    assert_snapshot!(rule("orphan_node", &with("lonely [prompt=p] start -> exit")), @"orphan_node «lonely» no edge joins `lonely` with anything");
-    assert_snapshot!(rule("orphan_node", &with("a b c a -> b -> c -> a start -> exit")), @"orphan_node «a» no edge joins `a`, `b` and `c` with the rest of the graph");
+    assert_snapshot!(errors(&with("lonely [prompt=p] start -> exit")), @"reachability «lonely» no path from the start reaches `lonely`");
+    assert_snapshot!(rule("orphan_node", &with("lonely [prompt=p] start -> exit")), @"orphan_node «lonely» no edge connects `lonely` to another node");
+    assert_snapshot!(rule("orphan_node", &with("a b c a -> b -> c -> a start -> exit")), @"orphan_node «a» no edge connects `a`, `b` and `c` to the rest of the graph");
     assert_eq!(
         rule("reachability", &with("a b [prompt=p] start -> a [weight=1] a -> exit b -> exit a [retry_target=b]")),
         ""
     );
-    assert_snapshot!(rule("exit_reachable", &with("a b start -> a -> b start -> exit")), @"exit_reachable «b» `b` leads nowhere: a run that gets there fails for want of a route");
-    assert_snapshot!(rule("exit_reachable", &with("a b start -> a -> b -> a start -> exit")), @"exit_reachable «a» the loop through `a` and `b` never leads to an exit");
-    assert_snapshot!(rule("loop_without_bound", &with("a b start -> a -> b -> a b -> exit")), @"loop_without_bound «a» the loop through `a` and `b` stops only at the default of 200 steps");
-    assert_snapshot!(rule("loop_without_bound", &with("a start -> a -> a -> exit")), @"loop_without_bound «a» the loop through `a` stops only at the default of 200 steps");
-    assert_snapshot!(rule("loop_without_bound", &with("a [goal_gate=true, retry_target=start] start -> a -> exit")), @"loop_without_bound «a» the loop through `a` stops only at the default of 200 steps");
+    assert_snapshot!(rule("exit_reachable", &with("a b start -> a -> b start -> exit")), @"exit_reachable «b» `b` has no outgoing edge: a run that reaches it fails without a route");
+    assert_snapshot!(rule("exit_reachable", &with("a b start -> a -> b -> a start -> exit")), @"exit_reachable «a» the loop through `a` and `b` has no path to an exit");
+    assert_snapshot!(rule("loop_without_bound", &with("a b start -> a -> b -> a b -> exit")), @"loop_without_bound «a» only the default of 200 steps stops the loop through `a` and `b`");
+    assert_snapshot!(rule("loop_without_bound", &with("a start -> a -> a -> exit")), @"loop_without_bound «a» only the default of 200 steps stops the loop through `a`");
+    assert_snapshot!(rule("loop_without_bound", &with("a [goal_gate=true, retry_target=start] start -> a -> exit")), @"loop_without_bound «a» only the default of 200 steps stops the loop through `a`");
     assert_eq!(rule("loop_without_bound", &with("max_steps=9 a start -> a -> a -> exit")), "");
 }
 
@@ -95,28 +95,28 @@ fn words_of_attributes() {
     assert_snapshot!(rule("auto_status_no_effect", &with_node("auto_status=true")), @"auto_status_no_effect «true» `auto_status` of `n` has no effect");
     assert_eq!(rule("auto_status_no_effect", &with_node("auto_status=false")), "");
     assert_snapshot!(rule("attribute_known", &with_node("allowed_write_path=\"a\", node_type=x, condition=c, color=red, mine=1")), @"
-    attribute_known «allowed_write_path» there is no attribute `allowed_write_path`
-    attribute_known «node_type» there is no attribute `node_type`
-    attribute_known «condition» `condition` is not read on a node
+    attribute_known «allowed_write_path» unknown attribute `allowed_write_path`
+    attribute_known «node_type» unknown attribute `node_type`
+    attribute_known «condition» `condition` has no effect on a node
     ");
     let elsewhere = with_node("node_type=\"stack.observe\", script=x, stack.child_workflow=y");
     assert_snapshot!(rule("attribute_known", &elsewhere), @"
-    attribute_known «node_type» there is no attribute `node_type`
-    attribute_known «script» there is no attribute `script`
-    attribute_known «stack.child_workflow» there is no attribute `stack.child_workflow`
+    attribute_known «node_type» unknown attribute `node_type`
+    attribute_known «script» unknown attribute `script`
+    attribute_known «stack.child_workflow» unknown attribute `stack.child_workflow`
     ");
     assert_snapshot!(rule("attribute_known", &with("timeout=5s start -> exit [lable=x]")), @"
-    attribute_known «timeout» `timeout` is not read on the graph
-    attribute_known «lable» there is no attribute `lable` ~> «label»
+    attribute_known «timeout» `timeout` has no effect on the graph
+    attribute_known «lable» unknown attribute `lable` ~> «label»
     ");
     assert_eq!(
         rule("attribute_known", &with_node("type=\"acme.x\", promt=1")),
         "",
         "a plugin's attributes are its own"
     );
-    assert_snapshot!(rule("attribute_known", &with_node("type=\"acme.x\", codex.strict_readscope=true")), @"attribute_known «codex.strict_readscope» there is no attribute `codex.strict_readscope` ~> «codex.strict_read_scope»");
-    assert_snapshot!(rule("attribute_known", &with_node("codex.add_dir=x, codex.sandbox=read-only, codex.model=m")), @"attribute_known «codex.add_dir» there is no attribute `codex.add_dir` ~> «codex.add_dirs»");
-    assert_snapshot!(rule("attribute_known", &with_graph("codex.workdir=agent")), @"attribute_known «codex.workdir» `codex.workdir` is not read on the graph");
+    assert_snapshot!(rule("attribute_known", &with_node("type=\"acme.x\", codex.strict_readscope=true")), @"attribute_known «codex.strict_readscope» unknown attribute `codex.strict_readscope` ~> «codex.strict_read_scope»");
+    assert_snapshot!(rule("attribute_known", &with_node("codex.add_dir=x, codex.sandbox=read-only, codex.model=m")), @"attribute_known «codex.add_dir» unknown attribute `codex.add_dir` ~> «codex.add_dirs»");
+    assert_snapshot!(rule("attribute_known", &with_graph("codex.workdir=agent")), @"attribute_known «codex.workdir» `codex.workdir` has no effect on the graph");
     assert_snapshot!(rule("duplicate_attribute", &with_node("a=1, a=2, b=1, b=1")), @"duplicate_attribute «a=2» `a` is set twice; the later value holds");
 }
 
@@ -124,9 +124,9 @@ fn words_of_attributes() {
 fn attributes_that_nothing_reads_are_remarked_once() {
     let unread = |source: &str| rule("attribute_unread", source);
     assert_snapshot!(unread(&with("graph [team=a] n [mine=1] m [mine=2] start -> n -> m -> exit [mine=3]")), @"
-    attribute_unread «team» nothing here reads the attribute `team`
-    attribute_unread «mine» nothing here reads the attribute `mine`
-    attribute_unread «mine» nothing here reads the attribute `mine`
+    attribute_unread «team» Glovebox does not read the attribute `team`
+    attribute_unread «mine» Glovebox does not read the attribute `mine`
+    attribute_unread «mine» Glovebox does not read the attribute `mine`
     ");
     assert_eq!(unread(&with("graph [team=a, goal=\"for $team\"] start -> exit")), "", "an input");
     assert_eq!(unread(&with_node("type=\"acme.review\", mine=1")), "", "a plugin's");
@@ -140,16 +140,16 @@ fn retry_targets_that_nothing_jumps_to() {
         unused(&format!("t [type=tool, tool_command=t, {attributes}] start -> p -> t {edges}"))
     };
     let both = "t -> exit [condition=\"outcome=success\"] t -> p [condition=\"outcome=fail\"]";
-    assert_snapshot!(tool("retry_target=p", both), @"unused_retry_target «p» no run jumps to this `retry_target`: an edge is there for each failure of `t`, and goes first");
-    assert_snapshot!(tool("retry_target=p, fallback_retry_target=p", "t -> exit"), @"unused_retry_target «p» no run jumps to this `fallback_retry_target`: `retry_target` names `p`, which goes first");
+    assert_snapshot!(tool("retry_target=p", both), @"unused_retry_target «p» no run uses this `retry_target`: a failure edge of `t` always takes precedence");
+    assert_snapshot!(tool("retry_target=p, fallback_retry_target=p", "t -> exit"), @"unused_retry_target «p» no run uses this `fallback_retry_target`: `retry_target` takes precedence and names `p`");
     assert_eq!(tool("fallback_retry_target=p, retry_target=gone", "t -> exit"), "", "the first names nothing");
     assert_eq!(tool("retry_target=p, goal_gate=true", both), "", "an unmet gate jumps");
     assert_eq!(tool("retry_target=p", "t -> exit t -> p [condition=\"outcome=fail && context.x=1\"]"), "");
     assert_eq!(tool("retry_target=p", "t -> exit t -> p [condition=\"context.x=1\"]"), "", "no fail edge");
-    assert_snapshot!(unused("g [shape=diamond, retry_target=p] start -> p -> g -> exit"), @"unused_retry_target «p» no run jumps to this `retry_target`: `g` passes on what came before and does not fail itself");
-    assert_snapshot!(unused("retry_target=p start -> p -> exit"), @"unused_retry_target «p» no run jumps to this `retry_target`: the graph's targets are for unmet goal gates, and no node is one");
+    assert_snapshot!(unused("g [shape=diamond, retry_target=p] start -> p -> g -> exit"), @"unused_retry_target «p» no run uses this `retry_target`: `g` only passes an outcome on and cannot fail itself");
+    assert_snapshot!(unused("retry_target=p start -> p -> exit"), @"unused_retry_target «p» no run uses this `retry_target`: targets on the graph serve unmet goal gates, and no node is a goal gate");
     assert_eq!(unused("retry_target=p q [goal_gate=true] start -> p -> q -> exit"), "");
-    assert_snapshot!(unused("retry_target=p q [goal_gate=true, retry_target=q] start -> p -> q -> exit"), @"unused_retry_target «p» no run jumps to this `retry_target`: every goal gate has a target of its own");
+    assert_snapshot!(unused("retry_target=p q [goal_gate=true, retry_target=q] start -> p -> q -> exit"), @"unused_retry_target «p» no run uses this `retry_target`: every goal gate has a target of its own");
     assert_eq!(
         unused("node [retry_target=p] g [shape=diamond] q start -> p -> q -> g -> exit"),
         "",
@@ -159,19 +159,19 @@ fn retry_targets_that_nothing_jumps_to() {
 
 #[test]
 fn guardrails() {
-    assert_snapshot!(rule("write_scope_missing", &with("a b start -> a -> b -> exit")), @"write_scope_missing «a» `a` and `b` may write anything in the workspace");
+    assert_snapshot!(rule("write_scope_missing", &with("a b start -> a -> b -> exit")), @"write_scope_missing «a» `a` and `b` may write every file in the workspace");
     assert_eq!(rule("write_scope_missing", &with("a [type=\"acme.x\"] start -> a -> exit")), "");
-    assert_snapshot!(rule("path_pattern", &with_node("read_paths=\"src/**/*.rs\"")), @r#"path_pattern «"src/**/*.rs"» `src/**/*.rs` in `read_paths` is taken as a file of that very name"#);
-    assert_snapshot!(rule("path_pattern", &with_node("cache=\"*/target/\"")), @r#"path_pattern «"*/target/"» `*/target/` in `cache` is taken as a file of that very name"#);
-    assert_snapshot!(rule("read_scope_workdir", &with_node("codex.strict_read_scope=true, codex.add_dirs=docs")), @"read_scope_workdir «true» `n` sees only `codex.add_dirs` and what it may write");
+    assert_snapshot!(rule("path_pattern", &with_node("read_paths=\"src/**/*.rs\"")), @r#"path_pattern «"src/**/*.rs"» `src/**/*.rs` in `read_paths` is a file name here, not a pattern"#);
+    assert_snapshot!(rule("path_pattern", &with_node("cache=\"*/target/\"")), @r#"path_pattern «"*/target/"» `*/target/` in `cache` is a file name here, not a pattern"#);
+    assert_snapshot!(rule("read_scope_workdir", &with_node("codex.strict_read_scope=true, codex.add_dirs=docs")), @"read_scope_workdir «true» `n` sees only `codex.add_dirs` and its write scope");
     assert_eq!(rule("read_scope_workdir", &with_node("codex.strict_read_scope=true, codex.workdir=\".\"")), "");
     assert_eq!(rule("read_scope_workdir", &with_node("codex.strict_read_scope=false")), "");
     assert_snapshot!(rule("tool_command_required", &with("n [shape=parallelogram] start -> n -> exit")), @"tool_command_required «n» the tool stage `n` has no `tool_command`");
     assert_snapshot!(rule("tool_command_required", &with("n [type=tool, tool_command=\" \"] start -> n -> exit")), @"tool_command_required «n» the tool stage `n` has no `tool_command`");
     assert_snapshot!(rule("command_required", &with("n [shape=octagon] start -> n -> exit")), @"command_required «n» the verify stage `n` has no `command`");
     assert_eq!(rule("command_required", &with("n [shape=octagon, command=\"cargo test\"] start -> n -> exit")), "");
-    assert_snapshot!(rule("allow_list_missing", &with("n [type=verification] start -> n -> exit")), @"allow_list_missing «n» verification.allowed_commands is required: without it `n` fails");
-    assert_snapshot!(rule("allow_list_missing", &with("n [type=verification, \"verification.allowed_commands\"=\" \"] start -> n -> exit")), @r#"allow_list_missing «" "» verification.allowed_commands is required: without it `n` fails"#);
+    assert_snapshot!(rule("allow_list_missing", &with("n [type=verification] start -> n -> exit")), @"allow_list_missing «n» verification.allowed_commands is required: `n` fails without it");
+    assert_snapshot!(rule("allow_list_missing", &with("n [type=verification, \"verification.allowed_commands\"=\" \"] start -> n -> exit")), @r#"allow_list_missing «" "» verification.allowed_commands is required: `n` fails without it"#);
     assert_eq!(
         rule(
             "allow_list_missing",
@@ -229,7 +229,7 @@ fn routes() {
     let tool = |edges: &str| {
         with(&format!("t [shape=parallelogram, tool_command=t] f [prompt=p] g [shape=diamond] start -> t {edges}"))
     };
-    assert_snapshot!(rule("no_failure_route", &tool("t -> f [condition=\"outcome=success\"] f -> exit start -> g -> exit")), @"no_failure_route «t» when `t` fails the run stops: no edge of it holds for `outcome=fail`");
+    assert_snapshot!(rule("no_failure_route", &tool("t -> f [condition=\"outcome=success\"] f -> exit start -> g -> exit")), @"no_failure_route «t» if `t` fails, the run stops: none of its edges holds for `outcome=fail`");
     for edges in [
         "t -> exit",
         "t -> exit [condition=\"outcome=success\"] t -> f [condition=\"outcome=fail\"]",
@@ -242,8 +242,8 @@ fn routes() {
         assert_eq!(rule("no_failure_route", &tool(edges)), "", "{edges}");
     }
     let gap = |edges: &str| rule("all_conditional_edges", &tool(&format!("{edges} start -> f -> exit t -> g")));
-    assert_snapshot!(gap("g -> exit [condition=\"outcome=success\"]"), @"all_conditional_edges «g» every edge of `g` has a condition, and with `outcome=fail` none may hold");
-    assert_snapshot!(gap("g -> exit [condition=\"context.x=1\"] g -> f [condition=\"context.x=2\"]"), @"all_conditional_edges «g» every edge of `g` has a condition, and with `outcome=success` none may hold");
+    assert_snapshot!(gap("g -> exit [condition=\"outcome=success\"]"), @"all_conditional_edges «g» every edge of `g` has a condition, and `outcome=fail` may match none of them");
+    assert_snapshot!(gap("g -> exit [condition=\"context.x=1\"] g -> f [condition=\"context.x=2\"]"), @"all_conditional_edges «g» every edge of `g` has a condition, and `outcome=success` may match none of them");
     assert_eq!(gap("g -> exit [condition=\"outcome=success\"] g -> f [condition=\"outcome!=success\"]"), "");
     assert_eq!(gap("g -> exit [condition=\"context.x=1\"] g -> f [condition=\"context.x!=1\"]"), "");
     assert_eq!(gap("g -> exit [condition=\"context.x=1\"] g -> f"), "");
@@ -256,8 +256,8 @@ fn routes() {
         rule("all_conditional_edges", &with(&format!("h [shape={shape}] f {labels} start -> h f -> exit")))
     };
     assert_eq!(gate("hexagon"), "", "an answer that fits no label is asked for again");
-    assert_snapshot!(gate("box"), @"all_conditional_edges «h» every edge of `h` has a condition, and with `outcome=success` none may hold");
-    assert_snapshot!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=fail\"] t -> f -> exit")), @"edge_to_exit_on_failure «t -> exit» when `t` fails the run ends as a success at `exit`");
+    assert_snapshot!(gate("box"), @"all_conditional_edges «h» every edge of `h` has a condition, and `outcome=success` may match none of them");
+    assert_snapshot!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=fail\"] t -> f -> exit")), @"edge_to_exit_on_failure «t -> exit» if `t` fails, the run ends as a success at `exit`");
     assert_eq!(rule("edge_to_exit_on_failure", &tool("t -> exit [condition=\"outcome=success\"] t -> f -> exit")), "");
     assert_snapshot!(rule("default_ignored", &tool("t -> exit [condition=\"outcome=success\", default=true]")), @"default_ignored «t -> exit» `default=true` has no effect on an edge with a condition");
 }
@@ -271,17 +271,17 @@ fn what_a_run_would_not_enforce_is_said() {
          start -> n -> h -> v -> p -> exit p -> n [loop_restart=true] n -> h [loop_restart=false]",
     );
     assert_snapshot!(rule("not_enforced", &source), @r#"
-    not_enforced «max_budget_usd=5» `max_budget_usd` is not enforced by this version
-    not_enforced «"tool_hooks.pre"="x"» `tool_hooks.pre` is not enforced by this version
-    not_enforced «verify_command=v» `verify_command` is not enforced by this version
-    not_enforced «max_tokens=9» `max_tokens` is not enforced by this version
-    not_enforced «codex.sandbox=off» `codex.sandbox` is not enforced by this version
-    not_enforced «codex.path=p» `codex.path` is not enforced by this version
-    not_enforced «hexagon» the handler `wait.human` of `h` is not executed by this version
-    not_enforced «verification» the handler `verification` of `v` is not executed by this version
-    not_enforced «component» the handler `parallel` of `p` is not executed by this version
-    not_enforced «join_policy=quorum» `join_policy` is not enforced by this version
-    not_enforced «loop_restart=true» `loop_restart` is not enforced by this version
+    not_enforced «max_budget_usd=5» this version does not enforce `max_budget_usd`
+    not_enforced «"tool_hooks.pre"="x"» this version does not enforce `tool_hooks.pre`
+    not_enforced «verify_command=v» this version does not enforce `verify_command`
+    not_enforced «max_tokens=9» this version does not enforce `max_tokens`
+    not_enforced «codex.sandbox=off» this version does not enforce `codex.sandbox`
+    not_enforced «codex.path=p» this version does not enforce `codex.path`
+    not_enforced «hexagon» this version does not execute the handler `wait.human` of `h`
+    not_enforced «verification» this version does not execute the handler `verification` of `v`
+    not_enforced «component» this version does not execute the handler `parallel` of `p`
+    not_enforced «join_policy=quorum» this version does not enforce `join_policy`
+    not_enforced «loop_restart=true» this version does not enforce `loop_restart`
     "#);
     let pipeline = run(&source).pipeline.unwrap_or_else(|| panic!("{}", errors(&source)));
     let listed = glovebox_pipeline::lint::not_enforced(&pipeline);
@@ -328,7 +328,10 @@ fn every_known_name_is_enforced_or_refused_by_name() {
         // What does not even have the right form is an error anyway.
         let Some(pipeline) = run(&source).pipeline else { continue };
         let found = glovebox_pipeline::lint::not_enforced(&pipeline);
-        assert!(found.iter().any(|found| found.message.starts_with(&format!("`{name}` is not enforced"))), "{name}");
+        assert!(
+            found.iter().any(|found| found.message.starts_with(&format!("this version does not enforce `{name}`"))),
+            "{name}"
+        );
     }
 }
 
@@ -340,9 +343,9 @@ fn what_is_not_enforced_is_reported_once_for_each_name() {
         "node [fidelity=full] p [shape=component] q [shape=component] {nodes} start -> p -> q {chain} -> exit"
     ));
     assert_snapshot!(rule("not_enforced", &source), @"
-    not_enforced «fidelity=full» `fidelity` is not enforced by this version: 11 uses, on `p`, `q`, `n0` and 8 more
-    not_enforced «component» the handler `parallel` of `p`, `q` is not executed by this version
-    not_enforced «thread_id=t» `thread_id` is not enforced by this version: 9 uses, on `n0`, `n1`, `n2` and 6 more
+    not_enforced «fidelity=full» this version does not enforce `fidelity`: 11 uses, on `p`, `q`, `n0` and 8 more
+    not_enforced «component» this version does not execute the handler `parallel` of `p`, `q`
+    not_enforced «thread_id=t» this version does not enforce `thread_id`: 9 uses, on `n0`, `n1`, `n2` and 6 more
     ");
 }
 

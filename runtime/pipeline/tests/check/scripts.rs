@@ -26,10 +26,10 @@ fn of_stage(nodes: &str, path: &str, text: &str) -> String {
 #[test]
 fn fixed_temporary_names_are_found() {
     assert_snapshot!(found("#!/bin/sh\nout=/tmp/out.txt\nrun >/tmp/größe.log 2>&1; cat \"/var/tmp/x\" '${TMPDIR:-/tmp}/y'\n"), @"
-    fixed_temporary_name «/tmp/out.txt» `/tmp/out.txt` is the same file for every run
-    fixed_temporary_name «/tmp/größe.log» `/tmp/größe.log` is the same file for every run
-    fixed_temporary_name «/var/tmp/x» `/var/tmp/x` is the same file for every run
-    fixed_temporary_name «${TMPDIR:-/tmp}/y» `${TMPDIR:-/tmp}/y` is the same file for every run
+    fixed_temporary_name «/tmp/out.txt» `/tmp/out.txt` is the same file in every run
+    fixed_temporary_name «/tmp/größe.log» `/tmp/größe.log` is the same file in every run
+    fixed_temporary_name «/var/tmp/x» `/var/tmp/x` is the same file in every run
+    fixed_temporary_name «${TMPDIR:-/tmp}/y» `${TMPDIR:-/tmp}/y` is the same file in every run
     ");
     for fine in [
         "f=$(mktemp)",
@@ -83,9 +83,9 @@ fn what_shows_holdouts_leads_to_no_builder() {
     let feeds = |body: &str| {
         rule("scenario_reader_feeds_builder", &with(&format!("b [prompt=b] t [type=tool, tool_command=t] {body}")))
     };
-    assert_snapshot!(feeds("t [scenario_feedback=full] start -> b -> t t -> b [condition=\"outcome=fail\"] t -> exit"), @"scenario_reader_feeds_builder «full» all that `t` prints about the hold-outs is told to the builder `b`");
-    assert_snapshot!(feeds("graph [scenario_feedback=full] start -> t -> b -> exit"), @"scenario_reader_feeds_builder «t» all that `t` prints about the hold-outs is told to the builder `b`");
-    assert_snapshot!(feeds("r [prompt=r, codex.allow_read_scenarios=true] start -> t -> r -> b -> exit"), @"scenario_reader_feeds_builder «true» `r`, which may read the hold-outs, leads to the builder `b`");
+    assert_snapshot!(feeds("t [scenario_feedback=full] start -> b -> t t -> b [condition=\"outcome=fail\"] t -> exit"), @"scenario_reader_feeds_builder «full» all output of `t` about the hold-outs reaches the builder `b`");
+    assert_snapshot!(feeds("graph [scenario_feedback=full] start -> t -> b -> exit"), @"scenario_reader_feeds_builder «t» all output of `t` about the hold-outs reaches the builder `b`");
+    assert_snapshot!(feeds("r [prompt=r, codex.allow_read_scenarios=true] start -> t -> r -> b -> exit"), @"scenario_reader_feeds_builder «true» `r` may read the hold-outs and leads to the builder `b`");
     assert_eq!(feeds("t [scenario_feedback=full] start -> b -> t -> exit"), "", "nobody builds after it");
     assert_eq!(feeds("start -> t -> b -> exit"), "", "a summary");
 }
@@ -98,18 +98,18 @@ fn a_script_that_runs_the_project_beside_hold_outs_is_found() {
     let check = |nodes: &str, path: &str, text: &str| of_stage(nodes, path, text);
     let path = "app/scripts/scenarios/a.sh";
     assert_snapshot!(check(OPEN, path, LOOP), @"
-    subject_not_isolated «sh» for `t` this script runs `sh src/prog.sh` beside the hold-outs: it can read them and forge the verdict
-    subject_not_isolated «cargo» for `t` this script runs `cargo test` beside the hold-outs: it can read them and forge the verdict
+    subject_not_isolated «sh» this script of `t` runs `sh src/prog.sh` beside the hold-outs: it can read them and forge the verdict
+    subject_not_isolated «cargo» this script of `t` runs `cargo test` beside the hold-outs: it can read them and forge the verdict
     ");
     assert_eq!(check(JUDGE, path, LOOP), "", "its commands see no file of the project");
     assert_eq!(check(OPEN, path, "subject sh src/prog.sh\nsh scripts/scenarios/b.sh\n"), "");
     let other = "u [type=verify, command=\"sh lib.sh\"] u -> exit start -> u";
     assert_eq!(check(&format!("{JUDGE} {other}"), path, LOOP), "", "the stage that names it sees hold-outs alone");
-    assert_snapshot!(check(&format!("{JUDGE} {other}"), "scripts/scenarios/lib.sh", "make\n"), @"subject_not_isolated «make» for `u` this script runs `make` beside the hold-outs: it can read them and forge the verdict");
+    assert_snapshot!(check(&format!("{JUDGE} {other}"), "scripts/scenarios/lib.sh", "make\n"), @"subject_not_isolated «make» this script of `u` runs `make` beside the hold-outs: it can read them and forge the verdict");
     let python = "run([\"python3\", \"app.py\"])\nrun([\"subject\", \"python3\", \"app.py\"])\nrun([sys.executable, \"-m\", \"app\"])\n";
     assert_snapshot!(check(OPEN, "scripts/scenarios/test_app.py", python), @"
-    subject_not_isolated «python3» for `t` this script runs `python3 app.py` beside the hold-outs: it can read them and forge the verdict
-    subject_not_isolated «[sys.executable» for `t` this script runs `python -m app` beside the hold-outs: it can read them and forge the verdict
+    subject_not_isolated «python3» this script of `t` runs `python3 app.py` beside the hold-outs: it can read them and forge the verdict
+    subject_not_isolated «[sys.executable» this script of `t` runs `python -m app` beside the hold-outs: it can read them and forge the verdict
     ");
 }
 
@@ -128,7 +128,7 @@ fn the_help_for_a_script_is_its_line_with_subject() {
         ("a.py", "run([\"make\", \"x\"])", "run([\"subject\", \"make\", \"x\"])"),
         ("a.py", "run([sys.executable, \"app.py\"])", "run([\"subject\", sys.executable, \"app.py\"])"),
     ] {
-        assert_eq!(help(path, &format!("true\n  {line}\ntrue\n")), format!("start it apart: `{apart}`"));
+        assert_eq!(help(path, &format!("true\n  {line}\ntrue\n")), format!("start it in its own sandbox: `{apart}`"));
     }
     assert!(help("a.sh", "pytest scripts/scenarios").contains("read_paths=\"scripts/scenarios/\""));
 }
