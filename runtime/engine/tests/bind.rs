@@ -39,7 +39,7 @@ fn an_unknown_type_gets_a_suggestion_and_the_lines_to_paste() {
         &["node `n` has the type `acme.revew`"],
     );
     let told = &errors.diagnostics[0];
-    assert_eq!((told.rule, told.node.as_deref()), ("type_unknown", Some("n")));
+    assert_eq!((&*told.rule, told.node.as_deref()), ("type_unknown", Some("n")));
     assert_eq!(told.note, "did you mean `acme.review`?");
     assert!(told.help.as_deref().is_some_and(|help| help.contains("[plugins.\"acme.revew\"]\npath =")), "{told:?}");
 }

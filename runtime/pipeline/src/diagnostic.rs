@@ -6,6 +6,10 @@
 use crate::span::Span;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::borrow::Cow;
+
+/// A rule's stable name: that of a built-in rule, or `<plugin>/<rule>` of a custom one.
+pub type RuleName = Cow<'static, str>;
 
 /// The most diagnostics one file gets (style: errors in bulk help nobody).
 pub const DIAGNOSTICS_MAX: usize = 50;
@@ -77,7 +81,7 @@ pub struct Label {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnostic {
     /// Stable rule name, such as `edge_target_exists`.
-    pub rule: &'static str,
+    pub rule: RuleName,
     /// How bad it is.
     pub severity: Severity,
     /// One line: the thing, the place, the expected.
@@ -100,9 +104,9 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// Starts a diagnostic; the `with_` methods add the rest.
-    pub fn new(rule: &'static str, severity: Severity, message: impl Into<String>, span: Span) -> Self {
+    pub fn new(rule: impl Into<RuleName>, severity: Severity, message: impl Into<String>, span: Span) -> Self {
         Self {
-            rule,
+            rule: rule.into(),
             severity,
             message: message.into(),
             span,
@@ -116,17 +120,17 @@ impl Diagnostic {
     }
 
     /// Starts an error.
-    pub fn error(rule: &'static str, message: impl Into<String>, span: Span) -> Self {
+    pub fn error(rule: impl Into<RuleName>, message: impl Into<String>, span: Span) -> Self {
         Self::new(rule, Severity::Error, message, span)
     }
 
     /// Starts a warning.
-    pub fn warning(rule: &'static str, message: impl Into<String>, span: Span) -> Self {
+    pub fn warning(rule: impl Into<RuleName>, message: impl Into<String>, span: Span) -> Self {
         Self::new(rule, Severity::Warning, message, span)
     }
 
     /// Starts a remark.
-    pub fn info(rule: &'static str, message: impl Into<String>, span: Span) -> Self {
+    pub fn info(rule: impl Into<RuleName>, message: impl Into<String>, span: Span) -> Self {
         Self::new(rule, Severity::Info, message, span)
     }
 

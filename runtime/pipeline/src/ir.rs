@@ -9,7 +9,6 @@ use crate::keyed::Attributes;
 use crate::span::Span;
 pub use glovebox_record::NodeId;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A text that is not changed: up to 23 bytes stand where it is used, a longer one is shared by its copies. A file of ten

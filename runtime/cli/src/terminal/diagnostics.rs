@@ -76,7 +76,7 @@ fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown<'_>) -
         let place = excerpt.range(shown, label.span);
         snippet = snippet.annotation(AnnotationKind::Context.span(place).label(visible::line(&label.text)));
     }
-    let title = level.primary_title(visible::line(&diagnostic.message)).id(diagnostic.rule);
+    let title = level.primary_title(visible::line(&diagnostic.message)).id(&*diagnostic.rule);
     let mut groups = vec![title.element(snippet)];
     match (&diagnostic.fix, &diagnostic.help) {
         (Some(fix), help) => groups.push(suggestion(fix, help.as_deref(), file, shown)),

@@ -135,7 +135,7 @@ pub fn github(checked: &[Findings]) -> String {
                 Severity::Info => "notice",
             };
             let (line, column) = place(&findings.source, diagnostic.span.start);
-            let (file, rule) = (property(&findings.file), property(diagnostic.rule));
+            let (file, rule) = (property(&findings.file), property(&diagnostic.rule));
             let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
             let message = payload(&visible::block(&format!("{}{help}", diagnostic.message)));
             text.push_str(&format!("::{command} file={file},line={line},col={column},title={rule}::{message}\n"));

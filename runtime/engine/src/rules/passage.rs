@@ -127,8 +127,8 @@ impl Passage {
             self.told.extend(told(name, &found, &self.draft.pipeline, &draft.pipeline));
             self.touched.extend(found.iter().map(|change| (name.to_owned(), change.place.clone())));
             // As many as the file has values: each is looked up, not searched for.
-            let known: HashSet<(&str, &str)> = self.own.iter().map(|own| (own.rule, own.message.as_str())).collect();
-            draft.diagnostics.retain(|found| !known.contains(&(found.rule, found.message.as_str())));
+            let known: HashSet<(&str, &str)> = self.own.iter().map(|own| (&*own.rule, own.message.as_str())).collect();
+            draft.diagnostics.retain(|found| !known.contains(&(&*found.rule, found.message.as_str())));
             draft.diagnostics.extend(self.own.iter().cloned());
             let before = std::mem::replace(&mut self.draft, draft);
             let original = self.text.take().map_or(before, |(_, original)| original);
@@ -165,7 +165,7 @@ impl Passage {
 }
 
 fn says_the_same(one: &Diagnostic, other: &Diagnostic) -> bool {
-    (one.rule, &one.message) == (other.rule, &other.message)
+    (&one.rule, &one.message) == (&other.rule, &other.message)
 }
 
 fn note(found: &mut Diagnostic, text: &str) {
@@ -193,12 +193,12 @@ fn told(name: &str, changes: &[Change], before: &Pipeline, after: &Pipeline) -> 
         }
     }
     let count = places.len();
-    let rule = rule_name(name, Some(TRANSFORM));
+    let rule = || rule_name(name, Some(TRANSFORM));
     let mut told: Vec<Diagnostic> = Vec::new();
     for (place, lines) in places.into_iter().take(PLACES_MAX) {
         let message = format!("`{name}` changes the graph: {}", lines.join(", "));
         let span = span_of(place, after).or_else(|| span_of(place, before)).unwrap_or(after.span);
-        let found = Diagnostic::info(rule, bounded(&message), span);
+        let found = Diagnostic::info(rule(), bounded(&message), span);
         told.push(match place {
             ChangePlace::Graph => found,
             ChangePlace::Node(id) => found.with_node(id),
@@ -208,7 +208,7 @@ fn told(name: &str, changes: &[Change], before: &Pipeline, after: &Pipeline) -> 
     if count > PLACES_MAX {
         let message = format!("`{name}` changes the graph at {} more places", count - PLACES_MAX);
         told.push(
-            Diagnostic::info(rule, message, after.span).with_help("`glovebox plan FILE --json` lists the changes"),
+            Diagnostic::info(rule(), message, after.span).with_help("`glovebox plan FILE --json` lists the changes"),
         );
     }
     told

@@ -3,11 +3,9 @@
 //! Names of rules, severities, nodes and edges are checked; what is none is told in the finding, which counts as an error.
 
 use glovebox_host::rules::Finding;
-use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
+use glovebox_pipeline::diagnostic::{Diagnostic, RuleName, Severity};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_sandbox::refusal::escaped;
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 /// The name under which changes of the graph are told; no finding of a component's own may have it.
 pub(super) const TRANSFORM: &str = "transform";
@@ -16,8 +14,6 @@ pub(super) const TRANSFORM: &str = "transform";
 const TEXT_BYTES_MAX: usize = 1 << 10;
 /// The longest name of a rule, bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// The most different names of rules in one process; beyond them a finding is told under the component's name.
-const NAMES_MAX: usize = 1_000;
 
 /// A finding as a diagnostic: its place is the node, the edge or the graph, its words are escaped and cut.
 pub(super) fn diagnostic(name: &str, finding: Finding, pipeline: &Pipeline) -> Diagnostic {
@@ -67,18 +63,7 @@ fn is_rule_name(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(allowed) && name != TRANSFORM
 }
 
-/// `acme.house/its-rule`, kept for as long as the process lives since diagnostics name their rule so; a bounded number of them.
-pub(super) fn rule_name(component: &str, rule: Option<&str>) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let text = rule.map_or_else(|| component.to_owned(), |rule| format!("{component}/{rule}"));
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(text.as_str()) {
-        return known;
-    }
-    if names.len() >= NAMES_MAX {
-        return "custom_rule";
-    }
-    let kept: &'static str = Box::leak(text.into_boxed_str());
-    names.insert(kept);
-    kept
+/// The name of a component's rule, such as `acme.house/its-rule`; without a rule the component's own.
+pub(super) fn rule_name(component: &str, rule: Option<&str>) -> RuleName {
+    rule.map_or_else(|| component.to_owned(), |rule| format!("{component}/{rule}")).into()
 }

@@ -115,7 +115,7 @@ fn values_of_the_wrong_type_are_found_where_the_node_is() {
     let (before, applied) = answer(|graph| drop(graph.nodes[2].insert("max_retries".to_owned(), "many".to_owned())));
     let draft = applied.unwrap().lowered;
     let build = before.node(&NodeId::new("build")).unwrap();
-    let found: Vec<_> = draft.diagnostics.iter().map(|found| (found.rule, found.span)).collect();
+    let found: Vec<_> = draft.diagnostics.iter().map(|found| (&*found.rule, found.span)).collect();
     assert_eq!(found, [("attribute_value", build.span)]);
     assert!(draft.has_errors());
 }

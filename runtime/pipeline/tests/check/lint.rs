@@ -359,7 +359,7 @@ fn every_finding_stands_in_the_table() {
     ];
     for source in sources {
         for found in run(&source).diagnostics {
-            assert!(Rule::named(found.rule).is_some_and(|rule| rule.severity == found.severity), "{}", found.rule);
+            assert!(Rule::named(&found.rule).is_some_and(|rule| rule.severity == found.severity), "{}", found.rule);
         }
         assert_ne!(found(&source, Severity::Error), "");
     }

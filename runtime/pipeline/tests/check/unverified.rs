@@ -47,7 +47,7 @@ fn long_ways_are_cut_in_the_middle() {
 fn a_file_without_verification_is_told_so_once() {
     let names = |body: &str| {
         let found = run(&with(body)).diagnostics.into_iter().map(|found| found.rule);
-        found.filter(|rule| [RULE, "no_verification"].contains(rule)).collect::<Vec<_>>()
+        found.filter(|rule| [RULE, "no_verification"].contains(&&**rule)).collect::<Vec<_>>()
     };
     assert_eq!(names("done [shape=Msquare] b [prompt=b] start -> b -> exit b -> done"), ["no_verification"]);
     assert_eq!(names("b [prompt=b] t [type=tool, tool_command=t] start -> b -> exit"), [RULE]);

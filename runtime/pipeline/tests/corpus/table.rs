@@ -21,7 +21,7 @@ pub(crate) struct Table {
 pub(crate) fn counts(diagnostics: &[Diagnostic]) -> Counts {
     let mut counts = Counts::new();
     for found in diagnostics {
-        *counts.entry((found.severity, found.rule.to_owned())).or_default() += 1;
+        *counts.entry((found.severity, found.rule.to_string())).or_default() += 1;
     }
     counts
 }

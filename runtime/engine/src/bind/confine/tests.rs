@@ -62,10 +62,10 @@ fn texts(entries: &[Entry]) -> Vec<String> {
 }
 
 /// The only diagnostic there is: rule, whether it is an error, message, help.
-fn only(found: &Effective) -> (&'static str, bool, &str, &str) {
+fn only(found: &Effective) -> (&str, bool, &str, &str) {
     assert_eq!(found.diagnostics.len(), 1, "{:#?}", found.diagnostics);
     let told = &found.diagnostics[0];
-    (told.rule, told.is_error(), &told.message, told.help.as_deref().unwrap_or_default())
+    (&*told.rule, told.is_error(), &told.message, told.help.as_deref().unwrap_or_default())
 }
 
 #[test]

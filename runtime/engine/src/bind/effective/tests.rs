@@ -104,7 +104,7 @@ fn a_write_grant_nobody_uses_is_told() {
     let plugin = plugin(None, Some(r#"{"filesystem":"posix","write":["REVIEW.md"]}"#));
     let found = of(&node("type=\"acme.review\""), "acme.review", &inspection(Some(FULL), &[]), Some(&plugin));
     let told = &found.diagnostics[0];
-    assert_eq!((told.rule, told.is_error()), ("write_scope_missing", false));
+    assert_eq!((&*told.rule, told.is_error()), ("write_scope_missing", false));
     assert_eq!(told.help.as_deref(), Some("add `allowed_write_paths=\"REVIEW.md\"` to the node"));
 }
 
@@ -187,7 +187,7 @@ fn limits_lower_and_only_the_operator_raises() {
             scenarios: &scenarios(),
             sealed: &[],
         });
-        (found.limits.get(name).expect("limit"), found.diagnostics.first().map(|told| told.rule))
+        (found.limits.get(name).expect("limit"), found.diagnostics.first().map(|told| told.rule.clone()))
     };
     assert_eq!(bound("prompt=x", &[], None, "wall_ms"), (1_800_000, None));
     assert_eq!(
@@ -202,7 +202,7 @@ fn limits_lower_and_only_the_operator_raises() {
     assert_eq!(bound("prompt=x, max_turns=90", &[("turns", "50")], None, "turns"), (50, None));
     assert_eq!(bound("prompt=x, limits.memory_bytes=1048576", &[], None, "memory_bytes"), (1_048_576, None));
     let raised = bound("prompt=x, limits.turns=9999", &[], None, "turns");
-    assert_eq!(raised, (40, Some("limit_not_raised")));
+    assert_eq!(raised, (40, Some("limit_not_raised".into())));
     assert_eq!(bound("prompt=x, limits.turns=9999", &[("turns", "10000")], None, "turns"), (9999, None));
     let plugin = r#"{"limits":{"memory_bytes":"512MiB"}}"#;
     assert_eq!(bound("type=\"acme.review\"", &[], Some(plugin), "memory_bytes").0, 512 << 20);
@@ -215,7 +215,7 @@ fn a_limit_nobody_has_is_told_even_if_no_lint_did() {
     let mut node = node("prompt=x");
     node.limits.insert("fuel".to_owned(), 1);
     let found = of(&node, "codergen", &inspection(Some(FULL), &[]), None);
-    assert_eq!((found.diagnostics[0].rule, found.diagnostics[0].is_error()), ("limit_unknown", true));
+    assert_eq!((&*found.diagnostics[0].rule, found.diagnostics[0].is_error()), ("limit_unknown", true));
 }
 
 #[test]
