@@ -482,6 +482,9 @@ fn a_journal_that_was_changed_is_not_believed() {
     for words in [&["show", "r"][..], &["resume", "r"], &["diff", "r"], &["apply", "r"]] {
         bench.glovebox(words).ends(11).says("corrupt");
     }
+    // A list of runs verifies no journal. It still tells a journal from another file.
+    bench.glovebox(&["ls"]).ends(0).says("success").never_says("unreadable");
+    std::fs::write(bench.run_folder("r").join("journal.sqlite"), "no database ".repeat(1000)).unwrap();
     bench.glovebox(&["ls"]).ends(0).says("unreadable");
 }
 

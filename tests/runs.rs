@@ -113,6 +113,26 @@ fn a_run_that_is_not_ones_own_is_read_and_said_so() {
     bench.glovebox(&["apply", "x", "--foreign", "--workdir", "."]).ends(0).says("wrote   src/hello.txt");
 }
 
+/// How often a command says that it did something, in the runtime's own log.
+fn logged(bench: &Workbench, words: &[&str], what: &str) -> usize {
+    let answer = Answer::of(bench.command(words).env("GLOVEBOX_LOG", "debug"));
+    answer.ends(0).stderr.matches(what).count()
+}
+
+#[test]
+fn a_command_verifies_a_journal_once_and_a_list_of_runs_verifies_none() {
+    let bench = bench();
+    let check = |words: &[&str], times: usize| {
+        assert_eq!(logged(&bench, words, "verified the journal"), times, "{words:?}");
+    };
+    check(&["ls"], 0);
+    check(&["show", "x"], 1);
+    check(&["show", "x", "build"], 1);
+    check(&["diff", "x"], 1);
+    check(&["graph", "x", "--format", "ascii"], 1);
+    check(&["apply", "x"], 1);
+}
+
 #[test]
 fn records_that_are_added_to_a_run_of_ones_own_are_not_acted_on() {
     let bench = bench();

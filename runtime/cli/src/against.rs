@@ -12,6 +12,7 @@ use crate::terminal::visible;
 use crate::{house, journal, references, runs};
 use glovebox_engine::plan::compare::{Against, Change};
 use glovebox_engine::plan::power::Powers;
+use glovebox_engine::sqlite::VerifiedJournal;
 use glovebox_pipeline::Inputs;
 use glovebox_sandbox::holdout;
 use std::path::Path;
@@ -62,7 +63,7 @@ fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
 
 fn of_run(selector: &str, arguments: &PlanArguments, project: &Project) -> Result<Powers, Stop> {
     let run = runs::select(&arguments.runs.runs_dir, selector)?;
-    let (records, provenance) = journal::read_with_provenance(&run)?;
+    let VerifiedJournal { records, provenance } = journal::read(&run)?;
     if arguments.deny.is_empty() {
         journal::tell_foreign(&run, provenance);
     } else {

@@ -10,7 +10,7 @@ use cap_std::fs::Dir;
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, Record, RunStarted, Verdict};
 use glovebox_engine::ports::BlobStore;
-use glovebox_engine::sqlite::Provenance;
+use glovebox_engine::sqlite::{Provenance, VerifiedJournal};
 use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::project::Base;
 use std::fs::File;
@@ -38,7 +38,7 @@ pub struct Changes {
 impl Changes {
     /// Reads them from a run's journal and blobs.
     pub fn read(run: &RunFolder) -> Result<Self, Stop> {
-        let (records, provenance) = journal::read_with_provenance(run)?;
+        let VerifiedJournal { records, provenance } = journal::read(run)?;
         let started = journal::beginning(run, &records)?;
         let blobs = open_blobs(run)?;
         let base = read_base(run, &blobs, started)?;

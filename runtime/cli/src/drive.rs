@@ -8,7 +8,7 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
 use crate::source::Source;
 use crate::terminal::progress::{Manner, Reporter};
-use crate::terminal::summary::{self, Summary};
+use crate::terminal::summary;
 use crate::terminal::{self, visible};
 use crate::{journal, runs};
 use cap_std::ambient_authority;
@@ -18,6 +18,7 @@ use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::disk::DiskGauge;
 use glovebox_engine::driver::RunError;
 use glovebox_engine::event::{Event, Record};
+use glovebox_engine::evidence::RunSummary;
 use glovebox_engine::ports::{PortError, Signals};
 use glovebox_engine::project::Projector;
 use glovebox_engine::run::{HoldoutError, Holdouts, RunDir, Session};
@@ -58,7 +59,7 @@ pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
 /// Makes a run's files from its journal, as it is now.
 pub fn project(run: &RunFolder, pipeline: &Arc<Pipeline>, blobs: &Arc<DirBlobs>) -> Result<Projector<DirBlobs>, Stop> {
     let dir = open_dir(run, None)?.dir;
-    let projector = Projector::rebuild(dir, Arc::clone(blobs), Arc::clone(pipeline), &journal::read(run)?);
+    let projector = Projector::rebuild(dir, Arc::clone(blobs), Arc::clone(pipeline), &journal::read(run)?.records);
     projector.map_err(|error| stop(run, &RunError::Project(Box::new(error))))
 }
 
@@ -214,14 +215,14 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
 
 /// Prints what a run came to and answers with the exit code that its journal means.
 pub fn conclude(run: &RunFolder, manner: Manner, runs_dir: &Path) -> Ended {
-    let records = journal::read(run)?;
-    let found = Summary::of(&records);
+    let records = journal::read(run)?.records;
+    let found = RunSummary::of(&records);
     let text = summary::render(&found, &runs::named(run, runs_dir)?);
     match manner {
         Manner::Json => terminal::say(&text),
         _ => terminal::print(&text),
     }
-    let exit = found.exit.exit();
+    let exit = Exit::from(found.exit);
     tracing::debug!(run = %visible::line(&run.id), code = exit.code(), "concluded");
     Ok(exit)
 }

@@ -3,6 +3,7 @@
 //! The table is the whole contract (documented in `docs/exit-codes.md`): scripts and CI branch on the number, people read the
 //! name. A code says why `glovebox` ended, never which line of code ended it. Nothing else in this crate picks a number.
 
+use glovebox_engine::evidence::ExitClass;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -41,23 +42,28 @@ pub enum Exit {
     Terminated,
 }
 
+/// The engine numbers and names the exits of a run.
+const fn of_run(exit: Exit, class: ExitClass) -> (Exit, u8, &'static str) {
+    (exit, class.code(), class.name())
+}
+
 /// Every exit with its number and name, in the order of the documentation.
 pub const EXITS: [(Exit, u8, &str); 15] = [
-    (Exit::Ok, 0, "ok"),
-    (Exit::RunFailed, 1, "run-failed"),
+    of_run(Exit::Ok, ExitClass::Ok),
+    of_run(Exit::RunFailed, ExitClass::RunFailed),
     (Exit::Usage, 2, "usage"),
     (Exit::Invalid, 3, "invalid"),
-    (Exit::Unverified, 4, "unverified"),
-    (Exit::Budget, 5, "budget"),
-    (Exit::Policy, 6, "policy"),
-    (Exit::Plugin, 7, "plugin"),
-    (Exit::Provider, 8, "provider"),
-    (Exit::Transient, 9, "transient"),
+    of_run(Exit::Unverified, ExitClass::Unverified),
+    of_run(Exit::Budget, ExitClass::Budget),
+    of_run(Exit::Policy, ExitClass::Policy),
+    of_run(Exit::Plugin, ExitClass::Plugin),
+    of_run(Exit::Provider, ExitClass::Provider),
+    of_run(Exit::Transient, ExitClass::Transient),
     (Exit::Paused, 10, "paused"),
     (Exit::Mismatch, 11, "mismatch"),
-    (Exit::Internal, 70, "internal"),
-    (Exit::Interrupted, 130, "interrupted"),
-    (Exit::Terminated, 143, "terminated"),
+    of_run(Exit::Internal, ExitClass::Internal),
+    of_run(Exit::Interrupted, ExitClass::Interrupted),
+    of_run(Exit::Terminated, ExitClass::Terminated),
 ];
 
 impl Exit {
@@ -73,6 +79,24 @@ impl Exit {
     /// The stable name, for people and for JSON.
     pub fn name(self) -> &'static str {
         self.row().1
+    }
+}
+
+impl From<ExitClass> for Exit {
+    fn from(class: ExitClass) -> Self {
+        match class {
+            ExitClass::Ok => Exit::Ok,
+            ExitClass::RunFailed => Exit::RunFailed,
+            ExitClass::Unverified => Exit::Unverified,
+            ExitClass::Budget => Exit::Budget,
+            ExitClass::Policy => Exit::Policy,
+            ExitClass::Plugin => Exit::Plugin,
+            ExitClass::Provider => Exit::Provider,
+            ExitClass::Transient => Exit::Transient,
+            ExitClass::Internal => Exit::Internal,
+            ExitClass::Interrupted => Exit::Interrupted,
+            ExitClass::Terminated => Exit::Terminated,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! A run's journal, read to its end for commands that only look.
+//! A run's journal, opened read-only.
 //!
-//! Opens read-only and verifies the chain: a journal that was tampered with is exit 11, never a result.
+//! A command reads and verifies a journal once, and hands the records on. A journal that was tampered with is exit 11, never a result.
 
 use crate::exit::{Exit, Stop};
 use crate::runs::RunFolder;
@@ -8,27 +8,24 @@ use crate::terminal::{self, visible};
 use crate::user_key;
 use glovebox_engine::event::{Event, Record, RunStarted};
 use glovebox_engine::ports::PortError;
-use glovebox_engine::sqlite::{Provenance, SqliteReader};
+use glovebox_engine::sqlite::{Provenance, SqliteReader, VerifiedJournal};
 use glovebox_sandbox::run::JOURNAL_FILE;
 use glovebox_sandbox::user_key::UserKey;
 
-const PAGE_RECORDS: usize = 1000;
-
-/// Reads every record of a run.
-pub fn read(run: &RunFolder) -> Result<Vec<Record>, Stop> {
-    records(run, &open(run)?)
-}
-
-/// Reads every record of a run, and whose they are.
-pub fn read_with_provenance(run: &RunFolder) -> Result<(Vec<Record>, Provenance), Stop> {
+/// Reads and verifies every record of a run.
+pub fn read(run: &RunFolder) -> Result<VerifiedJournal, Stop> {
     read_against(run, user_key::to_verify()?.as_ref())
 }
 
-fn read_against(run: &RunFolder, key: Option<&UserKey>) -> Result<(Vec<Record>, Provenance), Stop> {
-    let reader = open(run)?;
-    let records = records(run, &reader)?;
-    let provenance = reader.provenance(key).map_err(|error| unreadable(run, &error))?;
-    Ok((records, provenance))
+fn read_against(run: &RunFolder, key: Option<&UserKey>) -> Result<VerifiedJournal, Stop> {
+    open(run)?.read_verified(key).map_err(|error| unreadable(run, &error))
+}
+
+/// Reads the first and the last record of a run, and whose they are, without verifying the journal.
+pub fn read_ends(run: &RunFolder) -> Result<(Vec<Record>, Provenance), Stop> {
+    let (key, reader) = (user_key::to_verify()?, open(run)?);
+    let failed = |error| unreadable(run, &error);
+    Ok((reader.ends().map_err(failed)?, reader.provenance(key.as_ref()).map_err(failed)?))
 }
 
 /// Reads every record of a run for a command that only shows it. One that this user did not start is read all the same, and said so.
@@ -38,9 +35,9 @@ pub fn read_to_show(run: &RunFolder) -> Result<Vec<Record>, Stop> {
         terminal::report_stop(&stop);
         None
     });
-    let (records, provenance) = read_against(run, key.as_ref())?;
-    tell_foreign(run, provenance);
-    Ok(records)
+    let journal = read_against(run, key.as_ref())?;
+    tell_foreign(run, journal.provenance);
+    Ok(journal.records)
 }
 
 /// Says in one line that a run is not this user's own.
@@ -71,19 +68,6 @@ pub fn is_foreign(provenance: Provenance) -> Option<String> {
 
 fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
     SqliteReader::open(&run.path.join(JOURNAL_FILE)).map_err(|error| unreadable(run, &error))
-}
-
-fn records(run: &RunFolder, reader: &SqliteReader) -> Result<Vec<Record>, Stop> {
-    let stop = |error: PortError| unreadable(run, &error);
-    let mut records: Vec<Record> = Vec::new();
-    loop {
-        let from = records.last().map_or(1, |record| record.seq + 1);
-        let page = reader.read(from, PAGE_RECORDS).map_err(stop)?;
-        if page.is_empty() {
-            return Ok(records);
-        }
-        records.extend(page);
-    }
 }
 
 /// The first record of a run: how it was started.

@@ -24,6 +24,7 @@ mod project;
 mod references;
 mod runs;
 mod scenarios;
+mod shell;
 mod source;
 mod terminal;
 mod toolchain;

@@ -5,6 +5,7 @@
 mod folder;
 
 use crate::exit::{Exit, Stop};
+use crate::shell;
 use crate::terminal::summary::Named;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use std::path::{Path, PathBuf};
@@ -140,7 +141,7 @@ pub fn spelled(selector: &str, runs_dir: &Path) -> String {
     if runs_dir == Path::new(crate::arguments::RUNS_DIR) {
         return selector.to_owned();
     }
-    format!("{selector} --runs-dir {}", shell_word(&runs_dir.to_string_lossy()))
+    format!("{selector} --runs-dir {}", shell::word(&runs_dir.to_string_lossy()))
 }
 
 /// A run as the commands that go on name it.
@@ -148,16 +149,6 @@ pub fn named(run: &RunFolder, runs_dir: &Path) -> Result<Named, Stop> {
     let is_latest = list(runs_dir)?.first().is_some_and(|latest| latest.id == run.id);
     let exact = spelled(&run.id, runs_dir);
     Ok(Named { short: if is_latest { spelled("latest", runs_dir) } else { exact.clone() }, exact })
-}
-
-/// Quotes a word for a POSIX shell where it needs quotes.
-fn shell_word(word: &str) -> String {
-    let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%,=".contains(character);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! `Plan -run-> Event* -fold-> RunState -project-> files`. The journal is written first and everything else is derived from
 //! it. Reading order: [`event`] and [`outcome`] (the facts), [`ports`] (where they are kept), [`sqlite`], [`blobs`] and
 //! [`signals`] (the adapters for one machine), [`context`] and [`state`] (the fold), [`schedule`] (what follows),
-//! [`driver`] (the loop), [`run`] (a run's directory),
+//! [`driver`] (the loop), [`run`] (a run's directory), [`evidence`] (what a run came to),
 //! [`config`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).
 
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ pub mod context;
 pub mod disk;
 pub mod driver;
 pub mod event;
+pub mod evidence;
 pub mod lock;
 pub mod outcome;
 pub mod plan;

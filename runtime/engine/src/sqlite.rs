@@ -44,6 +44,9 @@ impl SqliteLog {
     pub fn open_signed(path: &Path, key: Option<UserKey>) -> Result<Self, PortError> {
         let connection = connection::writable(path)?;
         let tip = rows::verify(&connection)?;
+        if tip.seq > 0 {
+            tracing::debug!(records = tip.seq, "verified the journal");
+        }
         match signature::provenance(&connection, key.as_ref())? {
             Provenance::Foreign { seq } => return Err(PortError::Foreign { seq }),
             Provenance::Unsigned if key.is_some() => return Err(PortError::Foreign { seq: 1 }),
@@ -93,22 +96,39 @@ impl RunLog for SqliteLog {
     }
 }
 
-/// A journal that is only looked at, also while another process drives the run.
+/// A journal that is only read, also while another process drives the run.
 pub struct SqliteReader {
     connection: Connection,
 }
 
+/// A journal that was read and verified from its first record to its last.
+#[derive(Debug, Clone)]
+pub struct VerifiedJournal {
+    /// Every record in order.
+    pub records: Vec<Record>,
+    /// Whose journal it is.
+    pub provenance: Provenance,
+}
+
 impl SqliteReader {
-    /// Opens the journal at `path` and verifies its chain. A journal that is not there is unavailable, never created.
+    /// Opens the journal at `path`. A journal that is not there is unavailable, never created.
     pub fn open(path: &Path) -> Result<Self, PortError> {
-        let connection = connection::read_only(path)?;
-        rows::verify(&connection)?;
-        Ok(Self { connection })
+        Ok(Self { connection: connection::read_only(path)? })
     }
 
-    /// Reads at most `records_max` records with sequence numbers of `from` and above. Empty at the end.
-    pub fn read(&self, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
-        rows::read(&self.connection, from, records_max)
+    /// Reads every record and verifies the chain and the signatures, in one pass over the content.
+    pub fn read_verified(&self, key: Option<&UserKey>) -> Result<VerifiedJournal, PortError> {
+        // One transaction: a driver may append between the two queries.
+        let snapshot = self.connection.unchecked_transaction().map_err(port_error)?;
+        let records = rows::read(&snapshot, 1, usize::MAX)?;
+        let provenance = signature::provenance(&snapshot, key)?;
+        tracing::debug!(records = records.len(), "verified the journal");
+        Ok(VerifiedJournal { records, provenance })
+    }
+
+    /// Reads the first and the last record without verifying them: good enough for a list of runs, and for nothing else.
+    pub fn ends(&self) -> Result<Vec<Record>, PortError> {
+        rows::ends(&self.connection)
     }
 
     /// Whose journal it is, by the signatures of its records.

@@ -1,19 +1,24 @@
 //! `glovebox ls`: the runs there are, newest first.
+//!
+//! Reads the first and the last record of each journal and verifies none of them: `show` does, before it prints what a run did.
 
 use crate::arguments::ListArguments;
 use crate::exit::{Ended, Exit};
 use crate::runs::RunFolder;
-use crate::terminal::summary::Summary;
 use crate::terminal::{self, duration, visible};
 use crate::{journal, runs};
+use glovebox_engine::evidence::RunSummary;
 use glovebox_engine::sqlite::Provenance;
 use serde::Serialize;
+
+/// The status of a run whose journal cannot be read.
+const UNREADABLE: &str = "unreadable";
 
 #[derive(Serialize)]
 struct Row {
     id: String,
     pipeline: String,
-    status: String,
+    status: &'static str,
     started: Option<jiff::Timestamp>,
     duration_ms: u64,
     /// Whether this user started it on this machine.
@@ -39,16 +44,14 @@ pub fn ls(arguments: &ListArguments) -> Ended {
 
 fn row(run: &RunFolder) -> Row {
     let id = run.id.clone();
-    match journal::read_with_provenance(run) {
-        Ok((records, provenance)) => {
-            let summary = Summary::of(&records);
-            let started = records.first().map(|record| record.at);
-            let (pipeline, status, duration_ms) = (summary.pipeline, summary.status, summary.duration_ms);
-            let is_own = provenance == Provenance::Own;
-            Row { id, pipeline, status, started, duration_ms, is_own, problem: None }
+    match journal::read_ends(run) {
+        Ok((ends, provenance)) => {
+            let RunSummary { pipeline, status, started_at, duration_ms, .. } = RunSummary::of(&ends);
+            let (status, is_own) = (status.as_str(), provenance == Provenance::Own);
+            Row { id, pipeline, status, started: started_at, duration_ms, is_own, problem: None }
         }
         Err(stop) => {
-            let (pipeline, status) = (String::new(), "unreadable".to_owned());
+            let (pipeline, status) = (String::new(), UNREADABLE);
             Row { id, pipeline, status, started: None, duration_ms: 0, is_own: false, problem: Some(stop.message) }
         }
     }

@@ -16,6 +16,7 @@ use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
 use glovebox_engine::run::{Session, apply_changes};
+use glovebox_engine::sqlite::VerifiedJournal;
 use glovebox_sandbox::holdout;
 use std::path::Path;
 
@@ -23,7 +24,7 @@ use std::path::Path;
 pub fn resume(arguments: &ResumeArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
-    let (records, provenance) = journal::read_with_provenance(&run)?;
+    let VerifiedJournal { records, provenance } = journal::read(&run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     let help =
         format!("look at it with `glovebox show {named}`, and run its pipeline again; docs/run-directory.md says more");

@@ -3,11 +3,12 @@
 use crate::arguments::ShowArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
-use crate::terminal::summary::{self, Summary};
+use crate::terminal::summary;
 use crate::terminal::{self, duration, lines, visible};
-use crate::{changes, journal, runs};
+use crate::{changes, journal, runs, shell};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, HostTraffic, Record, RouteTaken, StageFinished};
+use glovebox_engine::evidence::RunSummary;
 use glovebox_engine::ports::BlobStore;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -30,7 +31,7 @@ pub fn show(arguments: &ShowArguments) -> Ended {
 }
 
 fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> Ended {
-    let found = Summary::of(records);
+    let found = RunSummary::of(records);
     if arguments.json {
         terminal::print_json(&found)?;
         return Ok(Exit::Ok);
@@ -39,7 +40,12 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> E
     for visit in &found.visited {
         let again = if visit.visit > 1 { format!(" visit {}", visit.visit) } else { String::new() };
         let tries = if visit.attempts > 1 { format!(" after {} attempts", visit.attempts) } else { String::new() };
-        text.push_str(&format!("{:<12} {}{again}: {}{tries}\n", "visited", visible::line(&visit.node), visit.status));
+        text.push_str(&format!(
+            "{:<12} {}{again}: {}{tries}\n",
+            "visited",
+            visible::line(visit.node.as_str()),
+            visit.status
+        ));
     }
     text.push_str(&format!("{:<12} {}\n", "folder", visible::line(&run.path.to_string_lossy())));
     terminal::print(&text);
@@ -120,7 +126,7 @@ fn attempt(text: &mut String, stage: &StageFinished) {
     }
     for receipt in &stage.receipts {
         let end = receipt.code.map_or_else(|| receipt.how.clone(), |code| format!("exit {code}"));
-        let command = visible::line(&receipt.argv.join(" ")).into_owned();
+        let command = visible::line(&shell::line(&receipt.argv)).into_owned();
         row(
             if receipt.subject { "subject" } else { "command" },
             &format!(

@@ -3,18 +3,18 @@
 //! Says only what is sure to help: a code without a remedy gets none, and the summary's last line still names the command that
 //! shows more.
 
-use crate::terminal::summary::Summary;
 use crate::terminal::visible;
 use glovebox_engine::disk::DISK_CODE;
+use glovebox_engine::evidence::RunSummary;
 use glovebox_host::limits::TABLE;
 
 /// The code a shell ends with when there is no such program.
 const NO_SUCH_PROGRAM: i32 = 127;
 
 /// The remedy of a run's failure, when there is one to name.
-pub fn of(summary: &Summary) -> Option<String> {
+pub fn of(summary: &RunSummary) -> Option<String> {
     let failure = summary.failure.as_ref()?;
-    let node = summary.failed_node.as_deref().map(visible::line).unwrap_or_default();
+    let node = summary.failed_node.as_ref().map(|node| visible::line(node.as_str())).unwrap_or_default();
     let remedy = match failure.code.as_str() {
         "tool/exit-code" | "verify/exit-code" if ended_with(summary, NO_SUCH_PROGRAM) => {
             "exit 127 is the shell's word for a program it did not find: name its folder in glovebox.toml, `[exec]` \
@@ -47,7 +47,7 @@ fn of_limit(name: &str, node: &str) -> String {
     }
 }
 
-fn ended_with(summary: &Summary, code: i32) -> bool {
-    let failed = summary.failed_node.as_deref();
-    summary.receipts.iter().any(|one| Some(one.node.as_str()) == failed && one.receipt.code == Some(code))
+fn ended_with(summary: &RunSummary, code: i32) -> bool {
+    let failed = summary.failed_node.as_ref();
+    summary.receipts.iter().any(|one| Some(&one.node) == failed && one.receipt.code == Some(code))
 }

@@ -74,10 +74,10 @@ fn failure_of(outcome: &Outcome) -> Failure {
 fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
     let code = if is_word(&failure.code) { failure.code } else { "stage/failed".to_owned() };
     let reason = match code.as_str() {
-        "scope/write" => format!("{}{WITHHELD}", super::GUARDRAIL),
+        "scope/write" => format!("{} (names {WITHHELD})", super::GUARDRAIL.trim_end_matches(": ")),
         "canceled" => "the run was told to stop".to_owned(),
         super::watch::LEAK_CODE => super::watch::reason(super::watch::IN_A_FILE),
-        _ => code.strip_prefix("limit/").map_or_else(|| format!("{code}: {WITHHELD}"), |name| bound(fact, name)),
+        _ => code.strip_prefix("limit/").map_or_else(|| WITHHELD.to_owned(), |name| bound(fact, name)),
     };
     Failure { class: failure.class, code, reason }
 }

@@ -61,6 +61,19 @@ pub(super) fn read(connection: &Connection, from: u64, records_max: usize) -> Re
     Ok(records)
 }
 
+/// Reads the first and the last record, each once, and checks neither.
+pub(super) fn ends(connection: &Connection) -> Result<Vec<Record>, PortError> {
+    let sql =
+        format!("{COLUMNS} WHERE seq IN ((SELECT min(seq) FROM record), (SELECT max(seq) FROM record)) ORDER BY seq");
+    let mut statement = connection.prepare(&sql).map_err(port_error)?;
+    let mut rows = statement.query([]).map_err(port_error)?;
+    let mut records = Vec::with_capacity(2);
+    while let Some(row) = rows.next().map_err(port_error)? {
+        records.push(parse(decode(row, 1)?)?);
+    }
+    Ok(records)
+}
+
 /// The sequence number of a subject's last record; 0 when it has none.
 pub(super) fn head(connection: &Connection, subject: &Subject) -> Result<u64, PortError> {
     let sql = "SELECT coalesce(max(seq), 0) FROM record WHERE subject = ?1";

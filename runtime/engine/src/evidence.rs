@@ -1,0 +1,250 @@
+//! What a run came to: its verdict, its exit class, and the evidence for both.
+//!
+//! A fold of the journal's records and nothing else, so `run`, `resume`, `show` and `ls` report the same journal in the same way.
+//! A command is *verified* when the pipeline's author wrote it, it exited 0 and its stage passed. A command that a model or a plugin
+//! chose only *ran*. A stage that passed without a verified command passed on its own word.
+
+mod class;
+mod receipt;
+
+pub use class::ExitClass;
+pub use receipt::{CommandEvidence, Proof};
+
+use crate::disk::DISK_CODE;
+use crate::event::{Event, FileChange, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict};
+use crate::outcome::Failure;
+use glovebox_record::NodeId;
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// Network of a sandbox that lets commands reach every host.
+const NETWORK_FULL: &str = "full";
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// It has not ended.
+    #[default]
+    Unfinished,
+    /// It reached an exit with every goal gate satisfied.
+    Success,
+    /// It ended in any other way.
+    Fail,
+}
+
+impl RunStatus {
+    /// Returns the word for people and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunStatus::Unfinished => "unfinished",
+            RunStatus::Success => "success",
+            RunStatus::Fail => "fail",
+        }
+    }
+}
+
+impl From<Verdict> for RunStatus {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Success => RunStatus::Success,
+            Verdict::Fail => RunStatus::Fail,
+        }
+    }
+}
+
+/// What a run came to so far.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RunSummary {
+    /// The run.
+    pub run_id: String,
+    /// The graph's name.
+    pub pipeline: String,
+    /// How the run stands.
+    pub status: RunStatus,
+    /// How the process that drove it ends.
+    pub exit: ExitClass,
+    /// Who answered model calls: `scripted` or `simulated`.
+    pub model: String,
+    /// The most network that a command may have; absent when no stage runs commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// The failure's class, code and reason.
+    pub failure: Option<Failure>,
+    /// The stage with that failure, if a stage had it.
+    pub failed_node: Option<NodeId>,
+    /// Every finished visit in order.
+    pub visited: Vec<Visit>,
+    /// The commands of each node's last attempt.
+    pub receipts: Vec<CommandEvidence>,
+    /// Stages whose last visit passed on their own word, with their handlers.
+    pub unverified: Vec<UnverifiedStage>,
+    /// What was refused, by node; each once.
+    pub refused: Vec<RefusedRequest>,
+    /// What is changed in the end, one entry per path.
+    #[serde(serialize_with = "values")]
+    pub changed: BTreeMap<String, FileChange>,
+    /// Changes that were set aside, by node.
+    pub quarantined: Vec<QuarantinedFile>,
+    /// From the first record to the last, milliseconds.
+    pub duration_ms: u64,
+    /// When the first record was appended.
+    #[serde(skip)]
+    pub started_at: Option<Timestamp>,
+    #[serde(skip)]
+    canceled_by: Option<String>,
+    #[serde(skip)]
+    last_failure: Option<(NodeId, Failure)>,
+}
+
+/// One finished visit.
+#[derive(Debug, Clone, Serialize)]
+pub struct Visit {
+    /// The node.
+    pub node: NodeId,
+    /// Which visit.
+    pub visit: u32,
+    /// Attempts it took.
+    pub attempts: u32,
+    /// How it ended.
+    pub status: &'static str,
+}
+
+/// A stage that passed without a verified command.
+#[derive(Debug, Clone, Serialize)]
+pub struct UnverifiedStage {
+    /// The node.
+    pub node: NodeId,
+    /// Its handler.
+    pub handler: String,
+}
+
+/// A refused request and the node that made it.
+#[derive(Debug, Clone, Serialize)]
+pub struct RefusedRequest {
+    /// The node.
+    pub node: NodeId,
+    /// How many times.
+    pub times: usize,
+    /// What was refused.
+    #[serde(flatten)]
+    pub refusal: Refusal,
+}
+
+/// A change that was set aside.
+#[derive(Debug, Clone, Serialize)]
+pub struct QuarantinedFile {
+    /// The node.
+    pub node: NodeId,
+    /// The path in the workspace.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl RunSummary {
+    /// Folds the records of a journal.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut summary = Self::default();
+        records.into_iter().for_each(|record| summary.apply(record));
+        summary
+    }
+
+    /// Folds one record in.
+    pub fn apply(&mut self, record: &Record) {
+        let started_at = *self.started_at.get_or_insert(record.at);
+        self.duration_ms = record.at.duration_since(started_at).as_millis().try_into().unwrap_or(0);
+        match &record.event {
+            Event::RunStarted(run) => self.start(run),
+            Event::StageFinished(stage) => self.finish_stage(stage),
+            Event::RunCanceled(cancel) => self.canceled_by = Some(cancel.by.clone()),
+            Event::RunResumed(_) => self.resume(),
+            Event::RunFinished(run) => self.finish(run),
+            _ => {}
+        }
+    }
+
+    /// True when `resume` continues the run although it has ended: a signal or the bound on disk space stopped it.
+    pub fn is_resumable_failure(&self) -> bool {
+        let is_out_of_disk = self.failure.as_ref().is_some_and(|failure| failure.code == DISK_CODE);
+        is_out_of_disk || matches!(self.exit, ExitClass::Interrupted | ExitClass::Terminated)
+    }
+
+    /// True when a tool or verify stage ran a command.
+    pub fn has_pipeline_command(&self) -> bool {
+        self.receipts.iter().any(CommandEvidence::is_pipeline_command)
+    }
+
+    /// True when the commands could reach every host.
+    pub fn has_full_network(&self) -> bool {
+        self.network.as_deref() == Some(NETWORK_FULL)
+    }
+
+    fn start(&mut self, run: &RunStarted) {
+        self.run_id.clone_from(&run.run_id);
+        self.model.clone_from(&run.model);
+        self.pipeline.clone_from(&run.pipeline_name);
+        self.network = run.sandbox.as_ref().map(|sandbox| sandbox.network.clone());
+    }
+
+    fn resume(&mut self) {
+        self.canceled_by = None;
+        self.failure = None;
+        self.failed_node = None;
+        self.status = RunStatus::Unfinished;
+        self.exit = ExitClass::default();
+    }
+
+    fn finish(&mut self, run: &RunFinished) {
+        self.status = run.status.into();
+        self.exit = ExitClass::of(run, self.canceled_by.as_deref());
+        self.failure.clone_from(&run.failure);
+        let last = self.last_failure.as_ref().filter(|(_, failure)| Some(failure) == run.failure.as_ref());
+        self.failed_node = last.map(|(node, _)| node.clone());
+    }
+
+    fn finish_stage(&mut self, stage: &StageFinished) {
+        let node = NodeId::from(stage.node.as_str());
+        self.add_visit(&node, stage);
+        self.receipts.retain(|evidence| evidence.node != node);
+        let receipts = stage.receipts.iter().map(|receipt| CommandEvidence::of(stage, receipt));
+        self.receipts.extend(receipts);
+        self.unverified.retain(|unverified| unverified.node != node);
+        let is_verified = self.receipts.iter().any(|evidence| evidence.node == node && evidence.verified);
+        if stage.outcome.status.satisfies_gate() && !is_verified {
+            self.unverified.push(UnverifiedStage { node: node.clone(), handler: stage.handler.clone() });
+        }
+        if let Some(failure) = &stage.outcome.failure {
+            self.last_failure = Some((node.clone(), failure.clone()));
+        }
+        stage.refusals.iter().for_each(|refusal| self.add_refusal(&node, refusal));
+        self.quarantined.extend(stage.quarantined.iter().map(|file| QuarantinedFile {
+            node: node.clone(),
+            path: file.path.clone(),
+            reason: file.reason.clone(),
+        }));
+        self.changed.extend(stage.changes.iter().map(|change| (change.path.clone(), change.clone())));
+    }
+
+    /// The last attempt of a visit stands for the visit.
+    fn add_visit(&mut self, node: &NodeId, stage: &StageFinished) {
+        self.visited.retain(|visit| visit.node != *node || visit.visit != stage.visit);
+        let status = stage.outcome.status.as_str();
+        self.visited.push(Visit { node: node.clone(), visit: stage.visit, attempts: stage.ordinal, status });
+    }
+
+    fn add_refusal(&mut self, node: &NodeId, refusal: &Refusal) {
+        let is_same = |known: &&mut RefusedRequest| {
+            known.node == *node && known.refusal.operation == refusal.operation && known.refusal.path == refusal.path
+        };
+        match self.refused.iter_mut().find(is_same) {
+            Some(known) => known.times += 1,
+            None => self.refused.push(RefusedRequest { node: node.clone(), times: 1, refusal: refusal.clone() }),
+        }
+    }
+}
+
+fn values<S: Serializer>(changed: &BTreeMap<String, FileChange>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(changed.values())
+}
