@@ -1,4 +1,4 @@
-//! Names the C library to the linker for rules: without std nobody else brings `memcmp`. Compiles and downloads nothing.
+//! Links the C library for rules, because `memcmp` comes with std otherwise. Compiles and downloads nothing.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

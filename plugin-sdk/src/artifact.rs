@@ -1,16 +1,16 @@
-//! Bytes kept beside the stage's record, such as `prompt.md`.
+//! Artifacts: files for people beside the stage's record, such as `prompt.md`.
 
 use crate::bindings::glovebox::plugin::control;
 
-/// Keeps bytes under a name: 1 to 64 characters out of letters, digits, `.`, `_` and `-`.
+/// Keeps an artifact. `name` has 1 to 64 letters, digits, `.`, `_` and `-`.
 ///
 /// # Errors
-/// The host's reason, for a name it does not take or bytes over the `artifact_bytes` limit.
+/// The host's reason, if it refuses the name or the bytes exceed the limit `artifact_bytes`.
 pub fn put(name: impl AsRef<str>, media_type: impl AsRef<str>, bytes: impl AsRef<[u8]>) -> Result<(), String> {
     control::put_artifact(name.as_ref(), media_type.as_ref(), bytes.as_ref())
 }
 
-/// Keeps Markdown or plain text, told apart by the name's ending; otherwise as [`put`].
+/// Keeps a text: Markdown if the name ends in `.md`, else plain text.
 ///
 /// # Errors
 /// As [`put`].

@@ -1,25 +1,25 @@
-//! Host programs, run by the host under guard: `exec::shell("cargo test").timeout_ms(60_000).run()`.
+//! Host programs in a sandbox: `exec::shell("cargo test").timeout_ms(60_000).run()`.
 //!
-//! A [`Command`] is only a description. Whether it may run, with which variables, and what of its writes is kept, the host decides.
+//! A [`Command`] is only a description. The host decides if it may run, with which variables, and which of its writes are kept.
 
 use crate::bindings::glovebox::plugin::exec;
 use crate::{Outcome, Stage};
 
 pub use exec::{Captured, Error, Exit};
 
-/// A command to be run; nothing happens before [`Command::run`].
+/// The description of a command. Nothing happens before [`Command::run`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Command {
     raw: exec::Command,
 }
 
-/// Describes a command as one text for `sh -c`; needs its own grant.
+/// Describes a command as one text for `sh -c`. It needs its own grant.
 pub fn shell(text: impl Into<String>) -> Command {
     Command { raw: exec::Command { shell: Some(text.into()), ..empty() } }
 }
 
-/// Describes a command as a program and its arguments, started without a shell.
+/// Describes a command as a program and its arguments. It starts without a shell.
 pub fn argv(argv: impl IntoIterator<Item = impl Into<String>>) -> Command {
     Command { raw: exec::Command { argv: argv.into_iter().map(Into::into).collect(), ..empty() } }
 }
@@ -29,10 +29,10 @@ fn empty() -> exec::Command {
     exec::Command { argv, shell: None, cwd, env, stdin: None, timeout_ms: None, extra }
 }
 
-/// Describes a shell command the way a node writes it: with its `working_dir`, `timeout` and `env_NAME` attributes.
+/// Describes a shell command with the attributes `working_dir`, `timeout` and `env_NAME` of the node.
 ///
 /// # Errors
-/// The `timeout` is no duration.
+/// If `timeout` is not a duration.
 pub fn shell_of(stage: &Stage, text: &str) -> Result<Command, String> {
     let mut command = shell(text).cwd(folder(stage.attribute("working_dir").unwrap_or_default()));
     for (name, value) in stage.attributes().filter_map(|(name, value)| Some((name.strip_prefix("env_")?, value))) {
@@ -47,8 +47,8 @@ pub fn shell_of(stage: &Stage, text: &str) -> Result<Command, String> {
     }
 }
 
-/// A folder as people write it, in the contract's spelling: `./sub/` is `sub`, `.` is the workspace. What leaves the workspace
-/// stays as it is, for the host to refuse.
+/// Returns a folder in the contract's spelling: `./sub/` becomes `sub`, `.` becomes the workspace. A path that leaves the
+/// workspace stays unchanged, because the host refuses it.
 fn folder(text: &str) -> String {
     if text.starts_with('/') {
         return text.to_owned();
@@ -56,7 +56,7 @@ fn folder(text: &str) -> String {
     text.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/")
 }
 
-/// Reads a duration of the pipeline language (spec §2.4) in milliseconds; a bare number is seconds.
+/// Parses a duration of the pipeline language (spec §2.4) into milliseconds. A number without a unit is in seconds.
 pub fn duration_ms(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len();
@@ -72,40 +72,40 @@ pub fn duration_ms(text: &str) -> Option<u64> {
 }
 
 impl Command {
-    /// Starts it in this folder of the workspace; empty is the root.
+    /// Sets the start folder in the workspace. Empty means the root.
     pub fn cwd(mut self, path: impl Into<String>) -> Self {
         self.raw.cwd = path.into();
         self
     }
 
-    /// Adds a variable to its environment.
+    /// Adds an environment variable.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.raw.env.push((name.into(), value.into()));
         self
     }
 
-    /// Feeds it bytes; without them it reads nothing.
+    /// Sets the bytes of standard input. Without them it is empty.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.raw.stdin = Some(bytes.into());
         self
     }
 
-    /// Bounds its wall time in milliseconds, below what the stage has left.
+    /// Limits the wall time in milliseconds. The stage's own limit still holds.
     pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
         self.raw.timeout_ms = Some(timeout_ms);
         self
     }
 
-    /// Runs it to its end. An exit code other than zero is an [`Exit`], not an error.
+    /// Runs the command to its end. An exit code other than 0 is an [`Exit`], not an error.
     ///
     /// # Errors
-    /// The command did not run at all; [`Error::code`] says why.
+    /// If the command did not run. [`Error::code`] has the reason.
     pub fn run(&self) -> Result<Exit, Error> {
         exec::run(&self.raw)
     }
 }
 
-/// A command that did not run is a failure with code `exec/…`, never a pass.
+/// Makes a failure with code `exec/…` from a command that did not run.
 impl From<Error> for Outcome {
     fn from(error: Error) -> Self {
         let class = match error.code.as_str() {
@@ -121,14 +121,14 @@ impl From<Error> for Outcome {
 }
 
 impl Exit {
-    /// Says whether it exited with code 0.
+    /// Returns true if the command exited with code 0.
     pub fn passed(&self) -> bool {
         self.how == "exited" && self.code == Some(0)
     }
 }
 
 impl Captured {
-    /// Returns the captured stream as text; bytes that were cut out are marked with their number.
+    /// Returns the captured stream as text. A marker has the number of bytes that were cut out.
     pub fn text(&self) -> String {
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&self.tail));
         let cut = self.total_bytes.saturating_sub((self.head.len() + self.tail.len()) as u64);

@@ -1,12 +1,12 @@
-//! Files of the workspace call by call, for plugins that want no file system of their own.
+//! Files of the workspace, for plugins that use no file system.
 //!
-//! Paths are relative and `/`-separated. What the stage may not see does not exist.
+//! Paths are relative and separated by `/`. What the stage may not see does not exist.
 
 use crate::bindings::glovebox::plugin::files;
 
 pub use files::{Error, Node};
 
-/// How much one call reads, in bytes.
+/// Bytes that one call reads.
 const CHUNK_BYTES: u32 = 256 * 1024;
 
 /// Reads a whole file.
@@ -24,7 +24,7 @@ pub fn read(path: impl AsRef<str>) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Replaces or creates a file; missing directories inside the write scope are made.
+/// Writes a whole file, and makes missing directories inside the write scope.
 ///
 /// # Errors
 /// `not-permitted`, `quota` and the like in [`Error::code`].
@@ -32,7 +32,7 @@ pub fn write(path: impl AsRef<str>, bytes: impl AsRef<[u8]>) -> Result<(), Error
     files::write(path.as_ref(), bytes.as_ref())
 }
 
-/// Lists a directory in name order; the root is the empty path.
+/// Lists a directory in the order of names. The empty path is the root.
 ///
 /// # Errors
 /// `not-found`, `not-a-directory` and the like in [`Error::code`].

@@ -1,13 +1,12 @@
 //! Write a Glovebox plugin: implement [`Handler`], export it with [`export!`], build for `wasm32-wasip2`.
 //!
-//! Reading order: [`Stage`] is what a handler is told, [`Outcome`] is what it answers. The modules [`log`], [`control`],
-//! [`artifact`], [`files`], [`exec`] and [`llm`] are the gloves: what none of them is used for is not imported by the
-//! component, so its import list says what the plugin can ask for. `std::fs` works too where the operator grants `posix`.
+//! Reading order: [`Stage`] is the input of a handler, [`Outcome`] is its answer. The modules [`log`], [`control`],
+//! [`artifact`], [`files`], [`exec`] and [`llm`] call the host. A component imports only the modules that it uses, so its
+//! imports show what the plugin can ask for. `std::fs` works too if the operator grants `posix`.
 //!
-//! Lint rules and transforms of graphs are another kind of component: the feature `rules` in the place of the default features,
-//! and the module `rules`.
+//! Custom rules are another kind of component: use the feature `rules` instead of the default features, and the module `rules`.
 //!
-//! This crate knows no host: it compiles for the host target for tests of pure code, where every import call panics.
+//! The crate also compiles for other targets, to test code that does not call the host. A call to the host panics there.
 //!
 //! ```no_run
 //! use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
@@ -28,7 +27,9 @@
 #![cfg_attr(not(feature = "stage"), no_std)]
 
 #[cfg(all(feature = "stage", feature = "rules", target_family = "wasm"))]
-compile_error!("a component has stages or rules, not both: for rules turn the default features of this crate off");
+compile_error!(
+    "a component has stages or rules, not both: for rules set `default-features = false` on glovebox-plugin-sdk"
+);
 
 #[cfg(any(feature = "rules", test))]
 extern crate alloc;
@@ -59,7 +60,7 @@ pub use serde_json::{Value, json};
 pub use stage::Stage;
 
 #[cfg(feature = "stage")]
-/// What the bindings generator made of the WIT package: public because [`export!`] expands to its paths.
+/// The generated bindings of the WIT package. They are public because [`export!`] expands to their paths.
 #[doc(hidden)]
 #[allow(clippy::all, clippy::unwrap_used, missing_docs, unreachable_pub, unused_qualifications)]
 pub mod bindings {
@@ -67,15 +68,15 @@ pub mod bindings {
 }
 
 #[cfg(feature = "stage")]
-/// Shared vocabulary of the contract (`glovebox:plugin/types`).
+/// Types of the contract (`glovebox:plugin/types`).
 pub use bindings::glovebox::plugin::types::{Attempt, Edge, Failure, Mount, Status};
 
 #[cfg(feature = "stage")]
-/// Gives a node type its behaviour.
+/// Executes the nodes that name this plugin.
 pub trait Handler {
-    /// Does the stage's work. Called once per attempt in a fresh instance: statics do not survive.
+    /// Does the stage's work. The host calls it once for each attempt, in a fresh instance: statics do not survive.
     ///
-    /// Failing is an [`Outcome`] too; a panic is reported by the host as a trap with the panic's text.
+    /// A failure is an [`Outcome`] too. The host reports a panic as a trap with the panic's text.
     fn execute(stage: Stage) -> Outcome;
 }
 
@@ -87,11 +88,11 @@ impl<H: Handler> bindings::exports::glovebox::plugin::stage::Guest for H {
 }
 
 #[cfg(feature = "stage")]
-/// Exports a [`Handler`] as the component's `stage` interface and writes its manifest into the custom section
-/// `glovebox:manifest`, where the host reads it without running anything.
+/// Exports a [`Handler`] as the component's `stage` interface, and writes its manifest into the custom section
+/// `glovebox:manifest`. The host reads it there without running anything.
 ///
-/// The manifest is JSON with `name`, `version`, `description` and `wants`, in the vocabulary of `grants` in `glovebox.toml`;
-/// `glovebox plugin inspect` shows it. On other targets than WebAssembly nothing is exported.
+/// The manifest is JSON with `name`, `version`, `description` and `wants`. `wants` has the fields of `grants` in
+/// `glovebox.toml`. `glovebox plugin inspect` shows it. The macro exports nothing on targets other than WebAssembly.
 #[macro_export]
 macro_rules! export {
     ($handler:ident, manifest = $manifest:expr) => {
@@ -107,7 +108,7 @@ macro_rules! export {
     };
 }
 
-/// Copies a text into the array a link section needs; part of the macros that export.
+/// Copies a text into the array that a link section needs. Part of the export macros.
 #[doc(hidden)]
 pub const fn section_bytes<const N: usize>(text: &str) -> [u8; N] {
     let (mut bytes, mut at) = ([0; N], 0);

@@ -1,13 +1,13 @@
-//! The model the operator bound to this node. There is nothing to choose here: no provider, no model name.
+//! The model that the operator bound to this node. A plugin cannot choose a provider or a model.
 //!
-//! The host counts turns and tool rounds; over the limit [`complete`] answers `limit-exceeded`.
+//! The host counts turns and tool rounds. If they exceed a limit, [`complete`] returns `limit-exceeded`.
 
 use crate::bindings::glovebox::plugin::{chat, llm};
 
 pub use chat::{Message, Part, ToolDef, Usage};
 pub use llm::{Error, Request, Response};
 
-/// Asks for one answer and waits for it.
+/// Asks the model and waits for the answer.
 ///
 /// # Errors
 /// `limit-exceeded`, `script-exhausted`, `not-granted`, or a provider error in [`Error::kind`].
@@ -15,7 +15,7 @@ pub fn complete(request: &Request) -> Result<Response, Error> {
     llm::complete(request)
 }
 
-/// Returns the bound model's properties by name: `provider`, `model`, `context-window`.
+/// Returns the properties of the model: `provider`, `model`, `context-window`.
 pub fn properties() -> Vec<(String, String)> {
     llm::info()
 }
@@ -26,7 +26,7 @@ impl Message {
         Self { role: role.into(), parts: vec![Part::new("text", text)] }
     }
 
-    /// Returns the message's text parts in one piece.
+    /// Returns the text parts of the message, joined.
     pub fn whole_text(&self) -> String {
         self.parts.iter().filter(|part| part.kind == "text").map(|part| part.text.as_str()).collect()
     }

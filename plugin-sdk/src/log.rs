@@ -1,6 +1,6 @@
-//! Log lines of the attempt, written to the host's record of it: `log::info("built", &[("crate", "core")])`.
+//! Lines in the attempt's log: `log::info("built", &[("crate", "core")])`.
 //!
-//! Where a line ends up and how many are kept is the host's business.
+//! The host decides where it keeps a line, and how many it keeps (`log_lines`).
 
 use crate::bindings::glovebox::plugin::control;
 

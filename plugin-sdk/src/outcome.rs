@@ -1,12 +1,11 @@
-//! [`Outcome`]: what a handler answers, built step by step. Failure is an answer too.
+//! [`Outcome`]: the answer of a handler, built step by step. A failure is an answer too.
 //!
-//! It records what the handler says. Whether that is believed is the host's business: claims are checked against
-//! receipts, reserved context keys are refused.
+//! The host checks the answer: it compares claims with receipts, and refuses reserved context keys.
 
 use crate::bindings::glovebox::plugin::types::{self, Entry, Failure, Status};
 use serde_json::Value;
 
-/// The answer of a stage.
+/// The answer of a handler.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Outcome {
@@ -14,32 +13,32 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Says the stage did its work.
+    /// The stage did its work.
     pub fn success() -> Self {
         Self::of(Status::Success)
     }
 
-    /// Says the stage did a part of its work.
+    /// The stage did a part of its work.
     pub fn partial_success() -> Self {
         Self::of(Status::PartialSuccess)
     }
 
-    /// Says the stage did nothing, and that this is right.
+    /// The stage had nothing to do.
     pub fn skipped() -> Self {
         Self::of(Status::Skipped)
     }
 
-    /// Says the stage failed: `code` is stable, such as `tool/exit-code`, `reason` is for people and kept unchanged.
+    /// The stage failed. `code` is stable, such as `tool/exit-code`; `reason` is for people and stays unchanged.
     pub fn fail(code: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::of(Status::Fail).failed("deterministic", code, reason)
     }
 
-    /// Asks to be executed again; see [`Outcome::fail`] for `code` and `reason`.
+    /// The stage failed, and another attempt may succeed. See [`Outcome::fail`] for `code` and `reason`.
     pub fn retry(code: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::of(Status::Retry).failed("transient", code, reason)
     }
 
-    /// Says which class of failure this is: a hint, since the host decides. No effect without a failure.
+    /// Suggests the class of the failure; the host decides. Without a failure it has no effect.
     pub fn class(mut self, class: impl Into<String>) -> Self {
         if let Some(failure) = &mut self.raw.failure {
             failure.class = class.into();
@@ -53,13 +52,13 @@ impl Outcome {
         self
     }
 
-    /// Suggests a node to go to next; called again it adds a further choice.
+    /// Suggests the next node. Each call adds one more choice.
     pub fn suggest(mut self, node_id: impl Into<String>) -> Self {
         self.raw.suggested_next_ids.push(node_id.into());
         self
     }
 
-    /// Sets a key of the pipeline's context; the last value given for a key stands.
+    /// Sets a key of the pipeline's context. The last value of a key counts.
     pub fn set(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         let (key, value) = (key.into(), value.into().to_string());
         self.raw.context_updates.retain(|entry| entry.key != key);
@@ -67,13 +66,13 @@ impl Outcome {
         self
     }
 
-    /// Says in words what was done.
+    /// Describes for people what the stage did.
     pub fn notes(mut self, notes: impl Into<String>) -> Self {
         self.raw.notes = notes.into();
         self
     }
 
-    /// Claims that a command passed, citing the receipt `exec` returned for it.
+    /// Claims that a command passed, with the receipt that `exec` returned.
     pub fn claim_command(self, receipt: impl Into<String>) -> Self {
         self.claim("command-passed", receipt)
     }
@@ -88,12 +87,12 @@ impl Outcome {
         self.claim("artifact", name)
     }
 
-    /// Returns the status said so far.
+    /// Returns the status.
     pub fn status(&self) -> Status {
         self.raw.status
     }
 
-    /// Returns the failure said so far.
+    /// Returns the failure, if there is one.
     pub fn failure(&self) -> Option<&Failure> {
         self.raw.failure.as_ref()
     }

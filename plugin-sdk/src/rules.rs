@@ -1,16 +1,16 @@
-//! Lint rules and transforms over a pipeline's graph: implement [`Rules`], export it with [`export_rules!`](crate::export_rules).
+//! Custom rules: lint or transform a pipeline's graph. Implement [`Rules`], export it with [`export_rules!`](crate::export_rules).
 //!
-//! Such a component imports nothing, not even WASI, so it has no std: `#![cfg_attr(target_family = "wasm", no_std)]` at the top of
-//! the crate, and `alloc` for strings and lists. This module brings the allocator; a panic ends the call as a trap without its text.
-//! What is answered is judged by the host: another graph is read and linted like any file.
+//! Such a component imports nothing, not even WASI, so it has no std. Put `#![cfg_attr(target_family = "wasm", no_std)]` at the top
+//! of the crate, and use `alloc` for strings and lists. This module brings the allocator. A panic ends the call as a trap without
+//! its text. The host reads and lints a changed graph like any file.
 //!
 //! ```no_run
 //! use glovebox_plugin_sdk::export_rules;
 //! use glovebox_plugin_sdk::rules::{Finding, Graph, Rules};
 //!
-//! struct House;
+//! struct AcmeRules;
 //!
-//! impl Rules for House {
+//! impl Rules for AcmeRules {
 //!     fn lint(graph: &Graph) -> Vec<Finding> {
 //!         let stages = graph.nodes.iter().filter(|node| node.handler() == "codergen");
 //!         let unbounded = stages.filter(|node| node.get("timeout").is_none());
@@ -18,7 +18,7 @@
 //!     }
 //! }
 //!
-//! export_rules!(House, manifest = r#"{"name":"acme.house","version":"0.1.0","description":"Rules of ACME."}"#);
+//! export_rules!(AcmeRules, manifest = r#"{"name":"acme.house","version":"0.1.0","description":"Rules of ACME."}"#);
 //! # fn main() {}
 //! ```
 
@@ -31,7 +31,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use serde_json::{Map, Value};
 
-/// What the bindings generator made of the world `rules`: public because the macro that exports expands to its paths.
+/// The generated bindings of the world `rules`. They are public because the export macro expands to their paths.
 #[doc(hidden)]
 #[allow(clippy::all, clippy::unwrap_used, missing_docs, unreachable_pub, unused_qualifications)]
 pub mod bindings {
@@ -40,25 +40,25 @@ pub mod bindings {
 
 use bindings::exports::glovebox::plugin::graph_rules::{Finding as RawFinding, Guest};
 
-/// Judges graphs, and may change them. Each call is a fresh instance: statics do not survive.
+/// Lints graphs, and may change them. Each call gets a fresh instance: statics do not survive.
 pub trait Rules {
-    /// Looks at a graph after every transform and the built-in lint. The default finds nothing.
+    /// Returns findings about a graph, after all transforms and the built-in lint. The default finds nothing.
     fn lint(graph: &Graph) -> Vec<Finding> {
         let _ = graph;
         Vec::new()
     }
 
-    /// Changes a graph before it is linted; one that is left as it is counts as unchanged. The default leaves it.
+    /// Changes a graph before the lint. The default changes nothing.
     ///
     /// # Errors
-    /// A reason why the graph is refused as it is: the check fails with it.
+    /// The reason to refuse the graph. The check fails with it.
     fn transform(graph: &mut Graph) -> Result<(), String> {
         let _ = graph;
         Ok(())
     }
 }
 
-/// A pipeline's graph: defaults are spread out, `$goal`, inputs and prompt files are put in.
+/// A pipeline's graph. Defaults are applied; `$goal`, inputs and prompt files are filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     /// The graph's name.
@@ -74,9 +74,9 @@ pub struct Graph {
 /// A node of a [`Graph`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The node's id.
     pub id: String,
-    /// Every attribute that holds for it, `shape` always among them.
+    /// All attributes of the node. `shape` is always one of them.
     pub attributes: BTreeMap<String, String>,
     handler: String,
 }
@@ -88,7 +88,7 @@ pub struct Edge {
     pub from: String,
     /// The target's id.
     pub to: String,
-    /// Every attribute that holds for it.
+    /// All attributes of the edge.
     pub attributes: BTreeMap<String, String>,
 }
 
@@ -109,12 +109,12 @@ impl Node {
         self
     }
 
-    /// Returns what executes it, as the host resolved it from type, shape and name when it asked. Empty for a node made here.
+    /// Returns the handler that the host resolved from type, shape and id. It is empty for a node made here.
     pub fn handler(&self) -> &str {
         &self.handler
     }
 
-    /// Returns its classes, those of its subgraphs included.
+    /// Returns the node's classes, with those of its subgraphs.
     pub fn classes(&self) -> impl Iterator<Item = &str> {
         self.get("class").unwrap_or_default().split(',').map(str::trim).filter(|class| !class.is_empty())
     }
@@ -139,20 +139,20 @@ impl Edge {
 }
 
 impl Graph {
-    /// Returns the node of that name.
+    /// Returns the node with this id.
     pub fn node(&self, id: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.id == id)
     }
 
-    /// Returns the node of that name, to be changed.
+    /// Returns the node with this id, to change it.
     pub fn node_mut(&mut self, id: &str) -> Option<&mut Node> {
         self.nodes.iter_mut().find(|node| node.id == id)
     }
 
-    /// Reads the JSON of the contract.
+    /// Parses the JSON of the contract.
     ///
     /// # Errors
-    /// What is not as the contract says.
+    /// What differs from the contract.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let name = value["name"].as_str().ok_or("the graph has no `name`")?.to_owned();
@@ -173,7 +173,7 @@ impl Graph {
         Ok(Self { name, attributes, nodes, edges: edges.collect::<Result<_, String>>()? })
     }
 
-    /// Writes the JSON of the contract. What executes a node is left to the host.
+    /// Writes the JSON of the contract, without handlers: the host resolves them.
     pub fn to_json(&self) -> String {
         let nodes = self.nodes.iter().map(|node| object(&[("id", &node.id)], &node.attributes));
         let edges = self.edges.iter();
@@ -195,10 +195,10 @@ fn list(value: Value) -> Result<Vec<Value>, String> {
 }
 
 fn texts(value: Value) -> Result<BTreeMap<String, String>, String> {
-    let Value::Object(entries) = value else { return Err("attributes are no object".to_owned()) };
+    let Value::Object(entries) = value else { return Err("the attributes are not an object".to_owned()) };
     let entries = entries.into_iter().map(|(key, value)| match value {
         Value::String(text) => Ok((key, text)),
-        _ => Err(format!("the attribute `{key}` is no text")),
+        _ => Err(format!("the attribute `{key}` is not a text")),
     });
     entries.collect()
 }
@@ -209,7 +209,7 @@ fn object(own: &[(&str, &str)], attributes: &BTreeMap<String, String>) -> Value 
     Value::Object(given.chain(own).collect())
 }
 
-/// Something that a rule found.
+/// One result of a rule.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Finding {
@@ -217,18 +217,18 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Starts a finding that keeps the pipeline from running; `rule` is 1 to 64 of letters, digits, `_`, `-` and `.`, and not
-    /// `transform`, under which the host tells changes.
+    /// Makes an error: the pipeline does not run. `rule` has 1 to 64 letters, digits, `_`, `-` and `.`. The host uses the
+    /// name `transform` for changes.
     pub fn error(rule: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new("error", rule, message)
     }
 
-    /// Starts a finding that fails a strict check only.
+    /// Makes a warning: only a strict check fails.
     pub fn warning(rule: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new("warning", rule, message)
     }
 
-    /// Starts a remark.
+    /// Makes a remark, which never fails a check.
     pub fn info(rule: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new("info", rule, message)
     }
@@ -238,19 +238,19 @@ impl Finding {
         Self { raw: RawFinding { rule, severity, message, node: None, edge: None, help: None } }
     }
 
-    /// Says which node it is about.
+    /// Sets the node of the finding.
     pub fn at_node(mut self, id: impl Into<String>) -> Self {
         self.raw.node = Some(id.into());
         self
     }
 
-    /// Says which edge it is about.
+    /// Sets the edge of the finding.
     pub fn at_edge(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.raw.edge = Some((from.into(), to.into()));
         self
     }
 
-    /// Says how it is mended.
+    /// Adds how to fix it.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.raw.help = Some(help.into());
         self
@@ -273,8 +273,8 @@ impl<R: Rules> Guest for R {
     }
 }
 
-/// Exports [`Rules`] as the component's `graph-rules` interface and writes its manifest into the custom section
-/// `glovebox:manifest`: JSON with `name`, `version` and `description`. On other targets than WebAssembly nothing is exported.
+/// Exports [`Rules`] as the component's `graph-rules` interface, and writes its manifest into the custom section
+/// `glovebox:manifest`: JSON with `name`, `version` and `description`. It exports nothing on targets other than WebAssembly.
 #[macro_export]
 macro_rules! export_rules {
     ($rules:ident, manifest = $manifest:expr) => {
@@ -295,19 +295,19 @@ macro_rules! export_rules {
     };
 }
 
-/// What [`Rules::lint`] answers; part of [`export_rules!`](crate::export_rules).
+/// The result of [`Rules::lint`]. Part of [`export_rules!`](crate::export_rules).
 #[doc(hidden)]
 pub type Found = Vec<Finding>;
 
-/// Room for a text that the host hands over, owned by whoever gets the text; part of [`export_rules!`](crate::export_rules).
-/// The contract has texts only: their bytes have no alignment, and none is moved.
+/// Allocates memory for a text from the host. The receiver of the text owns it. Part of [`export_rules!`](crate::export_rules).
+/// The contract has only texts, so the bytes need no alignment and never move.
 #[doc(hidden)]
 pub fn argument(bytes_before: usize, align: usize, bytes: usize) -> *mut u8 {
     assert!(bytes_before == 0 && align == 1, "the contract hands over texts only");
     Box::leak(vec![0_u8; bytes].into_boxed_slice()).as_mut_ptr()
 }
 
-/// Without std nobody else has an allocator and an end for panics.
+/// The allocator and the panic handler, which std would bring.
 #[cfg(all(target_family = "wasm", not(feature = "stage")))]
 mod alone {
     #[global_allocator]
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(again.node("a").unwrap().handler(), "", "what executes a node is not ours to say");
         assert_eq!((again.edges, again.attributes, again.name), (graph.edges, graph.attributes, graph.name));
         for (text, said) in
-            [("[]", "no `name`"), ("{\"name\":\"g\",\"attributes\":{\"a\":1}}", "`a` is no text"), ("{", "EOF")]
+            [("[]", "no `name`"), ("{\"name\":\"g\",\"attributes\":{\"a\":1}}", "`a` is not a text"), ("{", "EOF")]
         {
             let reason = Graph::parse(text).unwrap_err();
             assert!(reason.contains(said), "{reason}");

@@ -1,11 +1,11 @@
-//! [`Stage`]: everything a handler is told about the node it executes.
+//! [`Stage`]: the input of a handler, with all that it gets about the node that it executes.
 //!
-//! It is a read-only view of the contract's `stage-input`; nothing here calls the host.
+//! It is a read-only view of the contract's `stage-input`. Nothing here calls the host.
 
 use crate::bindings::glovebox::plugin::types::{Attempt, Edge, Failure, Mount, StageInput};
 use serde_json::Value;
 
-/// One call of one node: its attributes, its place in the run, and the pipeline's context at that moment.
+/// One call of one node: its attributes, its place in the run, and the pipeline's context when the call began.
 #[derive(Clone, Debug)]
 pub struct Stage {
     input: StageInput,
@@ -18,7 +18,7 @@ impl From<StageInput> for Stage {
 }
 
 impl Stage {
-    /// Names the run, the node and the attempt.
+    /// Returns the ids of the run, the node and the attempt.
     pub fn attempt(&self) -> &Attempt {
         &self.input.attempt
     }
@@ -28,17 +28,17 @@ impl Stage {
         &self.input.attempt.node_id
     }
 
-    /// Returns the handler type the node was resolved to, such as `codergen`.
+    /// Returns the type of the node's handler, such as `codergen`.
     pub fn handler_type(&self) -> &str {
         &self.input.handler_type
     }
 
-    /// Returns the node's label, which is its id when none was written.
+    /// Returns the node's label. Without a label it is the node's id.
     pub fn label(&self) -> &str {
         &self.input.label
     }
 
-    /// Returns the node's prompt with `$goal` expanded, or none when the node has no prompt or an empty one.
+    /// Returns the node's prompt with `$goal` filled in, or none if the node has no prompt or an empty one.
     pub fn prompt(&self) -> Option<&str> {
         self.input.prompt.as_deref().filter(|prompt| !prompt.is_empty())
     }
@@ -48,17 +48,17 @@ impl Stage {
         &self.input.goal
     }
 
-    /// Returns a node attribute as written in the pipeline file.
+    /// Returns an attribute of the node, as the pipeline file has it.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         lookup(&self.input.attributes, name)
     }
 
-    /// Returns all node attributes in the pipeline file's order.
+    /// Returns all attributes of the node, in the order of the pipeline file.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &str)> {
         self.input.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Returns a context value. The host hands out checked JSON; text that is none reads as a JSON string.
+    /// Returns a context value. The host checks that it is JSON; any other text is returned as a JSON string.
     pub fn context(&self, key: &str) -> Option<Value> {
         let entry = self.input.context.iter().find(|entry| entry.key == key)?;
         Some(serde_json::from_str(&entry.value).unwrap_or_else(|_| Value::String(entry.value.clone())))
@@ -74,17 +74,17 @@ impl Stage {
         &self.input.outgoing
     }
 
-    /// Returns the places of the file tree this stage was given.
+    /// Returns the paths of the file tree that this stage sees.
     pub fn mounts(&self) -> &[Mount] {
         &self.input.mounts
     }
 
-    /// Returns the failure that led here, if the previous stage failed.
+    /// Returns the failure of the previous stage, if it failed.
     pub fn last_failure(&self) -> Option<&Failure> {
         self.input.last_failure.as_ref()
     }
 
-    /// Returns an entry of `extra`, the contract's room to grow.
+    /// Returns an entry of `extra`, where later versions of the contract add values.
     pub fn extra(&self, name: &str) -> Option<&str> {
         lookup(&self.input.extra, name)
     }
