@@ -132,7 +132,7 @@ fn explain_prints_the_page_of_every_rule() {
         assert_eq!(bench.glovebox(&["explain", rule.id]).ends(0).stdout, rule.page(), "{}", rule.id);
     }
     bench.glovebox(&["explain", "no_failure_rout"]).ends(2).says("did you mean `glovebox explain no_failure_route`?");
-    bench.glovebox(&["explain", "zzz"]).ends(2).says("lists the rules");
+    bench.glovebox(&["explain", "zzz"]).ends(2).says("list all rules: `glovebox explain`");
     let page = Rule::named("no_failure_route").unwrap().page();
     insta::assert_snapshot!("page", page);
 }

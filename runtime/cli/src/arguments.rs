@@ -10,10 +10,17 @@ use std::time::Duration;
 /// Where runs are kept unless `--runs-dir` says otherwise.
 pub const RUNS_DIR: &str = ".glovebox/runs";
 
+/// What stands below the list of commands. A test compares the codes with [`crate::exit`].
+pub const AFTER_HELP: &str = "\
+RUN is a run's id, a unique prefix of it, or `latest`.
+
+Exit codes: 0 ok, 1 run-failed, 2 usage, 3 invalid, 4 unverified, 5 budget, 6 policy, 7 plugin, 8 provider,
+            9 transient, 10 paused, 11 mismatch, 70 internal, 130 interrupted, 143 terminated";
+
 /// Runs software-factory pipelines whose stages are untrusted WebAssembly components.
 #[derive(Debug, Parser)]
 #[command(name = "glovebox", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "RUN is a run's id, a unique prefix of it, or `latest`.\nExit codes: docs/exit-codes.md")]
+#[command(after_help = AFTER_HELP)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -25,39 +32,39 @@ pub struct Arguments {
 pub enum Command {
     /// Run a pipeline in a private copy of the project
     Run(RunArguments),
-    /// Check pipelines and point at what is wrong
+    /// Show problems in pipelines, with fixes
     Check(CheckArguments),
-    /// Write pipelines in the one way
+    /// Format pipeline files
     Fmt(FmtArguments),
     /// Explain a rule of `check`, or list all
     Explain(ExplainArguments),
-    /// Draw a pipeline, or a run over its pipeline
+    /// Draw a pipeline or a run
     Graph(GraphArguments),
-    /// Print what a pipeline could read, write, execute and spend; runs nothing
+    /// Show what a pipeline could read, write, run, reach and spend; runs nothing
     Plan(PlanArguments),
-    /// Go on with a run that was interrupted
+    /// Resume an interrupted run
     Resume(ResumeArguments),
     /// List runs, newest first
     Ls(ListArguments),
     /// Show a run, or one node of it
     Show(ShowArguments),
-    /// Bring a run's changes into the project; refuses on conflict
+    /// Write a run's changes to the project; writes nothing on a conflict
     Apply(ApplyArguments),
     /// Show what a run changed
     Diff(DiffArguments),
-    /// Look into plugins and lock them
+    /// Inspect and lock plugins
     Plugin {
         /// What to do with plugins.
         #[command(subcommand)]
         command: PluginCommand,
     },
-    /// Look at what a run was judged by: the hold-outs and the commitment to them
+    /// Show and verify the hold-outs of a run
     Holdout {
         /// What to do with hold-outs.
         #[command(subcommand)]
         command: HoldoutCommand,
     },
-    /// Say what this machine can enforce; on request prove it by attack
+    /// Check sandbox support; `--attack` tests it
     Doctor(DoctorArguments),
     /// Print the version of glovebox and of its built-in components
     Version(VersionArguments),
@@ -69,7 +76,7 @@ pub enum Command {
 /// `glovebox compile-component`, which the host of a run starts.
 #[derive(Debug, Args)]
 pub struct CompileArguments {
-    /// What it may take and who asks
+    /// Limits and identity of the request
     pub bounds: String,
 }
 
@@ -82,7 +89,7 @@ pub struct RunArguments {
     pub project: ProjectArguments,
     #[command(flatten)]
     pub runs: RunsArguments,
-    /// Name of the run: letters, digits, `-` and `_`; default is a new id
+    /// Id of the run: letters, digits, `-` and `_`; default: a new id
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,
     #[command(flatten)]
@@ -91,13 +98,13 @@ pub struct RunArguments {
     pub output: OutputArguments,
 }
 
-/// The project a pipeline is about.
+/// The project of a pipeline.
 #[derive(Debug, Args)]
 pub struct ProjectArguments {
-    /// The project; a run works on a private copy and never writes here
+    /// The project folder; a run works on a private copy and never writes here
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
-    /// Give an input of the pipeline, as KEY=VALUE
+    /// Set an input of the pipeline, as KEY=VALUE
     #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
 }
@@ -108,15 +115,15 @@ pub struct ExecutionArguments {
     /// Answer model calls from this script (TOML) instead of a model
     #[arg(long, value_name = "F")]
     pub script: Option<PathBuf>,
-    /// Most visits of nodes, start and retries included; the lower of this and the pipeline's
-    /// `max_steps` holds, 200 when neither says
+    /// Maximum number of steps: visits of nodes, with start and retries. The smaller of this and the
+    /// pipeline's `max_steps` wins; default 200
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
-    /// Longest wall time of the run, such as `90s` or `2h`; the lower of this and the pipeline's
-    /// `max_wall_time` holds
+    /// Maximum wall time of the run, such as `90s` or `2h`. The smaller of this and the pipeline's
+    /// `max_wall_time` wins
     #[arg(long, value_name = "T", value_parser = wall_time)]
     pub max_wall_time: Option<Duration>,
-    /// Let stages run host programs without a sandbox
+    /// Run the commands of stages without a sandbox
     #[arg(long)]
     pub dangerously_no_sandbox: bool,
 }
@@ -124,7 +131,7 @@ pub struct ExecutionArguments {
 /// Where runs are kept.
 #[derive(Debug, Args)]
 pub struct RunsArguments {
-    /// Where runs are kept
+    /// Folder of the runs
     #[arg(long, value_name = "D", default_value = RUNS_DIR)]
     pub runs_dir: PathBuf,
 }
@@ -135,7 +142,7 @@ pub struct OutputArguments {
     /// Print the journal's records as they are written, one JSON document per line
     #[arg(long)]
     pub json: bool,
-    /// Print no progress, only the closing summary
+    /// Print only the summary
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -143,19 +150,19 @@ pub struct OutputArguments {
 /// `glovebox check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// Pipelines to check; `-` is standard input
+    /// Pipelines to check; `-` reads standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// How to print what was found
+    /// Output format
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     pub format: CheckFormat,
-    /// Make the edits that are certain, and show what is left
+    /// Apply the safe fixes, and show the remaining problems
     #[arg(long)]
     pub fix: bool,
-    /// End with exit 3 for warnings too
+    /// Exit with 3 for warnings too
     #[arg(long)]
     pub strict: bool,
-    /// Give an input of the pipeline, as KEY=VALUE
+    /// Set an input of the pipeline, as KEY=VALUE
     #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
 }
@@ -163,23 +170,23 @@ pub struct CheckArguments {
 /// How diagnostics are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CheckFormat {
-    /// Marked source, on stderr
+    /// Source lines with marks, on standard error
     Text,
-    /// One array, on stdout
+    /// One JSON array, on standard output
     Json,
-    /// SARIF 2.1.0, on stdout
+    /// SARIF 2.1.0, on standard output
     Sarif,
-    /// GitHub workflow commands, on stdout
+    /// GitHub workflow commands, on standard output
     Github,
 }
 
 /// `glovebox fmt`.
 #[derive(Debug, Args)]
 pub struct FmtArguments {
-    /// Pipelines to format; `-` is standard input, written to standard output
+    /// Pipelines to format; `-` reads standard input and writes standard output
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Change nothing, and end with exit 3 when something is not formatted
+    /// Change nothing; exit with 3 if a file is not formatted
     #[arg(long)]
     pub check: bool,
 }
@@ -187,7 +194,7 @@ pub struct FmtArguments {
 /// `glovebox explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArguments {
-    /// The rule, as it stands in brackets after `error` or `warning`; without it all are listed
+    /// A rule, as in the brackets after `error` or `warning`; without it all rules are listed
     pub rule: Option<String>,
 }
 
@@ -197,20 +204,20 @@ pub struct GraphArguments {
     /// The pipeline, a DOT file, or a run
     #[arg(value_name = "FILE|RUN")]
     pub target: String,
-    /// What to draw with
+    /// Output format
     #[arg(long, value_enum)]
     pub format: GraphFormat,
-    /// Write to this file instead of stdout
+    /// Write to this file instead of standard output
     #[arg(long, short, value_name = "F")]
     pub output: Option<PathBuf>,
-    /// Give an input of the pipeline, as KEY=VALUE
+    /// Set an input of the pipeline, as KEY=VALUE
     #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
     #[command(flatten)]
     pub runs: RunsArguments,
 }
 
-/// What a graph is drawn with.
+/// Output format of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum GraphFormat {
     /// A picture for browsers, light and dark
@@ -224,7 +231,7 @@ pub enum GraphFormat {
     Unicode,
     /// Canonical DOT
     Dot,
-    /// Nodes, edges and their places, one document
+    /// Nodes, edges and their positions, as one JSON document
     Json,
 }
 
@@ -237,11 +244,11 @@ pub struct PlanArguments {
     pub project: ProjectArguments,
     #[command(flatten)]
     pub execution: ExecutionArguments,
-    /// Compare with the plan of another pipeline, or of a run: its pipeline with the configuration as it is now
+    /// Compare with the plan of another pipeline, or of a run: its pipeline with the current configuration
     #[arg(long, value_name = "FILE|RUN")]
     pub against: Option<String>,
-    /// End with exit 6 when the plan has what RULE names, such as `run=cargo publish`, `write=.github/`, `reach=*`, `read=secrets/`,
-    /// `plugin=*`, `model`, `network-full`, or `widened` for all that is new beside `--against`; may be given again
+    /// Exit with 6 if the plan has what RULE names: `run=cargo publish`, `write=.github/`, `read=secrets/`, `reach=*`,
+    /// `plugin=*`, `model`, `network-full`, or `widened` for all that `--against` shows as new. Repeatable
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<String>,
     #[command(flatten)]
@@ -254,9 +261,9 @@ pub struct PlanArguments {
 /// `glovebox resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArguments {
-    /// The run to go on with
+    /// The run to resume
     pub run: String,
-    /// Let stages run host programs without a sandbox; must be given again for a run that was started so
+    /// Run the commands of stages without a sandbox; required again if the run was started with it
     #[arg(long)]
     pub dangerously_no_sandbox: bool,
     #[command(flatten)]
@@ -294,10 +301,10 @@ pub struct ShowArguments {
 pub struct ApplyArguments {
     /// The run
     pub run: String,
-    /// The project that gets the changes; default is where the run was started for, if that is here or below
+    /// The project that gets the changes; default: the project of the run, if it is the current folder or below
     #[arg(long, value_name = "D")]
     pub workdir: Option<PathBuf>,
-    /// Apply a run that you did not start on this machine; look at it with `glovebox diff` first
+    /// Apply a run that you did not start on this machine; read `glovebox diff RUN` first
     #[arg(long, requires = "workdir")]
     pub foreign: bool,
     #[command(flatten)]
@@ -322,9 +329,9 @@ pub struct DiffArguments {
 /// `glovebox plugin`.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
-    /// Read a component's imports, exports, world, wants and digest; runs nothing
+    /// Show a component's imports, exports, world, wants and digest; runs nothing
     Inspect(InspectArguments),
-    /// Print what each plugin imports, wants and is granted, and write glovebox.lock
+    /// Show what each plugin imports, wants and gets, and write glovebox.lock
     Lock(LockArguments),
 }
 
@@ -341,7 +348,7 @@ pub struct InspectArguments {
 /// `glovebox plugin lock`.
 #[derive(Debug, Args)]
 pub struct LockArguments {
-    /// A pipeline: the glovebox.toml beside or above it is locked
+    /// A pipeline; the glovebox.toml beside or above it is locked
     pub file: Option<PathBuf>,
     /// The project whose glovebox.toml is locked
     #[arg(long, value_name = "D", default_value = ".")]
@@ -354,9 +361,9 @@ pub struct LockArguments {
 /// `glovebox holdout`.
 #[derive(Debug, Subcommand)]
 pub enum HoldoutCommand {
-    /// Print what is sealed, which stages could read it, and what leaked
+    /// Show what is sealed, which stages could read it, and what leaked
     Status(HoldoutArguments),
-    /// Open the commitment: compare the sealed copy and the project with the journal
+    /// Compare the sealed copy with the journal and with the project
     Verify(HoldoutArguments),
 }
 
@@ -383,10 +390,10 @@ pub struct VersionArguments {
 /// `glovebox doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
-    /// The project whose glovebox.toml says what is required
+    /// The project whose glovebox.toml has the required tier
     #[arg(long, value_name = "D", default_value = ".")]
     pub workdir: PathBuf,
-    /// Let a hostile program and a hostile component try every wall
+    /// Attack the sandbox with a hostile program and a hostile component
     #[arg(long)]
     pub attack: bool,
     /// Attack this tier instead of the best one: full, bwrap or landlock

@@ -168,5 +168,9 @@ mod tests {
             .collect();
         let table: Vec<(u8, &str)> = EXITS.iter().map(|(_, code, name)| (*code, *name)).collect();
         assert_eq!(rows, table);
+        let codes: Vec<String> = EXITS.iter().map(|(_, code, name)| format!("{code} {name}")).collect();
+        let listed = crate::arguments::AFTER_HELP.split_once("Exit codes: ").map(|(_, list)| list.replace('\n', " "));
+        let listed = listed.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(listed, codes.join(", "));
     }
 }

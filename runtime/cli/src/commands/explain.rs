@@ -1,4 +1,4 @@
-//! `glovebox explain`: what a rule of `check` demands, and why; and what is told only where a pipeline meets its configuration.
+//! `glovebox explain`: what a rule of `check` demands, and why. Also the rules that need the pipeline's configuration.
 
 use crate::arguments::ExplainArguments;
 use crate::exit::{Ended, Exit, Stop};
@@ -6,41 +6,46 @@ use crate::terminal;
 use glovebox_pipeline::lint::{RULES, Rule};
 use glovebox_pipeline::nearest::nearest;
 
-/// What `plan` and `run` tell of a pipeline together with its `glovebox.toml`: no rule of `check`, which knows no operator.
+/// Rules of `plan` and `run`, which read a pipeline together with its `glovebox.toml`. `check` does not know them.
 const BINDING: &[(&str, &str)] = &[
     (
         "type_unknown",
-        "Error: a node's `type` is the name of a built-in handler or of an entry under `[plugins]` in glovebox.toml.",
+        "Error: the `type` of the node is unknown. Use a built-in handler, or add an entry under `[plugins]` in glovebox.toml.",
     ),
     (
         "network_not_granted",
-        "Error: a node asks for no more network than `network` under `[sandbox]` in glovebox.toml grants.",
+        "Error: the node asks for more network than the operator grants. Extend `network` under `[sandbox]` in glovebox.toml, \
+         or narrow the node's `network`.",
     ),
     (
         "sandbox_folder",
-        "Error: `scratch` and `cache` name folders of the workspace, none of them in both, and none that is kept from stages.",
+        "Error: a folder in `scratch` or `cache` is not allowed. Name folders of the workspace, each in only one of the two, \
+         and none that is hidden from the stage.",
     ),
     (
         "holdout_access",
-        "Error: a node's way to hold-outs (`codex.allow_read_scenarios`, `codex.block_read_paths`) is one it may take.",
+        "Error: a plugin never gets hold-outs. Remove `codex.allow_read_scenarios`, or name the hold-outs in `codex.block_read_paths` too.",
     ),
-    ("path_invalid", "Error: the paths of a node's scope are relative, without `.` and `..`."),
-    ("limit_unknown", "Error: the value of a node's `limits.<name>` is one that the limit takes."),
+    ("path_invalid", "Error: a path in the scope of the node is invalid. Use relative paths without `..`."),
     (
-        "limit_not_raised",
-        "Warning: a node only lowers a bound. To raise it is the operator's: `[limits]` in glovebox.toml.",
+        "limit_unknown",
+        "Error: `limits.<name>` has an invalid value. docs/configuration.md lists the limits and their units.",
     ),
+    ("limit_not_raised", "Warning: a node can only lower a limit. Raise it under `[limits]` in glovebox.toml."),
     (
         "write_not_committed",
-        "Warning: what a node may write is not in a folder that is dropped after the stage (`scratch`, `cache`).",
+        "Warning: the node may write a path inside a `scratch` or `cache` folder. Such files are dropped after the stage.",
     ),
-    ("script_node", "Error: every node that `--script` has turns for is a node of the pipeline."),
-    ("test_attribute", "Error: the `test.*` attributes of a node can be played."),
-    ("config_syntax", "Error: glovebox.toml is TOML."),
-    ("config_unknown_field", "Error: every field of glovebox.toml is known: one that is ignored guards nothing."),
-    ("config_missing_field", "Error: an entry of glovebox.toml has the fields it needs."),
-    ("config_value", "Error: a field of glovebox.toml has a value that the field takes."),
-    ("config_unenforceable", "Error: glovebox.toml grants or forbids nothing that this version would not enforce."),
+    ("script_node", "Error: the script has turns for a node that the pipeline does not have."),
+    ("test_attribute", "Error: a `test.*` attribute of the node has an invalid value."),
+    ("config_syntax", "Error: glovebox.toml is not valid TOML."),
+    (
+        "config_unknown_field",
+        "Error: glovebox.toml has an unknown field. Glovebox ignores no field, because it would protect nothing.",
+    ),
+    ("config_missing_field", "Error: an entry of glovebox.toml lacks a required field."),
+    ("config_value", "Error: a field of glovebox.toml has an invalid value."),
+    ("config_unenforceable", "Error: glovebox.toml has a setting that this version cannot enforce."),
 ];
 
 /// Prints the page of a rule, or the list of all.
@@ -54,15 +59,15 @@ pub fn explain(arguments: &ExplainArguments) -> Ended {
     };
     if let Some((_, page)) = BINDING.iter().find(|(id, _)| id == name) {
         terminal::print(&format!(
-            "{name}\n\n{page}\n\nTold by `glovebox plan` and `glovebox run`; see docs/configuration.md.\n"
+            "{name}\n\n{page}\n\nShown by `glovebox plan` and `glovebox run`. See docs/configuration.md.\n"
         ));
         return Ok(Exit::Ok);
     }
     let rule = Rule::named(name).ok_or_else(|| {
-        let stop = Stop::new(Exit::Usage, format!("there is no rule `{name}`"));
+        let stop = Stop::new(Exit::Usage, format!("unknown rule `{name}`"));
         match nearest(name, RULES.iter().map(|rule| rule.id).chain(BINDING.iter().map(|(id, _)| *id))) {
             Some(meant) => stop.with_help(format!("did you mean `glovebox explain {meant}`?")),
-            None => stop.with_help("`glovebox explain` lists the rules"),
+            None => stop.with_help("list all rules: `glovebox explain`"),
         }
     })?;
     terminal::print(&rule.page());
