@@ -4,12 +4,12 @@
 //! here; this only brings the other side's powers, and shows what the engine found.
 
 use crate::arguments::PlanArguments;
-use crate::bound::{self, Bound, Purpose};
 use crate::exit::{Exit, Stop};
+use crate::prepare::{self, Prepared, Request, SharedHost};
 use crate::project::Project;
 use crate::source::{self, Source};
 use crate::terminal::visible;
-use crate::{house, journal, references, runs};
+use crate::{journal, references, rule_plugins, runs};
 use glovebox_engine::plan::compare::{Against, Change};
 use glovebox_engine::plan::power::Powers;
 use glovebox_engine::sqlite::VerifiedJournal;
@@ -28,22 +28,26 @@ pub struct Other {
 }
 
 /// Binds what `--against` names. A file comes before a run of the same name.
-pub fn read(target: &str, arguments: &PlanArguments, project: &Project) -> Result<Other, Stop> {
+pub fn read(host: &SharedHost, target: &str, arguments: &PlanArguments, project: &Project) -> Result<Other, Stop> {
     let is_path = Path::new(target).exists() || target.contains('/') || target.ends_with(".dot");
-    let powers = if is_path { of_file(Path::new(target), arguments)? } else { of_run(target, arguments, project)? };
+    let powers = match is_path {
+        true => of_file(host, Path::new(target), arguments)?,
+        false => of_run(host, target, arguments, project)?,
+    };
     Ok(Other { target: target.to_owned(), is_run: !is_path, powers })
 }
 
-fn of_file(file: &Path, arguments: &PlanArguments) -> Result<Powers, Stop> {
+fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<Powers, Stop> {
     let text = source::read_text(file)?;
     let inputs = declared(file, &text, &arguments.project.inputs);
-    let (source, project) = house::read_pipeline(file, &inputs, &arguments.project.workdir)?;
-    let bound = bound::bind_plan(&source, &project, None, Purpose::Show, bound::holdouts(&source, &project)?)?;
+    let (source, project) = rule_plugins::read_pipeline(host, file, &inputs, &arguments.project.workdir)?;
+    let sealed = prepare::holdouts(&source, &project)?;
+    let bound = prepare::bind_plan(host, &source, &project, Request::to_show(sealed))?;
     Ok(powers(&bound, &source, arguments))
 }
 
 /// What a plan's nodes could do, within the bounds of a run that was started with these flags.
-pub fn powers(bound: &Bound, source: &Source, arguments: &PlanArguments) -> Powers {
+pub fn powers(bound: &Prepared, source: &Source, arguments: &PlanArguments) -> Powers {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     bound.plan.powers(source.pipeline.steps_max(arguments.execution.max_steps), wall_max_ms)
@@ -61,7 +65,7 @@ fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
     inputs
 }
 
-fn of_run(selector: &str, arguments: &PlanArguments, project: &Project) -> Result<Powers, Stop> {
+fn of_run(host: &SharedHost, selector: &str, arguments: &PlanArguments, project: &Project) -> Result<Powers, Stop> {
     let run = runs::select(&arguments.runs.runs_dir, selector)?;
     let VerifiedJournal { records, provenance } = journal::read(&run)?;
     if arguments.deny.is_empty() {
@@ -74,7 +78,7 @@ fn of_run(selector: &str, arguments: &PlanArguments, project: &Project) -> Resul
     let source = source::of_run(&run, started)?;
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
-    let bound = bound::bind_plan(&source, project, None, Purpose::Show, holdouts)?;
+    let bound = prepare::bind_plan(host, &source, project, Request::to_show(holdouts))?;
     Ok(bound.plan.powers(started.steps_max, started.wall_max_ms))
 }
 

@@ -3,9 +3,9 @@
 //! Each file is told of once, though several ways lead to it. A way ends at a file without a child, at one that stands on it already,
 //! or at [`DEPTH_MAX`]. What is wrong with a child's file is told at its own place, that it cannot be had where it is named.
 
-use crate::house::Houses;
 use crate::references::Folder;
-use crate::source::{Opened, TEXT_BYTES_MAX};
+use crate::rule_plugins::RuleSets;
+use crate::source::{ParsedFile, TEXT_BYTES_MAX};
 use crate::terminal::diagnostics::Findings;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::files::{Wanted, children_of, endless_child, unreadable_child};
@@ -20,12 +20,12 @@ const DEPTH_MAX: usize = 16;
 
 /// Checks the children of a file, their children, and so on, each by the rules of its own project and none of them with the first
 /// file's inputs; adds to the findings of who names a child that cannot be had.
-pub fn check(file: &Path, parent: &mut Findings, wanted: &Wanted, houses: &mut Houses) -> Vec<Findings> {
+pub fn check(file: &Path, parent: &mut Findings, wanted: &Wanted, rule_sets: &mut RuleSets) -> Vec<Findings> {
     if wanted.children.is_empty() {
         return Vec::new();
     }
     let way: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
-    Walk { met: way.iter().cloned().collect(), way, houses }.below(file, parent, wanted)
+    Walk { met: way.iter().cloned().collect(), way, rule_sets }.below(file, parent, wanted)
 }
 
 /// What was found in one file.
@@ -41,9 +41,9 @@ pub struct CheckedFile {
 }
 
 /// Checks one file by the project's own rules and the built-in ones.
-pub fn check_file(opened: Opened, houses: &mut Houses) -> CheckedFile {
-    let Opened { file, text: source, draft, mut wanted, .. } = opened;
-    let judged = houses.judge(draft, &file);
+pub fn check_file(opened: ParsedFile, rule_sets: &mut RuleSets) -> CheckedFile {
+    let ParsedFile { file, text: source, draft, mut wanted, .. } = opened;
+    let judged = rule_sets.lint(draft, &file);
     let Checked { pipeline, diagnostics, is_cut } = judged.checked;
     if let (Some(pipeline), Some(_)) = (&pipeline, &judged.report.transformed) {
         wanted.children = children_of(pipeline);
@@ -57,7 +57,7 @@ struct Walk<'a> {
     way: Vec<PathBuf>,
     /// Every file that was read.
     met: BTreeSet<PathBuf>,
-    houses: &'a mut Houses,
+    rule_sets: &'a mut RuleSets,
 }
 
 impl Walk<'_> {
@@ -68,8 +68,8 @@ impl Walk<'_> {
                 Ok(None) => {}
                 Ok(Some((place, source))) => {
                     let child = file.with_file_name("").join(path);
-                    let opened = Opened::of(&child, source, &Inputs::default());
-                    let CheckedFile { mut findings, wanted, .. } = check_file(opened, self.houses);
+                    let opened = ParsedFile::of(&child, source, &Inputs::default());
+                    let CheckedFile { mut findings, wanted, .. } = check_file(opened, self.rule_sets);
                     self.way.push(place);
                     let below = self.below(&child, &mut findings, &wanted);
                     self.way.pop();

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// The hidden command that compiles what it reads; see `commands/compile.rs`.
 pub const COMMAND: &str = "compile-component";
 
-/// Bound on the compiled components that are kept.
+/// Prepared on the compiled components that are kept.
 const CACHE_BOUND: &str = "GLOVEBOX_CACHE_BYTES";
 
 /// The compiler of this process: the same program, even when its file has been replaced since.

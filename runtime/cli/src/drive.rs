@@ -3,8 +3,8 @@
 //! Shared by `run` and `resume`. Decides nothing about the run; the first Ctrl-C asks it to stop and waits for its last
 //! record, the second ends the process at once.
 
-use crate::bound::Bound;
 use crate::exit::{Ended, Exit, Stop};
+use crate::prepare::Prepared;
 use crate::runs::RunFolder;
 use crate::source::Source;
 use crate::terminal::progress::{Manner, Reporter};
@@ -40,7 +40,7 @@ const PROGRESS_WAITING_MAX: usize = 256;
 /// A run in this process's hands.
 pub struct Drive<'a> {
     /// The plan and the host.
-    pub bound: &'a Bound,
+    pub bound: &'a Prepared,
     /// The pipeline as the run keeps it.
     pub source: &'a Source,
     /// The run's folder.

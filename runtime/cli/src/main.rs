@@ -7,7 +7,6 @@
 
 mod against;
 mod arguments;
-mod bound;
 mod builtins;
 mod changes;
 mod children;
@@ -17,11 +16,12 @@ mod doctor;
 mod drive;
 mod exit;
 mod files;
-mod house;
 mod journal;
 mod overlay;
+mod prepare;
 mod project;
 mod references;
+mod rule_plugins;
 mod runs;
 mod scenarios;
 mod shell;

@@ -11,7 +11,7 @@ use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
 use glovebox_engine::event::RuleReport;
 use glovebox_engine::event::RunStarted;
-use glovebox_engine::rules::{Judged, Trail, unjudged};
+use glovebox_engine::rules::{Linted, Trail, lint_builtin};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::files::{Files, Wanted};
 use glovebox_pipeline::ir::Pipeline;
@@ -101,7 +101,7 @@ pub struct Source {
 }
 
 /// A file that was read and lowered, but not linted.
-pub struct Opened {
+pub struct ParsedFile {
     /// The file as the user named it.
     pub file: PathBuf,
     /// Its text.
@@ -114,7 +114,7 @@ pub struct Opened {
     files: Files,
 }
 
-impl Opened {
+impl ParsedFile {
     /// Reads a file's text with these inputs.
     pub fn of(file: &Path, text: String, inputs: &Inputs) -> Self {
         let Referring { lowered: draft, wanted, files } = references::read(file, &text, inputs);
@@ -122,8 +122,8 @@ impl Opened {
     }
 
     /// Prints what was found by judging the draft; with an error among it this stops with exit 3.
-    pub fn concluded(self, judge: impl FnOnce(Lowered) -> Judged) -> Result<Source, Stop> {
-        let Judged { checked: Checked { pipeline, diagnostics, .. }, report: rule_report, trail } = judge(self.draft);
+    pub fn concluded(self, judge: impl FnOnce(Lowered) -> Linted) -> Result<Source, Stop> {
+        let Linted { checked: Checked { pipeline, diagnostics, .. }, report: rule_report, trail } = judge(self.draft);
         let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
         report(&findings, Severity::Warning);
         match pipeline.filter(|_| findings.count(Severity::Error) == 0) {
@@ -139,7 +139,7 @@ impl Opened {
 /// Reads and checks a pipeline as its file has it, whatever rules the project has. Findings go to stderr; with an error among them
 /// this stops with exit 3.
 pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<Source, Stop> {
-    Opened::of(file, read_text(file)?, inputs).concluded(unjudged)
+    ParsedFile::of(file, read_text(file)?, inputs).concluded(lint_builtin)
 }
 
 /// The pipeline as a run keeps it, not as the file is now; transformed where the run's is.

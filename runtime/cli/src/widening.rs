@@ -3,8 +3,8 @@
 //!
 //! The comparison is the engine's. Costs nothing where no component changed anything.
 
-use crate::bound;
 use crate::exit::{Exit, Stop};
+use crate::prepare::{self, SharedHost};
 use crate::project::Project;
 use crate::source::Source;
 use crate::terminal::visible;
@@ -18,13 +18,13 @@ use glovebox_pipeline::ir::Pipeline;
 const LINES_MAX: usize = 5;
 
 /// Records with each component what the pipeline may do after it and not as its file has it.
-pub fn record(source: &mut Source, project: &Project) -> Result<(), Stop> {
+pub fn record(host: &SharedHost, source: &mut Source, project: &Project) -> Result<(), Stop> {
     let trail = source.trail.clone();
     let (names, pipelines): (Vec<_>, Vec<_>) = trail.pipelines().into_iter().unzip();
     if pipelines.is_empty() {
         return Ok(());
     }
-    let plans = bound::plans_beside(&pipelines, project, &bound::holdouts(source, project)?)?;
+    let plans = prepare::plans_beside(host, &pipelines, project, &prepare::holdouts(source, project)?)?;
     let extents: Vec<_> = names.into_iter().zip(pipelines.iter().zip(&plans).map(extent)).collect();
     let found = attributed(&extents);
     for rule in &mut source.rule_report.rules {

@@ -1,10 +1,10 @@
-//! Rules of the house: components that may change a graph and then judge it beside the built-in lint.
+//! Custom rules: components that may change a graph and then lint it beside the built-in rules.
 //!
 //! Admits only what is locked, asks in the order of `glovebox.toml`, and takes nothing a component says at its word: a changed graph
 //! is read again by our parser and linted like any file, every change is told and recorded, names, texts and counts are checked and
 //! bounded. A component that traps, hits a bound or breaks its contract is an error of the pipeline's check, never a pass.
 
-mod passage;
+mod chain;
 mod widening;
 mod words;
 
@@ -14,6 +14,7 @@ use crate::components::{PluginFile, PluginProblem};
 use crate::config::{Config, TransformGrant};
 use crate::event::{Digest, RuleRecord, RuleReport};
 use crate::lock::Lock;
+use chain::{Asked, TransformChain};
 use glovebox_host::host::Host;
 use glovebox_host::inspect::inspect;
 use glovebox_host::limits::LimitSettings;
@@ -22,7 +23,6 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::transform::SettledGraph;
 use glovebox_pipeline::{Checked, Lowered, validate};
-use passage::{Asked, Passage};
 use std::collections::BTreeMap;
 use words::{diagnostic, rule_name};
 
@@ -30,12 +30,12 @@ use words::{diagnostic, rule_name};
 pub const FINDINGS_MAX: usize = 50;
 
 /// The components of a project's `[rules]`, loaded, in the order of the file.
-pub struct House {
-    members: Vec<Member>,
+pub struct RuleSet {
+    plugins: Vec<RulePlugin>,
     limits: LimitSettings,
 }
 
-struct Member {
+struct RulePlugin {
     name: String,
     grant: TransformGrant,
     line: usize,
@@ -44,7 +44,7 @@ struct Member {
 }
 
 /// What a project's rules made of a file.
-pub struct Judged {
+pub struct Linted {
     /// The pipeline, changed or not, and every finding, theirs and the built-in ones; it may run only without an error among them.
     pub checked: Checked,
     /// For the record.
@@ -53,43 +53,43 @@ pub struct Judged {
     pub trail: Trail,
 }
 
-impl House {
-    /// Loads every component of `[rules]`, or says why one may not judge (exit 7). Bytes nobody agreed to are never compiled.
-    pub fn admit(
+impl RuleSet {
+    /// Loads every component of `[rules]`, or says why one may not run (exit 7). Bytes nobody agreed to are never compiled.
+    pub fn load(
         config: &Config,
         lock: &Lock,
         files: &BTreeMap<String, PluginFile>,
         host: &Host,
-    ) -> Result<House, Vec<PluginProblem>> {
+    ) -> Result<RuleSet, Vec<PluginProblem>> {
         let load = |name: &str, bytes: &[u8], digest| {
             let loaded = host.load_rules(bytes, config.component_bytes(name));
             let component =
                 loaded.map_err(|error| (format!("rules `{name}` cannot be loaded: {error}"), error.help()))?;
             let entry = config.rules.get(name);
             let (grant, line) = entry.map_or((TransformGrant::None, 0), |entry| (entry.transform, entry.line));
-            Ok(Member { name: name.to_owned(), grant, line, digest, component })
+            Ok(RulePlugin { name: name.to_owned(), grant, line, digest, component })
         };
-        Ok(House { members: each(config, lock, files, load)?, limits: config.limits.clone() })
+        Ok(RuleSet { plugins: each(config, lock, files, load)?, limits: config.limits.clone() })
     }
 
-    /// Changes and judges what was read of a file: transforms in their order, then the built-in lint, then theirs. A file with
+    /// Changes and lints what was read of a file: transforms in their order, then the built-in lint, then theirs. A file with
     /// errors is shown to nobody.
-    pub fn judge(&self, draft: Lowered) -> Judged {
-        let passage = if draft.has_errors() { Passage::closed(draft) } else { self.pass(draft) };
-        let rules = self.members.iter().enumerate().map(|(index, member)| {
-            let changes = passage.changes.get(index).map_or(&[][..], Vec::as_slice);
-            RuleRecord::new(&member.name, member.digest, changes)
+    pub fn lint(&self, draft: Lowered) -> Linted {
+        let chain = if draft.has_errors() { TransformChain::closed(draft) } else { self.transform(draft) };
+        let rules = self.plugins.iter().enumerate().map(|(index, plugin)| {
+            let changes = chain.changes.get(index).map_or(&[][..], Vec::as_slice);
+            RuleRecord::new(&plugin.name, plugin.digest, changes)
         });
         let rules = rules.collect();
-        let trail = passage.trail.clone();
-        let (mut checked, transformed) = passage.validated();
+        let trail = chain.trail.clone();
+        let (mut checked, transformed) = chain.validated();
         if let Some(pipeline) = &checked.pipeline {
             checked.diagnostics.retain(|found| !self.reads(found, pipeline));
-            let found = self.lint(pipeline);
+            let found = self.findings(pipeline);
             checked.diagnostics.extend(found);
         }
         checked.diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
-        Judged { checked, report: RuleReport { rules, transformed }, trail }
+        Linted { checked, report: RuleReport { rules, transformed }, trail }
     }
 
     /// True for the remark that nobody reads an attribute, when it is in the name space of one that is asked: `acme.` of `acme.house`.
@@ -103,32 +103,32 @@ impl House {
         let key = all.find(|(_, attribute)| attribute.key_span == found.span).map(|(key, _)| key.as_str());
         let space =
             |name: &str| key.is_some_and(|key| key.split_once('.').map(|(space, _)| space) == name.split('.').next());
-        self.members.iter().any(|member| space(&member.name))
+        self.plugins.iter().any(|plugin| space(&plugin.name))
     }
 
-    fn pass(&self, draft: Lowered) -> Passage {
-        let mut passage = Passage::open(draft);
-        for member in &self.members {
-            let asked = Asked { name: &member.name, grant: member.grant, line: member.line };
-            passage.through(asked, &member.component, &self.limits);
+    fn transform(&self, draft: Lowered) -> TransformChain {
+        let mut chain = TransformChain::open(draft);
+        for plugin in &self.plugins {
+            let asked = Asked { name: &plugin.name, grant: plugin.grant, line: plugin.line };
+            chain.through(asked, &plugin.component, &self.limits);
         }
-        passage
+        chain
     }
 
-    fn lint(&self, pipeline: &Pipeline) -> Vec<Diagnostic> {
+    fn findings(&self, pipeline: &Pipeline) -> Vec<Diagnostic> {
         let graph = SettledGraph::with_subgraphs(pipeline);
         let json = serde_json::to_string(&graph).expect("a graph holds text, numbers and lists only");
-        self.members.iter().flat_map(|member| self.ask(member, pipeline, &json)).collect()
+        self.plugins.iter().flat_map(|plugin| self.ask(plugin, pipeline, &json)).collect()
     }
 
-    fn ask(&self, member: &Member, pipeline: &Pipeline, graph: &str) -> Vec<Diagnostic> {
-        let name = &member.name;
+    fn ask(&self, plugin: &RulePlugin, pipeline: &Pipeline, graph: &str) -> Vec<Diagnostic> {
+        let name = &plugin.name;
         let broken = |message: String| Diagnostic::error(rule_name(name, None), message, pipeline.span);
-        let found = match member.component.lint(graph, &self.limits) {
+        let found = match plugin.component.lint(graph, &self.limits) {
             Ok(found) => found,
             Err(fault) => {
                 let told = broken(format!("the rules of `{name}` could not judge the graph: {fault}"));
-                return vec![told.with_help(passage::remedy(name))];
+                return vec![told.with_help(chain::remedy(name))];
             }
         };
         let (count, mut told) = (found.len(), Vec::new());
@@ -142,7 +142,7 @@ impl House {
     }
 }
 
-/// The digests of the components that may judge, in order, or why one may not (exit 7). Nothing is compiled.
+/// The digests of the components that may run, in order, or why one may not (exit 7). Nothing is compiled.
 pub fn digests(
     config: &Config,
     lock: &Lock,
@@ -198,7 +198,7 @@ fn agreed<'a>(
     Ok((bytes, Digest::of(bytes)))
 }
 
-/// Judges what was read without a house: the built-in lint alone.
-pub fn unjudged(draft: Lowered) -> Judged {
-    Judged { checked: validate(draft), report: RuleReport::default(), trail: Trail::default() }
+/// Lints what was read with the built-in rules alone.
+pub fn lint_builtin(draft: Lowered) -> Linted {
+    Linted { checked: validate(draft), report: RuleReport::default(), trail: Trail::default() }
 }

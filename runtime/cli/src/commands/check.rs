@@ -3,8 +3,8 @@
 use crate::arguments::{CheckArguments, CheckFormat};
 use crate::children::{CheckedFile, check_file};
 use crate::exit::{Ended, Exit, Stop};
-use crate::house::Houses;
-use crate::source::{self, Opened};
+use crate::rule_plugins::RuleSets;
+use crate::source::{self, ParsedFile};
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine, visible};
 use crate::{children, files, scenarios};
@@ -26,16 +26,16 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     // By path: pipelines may share their hold-outs.
     let mut scripts = BTreeMap::new();
     let mut unreadable = None;
-    let mut houses = Houses::default();
+    let mut rule_sets = RuleSets::default();
     let mut last = None;
     let mut cut = Vec::new();
     let mut told = BTreeSet::new();
     for file in &arguments.files {
         let found = if arguments.fix { fix(file, &inputs) } else { open(file, &inputs) };
-        match found.map(|opened| check_file(opened, &mut houses)) {
+        match found.map(|opened| check_file(opened, &mut rule_sets)) {
             Ok(CheckedFile { mut findings, pipeline, wanted, is_cut }) => {
                 cut.extend(is_cut.then(|| findings.file.clone()));
-                let below = children::check(file, &mut findings, &wanted, &mut houses);
+                let below = children::check(file, &mut findings, &wanted, &mut rule_sets);
                 checked.push(findings);
                 // Two pipelines may have one child; it is told of once.
                 checked.extend(below.into_iter().filter(|child| told.insert(child.file.clone())));
@@ -66,15 +66,15 @@ pub fn check(arguments: &CheckArguments) -> Ended {
         let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
         terminal::say(&format!("{pipelines} checked: {errors}, {warnings}\n"));
     }
-    match unreadable.or(houses.refused()) {
+    match unreadable.or(rule_sets.refused()) {
         Some(exit) => Err(Stop::silent(exit)),
         None if is_bad => Err(Stop::silent(Exit::Invalid)),
         None => Ok(Exit::Ok),
     }
 }
 
-fn open(file: &Path, inputs: &Inputs) -> Result<Opened, Stop> {
-    Ok(Opened::of(file, source::read_text(file)?, inputs))
+fn open(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
+    Ok(ParsedFile::of(file, source::read_text(file)?, inputs))
 }
 
 /// A list that is cut short says so, since it would read like the whole.
@@ -84,14 +84,14 @@ fn say_cut(file: &str) {
 }
 
 /// True when some letters could not be read.
-fn is_broken(opened: &Opened) -> bool {
+fn is_broken(opened: &ParsedFile) -> bool {
     let unread = |found: &Diagnostic| found.is_error() && found.rule == "dot_syntax";
     opened.draft.diagnostics.iter().any(unread)
 }
 
 /// Makes every certain edit of the file's own text, and opens what is left. Edits after which a file that could be read no longer can
 /// are not made.
-fn fix(file: &Path, inputs: &Inputs) -> Result<Opened, Stop> {
+fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     if source::is_stdin(file) {
         let stop = Stop::new(Exit::Usage, "standard input cannot be fixed in its place");
         return Err(stop.with_help("name a file, or leave out `--fix`"));
@@ -101,7 +101,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<Opened, Stop> {
     for _ in 0..FIX_ROUNDS_MAX.min(FIX_BYTES_MAX / before.len().max(1)) {
         let found = glovebox_pipeline::validate(opened.draft.clone()).diagnostics;
         let Some(text) = mended(&opened.text, &found) else { break };
-        let next = Opened::of(file, text, inputs);
+        let next = ParsedFile::of(file, text, inputs);
         if is_broken(&next) && !is_broken(&opened) {
             break;
         }

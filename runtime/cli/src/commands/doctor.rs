@@ -3,7 +3,7 @@
 use crate::arguments::DoctorArguments;
 use crate::doctor::machine::MachineReport;
 use crate::exit::Ended;
-use crate::{bound, project, terminal};
+use crate::{prepare, project, terminal};
 use glovebox_sandbox::jail;
 
 /// Looks at the machine, or attacks it.
@@ -27,7 +27,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Ended {
 fn attack(arguments: &DoctorArguments, capability: &jail::Capability) -> Ended {
     use crate::doctor::attack;
     let tier = attack::tier(arguments.tier, capability)?;
-    let host = bound::start_host()?;
+    let host = prepare::start_host()?;
     let report = attack::attack(tier, capability, &host)?;
     if arguments.json {
         terminal::print_json(&report)?;

@@ -2,10 +2,10 @@
 
 use crate::against::{self, Other};
 use crate::arguments::PlanArguments;
-use crate::bound::Purpose;
 use crate::exit::{Ended, Exit, Stop};
+use crate::prepare::{self, Purpose, Request, SharedHost};
 use crate::terminal::{self, visible};
-use crate::{bound, house, source, widening};
+use crate::{rule_plugins, source, widening};
 use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::compare::{Widened, compare, widened};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
@@ -15,13 +15,15 @@ use std::collections::BTreeSet;
 
 /// Prints the plan, how it differs from another, and what a run of it would be refused for: nothing is executed here.
 pub fn plan(arguments: &PlanArguments) -> Ended {
-    let rules = rules(arguments)?;
+    let (rules, host) = (rules(arguments)?, &SharedHost::default());
     let inputs = source::inputs(&arguments.project.inputs);
-    let (source, project) = house::read_pipeline(&arguments.file, &inputs, &arguments.project.workdir)?;
-    let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
+    let (source, project) = rule_plugins::read_pipeline(host, &arguments.file, &inputs, &arguments.project.workdir)?;
+    let script = arguments.execution.script.as_deref().map(prepare::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
-    let bound = bound::bind_plan(&source, &project, script.as_ref(), purpose, bound::holdouts(&source, &project)?)?;
-    let other = arguments.against.as_deref().map(|target| against::read(target, arguments, &project)).transpose()?;
+    let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
+    let bound = prepare::bind_plan(host, &source, &project, request)?;
+    let other =
+        arguments.against.as_deref().map(|target| against::read(host, target, arguments, &project)).transpose()?;
     let mut file = bound.plan.to_json();
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);

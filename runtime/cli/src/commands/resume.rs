@@ -4,14 +4,14 @@
 //! What would run now must be what was agreed to then: another plan is exit 11.
 
 use crate::arguments::ResumeArguments;
-use crate::bound::{self, Bound, Purpose};
 use crate::changes;
 use crate::drive::{self, Drive};
 use crate::exit::{Ended, Exit, Stop};
+use crate::prepare::{self, Prepared, Purpose, Request, SharedHost};
 use crate::runs::{self, RunFolder};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
-use crate::{house, journal, project, user_key};
+use crate::{journal, project, rule_plugins, user_key};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
@@ -38,7 +38,7 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     drive::conclude(&run, manner, &arguments.runs.runs_dir)
 }
 
-async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) -> Result<(), Stop> {
+async fn go_on(bound: &Prepared, source: &Source, run: &RunFolder, manner: Manner) -> Result<(), Stop> {
     let failed = |error| drive::stop(run, &error);
     let dir = drive::open_dir(run, user_key::to_verify()?)?;
     let opened = Session::open(dir, super::run::worker(), |_record, _state| Ok(()));
@@ -54,13 +54,13 @@ async fn go_on(bound: &Bound, source: &Source, run: &RunFolder, manner: Manner) 
     Drive { bound, source, run, reporter }.drive(session, &begun).await
 }
 
-fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Bound, Stop> {
+fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Prepared, Stop> {
     let project = project::read_project(Path::new(&started.source_dir), Some(&source.file))?;
-    house::honour(&project, &started.rules, run.id.as_str())?;
+    rule_plugins::check_unchanged(run, &project, &started.rules)?;
     let script = match &started.script_digest {
         Some(digest) => {
             let text = changes::read_blob_text(run, &changes::open_blobs(run)?, digest)?;
-            Some(bound::parse_script(text, "of the run")?)
+            Some(prepare::parse_script(text, "of the run")?)
         }
         None => None,
     };
@@ -69,8 +69,9 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Bound,
     // Those the run began with, whatever the project has now.
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
-    let bound = bound::bind_plan(source, &project, script.as_ref(), purpose, holdouts)?;
-    bound::warn_of_open_walls(&bound);
+    let request = Request { script: script.as_ref(), purpose, sealed: holdouts };
+    let bound = prepare::bind_plan(&SharedHost::default(), source, &project, request)?;
+    prepare::warn_of_open_walls(&bound);
     refuse_lower_tier(run, started, &bound)?;
     if bound.plan.digest() != started.plan_digest {
         let message = format!(
@@ -108,7 +109,7 @@ fn refuse_other_walls(run: &RunFolder, started: &RunStarted, no_sandbox: bool, n
 }
 
 /// What stood around the run's first stages stands around its last ones: a tier is never lowered on the way.
-fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, bound: &Bound) -> Result<(), Stop> {
+fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, bound: &Prepared) -> Result<(), Stop> {
     let before = Tier::parse(&started.sandbox_tier);
     let (Some(before), Some(now)) = (before, bound.plan.sandbox.tier()) else { return Ok(()) };
     if now >= before {

@@ -1,16 +1,16 @@
 //! `glovebox run`: a pipeline in a private copy of the project, to its end.
 
 use crate::arguments::RunArguments;
-use crate::bound::{self, Bound, Purpose, ScriptFile};
 use crate::changes::Changes;
 use crate::drive::{self, Drive};
 use crate::exit::{Ended, Exit, Stop};
+use crate::prepare::{self, Prepared, Purpose, Request, ScriptFile, SharedHost};
 use crate::project::Project;
 use crate::runs::{self, RunFolder, RunId};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::{self, visible};
-use crate::{house, user_key, widening};
+use crate::{rule_plugins, user_key, widening};
 use glovebox_engine::run::{NewRun, Session};
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::scope::Entry;
@@ -24,13 +24,14 @@ const LEFT_OUT_SHOWN_MAX: usize = 10;
 pub fn run(arguments: RunArguments) -> Ended {
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let inputs = source::inputs(&arguments.project.inputs);
-    let (source, project) = house::read_pipeline(&arguments.file, &inputs, &arguments.project.workdir)?;
+    let host = &SharedHost::default();
+    let (source, project) = rule_plugins::read_pipeline(host, &arguments.file, &inputs, &arguments.project.workdir)?;
     widening::refuse(&project, &source.rule_report.rules)?;
-    let script = arguments.execution.script.as_deref().map(bound::read_script).transpose()?;
+    let script = arguments.execution.script.as_deref().map(prepare::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
-    let holdouts = bound::holdouts(&source, &project)?;
-    let bound = bound::bind_plan(&source, &project, script.as_ref(), purpose, holdouts)?;
-    bound::warn_of_open_walls(&bound);
+    let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
+    let bound = prepare::bind_plan(host, &source, &project, request)?;
+    prepare::warn_of_open_walls(&bound);
     let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, &id)?;
     let new = NewRun {
@@ -59,7 +60,7 @@ pub fn run(arguments: RunArguments) -> Ended {
 }
 
 async fn begin(
-    bound: &Bound,
+    bound: &Prepared,
     source: &Source,
     (run, key): (&RunFolder, Option<UserKey>),
     new: NewRun<'_>,
@@ -97,7 +98,7 @@ fn report_open_copies(session: &Session) {
 }
 
 /// What goes into the copy beside what git knows; never the runs themselves.
-fn include(bound: &Bound, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
+fn include(bound: &Prepared, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
     let mut include = Include::parse(&bound.plan.workspace_include)
         .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))?;
     let runs_dir = run.path.parent().and_then(|folder| folder.strip_prefix(&project.workdir).ok());

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 /// The most places of one component's changes that are told one by one.
 const PLACES_MAX: usize = 50;
 
-pub(super) struct Passage {
+pub(super) struct TransformChain {
     draft: Lowered,
     /// The draft as canonical text, once somebody changed it, and what the user's file says.
     text: Option<(String, Lowered)>,
@@ -48,7 +48,7 @@ pub(super) fn remedy(name: &str) -> String {
     format!("mend the component, or leave `[rules.\"{name}\"]` out of glovebox.toml")
 }
 
-impl Passage {
+impl TransformChain {
     pub(super) fn open(draft: Lowered) -> Self {
         let own = draft.diagnostics.clone();
         Self {

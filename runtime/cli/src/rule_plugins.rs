@@ -1,111 +1,121 @@
-//! The rules of `glovebox.toml` over a pipeline: reads their components, and lets them change and judge what was read of a file.
+//! The custom rules of `glovebox.toml` over a pipeline: reads their components, and lets them change and lint what was read of a file.
 //!
-//! Costs nothing where there are none: no host is started. What a component says is judged by the engine, which believes none of it.
-//! A run that is resumed has been judged; here it is only seen to that the project still has the rules that did.
+//! Costs nothing where there are none: no host is started. The engine checks everything that a component says.
+//! A resumed run is not linted again: the project must only still have the rules that linted it.
 
-use crate::bound::start_host;
 use crate::exit::{Exit, Stop};
+use crate::prepare::SharedHost;
 use crate::project::{self, Project};
-use crate::source::{self, Opened, Source};
+use crate::runs::RunFolder;
+use crate::source::{self, ParsedFile, Source};
 use crate::terminal::{self, visible};
 use crate::widening;
 use glovebox_engine::components::{PluginFile, PluginProblem};
 use glovebox_engine::config::TransformGrant;
 use glovebox_engine::event::RuleRecord;
-use glovebox_engine::rules::{House, Judged, digests, is_accepted, unjudged};
+use glovebox_engine::rules::{Linted, RuleSet, digests, is_accepted, lint_builtin};
 use glovebox_pipeline::{Inputs, Lowered};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The rules of the projects that were met, by the folder of their configuration; each is loaded once. None for rules that may not judge.
+/// The rule sets of the projects met so far, by the folder of their configuration; each is loaded once. None for one that may not run.
 #[derive(Default)]
-pub struct Houses {
-    houses: BTreeMap<PathBuf, Option<House>>,
+pub struct RuleSets {
+    host: SharedHost,
+    rule_sets: BTreeMap<PathBuf, Option<RuleSet>>,
     refused: Option<Exit>,
 }
 
-impl Houses {
-    /// What the project's rules and the built-in lint make of a file's draft. A configuration that is wrong and components that may not
-    /// judge are printed and left out, so that they hide no finding; then [`Houses::refused`] says so.
-    pub fn judge(&mut self, draft: Lowered, file: &Path) -> Judged {
+impl RuleSets {
+    /// Lints a file's draft with the project's rules and the built-in ones. A wrong configuration and components that may not run are
+    /// printed and left out, so that they hide no finding; [`RuleSets::refused`] then has the exit.
+    pub fn lint(&mut self, draft: Lowered, file: &Path) -> Linted {
         if draft.has_errors() {
-            return unjudged(draft);
+            return lint_builtin(draft);
         }
         match self.of(file) {
-            Ok(Some(house)) => house.judge(draft),
-            Ok(None) => unjudged(draft),
+            Ok(Some(rules)) => rules.lint(draft),
+            Ok(None) => lint_builtin(draft),
             Err(stop) => {
                 terminal::report_stop(&stop);
                 self.refused.get_or_insert(stop.exit);
-                unjudged(draft)
+                lint_builtin(draft)
             }
         }
     }
 
-    /// The exit of the first project whose rules could not judge.
+    /// The exit of the first project whose rules could not run.
     pub fn refused(&self) -> Option<Exit> {
         self.refused
     }
 
-    /// The rules that go with a file. Those that may not judge are printed when they are met first.
-    fn of(&mut self, file: &Path) -> Result<Option<&House>, Stop> {
+    /// The rules that go with a file. Those that may not run are printed when they are met first.
+    fn of(&mut self, file: &Path) -> Result<Option<&RuleSet>, Stop> {
         let project = project::read_project(Path::new("."), Some(file))?;
         if project.config.rules.is_empty() {
             return Ok(None);
         }
-        let house = match self.houses.entry(project.config_dir.clone()) {
+        let rules = match self.rule_sets.entry(project.config_dir.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(admit(&project)?.map_err(|problems| print(&problems)).ok()),
+            Entry::Vacant(new) => new.insert(load(&project, &self.host)?.map_err(|problems| print(&problems)).ok()),
         };
-        house.as_ref().map(Some).ok_or_else(|| Stop::silent(Exit::Plugin))
+        rules.as_ref().map(Some).ok_or_else(|| Stop::silent(Exit::Plugin))
     }
 }
 
 /// Reads a pipeline that is to be run or planned as the project's rules make it, with the project that goes with it. Findings are
-/// printed; an error among them stops with exit 3, rules that may not judge with exit 7.
-pub fn read_pipeline(file: &Path, inputs: &Inputs, workdir: &Path) -> Result<(Source, Project), Stop> {
-    let opened = Opened::of(file, source::read_text(file)?, inputs);
+/// printed; an error among them stops with exit 3, rules that may not run with exit 7.
+pub fn read_pipeline(
+    host: &SharedHost,
+    file: &Path,
+    inputs: &Inputs,
+    workdir: &Path,
+) -> Result<(Source, Project), Stop> {
+    let opened = ParsedFile::of(file, source::read_text(file)?, inputs);
     // A file that cannot be read is told before anything about the project is.
     if opened.draft.has_errors() {
-        opened.concluded(unjudged)?;
+        opened.concluded(lint_builtin)?;
         return Err(Stop::silent(Exit::Invalid));
     }
     let project = project::read_project(workdir, Some(file))?;
     if project.config.rules.is_empty() {
-        return Ok((opened.concluded(unjudged)?, project));
+        return Ok((opened.concluded(lint_builtin)?, project));
     }
-    let house = admit(&project)?.map_err(|problems| refuse(&problems))?;
-    let mut source = opened.concluded(|draft| house.judge(draft))?;
+    let rules = load(&project, host)?.map_err(|problems| refuse(&problems))?;
+    let mut source = opened.concluded(|draft| rules.lint(draft))?;
     tell_changes(&source.rule_report.rules);
-    widening::record(&mut source, &project)?;
+    widening::record(host, &mut source, &project)?;
     Ok((source, project))
 }
 
-/// Sees to it that the project has the rules that a run was judged by, byte for byte: else exit 11, or 7 for some that may not judge.
-pub fn honour(project: &Project, recorded: &[RuleRecord], run: &str) -> Result<(), Stop> {
+/// Checks that the project has the rules that linted a run, byte for byte: else exit 11, or 7 for rules that may not run.
+pub fn check_unchanged(run: &RunFolder, project: &Project, recorded: &[RuleRecord]) -> Result<(), Stop> {
     if project.config.rules.is_empty() && recorded.is_empty() {
         return Ok(());
     }
     let lock = project.lock.clone().unwrap_or_default();
     let now = digests(&project.config, &lock, &files(project)).map_err(|problems| refuse(&problems))?;
     if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
-        return refuse_withdrawn(project, recorded, run);
+        return refuse_withdrawn(run, project, recorded);
     }
-    let message =
-        format!("run `{run}` was judged by other rules: a component of `[rules]` or their order has changed since");
+    let message = format!(
+        "run `{}` was judged by other rules: a component of `[rules]` or their order has changed since",
+        run.id
+    );
     Err(Stop::new(Exit::Mismatch, message).with_help("put glovebox.toml and the components back, or run again"))
 }
 
 /// What a component was allowed when the run began, it must be allowed now.
-fn refuse_withdrawn(project: &Project, recorded: &[RuleRecord], run: &str) -> Result<(), Stop> {
+fn refuse_withdrawn(run: &RunFolder, project: &Project, recorded: &[RuleRecord]) -> Result<(), Stop> {
     let allowed = |rule: &RuleRecord| {
         let grant = project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
         is_accepted(grant, &rule.widened) && (rule.changes_total == 0 || grant != TransformGrant::None)
     };
     let Some(rule) = recorded.iter().find(|rule| !allowed(rule)) else { return Ok(()) };
-    let message = format!("run `{run}` has a graph that `{}` changed as glovebox.toml allows it no more", rule.name);
+    let message =
+        format!("run `{}` has a graph that `{}` changed as glovebox.toml allows it no more", run.id, rule.name);
     Err(Stop::new(Exit::Mismatch, message).with_help("put `transform` back, or run again"))
 }
 
@@ -118,9 +128,9 @@ fn tell_changes(rules: &[RuleRecord]) {
     }
 }
 
-fn admit(project: &Project) -> Result<Result<House, Vec<PluginProblem>>, Stop> {
+fn load(project: &Project, host: &SharedHost) -> Result<Result<RuleSet, Vec<PluginProblem>>, Stop> {
     let lock = project.lock.clone().unwrap_or_default();
-    Ok(House::admit(&project.config, &lock, &files(project), &*start_host()?))
+    Ok(RuleSet::load(&project.config, &lock, &files(project), host.get()?))
 }
 
 fn files(project: &Project) -> BTreeMap<String, PluginFile> {

@@ -24,14 +24,15 @@ use glovebox_sandbox::holdout;
 use glovebox_sandbox::jail::{Capability, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::Entry;
+use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Calls at the same time; this version executes one stage after the other.
 const POOL_SLOTS: u32 = 4;
 
-/// A plan and the host that loaded its components.
-pub struct Bound {
+/// A plan that is ready to run, with the host that loaded its components.
+pub struct Prepared {
     /// What may happen.
     pub plan: Plan,
     /// Who executes it.
@@ -52,6 +53,23 @@ pub struct ScriptFile {
     pub script: Arc<Script>,
 }
 
+/// What a plan is bound with, beside the pipeline and its project.
+pub struct Request<'a> {
+    /// The script that answers model calls, if one does.
+    pub script: Option<&'a ScriptFile>,
+    /// What the plan is for.
+    pub purpose: Purpose,
+    /// The hold-outs.
+    pub sealed: Vec<Entry>,
+}
+
+impl Request<'_> {
+    /// A plan to show, without a script.
+    pub fn to_show(sealed: Vec<Entry>) -> Self {
+        Self { script: None, purpose: Purpose::Show, sealed }
+    }
+}
+
 /// What a plan is bound for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -67,13 +85,13 @@ pub enum Purpose {
 
 /// Binds a pipeline, or stops after everything that stands against it has been printed.
 pub fn bind_plan(
+    host: &SharedHost,
     source: &Source,
     project: &Project,
-    script: Option<&ScriptFile>,
-    purpose: Purpose,
-    sealed: Vec<Entry>,
-) -> Result<Bound, Stop> {
-    let host = start_host()?;
+    request: Request<'_>,
+) -> Result<Prepared, Stop> {
+    let host = Arc::clone(host.get()?);
+    let Request { script, purpose, sealed } = request;
     let capability = walls::capability();
     let lock = project.lock.clone().unwrap_or_default();
     let options = BindOptions {
@@ -92,7 +110,7 @@ pub fn bind_plan(
             let protected = protected(source, project, &plan);
             let ground = ground(&plan, project, &capability)?;
             let sandbox = plan.sandbox.record(capability.landlock_abi);
-            Ok(Bound { plan, host, ground, sandbox, protected })
+            Ok(Prepared { plan, host, ground, sandbox, protected })
         }
         Err(errors) => Err(refuse(source, &errors)),
     }
@@ -101,11 +119,12 @@ pub fn bind_plan(
 /// Binds pipelines of the project that only stand beside the one that is to run. Nothing is printed; a missing one, or one that
 /// cannot be planned, has no plan.
 pub fn plans_beside(
+    host: &SharedHost,
     pipelines: &[Option<Pipeline>],
     project: &Project,
     sealed: &[Entry],
 ) -> Result<Vec<Option<Plan>>, Stop> {
-    let (host, lock) = (start_host()?, project.lock.clone().unwrap_or_default());
+    let (host, lock) = (host.get()?, project.lock.clone().unwrap_or_default());
     let options = BindOptions {
         no_sandbox: false,
         plan_only: true,
@@ -115,7 +134,7 @@ pub fn plans_beside(
     };
     let catalog = catalog(project);
     let bound = |pipeline: &Option<Pipeline>| {
-        bind(Arc::new(pipeline.clone()?), &catalog, (&project.config, &lock), &host, &options).ok()
+        bind(Arc::new(pipeline.clone()?), &catalog, (&project.config, &lock), host, &options).ok()
     };
     Ok(pipelines.iter().map(bound).collect())
 }
@@ -132,7 +151,7 @@ fn ground(plan: &Plan, project: &Project, capability: &Capability) -> Result<Gro
 }
 
 /// Says what no wall keeps from the user: commands without any, and commands that reach everything.
-pub fn warn_of_open_walls(bound: &Bound) {
+pub fn warn_of_open_walls(bound: &Prepared) {
     let with_commands = || bound.plan.bindings.iter().filter(|(_, binding)| binding.runs_commands());
     let named = |nodes: Vec<&NodeId>| nodes.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
     if bound.plan.sandbox.is_unconfined() {
@@ -189,7 +208,24 @@ fn refuse(source: &Source, errors: &BindErrors) -> Stop {
     }
 }
 
-/// Starts the host of this process.
+/// The host of this process: started when something first needs it, and only once.
+#[derive(Default)]
+pub struct SharedHost(OnceCell<Arc<Host>>);
+
+impl SharedHost {
+    /// Returns the host, and starts it if it does not run yet.
+    pub fn get(&self) -> Result<&Arc<Host>, Stop> {
+        match self.0.get() {
+            Some(host) => Ok(host),
+            None => {
+                let host = start_host()?;
+                Ok(self.0.get_or_init(|| host))
+            }
+        }
+    }
+}
+
+/// Starts a host.
 pub fn start_host() -> Result<Arc<Host>, Stop> {
     let config = HostConfig {
         cache_dir: cache_dir(),
@@ -197,6 +233,7 @@ pub fn start_host() -> Result<Arc<Host>, Stop> {
         compiler: compiler::compiler()?,
         pool_slots: POOL_SLOTS,
     };
+    tracing::debug!("starting the component host");
     Host::new(config).map(Arc::new).map_err(|error| Stop::new(Exit::Internal, error.to_string()))
 }
 

@@ -1,11 +1,11 @@
-//! Rules of the house from outside: what they say is merged and escaped, what they do is bounded, what they import is refused.
+//! Custom rules from outside: what they say is merged and escaped, what they do is bounded, what they import is refused.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
 mod guests;
 mod workbench;
 
-use workbench::Workbench;
+use workbench::{Answer, Workbench};
 
 const PIPELINE: &str = "digraph g {
   graph [goal=\"x\"]
@@ -263,6 +263,15 @@ fn a_transform_is_what_runs_and_every_change_is_on_the_record() {
     assert_eq!(started["transformed_digest"], plan["transformed"]);
     bench.glovebox(&["graph", "one", "--format", "dot"]).ends(0).says("\"src/a.rs\"");
     bench.glovebox(&["graph", "pipeline.dot", "--format", "dot"]).ends(0).never_says("a.rs");
+}
+
+#[test]
+fn rules_and_stages_share_one_host() {
+    let bench = bench(&guests::rules(&guests::answering(&graph(NARROW, "", ""))), "");
+    for words in [&["run", "pipeline.dot"][..], &["plan", "pipeline.dot"], &["resume", "latest"]] {
+        let answer = Answer::of(bench.command(words).env("GLOVEBOX_LOG", "debug"));
+        assert_eq!(answer.ends(0).stderr.matches("starting the component host").count(), 1, "{words:?}");
+    }
 }
 
 #[test]
