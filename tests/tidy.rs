@@ -1,15 +1,18 @@
-//! Holds the repository to its own rules: who may depend on what, which authority lives where, names, sizes, and that every
-//! example, guest and README command is real. A finding names file and line; there is no list of exceptions to add to.
+//! Holds the repository to its own rules: who may depend on what, which authority lives where, the glossary, sizes, and that
+//! every example, guest and command in the documentation is real. A finding names file and line. There is no list of exceptions.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
+#[path = "tidy/documents.rs"]
+mod documents;
+#[path = "tidy/glossary.rs"]
+mod glossary;
 mod lexer;
 
 use lexer::{blank, test_module};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const LINES_PER_FILE_MAX: usize = 500;
 const LINES_PER_FUNCTION_MAX: usize = 70;
@@ -357,48 +360,6 @@ fn the_function_counter_counts() {
     assert_eq!(blank("let a = r#\"x\"y\"#; // z\n'a 'b' b"), "let a =         ;     \n'a     b");
 }
 
-/// `ReadOnlyView`, `read_only_view` and `READ_ONLY` as lower-case segments.
-fn segments(name: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut previous_lower = false;
-    for character in name.chars() {
-        if character == '_' || character == '-' || character.is_uppercase() && previous_lower {
-            parts.push(String::new());
-        }
-        if character.is_alphanumeric() {
-            parts.last_mut().unwrap().extend(character.to_lowercase());
-        }
-        previous_lower = character.is_lowercase() || character.is_numeric();
-    }
-    parts
-}
-
-#[test]
-fn names_say_something() {
-    let anywhere = ["manager", "helper", "helpers", "util", "utils", "common", "misc"];
-    let alone = ["data", "info"];
-    let mut findings = Vec::new();
-    for source in sources().iter().filter(|source| !source.path.starts_with("examples/")) {
-        let stem = Path::new(&source.path).file_stem().unwrap().to_string_lossy().into_owned();
-        let mut names = vec![(1, "mod", stem.as_str())];
-        let all = words(&source.code);
-        let kinds = ["struct", "enum", "trait", "type", "mod", "fn"];
-        names.extend(
-            all.windows(2).filter(|pair| kinds.contains(&pair[0].1)).map(|pair| (pair[1].0, pair[0].1, pair[1].1)),
-        );
-        for (line, kind, name) in names {
-            let parts = segments(name);
-            let vague = parts.iter().any(|part| anywhere.contains(&part.as_str()))
-                || !matches!(kind, "fn" | "type") && parts.len() == 1 && alone.contains(&parts[0].as_str())
-                || kind == "fn" && parts.len() > 1 && matches!(parts[0].as_str(), "process" | "handle");
-            if vague {
-                findings.push(format!("{}:{line}: {kind} `{name}`", source.path));
-            }
-        }
-    }
-    none(&findings);
-}
-
 #[test]
 fn nothing_is_left_undone() {
     let mut findings = Vec::new();
@@ -456,70 +417,6 @@ fn every_example_is_explained_and_tested() {
         }
         if !suite.contains(&format!("\"{example}\"")) {
             findings.push(format!("examples/{example}: none of {suites:?} runs it"));
-        }
-    }
-    none(&findings);
-}
-
-/// The commands of a page: lines of its fenced blocks, `$ ` and comments removed, and code in its sentences.
-fn commands(page: &str) -> Vec<String> {
-    let mut fenced = false;
-    let mut commands = Vec::new();
-    let inline = page.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2));
-    commands.extend(inline.flat_map(|span| span.split("&&")).map(|span| span.trim().to_owned()));
-    for line in page.lines() {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-        } else if fenced {
-            commands.push(line.trim().trim_start_matches("$ ").split(" #").next().unwrap().trim().to_owned());
-        }
-    }
-    commands
-}
-
-fn help_of(words: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_glovebox")).args(words).arg("--help").output().unwrap();
-    assert!(output.status.success(), "glovebox {} --help", words.join(" "));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn knows(help: &str, word: &str) -> bool {
-    help.split(|character: char| !character.is_alphanumeric() && character != '-').any(|found| found == word)
-}
-
-#[test]
-fn commands_in_the_documentation_are_real() {
-    let (top, xtask) = (help_of(&[]), fs::read_to_string(root().join("xtask/src/main.rs")).unwrap());
-    let mut findings = Vec::new();
-    for page in files("md") {
-        let text = fs::read_to_string(root().join(&page)).unwrap();
-        for command in commands(&text) {
-            let words: Vec<&str> = command.split_whitespace().collect();
-            if let ["cargo", "xtask", task, ..] = words[..] {
-                if !xtask.contains(&format!("\"{task}\"")) {
-                    findings.push(format!("{page}: `{command}`: xtask knows no `{task}`"));
-                }
-                continue;
-            }
-            let Some(at) = words.iter().position(|word| *word == "glovebox" || word.ends_with("/glovebox")) else {
-                continue;
-            };
-            let Some(name) = words.get(at + 1).filter(|_| at == 0) else { continue };
-            if *name == "help" {
-                continue;
-            }
-            if !knows(&top, name) {
-                findings.push(format!("{page}: `{command}`: no command `{name}`"));
-                continue;
-            }
-            let help =
-                help_of(&[name]) + &if *name == "plugin" { help_of(&["plugin", words[at + 2]]) } else { String::new() };
-            for flag in words.iter().filter(|word| word.starts_with("--")) {
-                let flag = flag.split('=').next().unwrap();
-                if !knows(&help, flag) {
-                    findings.push(format!("{page}: `{command}`: no flag `{flag}`"));
-                }
-            }
         }
     }
     none(&findings);
