@@ -2,6 +2,7 @@
 //!
 //! A model may send anything; whatever does not fit is a sentence for the model, never a crash.
 
+use crate::files::NamedPath;
 use glovebox_plugin_sdk::Value;
 use serde_json::Map;
 
@@ -25,6 +26,11 @@ impl Arguments {
     /// Returns a text that has to be there.
     pub(crate) fn text(&self, name: &str) -> Result<&str, String> {
         self.optional_text(name)?.ok_or_else(|| format!("the argument `{name}` is missing"))
+    }
+
+    /// Returns a path that has to be there.
+    pub(crate) fn path(&self, name: &str) -> Result<NamedPath<'_>, String> {
+        self.text(name).map(NamedPath)
     }
 
     /// Returns a text that may be left out.

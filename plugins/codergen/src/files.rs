@@ -4,6 +4,7 @@
 
 use crate::numbering::{self, Served};
 use glovebox_plugin_sdk::files;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,35 @@ pub(crate) struct Workspace {
     pub(crate) served: Served,
 }
 
+/// A path as the model names it; it may be absolute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NamedPath<'a>(pub(crate) &'a str);
+
+/// A path relative to the workspace's root, with `/` between names; it may still lead nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WorkspacePath<'a>(pub(crate) &'a str);
+
+impl<'a> WorkspacePath<'a> {
+    /// Returns the names that lead to it: `./a/b`, `a//b` and `a/b` have the same.
+    pub(crate) fn names(self) -> impl Iterator<Item = &'a str> {
+        self.0.split('/').filter(|name| !matches!(*name, "" | "."))
+    }
+}
+
+impl fmt::Display for WorkspacePath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// A replacement of one text by another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edit<'a> {
+    pub(crate) old: &'a str,
+    pub(crate) new: &'a str,
+    pub(crate) replace_all: bool,
+}
+
 /// What a tool wanted to do with a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wanted<'a> {
@@ -35,21 +65,23 @@ impl Workspace {
     ///
     /// # Errors
     /// It is absolute and not below one of the workspace's own paths. The host refuses it too, and records that.
-    pub(crate) fn locate<'p>(&self, wanted: Wanted<'_>, path: &'p str) -> Result<&'p str, String> {
+    pub(crate) fn locate<'p>(&self, wanted: Wanted<'_>, path: NamedPath<'p>) -> Result<WorkspacePath<'p>, String> {
+        let NamedPath(path) = path;
         if !path.starts_with('/') {
-            return Ok(path);
+            return Ok(WorkspacePath(path));
         }
         let below = |name: &String| path.strip_prefix(name.as_str());
         let below = |name: &String| below(name).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        self.known_as.iter().find_map(below).map(|rest| rest.trim_start_matches('/')).ok_or_else(|| {
-            have_refused(wanted, path);
+        let found = self.known_as.iter().find_map(below).map(|rest| WorkspacePath(rest.trim_start_matches('/')));
+        found.ok_or_else(|| {
+            have_refused(wanted, NamedPath(path));
             let own = self.known_as.first().map(|name| format!(", or below `{name}`")).unwrap_or_default();
             format!("`{path}` is an absolute path outside of the workspace; write it relative to the workspace{own}")
         })
     }
 
     /// Reads lines of a file, numbered; `first` counts from 1.
-    pub(crate) fn read(&mut self, path: &str, first: usize, limit: usize) -> Result<String, String> {
+    pub(crate) fn read(&mut self, path: NamedPath<'_>, first: usize, limit: usize) -> Result<String, String> {
         let path = self.locate(Wanted::Read, path)?;
         let text = self.text(path)?;
         let lines: Vec<&str> = text.lines().collect();
@@ -68,7 +100,7 @@ impl Workspace {
     }
 
     /// Writes a whole file, without the line numbers a read had put before its lines.
-    pub(crate) fn write(&mut self, path: &str, content: &str) -> Result<String, String> {
+    pub(crate) fn write(&mut self, path: NamedPath<'_>, content: &str) -> Result<String, String> {
         let path = self.locate(Wanted::Write(content), path)?;
         let stripped = self.served.strip(path, content);
         let bytes = stripped.as_deref().unwrap_or(content);
@@ -78,7 +110,8 @@ impl Workspace {
     }
 
     /// Replaces a text that occurs exactly once, or every occurrence.
-    pub(crate) fn edit(&mut self, path: &str, old: &str, new: &str, replace_all: bool) -> Result<String, String> {
+    pub(crate) fn edit(&mut self, path: NamedPath<'_>, edit: Edit<'_>) -> Result<String, String> {
+        let Edit { old, new, replace_all } = edit;
         let path = self.locate(Wanted::Write(new), path)?;
         if old.is_empty() {
             return Err("`old_string` is empty; use write_file to write a whole file".to_owned());
@@ -98,19 +131,19 @@ impl Workspace {
         }
     }
 
-    fn replace(&self, path: &str, text: String, count: usize) -> Result<String, String> {
+    fn replace(&self, path: WorkspacePath<'_>, text: String, count: usize) -> Result<String, String> {
         self.put(path, &text)?;
         Ok(format!("replaced {count} in `{path}`"))
     }
 
-    fn text(&self, path: &str) -> Result<String, String> {
+    fn text(&self, path: WorkspacePath<'_>) -> Result<String, String> {
         let bytes =
-            fs::read(self.root.join(path)).map_err(|error| format!("cannot read `{path}`: {}", spelled(&error)))?;
+            fs::read(self.root.join(path.0)).map_err(|error| format!("cannot read `{path}`: {}", spelled(&error)))?;
         String::from_utf8(bytes).map_err(|_| format!("cannot read `{path}`: it is not UTF-8 text"))
     }
 
-    fn put(&self, path: &str, text: &str) -> Result<(), String> {
-        let place = self.root.join(path);
+    fn put(&self, path: WorkspacePath<'_>, text: &str) -> Result<(), String> {
+        let place = self.root.join(path.0);
         make_parent(&place).and_then(|()| fs::write(&place, text)).map_err(|error| {
             let scope = match &self.write_scope {
                 Some(scope) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -124,7 +157,7 @@ impl Workspace {
 }
 
 /// Asks the host for a path that it refuses, so that the refusal is on its record. A C library would take the first `/` off.
-fn have_refused(wanted: Wanted<'_>, path: &str) {
+fn have_refused(wanted: Wanted<'_>, NamedPath(path): NamedPath<'_>) {
     if cfg!(target_family = "wasm") {
         // The model gets an answer in other words.
         _ = match wanted {
@@ -166,63 +199,88 @@ mod tests {
     #[test]
     fn what_was_read_can_be_written_back() {
         let (_folder, mut workspace) = workspace();
-        workspace.write("src/deep/a.rs", "fn a() {\n}\n").unwrap();
-        let served = workspace.read("src/deep/a.rs", 1, READ_LINES_DEFAULT).unwrap();
+        workspace.write(NamedPath("src/deep/a.rs"), "fn a() {\n}\n").unwrap();
+        let served = workspace.read(NamedPath("src/deep/a.rs"), 1, READ_LINES_DEFAULT).unwrap();
         assert_eq!(served, "  1 | fn a() {\n  2 | }");
-        let said = workspace.write("src/deep/a.rs", &format!("{served}\n")).unwrap();
+        let said = workspace.write(NamedPath("src/deep/a.rs"), &format!("{served}\n")).unwrap();
         assert_eq!(said, "wrote 11 bytes to `src/deep/a.rs`; the line numbers were taken off");
-        assert_eq!(workspace.text("src/deep/a.rs").unwrap(), "fn a() {\n}\n");
-        let said = workspace.write("b", "  1 | fn a() {").unwrap();
+        assert_eq!(workspace.text(WorkspacePath("src/deep/a.rs")).unwrap(), "fn a() {\n}\n");
+        let said = workspace.write(NamedPath("b"), "  1 | fn a() {").unwrap();
         assert_eq!(said, "wrote 8 bytes to `b`; the line numbers were taken off");
-        assert_eq!(workspace.write("b", "1\tfn a() {").unwrap(), "wrote 10 bytes to `b`");
+        assert_eq!(workspace.write(NamedPath("b"), "1\tfn a() {").unwrap(), "wrote 10 bytes to `b`");
     }
 
     #[test]
     fn reads_a_part() {
         let (_folder, mut workspace) = workspace();
-        workspace.write("a", "1\n2\n3\n4\n").unwrap();
-        assert_eq!(workspace.read("a", 2, 2).unwrap(), "  2 | 2\n  3 | 3\n[1 more lines]");
-        assert_eq!(workspace.read("a", 4, usize::MAX).unwrap(), "  4 | 4");
-        assert_eq!(workspace.read("a", 0, 1).unwrap(), "  1 | 1\n[3 more lines]");
-        assert_eq!(workspace.read("a", 5, 1).unwrap_err(), "`a` has 4 lines, line 5 was asked for");
-        workspace.write("empty", "").unwrap();
-        assert_eq!(workspace.read("empty", 1, 9).unwrap(), "[the file is empty]");
-        assert_eq!(workspace.read("no", 1, 9).unwrap_err(), "cannot read `no`: no such file or folder");
+        workspace.write(NamedPath("a"), "1\n2\n3\n4\n").unwrap();
+        assert_eq!(workspace.read(NamedPath("a"), 2, 2).unwrap(), "  2 | 2\n  3 | 3\n[1 more lines]");
+        assert_eq!(workspace.read(NamedPath("a"), 4, usize::MAX).unwrap(), "  4 | 4");
+        assert_eq!(workspace.read(NamedPath("a"), 0, 1).unwrap(), "  1 | 1\n[3 more lines]");
+        assert_eq!(workspace.read(NamedPath("a"), 5, 1).unwrap_err(), "`a` has 4 lines, line 5 was asked for");
+        workspace.write(NamedPath("empty"), "").unwrap();
+        assert_eq!(workspace.read(NamedPath("empty"), 1, 9).unwrap(), "[the file is empty]");
+        assert_eq!(workspace.read(NamedPath("no"), 1, 9).unwrap_err(), "cannot read `no`: no such file or folder");
         fs::write(workspace.root.join("raw"), [0xff, 0xfe]).unwrap();
-        assert_eq!(workspace.read("raw", 1, 9).unwrap_err(), "cannot read `raw`: it is not UTF-8 text");
+        assert_eq!(workspace.read(NamedPath("raw"), 1, 9).unwrap_err(), "cannot read `raw`: it is not UTF-8 text");
     }
 
     #[test]
     fn edits_only_what_is_unique() {
         let (_folder, mut workspace) = workspace();
-        workspace.write("a", "x y x").unwrap();
-        assert_eq!(workspace.edit("a", "y", "$0", false).unwrap(), "replaced 1 in `a`");
+        workspace.write(NamedPath("a"), "x y x").unwrap();
         assert_eq!(
-            workspace.edit("a", "x", "z", false).unwrap_err(),
+            workspace.edit(NamedPath("a"), Edit { old: "y", new: "$0", replace_all: false }).unwrap(),
+            "replaced 1 in `a`"
+        );
+        assert_eq!(
+            workspace.edit(NamedPath("a"), Edit { old: "x", new: "z", replace_all: false }).unwrap_err(),
             "`old_string` occurs 2 times in `a`; add lines around it, or set `replace_all`"
         );
-        assert_eq!(workspace.edit("a", "x", "z", true).unwrap(), "replaced 2 in `a`");
-        assert_eq!(workspace.text("a").unwrap(), "z $0 z");
-        assert_eq!(workspace.edit("a", "q", "z", false).unwrap_err(), "`old_string` does not occur in `a`");
-        assert!(workspace.edit("a", "  1 | z", "z", false).unwrap_err().contains("line numbers"));
-        assert!(workspace.edit("a", "", "z", false).unwrap_err().contains("write_file"));
+        assert_eq!(
+            workspace.edit(NamedPath("a"), Edit { old: "x", new: "z", replace_all: true }).unwrap(),
+            "replaced 2 in `a`"
+        );
+        assert_eq!(workspace.text(WorkspacePath("a")).unwrap(), "z $0 z");
+        assert_eq!(
+            workspace.edit(NamedPath("a"), Edit { old: "q", new: "z", replace_all: false }).unwrap_err(),
+            "`old_string` does not occur in `a`"
+        );
+        assert!(
+            workspace
+                .edit(NamedPath("a"), Edit { old: "  1 | z", new: "z", replace_all: false })
+                .unwrap_err()
+                .contains("line numbers")
+        );
+        assert!(
+            workspace
+                .edit(NamedPath("a"), Edit { old: "", new: "z", replace_all: false })
+                .unwrap_err()
+                .contains("write_file")
+        );
     }
 
     #[test]
     fn the_projects_own_path_is_the_workspace_and_no_other_absolute_path_is() {
         let (folder, mut workspace) = workspace();
-        assert_eq!(workspace.write("/home/me/proj/src/a", "x\n").unwrap(), "wrote 2 bytes to `src/a`");
-        assert_eq!(workspace.read("/workspace//src/a", 1, 9).unwrap(), "  1 | x");
-        assert_eq!(workspace.edit("/home/me/proj/src/a", "x", "y", false).unwrap(), "replaced 1 in `src/a`");
-        let said = workspace.write("/home/me/proj/src/b", "  1 | x").unwrap();
+        assert_eq!(workspace.write(NamedPath("/home/me/proj/src/a"), "x\n").unwrap(), "wrote 2 bytes to `src/a`");
+        assert_eq!(workspace.read(NamedPath("/workspace//src/a"), 1, 9).unwrap(), "  1 | x");
+        assert_eq!(
+            workspace.edit(NamedPath("/home/me/proj/src/a"), Edit { old: "x", new: "y", replace_all: false }).unwrap(),
+            "replaced 1 in `src/a`"
+        );
+        let said = workspace.write(NamedPath("/home/me/proj/src/b"), "  1 | x").unwrap();
         assert_eq!(said, "wrote 1 bytes to `src/b`; the line numbers were taken off");
         for path in ["/etc/passwd", "/src/a", "/home/me/project2/a", "/"] {
             let expected = format!(
                 "`{path}` is an absolute path outside of the workspace; write it relative to the workspace, or below `/home/me/proj`"
             );
-            assert_eq!(workspace.write(path, "x").unwrap_err(), expected);
-            assert_eq!(workspace.read(path, 1, 9).unwrap_err(), expected);
-            assert_eq!(workspace.edit(path, "x", "y", false).unwrap_err(), expected);
+            assert_eq!(workspace.write(NamedPath(path), "x").unwrap_err(), expected);
+            assert_eq!(workspace.read(NamedPath(path), 1, 9).unwrap_err(), expected);
+            assert_eq!(
+                workspace.edit(NamedPath(path), Edit { old: "x", new: "y", replace_all: false }).unwrap_err(),
+                expected
+            );
         }
         assert!(!folder.path().join("home").exists() && !folder.path().join("etc").exists());
     }
@@ -230,7 +288,7 @@ mod tests {
     #[test]
     fn a_write_into_a_file_as_a_folder_is_a_sentence() {
         let (_folder, mut workspace) = workspace();
-        workspace.write("a", "x").unwrap();
-        assert!(workspace.write("a/b", "x").unwrap_err().starts_with("cannot write `a/b`: "));
+        workspace.write(NamedPath("a"), "x").unwrap();
+        assert!(workspace.write(NamedPath("a/b"), "x").unwrap_err().starts_with("cannot write `a/b`: "));
     }
 }

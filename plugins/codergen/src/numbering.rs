@@ -3,6 +3,7 @@
 //! A model that writes back what it read often writes the numbers too, also to another path. They are taken off only when the
 //! content is what was served: a numbered table or a TSV that merely looks like it is written as it is.
 
+use crate::files::WorkspacePath;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was served in this attempt.
@@ -16,7 +17,7 @@ pub(crate) struct Served {
 
 impl Served {
     /// Numbers lines, beginning with `first` (from 1), as `  1 | code`, and remembers them for the path.
-    pub(crate) fn serve(&mut self, path: &str, first: usize, lines: &[&str]) -> String {
+    pub(crate) fn serve(&mut self, path: WorkspacePath<'_>, first: usize, lines: &[&str]) -> String {
         let known = self.lines.entry(key(path)).or_default();
         known.extend(lines.iter().map(|line| line.trim_end().to_owned()));
         let width = (first + lines.len()).saturating_sub(1).to_string().len().max(3);
@@ -30,7 +31,7 @@ impl Served {
     ///
     /// Every non-empty line must carry a number and at least half of them must have been served: for the path itself with any
     /// number, for another path with this very number. None may be a line of a served file with its number being part of it.
-    pub(crate) fn strip(&self, path: &str, content: &str) -> Option<String> {
+    pub(crate) fn strip(&self, path: WorkspacePath<'_>, content: &str) -> Option<String> {
         let own = self.lines.get(&key(path));
         let (mut plain, mut written, mut of_path, mut of_any) = (Vec::new(), 0, 0, 0);
         for line in content.split('\n') {
@@ -74,8 +75,8 @@ fn unnumbered(line: &str) -> Option<&str> {
 }
 
 /// `./a/b`, `a//b` and `a/b` are the same file.
-fn key(path: &str) -> String {
-    path.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
+fn key(path: WorkspacePath<'_>) -> String {
+    path.names().collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]
@@ -84,23 +85,23 @@ mod tests {
 
     fn after_reading(path: &str, text: &str) -> Served {
         let mut served = Served::default();
-        served.serve(path, 1, &text.lines().collect::<Vec<_>>());
+        served.serve(WorkspacePath(path), 1, &text.lines().collect::<Vec<_>>());
         served
     }
 
     #[test]
     fn numbers_are_right_aligned_with_a_bar() {
         let mut served = Served::default();
-        assert_eq!(served.serve("a", 1, &["x", ""]), "  1 | x\n  2 | ");
-        assert_eq!(served.serve("a", 999, &["x", "y"]), " 999 | x\n1000 | y");
-        assert_eq!(served.serve("a", 1, &[]), "");
+        assert_eq!(served.serve(WorkspacePath("a"), 1, &["x", ""]), "  1 | x\n  2 | ");
+        assert_eq!(served.serve(WorkspacePath("a"), 999, &["x", "y"]), " 999 | x\n1000 | y");
+        assert_eq!(served.serve(WorkspacePath("a"), 1, &[]), "");
     }
 
     #[test]
     fn served_numbers_are_taken_off() {
         let served = after_reading("src/a.rs", "fn a() {\n\n    b();\n}");
         let check = |path: &str, content: &str, expected: Option<&str>| {
-            assert_eq!(served.strip(path, content).as_deref(), expected, "{content}");
+            assert_eq!(served.strip(WorkspacePath(path), content).as_deref(), expected, "{content}");
         };
         check("src/a.rs", "  1 | fn a() {\n  2 | \n  3 |     b();\n  4 | }\n", Some("fn a() {\n\n    b();\n}\n"));
         check("./src//a.rs", "  1 | fn a() {\n  2 | }\n", Some("fn a() {\n}\n"));
@@ -112,7 +113,8 @@ mod tests {
     #[test]
     fn everything_else_is_written_as_it_is() {
         let served = after_reading("a.rs", "fn a() {\n}");
-        let check = |path: &str, content: &str| assert_eq!(served.strip(path, content), None, "{content}");
+        let check =
+            |path: &str, content: &str| assert_eq!(served.strip(WorkspacePath(path), content), None, "{content}");
         check("a.rs", "fn a() {\n}");
         check("a.rs", "  1 | fn a() {\n}");
         check("a.rs", "1 | x\n2 | y\n3 | z");
@@ -124,9 +126,9 @@ mod tests {
     #[test]
     fn served_numbers_are_taken_off_whatever_path_is_written() {
         let mut served = after_reading("a.rs", "fn a() {\n}");
-        served.serve("b.rs", 7, &["fn b() {", "}"]);
+        served.serve(WorkspacePath("b.rs"), 7, &["fn b() {", "}"]);
         let check = |path: &str, content: &str, expected: Option<&str>| {
-            assert_eq!(served.strip(path, content).as_deref(), expected, "{content}");
+            assert_eq!(served.strip(WorkspacePath(path), content).as_deref(), expected, "{content}");
         };
         check("c.rs", "  1 | fn a() {\n  2 | }", Some("fn a() {\n}"));
         check("c.rs", "  1 | fn a() {\n  2 | }\n  7 | fn b() {\n  8 | }\n", Some("fn a() {\n}\nfn b() {\n}\n"));
@@ -144,19 +146,22 @@ mod tests {
     #[test]
     fn a_table_of_another_file_survives() {
         let mut served = after_reading("words", "one\ntwo");
-        served.serve("table", 1, &["  1 | one", "  2 | two"]);
-        assert_eq!(served.strip("copy", "  1 | one\n  2 | two"), None);
-        assert_eq!(served.strip("copy", "  1 |   1 | one\n  2 |   2 | two").as_deref(), Some("  1 | one\n  2 | two"));
+        served.serve(WorkspacePath("table"), 1, &["  1 | one", "  2 | two"]);
+        assert_eq!(served.strip(WorkspacePath("copy"), "  1 | one\n  2 | two"), None);
+        assert_eq!(
+            served.strip(WorkspacePath("copy"), "  1 |   1 | one\n  2 |   2 | two").as_deref(),
+            Some("  1 | one\n  2 | two")
+        );
     }
 
     #[test]
     fn a_table_that_was_read_survives() {
         for table in ["1\tone\n2\ttwo", "1 | one\n2 | two", "  1 | fn a() {"] {
             let served = after_reading("t", table);
-            assert_eq!(served.strip("t", &format!("{table}\n3\tthree")), None, "{table}");
+            assert_eq!(served.strip(WorkspacePath("t"), &format!("{table}\n3\tthree")), None, "{table}");
             let numbered =
                 table.lines().zip(1..).map(|(line, n)| format!("{n:>3} | {line}")).collect::<Vec<_>>().join("\n");
-            assert_eq!(served.strip("t", &numbered).as_deref(), Some(table));
+            assert_eq!(served.strip(WorkspacePath("t"), &numbered).as_deref(), Some(table));
         }
     }
 

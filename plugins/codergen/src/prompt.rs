@@ -6,7 +6,7 @@ use glovebox_plugin_sdk::{Failure, Stage};
 const FEEDBACK_CHARS_MAX: usize = 2200;
 
 const SYSTEM: &str = "\
-You are the worker of one stage in an automated pipeline. Nobody reads along: do the task with your tools, then answer in text.
+You are the worker of one stage in an automated pipeline. No person reads your messages: do the task with your tools, then answer in text.
 
 - Paths are relative to the workspace, with `/` between names. What you cannot see does not exist for you.
 - Read before you change. `read_file` puts a line number and a bar before each line; they are not part of the file.

@@ -2,7 +2,7 @@
 //!
 //! The walk sees what the host lets exist, follows no symbolic link, leaves `.git` out and is bounded.
 
-use crate::files::spelled;
+use crate::files::{WorkspacePath, spelled};
 use crate::pattern::Pattern;
 use regex_lite::RegexBuilder;
 use std::collections::BTreeSet;
@@ -21,20 +21,20 @@ pub(crate) struct Query<'a> {
 }
 
 /// Lists the files below a folder that match a pattern, in path order.
-pub(crate) fn glob(root: &Path, below: &str, pattern: &str) -> Result<Vec<String>, String> {
-    let pattern = Pattern::parse(pattern)?;
+pub(crate) fn glob(root: &Path, below: WorkspacePath<'_>, pattern: WorkspacePath<'_>) -> Result<Vec<String>, String> {
+    let pattern = Pattern::parse(pattern.0)?;
     let base = prefix(below);
     let inside = |path: &String| pattern.matches(path.strip_prefix(&base).unwrap_or(path));
     Ok(walk(root, below)?.into_iter().filter(inside).collect())
 }
 
 /// Lists the lines below a folder, or of a file, that match: `path:line: text`. Files that are not text are passed over.
-pub(crate) fn grep(root: &Path, below: &str, query: &Query<'_>) -> Result<Vec<String>, String> {
+pub(crate) fn grep(root: &Path, below: WorkspacePath<'_>, query: &Query<'_>) -> Result<Vec<String>, String> {
     let expression = RegexBuilder::new(query.expression).case_insensitive(query.ignore_case).build();
     let expression = expression.map_err(|error| format!("`pattern` is no regular expression: {error}"))?;
     let include = query.include.map(Pattern::parse).transpose()?;
-    let single = root.join(below).is_file();
-    let files = if single { BTreeSet::from([below.to_owned()]) } else { walk(root, below)? };
+    let single = root.join(below.0).is_file();
+    let files = if single { BTreeSet::from([below.0.to_owned()]) } else { walk(root, below)? };
     let mut found = Vec::new();
     for path in files.iter().filter(|path| include.as_ref().is_none_or(|include| include.matches(path))) {
         let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
@@ -44,7 +44,7 @@ pub(crate) fn grep(root: &Path, below: &str, query: &Query<'_>) -> Result<Vec<St
     Ok(found)
 }
 
-fn walk(root: &Path, below: &str) -> Result<BTreeSet<String>, String> {
+fn walk(root: &Path, below: WorkspacePath<'_>) -> Result<BTreeSet<String>, String> {
     let (mut files, mut seen, mut folders) = (BTreeSet::new(), 0, vec![prefix(below)]);
     while let Some(folder) = folders.pop() {
         let is_base = seen == 0;
@@ -70,9 +70,8 @@ fn walk(root: &Path, below: &str) -> Result<BTreeSet<String>, String> {
 }
 
 /// The text before every path below a folder: empty for the root, else ending in `/`.
-fn prefix(below: &str) -> String {
-    let parts = below.split('/').filter(|part| !part.is_empty() && *part != ".");
-    parts.map(|part| format!("{part}/")).collect()
+fn prefix(below: WorkspacePath<'_>) -> String {
+    below.names().map(|part| format!("{part}/")).collect()
 }
 
 #[cfg(test)]
@@ -96,28 +95,37 @@ mod tests {
     fn finds_files_in_order() {
         let tree = tree();
         let check = |below: &str, pattern: &str, expected: &[&str]| {
-            assert_eq!(glob(tree.path(), below, pattern).unwrap(), expected, "{pattern} below {below}");
+            assert_eq!(
+                glob(tree.path(), WorkspacePath(below), WorkspacePath(pattern)).unwrap(),
+                expected,
+                "{pattern} below {below}"
+            );
         };
         check("", "*.rs", &["src/a.rs", "src/deep/b.rs"]);
         check("./src/", "*.rs", &["src/a.rs", "src/deep/b.rs"]);
         check("src", "deep/*", &["src/deep/b.rs"]);
         check(".", "*/*.rs", &["src/a.rs"]);
         check("", "none", &[]);
-        assert_eq!(glob(tree.path(), "no", "*").unwrap_err(), "cannot list `no`: no such file or folder");
+        assert_eq!(
+            glob(tree.path(), WorkspacePath("no"), WorkspacePath("*")).unwrap_err(),
+            "cannot list `no`: no such file or folder"
+        );
     }
 
     #[test]
     fn finds_lines() {
         let tree = tree();
         let check = |below: &str, query: Query<'_>, expected: &[&str]| {
-            assert_eq!(grep(tree.path(), below, &query).unwrap(), expected, "{query:?}");
+            assert_eq!(grep(tree.path(), WorkspacePath(below), &query).unwrap(), expected, "{query:?}");
         };
         let plain = Query { expression: r"\ba\b", include: None, ignore_case: false };
         check("", plain, &["d.md:1: a", "src/deep/b.rs:1: // a"]);
         check("src", Query { expression: "a", include: Some("a.*"), ignore_case: true }, &["src/a.rs:1: fn A() {}"]);
         check("src/a.rs", Query { expression: "x", include: None, ignore_case: false }, &["src/a.rs:2: let x = 1;"]);
         let wrong = Query { expression: "(", include: None, ignore_case: false };
-        assert!(grep(tree.path(), "", &wrong).unwrap_err().starts_with("`pattern` is no regular expression"));
+        assert!(
+            grep(tree.path(), WorkspacePath(""), &wrong).unwrap_err().starts_with("`pattern` is no regular expression")
+        );
     }
 
     #[cfg(unix)]
@@ -126,6 +134,9 @@ mod tests {
         let tree = tree();
         std::os::unix::fs::symlink("/etc", tree.path().join("out")).unwrap();
         std::os::unix::fs::symlink("..", tree.path().join("src/up")).unwrap();
-        assert_eq!(glob(tree.path(), "", "**").unwrap(), ["d.md", "raw", "src/a.rs", "src/deep/b.rs"]);
+        assert_eq!(
+            glob(tree.path(), WorkspacePath(""), WorkspacePath("**")).unwrap(),
+            ["d.md", "raw", "src/a.rs", "src/deep/b.rs"]
+        );
     }
 }

@@ -4,7 +4,7 @@
 //! and a failing tool are sentences for the model.
 
 use crate::arguments::Arguments;
-use crate::files::{READ_LINES_DEFAULT, Wanted, Workspace};
+use crate::files::{Edit, NamedPath, READ_LINES_DEFAULT, Wanted, Workspace, WorkspacePath};
 use crate::numbering::Served;
 use crate::search::{self, Query};
 use crate::shell::{self, ShellGrant};
@@ -44,7 +44,7 @@ const TOOLS: [Tool; 6] = [
         run: |toolbox, arguments| {
             let count = |name: &str| arguments.count(name).map(|n| n.map(|n| usize::try_from(n).unwrap_or(usize::MAX)));
             let (first, limit) = (count("offset")?.unwrap_or(1), count("limit")?.unwrap_or(READ_LINES_DEFAULT));
-            let text = toolbox.workspace.read(arguments.text("path")?, first, limit)?;
+            let text = toolbox.workspace.read(arguments.path("path")?, first, limit)?;
             Ok(truncate::READ.keep_ends(&text).into())
         },
     },
@@ -53,7 +53,7 @@ const TOOLS: [Tool; 6] = [
         description: "Writes a whole file and makes missing folders. What was in the file is gone.",
         parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}"#,
         run: |toolbox, arguments| {
-            Ok(toolbox.workspace.write(arguments.text("path")?, arguments.text("content")?)?.into())
+            Ok(toolbox.workspace.write(arguments.path("path")?, arguments.text("content")?)?.into())
         },
     },
     Tool {
@@ -63,7 +63,7 @@ const TOOLS: [Tool; 6] = [
         run: |toolbox, arguments| {
             let (old, new) = (arguments.text("old_string")?, arguments.text("new_string")?);
             let replace_all = arguments.flag("replace_all")?;
-            Ok(toolbox.workspace.edit(arguments.text("path")?, old, new, replace_all)?.into())
+            Ok(toolbox.workspace.edit(arguments.path("path")?, Edit { old, new, replace_all })?.into())
         },
     },
     Tool {
@@ -71,7 +71,7 @@ const TOOLS: [Tool; 6] = [
         description: "Lists files by a pattern such as `src/**/*.rs`. A pattern without `/` matches names in every folder.",
         parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"folder to look in"}},"required":["pattern"]}"#,
         run: |toolbox, arguments| {
-            let (below, pattern) = (toolbox.folder(arguments)?, arguments.text("pattern")?);
+            let (below, pattern) = (toolbox.folder(arguments)?, arguments.path("pattern")?);
             let pattern = toolbox.workspace.locate(Wanted::List, pattern)?;
             Ok(listed(truncate::GLOB, &search::glob(&toolbox.workspace.root, below, pattern)?))
         },
@@ -123,8 +123,9 @@ impl Toolbox {
     }
 
     /// The folder a search is for; the root when none is named.
-    fn folder<'a>(&self, arguments: &'a Arguments) -> Result<&'a str, String> {
-        self.workspace.locate(Wanted::List, arguments.optional_text("path")?.unwrap_or_default())
+    fn folder<'a>(&self, arguments: &'a Arguments) -> Result<WorkspacePath<'a>, String> {
+        let named = NamedPath(arguments.optional_text("path")?.unwrap_or_default());
+        self.workspace.locate(Wanted::List, named)
     }
 
     /// Describes the tools to the model.
