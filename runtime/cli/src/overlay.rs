@@ -34,7 +34,7 @@ fn progress(state: &RunState, node: &str) -> NodeProgress {
     let is_open = state.open.as_ref().is_some_and(|open| open.node == node);
     match state.outcomes.get(node) {
         _ if is_open && state.verdict.is_none() => NodeProgress::Running,
-        Some(outcome) => NodeProgress::Ended(outcome.status.into()),
+        Some(outcome) => NodeProgress::Ended(outcome.status),
         // An exit that was left again, since a gate was not met.
         None => NodeProgress::Ended(Status::Retry),
     }

@@ -8,10 +8,8 @@ mod claims;
 mod feedback;
 mod fill;
 mod input;
-mod outcome;
 mod place;
 mod redact;
-mod traffic;
 mod usage;
 mod watch;
 
@@ -19,17 +17,17 @@ pub use place::{Ground, Place, REPOSITORIES_DIR};
 
 use crate::driver::Claim;
 use crate::event::{Artifact, Captured, Digest, Quarantined, StageFinished};
-use crate::outcome::{Failure, FailureClass, Outcome};
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir};
 use crate::state::RunState;
 use apart::Keeps;
-use glovebox_host::call::{Call, CommandSetting, FileSetting, FileTier, LogLine, Progress, Report};
+use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSetting, FileTier, LogLine, Progress, Report};
 use glovebox_host::host::Host;
+use glovebox_host::input::StageInput;
 use glovebox_host::model::{Model, TestAttributeError};
-use glovebox_host::outcome::StageInput;
 use glovebox_pipeline::ir::{Node, NodeId};
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::cache::CacheError;
 use glovebox_sandbox::commit::{self, CommitError};
 use glovebox_sandbox::jail::JailError;
@@ -225,7 +223,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             let is_withheld = self.is_withheld(&failed.node);
             input.extra = feedback::feedback(failed, &*self.blobs, is_withheld)?;
             if is_withheld {
-                input.last_failure = input.last_failure.map(|_| outcome::told(&redact::verdict(&failed.node)));
+                input.last_failure = input.last_failure.map(|_| redact::verdict(&failed.node));
             }
         }
         Ok(input)
@@ -288,13 +286,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// The report in the journal's words, with what the stage claims.
-    fn record(
-        &self,
-        claim: &Claim,
-        node: &Node,
-        report: Report,
-    ) -> Result<(StageFinished, Vec<(String, String)>), AttemptError> {
-        let claims = report.outcome.claims.clone();
+    fn record(&self, claim: &Claim, node: &Node, report: Report) -> Result<(StageFinished, Vec<Stated>), AttemptError> {
         let artifacts = report.artifacts.iter().map(|artifact| {
             let (digest, bytes) = self.store(&artifact.data)?;
             Ok(Artifact { name: artifact.name.clone(), media_type: artifact.media_type.clone(), digest, bytes })
@@ -311,12 +303,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
             retrying: false,
             stdout: self.captured(&report.stdout)?,
             stderr: self.captured(&report.stderr)?,
-            ending: outcome::ending(report.ending),
-            outcome: outcome::outcome(report.outcome),
-            usage: report.usage.into_iter().map(outcome::limit_use).collect(),
-            refusals: report.refusals.into_iter().map(outcome::refusal).collect(),
+            ending: report.ending,
+            outcome: report.outcome,
+            usage: report.usage,
+            refusals: report.refusals,
             refusals_total: report.refusals_total,
-            receipts: report.receipts.into_iter().map(outcome::receipt).collect(),
+            receipts: report.receipts,
             network: None,
             changes: Vec::new(),
             quarantined: Vec::new(),
@@ -325,7 +317,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             turns_used: report.turns_used,
             duration_ms: report.duration_ms,
         };
-        Ok((fact, claims))
+        Ok((fact, report.claims))
     }
 
     /// What the stage logged, kept like an artifact: one JSON object per line.
@@ -390,7 +382,7 @@ struct Examine<B> {
 }
 
 impl<B: BlobStore> Examine<B> {
-    fn take(self, mut place: Place, fact: &mut StageFinished, stated: &[(String, String)]) -> Result<(), AttemptError> {
+    fn take(self, mut place: Place, fact: &mut StageFinished, stated: &[Stated]) -> Result<(), AttemptError> {
         let taken = place.close().and_then(|closed| {
             closed.spent.iter().for_each(|spent| usage::of_jail(spent, fact));
             apart::spent(&closed.subjects, fact);
@@ -421,7 +413,7 @@ impl<B: BlobStore> Examine<B> {
             Ok(found) => found,
             Err(error @ StageError::Limit { limit, .. }) => {
                 fact.ending = crate::event::Ending::LimitHit(limit.to_owned());
-                outcome::replace(fact, Failure::new(FailureClass::Budget, format!("limit/{limit}"), error.to_string()));
+                replace(fact, Failure::new(FailureClass::Budget, FailureCode::limit(limit), error.to_string()));
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
@@ -433,7 +425,7 @@ impl<B: BlobStore> Examine<B> {
         self.set_aside(view, &found, fact)?;
         if !violations.is_empty() {
             let reason = guardrail(violations.iter().map(String::as_str));
-            outcome::replace(fact, Failure::new(FailureClass::Scope, "scope/write", reason));
+            replace(fact, Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
         }
         Ok(())
     }
@@ -474,6 +466,16 @@ fn guardrail<'p>(paths: impl Iterator<Item = &'p str>) -> String {
         reason.push_str(&format!(" and {unnamed} more"));
     }
     reason
+}
+
+/// Puts a failure in the place of what the stage answered. The stage's own reason stays readable in the notes.
+fn replace(fact: &mut StageFinished, failure: Failure) {
+    let mut notes = std::mem::take(&mut fact.outcome.notes);
+    if let Some(own) = fact.outcome.failure.as_ref() {
+        let line = format!("the stage itself failed: {}", own.reason);
+        notes = if notes.is_empty() { line } else { format!("{notes}\n{line}") };
+    }
+    fact.outcome = failed(failure, notes);
 }
 
 /// An outcome for a stage that failed in the host's judgement, keeping what it said for people.

@@ -8,17 +8,14 @@
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::blobs::{BLOBS_DIR, DirBlobs};
 use crate::event::{RunFinished, StageFinished};
-use crate::outcome::{Failure, FailureClass};
 use crate::project::files::node_folder;
 use crate::run::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
+use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_sandbox::cache;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// The code of a run that ended for its bound; such a run can be resumed.
-pub const DISK_CODE: &str = "limit/run_disk_bytes";
 
 /// Folders with bounds of their own.
 const NOT_COUNTED: [&str; 4] = [WORKSPACE_DIR, HOLDOUTS_DIR, STAGE_DIR, REPOSITORIES_DIR];
@@ -28,7 +25,7 @@ const BLOCK_BYTES: u64 = 512;
 
 /// True for the end of a run that only its bound on disk brought about.
 pub fn is_out_of_disk(finished: &RunFinished) -> bool {
-    let is_bound = |failure: &Failure| failure.class == FailureClass::Budget && failure.code == DISK_CODE;
+    let is_bound = |failure: &Failure| failure.class == FailureClass::Budget && failure.code == FailureCode::RUN_DISK;
     finished.failure.as_ref().is_some_and(is_bound)
 }
 
@@ -100,7 +97,7 @@ impl DiskGauge {
             "the run's folder holds {bytes} bytes, more than `disk_bytes_max` under `[run]` of glovebox.toml allows ({})",
             self.bytes_max
         );
-        Ok(Some(Failure::new(FailureClass::Budget, DISK_CODE, reason)))
+        Ok(Some(Failure::new(FailureClass::Budget, FailureCode::RUN_DISK, reason)))
     }
 
     fn bytes(&self) -> io::Result<u64> {
@@ -183,7 +180,7 @@ mod tests {
             head: 0,
             attempt_id: Some(id.to_owned()),
         };
-        simulation::finished(&open, crate::outcome::Outcome::of(crate::outcome::Status::Success))
+        simulation::finished(&open, glovebox_record::Outcome::of(glovebox_record::Status::Success))
     }
 
     #[test]
@@ -225,7 +222,7 @@ mod tests {
         let over = |bytes_max| DiskGauge::new(Arc::clone(&run), Arc::clone(&blobs), bytes_max).unwrap().over().unwrap();
         assert_eq!(over(1 << 20), None);
         let failure = over(99_999).unwrap();
-        assert_eq!((failure.class, failure.code.as_str()), (FailureClass::Budget, DISK_CODE));
+        assert_eq!((failure.class, failure.code), (FailureClass::Budget, FailureCode::RUN_DISK));
         assert!(failure.reason.contains("allows (99999)"), "{}", failure.reason);
     }
 }

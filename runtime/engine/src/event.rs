@@ -8,16 +8,16 @@ mod record;
 mod rules;
 mod stage;
 
-pub use glovebox_record::{Artifact, Captured, ChangeOp, Digest, FileChange, NotADigest, Quarantined};
+pub use glovebox_record::{
+    Artifact, Captured, ChangeOp, Digest, Ending, FileChange, HostTraffic, LimitUse, NotADigest, Quarantined, Receipt,
+    Refusal, Traffic,
+};
 pub use holdouts::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
 pub use rules::{GraphChange, RuleRecord, RuleReport};
-pub use stage::{
-    CacheFilled, Ending, HostTraffic, Isolation, LimitUse, Receipt, Refusal, StageFinished, StageReady, StageRetrying,
-    StageStarted, Traffic,
-};
+pub use stage::{CacheFilled, Isolation, StageFinished, StageReady, StageRetrying, StageStarted};
 
-use crate::outcome::{Failure, Status};
+use glovebox_record::{Failure, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

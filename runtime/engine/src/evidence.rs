@@ -10,10 +10,8 @@ mod receipt;
 pub use class::ExitClass;
 pub use receipt::{CommandEvidence, Proof};
 
-use crate::disk::DISK_CODE;
 use crate::event::{Event, FileChange, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict};
-use crate::outcome::Failure;
-use glovebox_record::NodeId;
+use glovebox_record::{Failure, FailureCode, NodeId};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -167,7 +165,7 @@ impl RunSummary {
 
     /// True when `resume` continues the run although it has ended: a signal or the bound on disk space stopped it.
     pub fn is_resumable_failure(&self) -> bool {
-        let is_out_of_disk = self.failure.as_ref().is_some_and(|failure| failure.code == DISK_CODE);
+        let is_out_of_disk = self.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::RUN_DISK);
         is_out_of_disk || matches!(self.exit, ExitClass::Interrupted | ExitClass::Terminated)
     }
 

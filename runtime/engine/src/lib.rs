@@ -19,7 +19,6 @@ pub mod driver;
 pub mod event;
 pub mod evidence;
 pub mod lock;
-pub mod outcome;
 pub mod plan;
 pub mod ports;
 pub mod project;

@@ -10,15 +10,15 @@ mod retry;
 mod tests;
 
 pub use mending::UNFIXABLE;
-pub use retry::{NO_OUTCOME, settle};
+pub use retry::settle;
 
 use crate::event::{
     Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, StagePassed, StageReady, StageRetrying, TaskId, Verdict,
 };
-use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use crate::state::RunState;
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::route::{self, Answer, Candidate, FailureTarget};
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use jiff::Timestamp;
 
 /// What follows from `event`, which is already folded into `state`. Empty: wait for an attempt, or the run has ended.
@@ -117,7 +117,7 @@ fn turn_back(state: &RunState, unmet: &GateUnmet) -> Vec<Event> {
         let cause = cause.map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
         let reason =
             format!("GoalGateUnsatisfied: goal gate `{}` {found} and no retry target is set{cause}", unmet.gate);
-        return vec![failed(Failure::new(FailureClass::Deterministic, "GoalGateUnsatisfied", reason))];
+        return vec![failed(Failure::new(FailureClass::Deterministic, FailureCode::GATE_UNSATISFIED, reason))];
     };
     let (from, to) = (unmet.exit_node.clone(), target.clone());
     vec![Event::RouteTaken(RouteTaken { from, to, how: "gate_target".into(), edge: None, candidates: Vec::new() })]
@@ -182,7 +182,7 @@ fn follow_edge(pipeline: &Pipeline, state: &RunState, node: &str, outcome: &Outc
 
 fn answer(outcome: &Outcome) -> Answer<'_> {
     Answer {
-        status: outcome.status.into(),
+        status: outcome.status,
         preferred_label: outcome.preferred_label.as_deref().unwrap_or(""),
         suggested_next_ids: &outcome.suggested_next_ids,
     }
@@ -220,12 +220,13 @@ fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
 
 /// The stage's own failure, unchanged.
 fn cause_of(node: &str, outcome: &Outcome) -> Failure {
-    let unspoken = || Failure::new(FailureClass::Deterministic, "stage/failed", format!("stage `{node}` failed"));
+    let unspoken =
+        || Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed"));
     outcome.failure.clone().unwrap_or_else(unspoken)
 }
 
 fn canceled(by: &str) -> Event {
-    failed(Failure::new(FailureClass::Canceled, "run/canceled", format!("canceled by {by}")))
+    failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, format!("canceled by {by}")))
 }
 
 /// The end of a run that failed.

@@ -1,11 +1,11 @@
 //! Runs a pipeline against given answers, without journal, clock or component: the tests' way to ask the scheduler what it does.
 
 use crate::event::{Digest, Ending, Event, Record, RunStarted, StageFinished, StageStarted};
-use crate::outcome::Outcome;
 use crate::schedule::{schedule, settle};
 use crate::state::{OpenTask, RunState};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, dot, lower};
+use glovebox_record::Outcome;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use crate::event::{
     Digest, Ending, Event, FileChange, GateUnmet, Record, RunFinished, RunStarted, StageFinished, StagePassed,
     StageReady, Subject, TaskId,
 };
-use crate::outcome::{Failure, FailureClass, Outcome, Status};
+use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,12 +10,11 @@ use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::driver::Claim;
 use glovebox_engine::event::{ChangeOp, Digest, Ending, StageFinished, TaskId};
 use glovebox_engine::lock::Lock;
-use glovebox_engine::outcome::{FailureClass, Status};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::RunDir;
 use glovebox_engine::state::RunState;
-use glovebox_host::call::{self, Receipt, Report};
-use glovebox_host::outcome::{Failure, Outcome};
+use glovebox_host::call::{Claim as Stated, Report};
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome, Receipt, Status};
 use glovebox_sandbox::protect::Protected;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,7 +89,7 @@ fn claim() -> Claim {
     }
 }
 
-fn outcome(status: glovebox_host::outcome::Status) -> Outcome {
+fn outcome(status: Status) -> Outcome {
     Outcome {
         status,
         preferred_label: None,
@@ -98,14 +97,14 @@ fn outcome(status: glovebox_host::outcome::Status) -> Outcome {
         context_updates: BTreeMap::new(),
         notes: String::new(),
         failure: None,
-        claims: Vec::new(),
     }
 }
 
 fn report() -> Report {
     Report {
-        outcome: outcome(glovebox_host::outcome::Status::Success),
-        ending: call::Ending::Returned,
+        outcome: outcome(Status::Success),
+        claims: Vec::new(),
+        ending: Ending::Returned,
         usage: Vec::new(),
         refusals: Vec::new(),
         refusals_total: 0,
@@ -128,8 +127,9 @@ fn receipt(id: &str, code: i32) -> Receipt {
         env_names: Vec::new(),
         tier: "unconfined".to_owned(),
         degradations: Vec::new(),
+        subject: false,
         over: None,
-        how: "exited".to_owned(),
+        how: CommandEnding::Exited,
         code: Some(code),
         duration_ms: 1,
         stdout_digest: Digest::ZERO,
@@ -190,23 +190,21 @@ async fn thousands_of_disallowed_paths_make_no_endless_reason() {
 async fn a_stages_own_reason_stays_readable() {
     let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
     let failure = Failure {
-        class: glovebox_host::outcome::FailureClass::Deterministic,
-        code: "tool/exit-code".to_owned(),
+        class: FailureClass::Deterministic,
+        code: "tool/exit-code".into(),
         reason: "tool_exit_code_1".to_owned(),
     };
-    let failed = Outcome { failure: Some(failure), ..outcome(glovebox_host::outcome::Status::Fail) };
+    let failed = Outcome { failure: Some(failure), ..outcome(Status::Fail) };
     let fact = bench.settle(write_both, Report { outcome: failed, ..report() }).await;
     assert_eq!(fact.outcome.notes, "the stage itself failed: tool_exit_code_1");
-    assert_eq!(fact.outcome.failure.map(|failure| failure.code).as_deref(), Some("scope/write"));
+    assert_eq!(fact.outcome.failure.map(|failure| failure.code), Some(FailureCode::SCOPE_WRITE));
 }
 
 #[tokio::test]
 async fn a_stage_that_did_not_end_by_itself_changes_nothing() {
-    for ending in
-        [call::Ending::Trapped("trap".into()), call::Ending::LimitHit("wall_ms".into()), call::Ending::Canceled]
-    {
+    for ending in [Ending::Trapped("trap".into()), Ending::LimitHit("wall_ms".into()), Ending::Canceled] {
         let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
-        let failed = outcome(glovebox_host::outcome::Status::Fail);
+        let failed = outcome(Status::Fail);
         let fact = bench.settle(write_both, Report { ending: ending.clone(), outcome: failed, ..report() }).await;
         assert!(fact.changes.is_empty() && fact.quarantined.is_empty(), "{ending:?}");
         assert!(!bench.path("quarantine").exists(), "{ending:?}");
@@ -227,10 +225,10 @@ async fn more_than_a_limit_allows_is_a_failure_that_names_it() {
 async fn a_claim_without_evidence_fails_the_stage() {
     let check = async |claims: &[(&str, &str)], expected: Option<&str>| {
         let bench = Bench::new("prompt=x, allowed_write_paths=\"src/\"");
-        let claims = claims.iter().map(|(kind, value)| ((*kind).to_owned(), (*value).to_owned())).collect();
-        let outcome = Outcome { claims, ..outcome(glovebox_host::outcome::Status::Success) };
+        let stated = |(kind, value): &(&str, &str)| Stated { kind: (*kind).to_owned(), value: (*value).to_owned() };
+        let claims = claims.iter().map(stated).collect();
         let receipts = vec![receipt("A1/1", 0), receipt("A1/2", 1)];
-        let fact = bench.settle(|_| {}, Report { outcome, receipts, ..report() }).await;
+        let fact = bench.settle(|_| {}, Report { claims, receipts, ..report() }).await;
         let failure = fact.outcome.failure;
         assert_eq!(failure.as_ref().map(|failure| failure.class), expected.map(|_| FailureClass::Contract));
         assert!(failure.is_none_or(|failure| failure.reason.contains(expected.unwrap_or_default())));

@@ -16,13 +16,13 @@ use glovebox_engine::event::{
     ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, TaskId,
 };
 use glovebox_engine::lock::Lock;
-use glovebox_engine::outcome::{Failure, FailureClass};
 use glovebox_engine::plan::{Plan, PolicyKind};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session};
 use glovebox_engine::state::{FailedStage, RunState};
-use glovebox_host::call::{Artifact, Ending, Report};
-use glovebox_host::outcome::{self as host, Outcome, StageInput};
+use glovebox_host::call::{Artifact, Report};
+use glovebox_host::input::StageInput;
+use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome, Status};
 use glovebox_sandbox::exec::ExecPolicy;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::protect::Protected;
@@ -150,10 +150,10 @@ fn claim(node: &str) -> Claim {
 }
 
 fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
-    let status = if failure.is_some() { host::Status::Fail } else { host::Status::Success };
-    let failure = failure.map(|(code, reason)| host::Failure {
-        class: host::FailureClass::Deterministic,
-        code: code.to_owned(),
+    let status = if failure.is_some() { Status::Fail } else { Status::Success };
+    let failure = failure.map(|(code, reason)| Failure {
+        class: FailureClass::Deterministic,
+        code: FailureCode::from(code.to_owned()),
         reason: reason.to_owned(),
     });
     let context_updates = [("tool.output".to_owned(), serde_json::Value::from(notes))].into();
@@ -165,8 +165,8 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
             context_updates,
             notes: notes.to_owned(),
             failure,
-            claims: Vec::new(),
         },
+        claims: Vec::new(),
         ending: Ending::Returned,
         usage: Vec::new(),
         refusals: Vec::new(),
@@ -206,7 +206,7 @@ async fn a_run_commits_to_its_hold_outs_before_the_first_stage_and_copies_none()
         (sealed.folders.clone(), sealed.files, sealed.reach.clone()),
         (vec!["checks/".into()], 1, vec!["t".into()])
     );
-    assert!(sealed.root != glovebox_engine::event::Digest::ZERO && sealed.opt_outs.is_empty());
+    assert!(sealed.root != Digest::ZERO && sealed.opt_outs.is_empty());
     assert!(!place.path("run/workspace/checks").exists() && place.path("run/workspace/src/lib.rs").exists());
     let base = session.blobs.read_all(&started(&records).base_digest, 100_000).unwrap();
     assert!(!String::from_utf8(base).unwrap().contains("checks"), "not even named");
@@ -293,7 +293,7 @@ async fn a_builder_is_told_the_summary_alone() {
     let input = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
     assert_eq!(input.extra[1].1, "summary: 1 failed\n");
     assert!(input.context.is_empty(), "no name for the hold-outs");
-    assert_eq!(told(&input), (host::FailureClass::Deterministic, "stage/failed".to_owned(), expected.to_owned()));
+    assert_eq!(told(&input), (FailureClass::Deterministic, FailureCode::STAGE_FAILED, expected.to_owned()));
     // The start stands for a node without a component: what it passes on may be the verifier's.
     state.last_failed = Some(FailedStage { node: "s".to_owned(), notes: String::new(), printed: Vec::new() });
     glovebox_engine::attempt::sweep(&bench.run);

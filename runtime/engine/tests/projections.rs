@@ -7,10 +7,10 @@ use glovebox_engine::event::{
     Artifact, Captured, Digest, Ending, Event, Quarantined, Receipt, Record, RouteCandidate, RouteTaken, RunFinished,
     RunResumed, RunStarted, StageFinished, StagePassed, StageReady, StageRetrying, StageStarted, TaskId, Verdict,
 };
-use glovebox_engine::outcome::{Failure, FailureClass, Outcome, Status};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::project::Projector;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -10,11 +10,12 @@ mod guests;
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_host::call::{Call, Ending, FileSetting, FileTier};
+use glovebox_host::call::{Call, FileSetting, FileTier};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::input::{AttemptIdentity, StageInput};
 use glovebox_host::limits::Limits;
-use glovebox_host::outcome::{AttemptIdentity, StageInput};
+use glovebox_record::Ending;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
 use std::collections::BTreeMap;

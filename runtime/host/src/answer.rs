@@ -4,10 +4,11 @@
 
 use crate::attempt::Attempt;
 use crate::bindings::types;
-use crate::call::FileTier;
-use crate::ending::failed;
-use crate::outcome::{Failure, FailureClass, Outcome, StageInput, Status};
+use crate::call::{Claim, FileTier};
+use crate::ending::Ended;
+use crate::input::{OutgoingEdge, StageInput};
 use glovebox_names::visible::is_deceptive;
+use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome, Status};
 use glovebox_sandbox::refusal::escaped;
 use glovebox_sandbox::view::View;
 use serde_json::Value;
@@ -23,10 +24,6 @@ const CLAIMS_MAX: usize = 1000;
 const VALUE_LEVELS_MAX: usize = 64;
 /// Longest notes and failure reason in bytes; the rest is cut.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Beginnings of codes only the host gives.
-const HOST_CODES: &[&str] =
-    &["limit/", "trap/", "plugin/", "claim/", "script/", "outcome/", "host/", "holdout/", "canceled"];
-
 /// Converts what a handler is told.
 pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -> types::StageInput {
     let attempt = input.attempt;
@@ -41,7 +38,7 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
         }
     };
     let entry = |(key, value): (String, Value)| types::Entry { key, value: value.to_string() };
-    let edge = |edge: crate::outcome::OutgoingEdge| types::Edge {
+    let edge = |edge: OutgoingEdge| types::Edge {
         to: edge.to,
         label: edge.label,
         condition: edge.condition,
@@ -66,8 +63,8 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
         outgoing: input.outgoing.into_iter().map(edge).collect(),
         mounts,
         last_failure: input.last_failure.map(|failure| types::Failure {
-            class: class_word(failure.class).to_owned(),
-            code: failure.code,
+            class: failure.class.as_str().to_owned(),
+            code: failure.code.into(),
             reason: failure.reason,
         }),
         extra: input.extra,
@@ -75,65 +72,93 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
 }
 
 /// Judges a handler's answer: malformed ones, exhausted turns and scripts, unproven claims become failures.
-pub(crate) fn judge(answer: types::Outcome, attempt: &Attempt) -> Outcome {
-    if let Some(what) = attempt.conversation.leaked {
-        // Notes and all: whatever the handler still said may quote what it was not to know.
-        return failed(FailureClass::Scope, "holdout/leak".to_owned(), crate::llm::leak_reason(what));
-    }
-    if bytes_of(&answer) > attempt.limits.outcome_bytes {
-        return crate::ending::limit_hit("outcome_bytes", &attempt.limits).outcome;
-    }
-    let outcome = match accept(answer) {
-        Ok(outcome) => outcome,
-        Err(problem) => return failed(FailureClass::Contract, "outcome/malformed".to_owned(), problem),
+pub(crate) fn judge(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended {
+    let bytes = bytes_of(&answer);
+    attempt.meter.outcome_bytes = bytes;
+    let claims: Vec<Claim> =
+        std::mem::take(&mut answer.claims).into_iter().map(|(kind, value)| Claim { kind, value }).collect();
+    let (outcome, claims) = match failure_by_host(attempt, bytes) {
+        Some(failure) => (Outcome::failed(failure), Vec::new()),
+        None => match check_count(&claims).and_then(|()| accept(answer)) {
+            Ok(outcome) => checked(outcome, claims, attempt),
+            Err(problem) => {
+                let failure = Failure::new(FailureClass::Contract, FailureCode::OUTCOME_MALFORMED, problem);
+                (Outcome::failed(failure), Vec::new())
+            }
+        },
     };
+    Ended { ending: Ending::Returned, outcome, claims }
+}
+
+/// Why an answer is not even read.
+fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
+    if let Some(what) = attempt.conversation.leaked {
+        // Notes and all: whatever the handler still said may quote what it must not know.
+        return Some(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, crate::llm::leak_reason(what)));
+    }
+    if bytes > attempt.limits.outcome_bytes {
+        return crate::ending::limit_hit("outcome_bytes", &attempt.limits).outcome.failure;
+    }
+    None
+}
+
+/// Holds a well-formed answer against what the host knows better.
+fn checked(outcome: Outcome, claims: Vec<Claim>, attempt: &Attempt) -> (Outcome, Vec<Claim>) {
     if let Some(problem) = &attempt.conversation.exhausted {
-        return put_failure(outcome, FailureClass::Deterministic, "script/exhausted", problem.clone());
+        let code = FailureCode::SCRIPT_EXHAUSTED;
+        return put_failure(outcome, Failure::new(FailureClass::Deterministic, code, problem.as_str()));
     }
     if let Some(name) = attempt.conversation.limit_hit.filter(|_| !attempt.conversation.declared_success) {
         let bound = attempt.limits.get(name).unwrap_or_default();
         let reason = format!("limit `{name}` ({bound}) reached without an earlier declared success");
-        return put_failure(outcome, FailureClass::Budget, &format!("limit/{name}"), reason);
+        return put_failure(outcome, Failure::new(FailureClass::Budget, FailureCode::limit(name), reason));
     }
     if attempt.is_canceled() && matches!(outcome.status, Status::Fail | Status::Retry) {
-        return put_failure(outcome, FailureClass::Canceled, "canceled", "the run was told to stop".to_owned());
+        return put_failure(outcome, crate::ending::cancellation());
     }
-    check_claims(outcome, attempt)
+    check_claims(outcome, claims, attempt)
 }
 
-/// The host's failure in place of the handler's status; notes stay, hints and updates of a refused success do not.
-fn put_failure(outcome: Outcome, class: FailureClass, code: &str, reason: String) -> Outcome {
-    Outcome { notes: outcome.notes, ..failed(class, code.to_owned(), reason) }
+/// The host's failure in place of the handler's status; notes stay, claims, hints and updates do not.
+fn put_failure(outcome: Outcome, failure: Failure) -> (Outcome, Vec<Claim>) {
+    (Outcome { notes: outcome.notes, ..Outcome::failed(failure) }, Vec::new())
 }
 
-fn check_claims(mut outcome: Outcome, attempt: &Attempt) -> Outcome {
-    let succeeded = matches!(outcome.status, Status::Success | Status::PartialSuccess);
-    let unproven = outcome.claims.iter().find_map(|(kind, value)| unproven(kind, value, attempt));
-    match unproven {
-        None => outcome,
-        Some(reason) if succeeded => put_failure(outcome, FailureClass::Contract, "claim/unproven", reason),
-        Some(_) => {
-            outcome.claims.retain(|(kind, value)| self::unproven(kind, value, attempt).is_none());
-            outcome
+fn check_claims(outcome: Outcome, mut claims: Vec<Claim>, attempt: &Attempt) -> (Outcome, Vec<Claim>) {
+    match claims.iter().find_map(|claim| unproven(claim, attempt)) {
+        Some(reason) if outcome.status.satisfies_gate() => {
+            put_failure(outcome, Failure::new(FailureClass::Contract, FailureCode::CLAIM_UNPROVEN, reason))
+        }
+        _ => {
+            claims.retain(|claim| unproven(claim, attempt).is_none());
+            (outcome, claims)
         }
     }
 }
 
-fn unproven(kind: &str, value: &str, attempt: &Attempt) -> Option<String> {
+fn check_count(claims: &[Claim]) -> Result<(), String> {
+    if claims.len() > CLAIMS_MAX {
+        return Err(format!("makes {} claims, expected at most {CLAIMS_MAX}", claims.len()));
+    }
+    Ok(())
+}
+
+fn unproven(claim: &Claim, attempt: &Attempt) -> Option<String> {
+    let Claim { kind, value } = claim;
     let shown = escaped(value);
-    match kind {
-        "command-passed" => match attempt.receipts.iter().find(|receipt| receipt.id == value) {
+    match kind.as_str() {
+        "command-passed" => match attempt.receipts.iter().find(|receipt| receipt.id == *value) {
             None => {
                 Some(format!("claims that a command passed by receipt `{shown}`, which was not given to this attempt"))
             }
-            Some(receipt) if receipt.how == "exited" && receipt.code == Some(0) => None,
+            Some(receipt) if receipt.passed() => None,
             Some(receipt) => Some(format!(
                 "claims that the command of receipt `{shown}` passed, but it {} with {}",
                 receipt.how,
                 receipt.code.map_or("no code".to_owned(), |code| format!("code {code}"))
             )),
         },
-        "artifact" if attempt.artifacts.iter().any(|artifact| artifact.name == value) => None,
+        "artifact" if attempt.artifacts.iter().any(|artifact| artifact.name == *value) => None,
         "artifact" => Some(format!("claims an artifact `{shown}` that was not kept")),
         "file-written" if attempt.wrote(value) => None,
         "file-written" => Some(format!("claims to have written `{shown}`, which is no file it could have written")),
@@ -160,9 +185,6 @@ fn accept(answer: types::Outcome) -> Result<Outcome, String> {
         ));
     }
     answer.suggested_next_ids.iter().try_for_each(|id| check_name("suggested next id", id))?;
-    if answer.claims.len() > CLAIMS_MAX {
-        return Err(format!("makes {} claims, expected at most {CLAIMS_MAX}", answer.claims.len()));
-    }
     let notes = cut(answer.notes);
     Ok(Outcome {
         failure: failure_of(status, answer.failure, &notes),
@@ -171,7 +193,6 @@ fn accept(answer: types::Outcome) -> Result<Outcome, String> {
         suggested_next_ids: answer.suggested_next_ids,
         context_updates: context_of(answer.context_updates)?,
         notes,
-        claims: answer.claims,
     })
 }
 
@@ -223,27 +244,11 @@ fn failure_of(status: Status, failure: Option<types::Failure>, notes: &str) -> O
     let reason_of = |text: &str| if text.is_empty() { fallback.to_owned() } else { text.to_owned() };
     let Some(failure) = failure else {
         let class = if status == Status::Retry { FailureClass::Transient } else { FailureClass::Deterministic };
-        return Some(Failure { class, code: "stage/failed".to_owned(), reason: reason_of(notes) });
+        return Some(Failure::new(class, FailureCode::STAGE_FAILED, reason_of(notes)));
     };
     let class = if failure.class == "transient" { FailureClass::Transient } else { FailureClass::Deterministic };
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '.');
-    let good = (1..=64).contains(&failure.code.len())
-        && failure.code.chars().all(allowed)
-        && !HOST_CODES.iter().any(|prefix| failure.code.starts_with(prefix));
-    let code = if good { failure.code } else { "stage/failed".to_owned() };
-    Some(Failure { class, code, reason: reason_of(&cut(failure.reason)) })
-}
-
-fn class_word(class: FailureClass) -> &'static str {
-    match class {
-        FailureClass::Transient => "transient",
-        FailureClass::Deterministic => "deterministic",
-        FailureClass::Canceled => "canceled",
-        FailureClass::Budget => "budget",
-        FailureClass::Scope => "scope",
-        FailureClass::Contract => "contract",
-        FailureClass::Internal => "internal",
-    }
+    let code = FailureCode::of_handler(failure.code).unwrap_or(FailureCode::STAGE_FAILED);
+    Some(Failure::new(class, code, reason_of(&cut(failure.reason))))
 }
 
 /// How much an answer carries.
@@ -331,8 +336,8 @@ mod tests {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert_eq!(context(&[("a", &nested(VALUE_LEVELS_MAX))]), Ok(1));
         assert!(context(&[("a", &nested(VALUE_LEVELS_MAX + 1))]).unwrap_err().contains("65 levels deep"));
-        let claims = vec![(String::new(), String::new()); CLAIMS_MAX + 1];
-        assert!(accept(types::Outcome { claims, ..answer(types::Status::Fail) }).unwrap_err().contains("1001 claims"));
+        let claims = vec![Claim { kind: String::new(), value: String::new() }; CLAIMS_MAX + 1];
+        assert!(check_count(&claims).unwrap_err().contains("1001 claims"));
         let label = |label: &str| {
             accept(types::Outcome { preferred_label: Some(label.to_owned()), ..answer(types::Status::Success) })
         };

@@ -4,13 +4,14 @@
 //! It refuses to know wasmtime's engine and how the call ends.
 
 use crate::bindings::types;
-use crate::call::{Artifact, CommandSetting, FileTier, LogLine, Progress, Receipt};
+use crate::call::{Artifact, CommandSetting, FileTier, LogLine, Progress};
 use crate::limiter::Meter;
 use crate::limits::Limits;
 use crate::llm::Conversation;
 use crate::stdio::Output;
+use glovebox_record::{Receipt, Refusal};
 use glovebox_sandbox::path::ScopePath;
-use glovebox_sandbox::refusal::{Refusal, RefusalLog};
+use glovebox_sandbox::refusal::RefusalLog;
 use glovebox_sandbox::scope::Access;
 use glovebox_sandbox::view::{Kind, View};
 use std::sync::Arc;

@@ -3,11 +3,10 @@
 //! A [`Call`] holds everything the guest can reach, nothing else exists for it. A [`Report`] holds everything the host saw.
 
 pub use crate::grants::FileTier;
+use crate::input::StageInput;
 use crate::limits::Limits;
 use crate::model::Model;
-use crate::outcome::{Outcome, StageInput};
-use glovebox_record::Digest;
-use glovebox_sandbox::refusal::Refusal;
+use glovebox_record::{CommandEnding, Ending, LimitUse, Outcome, Receipt, Refusal};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ pub enum Progress {
     /// A command begins.
     CommandStarted(String),
     /// A command ended: text, how, code, milliseconds.
-    CommandEnded(String, String, Option<i32>, u64),
+    CommandEnded(String, CommandEnding, Option<i32>, u64),
     /// Something was refused.
     Refused(Refusal),
 }
@@ -84,71 +83,13 @@ pub struct FileSetting {
     pub known_as: Vec<String>,
 }
 
-/// How the call itself went, apart from what the handler answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// The export returned.
-    Returned,
-    /// The component trapped; text of the trap and the captured panic.
-    Trapped(String),
-    /// A named limit was hit.
-    LimitHit(String),
-    /// The run was told to stop.
-    Canceled,
-    /// It could not be instantiated.
-    NotLinked(String),
-}
-
-impl Ending {
-    /// True when the stage ended by itself, so that its allowed writes count (design §9 #22).
-    pub fn by_itself(&self) -> bool {
-        matches!(self, Ending::Returned)
-    }
-}
-
-/// A limit and how much of it was used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LimitUse {
-    /// The limit's name as in `glovebox.toml` and node attributes.
-    pub name: String,
-    /// Used, in the unit of the name (`_bytes`, `_ms`, or a count); none where it was not measured.
-    pub used: Option<u64>,
-    /// The bound.
-    pub limit: u64,
-}
-
-/// Host-made evidence of a command (design §1, promise 3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Receipt {
-    /// Unique within the run.
-    pub id: String,
-    /// argv, or `["sh", "-c", text]`.
-    pub argv: Vec<String>,
-    /// Relative to the workspace.
-    pub cwd: String,
-    /// Names, not values.
-    pub env_names: Vec<String>,
-    /// Sandbox tier: `full`, `bwrap`, `landlock` or `unconfined`.
-    pub tier: String,
-    /// What was weaker than the tier promises, such as `memory=soft`.
-    pub degradations: Vec<String>,
-    /// The limit it passed, when it was ended for one.
-    pub over: Option<String>,
-    /// `exited`, `signaled`, `timed-out`, `canceled`.
-    pub how: String,
-    /// Exit code when it exited.
-    pub code: Option<i32>,
-    /// Wall time.
-    pub duration_ms: u64,
-    /// Digests of all of stdout and stderr, and their lengths.
-    pub stdout_digest: Digest,
-    /// See above.
-    pub stdout_bytes: u64,
-    /// See above.
-    pub stderr_digest: Digest,
-    /// See above.
-    pub stderr_bytes: u64,
+/// Something a handler says it did; worth nothing until it was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// `command-passed`, `artifact`, `file-written`.
+    pub kind: String,
+    /// The receipt, the artifact or the path.
+    pub value: String,
 }
 
 /// A line a stage logged.
@@ -179,6 +120,8 @@ pub struct Report {
     /// The handler's outcome, or the one the host puts in its place for a trap, a limit, a refusal to link.
     /// Turn exhaustion without an earlier explicit success is already a `fail` here (seed 0, fix 2).
     pub outcome: Outcome,
+    /// What the handler says it did; unproven claims of a success are a failure already.
+    pub claims: Vec<Claim>,
     /// How the call itself went.
     pub ending: Ending,
     /// Every limit, used and bound.

@@ -1,12 +1,12 @@
 //! How a call that did not return ended, found by the type of its error and never by its text.
 
-use crate::call::Ending;
+use crate::call::Claim;
 use crate::limits::Limits;
-use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
+use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::refusal::escaped;
-use std::collections::BTreeMap;
+use std::fmt::Display;
 use wasmtime::{Error, PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::{I32Exit, ResourceTableError};
 
@@ -20,6 +20,14 @@ const FRAME_BYTES_MAX: usize = 256;
 pub(crate) struct Ended {
     pub(crate) ending: Ending,
     pub(crate) outcome: Outcome,
+    pub(crate) claims: Vec<Claim>,
+}
+
+impl Ended {
+    /// An end that the handler did not bring about: the host fails the call in its place.
+    fn by_host(ending: Ending, failure: Failure) -> Self {
+        Self { ending, outcome: Outcome::failed(failure), claims: Vec::new() }
+    }
 }
 
 /// What is known when a call ends by an error.
@@ -61,37 +69,36 @@ pub(crate) fn judge(error: &Error, circumstances: &Circumstances<'_>) -> Ended {
 
 /// A named limit ended the call.
 pub(crate) fn limit_hit(name: &str, limits: &Limits) -> Ended {
-    let bound = limits.get(name).unwrap_or_default();
-    Ended {
-        ending: Ending::LimitHit(name.to_owned()),
-        outcome: failed(FailureClass::Budget, format!("limit/{name}"), format!("limit `{name}` ({bound}) reached")),
-    }
+    let reason = format!("limit `{name}` ({}) reached", limits.get(name).unwrap_or_default());
+    Ended::by_host(
+        Ending::LimitHit(name.to_owned()),
+        Failure::new(FailureClass::Budget, FailureCode::limit(name), reason),
+    )
+}
+
+/// The failure of a call that was asked to stop.
+pub(crate) fn cancellation() -> Failure {
+    Failure::new(FailureClass::Canceled, FailureCode::CANCELED, "the run was told to stop")
 }
 
 /// The run was told to stop.
 pub(crate) fn canceled() -> Ended {
-    Ended {
-        ending: Ending::Canceled,
-        outcome: failed(FailureClass::Canceled, "canceled".to_owned(), "the run was told to stop".to_owned()),
-    }
+    Ended::by_host(Ending::Canceled, cancellation())
 }
 
 /// The component could not be instantiated.
 pub(crate) fn not_linked(problem: String) -> Ended {
     let reason = format!("the component could not be instantiated: {problem}");
-    Ended {
-        ending: Ending::NotLinked(problem),
-        outcome: failed(FailureClass::Contract, "plugin/not-linked".to_owned(), reason),
-    }
+    Ended::by_host(Ending::NotLinked(problem), Failure::new(FailureClass::Contract, FailureCode::NOT_LINKED, reason))
 }
 
 /// The host itself failed while it ran the component.
-pub(crate) fn host_fault(problem: String) -> Ended {
+pub(crate) fn host_fault(problem: impl Display) -> Ended {
     let reason = format!("the host failed while it ran the component: {problem}");
-    Ended {
-        outcome: failed(FailureClass::Internal, "host/fault".to_owned(), reason.clone()),
-        ending: Ending::Trapped(reason),
-    }
+    Ended::by_host(
+        Ending::Trapped(reason.clone()),
+        Failure::new(FailureClass::Internal, FailureCode::HOST_FAULT, reason),
+    )
 }
 
 fn trapped(kind: &str, text: String, error: &Error, stderr_tail: &str) -> Ended {
@@ -104,10 +111,8 @@ fn trapped(kind: &str, text: String, error: &Error, stderr_tail: &str) -> Ended 
     if !frames.is_empty() {
         told = format!("{told}\nin {}", frames.join(" < "));
     }
-    Ended {
-        outcome: failed(FailureClass::Internal, format!("trap/{kind}"), told.clone()),
-        ending: Ending::Trapped(told),
-    }
+    let failure = Failure::new(FailureClass::Internal, FailureCode::trap(kind), told.clone());
+    Ended::by_host(Ending::Trapped(told), failure)
 }
 
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
@@ -117,19 +122,6 @@ fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
 /// A component chooses the names of its functions, and how long they are.
 fn frame_name(name: &str) -> String {
     escaped(&name[..name.floor_char_boundary(FRAME_BYTES_MAX)])
-}
-
-/// A failed outcome made by the host.
-pub(crate) fn failed(class: FailureClass, code: String, reason: String) -> Outcome {
-    Outcome {
-        status: Status::Fail,
-        preferred_label: None,
-        suggested_next_ids: Vec::new(),
-        context_updates: BTreeMap::new(),
-        notes: String::new(),
-        failure: Some(Failure { class, code, reason }),
-        claims: Vec::new(),
-    }
 }
 
 fn trap_kind(trap: Trap) -> &'static str {

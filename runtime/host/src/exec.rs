@@ -5,11 +5,11 @@
 
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
-use crate::call::{CommandGrant, Progress, Receipt};
+use crate::call::{CommandGrant, Progress};
 use crate::limits::TABLE;
 use crate::stop::Stop;
-use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
-use glovebox_sandbox::jail::Standing;
+use glovebox_record::{CommandEnding, Receipt};
+use glovebox_sandbox::exec::{self as sandbox, CommandLine, ExecError, Program};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::refusal::escaped;
 use std::sync::Arc;
@@ -70,20 +70,26 @@ impl Attempt {
             "" => setting.workdir.clone(),
             cwd => ScopePath::parse(cwd).map_err(|e| error("invalid", format!("cwd `{cwd}`: {e}")))?,
         };
-        let (jail, place) = (Arc::clone(&setting.jail), cwd.as_str().to_owned());
-        let env_names = command.env.iter().map(|(name, _)| name.clone()).collect();
-        let (shown, argv) = (escaped(&text_of(&program)), argv_of(&program));
+        let jail = Arc::clone(&setting.jail);
+        let shown = escaped(&text_of(&program));
+        let line = CommandLine {
+            argv: argv_of(&program),
+            cwd: cwd.as_str().to_owned(),
+            env_names: command.env.iter().map(|(name, _)| name.clone()).collect(),
+        };
         let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout: time.timeout };
         self.meter.commands += 1;
         self.tell(Progress::CommandStarted(shown.clone()));
         let mut exit = jail.run(&asked, &self.canceled)?;
         shorten(&mut exit.stdout, self.limits.command_output_bytes);
         shorten(&mut exit.stderr, self.limits.command_output_bytes);
-        let receipt = self.receipt(&exit, jail.standing(), argv, place, env_names);
-        self.tell(Progress::CommandEnded(shown, receipt.how.clone(), receipt.code, receipt.duration_ms));
-        let (answer, over) = (answered(exit, &receipt), receipt.over.clone());
+        let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
+        let receipt = line.receipt(id, &exit, jail.standing());
+        self.meter.of_commands.add(&exit, receipt.duration_ms);
+        self.tell(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
+        let (answer, stop) = (answered(exit, &receipt), self.ends_call(&receipt, time));
         self.receipts.push(receipt);
-        match self.ends_call(&answer.how, over.as_deref(), time) {
+        match stop {
             // Said here and not left to the next tick, which a guest could outrun with a success.
             Some(stop) => Err(Failed::End(wasmtime::Error::new(stop))),
             None => Ok(answer),
@@ -92,12 +98,12 @@ impl Attempt {
 
     /// Says why a command's end ends the call as well: its guest must not make a success of a command that was killed for a
     /// bound, nor have what it wrote by then committed (design §9 #22). A time that the guest itself asked for is no bound.
-    fn ends_call(&self, how: &str, over: Option<&str>, time: CommandTime) -> Option<Stop> {
-        match (how, over) {
-            ("canceled", _) => Some(Stop::Canceled),
-            ("timed-out", _) if self.remaining().is_zero() => Some(Stop::Limit("wall_ms")),
-            ("timed-out", _) => time.bound.map(Stop::Limit),
-            (_, Some(over)) => TABLE.iter().find(|limit| limit.name == over).map(|limit| Stop::Limit(limit.name)),
+    fn ends_call(&self, receipt: &Receipt, time: CommandTime) -> Option<Stop> {
+        match (receipt.how, &receipt.over) {
+            (CommandEnding::Canceled, _) => Some(Stop::Canceled),
+            (CommandEnding::TimedOut, _) if self.remaining().is_zero() => Some(Stop::Limit("wall_ms")),
+            (CommandEnding::TimedOut, _) => time.bound.map(Stop::Limit),
+            (_, Some(over)) => TABLE.iter().find(|limit| limit.name == *over).map(|limit| Stop::Limit(limit.name)),
             _ => None,
         }
     }
@@ -127,34 +133,6 @@ impl Attempt {
             return Err(error("limit", format!("limit `commands` ({}) reached", self.limits.commands)));
         }
         Ok(CommandTime::of(asked_ms, self.limits.command_ms, self.remaining()))
-    }
-
-    fn receipt(
-        &mut self,
-        exit: &sandbox::Exit,
-        standing: &Standing,
-        argv: Vec<String>,
-        cwd: String,
-        env_names: Vec<String>,
-    ) -> Receipt {
-        let duration_ms = u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX);
-        self.meter.of_commands.add(exit, duration_ms);
-        Receipt {
-            id: format!("{}/{}", self.attempt_id, self.receipts.len() + 1),
-            argv,
-            cwd,
-            env_names,
-            tier: standing.tier.as_str().to_owned(),
-            degradations: standing.degradations.clone(),
-            over: exit.over.clone(),
-            how: exit.how.as_str().to_owned(),
-            code: exit.code,
-            duration_ms,
-            stdout_digest: exit.stdout.digest,
-            stdout_bytes: exit.stdout.total_bytes,
-            stderr_digest: exit.stderr.digest,
-            stderr_bytes: exit.stderr.total_bytes,
-        }
     }
 }
 
@@ -198,7 +176,7 @@ fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
         truncated: stream.truncated || stream.cut,
     };
     Exit {
-        how: receipt.how.clone(),
+        how: receipt.how.as_str().to_owned(),
         code: receipt.code,
         duration_ms: receipt.duration_ms,
         stdout: captured(exit.stdout),

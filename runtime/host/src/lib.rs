@@ -8,9 +8,9 @@
 // What others hand in and get back.
 pub mod call;
 pub mod grants;
+pub mod input;
 pub mod limits;
 pub mod model;
-pub mod outcome;
 
 // From bytes to a component.
 pub mod aot;

@@ -8,7 +8,7 @@ use crate::bindings::chat::{Message, Part, Usage};
 use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response};
 use crate::call::Progress;
 use crate::model::{Answer, Model, ModelError};
-use crate::outcome::Status;
+use glovebox_record::Status;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use wasmtime::Result;

@@ -12,7 +12,7 @@ pub use attributes::{TestAnswers, TestAttributeError};
 pub use guard::TextGuard;
 pub use scripted::{Script, ScriptError};
 
-use crate::outcome::Status;
+use glovebox_record::Status;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! The report of a call: every limit with what was used of it, and the record as it was at the end.
 
 use crate::attempt::Attempt;
-use crate::call::{LimitUse, Report};
+use crate::call::Report;
 use crate::component::Component;
 use crate::ending::Ended;
 use crate::limits::{Limits, UNBOUNDED};
-use crate::outcome::{FailureClass, Outcome};
+use glovebox_record::{FailureClass, LimitUse, Outcome};
 use std::time::Duration;
 
 /// The report of a call that ran.
@@ -20,6 +20,7 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
     Report {
         usage: usage.collect(),
         outcome: ended.outcome,
+        claims: ended.claims,
         ending: ended.ending,
         refusals: attempt.refusals.kept(),
         refusals_total: attempt.refusals.total(),
@@ -51,6 +52,7 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
     Report {
         usage: usage.collect(),
         outcome: ended.outcome,
+        claims: ended.claims,
         ending: ended.ending,
         refusals: Vec::new(),
         refusals_total: 0,
@@ -73,7 +75,7 @@ fn used(name: &str, component: &Component, attempt: &Attempt, outcome: &Outcome,
     let measured = of_commands(name, attempt).unwrap_or_else(|| Some(of_call(name, component, attempt, duration_ms)));
     // What ended the call was used up, even where the last, refused step was not counted.
     match &outcome.failure {
-        Some(failure) if failure.class == FailureClass::Budget && failure.code == format!("limit/{name}") => {
+        Some(failure) if failure.class == FailureClass::Budget && failure.code.limit_name() == Some(name) => {
             measured.max(attempt.limits.get(name))
         }
         _ => measured,

@@ -8,7 +8,7 @@ use crate::attempt::Attempt;
 use crate::bindings::types;
 use crate::call::{Call, FileSetting, Progress, Report};
 use crate::component::Component;
-use crate::ending::{self, Circumstances, Ended};
+use crate::ending::{self, Circumstances};
 use crate::limiter::Meter;
 use crate::limits::Limits;
 use crate::llm::Conversation;
@@ -53,7 +53,7 @@ pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooM
     };
     let mut attempt = store.into_data();
     let ended = match ended {
-        Ok(outcome) => answered(outcome, &mut attempt),
+        Ok(answer) => answer::judge(answer, &mut attempt),
         Err(error) => {
             let stderr_tail = attempt.stderr.tail(2 << 10);
             let circumstances = Circumstances {
@@ -69,8 +69,8 @@ pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooM
 }
 
 /// The report of a call that could not even be tried.
-pub(crate) fn fault(call: &Call, problem: &str) -> Report {
-    report::without_guest(None, &call.limits, ending::host_fault(problem.to_owned()))
+pub(crate) fn fault(call: &Call, problem: impl std::fmt::Display) -> Report {
+    report::without_guest(None, &call.limits, ending::host_fault(problem))
 }
 
 async fn guest(
@@ -101,11 +101,6 @@ fn stop_of(limits: &Limits, started: Instant, canceled: &std::sync::atomic::Atom
     } else {
         None
     }
-}
-
-fn answered(outcome: types::Outcome, attempt: &mut Attempt) -> Ended {
-    attempt.meter.outcome_bytes = answer::bytes_of(&outcome);
-    Ended { ending: crate::call::Ending::Returned, outcome: answer::judge(outcome, attempt) }
 }
 
 /// What the binary says it needs, against what this call may have.

@@ -4,10 +4,10 @@
 
 mod world;
 
-use glovebox_host::call::{CommandGrant, CommandSetting, Ending, Progress};
+use glovebox_host::call::{CommandGrant, CommandSetting, Progress};
 use glovebox_host::component::LoadError;
 use glovebox_host::model::{Model, Script, TextGuard};
-use glovebox_host::outcome::{FailureClass, Status};
+use glovebox_record::{CommandEnding, Ending, FailureClass, Status};
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
 use glovebox_sandbox::path::ScopePath;
 use std::path::PathBuf;
@@ -169,7 +169,7 @@ fn a_granted_command_leaves_a_receipt_that_proves_a_claim() {
     let report = execute("runs-command", call);
     assert_eq!((report.outcome.status, report.outcome.notes.as_str()), (Status::Success, "run-1/n/1"), "{report:?}");
     let receipt = &report.receipts[0];
-    assert_eq!((receipt.how.as_str(), receipt.code, receipt.tier.as_str()), ("exited", Some(0), "unconfined"));
+    assert_eq!((receipt.how, receipt.code, receipt.tier.as_str()), (CommandEnding::Exited, Some(0), "unconfined"));
     assert_eq!(usage(&report, "commands"), (1, 1000));
     assert!(report.touched_files);
 }
@@ -183,8 +183,8 @@ fn a_command_ends_with_its_call() {
     assert_eq!(report.ending, Ending::LimitHit("wall_ms".to_owned()));
     assert!(began.elapsed() < Duration::from_secs(20));
     assert_eq!(
-        (report.receipts[0].how.as_str(), report.receipts[0].argv.join(" ").as_str()),
-        ("timed-out", "sleep 600")
+        (report.receipts[0].how, report.receipts[0].argv.join(" ").as_str()),
+        (CommandEnding::TimedOut, "sleep 600")
     );
 }
 
@@ -194,7 +194,7 @@ fn a_command_has_its_own_bound() {
     call.commands = Some(commands("sleep"));
     let report = execute("sleeping-command", call);
     expect_limit(&report, "command_ms");
-    assert_eq!(report.receipts[0].how, "timed-out");
+    assert_eq!(report.receipts[0].how, CommandEnding::TimedOut);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn cancellation_reaches_a_command() {
     let report = execute("sleeping-command", call);
     teller.join().unwrap();
     assert_eq!(report.ending, Ending::Canceled);
-    assert_eq!(report.receipts[0].how, "canceled");
+    assert_eq!(report.receipts[0].how, CommandEnding::Canceled);
 }
 
 #[test]

@@ -16,11 +16,12 @@ mod swap;
 mod table;
 
 use fixture::{Fixture, SECRET, scope};
-use glovebox_host::call::{Call, Ending, FileSetting, FileTier, Report};
+use glovebox_host::call::{Call, FileSetting, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::input::{AttemptIdentity, StageInput};
 use glovebox_host::limits::{LimitSettings, Limits};
-use glovebox_host::outcome::{AttemptIdentity, StageInput};
+use glovebox_record::Ending;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::view::Denied;

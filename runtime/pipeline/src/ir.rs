@@ -7,46 +7,13 @@ use crate::condition::Condition;
 use crate::holdouts::{Copies, NodeHoldouts};
 use crate::keyed::Attributes;
 use crate::span::Span;
-pub use glovebox_record::NodeId;
+pub use glovebox_record::{NodeId, Status};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A text that is not changed: up to 23 bytes stand where it is used, a longer one is shared by its copies. A file of ten
 /// thousand nodes has a hundred thousand of them.
 pub type Words = smol_str::SmolStr;
-
-/// How a stage ended (spec §5.2), in the lower case that conditions compare with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// Did its work.
-    Success,
-    /// Did part of it; routes like success.
-    PartialSuccess,
-    /// Asks to be executed again.
-    Retry,
-    /// Failed.
-    Fail,
-    /// Had nothing to do.
-    Skipped,
-}
-
-impl Status {
-    /// The word used in conditions, files and messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Success => "success",
-            Status::PartialSuccess => "partial_success",
-            Status::Retry => "retry",
-            Status::Fail => "fail",
-            Status::Skipped => "skipped",
-        }
-    }
-
-    /// True when a goal gate accepts it (spec §3.4).
-    pub fn satisfies_gate(self) -> bool {
-        matches!(self, Status::Success | Status::PartialSuccess)
-    }
-}
 
 /// What gives a node its behaviour.
 #[derive(Debug, Clone, PartialEq, Eq)]

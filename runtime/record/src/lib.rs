@@ -5,13 +5,19 @@
 //!
 //! - [`identity`]: which run, branch, node, visit and attempt an event is about;
 //! - [`digest`]: the name of bytes;
-//! - [`change`]: what a stage changed and what was kept.
+//! - [`change`]: what a stage changed and what was kept;
+//! - [`outcome`]: how a stage ended and why it failed;
+//! - [`evidence`]: what the host saw of a call.
 #![forbid(unsafe_code)]
 
 pub mod change;
 pub mod digest;
+pub mod evidence;
 pub mod identity;
+pub mod outcome;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};
+pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Traffic};
 pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};
+pub use outcome::{CodeFamily, Failure, FailureClass, FailureCode, Outcome, Status};

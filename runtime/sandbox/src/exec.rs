@@ -7,13 +7,15 @@ pub(crate) mod capture;
 pub(crate) mod environment;
 pub(crate) mod pipes;
 pub(crate) mod program;
+mod receipt;
 
 pub use environment::is_dangerous;
+pub use receipt::CommandLine;
 
 use crate::jail::Bind;
 use crate::path::ScopePath;
 use crate::tree::Tree;
-use glovebox_record::Digest;
+use glovebox_record::{CommandEnding, Digest};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -75,31 +77,6 @@ pub struct Command {
     pub timeout: Duration,
 }
 
-/// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum How {
-    /// By itself.
-    Exited,
-    /// By a signal that was not ours.
-    Signaled,
-    /// By us, at its timeout.
-    TimedOut,
-    /// By us, because the run was canceled.
-    Canceled,
-}
-
-impl How {
-    /// Returns the name used in records: `exited`, `signaled`, `timed-out` or `canceled`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Exited => "exited",
-            Self::Signaled => "signaled",
-            Self::TimedOut => "timed-out",
-            Self::Canceled => "canceled",
-        }
-    }
-}
-
 /// What was kept of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
@@ -121,8 +98,8 @@ pub struct Captured {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
     /// How it ended.
-    pub how: How,
-    /// Exit code for [`How::Exited`], signal number for [`How::Signaled`].
+    pub how: CommandEnding,
+    /// Exit code for [`CommandEnding::Exited`], signal number for [`CommandEnding::Signaled`].
     pub code: Option<i32>,
     /// Wall time from start to the death of its whole tree.
     pub duration: Duration,
@@ -182,7 +159,7 @@ pub enum ExecError {
 pub(crate) fn not_begun(duration: Duration) -> Exit {
     let nothing = || capture::Capture::new(0).finish(false);
     Exit {
-        how: How::Canceled,
+        how: CommandEnding::Canceled,
         code: None,
         duration,
         stdout: nothing(),

@@ -1,53 +1,14 @@
 //! What was denied to a stage, and which grant would have allowed it.
 //!
-//! A refusal is evidence for people: operation, path, reason, help. Texts from a guest are escaped when the refusal is made,
-//! so that printing one can never drive a terminal. The log is bounded; the total keeps counting.
+//! The log of one call is bounded; the total keeps counting.
 
 use glovebox_names::visible;
-use serde::{Deserialize, Serialize};
+use glovebox_record::Refusal;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 /// Refusals kept unless a caller says otherwise; limit `refusals`.
 pub const REFUSALS_MAX: usize = 1000;
-
-/// Longest text of a refusal before it is escaped, bytes: a guest chooses what it is refused.
-const TEXT_BYTES_MAX: usize = 8 << 10;
-
-/// One denied operation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
-    /// What was tried: `read`, `write`, `list`, `rename`, `run` ….
-    pub operation: String,
-    /// On what, control characters escaped.
-    pub path: String,
-    /// Why not.
-    pub reason: String,
-    /// The grant that would allow it, or why none can.
-    pub help: String,
-}
-
-impl Refusal {
-    /// Makes a refusal; `path` is escaped, and every text is cut to a bound.
-    pub fn new(operation: &str, path: &str, reason: impl Into<String>, help: impl Into<String>) -> Self {
-        let path = escaped(&cut(path.to_owned()));
-        Self { operation: operation.to_owned(), path, reason: cut(reason.into()), help: cut(help.into()) }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "refused to {} `{}`: {}", self.operation, self.path, self.reason)
-    }
-}
-
-fn cut(mut text: String) -> String {
-    if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
-        text.push('…');
-    }
-    text
-}
 
 /// Foreign text on one line, safe to print.
 pub fn escaped(text: &str) -> String {
@@ -142,20 +103,5 @@ mod tests {
         }
         assert_eq!((log.kept().len(), log.total(), told.load(Ordering::Relaxed)), (2, 5, 2));
         assert_eq!(log.kept()[1].path, "f1");
-    }
-
-    #[test]
-    fn texts_of_a_guest_are_cut() {
-        let long = "é\u{1b}".repeat(1 << 20);
-        let refusal = Refusal::new("write", &long, long.clone(), long.clone());
-        for text in [&refusal.path, &refusal.reason, &refusal.help] {
-            assert!(text.len() < 10 * TEXT_BYTES_MAX && text.ends_with('…'), "{} bytes", text.len());
-        }
-    }
-
-    #[test]
-    fn texts_of_a_guest_cannot_drive_a_terminal() {
-        let refusal = Refusal::new("write", "a\u{1b}[2J\n\u{202e}b\u{9b}é", "x", "y");
-        assert_eq!(refusal.path, "a\\x1b[2J\\n\\u{202e}b\\u{9b}é");
     }
 }

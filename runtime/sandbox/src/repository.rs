@@ -4,12 +4,13 @@
 //! made by the system's `git` inside a jail, over a throw-away view of the same scope, without hooks, templates, settings or a
 //! network. It is to be mounted read-only at `.git`.
 
-use crate::exec::{Command, ExecError, ExecPolicy, Exit, How, Program};
+use crate::exec::{Command, ExecError, ExecPolicy, Exit, Program};
 use crate::jail::{Jail, JailError};
 use crate::path::ScopePath;
 use crate::scope::Scope;
 use crate::stage::{Extra, StageError, WorkspaceView};
 use crate::tree::{self, Tree};
+use glovebox_record::CommandEnding;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -155,7 +156,7 @@ fn command(step: &[&str]) -> Command {
 }
 
 fn succeeded(step: &'static str, exit: &Exit) -> Result<(), RepositoryError> {
-    if exit.how == How::Exited && exit.code == Some(0) {
+    if exit.how == CommandEnding::Exited && exit.code == Some(0) {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&exit.stderr.head).into_owned() + &String::from_utf8_lossy(&exit.stderr.tail);

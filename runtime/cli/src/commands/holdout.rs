@@ -9,14 +9,11 @@ use crate::terminal::{self, counted, visible};
 use crate::{journal, runs};
 use glovebox_engine::event::{Event, HoldoutsSealed, Record, RunStarted};
 use glovebox_engine::run::HOLDOUTS_DIR;
-use glovebox_record::Digest;
+use glovebox_record::{Digest, FailureCode};
 use glovebox_sandbox::holdout::verify::{Deviation, Difference};
 use glovebox_sandbox::holdout::{Seal, SealError};
 use serde::Serialize;
 use std::path::Path;
-
-/// Code of an attempt that was found to know a hold-out.
-const LEAK_CODE: &str = "holdout/leak";
 
 /// What `status --json` prints.
 #[derive(Debug, Serialize)]
@@ -128,7 +125,7 @@ fn leaks(records: &[Record]) -> Vec<Leak<'_>> {
     });
     finished
         .filter_map(|stage| {
-            let failure = stage.outcome.failure.as_ref().filter(|failure| failure.code == LEAK_CODE)?;
+            let failure = stage.outcome.failure.as_ref().filter(|failure| failure.code == FailureCode::HOLDOUT_LEAK)?;
             let about = stage.refusals.iter().filter(|refusal| refusal.reason == failure.reason);
             let places = about.map(|refusal| refusal.path.as_str()).collect();
             Some(Leak { node: &stage.node, attempt_id: &stage.attempt_id, reason: &failure.reason, places })

@@ -118,14 +118,14 @@ fn attempt(text: &mut String, stage: &StageFinished) {
     let status = stage.outcome.status.as_str();
     row("attempt", &format!("{} of visit {}: {status} in {}", stage.ordinal, stage.visit, duration(stage.duration_ms)));
     if let Some(failure) = &stage.outcome.failure {
-        let (class, code) = (failure.class.as_str(), visible::line(&failure.code));
+        let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
         row("because", &format!("{class} ({code}): {}", visible::line(&failure.reason)));
     }
     if !stage.outcome.notes.is_empty() {
         row("notes", &visible::line(&stage.outcome.notes));
     }
     for receipt in &stage.receipts {
-        let end = receipt.code.map_or_else(|| receipt.how.clone(), |code| format!("exit {code}"));
+        let end = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
         let command = visible::line(&shell::line(&receipt.argv)).into_owned();
         row(
             if receipt.subject { "subject" } else { "command" },

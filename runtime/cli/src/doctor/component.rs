@@ -4,13 +4,14 @@
 //! canary came back.
 
 use crate::exit::{Exit, Stop};
-use glovebox_host::call::{Call, Ending, FileSetting, FileTier, Report};
+use glovebox_host::call::{Call, FileSetting, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
+use glovebox_host::input::{AttemptIdentity, StageInput};
 use glovebox_host::limits::Limits;
-use glovebox_host::outcome::{AttemptIdentity, StageInput};
 use glovebox_hostile::judge::{Finding, Judged, Tried, judge};
 use glovebox_hostile::row::{Act, Proof, Row};
+use glovebox_record::Ending;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
 use std::collections::BTreeMap;

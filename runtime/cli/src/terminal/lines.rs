@@ -46,7 +46,7 @@ pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
             Some(format!("exec {}", visible::summary(text, TEXT_CHARACTERS_MAX)))
         }
         Progress::CommandEnded(text, how, code, milliseconds) => {
-            let end = code.map_or_else(|| visible::line(how).into_owned(), |code| format!("exit={code}"));
+            let end = code.map_or_else(|| how.to_string(), |code| format!("exit={code}"));
             let text = visible::summary(text, TEXT_CHARACTERS_MAX);
             Some(format!("exec {text} {end} {}", duration(*milliseconds)))
         }
@@ -144,7 +144,7 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     }
     if let Some(failure) = &stage.outcome.failure {
         let reason = visible::summary(&failure.reason, TEXT_CHARACTERS_MAX);
-        end.push_str(&format!(" {} [{}]: {reason}", failure.class.as_str(), visible::line(&failure.code)));
+        end.push_str(&format!(" {} [{}]: {reason}", failure.class.as_str(), visible::line(failure.code.as_str())));
     }
     lines.push(end);
     lines
@@ -185,7 +185,12 @@ mod tests {
     #[test]
     fn a_command_reads_as_one_line_and_obeys_nothing() {
         let at: Timestamp = "2026-01-02T12:04:31Z".parse().unwrap();
-        let ended = Progress::CommandEnded("cargo \u{1b}[2Jcheck\nrm".into(), "exited".into(), Some(0), 11_230);
+        let ended = Progress::CommandEnded(
+            "cargo \u{1b}[2Jcheck\nrm".into(),
+            glovebox_record::CommandEnding::Exited,
+            Some(0),
+            11_230,
+        );
         let line = of_progress(at, "bu\u{7}ild", &ended).unwrap();
         assert!(line.ends_with("bu\\x07ild exec cargo \\x1b[2Jcheck exit=0 11.2s"), "{line}");
         assert!(of_progress(at, "build", &Progress::CommandStarted("cargo check".into())).is_none());

@@ -5,8 +5,8 @@
 
 use crate::terminal::{self, duration, lines, visible};
 use glovebox_engine::event::{Event, Record, RunFinished, StageFinished};
-use glovebox_engine::outcome::Status;
 use glovebox_host::call::Progress;
+use glovebox_record::Status;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use std::collections::BTreeMap;

@@ -4,7 +4,6 @@
 //! shows more.
 
 use crate::terminal::visible;
-use glovebox_engine::disk::DISK_CODE;
 use glovebox_engine::evidence::RunSummary;
 use glovebox_host::limits::TABLE;
 
@@ -26,14 +25,14 @@ pub fn of(summary: &RunSummary) -> Option<String> {
         "limit/max_wall_time" => {
             "raise `max_wall_time` of the graph and `--max-wall-time`, whichever is lower".to_owned()
         }
-        DISK_CODE => {
+        "limit/run_disk_bytes" => {
             "raise `disk_bytes_max` under `[run]` of glovebox.toml, and go on with `glovebox resume`".to_owned()
         }
         "limit/wall_ms" => format!("raise `timeout` of `{node}`, or what bounds `wall_ms` in glovebox.toml"),
         "limit/turns" => format!("raise `max_turns` of `{node}`"),
         "GoalGateUnsatisfied" => "give the gate a `retry_target`, or mend what keeps it from passing".to_owned(),
         "route/none" => "add an edge whose condition holds, or one without a condition".to_owned(),
-        code => of_limit(code.strip_prefix("limit/")?, &node),
+        _ => of_limit(failure.code.limit_name()?, &node),
     };
     Some(remedy)
 }

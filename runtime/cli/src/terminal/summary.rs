@@ -37,7 +37,7 @@ pub fn render(summary: &RunSummary, named: &Named) -> String {
     if let Some(failure) = &summary.failure {
         let whose =
             summary.failed_node.as_ref().map(|node| format!("{}: ", visible::line(node.as_str()))).unwrap_or_default();
-        let (class, code) = (failure.class.as_str(), visible::line(&failure.code));
+        let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
         row("because", format!("{whose}{class} ({code}): {}", indented(&failure.reason)));
     }
     if let Some(remedy) = remedy::of(summary) {
@@ -163,7 +163,7 @@ fn headline(summary: &RunSummary) -> String {
 
 fn receipt(evidence: &CommandEvidence) -> String {
     let receipt = &evidence.receipt;
-    let end = receipt.code.map_or_else(|| visible::line(&receipt.how).into_owned(), |code| format!("exit {code}"));
+    let end = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
     let command = visible::summary(&shell::line(&receipt.argv), COMMAND_CHARACTERS_MAX);
     format!(
         "{}: {command} {end} in {} ({})",

@@ -10,7 +10,7 @@ use crate::plan::Apart;
 use crate::plan::Binding;
 use glovebox_pipeline::holdouts::Writes;
 use glovebox_sandbox::cache::Caches;
-use glovebox_sandbox::exec::ExecPolicy;
+use glovebox_sandbox::exec::{CommandLine, ExecPolicy};
 use glovebox_sandbox::found::Verdict;
 use glovebox_sandbox::jail::{JailSetting, Network, Tier};
 use glovebox_sandbox::protect::Protected;
@@ -159,24 +159,8 @@ pub(super) fn receipts(calls: Vec<Call>, fact: &mut StageFinished) {
 }
 
 pub(super) fn receipt(id: String, call: Call) -> Receipt {
-    let Call { words, cwd, exit, standing } = call;
-    Receipt {
-        id,
-        argv: words,
-        cwd,
-        env_names: Vec::new(),
-        tier: standing.tier.as_str().to_owned(),
-        degradations: standing.degradations,
-        subject: true,
-        over: exit.over,
-        how: exit.how.as_str().to_owned(),
-        code: exit.code,
-        duration_ms: u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX),
-        stdout_digest: exit.stdout.digest,
-        stdout_bytes: exit.stdout.total_bytes,
-        stderr_digest: exit.stderr.digest,
-        stderr_bytes: exit.stderr.total_bytes,
-    }
+    let line = CommandLine { argv: call.words, cwd: call.cwd, env_names: Vec::new() };
+    Receipt { subject: true, ..line.receipt(id, &call.exit, &call.standing) }
 }
 
 /// Sets aside what the programs under test wrote, each sandbox in a folder of its own, and removes their files.

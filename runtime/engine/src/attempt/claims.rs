@@ -3,33 +3,35 @@
 //! A claim that the records do not bear out fails the stage, class contract: whoever says "the tests passed" must name a
 //! receipt that says so. Kinds nobody here knows are neither believed nor held against it.
 
-use super::outcome::replace;
+use super::replace;
 use crate::event::{ChangeOp, Ending, StageFinished};
-use crate::outcome::{Failure, FailureClass};
 use cap_std::fs::Dir;
+use glovebox_host::call::Claim;
+use glovebox_record::{Failure, FailureClass, FailureCode};
 use glovebox_sandbox::path::ScopePath;
 
 /// Checks every claim; the first that fails replaces the outcome. What the stage changed is in the fact by now.
-pub(super) fn check(run: &Dir, fact: &mut StageFinished, stated: &[(String, String)]) {
+pub(super) fn check(run: &Dir, fact: &mut StageFinished, stated: &[Claim]) {
     if fact.ending != Ending::Returned || fact.outcome.failure.is_some() {
         return;
     }
-    let untrue = stated.iter().find_map(|(kind, value)| Some((kind, value, objection(run, fact, kind, value)?)));
-    if let Some((kind, value, objection)) = untrue {
+    let untrue = stated.iter().find_map(|claim| Some((claim, objection(run, fact, claim)?)));
+    if let Some((Claim { kind, value }, objection)) = untrue {
         let shown = glovebox_sandbox::refusal::escaped(value);
         let reason = format!("the stage claims `{kind}` for `{shown}`, but {objection}");
-        replace(fact, Failure::new(FailureClass::Contract, "claim/unproven", reason));
+        replace(fact, Failure::new(FailureClass::Contract, FailureCode::CLAIM_UNPROVEN, reason));
     }
 }
 
-fn objection(run: &Dir, fact: &StageFinished, kind: &str, value: &str) -> Option<String> {
-    match kind {
-        "command-passed" => match fact.receipts.iter().find(|receipt| receipt.id == value) {
+fn objection(run: &Dir, fact: &StageFinished, claim: &Claim) -> Option<String> {
+    let Claim { kind, value } = claim;
+    match kind.as_str() {
+        "command-passed" => match fact.receipts.iter().find(|receipt| receipt.id == *value) {
             None => Some("there is no such receipt".to_owned()),
-            Some(receipt) if receipt.how == "exited" && receipt.code == Some(0) => None,
+            Some(receipt) if receipt.passed() => None,
             Some(receipt) => Some(format!("its receipt says {} with code {:?}", receipt.how, receipt.code)),
         },
-        "artifact" if fact.artifacts.iter().any(|artifact| artifact.name == value) => None,
+        "artifact" if fact.artifacts.iter().any(|artifact| artifact.name == *value) => None,
         "artifact" => Some("no such artifact was kept".to_owned()),
         "file-written" => {
             let is_there =

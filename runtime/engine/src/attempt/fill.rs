@@ -11,8 +11,9 @@ use crate::ports::BlobStore;
 use crate::run::RunDir;
 use crate::state::RunState;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_record::CommandEnding;
 use glovebox_sandbox::cache;
-use glovebox_sandbox::exec::{Command, How, Program};
+use glovebox_sandbox::exec::{Command, Program};
 use glovebox_sandbox::subject::Call;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,7 +133,7 @@ fn fill(
 /// killed: what it was writing would look whole to every visit.
 fn keep(folder: &Path, into: &Path, calls: &[(Call, bool)]) -> Result<(), AttemptError> {
     glovebox_sandbox::tree::remove_all(into).map_err(AttemptError::Folder)?;
-    let has_ended = calls.first().is_some_and(|(own, _)| own.exit.how == How::Exited);
+    let has_ended = calls.first().is_some_and(|(own, _)| own.exit.how == CommandEnding::Exited);
     if !has_ended || calls.iter().any(|(call, _)| call.exit.over.is_some()) {
         return Ok(());
     }

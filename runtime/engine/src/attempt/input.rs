@@ -3,12 +3,12 @@
 //! Everything comes from the pipeline and the fold of the journal, so the same attempt made again is told the same. The
 //! engine's counters are not among it.
 
-use super::{AttemptError, outcome::told};
+use super::AttemptError;
 use crate::driver::Claim;
 use crate::plan::Plan;
 use crate::state::RunState;
+use glovebox_host::input::{AttemptIdentity, OutgoingEdge, StageInput};
 use glovebox_host::model::Model;
-use glovebox_host::outcome::{AttemptIdentity, OutgoingEdge, StageInput};
 use glovebox_pipeline::ir::{Node, Pipeline};
 
 /// Context keys of the engine that no stage is told, in either spelling.
@@ -45,7 +45,7 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state
         attributes: attributes(node),
         context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
         outgoing: outgoing.collect(),
-        last_failure: state.last_failure.as_ref().map(told),
+        last_failure: state.last_failure.clone(),
         extra: Vec::new(),
     }
 }

@@ -7,17 +7,15 @@
 mod choices;
 
 use crate::event::{Ending, StageFinished};
-use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use glovebox_host::call::Report;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use glovebox_sandbox::holdout::canary::Canary;
 
 /// The artifact with the whole answer.
 pub(super) const WITHHELD_FILE: &str = "withheld.json";
 /// Endings of artifacts with output.
 const PRINTED: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
-/// Longest code that is kept.
-const WORD_BYTES_MAX: usize = 64;
 /// What stands in the place of a text.
 const WITHHELD: &str = "withheld: hold-out scenarios were in reach of that stage";
 
@@ -51,7 +49,7 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
 
 /// What builders are told of the failure of such a stage, whatever kind of failure it was.
 pub(super) fn verdict(node: &str) -> Failure {
-    Failure::new(FailureClass::Deterministic, "stage/failed", format!("stage `{node}` failed; {WITHHELD}"))
+    Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed; {WITHHELD}"))
 }
 
 fn notes(is_pass: bool, hints: &[String]) -> String {
@@ -61,7 +59,7 @@ fn notes(is_pass: bool, hints: &[String]) -> String {
 
 /// The failure of an answer that is not a pass. `retry` is a failure that may pass, and `skipped` judges nothing.
 fn failure_of(outcome: &Outcome) -> Failure {
-    let unspoken = || Failure::new(FailureClass::Deterministic, "stage/failed", "");
+    let unspoken = || Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, "");
     let failure = outcome.failure.clone().unwrap_or_else(unspoken);
     match outcome.status {
         Status::Retry => Failure { class: FailureClass::Transient, ..failure },
@@ -72,14 +70,17 @@ fn failure_of(outcome: &Outcome) -> Failure {
 /// Keeps class and code, for people and for what the engine decides by them. The reason is worded anew, without a path, a number or a
 /// text of the stage.
 fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
-    let code = if is_word(&failure.code) { failure.code } else { "stage/failed".to_owned() };
-    let reason = match code.as_str() {
-        "scope/write" => format!("{} (names {WITHHELD})", super::GUARDRAIL.trim_end_matches(": ")),
-        "canceled" => "the run was told to stop".to_owned(),
-        super::watch::LEAK_CODE => super::watch::reason(super::watch::IN_A_FILE),
-        _ => code.strip_prefix("limit/").map_or_else(|| WITHHELD.to_owned(), |name| bound(fact, name)),
+    let code = if failure.code.is_name() { failure.code } else { FailureCode::STAGE_FAILED };
+    let reason = match code.limit_name() {
+        Some(name) => bound(fact, name),
+        None if code == FailureCode::SCOPE_WRITE => {
+            format!("{} (names {WITHHELD})", super::GUARDRAIL.trim_end_matches(": "))
+        }
+        None if code == FailureCode::CANCELED => "the run was told to stop".to_owned(),
+        None if code == FailureCode::HOLDOUT_LEAK => super::watch::reason(super::watch::IN_A_FILE),
+        None => WITHHELD.to_owned(),
     };
-    Failure { class: failure.class, code, reason }
+    Failure::new(failure.class, code, reason)
 }
 
 /// A bound that was reached, by its name and value.
@@ -87,12 +88,6 @@ fn bound(fact: &StageFinished, name: &str) -> String {
     let row = fact.usage.iter().find(|row| row.name == name);
     let value = row.map(|row| format!(" ({})", row.limit)).unwrap_or_default();
     format!("the stage reached `limits.{name}`{value}")
-}
-
-/// True for a name, as opposed to a text.
-fn is_word(text: &str) -> bool {
-    let plain = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'-' | b'.' | b'/');
-    !text.is_empty() && text.len() <= WORD_BYTES_MAX && text.bytes().all(plain)
 }
 
 #[cfg(test)]

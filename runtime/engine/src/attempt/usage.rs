@@ -1,6 +1,5 @@
 //! What is known of limits only when a stage's jail has ended and its changes were found; the host reported the rest.
 
-use super::traffic;
 use crate::event::StageFinished;
 use glovebox_sandbox::found::{Found, Op};
 use glovebox_sandbox::jail::Spent;
@@ -9,7 +8,12 @@ use glovebox_sandbox::jail::Spent;
 pub(super) fn of_jail(spent: &Spent, fact: &mut StageFinished) {
     used(fact, "disk_bytes", spent.disk_peak_bytes);
     used(fact, "file_bytes", spent.file_peak_bytes);
-    spent.traffic.iter().for_each(|seen| traffic::record(seen, fact));
+    if let Some(seen) = &spent.traffic {
+        // The stage chose the names: they are for people, and no stage gets any of them.
+        fact.refusals.extend(seen.refusals.iter().cloned());
+        fact.refusals_total = fact.refusals_total.saturating_add(seen.traffic.refused());
+        fact.network = Some(seen.traffic.clone());
+    }
 }
 
 /// Adds what the stage left; its component may have written none of it.

@@ -4,15 +4,13 @@
 //! the stage is not told.
 
 use crate::event::{Artifact, Captured, Digest, Ending, Refusal, StageFinished};
-use crate::outcome::{Failure, FailureClass, Outcome};
 use crate::ports::{BlobStore, PortError};
 use crate::run::Holdouts;
 use glovebox_host::model::{Model, TextGuard};
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::holdout::canary::{Canary, Leak};
 use std::sync::Arc;
 
-/// Code of an attempt that knew what it must not.
-pub(super) const LEAK_CODE: &str = "holdout/leak";
 /// Where it was found, for the stage's reason.
 pub(super) const IN_A_FILE: &str = "a file it wrote";
 const IN_ITS_ANSWER: &str = "its answer";
@@ -38,7 +36,7 @@ pub(super) fn check(
     if let Some((what, leak)) = found {
         fail(fact, what, &leak);
     }
-    if fact.outcome.failure.as_ref().is_some_and(|failure| failure.code == LEAK_CODE) {
+    if fact.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::HOLDOUT_LEAK) {
         fact.changes.clear();
     }
     Ok(())
@@ -51,7 +49,7 @@ pub(super) fn reason(what: &str) -> String {
 
 fn fail(fact: &mut StageFinished, what: &str, leak: &Leak) {
     let reason = reason(what);
-    fact.outcome = Outcome::failed(Failure::new(FailureClass::Scope, LEAK_CODE, reason.clone()));
+    fact.outcome = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, reason.clone()));
     if let Ending::Trapped(text) | Ending::NotLinked(text) = &mut fact.ending {
         text.clear();
     }

@@ -6,10 +6,10 @@
 use super::{Driver, LEASE_MS, RunError};
 use crate::context::admit;
 use crate::event::{Ending, StageFinished, TaskId};
-use crate::outcome::{Failure, FailureClass, Outcome};
 use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use crate::schedule::out_of_time;
 use crate::state::{OpenTask, RunState};
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
 use jiff::Timestamp;
 use std::error::Error;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
 
 /// True for an attempt that was asked to stop and had succeeded by then, every command of it run to its end.
 fn did_succeed(finished: &StageFinished) -> bool {
-    let is_whole = finished.receipts.iter().all(|receipt| receipt.how != "canceled");
+    let is_whole = finished.receipts.iter().all(|receipt| receipt.how != CommandEnding::Canceled);
     finished.outcome.status.satisfies_gate() && is_whole
 }
 
@@ -146,7 +146,7 @@ fn cut(finished: StageFinished) -> StageFinished {
     let reason = "the attempt was asked to stop";
     let outcome = match finished.ending {
         Ending::Canceled => finished.outcome,
-        _ => Outcome::failed(Failure::new(FailureClass::Canceled, "run/canceled", reason)),
+        _ => Outcome::failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason)),
     };
     StageFinished { outcome, ending: Ending::Canceled, changes: Vec::new(), ..finished }
 }
@@ -170,7 +170,7 @@ fn abandoned(claim: &Claim, grace: Duration) -> StageFinished {
         ordinal: claim.ordinal,
         attempt_id: claim.attempt_id.clone(),
         handler: String::new(),
-        outcome: Outcome::failed(Failure::new(FailureClass::Canceled, "run/canceled", reason)),
+        outcome: Outcome::failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason)),
         retrying: false,
         ending: Ending::Canceled,
         usage: Vec::new(),

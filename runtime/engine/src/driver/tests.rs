@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::event::{Ending, FileChange};
-use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use crate::signals::LocalSignals;
 use crate::simulation::{finished, pipeline, started};
 use crate::sqlite::SqliteLog;
 use crate::state::OpenTask;
+use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::path::Path;

@@ -3,12 +3,12 @@
 //! The host's report in the journal's own words. Bytes are named by digest and stored before the event that names them.
 
 use super::TaskId;
-use crate::outcome::Outcome;
-use glovebox_record::{Artifact, Captured, Digest, FileChange, Quarantined};
+use glovebox_record::{
+    Artifact, Captured, Ending, FileChange, LimitUse, Outcome, Quarantined, Receipt, Refusal, Traffic,
+};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// An attempt may be claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -119,22 +119,6 @@ pub struct StageFinished {
     pub duration_ms: u64,
 }
 
-/// How a call went, apart from what the handler answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "how", content = "detail", rename_all = "snake_case")]
-pub enum Ending {
-    /// The export returned.
-    Returned,
-    /// The component trapped: the trap and the captured panic.
-    Trapped(String),
-    /// A named limit was hit.
-    LimitHit(String),
-    /// The run was told to stop.
-    Canceled,
-    /// It could not be instantiated.
-    NotLinked(String),
-}
-
 /// Whether a verdict was reached where no code of a builder ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -143,95 +127,6 @@ pub enum Isolation {
     Isolated,
     /// They saw the project: builders' code could run among them, read the hold-outs and forge the verdict.
     NotIsolated,
-}
-
-/// A limit and how much of it was used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LimitUse {
-    /// The limit's name, which carries the unit.
-    pub name: String,
-    /// Used; absent where it was not measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<u64>,
-    /// The bound.
-    pub limit: u64,
-}
-
-/// Something a stage asked for and was not given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Refusal {
-    /// What was asked: `read`, `write`, `run`, `context`, ….
-    pub operation: String,
-    /// The path, the command or the key.
-    pub path: String,
-    /// Why not.
-    pub reason: String,
-    /// The grant that would allow it, or why none can.
-    #[serde(default)]
-    pub help: String,
-}
-
-/// Host-made evidence of a command (design §1, promise 3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Receipt {
-    /// Unique within the run.
-    pub id: String,
-    /// argv, or `["sh", "-c", text]`.
-    pub argv: Vec<String>,
-    /// Relative to the workspace.
-    pub cwd: String,
-    /// Names of the environment, not values.
-    pub env_names: Vec<String>,
-    /// Sandbox tier.
-    pub tier: String,
-    /// What was weaker than the tier promises, such as `memory=soft`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub degradations: Vec<String>,
-    /// True for a program under test, which ran behind walls of its own.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub subject: bool,
-    /// The limit it passed, when it was ended for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub over: Option<String>,
-    /// `exited`, `signaled`, `timed-out`, `canceled`.
-    pub how: String,
-    /// Exit code when it exited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<i32>,
-    /// Wall time, milliseconds.
-    pub duration_ms: u64,
-    /// Digest of all of stdout.
-    pub stdout_digest: Digest,
-    /// Length of all of stdout.
-    pub stdout_bytes: u64,
-    /// Digest of all of stderr.
-    pub stderr_digest: Digest,
-    /// Length of all of stderr.
-    pub stderr_bytes: u64,
-}
-
-/// What went through a stage's proxy, and what did not.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Traffic {
-    /// The first hosts by name, at most 128.
-    #[serde(default)]
-    pub hosts: BTreeMap<String, HostTraffic>,
-    /// All other hosts together, and requests that named none.
-    #[serde(default)]
-    pub others: HostTraffic,
-}
-
-/// What one host was asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HostTraffic {
-    /// Requests and tunnels that were carried out.
-    pub requests: u64,
-    /// Requests that were refused, or that the host did not answer.
-    pub refused: u64,
-    /// Bytes sent to it.
-    pub bytes_sent: u64,
-    /// Bytes received from it.
-    pub bytes_received: u64,
 }
 
 /// Another attempt of the same visit follows.

@@ -3,7 +3,7 @@
 //! Decided from the failure's class and code, and never from the text of a reason. Codes and names are a contract with scripts.
 
 use crate::event::{RunFinished, Verdict};
-use crate::outcome::{Failure, FailureClass};
+use glovebox_record::{CodeFamily, Failure, FailureClass, FailureCode};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -52,11 +52,11 @@ impl ExitClass {
             FailureClass::Budget => ExitClass::Budget,
             FailureClass::Scope => ExitClass::Policy,
             FailureClass::Transient => ExitClass::Transient,
-            _ if is_of_model(failure) => ExitClass::Provider,
+            _ if failure.code.is_of_model() => ExitClass::Provider,
             FailureClass::Contract => ExitClass::Plugin,
-            FailureClass::Internal if failure.code.starts_with("trap/") => ExitClass::Plugin,
+            FailureClass::Internal if failure.code.family() == CodeFamily::Trap => ExitClass::Plugin,
             FailureClass::Internal => ExitClass::Internal,
-            FailureClass::Deterministic if failure.code == "GoalGateUnsatisfied" => ExitClass::Unverified,
+            FailureClass::Deterministic if failure.code == FailureCode::GATE_UNSATISFIED => ExitClass::Unverified,
             FailureClass::Deterministic => ExitClass::RunFailed,
         }
     }
@@ -103,11 +103,6 @@ impl Serialize for ExitClass {
         exit.serialize_field("name", self.name())?;
         exit.end()
     }
-}
-
-/// True for a failure of the model, or of the script that stands in for it.
-fn is_of_model(failure: &Failure) -> bool {
-    failure.code.starts_with("provider/") || failure.code.starts_with("script/")
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub enum Proof {
 
 impl CommandEvidence {
     pub(super) fn of(stage: &StageFinished, receipt: &Receipt) -> Self {
-        let passed = stage.outcome.status.satisfies_gate() && receipt.code == Some(0);
+        let passed = stage.outcome.status.satisfies_gate() && receipt.passed();
         Self {
             node: stage.node.as_str().into(),
             handler: stage.handler.clone(),

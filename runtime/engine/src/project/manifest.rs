@@ -135,7 +135,7 @@ impl FinalFile {
             final_git_commit_sha: String::new(),
             failure_reason: failure.map(|failure| failure.reason.clone()),
             failure_class: failure.map(|failure| failure.class.as_str().to_owned()),
-            failure_code: failure.map(|failure| failure.code.clone()),
+            failure_code: failure.map(|failure| failure.code.to_string()),
             exit_node: finished.exit_node.clone(),
             steps: totals.steps,
             refusals_total: totals.refusals,

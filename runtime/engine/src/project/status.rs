@@ -3,7 +3,7 @@
 //! Written in one dialect, read in the three that exist. The file is a projection for people and other tools: routing never
 //! reads it, and no stage can reach it. A class of failure found in somebody else's file is not believed, the host decides those.
 
-use crate::outcome::{Failure, FailureClass, Outcome, Status};
+use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -99,7 +99,7 @@ pub fn encode(outcome: &Outcome, owner: Owner<'_>) -> StatusFile {
         notes: outcome.notes.clone(),
         failure_reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
         failure_class: failure.map(|failure| failure.class.as_str().to_owned()).unwrap_or_default(),
-        failure_code: failure.map(|failure| failure.code.clone()).unwrap_or_default(),
+        failure_code: failure.map(|failure| failure.code.to_string()).unwrap_or_default(),
         status_owner_node_id: owner.node.to_owned(),
         status_owner_attempt_id: owner.attempt.to_owned(),
         status_owner_run_generation: owner.run_generation,
@@ -118,7 +118,7 @@ pub fn decode(text: &str) -> Result<Outcome, StatusError> {
     let failed = matches!(status, Status::Fail | Status::Retry);
     let failure = failed.then(|| Failure {
         class: FailureClass::Deterministic,
-        code: "status/failed".to_owned(),
+        code: "status/failed".into(),
         reason: if reason.is_empty() {
             format!("the stage ended with `{}` and no reason", status.as_str())
         } else {
@@ -189,6 +189,7 @@ fn texts_of(object: &Map<String, Value>, field: &'static str) -> Result<Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use glovebox_record::FailureCode;
 
     fn check(text: &str, status: Status, label: Option<&str>) {
         let outcome = decode(text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -245,7 +246,7 @@ mod tests {
             notes: "n".to_owned(),
             failure: Some(Failure {
                 class: FailureClass::Scope,
-                code: "scope/write".to_owned(),
+                code: FailureCode::SCOPE_WRITE,
                 reason: "r".to_owned(),
             }),
         };

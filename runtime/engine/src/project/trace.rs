@@ -6,9 +6,9 @@
 use super::files::node_folder;
 use crate::context::Context;
 use crate::event::{Event, Record, RouteTaken, StageFinished, Verdict};
-use crate::outcome::Outcome;
 use crate::state::RunState;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_record::Outcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

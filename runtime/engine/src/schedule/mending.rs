@@ -4,10 +4,10 @@
 //! passed. Right after the failure it concerns every builder; later only one from which a way leads back to the tool, since
 //! others are not there to mend it.
 
-use crate::outcome::{Failure, FailureClass, Status};
 use crate::state::RunState;
 use glovebox_pipeline::ir::{Handler, Node, Pipeline};
 use glovebox_pipeline::mending::{leads_to, out_of_reach, reason};
+use glovebox_record::{Failure, FailureClass, Status};
 use std::collections::HashSet;
 
 /// The code of such an end.

@@ -3,15 +3,10 @@
 //! Decided once, before the attempt is appended, and written into it: nobody evaluates these rules a second time.
 
 use crate::event::{Ending, StageFinished, StageRetrying};
-use crate::outcome::{Failure, FailureClass, Outcome, Status};
 use crate::state::RunState;
 use glovebox_pipeline::ir::{Backoff, Node, NodeId, Pipeline};
+use glovebox_record::{CodeFamily, Failure, FailureClass, FailureCode, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
-
-/// The code of a failure that says only that the handler gave no outcome of its own.
-pub const NO_OUTCOME: &str = "outcome/missing";
-/// Codes of provider errors begin so; those that may pass carry the class `transient`.
-const PROVIDER: &str = "provider/";
 
 /// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
 /// An attempt that may not be repeated any more never keeps the status `retry`. Nothing is repeated once the run is `stopping`.
@@ -45,7 +40,7 @@ pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinis
 
 /// `auto_status`: only where nothing was said, never over a trap, a bound or a failure that has a cause (design §9 #14).
 fn accept_silence(node: &Node, finished: &mut StageFinished) {
-    let silent = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == NO_OUTCOME);
+    let silent = finished.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::OUTCOME_MISSING);
     if node.auto_status && silent && finished.ending == Ending::Returned {
         finished.outcome.status = Status::Success;
         finished.outcome.failure = None;
@@ -71,7 +66,7 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
 /// Failures that no repetition mends, whatever the pipeline asks for.
 fn is_final(failure: &Failure) -> bool {
     use FailureClass::{Budget, Canceled, Contract, Scope, Transient};
-    let refused_by_provider = failure.code.starts_with(PROVIDER) && failure.class != Transient;
+    let refused_by_provider = failure.code.family() == CodeFamily::Provider && failure.class != Transient;
     matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider
 }
 

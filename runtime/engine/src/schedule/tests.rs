@@ -30,7 +30,7 @@ fn outcome(word: &str) -> Outcome {
         let class = parts
             .next()
             .map_or(FailureClass::Deterministic, |class| serde_json::from_str(&format!("\"{class}\"")).unwrap());
-        outcome.failure = Some(Failure::new(class, parts.next().unwrap_or("test/failed"), "it broke"));
+        outcome.failure = Some(Failure::new(class, parts.next().unwrap_or("test/failed").to_owned(), "it broke"));
     }
     outcome
 }
@@ -316,10 +316,10 @@ fn silence_is_success_only_where_it_is_silence() {
         (run.verdict().starts_with("success"), run.state.outcomes["a"].notes.clone())
     };
     let note = "auto-status: handler completed without writing status".to_owned();
-    assert_eq!(run(NO_OUTCOME, Ending::Returned), (true, note));
+    assert_eq!(run("outcome/missing", Ending::Returned), (true, note));
     assert!(!run("tool/exit-code", Ending::Returned).0);
-    assert!(!run(NO_OUTCOME, Ending::Trapped("unreachable".into())).0);
-    assert!(!run(NO_OUTCOME, Ending::LimitHit("wall_ms".into())).0);
+    assert!(!run("outcome/missing", Ending::Trapped("unreachable".into())).0);
+    assert!(!run("outcome/missing", Ending::LimitHit("wall_ms".into())).0);
 }
 
 #[test]

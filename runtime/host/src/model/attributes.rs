@@ -4,7 +4,7 @@
 //! mistyped one would silently turn into the simulated success.
 
 use super::{Answer, DeclaredOutcome};
-use crate::outcome::Status;
+use glovebox_record::Status;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

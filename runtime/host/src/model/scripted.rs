@@ -125,7 +125,7 @@ impl Script {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Status;
+    use glovebox_record::Status;
 
     const SCRIPT: &str = r#"
 [[node.implement]]

@@ -5,11 +5,12 @@
 #[path = "../../../../tests/guests/mod.rs"]
 pub mod guests;
 
-use glovebox_host::call::{Call, Ending, FileTier, Report};
+use glovebox_host::call::{Call, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
+use glovebox_host::input::{AttemptIdentity, StageInput};
 use glovebox_host::limits::{LimitSettings, Limits};
-use glovebox_host::outcome::{AttemptIdentity, FailureClass, StageInput, Status};
+use glovebox_record::{Ending, FailureClass, Status};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

@@ -3,9 +3,8 @@
 //! The names are those of `[limits]` in `glovebox.toml`; a bound that was passed is reported under its name.
 
 use super::Tier;
-use crate::proxy::traffic::Traffic;
+use crate::proxy::traffic::ProxyRecord;
 use glovebox_jail::policy;
-use serde::{Deserialize, Serialize};
 
 /// What may be used up. 0 is nothing, not "unlimited".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +76,7 @@ pub(super) fn take_back(degradations: &mut Vec<String>, tier: Tier, is_root: boo
 }
 
 /// What all commands of a jail used together, and at most.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Commands that were started.
     pub commands: u64,
@@ -90,7 +89,7 @@ pub struct Spent {
     /// Length of the largest file that was left in the workspace or a cache; none where none was.
     pub file_peak_bytes: Option<u64>,
     /// What went through the proxy, and what did not; where there was one.
-    pub traffic: Option<Traffic>,
+    pub traffic: Option<ProxyRecord>,
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@ use super::watching::{self, Peaks, Watching};
 use super::{Jail, JailError, Network};
 use crate::exec::environment::{self, Places};
 use crate::exec::pipes::Pipes;
-use crate::exec::{Command, ExecError, Exit, How, Program, io_error, not_begun, program, working_directory};
+use crate::exec::{Command, ExecError, Exit, Program, io_error, not_begun, program, working_directory};
 use glovebox_jail::wire::{self, Ended, Failure, Order, Word};
 use glovebox_names::visible;
+use glovebox_record::CommandEnding;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
@@ -39,7 +40,7 @@ const SIGXFSZ: i32 = 25;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     /// At its time, or because the run was canceled; asked first.
-    Asked(How),
+    Asked(CommandEnding),
     /// It passed this limit.
     Over(&'static str),
 }
@@ -279,10 +280,10 @@ impl<'d> Driving<'d> {
         watching: &Watching,
     ) -> Option<Stop> {
         if self.canceled.load(Ordering::Relaxed) {
-            return Some(Stop::Asked(How::Canceled));
+            return Some(Stop::Asked(CommandEnding::Canceled));
         }
         if now >= self.begin + self.timeout {
-            return Some(Stop::Asked(How::TimedOut));
+            return Some(Stop::Asked(CommandEnding::TimedOut));
         }
         if let Some(limit) = watching.over.get() {
             return Some(Stop::Over(limit));
@@ -362,8 +363,8 @@ fn exit(jail: &Jail, ran: Ran) -> Exit {
     let ended = outcome.ended.unwrap_or(Ended { signal: Some(SIGKILL), ..Ended::default() });
     let (how, code) = match (outcome.stop, ended.code, ended.signal) {
         (Some(Stop::Asked(how)), _, _) => (how, None),
-        (_, Some(code), _) => (How::Exited, Some(code)),
-        (_, _, signal) => (How::Signaled, signal.or(Some(SIGKILL))),
+        (_, Some(code), _) => (CommandEnding::Exited, Some(code)),
+        (_, _, signal) => (CommandEnding::Signaled, signal.or(Some(SIGKILL))),
     };
     let over = match outcome.stop {
         Some(Stop::Over(limit)) => Some(limit.to_owned()),

@@ -5,7 +5,7 @@
 
 use super::host::{Host, HostError};
 use super::rules::Rules;
-use crate::refusal::Refusal;
+use glovebox_record::Refusal;
 
 /// A request that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 use super::connection::{Shared, serve};
 use super::outside::{Internet, Outside};
 use super::rules::Rules;
-use super::traffic::{Ledger, Traffic};
+use super::traffic::{Ledger, ProxyRecord};
 use crate::accepting::{Accepting, Threads};
 use std::io;
 use std::net::TcpStream;
@@ -60,7 +60,7 @@ impl Proxy {
     }
 
     /// Ends every connection, waits for all threads, and returns what went through.
-    pub fn stop(mut self) -> Traffic {
+    pub fn stop(mut self) -> ProxyRecord {
         self.accepting.end();
         self.shared.ledger.take()
     }

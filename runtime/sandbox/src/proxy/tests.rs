@@ -3,7 +3,7 @@
 
 use super::outside::{Outside, start};
 use super::rules::Rules;
-use super::traffic::Traffic;
+use super::traffic::ProxyRecord;
 use super::*;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -117,7 +117,7 @@ impl Stage {
     }
 
     /// Stops the proxy and demands that nothing of it is left.
-    fn stop(&mut self) -> Traffic {
+    fn stop(&mut self) -> ProxyRecord {
         let traffic = self.proxy.take().unwrap().stop();
         assert_eq!(Arc::strong_count(&self.outside), 1, "a thread outlived the proxy");
         assert!(TcpStream::connect(self.at).is_err(), "the listener outlived the proxy");
@@ -144,8 +144,8 @@ fn one_request_is_forwarded_and_no_second_one_behind_it() {
     assert_eq!(String::from_utf8(server.join().unwrap()).unwrap(), expected);
     assert_eq!(stage.seen(), ["api.example.com", &format!("{PUBLIC}:80")]);
     let traffic = stage.stop();
-    let host = traffic.hosts["api.example.com"];
-    assert_eq!((host.allowed, host.denied, host.bytes_sent, host.bytes_received), (1, 0, expected.len() as u64, 21));
+    let host = traffic.traffic.hosts["api.example.com"];
+    assert_eq!((host.requests, host.refused, host.bytes_sent, host.bytes_received), (1, 0, expected.len() as u64, 21));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_tunnel_passes_on_bytes_and_ends_in_both_directions() {
     client.read_to_end(&mut answer).unwrap();
     assert!(answer == big, "{} bytes came back", answer.len());
     assert!(server.join().unwrap() == [hello.clone(), big.clone()].concat());
-    let host = stage.stop().hosts["api.example.com"];
+    let host = stage.stop().traffic.hosts["api.example.com"];
     assert_eq!((host.bytes_sent, host.bytes_received), ((hello.len() + big.len()) as u64, big.len() as u64));
 }
 

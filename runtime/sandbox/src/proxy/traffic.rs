@@ -5,9 +5,7 @@
 use super::host::Host;
 use super::refused::Refused;
 use super::rules::Rules;
-use crate::refusal::Refusal;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use glovebox_record::{HostTraffic, Refusal, Traffic};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most hosts that are kept by name.
@@ -15,84 +13,63 @@ pub const HOSTS_MAX: usize = 128;
 /// Most refusals that are kept one by one.
 pub const REFUSALS_MAX: usize = 32;
 
-/// The record of a proxy.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Traffic {
-    /// Hosts by name.
-    pub hosts: BTreeMap<String, HostTraffic>,
-    /// Requests to hosts beyond [`HOSTS_MAX`], all of them together, and those that named no host.
-    pub others: HostTraffic,
+/// What a proxy saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProxyRecord {
+    /// Hosts by name, at most [`HOSTS_MAX`]; all others together.
+    pub traffic: Traffic,
     /// The first different refusals with the grant that would allow each, at most [`REFUSALS_MAX`].
     pub refusals: Vec<Refusal>,
 }
 
-/// What one host was asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostTraffic {
-    /// Connections that were made.
-    pub allowed: u64,
-    /// Requests that were refused, or that the host did not answer.
-    pub denied: u64,
-    /// Bytes sent to it.
-    pub bytes_sent: u64,
-    /// Bytes received from it.
-    pub bytes_received: u64,
-}
-
-impl Traffic {
-    /// All requests that were refused or not answered.
-    pub fn denied(&self) -> u64 {
-        self.hosts.values().fold(self.others.denied, |sum, host| sum.saturating_add(host.denied))
-    }
-
+impl ProxyRecord {
     fn entry(&mut self, host: Option<&Host>) -> &mut HostTraffic {
+        let Traffic { hosts, others } = &mut self.traffic;
         match host {
-            Some(host) if self.hosts.len() < HOSTS_MAX || self.hosts.contains_key(host.as_str()) => {
-                self.hosts.entry(host.to_string()).or_default()
+            Some(host) if hosts.len() < HOSTS_MAX || hosts.contains_key(host.as_str()) => {
+                hosts.entry(host.to_string()).or_default()
             }
-            _ => &mut self.others,
+            _ => others,
         }
     }
 }
 
 /// The record while it is written, by all connections.
 #[derive(Debug, Default)]
-pub(super) struct Ledger(Mutex<Traffic>);
+pub(super) struct Ledger(Mutex<ProxyRecord>);
 
 impl Ledger {
     pub(super) fn connected(&self, host: &Host) {
-        let mut traffic = self.lock();
-        let entry = traffic.entry(Some(host));
-        entry.allowed = entry.allowed.saturating_add(1);
+        let mut record = self.lock();
+        let entry = record.entry(Some(host));
+        entry.requests = entry.requests.saturating_add(1);
     }
 
     pub(super) fn moved(&self, host: &Host, sent: u64, received: u64) {
-        let mut traffic = self.lock();
-        let entry = traffic.entry(Some(host));
+        let mut record = self.lock();
+        let entry = record.entry(Some(host));
         entry.bytes_sent = entry.bytes_sent.saturating_add(sent);
         entry.bytes_received = entry.bytes_received.saturating_add(received);
     }
 
     pub(super) fn refused(&self, host: Option<&Host>, refused: &Refused, granted: &Rules) {
-        let mut traffic = self.lock();
-        let entry = traffic.entry(host);
-        entry.denied = entry.denied.saturating_add(1);
-        if traffic.refusals.len() >= REFUSALS_MAX {
+        let mut record = self.lock();
+        let entry = record.entry(host);
+        entry.refused = entry.refused.saturating_add(1);
+        if record.refusals.len() >= REFUSALS_MAX {
             return;
         }
         let refusal = refused.recorded(host, granted);
-        if !traffic.refusals.contains(&refusal) {
-            traffic.refusals.push(refusal);
+        if !record.refusals.contains(&refusal) {
+            record.refusals.push(refusal);
         }
     }
 
-    pub(super) fn take(&self) -> Traffic {
+    pub(super) fn take(&self) -> ProxyRecord {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Traffic> {
+    fn lock(&self) -> MutexGuard<'_, ProxyRecord> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,8 +86,8 @@ mod tests {
             ledger.refused(Some(&host), &Refused::NotGranted(host.clone(), 443), &Rules::default());
         }
         ledger.refused(None, &Refused::Slow, &Rules::default());
-        let traffic = ledger.take();
-        assert_eq!((traffic.hosts.len(), traffic.refusals.len()), (HOSTS_MAX, REFUSALS_MAX));
-        assert_eq!((traffic.others.denied, traffic.denied()), (9 * HOSTS_MAX as u64 + 1, 10 * HOSTS_MAX as u64 + 1));
+        let ProxyRecord { traffic, refusals } = ledger.take();
+        assert_eq!((traffic.hosts.len(), refusals.len()), (HOSTS_MAX, REFUSALS_MAX));
+        assert_eq!((traffic.others.refused, traffic.refused()), (9 * HOSTS_MAX as u64 + 1, 10 * HOSTS_MAX as u64 + 1));
     }
 }

@@ -5,11 +5,12 @@
 
 use super::place::Place;
 use super::service::Shared;
-use crate::exec::{Command, Exit, How, Program};
+use crate::exec::{Command, Exit, Program};
 use crate::jail::Standing;
 use crate::relay::{Stop, Woken};
 use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::subject::{Answer, End, NOT_STARTED, Request};
+use glovebox_record::CommandEnding;
 use rustix::event::PollFlags;
 use rustix::net::RecvFlags;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -208,14 +209,14 @@ fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&A
 /// How a program ended, for the caller.
 fn end(exit: &Exit) -> End {
     let number = exit.code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(SIGKILL);
-    let limit = exit.over.as_deref().or((exit.how == How::TimedOut).then_some("command_ms"));
+    let limit = exit.over.as_deref().or((exit.how == CommandEnding::TimedOut).then_some("command_ms"));
     let code = match exit.how {
         // It ended by itself, but not within its bounds: no success.
-        How::Exited if number == 0 && limit.is_some() => 128 + SIGKILL,
-        How::Exited => number,
-        How::Signaled => 128_u8.saturating_add(number),
-        How::TimedOut => TIMED_OUT,
-        How::Canceled => 128 + SIGTERM,
+        CommandEnding::Exited if number == 0 && limit.is_some() => 128 + SIGKILL,
+        CommandEnding::Exited => number,
+        CommandEnding::Signaled => 128_u8.saturating_add(number),
+        CommandEnding::TimedOut => TIMED_OUT,
+        CommandEnding::Canceled => 128 + SIGTERM,
     };
     End { code, note: limit.map(|limit| format!("the program under test reached `limits.{limit}`")) }
 }

@@ -5,8 +5,8 @@
 use super::denied::Denied;
 use super::{Kind, View};
 use crate::path::{PathProblem, ScopePath};
-use crate::refusal::Refusal;
 use crate::scope::{Access, Entry};
+use glovebox_record::Refusal;
 use rustix::io::Errno;
 
 /// What was tried on a view.

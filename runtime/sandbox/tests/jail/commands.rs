@@ -1,7 +1,8 @@
 //! What a command gets: its program, environment, input, folder, session; and what is kept of its output.
 
 use crate::place::{argv, each, never, output, shell};
-use glovebox_sandbox::exec::{Command, ExecError, ExecPolicy, How};
+use glovebox_record::CommandEnding;
+use glovebox_sandbox::exec::{Command, ExecError, ExecPolicy};
 use glovebox_sandbox::jail::{Bind, Tier};
 use glovebox_sandbox::path::ScopePath;
 use std::fs;
@@ -13,10 +14,10 @@ fn an_exit_code_a_signal_and_the_two_streams_are_told_apart() {
     each(|place| {
         let jail = place.jail();
         let exit = jail.run(&shell("echo out; echo err >&2; exit 3"), &never()).unwrap();
-        assert_eq!((exit.how, exit.code), (How::Exited, Some(3)));
+        assert_eq!((exit.how, exit.code), (CommandEnding::Exited, Some(3)));
         assert_eq!((output(&exit).as_str(), exit.stderr.head.as_slice()), ("out\n", b"err\n".as_slice()));
         let exit = jail.run(&shell("kill -SEGV $$"), &never()).unwrap();
-        assert_eq!((exit.how, exit.code), (How::Signaled, Some(11)));
+        assert_eq!((exit.how, exit.code), (CommandEnding::Signaled, Some(11)));
         assert_eq!(jail.end().unwrap().commands, 2);
     });
 }
@@ -27,7 +28,7 @@ fn a_flood_is_drained_and_only_head_and_tail_are_kept() {
         let policy = ExecPolicy { output_bytes_max: 1 << 16, ..ExecPolicy::default() };
         let flood = "echo begin; head -c 100000000 /dev/zero; echo end";
         let exit = place.run_with(&policy, &shell(flood), &never()).unwrap();
-        assert_eq!((exit.how, exit.code), (How::Exited, Some(0)));
+        assert_eq!((exit.how, exit.code), (CommandEnding::Exited, Some(0)));
         assert_eq!(exit.stdout.total_bytes, 100_000_010);
         assert!(exit.stdout.truncated && exit.stdout.head.len() + exit.stdout.tail.len() == 1 << 16);
         assert!(exit.stdout.head.starts_with(b"begin\n") && exit.stdout.tail.ends_with(b"end\n"));
@@ -41,7 +42,7 @@ fn a_flood_is_drained_and_only_head_and_tail_are_kept() {
 fn an_endless_flood_ends_with_its_time() {
     each(|place| {
         let exit = place.run(&Command { timeout: Duration::from_millis(300), ..argv(&["yes"]) }).unwrap();
-        assert_eq!((exit.how, exit.code), (How::TimedOut, None));
+        assert_eq!((exit.how, exit.code), (CommandEnding::TimedOut, None));
         assert!(exit.stdout.total_bytes > 1 << 20 && exit.stdout.head.len() + exit.stdout.tail.len() == 1 << 20);
     });
 }

@@ -1,7 +1,8 @@
 //! How commands end: by themselves, at their time, with us; and that nothing of them is left.
 
 use crate::place::{Place, argv, assert_silent, each, never, output, shell, tiers};
-use glovebox_sandbox::exec::{Command, ExecPolicy, How};
+use glovebox_record::CommandEnding;
+use glovebox_sandbox::exec::{Command, ExecPolicy};
 use glovebox_sandbox::jail::Tier;
 use glovebox_sandbox::tree::remove_all;
 use std::fs;
@@ -23,7 +24,7 @@ fn a_daemon_dies_with_its_command_and_holds_no_pipe() {
         for daemon in daemons {
             let script = daemon.replace("{W}", &place.witness_inside());
             let exit = jail.run(&shell(&script), &never()).unwrap();
-            assert_eq!((exit.how, exit.code), (How::Exited, Some(0)), "{daemon}");
+            assert_eq!((exit.how, exit.code), (CommandEnding::Exited, Some(0)), "{daemon}");
             assert!(exit.killed > 0, "{daemon}");
             assert!(!exit.stdout.cut && !exit.stderr.cut, "{daemon}: {exit:?}");
         }
@@ -38,14 +39,14 @@ fn a_timeout_asks_first_and_then_kills_everything() {
         let polite = shell("trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done");
         let exit = jail.run(&Command { timeout: Duration::from_secs(1), ..polite }, &never()).unwrap();
         // Killed, it would have said nothing.
-        assert_eq!((exit.how, exit.code, output(&exit).as_str()), (How::TimedOut, None, "bye\n"));
+        assert_eq!((exit.how, exit.code, output(&exit).as_str()), (CommandEnding::TimedOut, None, "bye\n"));
 
         let script = format!(
             "trap '' TERM; (trap '' TERM; sleep 5; echo x > {}) & sleep 60; sleep 60; sleep 60",
             place.witness_inside()
         );
         let exit = jail.run(&Command { timeout: Duration::from_millis(300), ..shell(&script) }, &never()).unwrap();
-        assert_eq!(exit.how, How::TimedOut);
+        assert_eq!(exit.how, CommandEnding::TimedOut);
         let took = exit.duration;
         assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(50), "{took:?}");
         assert_silent(place);
@@ -64,12 +65,12 @@ fn canceling_ends_a_command_at_once() {
             canceled.store(true, Ordering::Relaxed);
             running.join().unwrap().unwrap()
         });
-        assert_eq!((exit.how, exit.code), (How::Canceled, None));
+        assert_eq!((exit.how, exit.code), (CommandEnding::Canceled, None));
         assert!(exit.duration < Duration::from_secs(50));
 
         let script = format!("echo x > {}", place.witness_inside());
         let exit = jail.run(&shell(&script), &canceled).unwrap();
-        assert_eq!(exit.how, How::Canceled);
+        assert_eq!(exit.how, CommandEnding::Canceled);
         assert!(!place.witness().exists(), "a canceled run started a command");
     });
 }

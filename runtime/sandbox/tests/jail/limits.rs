@@ -1,7 +1,7 @@
 //! What commands may use up, and the name under which they are told so.
 
 use crate::place::{Place, each, never, shell};
-use glovebox_sandbox::exec::How;
+use glovebox_record::CommandEnding;
 use glovebox_sandbox::jail::Tier;
 
 #[test]
@@ -36,7 +36,11 @@ fn memory_of_all_processes_together_ends() {
         let hog =
             "for i in $(seq 16); do (x=$(head -c 16000000 /dev/zero | tr '\\0' x); sleep 20) & done; wait; sleep 20";
         let exit = jail.run(&shell(hog), &never()).unwrap();
-        assert_eq!((exit.how, exit.over.as_deref()), (How::Signaled, Some("command_memory_bytes")), "{exit:?}");
+        assert_eq!(
+            (exit.how, exit.over.as_deref()),
+            (CommandEnding::Signaled, Some("command_memory_bytes")),
+            "{exit:?}"
+        );
         assert!(exit.memory_peak_bytes > 64 << 20, "{exit:?}");
         let exit = jail.run(&shell("true"), &never()).unwrap();
         assert_eq!((exit.code, exit.over), (Some(0), None), "the next command is not blamed");
@@ -49,7 +53,7 @@ fn what_is_on_disk_ends() {
         let jail = place.open(|setting| setting.bounds.disk_bytes = 8 << 20).unwrap();
         let text = "for i in 1 2 3 4 5 6 7 8 9; do head -c 3000000 /dev/urandom > f$i; done; sleep 30";
         let exit = jail.run(&shell(text), &never()).unwrap();
-        assert_eq!((exit.how, exit.over.as_deref()), (How::Signaled, Some("disk_bytes")), "{exit:?}");
+        assert_eq!((exit.how, exit.over.as_deref()), (CommandEnding::Signaled, Some("disk_bytes")), "{exit:?}");
         assert!(jail.end().unwrap().disk_peak_bytes.unwrap() > 8 << 20);
     });
 }
@@ -63,7 +67,7 @@ fn what_is_on_disk_without_a_name_ends() {
     each(|place| {
         let jail = place.open(|setting| setting.bounds.disk_bytes = 8 << 20).unwrap();
         let exit = jail.run(&shell(&format!("exec perl -e '{}'", NAMELESS.replace('\'', "\""))), &never()).unwrap();
-        assert_eq!((exit.how, exit.over.as_deref()), (How::Signaled, Some("disk_bytes")), "{exit:?}");
+        assert_eq!((exit.how, exit.over.as_deref()), (CommandEnding::Signaled, Some("disk_bytes")), "{exit:?}");
         assert!(jail.end().unwrap().disk_peak_bytes.unwrap() > 8 << 20);
     });
 }
@@ -86,7 +90,7 @@ fn an_exit_code_is_no_proof_of_a_bound() {
             assert_eq!((exit.code, exit.over), (Some(code), None));
         }
         let exit = jail.run(&shell("kill -XCPU $$; sleep 5"), &never()).unwrap();
-        assert_eq!((exit.how, exit.over), (How::Signaled, None));
+        assert_eq!((exit.how, exit.over), (CommandEnding::Signaled, None));
     });
 }
 
@@ -95,7 +99,7 @@ fn a_process_that_its_parent_disowns_ends_the_command() {
     each(|place| {
         let jail = place.open(|setting| setting.bounds.cpu_ms = 1_000).unwrap();
         let exit = jail.run(&shell("sh -c 'while :; do :; done'; sleep 30; exit 0"), &never()).unwrap();
-        assert_eq!((exit.how, exit.over.as_deref()), (How::Signaled, Some("cpu_ms")), "{exit:?}");
+        assert_eq!((exit.how, exit.over.as_deref()), (CommandEnding::Signaled, Some("cpu_ms")), "{exit:?}");
     });
 }
 

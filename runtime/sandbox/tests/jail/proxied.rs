@@ -127,8 +127,8 @@ fn a_listed_host_is_reached_and_counted() {
     let variables = output(&stage.jail.run(&argv(&["env"]), &never()).unwrap());
     assert!(variables.contains("https_proxy=http://127.0.0.1:3128\n"), "{variables}");
     let traffic = stage.jail.end().unwrap().traffic.unwrap();
-    let host = traffic.hosts["git.example.com"];
-    assert_eq!((host.allowed, host.bytes_sent, host.bytes_received), (1, 12, 13));
+    let host = traffic.traffic.hosts["git.example.com"];
+    assert_eq!((host.requests, host.bytes_sent, host.bytes_received), (1, 12, 13));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn everything_else_is_refused_and_reaches_nobody() {
     }
     assert!(stage.untouched());
     let traffic = stage.jail.end().unwrap().traffic.unwrap();
-    assert_eq!((traffic.denied(), traffic.refusals.len()), (7, 5), "{traffic:?}");
+    assert_eq!((traffic.traffic.refused(), traffic.refusals.len()), (7, 5), "{traffic:?}");
     let told: Vec<_> = traffic.refusals.iter().map(|refusal| (refusal.path.as_str(), refusal.help.as_str())).collect();
     let list = "[\"api.example.com\", \"inside.example\", \"evil.example\"]";
     let line = format!(

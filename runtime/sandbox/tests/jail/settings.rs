@@ -97,7 +97,7 @@ fn a_proxy_stands_where_commands_are_told() {
     let said = output(&exit);
     assert!(said.starts_with("HTTP/1.1 403") && said.ends_with("http://127.0.0.1:3128\n"), "{said} {exit:?}");
     let traffic = jail.end().unwrap().traffic.unwrap();
-    assert_eq!((traffic.denied(), traffic.refusals.len()), (1, 1), "{traffic:?}");
+    assert_eq!((traffic.traffic.refused(), traffic.refusals.len()), (1, 1), "{traffic:?}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::bench::{Bench, entries, scope, snapshot};
 use super::upper::{commit, lines, look, overlay};
-use glovebox_sandbox::exec::{Command, ExecPolicy, How, Program};
+use glovebox_record::CommandEnding;
+use glovebox_sandbox::exec::{Command, ExecPolicy, Program};
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Tier};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::scope::Scope;
@@ -37,7 +38,7 @@ fn jailed(made: &Bench, view: &WorkspaceView, script: &str) -> BTreeMap<String, 
     let command = Command { program, cwd: ScopePath::root(), env: Vec::new(), stdin: None, timeout };
     let exit = jail.run(&command, &AtomicBool::new(false)).unwrap();
     let said = String::from_utf8_lossy(&exit.stderr.head).into_owned();
-    assert_eq!((exit.how, exit.code), (How::Exited, Some(0)), "{script}: {said}");
+    assert_eq!((exit.how, exit.code), (CommandEnding::Exited, Some(0)), "{script}: {said}");
     let seen = snapshot(&jail.root());
     jail.end().unwrap();
     seen

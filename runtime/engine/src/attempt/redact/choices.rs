@@ -4,9 +4,9 @@
 //! way on counts when the stage's edges leave the choice to it. `tool` and `verify` ask for no way, so no program under test does.
 
 use crate::context::{Context, is_reserved, plain};
-use crate::outcome::Outcome;
 use glovebox_pipeline::condition::{Clause, Operator};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_record::Outcome;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

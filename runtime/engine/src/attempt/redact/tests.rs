@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::event::{Digest, LimitUse, Quarantined, Receipt, TaskId};
+use glovebox_record::CommandEnding;
 use serde_json::{Value, json};
 
 const SECRET: &str = "expected 42 apples";
 
-fn receipt(code: Option<i32>, how: &str) -> Receipt {
+fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
     let nothing = String::new;
     Receipt {
         id: "r".to_owned(),
@@ -14,7 +15,7 @@ fn receipt(code: Option<i32>, how: &str) -> Receipt {
         cwd: nothing(),
         env_names: Vec::new(),
         tier: "full".to_owned(),
-        how: how.to_owned(),
+        how,
         code,
         duration_ms: 1,
         subject: false,
@@ -28,7 +29,7 @@ fn receipt(code: Option<i32>, how: &str) -> Receipt {
 }
 
 fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
-    let failure = Failure::new(FailureClass::Deterministic, code, reason);
+    let failure = Failure::new(FailureClass::Deterministic, code.to_owned(), reason);
     let updates = json!({ "tool.output": SECRET, "ok": false, "n": 3, "list": [SECRET], "expected 42": true });
     StageFinished {
         task: TaskId::new("n", 1),
@@ -49,7 +50,11 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         usage: vec![LimitUse { name: "wall_ms".to_owned(), used: Some(42), limit: 5 }],
         refusals: Vec::new(),
         refusals_total: 0,
-        receipts: vec![receipt(Some(0), "exited"), receipt(Some(3), "exited"), receipt(None, "timed-out")],
+        receipts: vec![
+            receipt(Some(0), CommandEnding::Exited),
+            receipt(Some(3), CommandEnding::Exited),
+            receipt(None, CommandEnding::TimedOut),
+        ],
         network: None,
         changes: Vec::new(),
         quarantined: vec![Quarantined { path: SECRET.to_owned(), reason: String::new() }],

@@ -19,7 +19,7 @@ fn a_head_that_never_ends_is_cut_off() {
     let client = stage.tunnel("a.example:443");
     end_of(client);
     assert!(server.join().unwrap().is_empty());
-    assert_eq!(stage.stop().denied(), 2);
+    assert_eq!(stage.stop().traffic.refused(), 2);
 }
 
 #[test]
@@ -74,7 +74,10 @@ fn a_stop_ends_connections_in_every_state() {
     let unnamed = stage.tunnel("a.example:443");
     let queued = stage.client(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n");
     let traffic = stage.stop();
-    assert_eq!((traffic.hosts["a.example"].allowed, traffic.hosts["a.example"].bytes_received), (1, 1));
+    assert_eq!(
+        (traffic.traffic.hosts["a.example"].requests, traffic.traffic.hosts["a.example"].bytes_received),
+        (1, 1)
+    );
     for client in [quiet, halfway, talking, unnamed, queued] {
         assert!(end_of(client).is_empty());
     }

@@ -13,7 +13,10 @@ fn an_unlisted_host_is_refused_with_the_grant_and_never_looked_up() {
     assert!(bare.starts_with("HTTP/1.1 403 "), "{bare}");
     assert!(stage.seen().is_empty() && stage.untouched());
     let traffic = stage.stop();
-    assert_eq!((traffic.denied(), traffic.hosts["evil.example"].denied, traffic.refusals.len()), (3, 1, 3));
+    assert_eq!(
+        (traffic.traffic.refused(), traffic.traffic.hosts["evil.example"].refused, traffic.refusals.len()),
+        (3, 1, 3)
+    );
 }
 
 #[test]
@@ -26,7 +29,7 @@ fn addresses_and_other_spellings_are_refused() {
     let answer = stage.ask("CONNECT api.example.com.:443 HTTP/1.1\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
     assert!(stage.seen().is_empty() && stage.untouched());
-    assert_eq!(stage.stop().others.denied, 8);
+    assert_eq!(stage.stop().traffic.others.refused, 8);
 }
 
 #[test]
@@ -83,7 +86,7 @@ fn a_tunnel_to_the_port_of_tls_carries_tls_for_that_name() {
         assert!(answer.is_empty() || answer == [21, 3, 3, 0, 2, 2, 112], "{answer:?}");
         assert!(server.join().unwrap().is_empty(), "bytes reached the server before the name was known");
         let traffic = stage.stop();
-        assert_eq!((traffic.hosts["a.example"].allowed, traffic.hosts["a.example"].denied), (0, 1));
+        assert_eq!((traffic.traffic.hosts["a.example"].requests, traffic.traffic.hosts["a.example"].refused), (0, 1));
         assert!(traffic.refusals[0].reason.contains("does not begin with TLS for that name"), "{:?}", traffic.refusals);
     }
 }

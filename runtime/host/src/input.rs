@@ -1,0 +1,64 @@
+//! What a stage receives, in the host's own types.
+//!
+//! These mirror `wit/types.wit`. They are data: the engine fills them from the pipeline and the journal.
+
+use glovebox_record::Failure;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One outgoing edge, as the stage sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutgoingEdge {
+    /// Target node.
+    pub to: String,
+    /// Caption.
+    pub label: String,
+    /// Guard as written; empty when unconditional.
+    pub condition: String,
+    /// Priority.
+    pub weight: i32,
+}
+
+/// Which call of which node this is (seed 3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptIdentity {
+    /// The run.
+    pub run_id: String,
+    /// Counts `loop_restart`s; 0 for the first generation.
+    pub run_generation: u32,
+    /// `main` outside parallel branches.
+    pub branch_id: String,
+    /// The node.
+    pub node_id: String,
+    /// Unique and opaque.
+    pub attempt_id: String,
+    /// 1 for the first execution of this visit.
+    pub ordinal: u32,
+    /// 1 for the first visit of the node in this run.
+    pub visit: u32,
+}
+
+/// Everything a handler receives about its stage (`stage-input`). Mounts are added by the host from the file view.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageInput {
+    /// Identity of the attempt.
+    pub attempt: AttemptIdentity,
+    /// Handler type as bound.
+    pub handler_type: String,
+    /// The node's label.
+    pub label: String,
+    /// The node's prompt, expanded.
+    pub prompt: Option<String>,
+    /// The pipeline's goal.
+    pub goal: String,
+    /// The node's attributes.
+    pub attributes: Vec<(String, String)>,
+    /// The context the node may see.
+    pub context: BTreeMap<String, Value>,
+    /// Outgoing edges.
+    pub outgoing: Vec<OutgoingEdge>,
+    /// The failure that led here.
+    pub last_failure: Option<Failure>,
+    /// Extra pairs.
+    pub extra: Vec<(String, String)>,
+}

@@ -1,0 +1,221 @@
+//! What the host saw of a call: how it ended, what it used, what was refused, which commands ran, what the network carried.
+//!
+//! Host and sandbox make these values and the journal keeps them as they are. Texts from a guest are escaped and bounded when a
+//! refusal is made, so that printing one can never drive a terminal.
+
+use crate::digest::Digest;
+use glovebox_names::visible;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Longest text of a refusal before it is escaped, bytes: a guest chooses what it is refused.
+pub const REFUSAL_TEXT_BYTES_MAX: usize = 8 << 10;
+
+/// How a call went, apart from what the handler answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "how", content = "detail", rename_all = "snake_case")]
+pub enum Ending {
+    /// The export returned.
+    Returned,
+    /// The component trapped: the trap and the captured panic.
+    Trapped(String),
+    /// A named limit was hit.
+    LimitHit(String),
+    /// The run was asked to stop.
+    Canceled,
+    /// It could not be instantiated.
+    NotLinked(String),
+}
+
+/// A limit and how much of it was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitUse {
+    /// The limit's name, which carries the unit: `_bytes`, `_ms`, else a count.
+    pub name: String,
+    /// Used; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
+    /// The bound.
+    pub limit: u64,
+}
+
+/// Something a stage asked for and did not get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refusal {
+    /// What was asked: `read`, `write`, `run`, `context`, ….
+    pub operation: String,
+    /// The path, the command or the key; unprintable characters escaped.
+    pub path: String,
+    /// Why not.
+    pub reason: String,
+    /// The grant that would allow it, or why none can.
+    #[serde(default)]
+    pub help: String,
+}
+
+impl Refusal {
+    /// Makes a refusal; `path` is escaped, and every text is cut to a bound.
+    pub fn new(operation: &str, path: &str, reason: impl Into<String>, help: impl Into<String>) -> Self {
+        let path = visible::line(&cut(path.to_owned())).into_owned();
+        Self { operation: operation.to_owned(), path, reason: cut(reason.into()), help: cut(help.into()) }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "refused to {} `{}`: {}", self.operation, self.path, self.reason)
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > REFUSAL_TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(REFUSAL_TEXT_BYTES_MAX));
+        text.push('…');
+    }
+    text
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CommandEnding {
+    /// By itself.
+    Exited,
+    /// By a signal that was not ours.
+    Signaled,
+    /// By us, at its timeout.
+    TimedOut,
+    /// By us, because the run was canceled.
+    Canceled,
+}
+
+impl CommandEnding {
+    /// The word used in records and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exited => "exited",
+            Self::Signaled => "signaled",
+            Self::TimedOut => "timed-out",
+            Self::Canceled => "canceled",
+        }
+    }
+}
+
+impl fmt::Display for CommandEnding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Host-made evidence of a command (design §1, promise 3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Receipt {
+    /// Unique within the run.
+    pub id: String,
+    /// argv, or `["sh", "-c", text]`.
+    pub argv: Vec<String>,
+    /// Relative to the workspace.
+    pub cwd: String,
+    /// Names of the environment, not values.
+    pub env_names: Vec<String>,
+    /// Sandbox tier.
+    pub tier: String,
+    /// What was weaker than the tier promises, such as `memory=soft`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degradations: Vec<String>,
+    /// True for a program under test, which ran in a sandbox of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub subject: bool,
+    /// The limit it passed, when it was ended for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
+    /// How it ended.
+    pub how: CommandEnding,
+    /// Exit code when it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// Wall time, milliseconds.
+    pub duration_ms: u64,
+    /// Digest of all of stdout.
+    pub stdout_digest: Digest,
+    /// Length of all of stdout.
+    pub stdout_bytes: u64,
+    /// Digest of all of stderr.
+    pub stderr_digest: Digest,
+    /// Length of all of stderr.
+    pub stderr_bytes: u64,
+}
+
+impl Receipt {
+    /// True when the command ended by itself with code 0.
+    pub fn passed(&self) -> bool {
+        self.how == CommandEnding::Exited && self.code == Some(0)
+    }
+}
+
+/// What went through a stage's proxy, and what did not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Traffic {
+    /// The first hosts by name, at most 128.
+    #[serde(default)]
+    pub hosts: BTreeMap<String, HostTraffic>,
+    /// All other hosts together, and requests that named none.
+    #[serde(default)]
+    pub others: HostTraffic,
+}
+
+impl Traffic {
+    /// All requests that were refused or not answered.
+    pub fn refused(&self) -> u64 {
+        self.hosts.values().fold(self.others.refused, |sum, host| sum.saturating_add(host.refused))
+    }
+}
+
+/// What one host was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostTraffic {
+    /// Requests and tunnels that were carried out.
+    pub requests: u64,
+    /// Requests that were refused, or that the host did not answer.
+    pub refused: u64,
+    /// Bytes sent to it.
+    pub bytes_sent: u64,
+    /// Bytes received from it.
+    pub bytes_received: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_a_guest_are_cut() {
+        let long = "é\u{1b}".repeat(1 << 20);
+        let refusal = Refusal::new("write", &long, long.clone(), long.clone());
+        for text in [&refusal.path, &refusal.reason, &refusal.help] {
+            assert!(text.len() < 10 * REFUSAL_TEXT_BYTES_MAX && text.ends_with('…'), "{} bytes", text.len());
+        }
+    }
+
+    #[test]
+    fn texts_of_a_guest_cannot_drive_a_terminal() {
+        let refusal = Refusal::new("write", "a\u{1b}[2J\n\u{202e}b\u{9b}é", "x", "y");
+        assert_eq!(refusal.path, "a\\x1b[2J\\n\\u{202e}b\\u{9b}é");
+    }
+
+    #[test]
+    fn a_command_passes_only_by_itself() {
+        let json = |how: &str| {
+            format!(
+                r#"{{"id":"a/1","argv":["true"],"cwd":"","env_names":[],"tier":"full","how":"{how}","code":0,"duration_ms":1,
+                "stdout_digest":"{0}","stdout_bytes":0,"stderr_digest":"{0}","stderr_bytes":0}}"#,
+                Digest::ZERO
+            )
+        };
+        let receipt = |how| serde_json::from_str::<Receipt>(&json(how)).unwrap();
+        assert!(receipt("exited").passed() && !receipt("timed-out").passed() && !receipt("signaled").passed());
+        assert!(serde_json::from_str::<Receipt>(&json("passed")).is_err());
+    }
+}

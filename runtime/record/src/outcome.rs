@@ -1,0 +1,315 @@
+//! How a stage ended: its status, and why it failed.
+//!
+//! The host decides a failure's class and code. Nothing ever looks at the text of a reason, and nothing looks into the text of a
+//! code but the methods here.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How a stage ended (spec §5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Did its work.
+    Success,
+    /// Did part of it; routes like success.
+    PartialSuccess,
+    /// Asks to be executed again.
+    Retry,
+    /// Failed.
+    Fail,
+    /// Had nothing to do.
+    Skipped,
+}
+
+impl Status {
+    /// The word used in conditions, files and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Success => "success",
+            Status::PartialSuccess => "partial_success",
+            Status::Retry => "retry",
+            Status::Fail => "fail",
+            Status::Skipped => "skipped",
+        }
+    }
+
+    /// True when a goal gate accepts it (spec §3.4).
+    pub fn satisfies_gate(self) -> bool {
+        matches!(self, Status::Success | Status::PartialSuccess)
+    }
+}
+
+/// Why a stage or a run failed, decided by the host and never by matching text (seed 3, P1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// May work on retry.
+    Transient,
+    /// Will fail the same way again.
+    Deterministic,
+    /// The run was asked to stop; never retried.
+    Canceled,
+    /// A named limit.
+    Budget,
+    /// Reading, writing or running outside the grant.
+    Scope,
+    /// A malformed outcome, a missing export, a bad claim.
+    Contract,
+    /// A trap in the component or a fault of the host.
+    Internal,
+}
+
+impl FailureClass {
+    /// The word used in files and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FailureClass::Transient => "transient",
+            FailureClass::Deterministic => "deterministic",
+            FailureClass::Canceled => "canceled",
+            FailureClass::Budget => "budget",
+            FailureClass::Scope => "scope",
+            FailureClass::Contract => "contract",
+            FailureClass::Internal => "internal",
+        }
+    }
+}
+
+/// Who gives a code, found by how it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CodeFamily {
+    /// `limit/<name>`: a named limit was reached.
+    Limit,
+    /// `trap/<kind>`: the component trapped.
+    Trap,
+    /// `provider/…`: the model's provider refused or failed.
+    Provider,
+    /// `script/…`: the script that stands in for a model has no answer.
+    Script,
+    /// Any other code that only the host gives: `plugin/`, `claim/`, `outcome/`, `host/`, `holdout/`.
+    Host,
+    /// A handler's own code, or one that the engine gives to a run.
+    Other,
+}
+
+/// What a failure is called, such as `limit/memory_bytes`. Stable, so that people and programs can look it up.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct FailureCode(Cow<'static, str>);
+
+/// Declares the codes that are given in more than one place or asked for.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)+) => {
+        impl FailureCode {
+            $($(#[$doc])* pub const $name: Self = Self(Cow::Borrowed($text));)+
+        }
+    };
+}
+
+codes! {
+    /// The handler failed and gave no code of its own.
+    STAGE_FAILED = "stage/failed";
+    /// The call was asked to stop.
+    CANCELED = "canceled";
+    /// The run was asked to stop.
+    RUN_CANCELED = "run/canceled";
+    /// The handler gave no outcome of its own.
+    OUTCOME_MISSING = "outcome/missing";
+    /// The handler's outcome breaks the contract.
+    OUTCOME_MALFORMED = "outcome/malformed";
+    /// The records do not prove a claim.
+    CLAIM_UNPROVEN = "claim/unproven";
+    /// The scripted model has no turn left.
+    SCRIPT_EXHAUSTED = "script/exhausted";
+    /// The component could not be instantiated.
+    NOT_LINKED = "plugin/not-linked";
+    /// The host itself failed.
+    HOST_FAULT = "host/fault";
+    /// The stage knew text of a hold-out.
+    HOLDOUT_LEAK = "holdout/leak";
+    /// The stage wrote files that its scope does not allow.
+    SCOPE_WRITE = "scope/write";
+    /// An exit was reached while a goal gate was unmet (spec §3.4).
+    GATE_UNSATISFIED = "GoalGateUnsatisfied";
+    /// The run used up its disk space.
+    RUN_DISK = "limit/run_disk_bytes";
+}
+
+impl FailureCode {
+    /// The code of a limit that was reached.
+    pub fn limit(name: &str) -> Self {
+        Self(format!("limit/{name}").into())
+    }
+
+    /// The code of a trap.
+    pub fn trap(kind: &str) -> Self {
+        Self(format!("trap/{kind}").into())
+    }
+
+    /// Takes a handler's own code; none when it is not a short name or belongs to the host.
+    pub fn of_handler(text: String) -> Option<Self> {
+        let code = Self(text.into());
+        (code.is_name() && !code.is_reserved()).then_some(code)
+    }
+
+    /// The code as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Who gives it.
+    pub fn family(&self) -> CodeFamily {
+        let Some((family, _)) = self.0.split_once('/') else { return CodeFamily::Other };
+        match family {
+            "limit" => CodeFamily::Limit,
+            "trap" => CodeFamily::Trap,
+            "provider" => CodeFamily::Provider,
+            "script" => CodeFamily::Script,
+            "plugin" | "claim" | "outcome" | "host" | "holdout" => CodeFamily::Host,
+            _ => CodeFamily::Other,
+        }
+    }
+
+    /// The limit that was reached, for a code of a limit.
+    pub fn limit_name(&self) -> Option<&str> {
+        self.0.strip_prefix("limit/")
+    }
+
+    /// True for a failure of the model, of its provider or of the script in its place.
+    pub fn is_of_model(&self) -> bool {
+        matches!(self.family(), CodeFamily::Provider | CodeFamily::Script)
+    }
+
+    /// True for a code that no handler may use.
+    pub fn is_reserved(&self) -> bool {
+        self.0.starts_with(Self::CANCELED.as_str())
+            || matches!(self.family(), CodeFamily::Limit | CodeFamily::Trap | CodeFamily::Script | CodeFamily::Host)
+    }
+
+    /// True for 1 to 64 letters, digits, `/`, `_`, `-` and `.`: a name, as opposed to a text.
+    pub fn is_name(&self) -> bool {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'-' | b'.');
+        (1..=64).contains(&self.0.len()) && self.0.bytes().all(is_plain)
+    }
+}
+
+impl From<&'static str> for FailureCode {
+    fn from(code: &'static str) -> Self {
+        Self(Cow::Borrowed(code))
+    }
+}
+
+impl From<String> for FailureCode {
+    fn from(code: String) -> Self {
+        Self(Cow::Owned(code))
+    }
+}
+
+impl From<FailureCode> for String {
+    fn from(code: FailureCode) -> Self {
+        code.0.into_owned()
+    }
+}
+
+impl fmt::Display for FailureCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for FailureCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// A failure as recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// Decides retries and exit codes.
+    pub class: FailureClass,
+    /// Stable code, such as `limit/memory_bytes`.
+    pub code: FailureCode,
+    /// Raw text, kept unchanged through routing.
+    pub reason: String,
+}
+
+impl Failure {
+    /// Makes a failure.
+    pub fn new(class: FailureClass, code: impl Into<FailureCode>, reason: impl Into<String>) -> Self {
+        Self { class, code: code.into(), reason: reason.into() }
+    }
+}
+
+/// What a stage answered, or what the host answered in its place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// Hint for edge selection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preferred_label: Option<String>,
+    /// Hints for edge selection, best first.
+    #[serde(default)]
+    pub suggested_next_ids: Vec<String>,
+    /// Keys for the pipeline's context; the engine removes reserved ones before it records them.
+    #[serde(default)]
+    pub context_updates: BTreeMap<String, Value>,
+    /// For people.
+    #[serde(default)]
+    pub notes: String,
+    /// Present when the status is `fail` or `retry`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+impl Outcome {
+    /// An outcome with a status and nothing else.
+    pub fn of(status: Status) -> Self {
+        Self {
+            status,
+            preferred_label: None,
+            suggested_next_ids: Vec::new(),
+            context_updates: BTreeMap::new(),
+            notes: String::new(),
+            failure: None,
+        }
+    }
+
+    /// A failed outcome.
+    pub fn failed(failure: Failure) -> Self {
+        Self { failure: Some(failure), ..Self::of(Status::Fail) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_the_host_cannot_be_borrowed() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(FailureCode::of_handler(text.to_owned()).is_some(), expected, "{text}");
+        };
+        for code in ["acme/lint", "provider/auth", "stage/failed", "limits/x", "E42"] {
+            check(code, true);
+        }
+        for code in ["", "limit/turns", "trap/x", "canceled", "canceled-by-me", "holdout/leak", "has space", "é"] {
+            check(code, false);
+        }
+        check(&"x".repeat(65), false);
+    }
+
+    #[test]
+    fn codes_are_read_as_they_are_written() {
+        let code = FailureCode::limit("turns");
+        assert_eq!(serde_json::to_string(&code).unwrap(), "\"limit/turns\"");
+        assert_eq!(serde_json::from_str::<FailureCode>("\"limit/turns\"").unwrap(), code);
+        assert_eq!((code.limit_name(), code.family()), (Some("turns"), CodeFamily::Limit));
+        assert!(FailureCode::SCRIPT_EXHAUSTED.is_of_model() && !FailureCode::HOST_FAULT.is_of_model());
+    }
+}

@@ -1,0 +1,41 @@
+//! Evidence of a command, made where its end was seen.
+//!
+//! Nothing in a receipt comes from what the command printed, but the digests and lengths of it.
+
+use super::Exit;
+use crate::jail::Standing;
+use glovebox_record::Receipt;
+
+/// What was started, as a receipt shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    /// argv, or `["sh", "-c", text]`.
+    pub argv: Vec<String>,
+    /// Relative to the workspace.
+    pub cwd: String,
+    /// Names of the environment, not values.
+    pub env_names: Vec<String>,
+}
+
+impl CommandLine {
+    /// Makes the receipt of a command that has ended; `id` is unique within the run.
+    pub fn receipt(self, id: String, exit: &Exit, standing: &Standing) -> Receipt {
+        Receipt {
+            id,
+            argv: self.argv,
+            cwd: self.cwd,
+            env_names: self.env_names,
+            tier: standing.tier.as_str().to_owned(),
+            degradations: standing.degradations.clone(),
+            subject: false,
+            over: exit.over.clone(),
+            how: exit.how,
+            code: exit.code,
+            duration_ms: u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX),
+            stdout_digest: exit.stdout.digest,
+            stdout_bytes: exit.stdout.total_bytes,
+            stderr_digest: exit.stderr.digest,
+            stderr_bytes: exit.stderr.total_bytes,
+        }
+    }
+}
