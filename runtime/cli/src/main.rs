@@ -5,9 +5,9 @@
 #![forbid(unsafe_code)]
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
-mod against;
 mod arguments;
 mod builtins;
+mod capability;
 mod changes;
 mod children;
 mod commands;
@@ -18,6 +18,7 @@ mod exit;
 mod files;
 mod journal;
 mod overlay;
+mod plan_diff;
 mod prepare;
 mod project;
 mod references;
@@ -29,7 +30,6 @@ mod source;
 mod terminal;
 mod toolchain;
 mod user_key;
-mod walls;
 mod widening;
 
 use arguments::{Arguments, Command, HoldoutCommand, PluginCommand};

@@ -9,7 +9,7 @@ use crate::project::{Project, cache_dir};
 use crate::source::{self, Source};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
-use crate::{compiler, toolchain, user_key, walls};
+use crate::{capability, compiler, toolchain, user_key};
 use glovebox_engine::attempt::Ground;
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
@@ -92,12 +92,12 @@ pub fn bind_plan(
 ) -> Result<Prepared, Stop> {
     let host = Arc::clone(host.get()?);
     let Request { script, purpose, sealed } = request;
-    let capability = walls::capability();
+    let found = capability::find();
     let lock = project.lock.clone().unwrap_or_default();
     let options = BindOptions {
         no_sandbox: matches!(purpose, Purpose::RunUnconfined | Purpose::ShowUnconfined),
         plan_only: matches!(purpose, Purpose::Show | Purpose::ShowUnconfined),
-        available: walls::available(&capability),
+        available: capability::to_bind(&found),
         sealed,
         script: script.map(|file| Arc::clone(&file.script)),
     };
@@ -108,8 +108,8 @@ pub fn bind_plan(
             let diagnostics = plan.warnings.clone();
             source::report(&findings(source, diagnostics), Severity::Warning);
             let protected = protected(source, project, &plan);
-            let ground = ground(&plan, project, &capability)?;
-            let sandbox = plan.sandbox.record(capability.landlock_abi);
+            let ground = ground(&plan, project, &found)?;
+            let sandbox = plan.sandbox.record(found.landlock_abi);
             Ok(Prepared { plan, host, ground, sandbox, protected })
         }
         Err(errors) => Err(refuse(source, &errors)),
@@ -128,7 +128,7 @@ pub fn plans_beside(
     let options = BindOptions {
         no_sandbox: false,
         plan_only: true,
-        available: walls::available(&walls::capability()),
+        available: capability::to_bind(&capability::find()),
         sealed: sealed.to_vec(),
         script: None,
     };

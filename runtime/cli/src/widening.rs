@@ -10,7 +10,7 @@ use crate::source::Source;
 use crate::terminal::visible;
 use glovebox_engine::config::TransformGrant;
 use glovebox_engine::event::RuleRecord;
-use glovebox_engine::plan::Plan;
+use glovebox_engine::plan::{Plan, RunBounds};
 use glovebox_engine::rules::{Extent, attributed, is_accepted};
 use glovebox_pipeline::ir::Pipeline;
 
@@ -37,7 +37,7 @@ pub fn record(host: &SharedHost, source: &mut Source, project: &Project) -> Resu
 fn extent((pipeline, plan): (&Option<Pipeline>, &Option<Plan>)) -> Extent {
     let (Some(pipeline), Some(plan)) = (pipeline, plan) else { return Extent::default() };
     let wall_max = pipeline.wall_max(None).map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
-    Extent::of(plan, pipeline.steps_max(None), wall_max)
+    Extent::of(plan, RunBounds { steps_max: pipeline.steps_max(None), wall_max_ms: wall_max })
 }
 
 /// Refuses a pipeline that a component made wider without `transform = "widen"`.

@@ -19,7 +19,7 @@ use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::event::RuleReport;
 use crate::lock::Lock;
 use crate::plan::{Binding, Confinement, Plan};
-use effective::{Effective, Sides, effective, grant_lines, granted};
+use effective::{Effective, GrantInputs, effective, grant_lines, granted};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
 use glovebox_host::model::{Model, Script};
@@ -149,7 +149,7 @@ impl Binder<'_> {
         }
         let component = self.component(handler, plugin)?;
         let inspection = component.inspection();
-        let sides = Sides {
+        let inputs = GrantInputs {
             node,
             handler,
             inspection,
@@ -159,15 +159,15 @@ impl Binder<'_> {
             scenarios: &self.scenarios,
             sealed: &self.sealed,
         };
-        let Effective { tier, scope, commands, confined, holdouts, apart, model, limits, mut origins, diagnostics } =
-            effective(sides);
+        let Effective { tier, scope, commands, confined, holdouts, apart, model, limits, mut grants, diagnostics } =
+            effective(inputs);
         let (wrong, odd): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(Diagnostic::is_error);
         self.errors.diagnostics.extend(wrong);
         warnings.extend(odd);
         if model {
             self.errors.diagnostics.extend(wrong_test_answers(node));
         }
-        origins.sort();
+        grants.sort();
         let digest = component.digest();
         let first_party = plugin.is_none();
         let handler = handler.to_owned();
@@ -184,7 +184,7 @@ impl Binder<'_> {
             apart,
             limits,
             model,
-            origins,
+            grants,
         })
     }
 

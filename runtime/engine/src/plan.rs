@@ -4,19 +4,24 @@
 //! Its digest goes into `run.started`. How a plan is made is decided by the binder, which this module does not know.
 
 pub mod binding;
+pub mod capability;
+mod capability_set;
 pub mod compare;
 mod confinement;
 pub mod deny;
 mod holdouts;
-pub mod power;
+pub mod origin;
 pub mod print;
 
-pub use binding::{Apart, Binding, Confined, HoldoutAccess, Origin};
+pub use binding::{Apart, Binding, Confined, HoldoutAccess};
+pub use capability::Capability;
+pub use capability_set::{CapabilitySet, PlanCapabilities, RunBounds, reached};
 pub use confinement::{
     Confinement, PlanSandbox, PolicyKind, PolicyProblem, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE, TIER_UNCONFINED,
 };
 pub use holdouts::HoldoutPlan;
-pub use print::{Could, PlanComponent, PlanExec, PlanFile, PlanNode};
+pub use origin::{Giver, Grant, Origin};
+pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin};
 
 use crate::config::ExecSetting;
 use crate::event::{Digest, RuleReport};

@@ -1,16 +1,17 @@
 //! `glovebox plan`: what a pipeline could read, write, execute and reach. Nothing in a run lies outside it; nothing runs here.
 
-use crate::against::{self, Other};
 use crate::arguments::PlanArguments;
 use crate::exit::{Ended, Exit, Stop};
+use crate::plan_diff::{self, Other};
 use crate::prepare::{self, Purpose, Request, SharedHost};
 use crate::terminal::{self, visible};
 use crate::{rule_plugins, source, widening};
 use glovebox_engine::event::RuleRecord;
-use glovebox_engine::plan::compare::{Widened, compare, widened};
+use glovebox_engine::plan::compare::{Addition, additions, compare};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
-use glovebox_engine::plan::power::Powers;
-use glovebox_engine::plan::{Confinement, Could, Plan, PlanComponent, PlanFile, PlanNode, SandboxPlan};
+use glovebox_engine::plan::{
+    CapabilityLists, Confinement, Plan, PlanCapabilities, PlanComponent, PlanFile, PlanNode, SandboxPlan,
+};
 use std::collections::BTreeSet;
 
 /// Prints the plan, how it differs from another, and what a run of it would be refused for: nothing is executed here.
@@ -23,16 +24,16 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
     let bound = prepare::bind_plan(host, &source, &project, request)?;
     let other =
-        arguments.against.as_deref().map(|target| against::read(host, target, arguments, &project)).transpose()?;
+        arguments.against.as_deref().map(|target| plan_diff::read(host, target, arguments, &project)).transpose()?;
     let mut file = bound.plan.to_json();
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     file.wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
-    judge(&mut file, &bound.plan, &against::powers(&bound, &source, arguments), other, &rules);
+    evaluate(&mut file, &bound.plan, &plan_diff::capabilities(&bound, &source, arguments), other, &rules);
     if arguments.json {
         terminal::print_json(&file)?;
     } else {
-        let compared = file.against.as_ref().map(against::render).unwrap_or_default();
+        let compared = file.against.as_ref().map(plan_diff::render).unwrap_or_default();
         terminal::print(
             &(render(&file) + &rules_of(&source.rule_report.rules) + &walls(&bound.plan.sandbox) + &compared),
         );
@@ -58,10 +59,11 @@ fn rules(arguments: &PlanArguments) -> Result<Vec<Deny>, Stop> {
     Ok(rules)
 }
 
-fn judge(file: &mut PlanFile, plan: &Plan, powers: &Powers, other: Option<Other>, rules: &[Deny]) {
-    let more: Vec<Widened> = other.as_ref().map(|other| widened(&other.powers, powers)).unwrap_or_default();
-    file.against = other.map(|other| compare(&other.powers, powers, other.target, other.is_run));
-    file.denied = (!rules.is_empty()).then(|| denied(plan, powers, rules, &more));
+/// Adds the difference from the other plan, and what the rules of `--deny` refuse.
+fn evaluate(file: &mut PlanFile, plan: &Plan, own: &PlanCapabilities, other: Option<Other>, rules: &[Deny]) {
+    let more: Vec<Addition> = other.as_ref().map(|other| additions(&other.capabilities, own)).unwrap_or_default();
+    file.against = other.map(|other| compare(&other.capabilities, own, other.target, other.is_run));
+    file.denied = (!rules.is_empty()).then(|| denied(plan, own, rules, &more));
 }
 
 /// Ends with exit 6 after naming every grant that a rule refuses.
@@ -74,7 +76,7 @@ fn refuse(denied: &[Denied]) -> Ended {
     match denied.len() {
         0 => Ok(Exit::Ok),
         count => Err(Stop::new(Exit::Policy, format!("{} denied", terminal::counted(count, "grant")))
-            .with_help("narrow what the error names at its origin, or leave the rule out")),
+            .with_help("remove the grant listed after `from:`, or drop this `--deny` rule")),
     }
 }
 
@@ -173,7 +175,7 @@ fn spend(node: &PlanNode, component: &PlanComponent) -> String {
     [turns, commands, wall].into_iter().flatten().collect::<Vec<_>>().join(", ") + " a visit"
 }
 
-fn could(title: &str, could: &Could) -> String {
+fn could(title: &str, could: &CapabilityLists) -> String {
     let list = |entries: &BTreeSet<String>| match entries.is_empty() {
         true => "nothing".to_owned(),
         false => entries.iter().map(|entry| visible::line(entry).into_owned()).collect::<Vec<_>>().join(", "),

@@ -4,9 +4,9 @@
 //! what they hold is never committed. Seed 2's read scope (`codex.workdir`, `codex.add_dirs`, `codex.strict_read_scope`) becomes
 //! entries of the scope and is enforced by absence, whatever handler the node has.
 
-use super::effective::{Effective, Sides, place};
+use super::effective::{Effective, GrantInputs, place};
 use crate::config::sandbox::{Network, network_text, subtree};
-use crate::plan::Confined;
+use crate::plan::{Capability, Confined, Giver, Origin, reached};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NetworkWish, Node, PathList};
 use glovebox_sandbox::path::ScopePath;
@@ -22,32 +22,32 @@ pub(super) fn strict_scope(node: &Node) -> Option<Vec<Entry>> {
 }
 
 /// Works out what a node's commands reach; what the operator does not grant becomes a diagnostic.
-pub(super) fn confine(sides: Sides<'_>, effective: &mut Effective) {
-    let network = network(sides, effective);
-    let mut scratch = sides.sandbox.scratch.clone();
-    let mut cache = sides.sandbox.cache.clone();
-    add_folders(sides.node, "scratch", &sides.node.confinement.scratch, &mut scratch, effective);
-    add_folders(sides.node, "cache", &sides.node.confinement.cache, &mut cache, effective);
+pub(super) fn confine(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    let network = network(inputs, effective);
+    let mut scratch = inputs.sandbox.scratch.clone();
+    let mut cache = inputs.sandbox.cache.clone();
+    add_folders(inputs.node, "scratch", &inputs.node.confinement.scratch, &mut scratch, effective);
+    add_folders(inputs.node, "cache", &inputs.node.confinement.cache, &mut cache, effective);
     for entry in &scratch {
-        effective.note(format!("scratch {entry}"), folder_source(sides.sandbox.scratch.contains(entry), "scratch"));
+        let origin = folder_origin(inputs.sandbox.scratch.contains(entry), "scratch");
+        effective.record_origin(Capability::Scratch(entry.clone()), origin);
     }
     for entry in &cache {
-        effective.note(format!("cache {entry}"), folder_source(sides.sandbox.cache.contains(entry), "cache"));
+        let origin = folder_origin(inputs.sandbox.cache.contains(entry), "cache");
+        effective.record_origin(Capability::Cache(entry.clone()), origin);
     }
-    apart(sides, &scratch, &cache, effective);
-    lost_writes(sides.node, [("scratch", &scratch), ("cache", &cache)], effective);
-    let workdir = sides.node.confinement.workdir.as_deref().and_then(|text| Entry::parse(text).ok());
+    apart(inputs, &scratch, &cache, effective);
+    lost_writes(inputs.node, [("scratch", &scratch), ("cache", &cache)], effective);
+    let workdir = inputs.node.confinement.workdir.as_deref().and_then(|text| Entry::parse(text).ok());
     let workdir = workdir.map_or_else(ScopePath::root, |entry| entry.path().clone());
     effective.confined = Confined { network, scratch, cache, workdir };
 }
 
-fn network(sides: Sides<'_>, effective: &mut Effective) -> Network {
-    let granted = &sides.sandbox.network;
-    let operator = "`network` under `[sandbox]` of glovebox.toml";
-    let Some(wish) = &sides.node.confinement.network else {
-        if *granted != Network::None {
-            effective.note(format!("reach {}", network_text(granted)), operator.to_owned());
-        }
+fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
+    let granted = &inputs.sandbox.network;
+    let operator = Origin::of(Giver::Config("sandbox", "network"));
+    let Some(wish) = &inputs.node.confinement.network else {
+        reached(granted).into_iter().for_each(|host| effective.record_origin(host, operator.clone()));
         return granted.clone();
     };
     let (network, remedy) = match (wish, granted) {
@@ -60,17 +60,16 @@ fn network(sides: Sides<'_>, effective: &mut Effective) -> Network {
         let wish = wish_text(wish);
         let message = format!(
             "node `{}` asks for the network `{wish}`, the operator grants `{}`",
-            sides.node.id,
+            inputs.node.id,
             network_text(granted)
         );
         let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
-        let error = Diagnostic::error("network_not_granted", message, place(sides.node, "network")).with_help(help);
-        effective.diagnostics.push(error.with_node(sides.node.id.as_str()));
+        let error = Diagnostic::error("network_not_granted", message, place(inputs.node, "network")).with_help(help);
+        effective.diagnostics.push(error.with_node(inputs.node.id.as_str()));
         return Network::None;
     };
-    if network != Network::None {
-        effective.note(format!("reach {}", network_text(&network)), format!("{operator}, `network` of the node"));
-    }
+    let origin = operator.and(Giver::Attribute("network".into()));
+    reached(&network).into_iter().for_each(|host| effective.record_origin(host, origin.clone()));
     network
 }
 
@@ -101,10 +100,10 @@ fn toml_of(domains: &[String]) -> String {
     format!("{{ proxy = [{}] }}", quoted.join(", "))
 }
 
-fn folder_source(operator: bool, field: &str) -> String {
-    match operator {
-        true => format!("`{field}` under `[sandbox]` of glovebox.toml"),
-        false => format!("`{field}` of the node"),
+fn folder_origin(is_operators: bool, field: &'static str) -> Origin {
+    match is_operators {
+        true => Origin::of(Giver::Config("sandbox", field)),
+        false => Origin::attribute(field),
     }
 }
 
@@ -126,9 +125,9 @@ fn add_folders(node: &Node, field: &'static str, list: &PathList, folders: &mut 
 }
 
 /// No folder may be two things: scratch, cache, and what is hidden from somebody exclude each other.
-fn apart(sides: Sides<'_>, scratch: &[Entry], cache: &[Entry], effective: &mut Effective) {
-    let node = sides.node;
-    let hidden: Vec<Entry> = effective.scope.hidden.iter().chain(sides.scenarios).cloned().collect();
+fn apart(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], effective: &mut Effective) {
+    let node = inputs.node;
+    let hidden: Vec<Entry> = effective.scope.hidden.iter().chain(inputs.scenarios).cloned().collect();
     for (field, folders) in [("scratch", scratch), ("cache", cache)] {
         for entry in folders {
             let Some(hidden) = hidden.iter().find(|hidden| overlap(hidden, entry)) else { continue };

@@ -9,7 +9,8 @@ use super::{holdouts, subject};
 use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
 use crate::plan::binding::is_builder;
-use crate::plan::{Apart, Confined, HoldoutAccess, Origin};
+use crate::plan::capability::Region;
+use crate::plan::{Apart, Capability, Confined, Giver, Grant, HoldoutAccess, Origin};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
@@ -24,7 +25,7 @@ const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
 
 /// Everything that has a say in what a node may do.
 #[derive(Clone, Copy)]
-pub struct Sides<'a> {
+pub struct GrantInputs<'a> {
     /// The node.
     pub node: &'a Node,
     /// Its handler type.
@@ -62,8 +63,8 @@ pub struct Effective {
     pub model: bool,
     /// Bounds of one attempt.
     pub limits: Limits,
-    /// Where every grant comes from.
-    pub origins: Vec<Origin>,
+    /// What it is given, and by whom.
+    pub grants: Vec<Grant>,
     /// Attributes that could not be followed.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -95,33 +96,34 @@ pub fn grant_lines(grants: &Grants) -> Vec<String> {
 }
 
 /// Works out what a node may do.
-pub fn effective(sides: Sides<'_>) -> Effective {
-    let granted = granted(sides.inspection, sides.plugin);
+pub fn effective(inputs: GrantInputs<'_>) -> Effective {
+    let granted = granted(inputs.inspection, inputs.plugin);
     let mut effective = Effective { tier: granted.filesystem, ..Effective::default() };
-    paths(sides, &granted, &mut effective);
-    commands(sides, &granted, &mut effective);
-    confine(sides, &mut effective);
-    subject::settle(sides, &mut effective);
-    effective.model = granted.model && imports(sides.inspection, "llm");
+    paths(inputs, &granted, &mut effective);
+    commands(inputs, &granted, &mut effective);
+    confine(inputs, &mut effective);
+    subject::settle(inputs, &mut effective);
+    effective.model = granted.model && imports(inputs.inspection, "llm");
     if effective.model {
-        effective.note("model".to_owned(), source(sides, "model"));
+        effective.record_origin(Capability::Model, source(inputs, "model"));
     }
-    limits(sides, &mut effective);
+    limits(inputs, &mut effective);
     effective
 }
 
 impl Effective {
-    pub(super) fn note(&mut self, grant: String, from: String) {
-        self.origins.push(Origin { grant, from });
+    pub(super) fn record_origin(&mut self, capability: Capability, origin: Origin) {
+        self.grants.push(Grant { capability, origin });
     }
 }
 
-/// Whoever gave a grant before the node narrowed it.
-fn source(sides: Sides<'_>, field: &str) -> String {
-    match sides.plugin {
-        None => format!("built-in `{}`", sides.handler),
-        Some(plugin) => format!("wants of `{}` and `grants.{field}` of glovebox.toml:{}", sides.handler, plugin.line),
-    }
+/// Who gave a grant before the node narrowed it.
+fn source(inputs: GrantInputs<'_>, field: &'static str) -> Origin {
+    let handler = inputs.handler.to_owned();
+    Origin::of(match inputs.plugin {
+        None => Giver::BuiltIn(handler),
+        Some(plugin) => Giver::Plugin { handler, field, line: plugin.line },
+    })
 }
 
 fn imports(inspection: &Inspection, interface: &str) -> bool {
@@ -129,46 +131,54 @@ fn imports(inspection: &Inspection, interface: &str) -> bool {
     inspection.imports.iter().any(|import| import.name.starts_with(&prefix))
 }
 
-fn paths(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
+fn paths(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
     let whole = [Entry::whole()];
     // A built-in without a file tier still has commands, and they see what the node is given.
-    let by_default = sides.plugin.is_none() && granted.filesystem == FileTier::None;
+    let by_default = inputs.plugin.is_none() && granted.filesystem == FileTier::None;
     let (may_read, may_write): (&[Entry], &[Entry]) =
         if by_default { (&whole, &whole) } else { (&granted.read, &granted.write) };
-    let read = sides.node.read_paths.as_ref().map(|list| entries(sides.node, "read_paths", list, effective));
-    let write =
-        sides.node.allowed_write_paths.as_ref().map(|list| entries(sides.node, "allowed_write_paths", list, effective));
+    let read = inputs.node.read_paths.as_ref().map(|list| entries(inputs.node, "read_paths", list, effective));
+    let write = inputs
+        .node
+        .allowed_write_paths
+        .as_ref()
+        .map(|list| entries(inputs.node, "allowed_write_paths", list, effective));
     effective.scope.read = read.as_ref().map_or_else(|| may_read.to_vec(), |list| intersect(may_read, list));
-    let strict = strict_scope(sides.node);
+    let strict = strict_scope(inputs.node);
     if let Some(seen) = &strict {
         effective.scope.read = intersect(&effective.scope.read, seen);
     }
     effective.scope.write = match &write {
         Some(list) => intersect(may_write, list),
-        None if sides.plugin.is_none() => may_write.to_vec(),
+        None if inputs.plugin.is_none() => may_write.to_vec(),
         None => Vec::new(),
     };
-    if write.is_none() && sides.plugin.is_some() && !may_write.is_empty() {
-        effective.diagnostics.push(unused_write_grant(sides, may_write));
+    if write.is_none() && inputs.plugin.is_some() && !may_write.is_empty() {
+        effective.diagnostics.push(unused_write_grant(inputs, may_write));
     }
     effective.scope.hidden = HIDDEN.iter().filter_map(|text| Entry::parse(text).ok()).collect();
-    holdouts::settle(sides, effective);
-    let judges = effective.holdouts == HoldoutAccess::ReadOnly && !is_builder(sides.plugin.is_none(), sides.handler);
+    holdouts::settle(inputs, effective);
+    let judges = effective.holdouts == HoldoutAccess::ReadOnly && !is_builder(inputs.plugin.is_none(), inputs.handler);
     if judges && write.is_none() {
         // What builder's code could write here would be the verifier's word.
         effective.scope.write.clear();
     }
-    let narrowed = |attribute: &str, is_set: bool, field: &str| match is_set {
-        true => format!("{}, `{attribute}` of the node", source(sides, field)),
-        false => format!("{}, `{attribute}` is not set", source(sides, field)),
+    let narrowed = |attribute: &'static str, is_set: bool, field: &'static str| {
+        let giver = if is_set { Giver::Attribute(attribute.into()) } else { Giver::Unset(attribute) };
+        source(inputs, field).and(giver)
     };
-    for entry in effective.scope.read.clone() {
-        let strictly = strict.as_ref().map_or("", |_| ", `codex.strict_read_scope` of the node");
-        effective.note(format!("read {entry}"), narrowed("read_paths", read.is_some(), "read") + strictly);
+    let mut of_read = narrowed("read_paths", read.is_some(), "read");
+    if strict.is_some() {
+        of_read = of_read.and(Giver::Attribute("codex.strict_read_scope".into()));
     }
-    for entry in effective.scope.write.clone() {
-        effective.note(format!("write {entry}"), narrowed("allowed_write_paths", write.is_some(), "write"));
-    }
+    let of_write = narrowed("allowed_write_paths", write.is_some(), "write");
+    let given = |entry: &Entry, capability: fn(Region) -> Capability, origin: &Origin| Grant {
+        capability: capability(Region::of(entry.clone())),
+        origin: origin.clone(),
+    };
+    let scope = &effective.scope;
+    effective.grants.extend(scope.read.iter().map(|entry| given(entry, Capability::Read, &of_read)));
+    effective.grants.extend(scope.write.iter().map(|entry| given(entry, Capability::Write, &of_write)));
 }
 
 fn entries(node: &Node, attribute: &'static str, list: &PathList, effective: &mut Effective) -> Vec<Entry> {
@@ -189,51 +199,55 @@ fn entries(node: &Node, attribute: &'static str, list: &PathList, effective: &mu
     found
 }
 
-fn unused_write_grant(sides: Sides<'_>, may_write: &[Entry]) -> Diagnostic {
-    let node = &sides.node.id;
+fn unused_write_grant(inputs: GrantInputs<'_>, may_write: &[Entry]) -> Diagnostic {
+    let node = &inputs.node.id;
     let paths = may_write.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    let message =
-        format!("node `{node}` writes nothing: `{}` is granted `{paths}`, but the node does not say so", sides.handler);
-    Diagnostic::warning("write_scope_missing", message, sides.node.span)
+    let message = format!(
+        "node `{node}` writes nothing: `{}` is granted `{paths}`, but the node does not say so",
+        inputs.handler
+    );
+    Diagnostic::warning("write_scope_missing", message, inputs.node.span)
         .with_help(format!("add `allowed_write_paths=\"{paths}\"` to the node"))
         .with_node(node.as_str())
 }
 
-fn commands(sides: Sides<'_>, granted: &Grants, effective: &mut Effective) {
-    if granted.commands.is_empty() || !imports(sides.inspection, "exec") {
+fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
+    if granted.commands.is_empty() || !imports(inputs.inspection, "exec") {
         return;
     }
-    let attribute = match (sides.plugin, sides.handler) {
+    let attribute = match (inputs.plugin, inputs.handler) {
         (None, "tool") => Some("tool_command"),
         (None, "verify") => Some("command"),
         _ => None,
     };
     if let Some(attribute) = attribute {
-        let text = sides.node.attributes.get(attribute).map(|attribute| attribute.value.to_string());
+        let text = inputs.node.attributes.get(attribute).map(|attribute| attribute.value.to_string());
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            effective.note(format!("run {text}"), format!("`{attribute}` of the node"));
+            effective.record_origin(Capability::Shell(text.clone()), Origin::attribute(attribute));
             effective.commands.shell_texts.push(text);
         }
         return;
     }
-    let asked = Grants { commands: sides.node.allowed_commands.clone().unwrap_or_default(), ..Grants::default() };
+    let asked = Grants { commands: inputs.node.allowed_commands.clone().unwrap_or_default(), ..Grants::default() };
     let both = Grants { commands: granted.commands.clone(), ..Grants::default() }.intersect(&asked);
     for command in both.commands {
-        let from = format!("{}, `allowed_commands` of the node", source(sides, "commands"));
-        effective.note(format!("run {command}"), from);
+        let origin = source(inputs, "commands").and(Giver::Attribute("allowed_commands".into()));
         if command.trim() == "*" {
             effective.commands.any = true;
+            effective.record_origin(Capability::AnyCommand, origin);
         } else {
-            effective.commands.argv_prefixes.push(command.split_whitespace().map(str::to_owned).collect());
+            let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+            effective.record_origin(Capability::Argv(words.clone()), origin);
+            effective.commands.argv_prefixes.push(words);
         }
     }
 }
 
-fn limits(sides: Sides<'_>, effective: &mut Effective) {
-    let node = sides.node;
-    let granted = sides.plugin.and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
-    let operator = granted.map_or_else(|| sides.limits.clone(), |granted| sides.limits.merge(granted));
-    let mut limits = Limits::defaults_for(sides.handler);
+fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    let node = inputs.node;
+    let granted = inputs.plugin.and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
+    let operator = granted.map_or_else(|| inputs.limits.clone(), |granted| inputs.limits.merge(granted));
+    let mut limits = Limits::defaults_for(inputs.handler);
     limits.replace(&operator);
     let timeout = node.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     // A node's own timeout and turns stand in for the defaults, but never for what the operator wrote.
@@ -245,11 +259,11 @@ fn limits(sides: Sides<'_>, effective: &mut Effective) {
         if name == "turns" && operator.get("tool_rounds").is_none() {
             limits.replace(&settings(&[("tool_rounds", limits.tool_rounds.max(bound))]));
         }
-        effective.note(format!("limit {name} {bound}"), format!("`{attribute}` of the node"));
+        effective.record_origin(Capability::Limit(name, bound), Origin::attribute(attribute));
     }
     for wants in [
-        sides.inspection.manifest.as_ref().map(|manifest| &manifest.wants),
-        sides.plugin.and_then(|p| p.wants.as_ref()),
+        inputs.inspection.manifest.as_ref().map(|manifest| &manifest.wants),
+        inputs.plugin.and_then(|p| p.wants.as_ref()),
     ] {
         limits.lower(&wants.map(|wants| wants.limits.clone()).unwrap_or_default());
     }
@@ -269,7 +283,7 @@ fn lower_by_attribute(node: &Node, name: &str, value: u64, limits: &mut Limits, 
             .push(Diagnostic::error("limit_unknown", message, place(node, &attribute)).with_node(node.id.as_str()));
         return;
     }
-    let bound = limits.get(name).unwrap_or(u64::MAX);
+    let Some((name, bound)) = limits.iter().find(|(known, _)| *known == name) else { return };
     if value > bound {
         let message = format!("`{attribute}` of node `{}` asks for {value}, the bound is {bound}", node.id);
         let diagnostic = Diagnostic::warning("limit_not_raised", message, place(node, &attribute))
@@ -281,7 +295,7 @@ fn lower_by_attribute(node: &Node, name: &str, value: u64, limits: &mut Limits, 
         return;
     }
     limits.lower(&setting);
-    effective.note(format!("limit {name} {value}"), format!("`{attribute}` of the node"));
+    effective.record_origin(Capability::Limit(name, value), Origin::attribute(attribute));
 }
 
 fn settings(pairs: &[(&str, u64)]) -> LimitSettings {

@@ -3,54 +3,53 @@
 //! Pure. The program under test is builders' code. It gets walls of its own, and what a stage leaves that has hold-outs in reach goes
 //! nowhere where builders look. The author's opt-outs are in the plan and in the record.
 
-use super::effective::{Effective, Sides, place};
+use super::effective::{Effective, GrantInputs, place};
 use crate::plan::binding::{is_builder, runs_commands};
-use crate::plan::{Apart, HoldoutAccess};
+use crate::plan::{Apart, Capability, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdouts::Writes;
 use glovebox_sandbox::scope::Entry;
 
 /// Settles it for a stage that verifies, when it has hold-outs in reach or names the program under test. To be called when scope,
 /// commands and hold-outs are settled.
-pub(super) fn settle(sides: Sides<'_>, effective: &mut Effective) {
-    let node = sides.node;
+pub(super) fn settle(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    let node = inputs.node;
     let reaches = effective.holdouts == HoldoutAccess::ReadOnly;
-    let is_verifier = !is_builder(sides.plugin.is_none(), sides.handler) && runs_commands(&effective.commands);
+    let is_verifier = !is_builder(inputs.plugin.is_none(), inputs.handler) && runs_commands(&effective.commands);
     let is_asked = node.subject.command.is_some();
     if !is_verifier || !(reaches || is_asked) {
-        unused_base(sides, effective);
+        unused_base(inputs, effective);
         return;
     }
     let cache_from_base = node.confinement.cache_from.is_some() && reaches;
     if !reaches {
-        unused_base(sides, effective);
+        unused_base(inputs, effective);
     }
-    let sealed = |entry: &Entry| sides.sealed.iter().any(|folder| folder.covers(entry));
+    let sealed = |entry: &Entry| inputs.sealed.iter().any(|folder| folder.covers(entry));
     // What lies in a scratch folder of the workspace is shown too.
     let shown = effective.scope.read.iter().chain(&effective.scope.write).chain(&effective.confined.scratch);
     let is_isolated = reaches && shown.into_iter().all(sealed);
     let writes = if reaches { node.holdouts.writes } else { Writes::Commit };
     let command = node.subject.command.as_ref().map(ToString::to_string);
     if let Some(text) = &command {
-        effective.note(format!("run {text} as the program under test"), "`verify_subject` of the node".to_owned());
+        effective.record_origin(Capability::Subject(text.clone()), Origin::attribute("verify_subject"));
     }
     if reaches && writes == Writes::Commit {
-        let grant = "commit what it writes beside hold-outs".to_owned();
-        effective.note(grant, "`scenario_writes=\"commit\"` of the node".to_owned());
+        effective.record_origin(Capability::CommitBesideHoldouts, Origin::attribute("scenario_writes=\"commit\""));
     }
     effective.apart = Some(Apart { command, port: node.subject.port, is_isolated, writes, cache_from_base });
 }
 
 /// Warns of a `cache_from` that does nothing: without hold-outs in reach a cache is kept as it is.
-fn unused_base(sides: Sides<'_>, effective: &mut Effective) {
-    if sides.node.confinement.cache_from.is_none() {
+fn unused_base(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    if inputs.node.confinement.cache_from.is_none() {
         return;
     }
-    let id = &sides.node.id;
+    let id = &inputs.node.id;
     let message = format!(
         "node `{id}` has no hold-outs in reach: its cache is kept between its visits, `cache_from` does nothing"
     );
-    let warning = Diagnostic::warning("cache_from", message, place(sides.node, "cache_from"));
+    let warning = Diagnostic::warning("cache_from", message, place(inputs.node, "cache_from"));
     effective.diagnostics.push(warning.with_node(id.as_str()));
 }
 

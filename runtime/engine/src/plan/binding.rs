@@ -3,6 +3,7 @@
 //! Plain data. How the three sides that grant (author, operator, node) come to it is decided by the binder, which this file
 //! does not know.
 
+use super::origin::Grant;
 use crate::config::sandbox::Network;
 use crate::event::Digest;
 use glovebox_host::call::CommandGrant;
@@ -12,8 +13,6 @@ use glovebox_host::limits::Limits;
 use glovebox_pipeline::holdouts::Writes;
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::scope::{Entry, Scope};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What executes a node and what it may do. The empty binding denies everything; each grant says where it comes from.
@@ -43,8 +42,8 @@ pub struct Binding {
     pub limits: Limits,
     /// Whether it may ask the model.
     pub model: bool,
-    /// Where every grant comes from, in words.
-    pub origins: Vec<Origin>,
+    /// What it is given and by whom, in the order of the capabilities.
+    pub grants: Vec<Grant>,
 }
 
 /// What commands of a node reach beyond its scope. The default denies everything.
@@ -93,15 +92,6 @@ pub struct Apart {
     pub writes: Writes,
     /// Whether its caches begin with what the stage made of the files the run began with.
     pub cache_from_base: bool,
-}
-
-/// Where a grant comes from.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Origin {
-    /// The grant, such as `write src/`.
-    pub grant: String,
-    /// Who gave it and who narrowed it.
-    pub from: String,
 }
 
 impl Binding {

@@ -1,19 +1,21 @@
-//! Two plans side by side: what the new one could do that the old one could not, and the other way round.
+//! Two plans compared: what the new one allows and the old one does not, and the other way round.
 //!
-//! Pure. A power that lies within one of the old plan is no news however it is written; one that reaches further is told as
-//! far as it does. Nodes are the same when their ids are: a node that was renamed is one that is new.
+//! Pure. A capability that the old plan covers is not reported, however it is written. One that reaches further is reported as far
+//! as it does. Nodes are the same when their ids are: a renamed node is a new node.
 
-use super::power::{Power, Powers};
+use super::capability::Capability;
+use super::capability_set::{CapabilitySet, PlanCapabilities};
+use glovebox_pipeline::ir::NodeId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What changed for whoever may do things.
+/// What changed in what can be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// What could not be done before, such as `write src/`.
     pub more: Vec<String>,
-    /// What cannot be done any more.
+    /// What can no longer be done.
     pub less: Vec<String>,
 }
 
@@ -26,7 +28,7 @@ impl Change {
 
 /// A plan compared with another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Against {
+pub struct PlanDiff {
     /// The pipeline's file or the run.
     pub target: String,
     /// True for a run: its pipeline as it began, with the configuration as it is now.
@@ -49,35 +51,34 @@ pub struct NodeChange {
     pub change: Change,
 }
 
-/// Powers that the new plan has beyond the old one.
+/// A capability of the new plan that the old one does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Widened {
+pub struct Addition {
     /// The node; none for what no single node has.
-    pub node: Option<String>,
+    pub node: Option<NodeId>,
     /// What it could not do before.
-    pub power: Power,
+    pub capability: Capability,
 }
 
-/// Everything the new plan could do that the old one could not, node by node, then what only all together have.
-pub fn widened(old: &Powers, new: &Powers) -> Vec<Widened> {
-    let nothing = BTreeSet::new();
+/// Everything the new plan allows and the old one does not: node by node, then what only the run as a whole has.
+pub fn additions(old: &PlanCapabilities, new: &PlanCapabilities) -> Vec<Addition> {
+    let nothing = CapabilitySet::default();
     let mut found = Vec::new();
-    for (id, powers) in &new.nodes {
-        let more = beyond(powers, old.nodes.get(id).unwrap_or(&nothing));
-        found.extend(more.into_iter().map(|power| Widened { node: Some(id.clone()), power }));
+    for (id, own) in &new.nodes {
+        let more = own.minus(old.nodes.get(id).unwrap_or(&nothing)).into_iter();
+        found.extend(more.map(|capability| Addition { node: Some(id.clone()), capability }));
     }
-    // What a node has beyond its old self may be nothing new for all together; what all have beyond some node has told.
-    let whole: BTreeSet<Power> =
-        new.all.difference(&new.nodes.values().flatten().cloned().collect()).cloned().collect();
-    found.extend(beyond(&whole, &old.all).into_iter().map(|power| Widened { node: None, power }));
+    // Node-level additions were reported above. Report only what appears in the run-wide set.
+    let of_run = new.run.without(new.nodes.values()).minus(&old.run).into_iter();
+    found.extend(of_run.map(|capability| Addition { node: None, capability }));
     found
 }
 
-/// Compares two plans.
-pub fn compare(old: &Powers, new: &Powers, target: String, is_run: bool) -> Against {
-    let nothing = BTreeSet::new();
-    let ids: BTreeSet<&String> = old.nodes.keys().chain(new.nodes.keys()).collect();
-    let node = |id: &String| {
+/// Compares two plans. `target` names the old one, `is_run` says that it is a run's.
+pub fn compare(old: &PlanCapabilities, new: &PlanCapabilities, target: String, is_run: bool) -> PlanDiff {
+    let nothing = CapabilitySet::default();
+    let ids: BTreeSet<&NodeId> = old.nodes.keys().chain(new.nodes.keys()).collect();
+    let node = |id: &NodeId| {
         let (before, now) = (old.nodes.get(id), new.nodes.get(id));
         let presence = match (before, now) {
             (Some(_), Some(_)) => "kept",
@@ -86,27 +87,12 @@ pub fn compare(old: &Powers, new: &Powers, target: String, is_run: bool) -> Agai
         };
         let change = change(before.unwrap_or(&nothing), now.unwrap_or(&nothing));
         let is_news = presence != "kept" || !change.is_empty();
-        is_news.then(|| NodeChange { id: id.clone(), presence: presence.to_owned(), change })
+        is_news.then(|| NodeChange { id: id.to_string(), presence: presence.to_owned(), change })
     };
     let nodes = ids.into_iter().filter_map(node).collect();
-    Against { target, is_run, could: change(&old.all, &new.all), nodes }
+    PlanDiff { target, is_run, could: change(&old.run, &new.run), nodes }
 }
 
-fn change(old: &BTreeSet<Power>, new: &BTreeSet<Power>) -> Change {
-    let texts = |powers: Vec<Power>| {
-        let mut texts: Vec<String> = powers.iter().map(ToString::to_string).collect();
-        texts.dedup();
-        texts
-    };
-    Change { more: texts(beyond(new, old)), less: texts(beyond(old, new)) }
-}
-
-fn beyond(powers: &BTreeSet<Power>, others: &BTreeSet<Power>) -> Vec<Power> {
-    let found: BTreeSet<Power> = powers.difference(others).flat_map(|power| power.beyond(others.iter())).collect();
-    // Of several that say the same or less, the largest says it all.
-    let is_least = |power: &Power| {
-        let rest = found.iter().filter(|other| *other != power);
-        !matches!(power, Power::Spend(..) | Power::Walls(_)) || !power.beyond(rest).is_empty()
-    };
-    found.iter().filter(|power| is_least(power)).cloned().collect()
+fn change(old: &CapabilitySet, new: &CapabilitySet) -> Change {
+    Change { more: new.minus(old).lines(), less: old.minus(new).lines() }
 }

@@ -3,7 +3,7 @@
 //! The tier is a fact about a machine and a moment, so it is printed and recorded but is no part of a plan's digest; what the
 //! operator decided is.
 
-use crate::config::sandbox::{Network, SandboxSetting, Tier, network_text};
+use crate::config::sandbox::{SandboxSetting, Tier, network_text};
 use crate::event::SandboxRecord;
 use glovebox_pipeline::ir::NodeId;
 use schemars::JsonSchema;
@@ -84,15 +84,6 @@ impl SandboxPlan {
             read: self.setting.read.clone(),
             degradations: self.degradations.clone(),
         }
-    }
-}
-
-/// What a network lets commands reach, as entries of a plan: domains, or `*` for everything.
-pub(super) fn reach_of(network: &Network) -> Vec<String> {
-    match network {
-        Network::None => Vec::new(),
-        Network::Proxy(domains) => domains.clone(),
-        Network::Full => vec!["*".to_owned()],
     }
 }
 

@@ -1,12 +1,14 @@
 //! Rules that refuse a plan: `run=cargo publish`, `write=.github/`, `reach=*`, `widened` and their like.
 //!
-//! Pure. A rule is a word, or a word and what it is about. It refuses every power that has anything of what it names, so a grant
-//! that covers a path and one that lies below it are both met. What a shell text does cannot be read from it with certainty: a
-//! rule about a command meets more texts rather than fewer, and only `run=*` meets all.
+//! Pure. A rule is a word, or a word and a value. It refuses every capability that overlaps the value: a grant above a path and a
+//! grant below it both match. What a shell text does cannot be read from it with certainty. A rule about a command therefore
+//! matches more texts rather than fewer, and only `run=*` matches all.
 
 use super::Plan;
-use super::compare::Widened;
-use super::power::{Power, Powers, Region, is_within, narrower};
+use super::capability::{Capability, Region, is_within, narrower};
+use super::capability_set::PlanCapabilities;
+use super::compare::Addition;
+use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::nearest::nearest;
 use glovebox_sandbox::proxy::rules::Rules;
 use glovebox_sandbox::scope::Entry;
@@ -16,26 +18,26 @@ use serde::{Deserialize, Serialize};
 /// The words a rule begins with.
 const WORDS: [&str; 8] = ["model", "network-full", "plugin", "reach", "read", "run", "widened", "write"];
 
-/// Why a text is no rule.
+/// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DenyError {
     /// Another word.
     #[error(
-        "`{0}` is no rule: `run=`, `reach=`, `read=`, `write=`, `plugin=`, `model`, `network-full` or `widened` is expected"
+        "`{0}` is not a rule: `run=`, `reach=`, `read=`, `write=`, `plugin=`, `model`, `network-full` or `widened` is expected"
     )]
     Unknown(String),
-    /// Nothing after `=`, or no `=`.
-    #[error("the rule `{rule}` says nothing it is about: `{rule}=*` or {expected} is expected")]
+    /// No value.
+    #[error("the rule `{rule}` needs a value: `{rule}=*` or `{rule}=` and {expected}")]
     Bare {
         /// The word.
         rule: String,
         /// What may stand there.
         expected: &'static str,
     },
-    /// Something after a word that stands alone.
-    #[error("the rule `{0}` stands alone: nothing is expected after it")]
+    /// A value after a word that takes none.
+    #[error("the rule `{0}` takes no value")]
     Alone(String),
-    /// A path or a host that is none.
+    /// A path or a host that cannot be read.
     #[error("the rule `{rule}`: {problem}")]
     Value {
         /// The rule as written.
@@ -46,7 +48,7 @@ pub enum DenyError {
 }
 
 impl DenyError {
-    /// The nearest word that is one.
+    /// The nearest word that begins a rule.
     pub fn help(&self) -> Option<String> {
         let Self::Unknown(text) = self else { return None };
         let (word, value) = text.split_once('=').map_or((text.as_str(), None), |(word, value)| (word, Some(value)));
@@ -61,7 +63,7 @@ fn stands_alone(word: &str) -> bool {
     matches!(word, "model" | "network-full" | "widened")
 }
 
-/// A rule that refuses powers.
+/// A rule that refuses capabilities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deny {
     text: String,
@@ -136,58 +138,55 @@ impl Deny {
         self.what == What::Widened
     }
 
-    fn meets(&self, power: &Power) -> bool {
-        match (&self.what, power) {
-            (What::AnyCommand, Power::Shell(_) | Power::Argv(_) | Power::AnyCommand)
-            | (What::Command(_), Power::AnyCommand)
-            | (What::AnyHost, Power::Reach(_) | Power::FullNetwork)
-            | (What::Host(_) | What::FullNetwork, Power::FullNetwork)
-            | (What::AnyPlugin, Power::Plugin(_))
-            | (What::Model, Power::Model) => true,
-            (What::Command(words), Power::Shell(text)) => is_in_shell(words, text),
-            (What::Command(words), Power::Argv(prefix)) => is_in_argv(words, prefix),
-            (What::Host(denied), Power::Reach(host)) => is_same_host(denied, host),
-            (What::Read(denied), Power::Read(region)) | (What::Write(denied), Power::Write(region)) => {
-                has_any(region, denied)
+    fn meets(&self, capability: &Capability) -> bool {
+        match (&self.what, capability) {
+            (What::AnyCommand, Capability::Shell(_) | Capability::Argv(_) | Capability::AnyCommand)
+            | (What::Command(_), Capability::AnyCommand)
+            | (What::AnyHost, Capability::Reach(_) | Capability::FullNetwork)
+            | (What::Host(_) | What::FullNetwork, Capability::FullNetwork)
+            | (What::AnyPlugin, Capability::Plugin(_))
+            | (What::Model, Capability::Model) => true,
+            (What::Command(words), Capability::Shell(text)) => is_in_shell(words, text),
+            (What::Command(words), Capability::Argv(prefix)) => is_in_argv(words, prefix),
+            (What::Host(denied), Capability::Reach(host)) => is_same_host(denied, host),
+            (What::Read(denied), Capability::Read(region) | Capability::ReadHoldouts(region))
+            | (What::Write(denied), Capability::Write(region)) => has_any(region, denied),
+            (What::Write(denied), Capability::Scratch(entry) | Capability::Cache(entry)) => {
+                narrower(denied, entry).is_some()
             }
-            (What::Write(denied), Power::Scratch(entry) | Power::Cache(entry)) => narrower(denied, entry).is_some(),
-            (What::Machine(denied), Power::Machine(folder)) => is_within(folder, denied) || is_within(denied, folder),
-            (What::Plugin(denied), Power::Plugin(name)) => denied == name,
+            (What::Machine(denied), Capability::ReadMachine(folder)) => {
+                is_within(folder, denied) || is_within(denied, folder)
+            }
+            (What::Plugin(denied), Capability::Plugin(name)) => denied == name,
             _ => false,
         }
     }
 }
 
-/// Every grant of a plan that a rule refuses, rule by rule. `widened` is what the plan has beyond another.
-pub fn denied(plan: &Plan, powers: &Powers, rules: &[Deny], widened: &[Widened]) -> Vec<Denied> {
+/// Every grant of a plan that a rule refuses, rule by rule. `additions` is what the plan has beyond another.
+pub fn denied(plan: &Plan, capabilities: &PlanCapabilities, rules: &[Deny], additions: &[Addition]) -> Vec<Denied> {
     let mut found: Vec<Denied> = Vec::new();
-    let mut tell = |rule: &Deny, node: Option<&String>, power: &Power| {
-        let from = node.map_or_else(|| of_run(power), |node| plan.origin(node, power));
-        let denied = Denied { rule: rule.text.clone(), node: node.cloned(), grant: power.to_string(), from };
+    let mut refuse = |rule: &Deny, node: Option<&NodeId>, capability: &Capability| {
+        let denied = Denied {
+            rule: rule.text.clone(),
+            node: node.map(ToString::to_string),
+            grant: capability.to_string(),
+            from: plan.origin(node, capability).to_string(),
+        };
         if !found.contains(&denied) {
             found.push(denied);
         }
     };
     for rule in rules {
         if rule.needs_other() {
-            widened.iter().for_each(|more| tell(rule, more.node.as_ref(), &more.power));
+            additions.iter().for_each(|more| refuse(rule, more.node.as_ref(), &more.capability));
             continue;
         }
-        for (node, powers) in &powers.nodes {
-            powers.iter().filter(|power| rule.meets(power)).for_each(|power| tell(rule, Some(node), power));
+        for (node, own) in &capabilities.nodes {
+            own.iter().filter(|capability| rule.meets(capability)).for_each(|found| refuse(rule, Some(node), found));
         }
     }
     found
-}
-
-/// Who gives a run what no node has.
-fn of_run(power: &Power) -> String {
-    let from = match power {
-        Power::Spend(..) => "`max_steps` or `max_wall_time` of the pipeline, or their flags",
-        Power::Include(_) => "`include` under `[workspace]` of glovebox.toml",
-        _ => "the run",
-    };
-    from.to_owned()
 }
 
 fn entry(rule: &str, text: &str) -> Result<Entry, DenyError> {

@@ -2,14 +2,15 @@
 //!
 //! It has one order, so two plans can be compared line by line, and the plan's digest is taken over it. Decides nothing.
 
-use super::compare::Against;
+use super::capability::Capability;
+use super::capability_set::CapabilitySet;
+use super::compare::PlanDiff;
 use super::deny::Denied;
-use super::{Binding, HoldoutPlan, Origin, Plan, PlanSandbox, confinement};
+use super::origin::Grant;
+use super::{Binding, HoldoutPlan, Plan, PlanSandbox};
 use crate::event::{Digest, RuleRecord};
-use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::FileTier;
 use glovebox_pipeline::ir::Node;
-use glovebox_sandbox::scope::Entry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +21,10 @@ pub const PLAN_SCHEMA_VERSION: u32 = 1;
 impl Plan {
     /// What `glovebox plan --json` prints.
     pub fn to_json(&self) -> PlanFile {
-        let read = &self.sandbox.setting.read;
-        let of_node = |node: &Node| plan_node(node, self.bindings.get(&node.id), read);
-        let mut nodes: Vec<PlanNode> = self.pipeline.nodes.iter().map(of_node).collect();
+        let mut nodes: Vec<PlanNode> = self.pipeline.nodes.iter().map(|node| self.plan_node(node)).collect();
         nodes.sort_by(|a, b| a.id.cmp(&b.id));
-        let could = nodes.iter().fold(Could::default(), |mut all, node| {
-            all.widen(&node.could);
+        let could = nodes.iter().fold(CapabilityLists::default(), |mut all, node| {
+            all.extend(&node.could);
             all
         });
         let bounds = self.pipeline.bounds;
@@ -53,6 +52,21 @@ impl Plan {
             denied: None,
         }
     }
+
+    fn plan_node(&self, node: &Node) -> PlanNode {
+        let binding = self.bindings.get(&node.id);
+        let mut could = binding.map(|found| CapabilityLists::of(&self.of_binding(found))).unwrap_or_default();
+        // What a stage writes beside hold-outs is dropped, unless the node commits it.
+        let dropped =
+            binding.filter(|found| !found.keeps_writes() && (found.tier != FileTier::None || found.runs_commands()));
+        could.scratch.extend(dropped.iter().flat_map(|found| &found.scope.write).map(ToString::to_string));
+        PlanNode {
+            id: node.id.to_string(),
+            handler: node.handler.name().to_owned(),
+            could,
+            component: binding.map(plan_component),
+        }
+    }
 }
 
 /// A plan as it is printed. Every list is sorted or in file order.
@@ -64,7 +78,7 @@ pub struct PlanFile {
     /// The graph's name.
     pub pipeline: String,
     /// What all nodes together could do.
-    pub could: Could,
+    pub could: CapabilityLists,
     /// One per node, by id.
     pub nodes: Vec<PlanNode>,
     /// Confinement of subprocesses: `full`, `bwrap`, `landlock` or `unconfined`; `none` when there can be none, `unavailable` when
@@ -97,7 +111,7 @@ pub struct PlanFile {
     pub transformed: Option<Digest>,
     /// What is different from another plan; absent unless one was named with `--against`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub against: Option<Against>,
+    pub against: Option<PlanDiff>,
     /// Every grant that a rule of `--deny` refuses; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<Vec<Denied>>,
@@ -114,9 +128,9 @@ pub struct PlanExec {
     pub env: BTreeMap<String, String>,
 }
 
-/// What could be done, at most.
+/// What could be done, at most: a set of capabilities as lists of texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Could {
+pub struct CapabilityLists {
     /// Paths of the workspace, a trailing `/` is the subtree, `./` is all of it; absolute folders of the machine for commands.
     pub read: BTreeSet<String>,
     /// Paths of the workspace.
@@ -136,9 +150,9 @@ pub struct Could {
     pub model: bool,
 }
 
-impl Could {
-    /// Takes in what another could do.
-    pub fn widen(&mut self, other: &Could) {
+impl CapabilityLists {
+    /// Adds what another could do.
+    fn extend(&mut self, other: &CapabilityLists) {
         self.read.extend(other.read.iter().cloned());
         self.write.extend(other.write.iter().cloned());
         self.execute.extend(other.execute.iter().cloned());
@@ -148,38 +162,42 @@ impl Could {
         self.model |= other.model;
     }
 
-    /// What a binding could do, with the machine's folders that all commands may read.
-    fn of(binding: &Binding, machine: &[String]) -> Self {
-        let texts = |entries: &[Entry], is_given: bool| match is_given {
-            true => entries.iter().map(ToString::to_string).collect::<BTreeSet<_>>(),
-            false => BTreeSet::new(),
-        };
-        let runs = binding.runs_commands();
-        let has_files = binding.tier != FileTier::None || runs;
-        let writable = texts(&binding.scope.write, has_files);
-        let mut read = texts(&binding.scope.read, has_files);
-        read.extend(writable.iter().cloned());
-        let mut scratch = texts(&binding.confined.scratch, runs);
-        let write = if binding.keeps_writes() { writable } else { BTreeSet::new() };
-        scratch.extend(texts(&binding.scope.write, has_files && !binding.keeps_writes()));
-        read.extend(machine.iter().filter(|_| runs).cloned());
-        let reach = confinement::reach_of(&binding.confined.network).into_iter().filter(|_| runs).collect();
-        Self {
-            read,
-            write,
-            execute: execute_texts(&binding.commands),
-            reach,
-            scratch,
-            cache: texts(&binding.confined.cache, runs),
-            model: binding.model,
+    fn of(capabilities: &CapabilitySet) -> Self {
+        use Capability as C;
+        let mut lists = Self::default();
+        for capability in capabilities.iter() {
+            let (list, text) = match capability {
+                C::Read(region) => (&mut lists.read, region.entry.to_string()),
+                C::ReadMachine(folder) => (&mut lists.read, folder.clone()),
+                C::Write(region) => (&mut lists.write, region.entry.to_string()),
+                C::Scratch(entry) => (&mut lists.scratch, entry.to_string()),
+                C::Cache(entry) => (&mut lists.cache, entry.to_string()),
+                C::Shell(text) => (&mut lists.execute, text.clone()),
+                C::Argv(words) => (&mut lists.execute, format!("{} …", words.join(" "))),
+                C::AnyCommand => (&mut lists.execute, "*".to_owned()),
+                C::Reach(host) => (&mut lists.reach, host.clone()),
+                C::FullNetwork => (&mut lists.reach, "*".to_owned()),
+                C::Model => {
+                    lists.model = true;
+                    continue;
+                }
+                C::ReadHoldouts(_)
+                | C::Plugin(_)
+                | C::TellHoldouts
+                | C::CommitBesideHoldouts
+                | C::Subject(_)
+                | C::Toolchain(_)
+                | C::Programs(_)
+                | C::Variable(_)
+                | C::Include(_)
+                | C::SandboxTier(_)
+                | C::Spend(..)
+                | C::Limit(..) => continue,
+            };
+            list.insert(text);
         }
+        lists
     }
-}
-
-fn execute_texts(commands: &CommandGrant) -> BTreeSet<String> {
-    let prefixes = commands.argv_prefixes.iter().map(|words| format!("{} …", words.join(" ")));
-    let any = commands.any.then(|| "*".to_owned());
-    commands.shell_texts.iter().cloned().chain(prefixes).chain(any).collect()
 }
 
 /// One node of a printed plan.
@@ -190,7 +208,7 @@ pub struct PlanNode {
     /// Its handler type.
     pub handler: String,
     /// What it could do; nothing when the engine passes it by itself.
-    pub could: Could,
+    pub could: CapabilityLists,
     /// What executes it; absent when the engine passes it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<PlanComponent>,
@@ -215,16 +233,22 @@ pub struct PlanComponent {
     pub workdir: String,
     /// Bounds of one attempt by name.
     pub limits: BTreeMap<String, u64>,
-    /// Where every grant comes from.
-    pub origins: Vec<Origin>,
+    /// Where every grant comes from, sorted.
+    pub origins: Vec<PlanOrigin>,
 }
 
-fn plan_node(node: &Node, binding: Option<&Binding>, machine: &[String]) -> PlanNode {
-    PlanNode {
-        id: node.id.to_string(),
-        handler: node.handler.name().to_owned(),
-        could: binding.map(|binding| Could::of(binding, machine)).unwrap_or_default(),
-        component: binding.map(plan_component),
+/// Where a grant comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct PlanOrigin {
+    /// The grant, such as `write src/`.
+    pub grant: String,
+    /// Who gave it and who narrowed it.
+    pub from: String,
+}
+
+impl PlanOrigin {
+    fn of(grant: &Grant) -> Self {
+        Self { grant: grant.capability.to_string(), from: grant.origin.to_string() }
     }
 }
 
@@ -232,6 +256,8 @@ fn plan_component(binding: &Binding) -> PlanComponent {
     let inspection = binding.component.inspection();
     let mut imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
     imports.sort();
+    let mut origins: Vec<PlanOrigin> = binding.grants.iter().map(PlanOrigin::of).collect();
+    origins.sort();
     PlanComponent {
         digest: binding.digest,
         first_party: binding.first_party,
@@ -241,6 +267,6 @@ fn plan_component(binding: &Binding) -> PlanComponent {
         hidden: binding.scope.hidden.iter().map(ToString::to_string).collect(),
         workdir: binding.confined.workdir.to_string(),
         limits: binding.limits.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        origins: binding.origins.clone(),
+        origins,
     }
 }

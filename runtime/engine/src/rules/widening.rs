@@ -1,15 +1,14 @@
 //! What a pipeline may do after a component of rules has changed it, beside what it may do as its file has it.
 //!
-//! A component with `transform = true` writes as much of the pipeline as its author, and has no name for a wall that it may not take
-//! down: so the plans are compared, not the graphs. Wider is every power beyond the file's own, every limit that was raised, every
-//! opt-out of hold-outs, and every check that is gone. A file that cannot be planned allows nothing, so that everything is wider.
+//! A component with `transform = true` can write every attribute of the pipeline. So the plans are compared, not the graphs. Wider is
+//! every capability beyond the file's own, every raised limit, every opt-out of hold-outs, and every check that is gone. A file that
+//! cannot be planned allows nothing, so everything is wider.
 
 use crate::config::TransformGrant;
-use crate::plan::compare::{Widened, widened};
-use crate::plan::power::Powers;
-use crate::plan::{HoldoutAccess, Plan};
+use crate::plan::compare::{Addition, additions};
+use crate::plan::{Capability, CapabilitySet, HoldoutAccess, Plan, PlanCapabilities, RunBounds};
 use glovebox_pipeline::Lowered;
-use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_pipeline::validate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -39,8 +38,8 @@ impl Trail {
 /// What a plan allows, as far as a transform must not widen it. The default allows nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Extent {
-    powers: Powers,
-    limits: BTreeMap<(String, &'static str), u64>,
+    capabilities: PlanCapabilities,
+    limits: BTreeMap<NodeId, CapabilitySet>,
     opt_outs: BTreeSet<String>,
     checks: BTreeSet<Check>,
 }
@@ -48,8 +47,8 @@ pub struct Extent {
 /// Something that judges the work of others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Check {
-    Gate(String),
-    Command(String, String),
+    Gate(NodeId),
+    Command(NodeId, String),
 }
 
 /// Something that one plan allows and another does not.
@@ -58,8 +57,7 @@ pub struct Wider(What);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
-    Power(Widened),
-    Limit(String, &'static str, u64),
+    Capability(Addition),
     OptOut(String),
     Gone(Check),
 }
@@ -67,9 +65,8 @@ enum What {
 impl fmt::Display for Wider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            What::Power(Widened { node: Some(node), power }) => write!(f, "node `{node}`: {power}"),
-            What::Power(Widened { node: None, power }) => write!(f, "the run: {power}"),
-            What::Limit(node, name, value) => write!(f, "node `{node}`: limit {name} {value}"),
+            What::Capability(Addition { node: Some(node), capability }) => write!(f, "node `{node}`: {capability}"),
+            What::Capability(Addition { node: None, capability }) => write!(f, "the run: {capability}"),
             What::OptOut(text) => write!(f, "hold-outs: {text}"),
             What::Gone(Check::Gate(node)) => write!(f, "node `{node}`: is not a goal gate any more"),
             What::Gone(Check::Command(node, text)) => write!(f, "node `{node}`: does not check with {text} any more"),
@@ -78,52 +75,49 @@ impl fmt::Display for Wider {
 }
 
 impl Extent {
-    /// What a plan allows. `steps_max` and `wall_max_ms` are the run's bounds.
-    pub fn of(plan: &Plan, steps_max: u64, wall_max_ms: Option<u64>) -> Self {
-        let mut extent = Self { powers: plan.powers(steps_max, wall_max_ms), ..Self::default() };
+    /// What a plan allows within the run's bounds.
+    pub fn of(plan: &Plan, bounds: RunBounds) -> Self {
+        let mut extent = Self { capabilities: plan.capabilities(bounds), ..Self::default() };
         extent.opt_outs.extend(plan.holdout_plan().opt_outs);
         for node in &plan.pipeline.nodes {
-            let id = node.id.to_string();
             if node.goal_gate {
-                extent.checks.insert(Check::Gate(id.clone()));
+                extent.checks.insert(Check::Gate(node.id.clone()));
             }
             let Some(binding) = plan.binding(&node.id) else { continue };
-            extent.limits.extend(binding.limits.iter().map(|(name, value)| ((id.clone(), name), value)));
+            let limits = binding.limits.iter().map(|(name, value)| Capability::Limit(name, value));
+            extent.limits.insert(node.id.clone(), limits.collect());
             let verifies = !binding.is_builder()
                 && (node.goal_gate || binding.handler == "verify" || binding.holdouts == HoldoutAccess::ReadOnly);
             if verifies {
                 let texts = binding.commands.shell_texts.iter();
-                extent.checks.extend(texts.map(|text| Check::Command(id.clone(), text.clone())));
+                extent.checks.extend(texts.map(|text| Check::Command(node.id.clone(), text.clone())));
             }
         }
         extent
     }
 
     /// Everything that this allows and another does not.
-    pub fn beyond(&self, other: &Extent) -> Vec<Wider> {
-        let powers = widened(&other.powers, &self.powers).into_iter().map(What::Power);
-        // A node that is new is told by its powers.
-        let known = |node: &str| other.powers.nodes.contains_key(node);
-        let limits = self.limits.iter().filter(|((node, _), _)| known(node));
-        let limits = limits.map(|((node, name), value)| What::Limit(node.clone(), name, *value));
+    pub fn minus(&self, other: &Extent) -> Vec<Wider> {
+        let more = additions(&other.capabilities, &self.capabilities).into_iter().map(What::Capability);
+        // A new node is reported by its capabilities, not by its limits.
+        let known = self.limits.iter().filter(|(node, _)| other.capabilities.nodes.contains_key(*node));
+        let limits = known.flat_map(|(node, limits)| limits.iter().map(move |limit| (node, limit)));
+        let limits = limits.map(|(node, limit)| Addition { node: Some(node.clone()), capability: limit.clone() });
         let opt_outs = self.opt_outs.iter().cloned().map(What::OptOut);
         let gone = other.checks.difference(&self.checks).cloned().map(What::Gone);
-        let all = powers.chain(limits).chain(opt_outs).chain(gone).map(Wider);
+        let all = more.chain(limits.map(What::Capability)).chain(opt_outs).chain(gone).map(Wider);
         all.filter(|wider| !other.allows(wider)).collect()
     }
 
     fn allows(&self, wider: &Wider) -> bool {
         match &wider.0 {
-            What::Power(Widened { node, power }) => {
-                let nothing = BTreeSet::new();
+            What::Capability(Addition { node, capability }) => {
                 let own = match node {
-                    Some(node) => self.powers.nodes.get(node).unwrap_or(&nothing),
-                    None => &self.powers.all,
+                    Some(node) if matches!(capability, Capability::Limit(..)) => self.limits.get(node),
+                    Some(node) => self.capabilities.nodes.get(node),
+                    None => Some(&self.capabilities.run),
                 };
-                power.beyond(own.iter()).is_empty()
-            }
-            What::Limit(node, name, value) => {
-                self.limits.get(&(node.clone(), *name)).is_some_and(|allowed| allowed >= value)
+                own.unwrap_or(&CapabilitySet::default()).allows(capability)
             }
             What::OptOut(text) => self.opt_outs.contains(text),
             What::Gone(check) => !self.checks.contains(check),
@@ -136,7 +130,7 @@ impl Extent {
 pub fn attributed(extents: &[(Option<&str>, Extent)]) -> BTreeMap<String, Vec<Wider>> {
     let mut found: BTreeMap<String, Vec<Wider>> = BTreeMap::new();
     let (Some((_, file)), Some((_, last))) = (extents.first(), extents.last()) else { return found };
-    for wider in last.beyond(file) {
+    for wider in last.minus(file) {
         let step = extents.windows(2).rev().find(|step| !step[0].1.allows(&wider));
         if let Some((Some(name), _)) = step.map(|step| &step[1]) {
             found.entry((*name).to_owned()).or_default().push(wider);

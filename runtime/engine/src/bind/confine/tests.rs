@@ -1,6 +1,6 @@
 //! What a node's commands reach: never more than the operator says, and a read scope by absence for every handler.
 
-use crate::bind::effective::{Effective, Sides, effective};
+use crate::bind::effective::{Effective, GrantInputs, effective};
 use crate::config::Config;
 use crate::config::sandbox::{Network, network_text};
 use glovebox_host::inspect::{Import, Inspection, Manifest};
@@ -45,7 +45,7 @@ fn of(attributes: &str, table: &str) -> Effective {
     let config = Config::parse(&toml, "glovebox.toml").unwrap_or_else(|problems| panic!("{toml}{problems:#?}"));
     let handler = node.handler.name();
     let scenarios = [Entry::parse("hold/outs/").expect("entry")];
-    effective(Sides {
+    effective(GrantInputs {
         node,
         handler,
         inspection: &inspection(),
@@ -121,7 +121,13 @@ fn a_strict_read_scope_leaves_workdir_added_folders_and_write_scope() {
         check("examples/other.md", Access::Absent);
         check("README.md", Access::Absent);
         check("src/secret.rs", Access::Absent);
-        let from = &found.origins.iter().find(|origin| origin.grant == "read agent/").expect("origin").from;
+        let from = found
+            .grants
+            .iter()
+            .find(|grant| grant.capability.to_string() == "read agent/")
+            .expect("grant")
+            .origin
+            .to_string();
         assert!(from.ends_with("`codex.strict_read_scope` of the node"), "{from}");
     }
 }
@@ -145,7 +151,7 @@ fn folders_of_operator_and_node_stand_together() {
     assert!(found.diagnostics.is_empty(), "{:#?}", found.diagnostics);
     assert_eq!(texts(&found.confined.scratch), ["log/", "tmp/"]);
     assert_eq!(texts(&found.confined.cache), ["target/", ".ccache/"]);
-    let origins: Vec<String> = found.origins.iter().map(|one| format!("{}: {}", one.grant, one.from)).collect();
+    let origins: Vec<String> = found.grants.iter().map(|one| format!("{}: {}", one.capability, one.origin)).collect();
     assert!(origins.contains(&"scratch tmp/: `scratch` of the node".to_owned()), "{origins:?}");
     assert!(origins.contains(&"cache target/: `cache` under `[sandbox]` of glovebox.toml".to_owned()), "{origins:?}");
 }

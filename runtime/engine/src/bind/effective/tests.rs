@@ -1,4 +1,4 @@
-//! The intersection of wants, grants and attributes: as a table, and never more than any of its sides.
+//! The intersection of wants, grants and attributes: as a table, and never more than any of its inputs.
 
 use super::*;
 use glovebox_host::inspect::{Import, Manifest};
@@ -48,7 +48,7 @@ fn node(attributes: &str) -> Node {
 
 fn of(node: &Node, handler: &str, inspection: &Inspection, plugin: Option<&PluginEntry>) -> Effective {
     let (limits, sandbox) = (LimitSettings::default(), SandboxSetting::default());
-    effective(Sides {
+    effective(GrantInputs {
         node,
         handler,
         inspection,
@@ -177,7 +177,7 @@ fn limits_lower_and_only_the_operator_raises() {
         let (node, inspection, plugin) = (node(attributes), inspection(Some(FULL), &[]), plugin(None, granted));
         let handler = if granted.is_some() { "acme.review" } else { "codergen" };
         let plugin = granted.is_some().then_some(&plugin);
-        let found = effective(Sides {
+        let found = effective(GrantInputs {
             node: &node,
             handler,
             inspection: &inspection,
@@ -223,7 +223,8 @@ fn every_grant_says_where_it_comes_from() {
     let plugin = plugin(None, Some(r#"{"filesystem":"posix","read":["src/"],"write":["REVIEW.md"]}"#));
     let node = node("type=\"acme.review\", allowed_write_paths=\"REVIEW.md\", timeout=\"5s\"");
     let found = of(&node, "acme.review", &inspection(Some(FULL), &["files"]), Some(&plugin));
-    let lines: Vec<String> = found.origins.iter().map(|origin| format!("{}: {}", origin.grant, origin.from)).collect();
+    let lines: Vec<String> =
+        found.grants.iter().map(|grant| format!("{}: {}", grant.capability, grant.origin)).collect();
     assert_eq!(
         lines,
         [

@@ -1,7 +1,8 @@
 //! Who has hold-outs in reach, and what is said about it: a table over handlers and ways out.
 
-use crate::bind::effective::{Effective, Sides, effective};
+use crate::bind::effective::{Effective, GrantInputs, effective};
 use crate::config::Config;
+use crate::plan::Capability;
 use crate::plan::HoldoutAccess::{self, Absent, ReadOnly};
 use glovebox_host::inspect::Inspection;
 use glovebox_host::limits::LimitSettings;
@@ -22,7 +23,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
         Inspection { digest, bytes: 1, world: "agent", imports, exports, core_instances: 1, manifest: None };
     let scenarios = ["a/", "b/c/"].map(|text| Entry::parse(text).expect("entry"));
     let handler = node.handler.name();
-    effective(Sides {
+    effective(GrantInputs {
         node,
         handler,
         inspection: &inspection,
@@ -43,15 +44,15 @@ fn builders_have_none_in_reach_and_verifiers_all() {
         let found = of(attributes, true);
         assert!(!found.diagnostics.iter().any(|found| found.is_error()), "{attributes}: {:?}", found.diagnostics);
         let hides: Vec<String> = found.scope.hidden.iter().skip(2).map(ToString::to_string).collect();
-        let grants: Vec<&str> = found
-            .origins
-            .iter()
-            .map(|origin| origin.grant.as_str())
-            .filter(|grant| grant.contains("hold-outs"))
-            .collect();
+        let grants = found.grants.iter().map(|grant| grant.capability.to_string());
+        let grants: Vec<String> = grants.filter(|grant| grant.contains("hold-outs")).collect();
         assert_eq!(
             (found.holdouts, hides, grants),
-            (access, hidden.iter().map(|text| (*text).to_owned()).collect(), told.to_vec()),
+            (
+                access,
+                hidden.iter().map(|text| (*text).to_owned()).collect(),
+                told.iter().map(|text| (*text).to_owned()).collect()
+            ),
             "{attributes}"
         );
         assert_eq!(of(attributes, false).holdouts, Absent, "{attributes}: nothing is sealed");
@@ -68,7 +69,7 @@ fn builders_have_none_in_reach_and_verifiers_all() {
     check(&format!("{TOOL}, codex.block_read_paths=\"a/,b/\""), Absent, &["a/", "b/"], &[]);
     check(&format!("{PLUGIN}, codex.block_read_paths=\"a/,b/,x/\""), Absent, &["a/", "b/c/", "a/", "b/", "x/"], &[]);
     let full = of(&format!("{TOOL}, scenario_feedback=full"), true);
-    assert!(full.origins.iter().any(|origin| origin.grant == "tell builders what hold-outs say"));
+    assert!(full.grants.iter().any(|grant| grant.capability == Capability::TellHoldouts));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which stages are kept apart from the program they judge, and how.
 
-use crate::bind::effective::{Effective, Sides, effective};
+use crate::bind::effective::{Effective, GrantInputs, effective};
 use crate::config::Config;
 use crate::plan::Apart;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
@@ -33,7 +33,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
         }),
     };
     let scenarios = [Entry::parse("a/").expect("entry")];
-    effective(Sides {
+    effective(GrantInputs {
         node,
         handler: node.handler.name(),
         inspection: &inspection,

@@ -1,4 +1,4 @@
-//! Which powers a rule meets, and what is no rule.
+//! Which capabilities a rule refuses, and what is not a rule.
 
 use super::*;
 
@@ -12,15 +12,15 @@ fn region(text: &str, except: &[&str]) -> Region {
 
 #[test]
 fn a_rule_meets_whatever_has_anything_of_it() {
-    let argv = |text: &str| Power::Argv(text.split(' ').map(str::to_owned).collect());
-    let shell = |text: &str| Power::Shell(text.to_owned());
-    let reach = |host: &str| Power::Reach(host.to_owned());
-    let machine = |folder: &str| Power::Machine(folder.to_owned());
-    for (rule, power, is_met) in [
+    let argv = |text: &str| Capability::Argv(text.split(' ').map(str::to_owned).collect());
+    let shell = |text: &str| Capability::Shell(text.to_owned());
+    let reach = |host: &str| Capability::Reach(host.to_owned());
+    let machine = |folder: &str| Capability::ReadMachine(folder.to_owned());
+    for (rule, capability, is_met) in [
         ("run=*", shell("true"), true),
         ("run=*", argv("cargo test"), true),
-        ("run=*", Power::Model, false),
-        ("run=cargo publish", Power::AnyCommand, true),
+        ("run=*", Capability::Model, false),
+        ("run=cargo publish", Capability::AnyCommand, true),
         ("run=cargo publish", argv("cargo"), true),
         ("run=cargo publish", argv("cargo publish --dry-run"), true),
         ("run=cargo publish", argv("cargo --locked"), true),
@@ -31,35 +31,35 @@ fn a_rule_meets_whatever_has_anything_of_it() {
         ("run=cargo publish", shell("sh -c \"$(cargo publish)\""), true),
         ("run=cargo publish", shell("cargo test && npm publish"), false),
         ("reach=*", reach("a.example.com"), true),
-        ("reach=*", Power::FullNetwork, true),
-        ("reach=a.example.com", Power::FullNetwork, true),
+        ("reach=*", Capability::FullNetwork, true),
+        ("reach=a.example.com", Capability::FullNetwork, true),
         ("reach=a.example.com", reach("*.example.com"), true),
         ("reach=*.example.com", reach("a.b.example.com:8443"), true),
         ("reach=*.example.com", reach("example.com"), false),
         ("reach=example.com", reach("badexample.com"), false),
         ("network-full", reach("*.example.com"), false),
-        ("network-full", Power::FullNetwork, true),
-        ("write=src/", Power::Write(region("src/a/b.rs", &[])), true),
-        ("write=src/a/b.rs", Power::Write(region("src/", &[])), true),
-        ("write=src", Power::Write(region("src/a.rs", &[])), true),
-        ("write=./src/", Power::Write(region("./", &[])), true),
-        ("write=*", Power::Write(region("x", &[])), true),
-        ("write=src/", Power::Write(region("srcs/", &[])), false),
-        ("write=src/", Power::Read(region("src/", &[])), false),
-        ("write=target/", Power::Cache(entry("target/x/")), true),
-        ("read=secrets/", Power::Read(region("./", &[".git/"])), true),
-        ("read=secrets/", Power::Read(region("./", &["secrets/"])), false),
-        ("read=secrets/", Power::Read(region("./", &["secrets/a/"])), true),
-        ("read=secrets/a/b", Power::Read(region("./", &["secrets/"])), false),
+        ("network-full", Capability::FullNetwork, true),
+        ("write=src/", Capability::Write(region("src/a/b.rs", &[])), true),
+        ("write=src/a/b.rs", Capability::Write(region("src/", &[])), true),
+        ("write=src", Capability::Write(region("src/a.rs", &[])), true),
+        ("write=./src/", Capability::Write(region("./", &[])), true),
+        ("write=*", Capability::Write(region("x", &[])), true),
+        ("write=src/", Capability::Write(region("srcs/", &[])), false),
+        ("write=src/", Capability::Read(region("src/", &[])), false),
+        ("write=target/", Capability::Cache(entry("target/x/")), true),
+        ("read=secrets/", Capability::Read(region("./", &[".git/"])), true),
+        ("read=secrets/", Capability::Read(region("./", &["secrets/"])), false),
+        ("read=secrets/", Capability::Read(region("./", &["secrets/a/"])), true),
+        ("read=secrets/a/b", Capability::Read(region("./", &["secrets/"])), false),
         ("read=/opt/data/", machine("/opt/data/x"), true),
         ("read=/opt/data", machine("/opt"), true),
         ("read=/opt/data", machine("/opt/database"), false),
         ("read=/", machine("/opt"), true),
-        ("plugin=*", Power::Plugin("acme.review".to_owned()), true),
-        ("plugin=acme.other", Power::Plugin("acme.review".to_owned()), false),
-        ("model", Power::Model, true),
+        ("plugin=*", Capability::Plugin("acme.review".to_owned()), true),
+        ("plugin=acme.other", Capability::Plugin("acme.review".to_owned()), false),
+        ("model", Capability::Model, true),
     ] {
-        assert_eq!(Deny::parse(rule).unwrap().meets(&power), is_met, "{rule} and {power}");
+        assert_eq!(Deny::parse(rule).unwrap().meets(&capability), is_met, "{rule} and {capability}");
     }
 }
 
@@ -70,13 +70,13 @@ fn what_is_no_rule_says_what_was_meant() {
         assert!(error.to_string().contains(message), "{rule}: {error}");
         assert_eq!(error.help().as_deref(), help, "{rule}");
     };
-    check("wirte=src/", "`wirte=src/` is no rule", Some("did you mean `write=src/`?"));
-    check("widend", "is no rule", Some("did you mean `widened`?"));
-    check("sorcery", "is no rule", None);
-    check("", "is no rule", None);
-    check("run", "`run=*` or the first words", None);
-    check("write=", "says nothing it is about", None);
-    check("model=gpt", "stands alone", None);
+    check("wirte=src/", "`wirte=src/` is not a rule", Some("did you mean `write=src/`?"));
+    check("widend", "is not a rule", Some("did you mean `widened`?"));
+    check("sorcery", "is not a rule", None);
+    check("", "is not a rule", None);
+    check("run", "`run=*` or `run=` and the first words", None);
+    check("write=", "needs a value", None);
+    check("model=gpt", "takes no value", None);
     check("write=../x", "the rule `write=../x`", None);
     check("write=/etc", "the rule `write=/etc`", None);
     check("reach=EXAMPLE.com", "capitals", None);

@@ -1,7 +1,7 @@
 //! The other plan of `glovebox plan --against`: that of a pipeline's file, or of a run.
 //!
-//! A run is bound as its pipeline began and with the configuration as it is now, since no run keeps the old one. Nothing is compared
-//! here; this only brings the other side's powers, and shows what the engine found.
+//! A run is bound with its pipeline as it began and with the configuration as it is now, since no run keeps the old one. The engine
+//! compares; this file reads the other plan and prints the difference.
 
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Stop};
@@ -10,8 +10,8 @@ use crate::project::Project;
 use crate::source::{self, Source};
 use crate::terminal::visible;
 use crate::{journal, references, rule_plugins, runs};
-use glovebox_engine::plan::compare::{Against, Change};
-use glovebox_engine::plan::power::Powers;
+use glovebox_engine::plan::compare::{Change, PlanDiff};
+use glovebox_engine::plan::{PlanCapabilities, RunBounds};
 use glovebox_engine::sqlite::VerifiedJournal;
 use glovebox_pipeline::Inputs;
 use glovebox_sandbox::holdout;
@@ -24,33 +24,34 @@ pub struct Other {
     /// True for a run.
     pub is_run: bool,
     /// What its nodes could do.
-    pub powers: Powers,
+    pub capabilities: PlanCapabilities,
 }
 
 /// Binds what `--against` names. A file comes before a run of the same name.
 pub fn read(host: &SharedHost, target: &str, arguments: &PlanArguments, project: &Project) -> Result<Other, Stop> {
     let is_path = Path::new(target).exists() || target.contains('/') || target.ends_with(".dot");
-    let powers = match is_path {
+    let capabilities = match is_path {
         true => of_file(host, Path::new(target), arguments)?,
         false => of_run(host, target, arguments, project)?,
     };
-    Ok(Other { target: target.to_owned(), is_run: !is_path, powers })
+    Ok(Other { target: target.to_owned(), is_run: !is_path, capabilities })
 }
 
-fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<Powers, Stop> {
+fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<PlanCapabilities, Stop> {
     let text = source::read_text(file)?;
     let inputs = declared(file, &text, &arguments.project.inputs);
     let (source, project) = rule_plugins::read_pipeline(host, file, &inputs, &arguments.project.workdir)?;
     let sealed = prepare::holdouts(&source, &project)?;
     let bound = prepare::bind_plan(host, &source, &project, Request::to_show(sealed))?;
-    Ok(powers(&bound, &source, arguments))
+    Ok(capabilities(&bound, &source, arguments))
 }
 
 /// What a plan's nodes could do, within the bounds of a run that was started with these flags.
-pub fn powers(bound: &Prepared, source: &Source, arguments: &PlanArguments) -> Powers {
+pub fn capabilities(bound: &Prepared, source: &Source, arguments: &PlanArguments) -> PlanCapabilities {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
-    bound.plan.powers(source.pipeline.steps_max(arguments.execution.max_steps), wall_max_ms)
+    let steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
+    bound.plan.capabilities(RunBounds { steps_max, wall_max_ms })
 }
 
 /// The inputs that the other pipeline has a place for: one that is new is no mistake of the old one.
@@ -65,7 +66,12 @@ fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
     inputs
 }
 
-fn of_run(host: &SharedHost, selector: &str, arguments: &PlanArguments, project: &Project) -> Result<Powers, Stop> {
+fn of_run(
+    host: &SharedHost,
+    selector: &str,
+    arguments: &PlanArguments,
+    project: &Project,
+) -> Result<PlanCapabilities, Stop> {
     let run = runs::select(&arguments.runs.runs_dir, selector)?;
     let VerifiedJournal { records, provenance } = journal::read(&run)?;
     if arguments.deny.is_empty() {
@@ -79,21 +85,21 @@ fn of_run(host: &SharedHost, selector: &str, arguments: &PlanArguments, project:
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let bound = prepare::bind_plan(host, &source, project, Request::to_show(holdouts))?;
-    Ok(bound.plan.powers(started.steps_max, started.wall_max_ms))
+    Ok(bound.plan.capabilities(RunBounds { steps_max: started.steps_max, wall_max_ms: started.wall_max_ms }))
 }
 
 /// The comparison for people: `+` for what is new, `-` for what is gone.
-pub fn render(against: &Against) -> String {
-    let target = visible::line(&against.target);
-    let whose = match against.is_run {
+pub fn render(diff: &PlanDiff) -> String {
+    let target = visible::line(&diff.target);
+    let whose = match diff.is_run {
         true => format!("run {target} (its pipeline as it began, the configuration as it is now)"),
         false => target.into_owned(),
     };
-    if against.could.is_empty() && against.nodes.is_empty() {
+    if diff.could.is_empty() && diff.nodes.is_empty() {
         return format!("against {whose}: nothing more, nothing less\n");
     }
-    let mut text = format!("against {whose}\n{}", changes("all nodes", "", &against.could));
-    for node in &against.nodes {
+    let mut text = format!("against {whose}\n{}", changes("all nodes", "", &diff.could));
+    for node in &diff.nodes {
         let presence = if node.presence == "kept" { String::new() } else { format!(" ({})", node.presence) };
         text.push_str(&changes(&visible::line(&node.id), &presence, &node.change));
     }

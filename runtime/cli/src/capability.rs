@@ -1,6 +1,6 @@
-//! What this machine can enforce, found out once per boot and kept beside the compiled components.
+//! What this machine can enforce, probed once per boot and kept beside the compiled components.
 //!
-//! The probe is the sandbox's; here is only where its answer is kept and how it reaches the binding of a plan.
+//! The sandbox probes. This file keeps the answer and converts it for the binder.
 
 use crate::project::cache_dir;
 use glovebox_engine::bind::HostCapability;
@@ -9,13 +9,13 @@ use glovebox_sandbox::jail::{Capability, probe};
 /// File in the cache folder that keeps the answer.
 const CAPABILITY_FILE: &str = "sandbox.json";
 
-/// Finds out what can be enforced, from the cache when nothing has changed since.
-pub fn capability() -> Capability {
+/// Finds what can be enforced, from the cache when nothing has changed since.
+pub fn find() -> Capability {
     probe(cache_dir().map(|folder| folder.join(CAPABILITY_FILE)).as_deref())
 }
 
-/// The same as a plan is bound by: the tier there is, and why there is no higher one.
-pub fn available(found: &Capability) -> HostCapability {
+/// The same for the binder: the highest tier, and why there is no higher one.
+pub fn to_bind(found: &Capability) -> HostCapability {
     let joined = |texts: Vec<String>| texts.join("\n");
     HostCapability {
         tier: found.tier,

@@ -1,0 +1,222 @@
+//! Capabilities: what a node can do, typed, so that plans can be compared and `--deny` rules can refuse them.
+//!
+//! A capability knows what lies within it, not why it was given: [`super::origin`] says that. What is hidden from a node takes away
+//! from what it reads and writes, so a capability over files carries its exceptions. When in doubt it counts as the larger one.
+
+use crate::config::Toolchain;
+use crate::config::sandbox::Tier;
+use glovebox_sandbox::proxy::rules::Rules;
+use glovebox_sandbox::scope::Entry;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Paths of the workspace without some of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Region {
+    /// The paths.
+    pub entry: Entry,
+    /// Paths among them that do not exist, each with everything below it.
+    pub except: Vec<Entry>,
+}
+
+/// What a run or a visit can use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    /// Wall time of a run, milliseconds.
+    WallMs,
+    /// Steps of a run.
+    Steps,
+    /// Model turns of a visit.
+    Turns,
+}
+
+/// One thing a node can do, at most.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capability {
+    /// Reads paths of the workspace.
+    Read(Region),
+    /// Reads a folder of hold-outs.
+    ReadHoldouts(Region),
+    /// Writes paths of the workspace, to be kept.
+    Write(Region),
+    /// Lets commands read an absolute folder of the machine.
+    ReadMachine(String),
+    /// Lets commands write a folder that is dropped after the stage.
+    Scratch(Entry),
+    /// Lets commands write a folder that is kept within the run.
+    Cache(Entry),
+    /// Runs a shell text, exactly this one.
+    Shell(String),
+    /// Runs programs whose words begin with these.
+    Argv(Vec<String>),
+    /// Runs anything.
+    AnyCommand,
+    /// Lets commands reach a host, as a proxy's list names it.
+    Reach(String),
+    /// Lets commands reach whatever the machine can.
+    FullNetwork,
+    /// Asks the model.
+    Model,
+    /// Has a third-party component do the work.
+    Plugin(String),
+    /// Tells builders what hold-outs say.
+    TellHoldouts,
+    /// Commits, for builders to see, what it writes with hold-outs in reach.
+    CommitBesideHoldouts,
+    /// Runs a shell text as the program under test, exactly this one.
+    Subject(String),
+    /// Gives commands a toolchain.
+    Toolchain(Toolchain),
+    /// Gives commands a folder of programs.
+    Programs(String),
+    /// Gives commands a variable.
+    Variable(String),
+    /// Copies ignored files of the project into the run.
+    Include(Entry),
+    /// Accepts a sandbox as low as this tier around commands.
+    SandboxTier(Tier),
+    /// Uses up to so much of a resource.
+    Spend(Resource, u64),
+    /// Has this bound for one attempt, by the limit's name.
+    Limit(&'static str, u64),
+}
+
+impl Capability {
+    /// The parts of this capability that lie outside of all others; empty when the others cover it.
+    pub fn minus<'a>(&self, others: impl Iterator<Item = &'a Capability>) -> Vec<Capability> {
+        match self {
+            Capability::Read(region) => {
+                region.minus(&others.filter_map(Capability::read_region).collect::<Vec<_>>(), Capability::Read)
+            }
+            Capability::ReadHoldouts(region) => {
+                region.minus(&others.filter_map(Capability::read_region).collect::<Vec<_>>(), Capability::ReadHoldouts)
+            }
+            Capability::Write(region) => {
+                let known =
+                    others.filter_map(|other| if let Capability::Write(known) = other { Some(known) } else { None });
+                region.minus(&known.collect::<Vec<_>>(), Capability::Write)
+            }
+            _ => {
+                let is_covered = { others }.any(|other| other.covers(self));
+                if is_covered { Vec::new() } else { vec![self.clone()] }
+            }
+        }
+    }
+
+    /// The region it reads; none when it does not read the workspace.
+    pub(super) fn read_region(&self) -> Option<&Region> {
+        match self {
+            Capability::Read(region) | Capability::ReadHoldouts(region) => Some(region),
+            _ => None,
+        }
+    }
+
+    fn covers(&self, other: &Capability) -> bool {
+        use Capability as C;
+        match (self, other) {
+            (C::ReadMachine(known), C::ReadMachine(folder)) => is_within(folder, known),
+            (C::Scratch(known), C::Scratch(entry))
+            | (C::Cache(known), C::Cache(entry))
+            | (C::Include(known), C::Include(entry)) => known.covers(entry),
+            (C::AnyCommand, C::Argv(_) | C::Shell(_)) => true,
+            (C::Argv(known), C::Argv(words)) => words.starts_with(known),
+            (C::FullNetwork, C::Reach(_)) => true,
+            (C::Reach(known), C::Reach(host)) => {
+                known == host
+                    || Rules::parse(std::slice::from_ref(known)).is_ok_and(|rules| rules.cover(host) == Ok(true))
+            }
+            (C::SandboxTier(known), C::SandboxTier(tier)) => known <= tier,
+            (C::Spend(known, most), C::Spend(resource, amount)) => known == resource && most >= amount,
+            (C::Limit(known, most), C::Limit(name, amount)) => known == name && most >= amount,
+            _ => self == other,
+        }
+    }
+}
+
+impl Region {
+    /// All paths of an entry.
+    pub fn of(entry: Entry) -> Self {
+        Self { entry, except: Vec::new() }
+    }
+
+    /// The parts of this region that lie outside of all others. What is hidden in one may be visible in another, so every hidden
+    /// entry is checked beside the region itself. A part that only several finer entries together would cover counts as outside.
+    fn minus(&self, others: &[&Region], capability: fn(Region) -> Capability) -> Vec<Capability> {
+        let hidden = others.iter().flat_map(|known| &known.except);
+        let inside = hidden.filter_map(|hidden| narrower(hidden, &self.entry));
+        let parts: BTreeSet<&Entry> = inside.chain([&self.entry]).filter(|part| !self.hides(part)).collect();
+        let is_open = |part: &&&Entry| !others.iter().any(|known| known.entry.covers(part) && !known.hides(part));
+        let open: Vec<&Entry> = parts.iter().filter(is_open).copied().collect();
+        let is_largest = |part: &&&Entry| !open.iter().any(|other| other != *part && other.covers(part));
+        let largest = open.iter().filter(is_largest);
+        largest.map(|part| capability(Region { entry: (*part).clone(), except: self.except.clone() })).collect()
+    }
+
+    /// True when nothing of an entry is there.
+    pub fn hides(&self, entry: &Entry) -> bool {
+        self.except.iter().any(|hidden| hidden.path() == entry.path() || entry.path().is_below(hidden.path()))
+    }
+}
+
+/// The narrower of two entries that overlap; for `src/` and `src` the former.
+pub(super) fn narrower<'a>(one: &'a Entry, other: &'a Entry) -> Option<&'a Entry> {
+    if one.path() == other.path() {
+        return Some(if one.is_subtree() { one } else { other });
+    }
+    if one.is_subtree() && other.path().is_below(one.path()) {
+        return Some(other);
+    }
+    (other.is_subtree() && one.path().is_below(other.path())).then_some(one)
+}
+
+/// True for an absolute path that is another or below it.
+pub(super) fn is_within(path: &str, folder: &str) -> bool {
+    let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    folder == "/" || path.strip_prefix(folder).is_some_and(below)
+}
+
+impl Resource {
+    fn as_str(self) -> &'static str {
+        match self {
+            Resource::WallMs => "ms",
+            Resource::Steps => "steps",
+            Resource::Turns => "turns",
+        }
+    }
+}
+
+/// The grant as one line, such as `write src/`.
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Capability as C;
+        match self {
+            C::Read(region) => write!(f, "read {}", region.entry),
+            C::ReadHoldouts(region) => write!(f, "hold-outs {}", region.entry),
+            C::Write(region) => write!(f, "write {}", region.entry),
+            C::ReadMachine(folder) => write!(f, "read {folder}"),
+            C::Scratch(entry) => write!(f, "scratch {entry}"),
+            C::Cache(entry) => write!(f, "cache {entry}"),
+            C::Shell(text) => write!(f, "run {text}"),
+            C::Argv(words) => write!(f, "run {} …", words.join(" ")),
+            C::AnyCommand => f.write_str("run *"),
+            C::Reach(host) => write!(f, "reach {host}"),
+            C::FullNetwork => f.write_str("reach *"),
+            C::Model => f.write_str("model"),
+            C::Plugin(name) => write!(f, "plugin {name}"),
+            C::CommitBesideHoldouts => f.write_str("commit what it writes beside hold-outs"),
+            C::Subject(text) => write!(f, "run {text} as the program under test"),
+            C::TellHoldouts => f.write_str("tell builders what hold-outs say"),
+            C::Toolchain(toolchain) => write!(f, "use the toolchain {}", toolchain.as_str()),
+            C::Programs(folder) => write!(f, "find programs in {folder}"),
+            C::Variable(name) => write!(f, "see the variable {name}"),
+            C::Include(entry) => write!(f, "take along {entry}"),
+            C::SandboxTier(tier) => write!(f, "accept the sandbox tier {tier}"),
+            C::Spend(resource, u64::MAX) => write!(f, "spend any number of {}", resource.as_str()),
+            C::Spend(resource, most) => write!(f, "spend {most} {}", resource.as_str()),
+            C::Limit(name, most) => write!(f, "limit {name} {most}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

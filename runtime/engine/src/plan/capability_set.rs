@@ -1,0 +1,175 @@
+//! Sets of capabilities: those of a binding, and those of a plan, node by node and together.
+//!
+//! The one place that turns grants into capabilities. Plans are compared, refused and printed from these sets.
+
+use super::capability::{Capability, Region, Resource};
+use super::{Binding, Confinement, HoldoutAccess, Plan};
+use crate::config::sandbox::{Network, Tier};
+use glovebox_host::call::CommandGrant;
+use glovebox_host::grants::FileTier;
+use glovebox_pipeline::holdouts::{Feedback, Writes};
+use glovebox_pipeline::ir::NodeId;
+use glovebox_sandbox::scope::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a node, or a run as a whole, can do. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CapabilitySet(BTreeSet<Capability>);
+
+impl CapabilitySet {
+    /// Every capability, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Capability> + Clone {
+        self.0.iter()
+    }
+
+    /// Adds capabilities.
+    pub fn extend(&mut self, capabilities: impl IntoIterator<Item = Capability>) {
+        self.0.extend(capabilities);
+    }
+
+    /// What this set allows and another does not. Of several parts that say the same or less, the largest is kept.
+    pub fn minus(&self, other: &CapabilitySet) -> CapabilitySet {
+        let rest = self.0.difference(&other.0);
+        let found: BTreeSet<Capability> = rest.flat_map(|capability| capability.minus(other.iter())).collect();
+        let is_least = |capability: &&Capability| {
+            let others = found.iter().filter(|other| other != capability);
+            !matches!(capability, Capability::Spend(..) | Capability::SandboxTier(_))
+                || !capability.minus(others).is_empty()
+        };
+        CapabilitySet(found.iter().filter(is_least).cloned().collect())
+    }
+
+    /// The capabilities that are in no other set, as they are.
+    pub fn without<'a>(&self, others: impl Iterator<Item = &'a CapabilitySet> + Clone) -> CapabilitySet {
+        let is_own = |capability: &&Capability| !others.clone().any(|other| other.0.contains(capability));
+        CapabilitySet(self.0.iter().filter(is_own).cloned().collect())
+    }
+
+    /// True when the set covers a capability.
+    pub fn allows(&self, capability: &Capability) -> bool {
+        capability.minus(self.iter()).is_empty()
+    }
+
+    /// One line for each, such as `write src/`; each line once.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.iter().map(ToString::to_string).collect();
+        lines.dedup();
+        lines
+    }
+}
+
+impl FromIterator<Capability> for CapabilitySet {
+    fn from_iter<T: IntoIterator<Item = Capability>>(capabilities: T) -> Self {
+        Self(capabilities.into_iter().collect())
+    }
+}
+
+impl IntoIterator for CapabilitySet {
+    type Item = Capability;
+    type IntoIter = std::collections::btree_set::IntoIter<Capability>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// What a plan can do: per node, and together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanCapabilities {
+    /// Of each node; empty for those that the engine passes by itself.
+    pub nodes: BTreeMap<NodeId, CapabilitySet>,
+    /// Of all nodes together, and what the run as a whole is given.
+    pub run: CapabilitySet,
+}
+
+/// The bounds of a run that flags may lower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunBounds {
+    /// Most steps.
+    pub steps_max: u64,
+    /// Longest wall time, milliseconds; none for no bound.
+    pub wall_max_ms: Option<u64>,
+}
+
+impl Plan {
+    /// What the nodes can do, one by one, and the run within these bounds.
+    pub fn capabilities(&self, bounds: RunBounds) -> PlanCapabilities {
+        let mut found = PlanCapabilities::default();
+        for node in &self.pipeline.nodes {
+            let binding = self.bindings.get(&node.id);
+            let mut own = binding.map(|binding| self.of_binding(binding)).unwrap_or_default();
+            let tells = node.holdouts.feedback == Feedback::Full;
+            if tells && binding.is_some_and(|binding| binding.holdouts == HoldoutAccess::ReadOnly) {
+                own.extend([Capability::TellHoldouts]);
+            }
+            found.run.extend(own.iter().cloned());
+            found.nodes.insert(node.id.clone(), own);
+        }
+        let included = self.workspace_include.iter().filter_map(|text| Entry::parse(text).ok());
+        found.run.extend(included.map(Capability::Include));
+        found.run.extend([
+            Capability::Spend(Resource::Steps, bounds.steps_max),
+            Capability::Spend(Resource::WallMs, bounds.wall_max_ms.unwrap_or(u64::MAX)),
+        ]);
+        found
+    }
+
+    pub(super) fn of_binding(&self, binding: &Binding) -> CapabilitySet {
+        let mut found = CapabilitySet::default();
+        let region = |entry: &Entry| Region { entry: entry.clone(), except: binding.scope.hidden.clone() };
+        if binding.tier != FileTier::None || binding.runs_commands() {
+            let (read, write) = (&binding.scope.read, &binding.scope.write);
+            found.extend(read.iter().chain(write).map(|entry| Capability::Read(region(entry))));
+            found.extend(write.iter().filter(|_| binding.keeps_writes()).map(|entry| Capability::Write(region(entry))));
+        }
+        if binding.holdouts == HoldoutAccess::ReadOnly {
+            let open = self.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path()));
+            found.extend(open.map(|folder| Capability::ReadHoldouts(region(folder))));
+        }
+        if let Some(apart) = &binding.apart {
+            found.extend(apart.command.clone().map(Capability::Subject));
+            let commits = apart.writes == Writes::Commit && binding.holdouts == HoldoutAccess::ReadOnly;
+            found.extend(commits.then_some(Capability::CommitBesideHoldouts));
+        }
+        if binding.runs_commands() {
+            self.of_commands(binding, &mut found);
+        }
+        if binding.model {
+            found.extend([Capability::Model, Capability::Spend(Resource::Turns, binding.limits.turns)]);
+        }
+        found.extend((!binding.first_party).then(|| Capability::Plugin(binding.handler.clone())));
+        found
+    }
+
+    fn of_commands(&self, binding: &Binding, found: &mut CapabilitySet) {
+        found.extend(of_grant(&binding.commands));
+        found.extend(reached(&binding.confined.network));
+        found.extend(binding.confined.scratch.iter().cloned().map(Capability::Scratch));
+        found.extend(binding.confined.cache.iter().cloned().map(Capability::Cache));
+        found.extend(self.sandbox.setting.read.iter().cloned().map(Capability::ReadMachine));
+        let tier = match self.sandbox.confinement {
+            Confinement::Tier(Tier::Unconfined) => Tier::Unconfined,
+            _ => self.sandbox.setting.require,
+        };
+        found.extend([Capability::SandboxTier(tier)]);
+        found.extend(self.exec.toolchains.iter().copied().map(Capability::Toolchain));
+        found.extend(self.exec.path.iter().cloned().map(Capability::Programs));
+        found.extend(self.exec.env.keys().cloned().map(Capability::Variable));
+    }
+}
+
+/// What a network lets commands reach.
+pub fn reached(network: &Network) -> Vec<Capability> {
+    match network {
+        Network::None => Vec::new(),
+        Network::Proxy(domains) => domains.iter().cloned().map(Capability::Reach).collect(),
+        Network::Full => vec![Capability::FullNetwork],
+    }
+}
+
+/// What a grant of commands lets run.
+fn of_grant(commands: &CommandGrant) -> impl Iterator<Item = Capability> {
+    let any = commands.any.then_some(Capability::AnyCommand);
+    let shell = commands.shell_texts.iter().cloned().map(Capability::Shell);
+    any.into_iter().chain(shell).chain(commands.argv_prefixes.iter().cloned().map(Capability::Argv))
+}

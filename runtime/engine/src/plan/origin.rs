@@ -1,0 +1,155 @@
+//! Where a capability comes from: who gave it, and what narrowed it.
+//!
+//! Typed from the binder to the printed line. Nothing reads an origin back from its text.
+
+use super::Plan;
+use super::capability::{Capability, Resource};
+use crate::config::CONFIG_FILE_NAME;
+use crate::config::sandbox::Tier;
+use glovebox_pipeline::ir::NodeId;
+use std::borrow::Cow;
+use std::fmt;
+
+/// One that gives a capability, or narrows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Giver {
+    /// A component that came with the binary.
+    BuiltIn(String),
+    /// A plugin's author and the operator's table for it.
+    Plugin {
+        /// The handler type.
+        handler: String,
+        /// The field of `grants`.
+        field: &'static str,
+        /// Line of the table in `glovebox.toml`.
+        line: usize,
+    },
+    /// A component that is bound as a verifier.
+    Verifier(String),
+    /// A field of a table of `glovebox.toml`.
+    Config(&'static str, &'static str),
+    /// A table of `glovebox.toml`.
+    ConfigTable(&'static str),
+    /// An attribute of the node.
+    Attribute(Cow<'static, str>),
+    /// An attribute that the node does not set.
+    Unset(&'static str),
+    /// An attribute of the node that lists what it blocks, and not this.
+    NotBlocked(&'static str),
+    /// A setting with its value, or a flag of the command line.
+    Flag(&'static str),
+    /// The bounds of the pipeline, or their flags.
+    RunBounds,
+    /// The run as a whole.
+    Run,
+    /// Something that holds where no other giver says more.
+    Default,
+}
+
+/// Who gave a capability, then who narrowed it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin(Vec<Giver>);
+
+impl Origin {
+    /// An origin with one giver.
+    pub fn of(giver: Giver) -> Self {
+        Self(vec![giver])
+    }
+
+    /// The origin of what an attribute of the node says.
+    pub fn attribute(name: impl Into<Cow<'static, str>>) -> Self {
+        Self::of(Giver::Attribute(name.into()))
+    }
+
+    /// The same origin, narrowed.
+    #[must_use]
+    pub fn and(mut self, giver: Giver) -> Self {
+        self.0.push(giver);
+        self
+    }
+}
+
+/// A capability and its origin.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grant {
+    /// What is given.
+    pub capability: Capability,
+    /// By whom.
+    pub origin: Origin,
+}
+
+impl Grant {
+    /// True when the capability is a part of what is given here.
+    fn gives(&self, wanted: &Capability) -> bool {
+        use Capability as C;
+        match (&self.capability, wanted) {
+            (C::Read(given) | C::Write(given), C::Read(region))
+            | (C::Write(given), C::Write(region))
+            | (C::ReadHoldouts(given), C::ReadHoldouts(region)) => given.entry.covers(&region.entry),
+            (C::Limit(name, _), C::Spend(Resource::Turns, _)) => *name == "turns",
+            (given, wanted) => given == wanted,
+        }
+    }
+}
+
+impl Plan {
+    /// Who gave a capability: to a node, or to the run as a whole.
+    pub fn origin(&self, node: Option<&NodeId>, capability: &Capability) -> Origin {
+        let Some(node) = node else { return of_run(capability) };
+        let giver = match capability {
+            Capability::ReadMachine(_) => Giver::Config("sandbox", "read"),
+            Capability::Toolchain(_) | Capability::Programs(_) | Capability::Variable(_) => Giver::ConfigTable("exec"),
+            Capability::SandboxTier(Tier::Unconfined) => Giver::Flag("--dangerously-no-sandbox"),
+            Capability::SandboxTier(_) => Giver::Config("sandbox", "require"),
+            Capability::Plugin(_) => {
+                return Origin::attribute("type").and(Giver::ConfigTable("plugins"));
+            }
+            _ => {
+                let grants = self.binding(node).map_or(&[][..], |binding| &binding.grants);
+                let given = grants.iter().find(|grant| grant.gives(capability));
+                return given.map_or_else(|| Origin::of(Giver::Default), |grant| grant.origin.clone());
+            }
+        };
+        Origin::of(giver)
+    }
+}
+
+/// Who gives a run what no single node has.
+fn of_run(capability: &Capability) -> Origin {
+    Origin::of(match capability {
+        Capability::Spend(..) => Giver::RunBounds,
+        Capability::Include(_) => Giver::Config("workspace", "include"),
+        _ => Giver::Run,
+    })
+}
+
+impl fmt::Display for Giver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Giver::BuiltIn(handler) => write!(f, "built-in `{handler}`"),
+            Giver::Plugin { handler, field, line } => {
+                write!(f, "wants of `{handler}` and `grants.{field}` of {CONFIG_FILE_NAME}:{line}")
+            }
+            Giver::Verifier(handler) => write!(f, "`{handler}` is bound as a verifier"),
+            Giver::Config(table, field) => write!(f, "`{field}` under `[{table}]` of {CONFIG_FILE_NAME}"),
+            Giver::ConfigTable(table) => write!(f, "`[{table}]` of {CONFIG_FILE_NAME}"),
+            Giver::Attribute(name) => write!(f, "`{name}` of the node"),
+            Giver::Unset(name) => write!(f, "`{name}` is not set"),
+            Giver::NotBlocked(name) => write!(f, "`{name}` of the node does not name it"),
+            Giver::Flag(name) => write!(f, "`{name}`"),
+            Giver::RunBounds => f.write_str("`max_steps` or `max_wall_time` of the pipeline, or their flags"),
+            Giver::Run => f.write_str("the run"),
+            Giver::Default => f.write_str("a default"),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, giver) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{giver}")?;
+        }
+        Ok(())
+    }
+}
