@@ -32,7 +32,10 @@ fn a_prompt_s_file_means_its_words() {
     assert_eq!(bench.run_text("r", "build/prompt.md"), "One: open the door.\nTwo.\n");
     for empty in ["", "\u{feff}\r\n \n"] {
         bench.write("flows/prompts/build.md", empty);
-        bench.glovebox(&["check", "flows/ship.dot"]).ends(3).says("`prompts/build.md` cannot be read: it is empty");
+        bench
+            .glovebox(&["check", "flows/ship.dot"])
+            .ends(3)
+            .says("cannot read the prompt file `prompts/build.md`: it is empty");
     }
 }
 
@@ -46,7 +49,7 @@ fn a_prompt_s_file_stands_beside_the_pipeline() {
     bench
         .glovebox(&["check", "flows/ship.dot"])
         .ends(3)
-        .says("`prompts/build.md` cannot be read: there is no such file");
+        .says("cannot read the prompt file `prompts/build.md`: there is no such file");
 }
 
 #[test]
@@ -122,7 +125,7 @@ fn children_are_checked_each_in_its_own_file() {
         .collect();
     let has = |file: &str, rule: &str| found.iter().any(|(at, id)| at == file && id == rule);
     assert!(has("below/one.dot", "attribute_value") && has("below/two.dot", "child_pipeline"), "{found:?}");
-    answer.says("the child pipeline `three.dot` cannot be read: there is no such file");
+    answer.says("cannot read the child pipeline `three.dot`: there is no such file");
 }
 
 #[test]

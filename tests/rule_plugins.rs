@@ -314,8 +314,8 @@ fn an_answer_that_is_no_graph_is_an_error_that_names_who_gave_it() {
         (broken("not a graph"), "answered no graph"),
         (broken("\u{1b}]0;owned\u{7}"), "answered no graph"),
         (broken("{\"nodes\":[]}"), "missing field `name`"),
-        (broken(&graph("", r#",{"id":"build","shape":"box"}"#, "")), "one node occurs twice"),
-        (broken(&graph(r#","handler":"tool""#, "", "")), "by its type and shape it is `codergen`"),
+        (broken(&graph("", r#",{"id":"build","shape":"box"}"#, "")), "a node occurs twice"),
+        (broken(&graph(r#","handler":"tool""#, "", "")), "its type and shape give `codergen`"),
         (broken(&graph("", r#",{"id":"a]; b","shape":"box"}"#, "")), "as `acme.house` answered"),
         (broken(&graph("", r#",{"id":"\u001b[2J","shape":"box"}"#, "")), "as `acme.house` answered"),
         (

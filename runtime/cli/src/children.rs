@@ -8,7 +8,7 @@ use crate::rule_plugins::RuleSets;
 use crate::source::{ParsedFile, TEXT_BYTES_MAX};
 use crate::terminal::diagnostics::Findings;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::files::{Wanted, children_of, endless_child, unreadable_child};
+use glovebox_pipeline::files::{References, children_of, endless_child, unreadable_child};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::span::Span;
 use glovebox_pipeline::{Checked, Inputs};
@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 16;
 
 /// Checks the children of a file, their children, and so on, each by the rules of its own project and none of them with the first
 /// file's inputs; adds to the findings of who names a child that cannot be had.
-pub fn check(file: &Path, parent: &mut Findings, wanted: &Wanted, rule_sets: &mut RuleSets) -> Vec<Findings> {
+pub fn check(file: &Path, parent: &mut Findings, wanted: &References, rule_sets: &mut RuleSets) -> Vec<Findings> {
     if wanted.children.is_empty() {
         return Vec::new();
     }
@@ -35,7 +35,7 @@ pub struct CheckedFile {
     /// The pipeline; none when it has errors of its own.
     pub pipeline: Option<Pipeline>,
     /// The files it refers to.
-    pub wanted: Wanted,
+    pub wanted: References,
     /// True when there are more findings than were kept.
     pub is_cut: bool,
 }
@@ -61,7 +61,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn below(&mut self, file: &Path, named: &mut Findings, wanted: &Wanted) -> Vec<Findings> {
+    fn below(&mut self, file: &Path, named: &mut Findings, wanted: &References) -> Vec<Findings> {
         let mut found = Vec::new();
         for (path, span) in &wanted.children {
             match self.next(file, path, *span, &wanted.sealed) {

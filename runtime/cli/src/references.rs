@@ -7,7 +7,7 @@
 use crate::scenarios;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
-use glovebox_pipeline::files::{Files, Wanted};
+use glovebox_pipeline::files::{Files, References};
 use glovebox_pipeline::{Inputs, Lowered};
 use rustix::fs::OFlags;
 use std::io::{ErrorKind, Read};
@@ -23,22 +23,22 @@ pub struct Referring {
     /// What was read, not linted.
     pub lowered: Lowered,
     /// What it refers to.
-    pub wanted: Wanted,
+    pub wanted: References,
     /// The texts of its prompts' files.
     pub files: Files,
 }
 
 /// Reads a pipeline's text with the texts of the files that it refers to.
 pub fn read(file: &Path, source: &str, inputs: &Inputs) -> Referring {
-    let text = glovebox_pipeline::read(source);
-    let wanted = text.wanted(inputs);
+    let text = glovebox_pipeline::parse(source);
+    let wanted = text.references(inputs);
     let mut inputs = inputs.clone();
     inputs.files = prompts(file, &wanted);
     inputs.scenarios_found = wanted.sealed.iter().any(|folder| scenarios::place(file, folder).is_some());
     Referring { lowered: text.lower(&inputs), wanted, files: inputs.files }
 }
 
-fn prompts(file: &Path, wanted: &Wanted) -> Files {
+fn prompts(file: &Path, wanted: &References) -> Files {
     let folder = if wanted.prompts.is_empty() { None } else { Some(Folder::of(file)) };
     let mut left = PROMPTS_BYTES_MAX;
     let mut read = |path: &String| {

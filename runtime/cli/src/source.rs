@@ -13,7 +13,7 @@ use glovebox_engine::event::RuleReport;
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::rules::{Linted, Trail, lint_builtin};
 use glovebox_pipeline::diagnostic::Severity;
-use glovebox_pipeline::files::{Files, Wanted};
+use glovebox_pipeline::files::{Files, References};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Checked, Inputs, Lowered, transform};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ pub struct ParsedFile {
     /// What was read of it.
     pub draft: Lowered,
     /// What it refers to.
-    pub wanted: Wanted,
+    pub wanted: References,
     /// The texts of its prompts' files.
     files: Files,
 }
@@ -152,7 +152,7 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
     });
     let files: BTreeMap<String, String> = files.collect::<Result<_, Stop>>()?;
     let given = files.iter().map(|(path, text)| (path.clone(), Ok(text.clone()))).collect();
-    let mut draft = glovebox_pipeline::read(&text).lower(&Inputs {
+    let mut draft = glovebox_pipeline::parse(&text).lower(&Inputs {
         set: started.inputs.clone(),
         files: given,
         ..Inputs::default()

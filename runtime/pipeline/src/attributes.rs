@@ -1,14 +1,14 @@
-//! The attributes that mean something, in one table: what carries them, what they hold, what they are for.
+//! The known attributes, in one table: where they apply, their values and their purpose.
 //!
-//! Sources: spec appendix A, and the guardrail, bound and test attributes of this runtime. A name outside the table is kept for
-//! plugins; the lints `attribute_known` and `attribute_unread` say so.
+//! They come from spec appendix A, from other engines, and from this runtime (guardrails, limits, tests). Unknown names are kept for
+//! plugins; the lints `attribute_known` and `attribute_unread` report them.
 
 mod table;
 
 use crate::nearest::nearest;
 pub use table::{ATTRIBUTES, reference};
 
-/// What may carry an attribute.
+/// The kinds of elements with attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// The graph.
@@ -24,38 +24,41 @@ pub enum Carrier {
 pub struct Known {
     /// Its key.
     pub name: &'static str,
-    /// What may carry it.
+    /// The elements on which it has an effect.
     pub on: &'static [Carrier],
-    /// What its value is: `text`, `integer`, `boolean`, `duration`, `paths`, `commands`, `node`, `condition`, …
+    /// The type of its value: `text`, `integer`, `boolean`, `duration`, `paths`, `commands`, `node`, `condition`, …
     pub value: &'static str,
-    /// What holds when nobody says: a value in backticks, or words; `required` when there is none.
+    /// The default: a value in backticks, or a description; `required` if there is none.
     pub default: &'static str,
-    /// What it does, one line.
+    /// What it does, in one line.
     pub summary: &'static str,
-    /// Where it comes from: the specification, a seed, or this runtime.
+    /// Its source: a section of the specification, other engines, or this runtime.
     pub source: &'static str,
-    /// What to do instead, when this version does not enforce it and a run refuses it.
+    /// What to do instead, if this version does not enforce it. A run refuses such an attribute.
     pub instead: Option<&'static str>,
 }
 
-/// Beginnings of names of which a run refuses all that the table does not call enforced.
+/// Name prefixes. A run refuses every name with such a prefix that the table does not list as enforced.
 pub const REFUSED_NAMESPACES: &[&str] =
     &["codex.", "agent.", "verification.", "tool_hooks.", "human.", "manager.", "stack."];
 
-/// What to do instead of an attribute that this version would not enforce; none for one that it does, and for names that no
-/// known source uses, which are left to plugins.
+/// What to do instead of an attribute that this version does not enforce. None for an enforced attribute, and for an unknown name, which
+/// may belong to a plugin.
 pub fn instead_of(name: &str) -> Option<&'static str> {
     match ATTRIBUTES.iter().find(|known| known.name == name) {
         Some(known) => known.instead,
-        None => REFUSED_NAMESPACES.iter().any(|space| name.starts_with(space)).then_some("remove it: nothing reads it"),
+        None => REFUSED_NAMESPACES
+            .iter()
+            .any(|space| name.starts_with(space))
+            .then_some("remove it: Glovebox does not read it"),
     }
 }
 
-/// Beginnings of attribute names whose rest is read elsewhere.
+/// Prefixes of attribute names that other modules read.
 pub const NAMESPACES: &[&str] =
     &["limits.", "test.", "codex.", "agent.", "verification.", "tool_hooks.", "human.", "manager.", "stack.", "env_"];
 
-/// Limits that `limits.<name>` may set, each with its unit in its name (bytes, milliseconds, else a count).
+/// Limits that `limits.<name>` may set. A name ends in its unit (bytes, milliseconds) or is a count.
 pub const LIMITS: &[&str] = &[
     "wall_ms",
     "memory_bytes",
@@ -85,7 +88,7 @@ pub const LIMITS: &[&str] = &[
     "refusals",
 ];
 
-/// Names that speak to whoever draws the graph.
+/// Names for programs that draw the graph.
 pub const DRAWING: &[&str] = &[
     "URL",
     "bgcolor",
@@ -151,7 +154,7 @@ pub const DRAWING: &[&str] = &[
     "id",
 ];
 
-/// True when the name is in a table above and is read there, or is in a namespace.
+/// True if the name has an effect on this carrier, or is in a namespace.
 pub fn is_known(name: &str, carrier: Carrier) -> bool {
     match ATTRIBUTES.iter().find(|known| known.name == name) {
         Some(known) => known.on.contains(&carrier) || DRAWING.contains(&name),
@@ -162,7 +165,7 @@ pub fn is_known(name: &str, carrier: Carrier) -> bool {
     }
 }
 
-/// The attribute that a name in a namespace nearly is: a misspelt guard would guard nothing.
+/// The attribute that a name in a namespace probably means, because a misspelt guard would guard nothing.
 pub fn guard_meant(name: &str) -> Option<&'static str> {
     let (space, word) = name.split_once('.').filter(|(space, _)| *space != "limits")?;
     let guards =

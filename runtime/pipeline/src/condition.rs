@@ -1,11 +1,11 @@
 //! Edge conditions (spec §10): parsed once, evaluated without side effects.
 //!
-//! A condition is a conjunction of comparisons of text; there is nothing else, and whoever writes `==`, `||` or `>` is told what
-//! to write instead. Evaluation sees an answer and a look into the context, and cannot fail.
+//! A condition is a conjunction of text comparisons. For `==`, `||` or `>` the diagnostic says what to write instead. Evaluation reads an
+//! answer and the context, and cannot fail.
 
 #![expect(
     clippy::result_large_err,
-    reason = "a diagnostic ends the reading of one value; it is built once and moved twice"
+    reason = "a diagnostic ends the parsing of one value; it is built once and moved twice"
 )]
 
 use crate::diagnostic::Diagnostic;
@@ -13,13 +13,13 @@ use crate::ir::Words;
 use crate::route::Answer;
 use crate::span::{Places, Span};
 
-/// A look into the run's context: the value of a key as text, empty when there is none.
+/// Looks up a key in the run's context: its value as text, empty if there is none.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> String;
 
 /// A conjunction of clauses; all must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// As written.
+    /// The source text.
     pub text: Words,
     /// The clauses in order.
     pub clauses: Vec<Clause>,
@@ -30,15 +30,15 @@ pub struct Condition {
 pub struct Clause {
     /// `outcome`, `preferred_label`, `context.…` or a bare context key.
     pub key: Words,
-    /// How it compares.
+    /// The comparison.
     pub operator: Operator,
-    /// What it compares with.
+    /// The text to compare with.
     pub literal: Words,
-    /// True when the file spells that outcome as another engine does.
+    /// True if the file has the outcome in the spelling of another engine.
     pub is_foreign: bool,
-    /// Its place in the file.
+    /// Its span in the file.
     pub span: Span,
-    /// The place of what it compares with, quotes included; empty for a bare key.
+    /// The span of the literal, quotes included; empty for a bare key.
     pub literal_span: Span,
 }
 
@@ -49,15 +49,15 @@ pub enum Operator {
     Equal,
     /// `!=`
     NotEqual,
-    /// A bare key: holds when the value is neither empty nor `false`.
+    /// A bare key: holds if the value is neither empty nor `false`.
     Truthy,
 }
 
 impl Condition {
-    /// Reads a condition. `places` leads from the text to the file (the same text for an unescaped value).
+    /// Parses a condition. `places` maps offsets in the text to the file.
     ///
     /// # Errors
-    /// A `condition_syntax` diagnostic at the offending letters, with the fix where it is certain.
+    /// A `condition_syntax` diagnostic at the invalid text, with a fix if it is certain.
     pub fn parse(text: &str, places: &Places) -> Result<Condition, Diagnostic> {
         let mut reader = Reader { text, at: 0, places };
         let mut clauses = vec![reader.clause()?];
@@ -67,12 +67,12 @@ impl Condition {
         Ok(Condition { text: text.into(), clauses })
     }
 
-    /// True when every clause holds. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
+    /// True if every clause holds. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
     pub fn holds(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> bool {
         self.clauses.iter().all(|clause| clause.holds(answer, lookup))
     }
 
-    /// True when some clause reads the outcome's status.
+    /// True if a clause reads the outcome's status.
     pub fn reads_outcome(&self) -> bool {
         self.clauses.iter().any(|clause| matches!(clause.key.as_str(), "outcome" | "context.outcome"))
     }
@@ -84,7 +84,7 @@ impl Clause {
         self.admits(&value)
     }
 
-    /// True when a value of its key satisfies it.
+    /// True if this value of its key satisfies it.
     pub fn admits(&self, value: &str) -> bool {
         match self.operator {
             Operator::Equal => value == self.literal,
@@ -101,8 +101,8 @@ fn is_bare(text: &str) -> bool {
     is_number || text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
 }
 
-/// Our word for an outcome that another engine spells otherwise and means the same by (design §9 #36).
-fn ours(key: &str, literal: &str) -> Option<&'static str> {
+/// The name here for an outcome with another name in other engines.
+fn name_here(key: &str, literal: &str) -> Option<&'static str> {
     match (key, literal) {
         ("outcome" | "context.outcome", "succeeded") => Some("success"),
         ("outcome" | "context.outcome", "failed") => Some("fail"),
@@ -124,14 +124,14 @@ fn resolve(key: &str, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
     }
 }
 
-/// Walks over the condition's text. One mistake ends it: a condition is one line.
+/// Parses the condition's text. The first mistake ends it, because a condition is one line.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
     places: &'a Places,
 }
 
-const OPERATORS: &str = "a condition compares text: `key=value` or `key!=value`, joined by `&&`";
+const OPERATORS: &str = "write `key=value` or `key!=value`, joined by `&&`";
 
 impl<'a> Reader<'a> {
     fn clause(&mut self) -> Result<Clause, Diagnostic> {
@@ -144,34 +144,35 @@ impl<'a> Reader<'a> {
         let begin = self.at;
         let literal = if operator == Operator::Truthy { Words::default() } else { self.literal(key)? };
         let [span, literal_span] = [start, begin].map(|start| self.places.span(start..self.at));
-        let ours = ours(key, &literal);
-        let is_foreign = ours.is_some();
-        let literal = ours.map_or(literal, Words::from);
+        let known = name_here(key, &literal);
+        let is_foreign = known.is_some();
+        let literal = known.map_or(literal, Words::from);
         Ok(Clause { key: key.into(), operator, literal, is_foreign, span, literal_span })
     }
 
     fn key(&mut self) -> Result<&'a str, Diagnostic> {
         let start = self.at;
-        let key = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'.'));
+        let key = self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
         if key.is_empty() {
             return Err(self.no_key());
         }
         if !is_path(key) {
-            let message = format!("`{key}` is no key: expected `outcome`, `preferred_label` or `context.` and a name");
+            let message =
+                format!("invalid key `{key}`: expected `outcome`, `preferred_label` or `context.` and a name");
             return Err(self.error(message, start..self.at));
         }
         Ok(key)
     }
 
     fn no_key(&self) -> Diagnostic {
-        let here = self.letter();
+        let here = self.next_char();
         match self.rest().chars().next() {
             None if self.at == 0 => self.error("the condition is empty", here),
             None => self.error("expected a comparison after `&&`, found the end of the condition", here),
             Some('!') => self
-                .error("a condition has no `!` before a key", here)
-                .with_help("compare with what it must not be, such as `context.ready!=true`"),
-            Some('(' | ')') => self.error("a condition has no parentheses", here).with_help(OPERATORS),
+                .error("unexpected `!` before a key", here)
+                .with_help("compare with `!=`, such as `context.ready!=true`"),
+            Some('(' | ')') => self.error("a condition must not contain parentheses", here).with_help(OPERATORS),
             Some(found) => {
                 self.error(format!("expected `outcome`, `preferred_label` or a context key, found `{found}`"), here)
             }
@@ -190,7 +191,8 @@ impl<'a> Reader<'a> {
         for (written, instead) in [("===", "="), ("==", "="), ("!==", "!="), ("<>", "!=")] {
             if rest.starts_with(written) {
                 let range = self.at..self.at + written.len();
-                let diagnostic = self.error(format!("`{written}` is no operator: `{instead}` compares"), range.clone());
+                let diagnostic =
+                    self.error(format!("unknown operator `{written}`: expected `{instead}`"), range.clone());
                 return Err(self.fixed(diagnostic.with_help(format!("write `{instead}`")), range, instead));
             }
         }
@@ -206,16 +208,18 @@ impl<'a> Reader<'a> {
         if let Some(written) = ["<=", ">=", "=~", "<", ">", "~"].into_iter().find(|written| rest.starts_with(written)) {
             let range = self.at..self.at + written.len();
             return self
-                .error(format!("`{written}` is no operator: conditions compare for equality only"), range)
+                .error(format!("unknown operator `{written}`: a condition can only compare for equality"), range)
                 .with_help(
-                    "let the stage that knows the number set a context key, and compare that: `context.enough=true`",
+                    "set a context key in the stage that knows the number, and compare it: `context.enough=true`",
                 );
         }
         let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         match word.as_str() {
             "and" | "AND" => self.wrong_word(&word, "&&"),
             "or" | "OR" => self.no_or(word.len()),
-            "" => self.error(format!("expected `=` or `!=`, found `{}`", &self.text[self.letter()]), self.letter()),
+            "" => {
+                self.error(format!("expected `=` or `!=`, found `{}`", &self.text[self.next_char()]), self.next_char())
+            }
             _ => self
                 .error(format!("expected `=`, `!=` or `&&`, found `{word}`"), self.at..self.at + word.len())
                 .with_help(OPERATORS),
@@ -224,14 +228,14 @@ impl<'a> Reader<'a> {
 
     fn wrong_word(&self, word: &str, instead: &str) -> Diagnostic {
         let range = self.at..self.at + word.len();
-        let diagnostic = self.error(format!("`{word}` does not join conditions: `{instead}` does"), range.clone());
+        let diagnostic = self.error(format!("expected `{instead}` between comparisons, found `{word}`"), range.clone());
         self.fixed(diagnostic.with_help(format!("write `{instead}`")), range, instead)
     }
 
     fn no_or(&self, length: usize) -> Diagnostic {
         let range = self.at..self.at + length;
-        self.error("a condition has no `or`", range)
-            .with_help("draw a second edge to the same node, with the other condition")
+        self.error("a condition must not contain `or`", range)
+            .with_help("add a second edge to the same node, with the other condition")
     }
 
     fn literal(&mut self, key: &str) -> Result<Words, Diagnostic> {
@@ -241,23 +245,19 @@ impl<'a> Reader<'a> {
         if rest.starts_with('"') {
             return self.quoted().map(Words::from);
         }
-        let text = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'.' | b':' | b'-'));
+        let text = self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'-'));
         if text.is_empty() {
             return Err(self.no_literal(key));
         }
-        if let Some(found) =
-            self.rest().chars().next().filter(|letter| !letter.is_whitespace() && !matches!(letter, '&' | '|'))
-        {
+        if let Some(found) = self.rest().chars().next().filter(|c| !c.is_whitespace() && !matches!(c, '&' | '|')) {
             let end = start + self.text[start..].find([' ', '&', '|']).unwrap_or(self.text.len() - start);
             let value = &self.text[start..end];
-            let message = format!("`{found}` cannot stand in a bare value");
+            let message = format!("`{found}` needs a quoted value");
             let help = match found {
-                ',' => {
-                    "a condition compares with one value: draw a second edge to the same node for the other".to_owned()
-                }
-                _ => format!("write `{key}=\\\"{value}\\\"`, with the quotes escaped inside the attribute"),
+                ',' => "compare with one value, and add a second edge to the same node for the other value".to_owned(),
+                _ => format!("write `{key}=\\\"{value}\\\"`; the quotes need escapes inside the attribute"),
             };
-            return Err(self.error(message, self.letter()).with_help(help));
+            return Err(self.error(message, self.next_char()).with_help(help));
         }
         match is_bare(text) {
             true => Ok(text.into()),
@@ -267,20 +267,21 @@ impl<'a> Reader<'a> {
 
     fn not_bare(&self, key: &str, start: usize) -> Diagnostic {
         let text = &self.text[start..self.at];
-        let message = format!("`{text}` is no bare value: one begins with a letter or `_`, or is a whole number");
+        let message =
+            format!("`{text}` needs quotes: a bare value must be a whole number, or begin with a letter or `_`");
         let diagnostic = self.error(message, start..self.at);
         let quoted = format!("\\\"{text}\\\"");
         self.fixed(diagnostic.with_help(format!("write `{key}={quoted}`")), start..self.at, &quoted)
     }
 
     fn no_literal(&self, key: &str) -> Diagnostic {
-        let here = self.letter();
+        let here = self.next_char();
         match self.rest().chars().next() {
             None | Some('&' | '|') => self
                 .error(format!("expected a value to compare `{key}` with"), here)
                 .with_help(format!("write `{key}=\\\"\\\"` to compare with an empty value")),
             Some('\'') => self
-                .error("a value stands bare or in double quotes", here)
+                .error("a value must be bare or in double quotes", here)
                 .with_help(format!("write `{key}=value`, or `{key}=\\\"two words\\\"`")),
             Some(found) => self.error(format!("expected a value to compare `{key}` with, found `{found}`"), here),
         }
@@ -289,26 +290,26 @@ impl<'a> Reader<'a> {
     fn quoted(&mut self) -> Result<String, Diagnostic> {
         let start = self.at;
         let mut value = String::new();
-        let mut letters = self.text[start + 1..].char_indices();
-        while let Some((offset, letter)) = letters.next() {
-            match letter {
+        let mut chars = self.text[start + 1..].char_indices();
+        while let Some((offset, c)) = chars.next() {
+            match c {
                 '"' => {
                     self.at = start + 1 + offset + 1;
                     return Ok(value);
                 }
-                '\\' => match letters.next() {
+                '\\' => match chars.next() {
                     Some((_, 'n')) => value.push('\n'),
                     Some((_, 't')) => value.push('\t'),
                     Some((_, escaped)) => value.push(escaped),
                     None => break,
                 },
-                _ => value.push(letter),
+                _ => value.push(c),
             }
         }
         Err(self.error("the value's closing quote is missing", start..self.text.len()))
     }
 
-    /// Steps over `&&`; false at the end of the text.
+    /// Skips `&&`; false at the end of the text.
     fn conjunction(&mut self) -> Result<bool, Diagnostic> {
         self.space();
         let rest = self.rest();
@@ -332,7 +333,7 @@ impl<'a> Reader<'a> {
     }
 
     fn no_conjunction(&self) -> Diagnostic {
-        let word: String = self.rest().chars().take_while(|letter| !letter.is_whitespace()).collect();
+        let word: String = self.rest().chars().take_while(|c| !c.is_whitespace()).collect();
         match word.as_str() {
             "and" | "AND" => self.wrong_word(&word, "&&"),
             "or" | "OR" => self.no_or(word.len()),
@@ -341,14 +342,14 @@ impl<'a> Reader<'a> {
                     format!("expected `&&` or the end of the condition, found `{word}`"),
                     self.at..self.at + word.len(),
                 )
-                .with_help("a value with spaces stands in escaped quotes: `preferred_label=\\\"Try again\\\"`"),
+                .with_help("put a value with spaces in escaped quotes: `preferred_label=\\\"Try again\\\"`"),
         }
     }
 
-    /// Steps over letters of ASCII.
-    fn take(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
+    /// Reads ASCII characters while `wanted` accepts them.
+    fn take_while(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
         let rest = self.rest();
-        let length = rest.bytes().take_while(|letter| letter.is_ascii() && wanted(*letter)).count();
+        let length = rest.bytes().take_while(|byte| byte.is_ascii() && wanted(*byte)).count();
         self.at += length;
         &rest[..length]
     }
@@ -364,8 +365,8 @@ impl<'a> Reader<'a> {
         &self.text[self.at..]
     }
 
-    /// The range of the next letter, empty at the end.
-    fn letter(&self) -> std::ops::Range<usize> {
+    /// The range of the next character, empty at the end.
+    fn next_char(&self) -> std::ops::Range<usize> {
         let length = self.rest().chars().next().map_or(0, char::len_utf8);
         self.at..self.at + length
     }
@@ -382,14 +383,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// True for words with dots between them, none of which begins with a digit.
+/// True for words that are separated by dots and do not begin with a digit.
 fn is_path(key: &str) -> bool {
     let mut begins = true;
-    for letter in key.bytes() {
-        if begins && !(letter.is_ascii_alphabetic() || letter == b'_') {
+    for byte in key.bytes() {
+        if begins && !(byte.is_ascii_alphabetic() || byte == b'_') {
             return false;
         }
-        begins = letter == b'.';
+        begins = byte == b'.';
     }
     !begins
 }

@@ -1,7 +1,7 @@
-//! Something wrong, or worth a word, in the user's file.
+//! A finding in the user's file: an error, a warning or a remark.
 //!
-//! A diagnostic is data: rule, place, words and, where there is one, the edit that mends it. It is never printed here, and it
-//! is never an error of the runtime. At most [`DIAGNOSTICS_MAX`] are kept per file, in file order.
+//! A diagnostic is data: rule, span, message and, if it is certain, the fix. It is never printed here, and it is never an error of the
+//! runtime. A file has at most [`DIAGNOSTICS_MAX`], in file order.
 
 use crate::span::Span;
 use schemars::JsonSchema;
@@ -11,16 +11,16 @@ use std::borrow::Cow;
 /// A rule's stable name: that of a built-in rule, or `<plugin>/<rule>` of a custom one.
 pub type RuleName = Cow<'static, str>;
 
-/// The most diagnostics one file gets (style: errors in bulk help nobody).
+/// The most diagnostics of one file; more would not help the user.
 pub const DIAGNOSTICS_MAX: usize = 50;
 
-/// How bad it is (spec §7.1).
+/// The severity of a finding (spec §7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The pipeline will not run.
     Error,
-    /// It runs, and may not do what was meant.
+    /// The pipeline runs, but may not do what its author meant.
     Warning,
     /// A remark.
     Info,
@@ -37,8 +37,8 @@ impl Severity {
     }
 }
 
-/// Makes the certain edits of a file; of two that overlap the first. None when there is nothing to edit.
-pub fn mended(source: &str, diagnostics: &[Diagnostic]) -> Option<String> {
+/// Applies all fixes to a file; of two that overlap, the first. None if there is no fix to apply.
+pub fn fixed(source: &str, diagnostics: &[Diagnostic]) -> Option<String> {
     let mut edits: Vec<&Edit> = diagnostics.iter().filter_map(|diagnostic| diagnostic.fix.as_ref()).collect();
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     let mut text = String::with_capacity(source.len());
@@ -59,46 +59,46 @@ pub fn mended(source: &str, diagnostics: &[Diagnostic]) -> Option<String> {
     Some(text)
 }
 
-/// A replacement of source text that mends the problem.
+/// A replacement of source text that fixes the problem.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Edit {
-    /// What is replaced; an empty span inserts.
+    /// The text to replace; an empty span inserts.
     pub span: Span,
-    /// The text put there.
+    /// The new text.
     pub replacement: String,
 }
 
 /// A second place in the file that explains the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Label {
-    /// Where.
+    /// Its span.
     pub span: Span,
-    /// What is to be seen there.
+    /// The text to show there.
     pub text: String,
 }
 
-/// One finding (spec §7.1), with the place it concerns.
+/// One finding (spec §7.1), with its span.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnostic {
     /// Stable rule name, such as `edge_target_exists`.
     pub rule: RuleName,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// One line: the thing, the place, the expected.
+    /// One line: what is wrong, where, and what was expected.
     pub message: String,
-    /// Where it is.
+    /// Its span in the file.
     pub span: Span,
-    /// What to say right at the span; empty for nothing.
+    /// A short text at the span; empty for none.
     pub note: String,
-    /// Other places that matter.
+    /// Other places that explain it.
     pub labels: Vec<Label>,
-    /// How to mend it, in words or as a line to paste.
+    /// How to fix it, as a line to paste or in words.
     pub help: Option<String>,
-    /// The edit that mends it, when it is certain.
+    /// The edit that fixes it, if it is certain.
     pub fix: Option<Edit>,
-    /// The node it is about.
+    /// The node with the finding.
     pub node: Option<String>,
-    /// The edge it is about, as (from, to).
+    /// The edge with the finding, as (from, to).
     pub edge: Option<(String, String)>,
 }
 
@@ -134,42 +134,42 @@ impl Diagnostic {
         Self::new(rule, Severity::Info, message, span)
     }
 
-    /// Says something right at the span.
+    /// Adds a short text at the span.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self
     }
 
-    /// Points at a second place.
+    /// Adds a second place.
     #[must_use]
     pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into() });
         self
     }
 
-    /// Says how to mend it.
+    /// Adds how to fix it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Gives the edit that mends it.
+    /// Adds the edit that fixes it.
     #[must_use]
     pub fn with_fix(mut self, span: Span, replacement: impl Into<String>) -> Self {
         self.fix = Some(Edit { span, replacement: replacement.into() });
         self
     }
 
-    /// Names the node it is about.
+    /// Sets the node.
     #[must_use]
     pub fn with_node(mut self, node: impl Into<String>) -> Self {
         self.node = Some(node.into());
         self
     }
 
-    /// Names the edge it is about.
+    /// Sets the edge.
     #[must_use]
     pub fn with_edge(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.edge = Some((from.into(), to.into()));

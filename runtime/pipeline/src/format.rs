@@ -1,19 +1,19 @@
-//! The one way to write a pipeline: same meaning, same comments, Graphviz-readable spelling.
+//! The canonical format of pipeline files: same meaning, same comments, a spelling that Graphviz accepts.
 //!
-//! One statement a line, two spaces a level, a semicolon after each; attributes on one line while they fit, else one a line; at most
-//! one empty line between statements. What Graphviz would not read is quoted, `#` comments become `//`. Formatting twice
-//! changes nothing, and never what the file means.
+//! One statement per line, two spaces per level, a semicolon after each statement. Attributes share a line if they fit, else one per line.
+//! At most one empty line between statements. Quotes around what Graphviz does not accept bare; `#` comments become `//`. Formatting
+//! twice changes nothing, and formatting never changes the meaning.
 
 use crate::diagnostic::Diagnostic;
 use crate::dot::{self, Ast, Attr, Comment, Name, Statement, Target, Value, quote};
 
-/// Letters in a line before attributes get lines of their own.
+/// The maximum width of a statement on one line, in characters.
 const WIDTH: usize = 120;
 
-/// Writes a file in the one way. None, with the diagnostics, when it has syntax errors: what could not be read would be lost.
+/// Formats a pipeline file.
 ///
 /// # Errors
-/// The file's diagnostics, errors among them.
+/// The file's diagnostics, if it has syntax errors: formatting would lose the text that the parser could not read.
 pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
     let (ast, diagnostics) = dot::parse(source);
     if diagnostics.iter().any(Diagnostic::is_error) {
@@ -26,11 +26,11 @@ pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
 
 struct Writer<'a> {
     source: &'a str,
-    /// Comments that are still to be written.
+    /// Comments that are not written yet.
     comments: &'a [Comment],
     out: String,
     depth: usize,
-    /// Where in the source the part ends that has been written.
+    /// The end of the written part in the source.
     last: usize,
 }
 
@@ -42,7 +42,7 @@ impl Writer<'_> {
         }
         let name = ast.name.as_ref().map(|name| format!("{} ", bare_or_quoted(name))).unwrap_or_default();
         self.out.push_str(&format!("digraph {name}{{"));
-        // Comments before the opening brace move behind it.
+        // Comments before the opening brace move after it.
         self.last = ast.name.as_ref().map_or(ast.span.start, |name| name.span.end);
         self.last = self.source[self.last..].find('{').map_or(self.last, |at| self.last + at + 1);
         self.body(&ast.body, ast.span.end.saturating_sub(1));
@@ -99,7 +99,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes `subject [a=b, …];`, on one line when it fits and no comment stands between.
+    /// Writes `subject [a=b, …];`, on one line if it fits and contains no comment.
     fn with_attributes(&mut self, subject: String, attributes: &[Attr<'_>], end: usize, brackets: bool) {
         let begin = attributes.first().map_or(end, |attribute| attribute.key_span.start);
         self.comments_inside(begin);
@@ -110,10 +110,10 @@ impl Writer<'_> {
             return;
         }
         let pairs: Vec<String> = attributes.iter().map(pair).collect();
-        let letters =
+        let width =
             self.depth * 2 + subject.chars().count() + pairs.iter().map(|pair| pair.chars().count() + 2).sum::<usize>();
         let is_interrupted = self.comments.first().is_some_and(|comment| comment.span.start < end);
-        if letters + 3 <= WIDTH && !is_interrupted {
+        if width + 3 <= WIDTH && !is_interrupted {
             self.out.push_str(&format!(" [{}];", pairs.join(", ")));
             self.last = end;
             return;
@@ -134,13 +134,13 @@ impl Writer<'_> {
         self.finish(end);
     }
 
-    /// The statement is written up to `end`; comments of its inside have been moved by now.
+    /// Ends the statement at `end` and writes the comments inside it.
     fn finish(&mut self, end: usize) {
         self.comments_inside(end);
         self.last = end;
     }
 
-    /// Writes comments that stand inside a statement's head on lines of their own before it.
+    /// Writes comments inside the head of a statement, on lines of their own before it.
     fn comments_inside(&mut self, before: usize) {
         while let Some(comment) = self.comments.first().copied().filter(|comment| comment.span.start < before) {
             self.comments = &self.comments[1..];
@@ -152,7 +152,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the comments that begin before an offset: behind the text they stand behind, else on lines of their own.
+    /// Writes the comments that begin before an offset: after other text on the same line, or on lines of their own.
     fn comments_before(&mut self, before: usize) {
         while let Some(comment) = self.comments.first().copied().filter(|comment| comment.span.start < before) {
             self.comments = &self.comments[1..];
@@ -169,17 +169,17 @@ impl Writer<'_> {
         }
     }
 
-    /// True when nothing can follow on the current line.
+    /// True if the current line ends with a line comment.
     fn ends_with_line_comment(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default();
-        // A `//` inside a string is written by us with its closing quote on the same line, after it.
+        // A `//` inside a string has its closing quote on the same line, because the writer escapes line breaks.
         let mut quoted = false;
-        let mut letters = line.chars().peekable();
-        while let Some(letter) = letters.next() {
-            match letter {
-                '\\' if quoted => drop(letters.next()),
+        let mut chars = line.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' if quoted => drop(chars.next()),
                 '"' => quoted = !quoted,
-                '/' if !quoted && letters.peek() == Some(&'/') => return true,
+                '/' if !quoted && chars.peek() == Some(&'/') => return true,
                 _ => {}
             }
         }
@@ -194,12 +194,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Goes to the line of what stands at `start`, which follows an opening brace or something else.
+    /// Begins the line of the element at `start`; `opens` if it follows an opening brace.
     fn next_line(&mut self, start: usize, opens: bool) {
         if opens { self.new_line() } else { self.line_break(start) }
     }
 
-    /// A new line, after an empty one where the source has one or more.
+    /// Begins a new line, after an empty line if the source has one.
     fn line_break(&mut self, start: usize) {
         let between = self.source.get(self.last..start).unwrap_or_default();
         if between.matches('\n').count() > 1 && !self.out.ends_with('{') {
@@ -229,7 +229,7 @@ fn pair(attribute: &Attr<'_>) -> String {
     format!("{key}={}", value(&attribute.value))
 }
 
-/// A value keeps its quotes, and gets them where Graphviz would not read it without.
+/// A value keeps its quotes, and gets quotes if Graphviz needs them.
 fn value(value: &Value<'_>) -> String {
     if !value.quoted && (is_plain(&value.text) || is_number(&value.text)) {
         value.text.to_string()
@@ -242,16 +242,16 @@ fn bare_or_quoted(name: &Name<'_>) -> String {
     if is_plain(&name.text) { name.text.to_string() } else { quote(&name.text) }
 }
 
-/// True for a word that means the same without quotes everywhere.
+/// True for a word that never needs quotes.
 fn is_plain(text: &str) -> bool {
     const KEYWORDS: [&str; 6] = ["node", "edge", "graph", "digraph", "subgraph", "strict"];
-    let mut letters = text.bytes();
-    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
-        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !KEYWORDS.iter().any(|keyword| text.eq_ignore_ascii_case(keyword))
 }
 
-/// True for a number of Graphviz's: `-?(.5 | 5 | 5. | 5.5)`.
+/// True for a number in Graphviz: `-?(.5 | 5 | 5. | 5.5)`.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

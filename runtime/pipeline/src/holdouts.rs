@@ -1,75 +1,75 @@
-//! What a pipeline says about its hold-outs: which folders they are, and where it opts out of keeping them from builders.
+//! Roles of stages towards hold-outs (builder, verifier), the folders of hold-outs, and the opt-outs of a pipeline.
 //!
-//! Paths here are as written; whether a folder exists, and what a stage sees of it, is not known in this crate.
+//! Paths are as written in the file. This crate does not know whether a folder exists, or what a stage sees of it.
 
 use crate::ir::{Handler, Node, Pipeline};
 
-/// The folder that holds hold-outs when the file names none (seed 2).
+/// The default folder with hold-outs (seed 2).
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
 
-/// How much of what a stage with hold-outs printed a builder is told (design §7).
+/// How much output of a stage with hold-outs reaches a builder (design §7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Feedback {
-    /// Verdict, counts and `hint:` lines.
+    /// The verdict and `hint:` lines.
     #[default]
     Summary,
-    /// Everything, hold-outs included.
+    /// All output, hold-outs included.
     Full,
 }
 
-/// The words of `scenario_feedback`.
+/// The values of `scenario_feedback`.
 pub const FEEDBACKS: &[(&str, Feedback)] = &[("summary", Feedback::Summary), ("full", Feedback::Full)];
 
-/// What becomes of the files that a stage with hold-outs in reach writes.
+/// What happens to the files that a stage with hold-outs in reach writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Writes {
-    /// They are dropped after the stage: no builder sees them.
+    /// The engine drops them after the stage, so no builder sees them.
     #[default]
     Scratch,
-    /// Those in its write scope are committed, whatever they contain.
+    /// The engine commits those in the write scope, whatever they contain.
     Commit,
 }
 
-/// The words of `scenario_writes`.
+/// The values of `scenario_writes`.
 pub const WRITES: &[(&str, Writes)] = &[("scratch", Writes::Scratch), ("commit", Writes::Commit)];
 
-/// Whether the workspace may hold a file that is byte for byte a hold-out, where every stage can read it.
+/// Whether the workspace may contain an exact copy of a hold-out, which every stage can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Copies {
-    /// Such a run does not begin.
+    /// The run does not begin.
     #[default]
     Refuse,
-    /// It begins, after a warning.
+    /// The run begins with a warning.
     Allow,
 }
 
-/// The words of `scenario_copies`.
+/// The values of `scenario_copies`.
 pub const COPIES: &[(&str, Copies)] = &[("refuse", Copies::Refuse), ("allow", Copies::Allow)];
 
-/// What a node says about hold-outs. The default keeps them from builders.
+/// The settings of a node for hold-outs. The default hides them from builders.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeHoldouts {
     /// `codex.allow_read_scenarios`: a builder may read them (seed 2).
     pub allow_read: bool,
-    /// `codex.block_read_paths`: what the node does not see, in place of the hold-outs (seed 2). None means the hold-outs.
+    /// `codex.block_read_paths`: what the node does not see, instead of the hold-outs (seed 2). None means the hold-outs.
     pub block_read: Option<Vec<String>>,
-    /// `scenario_feedback` of the node, else of the graph: what builders are told of this node's output.
+    /// `scenario_feedback` of the node, else of the graph: how much of this node's output reaches builders.
     pub feedback: Feedback,
-    /// `scenario_writes`: what becomes of what it writes.
+    /// `scenario_writes`: what happens to the files that it writes.
     pub writes: Writes,
 }
 
-/// True for a stage whose work is judged by others, so that it must not learn by what: everything but tool and verify stages.
+/// True for a builder: hold-outs test its work, so it must not learn them. Every component is one, except `tool` and `verify`.
 pub fn is_builder(node: &Node) -> bool {
     matches!(&node.handler, Handler::Component(_)) && !is_verifier(node)
 }
 
-/// True for a stage that judges the work of others and may have hold-outs in reach.
+/// True for a verifier: it tests the work of builders and may have hold-outs in reach.
 pub fn is_verifier(node: &Node) -> bool {
     matches!(&node.handler, Handler::Component(name) if matches!(name.as_str(), "tool" | "verify"))
 }
 
-/// Attributes that hold a command.
+/// Attributes that contain a command.
 const COMMANDS: [&str; 3] = ["tool_command", "command", "verify_command"];
 
 /// True for a node with a command that names one of the folders.
@@ -79,7 +79,7 @@ pub fn runs_scenarios(node: &Node, folders: &[&str]) -> bool {
     commands.into_iter().any(|command| names(&command.value))
 }
 
-/// True when one of the paths is the folder or above it.
+/// True if one of the paths is the folder or a parent of it.
 pub fn covers(paths: &[String], folder: &str) -> bool {
     let folder = folder.trim_end_matches('/');
     paths
@@ -89,7 +89,7 @@ pub fn covers(paths: &[String], folder: &str) -> bool {
 }
 
 impl Pipeline {
-    /// The hold-out folders that the file names, or the one by default.
+    /// The hold-out folders that the file names, or the default folder.
     pub fn scenario_folders(&self) -> Vec<&str> {
         match &self.scenarios {
             Some(named) => named.0.iter().map(String::as_str).collect(),
@@ -97,8 +97,7 @@ impl Pipeline {
         }
     }
 
-    /// True when a run has hold-outs as far as the file and its reader know: it names folders, a command names one, or the reader
-    /// found one. Linear in the file.
+    /// True if a run has hold-outs: the file or one of its commands names a folder, or the caller found one. Linear in the file.
     pub fn has_scenarios(&self) -> bool {
         let folders = self.scenario_folders();
         self.scenarios_found || self.scenarios.is_some() || self.nodes.iter().any(|node| runs_scenarios(node, &folders))

@@ -1,7 +1,7 @@
-//! The checked pipeline: what text becomes when `parse` and `lower` are through with it.
+//! The checked pipeline: the result of `parse` and `lower`.
 //!
-//! Every string attribute that means something has a type here. Nothing below refers back to the text except by span, and
-//! nothing runs: who executes a handler, and what it may touch, is not known in this crate.
+//! Every known string attribute has a type here. Later steps refer to the text only by span. This crate runs nothing: it does not know
+//! which component executes a handler, or what that component may touch.
 
 use crate::condition::Condition;
 use crate::holdouts::{Copies, NodeHoldouts};
@@ -11,11 +11,10 @@ pub use glovebox_record::{NodeId, Status};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A text that is not changed: up to 23 bytes stand where it is used, a longer one is shared by its copies. A file of ten
-/// thousand nodes has a hundred thousand of them.
+/// An immutable text. It stores up to 23 bytes inline and shares a longer text among its clones.
 pub type Words = smol_str::SmolStr;
 
-/// What gives a node its behaviour.
+/// The behaviour of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handler {
     /// The entry point; does nothing.
@@ -24,7 +23,7 @@ pub enum Handler {
     Exit,
     /// Passes the previous outcome through and lets the edges decide.
     Conditional,
-    /// A component does the work: `codergen`, `tool`, `verify`, or a plugin's own `ns.name`.
+    /// A component does the work: `codergen`, `tool`, `verify`, or a plugin's `ns.name`.
     Component(Words),
     /// A handler of the specification that this version does not execute: `parallel`, `wait.human`, ….
     Unavailable(Words),
@@ -42,43 +41,43 @@ impl Handler {
     }
 }
 
-/// An attribute's text and place.
+/// An attribute's text and spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// The value with escapes resolved.
+    /// The value, with escapes resolved.
     pub value: Words,
-    /// The key's place.
+    /// The span of the key.
     pub key_span: Span,
-    /// The value's place, quotes included.
+    /// The span of the value, quotes included.
     pub span: Span,
 }
 
-/// A list of workspace paths as written: `main.go,src/` (seed 2). Checked: relative, no `..`, no empty entry.
+/// A checked list of workspace paths, such as `main.go,src/` (seed 2): relative, without `..`, no empty entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PathList(pub Vec<String>);
 
-/// What a node says about where its commands work and what they reach. Nothing in it grants more than the operator does.
+/// Where a node's commands work and what they can reach. It never grants more than the operator does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Confinement {
     /// `codex.workdir`: where commands start, `./` for the workspace itself, a final `/` otherwise (seed 2).
     pub workdir: Option<String>,
-    /// `codex.add_dirs`: folders that are read beside it, each with a final `/` (seed 2).
+    /// `codex.add_dirs`: more folders that they may read, each with a final `/` (seed 2).
     pub add_dirs: PathList,
-    /// `codex.strict_read_scope`: nothing is seen but workdir, `add_dirs`, the agent's program and the write scope (seed 2).
+    /// `codex.strict_read_scope`: they see only workdir, `add_dirs`, the agent's program and the write scope (seed 2).
     pub strict_read_scope: bool,
-    /// `codex.path`, where it names a file of the workspace.
+    /// `codex.path`, if it names a file of the workspace.
     pub program: Option<String>,
-    /// Folders that may be written and are dropped after the stage.
+    /// Folders that they may write; deleted after the stage.
     pub scratch: PathList,
-    /// Folders that may be written and are kept within the run, never committed.
+    /// Folders that they may write; kept during the run, never committed.
     pub cache: PathList,
-    /// `cache_from`: what fills the caches before their first use. None means nothing.
+    /// `cache_from`: what fills the caches before their first use; none for empty caches.
     pub cache_from: Option<CacheFrom>,
-    /// What its commands shall reach, at most.
+    /// The most that they may reach over the network.
     pub network: Option<NetworkWish>,
 }
 
-/// What a stage's caches are filled from before their first use.
+/// The files that fill a stage's caches before their first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheFrom {
     /// The files that the run began with, before any stage changed them.
@@ -88,105 +87,104 @@ pub enum CacheFrom {
 /// The words of `cache_from`.
 pub const CACHE_SOURCES: &[(&str, CacheFrom)] = &[("base", CacheFrom::Base)];
 
-/// The program under test of a stage that verifies. The default names none: the stage's commands say what `subject` starts.
+/// The program under test of a verifying stage. By default there is none, and the stage's commands pass one to `subject`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subject {
-    /// `verify_subject`: the shell text that `subject` without words starts.
+    /// `verify_subject`: the shell text that `subject` runs if it has no arguments.
     pub command: Option<Words>,
-    /// `verify_subject_port`: the command starts with the stage, and this port of its loopback is reachable for the stage's
-    /// commands. 1 to 65535.
+    /// `verify_subject_port`, 1 to 65535: the command starts with the stage, and the stage's commands can reach this loopback port.
     pub port: Option<u16>,
 }
 
-/// What a node's commands shall reach over the network; less than the operator grants, or as much.
+/// The network access that a node asks for; the operator's grant is the maximum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkWish {
-    /// Nothing but a loopback of their own.
+    /// Only a private loopback.
     None,
-    /// Some domains through the host's proxy, as written.
+    /// These domains, through the host's proxy.
     Proxy(Vec<String>),
-    /// Whatever the machine can reach.
+    /// Everything that the machine can reach.
     Full,
 }
 
 /// One node.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Its name.
+    /// Its id.
     pub id: NodeId,
-    /// What people see; the name when the file gives none.
+    /// The displayed text; the id by default.
     pub label: Words,
     /// The Graphviz shape, `box` by default.
     pub shape: Words,
-    /// What executes it.
+    /// What the node does.
     pub handler: Handler,
-    /// The instruction, `$goal` expanded; falls back to the label for codergen (spec §2.6).
+    /// The instruction with `$goal` expanded; the label by default for codergen (spec §2.6).
     pub prompt: Option<Words>,
-    /// Additional attempts; none when the file does not say (design §9 #1).
+    /// Additional attempts; none if the file sets none (design §9 #1).
     pub max_retries: Option<u32>,
     /// Back-off between attempts, from `retry_policy` or the default (spec §3.6).
     pub backoff: Backoff,
-    /// Must have succeeded before the pipeline may exit.
+    /// The node must succeed before the run may exit.
     pub goal_gate: bool,
-    /// Where to go when it fails or its gate is unmet.
+    /// The next node after a failure or an unmet gate.
     pub retry_target: Option<NodeId>,
-    /// The second choice for that.
+    /// Used if `retry_target` is absent.
     pub fallback_retry_target: Option<NodeId>,
-    /// Longest execution of one attempt.
+    /// Maximum duration of one attempt.
     pub timeout: Option<Duration>,
-    /// Most model turns in one attempt.
+    /// Maximum number of model turns in one attempt.
     pub max_turns: Option<u32>,
-    /// What it may write; none when the file does not say (design §9 #21).
+    /// What it may write; none if the file does not set it (design §9 #21).
     pub allowed_write_paths: Option<PathList>,
-    /// What it may read; none means all of the workspace.
+    /// What it may read; none for the whole workspace.
     pub read_paths: Option<PathList>,
-    /// What confines its commands beyond what the operator decided.
+    /// The confinement of its commands, within the operator's limits.
     pub confinement: Confinement,
-    /// Commands an agent may run: none, prefixes, or `*` for a shell (design §9 #24).
+    /// Commands that an agent may run: none, prefixes, or `*` for a shell (design §9 #24).
     pub allowed_commands: Option<Vec<String>>,
-    /// What it says about hold-outs.
+    /// Its settings for hold-outs.
     pub holdouts: NodeHoldouts,
     /// The program under test, which runs apart from the stage's own commands.
     pub subject: Subject,
-    /// Limits set by `limits.<name>` attributes, in the unit the name ends in (bytes, milliseconds, else a count).
+    /// Limits from `limits.<name>` attributes, in the unit at the end of the name (bytes, milliseconds, else a count).
     pub limits: BTreeMap<String, u64>,
-    /// Success without a word from the handler is accepted (spec App. C, design §9 #14).
+    /// A missing status counts as a success (spec App. C, design §9 #14).
     pub auto_status: bool,
-    /// A partial result is accepted when retries are used up.
+    /// A partial result is accepted when no retries are left.
     pub allow_partial: bool,
-    /// Class names, own and derived from subgraphs.
+    /// Class names, its own and those of its subgraphs.
     pub classes: Vec<String>,
     /// Every attribute, defaults included, by key.
     pub attributes: Attributes,
-    /// The place of its first mention.
+    /// The span of its first mention.
     pub span: Span,
 }
 
-/// A subgraph as a part of the picture. What it means for its nodes, defaults and classes, is in the nodes already.
+/// A subgraph, for drawings. Its defaults and classes are already part of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subgraph {
-    /// Its name; none when the file gives none.
+    /// Its name, if the file gives one.
     pub name: Option<String>,
-    /// Its label; none when the file gives none.
+    /// Its label, if the file gives one.
     pub label: Option<String>,
     /// The index of the subgraph around it.
     pub parent: Option<usize>,
-    /// Indices of the nodes that are declared directly in it, ascending. A node may be declared in several.
+    /// Indices of the nodes declared directly in it, ascending. Several subgraphs may declare the same node.
     pub members: Vec<usize>,
 }
 
 /// Delay between attempts (spec §3.6).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
-    /// Attempts in all that a preset brings when `max_retries` is absent.
+    /// The preset's total number of attempts, used if `max_retries` is absent.
     pub attempts: Option<u32>,
     /// Delay before the first retry, milliseconds.
     pub initial_ms: u64,
     /// Multiplier for each further retry.
     pub factor: f64,
-    /// Longest delay, milliseconds.
+    /// Maximum delay, milliseconds.
     pub max_ms: u64,
-    /// Whether the delay is multiplied by 0.5 to 1.5.
+    /// Multiplies the delay by a random factor from 0.5 to 1.5.
     pub jitter: bool,
 }
 
@@ -210,34 +208,34 @@ pub struct Edge {
     pub to: NodeId,
     /// Caption and routing key.
     pub label: Words,
-    /// Guard; none means unconditional.
+    /// The condition; none for an unconditional edge.
     pub condition: Option<Condition>,
     /// Priority, higher first.
     pub weight: i64,
-    /// Taken before weights when nothing else matched (seed 1).
+    /// Wins over weights if no condition, label or id decides (seed 1).
     pub default: bool,
     /// Asks for a fresh run at the target.
     pub loop_restart: bool,
     /// Every attribute by key.
     pub attributes: Attributes,
-    /// The place of the source's name.
+    /// The span of the source's name.
     pub from_span: Span,
-    /// The place of the target's name.
+    /// The span of the target's name.
     pub to_span: Span,
-    /// Its place, from one name to the other.
+    /// Its span, from one name to the other.
     pub span: Span,
 }
 
-/// Bounds of a whole run (design §9 #23). None means unlimited except where a default is given.
+/// Limits of a whole run (design §9 #23). None means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Stage executions; [`STEPS_MAX_DEFAULT`] when the file does not say.
+    /// Maximum number of stage executions; [`STEPS_MAX_DEFAULT`] by default.
     pub steps_max: u64,
-    /// Wall time of the run.
+    /// Maximum wall time of the run.
     pub wall_max: Option<Duration>,
 }
 
-/// Default of `max_steps`: a loop without an end stops here (seed 1; peers use 200).
+/// Default of `max_steps`: an endless loop stops here (seed 1; other engines use 200).
 pub const STEPS_MAX_DEFAULT: u64 = 200;
 
 /// A checked pipeline. Nodes and edges are in file order.
@@ -247,39 +245,39 @@ pub struct Pipeline {
     pub name: String,
     /// The goal, `--set` inputs expanded.
     pub goal: String,
-    /// Display name, the graph's name when absent.
+    /// The displayed name; the graph's name by default.
     pub label: String,
     /// Nodes in file order.
     pub nodes: Vec<Node>,
     /// Edges in file order.
     pub edges: Vec<Edge>,
-    /// Subgraphs in file order, each before those in it; most files have none.
+    /// Subgraphs in file order, an outer one before those in it; most files have none.
     pub subgraphs: Vec<Subgraph>,
     /// The start node.
     pub start: NodeId,
-    /// Retries for nodes that do not say (spec §2.5).
+    /// Retries for nodes without `max_retries` (spec §2.5).
     pub default_max_retries: u32,
-    /// Where to go when a gate is unmet and its node names no target.
+    /// The next node after an unmet gate without a target of its own.
     pub retry_target: Option<NodeId>,
-    /// The second choice for that.
+    /// Used if `retry_target` is absent.
     pub fallback_retry_target: Option<NodeId>,
-    /// Folders with hold-outs, each with a final slash; none when the file does not say.
+    /// Folders with hold-outs, each with a final slash; none if the file names none.
     pub scenarios: Option<PathList>,
-    /// True when the caller found one of these folders ([`crate::Inputs::scenarios_found`]).
+    /// True if the caller found one of these folders ([`crate::Inputs::scenarios_found`]).
     pub scenarios_found: bool,
-    /// `scenario_copies`: whether the workspace may hold copies of hold-outs.
+    /// `scenario_copies`: whether the workspace may contain copies of hold-outs.
     pub scenario_copies: Copies,
     /// Bounds of a run.
     pub bounds: Bounds,
     /// Graph attributes by key.
     pub attributes: Attributes,
-    /// The place of its name, of the whole graph when it has none.
+    /// The span of its name; of the whole graph if it has none.
     pub span: Span,
 }
 
 impl Pipeline {
-    /// Most stage executions of a run that was started with this `--max-steps`: the lower of flag and attribute (design §9 #23).
-    /// The default holds only when neither says.
+    /// Maximum number of stage executions of a run with this `--max-steps`: the lower of flag and attribute (design §9 #23), or the
+    /// default if neither is set.
     pub fn steps_max(&self, flag: Option<u64>) -> u64 {
         match flag {
             Some(flag) if self.attributes.contains_key("max_steps") => flag.min(self.bounds.steps_max),
@@ -288,12 +286,12 @@ impl Pipeline {
         }
     }
 
-    /// Longest wall time of a run that was started with this `--max-wall-time`: the lower of flag and attribute.
+    /// Maximum wall time of a run with this `--max-wall-time`: the lower of flag and attribute.
     pub fn wall_max(&self, flag: Option<Duration>) -> Option<Duration> {
         [flag, self.bounds.wall_max].into_iter().flatten().min()
     }
 
-    /// The node of that name. Linear; the engine keeps its own index.
+    /// The node with this id. Linear in the number of nodes.
     pub fn node(&self, id: &NodeId) -> Option<&Node> {
         self.nodes.iter().find(|node| &node.id == id)
     }

@@ -1,6 +1,6 @@
 //! Text to checked pipeline.
 //!
-//! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and what a running pipeline asks of its graph: which edge next.
+//! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and the selection of the next edge for a running pipeline.
 //! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`files`], [`lower`], [`ir`], [`keyed`], [`attributes`], [`condition`],
 //! [`stylesheet`], [`holdouts`], [`mending`], [`transform`], [`lint`], [`route`], [`graph`].
 
@@ -30,46 +30,45 @@ use ir::Pipeline;
 use lower::Draft;
 use std::collections::BTreeMap;
 
-/// What the caller adds to a file.
+/// The inputs of a file from its caller.
 ///
-/// `--set key=value`: replaces `$key` in the goal and in prompts, and the graph attribute `key` where the file has one. A key
-/// that the file knows in neither way is an error (`input_declared`): a value that goes nowhere is a mistake.
+/// `--set key=value` replaces `$key` in the goal and in prompts, and the value of the graph attribute `key`. A key that the file does not
+/// use is an error (`input_declared`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inputs {
     /// The values by key.
     pub set: BTreeMap<String, String>,
-    /// The texts of the files that the pipeline refers to ([`Text::wanted`] lists them); one that is absent is an error.
+    /// The texts of the files that the pipeline refers to, which [`ParsedFile::references`] lists. A missing text is an error.
     pub files: files::Files,
-    /// True when a folder with hold-outs exists, as far as the caller looked. A file that names one says so itself.
+    /// True if the caller found a folder with hold-outs. A file may also name one itself.
     pub scenarios_found: bool,
 }
 
-/// What became of a file.
+/// The result of a check.
 #[derive(Debug, Clone)]
 pub struct Checked {
-    /// The pipeline; none when any diagnostic is an error.
+    /// The pipeline; none if a diagnostic is an error.
     pub pipeline: Option<Pipeline>,
-    /// The findings in file order, [`diagnostic::DIAGNOSTICS_MAX`] at most; errors are the last to be left out, those about letters that
-    /// could not be read the very last.
+    /// The findings in file order, at most [`diagnostic::DIAGNOSTICS_MAX`]. Syntax errors have precedence, then other errors.
     pub diagnostics: Vec<Diagnostic>,
-    /// True when there are more findings than were kept.
+    /// True if there are more findings than these.
     pub is_cut: bool,
 }
 
-/// Parses, lowers and lints one file. Any text ends in diagnostics, none in a panic.
+/// Parses, lowers and lints one file. Never panics, whatever the text.
 pub fn check(source: &str, inputs: &Inputs) -> Checked {
-    read(source).check(inputs)
+    parse(source).check(inputs)
 }
 
-/// Parses one file, for whoever brings what it refers to before it is judged.
-pub fn read(source: &str) -> Text<'_> {
+/// Parses one file, so that the caller can load the files that it refers to before the check.
+pub fn parse(source: &str) -> ParsedFile<'_> {
     let mut draft = Draft::new(source);
-    let (ast, diagnostics) = dot::parse_each(source, |statement| draft.take(statement));
-    Text { name: ast.name, span: ast.span, left_out: ast.left_out, cut_off: ast.cut_off, draft, diagnostics }
+    let (ast, diagnostics) = dot::parse_each(source, |statement| draft.add(statement));
+    ParsedFile { name: ast.name, span: ast.span, left_out: ast.left_out, cut_off: ast.cut_off, draft, diagnostics }
 }
 
-/// A file that was parsed, and not judged.
-pub struct Text<'a> {
+/// A parsed file that is not lowered yet.
+pub struct ParsedFile<'a> {
     name: Option<dot::Name<'a>>,
     span: span::Span,
     left_out: usize,
@@ -78,20 +77,21 @@ pub struct Text<'a> {
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Text<'_> {
-    /// What it refers to.
-    pub fn wanted(&self, inputs: &Inputs) -> files::Wanted {
-        files::wanted(&self.draft, inputs)
+impl ParsedFile<'_> {
+    /// Lists the files that it refers to.
+    pub fn references(&self, inputs: &Inputs) -> files::References {
+        files::references(&self.draft, inputs)
     }
 
-    /// Gives every value its type. Any text ends in diagnostics, none in a panic.
+    /// Gives every value its type. Never panics, whatever the text.
     pub fn lower(self, inputs: &Inputs) -> Lowered {
         let Self { name, span, left_out, cut_off, draft, mut diagnostics } = self;
-        let is_read = !diagnostics.iter().any(Diagnostic::is_error);
+        let is_parsed = !diagnostics.iter().any(Diagnostic::is_error);
         let (pipeline, found) = draft.lower(name.as_ref(), span, inputs);
         diagnostics.extend(found.into_iter().filter(|found| cut_off.is_none_or(|at| found.span.start < at)));
-        let given = inputs.set.keys().filter_map(|key| pipeline.attributes.get(key)).map(|attribute| attribute.span);
-        Lowered { given: given.collect(), pipeline, diagnostics, is_read, is_cut: left_out > 0 }
+        let overridden =
+            inputs.set.keys().filter_map(|key| pipeline.attributes.get(key)).map(|attribute| attribute.span);
+        Lowered { overridden: overridden.collect(), pipeline, diagnostics, is_parsed, is_cut: left_out > 0 }
     }
 
     /// Lowers and lints it.
@@ -100,51 +100,51 @@ impl Text<'_> {
     }
 }
 
-/// What a file says, before anybody asked whether it makes sense.
+/// A lowered file that is not linted yet.
 #[derive(Debug, Clone)]
 pub struct Lowered {
-    /// The pipeline; it may have no start and lead nowhere, so that only [`validate`] lets it out.
+    /// The draft of the pipeline, possibly without a start or with undeclared targets; [`validate`] checks it.
     pub pipeline: Pipeline,
     /// The findings so far.
     pub diagnostics: Vec<Diagnostic>,
     /// False for a file with syntax errors.
-    is_read: bool,
-    /// True when the reader had more findings than it kept.
+    is_parsed: bool,
+    /// True if the parser dropped findings.
     is_cut: bool,
-    /// The places of values that an input stands in for.
-    given: Vec<span::Span>,
+    /// The spans of values that an input replaces.
+    overridden: Vec<span::Span>,
 }
 
 impl Lowered {
-    /// True when no finding that may come can make it valid.
+    /// True if it has errors already.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 }
 
-/// Lints what was lowered. A file with syntax errors is not linted: what could not be read would be reported as missing.
+/// Lints a lowered file. Does not lint a file with syntax errors, because unread text would be reported as missing.
 pub fn validate(lowered: Lowered) -> Checked {
-    let Lowered { pipeline, mut diagnostics, is_read, is_cut, given } = lowered;
-    if is_read {
+    let Lowered { pipeline, mut diagnostics, is_parsed, is_cut, overridden } = lowered;
+    if is_parsed {
         diagnostics.extend(lint::run(&pipeline));
     }
     let valid = !diagnostics.iter().any(Diagnostic::is_error);
-    keep_given(&given, &mut diagnostics);
+    drop_overridden_fixes(&overridden, &mut diagnostics);
     let is_cut = is_cut || diagnostics.len() > diagnostic::DIAGNOSTICS_MAX;
     Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics), is_cut }
 }
 
-/// Takes back edits of values that an input stands in for: what the file says there is not what was judged.
-fn keep_given(given: &[span::Span], diagnostics: &mut [Diagnostic]) {
-    for place in given {
-        let is_there = |edit: &diagnostic::Edit| place.start <= edit.span.start && edit.span.end <= place.end;
-        for diagnostic in diagnostics.iter_mut().filter(|found| found.fix.as_ref().is_some_and(is_there)) {
+/// Drops fixes inside values overridden by `--set`: the diagnostic is about the input, not the file.
+fn drop_overridden_fixes(overridden: &[span::Span], diagnostics: &mut [Diagnostic]) {
+    for span in overridden {
+        let is_inside = |edit: &diagnostic::Edit| span.start <= edit.span.start && edit.span.end <= span.end;
+        for diagnostic in diagnostics.iter_mut().filter(|found| found.fix.as_ref().is_some_and(is_inside)) {
             diagnostic.fix = None;
         }
     }
 }
 
-/// Keeps the worst [`diagnostic::DIAGNOSTICS_MAX`], in file order.
+/// Keeps the most severe [`diagnostic::DIAGNOSTICS_MAX`], in file order.
 fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics.sort_by_key(|diagnostic| (diagnostic.severity, diagnostic.rule != "dot_syntax", diagnostic.span));
     diagnostics.truncate(diagnostic::DIAGNOSTICS_MAX);

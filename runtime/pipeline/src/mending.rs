@@ -1,16 +1,16 @@
-//! Whether a stage that follows a failure could mend its source at all (seed 2, `unfixable_failure_source`; design §9 #19).
+//! Whether a stage after a failure can fix the source of that failure (seed 2, `unfixable_failure_source`; design §9 #19).
 //!
-//! A tool that fails runs scripts; when a builder after it may not write them, no loop over the two ends well if the script is
-//! what is wrong. Scripts among the hold-outs are exempt: to fail is their work, and nobody is to mend them. Pure; the same
-//! rule warns in `check` and stops a run.
+//! A tool stage runs scripts. If the builder after it may not write them and a script is wrong, their loop cannot succeed. Scripts among
+//! the hold-outs are exempt: their purpose is to fail on wrong code, and no builder may change them. The same pure function serves the
+//! warning of `check` and the stop of a run.
 
 use crate::holdouts::is_builder;
 use crate::ir::{Node, NodeId, PathList, Pipeline};
 use crate::lower::WHOLE;
 use std::collections::{HashMap, HashSet};
 
-/// The scripts (`*.sh`) that the command of a failed tool stage names and a builder with an explicit write scope may not write,
-/// as they are written, in order. Empty for every other pair of nodes.
+/// The scripts (`*.sh`) in the command of a failed tool stage that a builder with an explicit write scope may not write, as written and
+/// in order. Empty for every other pair of nodes.
 pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<String> {
     let (Some(scope), "tool", true) = (&builder.allowed_write_paths, failed.handler.name(), is_builder(builder)) else {
         return Vec::new();
@@ -22,7 +22,7 @@ pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<S
     for script in scripts(&command.value) {
         let path = resolved(base, script);
         let is_sealed = |path: &str| sealed.iter().any(|folder| path.starts_with(folder));
-        // A path that climbs out of the workspace is nobody's to write.
+        // No stage may write a path outside the workspace.
         let exempt = path.as_deref().is_some_and(|path| is_sealed(path) || writes(scope, path));
         if !exempt && !found.iter().any(|known| known == script) {
             found.push(script.to_owned());
@@ -31,7 +31,7 @@ pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<S
     found
 }
 
-/// The reason that a run ends with.
+/// The reason with which a run ends.
 pub fn reason(failed: &NodeId, scripts: &[String], builder: &NodeId) -> String {
     let scripts = scripts.join(",");
     format!(
@@ -39,7 +39,7 @@ pub fn reason(failed: &NodeId, scripts: &[String], builder: &NodeId) -> String {
     )
 }
 
-/// True when some way leads from one node to the other, by edges and jumps to retry targets.
+/// True if edges and jumps to retry targets lead from one node to the other.
 pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
     let mut next: HashMap<&NodeId, Vec<&NodeId>> = HashMap::new();
     pipeline.edges.iter().for_each(|edge| next.entry(&edge.from).or_default().push(&edge.to));
@@ -61,21 +61,21 @@ pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
     false
 }
 
-/// Where the command of a tool or verify stage starts.
+/// The directory in which the command of a tool or verify stage starts.
 pub(crate) fn workdir(node: &Node) -> &str {
     let own =
         node.attributes.get("working_dir").map(|attribute| attribute.value.trim()).filter(|path| !path.is_empty());
     own.or(node.confinement.workdir.as_deref()).unwrap_or_default()
 }
 
-/// The words of a command that name a script, whatever shell syntax stands around them.
+/// The words of a command that name a script, without the shell syntax around them.
 fn scripts(command: &str) -> impl Iterator<Item = &str> {
-    let in_path = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/' | '+' | '@' | '%');
-    let words = command.split(move |letter: char| !in_path(letter));
+    let in_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@' | '%');
+    let words = command.split(move |c: char| !in_path(c));
     words.filter(|word| word.strip_suffix(".sh").is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/')))
 }
 
-/// The path from the root of the workspace; none when it leads out of it.
+/// The path from the root of the workspace; none if it leaves the workspace.
 pub(crate) fn resolved(base: &str, path: &str) -> Option<String> {
     if path.starts_with('/') {
         return None;

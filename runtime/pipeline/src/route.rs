@@ -1,41 +1,40 @@
-//! Which edge next (spec §3.3, §3.7).
+//! Selection of the next edge (spec §3.3, §3.7).
 //!
-//! Pure: the graph, an answer and a look into the context give the same edge every time, and every edge that was not taken
-//! keeps its reason. There is no fall-back to "the first edge", and a failed stage never slips through a plain edge
-//! (only a diamond, which decides by conditions, may be entered that way).
+//! Pure: the same graph, answer and context always give the same edge, and every other edge gets a reason. There is no fall-back to the
+//! first edge. A failed stage never follows a plain edge, except into a diamond, which decides by conditions.
 
 use crate::condition::Lookup;
 use crate::ir::{Edge, EdgeIndex, Handler, NodeId, Pipeline, Status};
 use std::cmp::Reverse;
 
-/// What routing needs to know of an outcome.
+/// The part of an outcome that routing reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
     /// How the stage ended.
     pub status: Status,
-    /// The edge label it asks for; empty for none.
+    /// The edge label that the stage prefers; empty for none.
     pub preferred_label: &'a str,
-    /// The nodes it asks for, best first.
+    /// The next nodes that the stage suggests, best first.
     pub suggested_next_ids: &'a [String],
 }
 
-/// One outgoing edge and what was made of it.
+/// One outgoing edge, and why it was or was not eligible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Which edge.
+    /// The edge.
     pub edge: EdgeIndex,
-    /// Its condition as written; empty when it has none.
+    /// The source text of its condition; empty if it has none.
     pub condition_text: String,
-    /// Whether the deciding step could have taken it.
+    /// True if it was eligible in the deciding step.
     pub matched: bool,
-    /// Why, or why not.
+    /// The reason.
     pub reason: String,
 }
 
-/// The edge that is taken, and the others.
+/// The selected edge, and all candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// The edge; none when nothing fits, which fails the run (design: `no route from node X for outcome Y`).
+    /// The edge. None if no edge is eligible, which fails the run with `no route from node X for outcome Y`.
     pub edge: Option<EdgeIndex>,
     /// The step that decided: `condition`, `preferred_label`, `suggested_id`, `default`, `weight`, `lexical`; `none` without an edge.
     pub how: &'static str,
@@ -43,21 +42,21 @@ pub struct Selection {
     pub candidates: Vec<Candidate>,
 }
 
-/// Where a failed stage leads.
+/// The target after a failed stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailureTarget {
-    /// Along an edge: a fail edge, or a plain edge into a diamond.
+    /// An edge: a fail edge, or a plain edge into a diamond.
     Edge(EdgeIndex),
     /// A jump to the node that `retry_target` or `fallback_retry_target` names.
     Node(NodeId),
-    /// Nowhere: the run fails with the stage's reason.
+    /// No target: the run fails with the stage's reason.
     Stop,
 }
 
-/// The way out of a failed stage, and the edges that were looked at.
+/// The route after a failed stage, and all candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailureRoute {
-    /// Where to.
+    /// The target.
     pub target: FailureTarget,
     /// The step that decided: `condition`, `retry_target`, `fallback_retry_target`, `diamond`; `none` for a stop.
     pub how: &'static str,
@@ -65,10 +64,10 @@ pub struct FailureRoute {
     pub candidates: Vec<Candidate>,
 }
 
-/// Chooses the edge after a stage that did not fail, or after a diamond with whatever outcome it passes on.
+/// Selects the edge after a stage that did not fail, or after a diamond, whatever its outcome.
 ///
-/// Order: condition, preferred label, suggested ids, `default=true`, weight, target id. Labels, ids and defaults look at
-/// unconditional edges only, so that no answer of a stage can talk its way past a condition.
+/// Order: condition, preferred label, suggested ids, `default=true`, weight, target id. Labels, ids and defaults apply to unconditional
+/// edges only, so that a stage's answer cannot bypass a condition.
 pub fn select(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, lookup: Lookup<'_>) -> Selection {
     let edges: Vec<(EdgeIndex, &Edge)> = pipeline.outgoing(node).collect();
     let (holding, plain) = split(&edges, answer, lookup);
@@ -81,10 +80,10 @@ pub fn select(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, lookup: L
     Selection { edge, how, candidates }
 }
 
-/// Finds the way out of a failed stage: a fail edge, `retry_target`, `fallback_retry_target`, a plain edge into a diamond, stop.
+/// Finds the route after a failed stage: a fail edge, `retry_target`, `fallback_retry_target`, a plain edge into a diamond, stop.
 ///
-/// A fail edge is one whose condition reads `outcome` and holds: a guard on the context alone says nothing about failure.
-/// For a diamond that passes a failure on use [`select`]: it did not fail itself.
+/// A fail edge has a condition that reads `outcome` and holds; a condition on the context alone does not count. For a diamond that passes
+/// a failure on, use [`select`], because the diamond itself did not fail.
 pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, lookup: Lookup<'_>) -> FailureRoute {
     let edges: Vec<(EdgeIndex, &Edge)> = pipeline.outgoing(node).collect();
     let (holding, plain) = split(&edges, answer, lookup);
@@ -110,7 +109,7 @@ pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, l
     FailureRoute { target, how, candidates }
 }
 
-/// The node to jump to for an unmet goal gate: the node's own targets, then the graph's (spec §3.4).
+/// The jump target for an unmet goal gate: the node's own targets, then the graph's (spec §3.4).
 pub fn gate_target<'a>(pipeline: &'a Pipeline, gate: &NodeId) -> Option<&'a NodeId> {
     let node = pipeline.node(gate);
     node.and_then(|node| node.retry_target.as_ref())
@@ -119,7 +118,7 @@ pub fn gate_target<'a>(pipeline: &'a Pipeline, gate: &NodeId) -> Option<&'a Node
         .or(pipeline.fallback_retry_target.as_ref())
 }
 
-/// Brings a label into the form labels are compared in: trimmed, lower case, without `[K] `, `K) ` or `K - ` (spec §3.3).
+/// Normalizes a label for comparison: trimmed, lower case, without `[K] `, `K) ` or `K - ` (spec §3.3).
 pub fn normalize_label(label: &str) -> String {
     strip_accelerator(label.trim()).trim().to_lowercase()
 }
@@ -131,9 +130,9 @@ fn strip_accelerator(label: &str) -> &str {
             return rest;
         }
     }
-    let mut letters = label.chars();
-    if letters.next().is_some_and(char::is_alphanumeric) {
-        let rest = letters.as_str();
+    let mut chars = label.chars();
+    if chars.next().is_some_and(char::is_alphanumeric) {
+        let rest = chars.as_str();
         if let Some(rest) = rest.strip_prefix(") ").or_else(|| rest.strip_prefix(" - ")) {
             return rest;
         }
@@ -143,14 +142,14 @@ fn strip_accelerator(label: &str) -> &str {
 
 type Listed<'a> = Vec<(EdgeIndex, &'a Edge)>;
 
-/// Parts edges into those whose condition holds and those without one.
+/// Splits edges into those with a condition that holds and those without a condition.
 fn split<'a>(edges: &[(EdgeIndex, &'a Edge)], answer: &Answer<'_>, lookup: Lookup<'_>) -> (Listed<'a>, Listed<'a>) {
     let holding = edges.iter().filter(|(_, edge)| edge.condition.as_ref().is_some_and(|c| c.holds(answer, lookup)));
     let plain = edges.iter().filter(|(_, edge)| edge.condition.is_none());
     (holding.copied().collect(), plain.copied().collect())
 }
 
-/// Finds the first step that has something to offer, and what it offers.
+/// Finds the first step with eligible edges, and these edges.
 fn narrow<'a>(holding: Listed<'a>, plain: Listed<'a>, answer: &Answer<'_>) -> (&'static str, Listed<'a>) {
     if !holding.is_empty() {
         return ("condition", holding);
@@ -208,8 +207,8 @@ fn edge_verdict(
         (Some(_), false) => format!("condition does not hold for outcome {}", answer.status.as_str()),
         (Some(_), true) if chosen => "condition holds".to_owned(),
         (None, true) if chosen => format!("chosen by {how}"),
-        (_, true) => "an eligible edge with more weight, or an earlier target id, goes first".to_owned(),
-        (None, false) if how == "condition" => "an edge whose condition holds goes first".to_owned(),
+        (_, true) => "another eligible edge has more weight or an earlier target id".to_owned(),
+        (None, false) if how == "condition" => "an edge with a condition that holds takes precedence".to_owned(),
         (None, false) => format!("another edge is chosen by {how}"),
     };
     (matched, reason)

@@ -1,8 +1,7 @@
-//! Where something stands in the source text.
+//! Spans of the source text.
 //!
-//! A span is a half-open range of byte offsets. It knows nothing of lines: whoever prints it has the text. [`Places`] carries
-//! offsets of a decoded string value (escapes resolved) back to the text, so that a mistake inside a condition or a style
-//! sheet is shown where it stands.
+//! A span is a half-open range of byte offsets. It knows nothing of lines; the printer has the text. [`Places`] maps offsets in a decoded
+//! string value (escapes resolved) back to the source text, so that a diagnostic points at the mistake inside a condition or a style sheet.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,34 +22,34 @@ impl Span {
         Self { start, end }
     }
 
-    /// Covers both spans and what lies between them.
+    /// Covers both spans and the text between them.
     pub fn to(self, other: Span) -> Span {
         Span::new(self.start.min(other.start), self.end.max(other.end))
     }
 
-    /// The empty span at its end, where something is inserted.
+    /// The empty span at its end, for an insertion.
     pub fn after(self) -> Span {
         Span::new(self.end, self.end)
     }
 
-    /// The text it covers; empty when it does not fit the text.
+    /// The text that it covers; empty if it is outside the text.
     pub fn of(self, source: &str) -> &str {
         source.get(self.start..self.end).unwrap_or_default()
     }
 }
 
-/// Carries offsets inside a decoded value back to the source text.
+/// Maps offsets in a decoded value back to the source text.
 #[derive(Debug, Clone)]
 pub struct Places {
     whole: Span,
-    /// The source offset of the value's first letter; none when the value is not in the text.
+    /// The source offset of the value's first byte; none if the value is not in the text.
     start: Option<usize>,
-    /// (decoded offset, source offset) where the distance between the two changes; most values hold no escape and have none.
+    /// (decoded offset, source offset) at each change of their distance; empty for a value without escapes.
     shifts: Vec<(usize, usize)>,
 }
 
 impl Places {
-    /// Reads the value at `span` of the source again and notes where escapes shift offsets. Linear in the span.
+    /// Decodes the value at `span` of the source again and records each shift by an escape. Linear in the span.
     pub fn of(source: &str, span: Span) -> Self {
         let raw = span.of(source);
         let mut start = span.start;
@@ -64,12 +63,12 @@ impl Places {
         Self { whole: span, start: Some(start), shifts }
     }
 
-    /// The places of a value that stands in the text letter by letter, after `quotes` bytes of its span.
+    /// For a value without escapes, which begins after `quotes` bytes of its span.
     pub(crate) fn plain(span: Span, quotes: usize) -> Self {
         Self { whole: span, start: Some(span.start + quotes), shifts: Vec::new() }
     }
 
-    /// Answers with `span` for every question: the value was not written there letter by letter.
+    /// Returns `span` for every range, because the text there differs from the value.
     pub fn opaque(span: Span) -> Self {
         Self { whole: span, start: None, shifts: Vec::new() }
     }
@@ -86,7 +85,7 @@ impl Places {
         self.whole
     }
 
-    /// True when the spans it gives are exact, so that a fix may replace them.
+    /// True if its spans are exact, so that a fix may replace them.
     pub fn exact(&self) -> bool {
         self.start.is_some()
     }

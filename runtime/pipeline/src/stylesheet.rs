@@ -1,11 +1,11 @@
-//! The model style sheet (spec §8): which model serves which node.
+//! The model style sheet (spec §8): the model of each node.
 //!
-//! Parsed from the value of `model_stylesheet`, with faults shown inside it. A rule says nothing about what a stage may do; it
-//! only sets the three model attributes where a node has none.
+//! The value of `model_stylesheet` is parsed here, with diagnostics inside the value. A rule only sets the three model attributes of nodes
+//! that lack them; it grants nothing.
 
 #![expect(
     clippy::result_large_err,
-    reason = "a diagnostic ends the reading of one value; it is built once and moved twice"
+    reason = "a diagnostic ends the parsing of one value; it is built once and moved twice"
 )]
 
 use crate::diagnostic::Diagnostic;
@@ -15,15 +15,15 @@ use crate::span::{Places, Span};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What a rule may set.
+/// The properties that a rule may set.
 pub const PROPERTIES: &[&str] = &["llm_model", "llm_provider", "reasoning_effort"];
 
-/// Rules by what they select. Of equal selectors the later one holds.
+/// Rules by selector. Among equal selectors the later rule wins.
 #[derive(Debug, Clone, Default)]
 pub struct Stylesheet {
     universal: Declarations,
     shapes: HashMap<String, Declarations>,
-    /// With the rule's number, since a node may have several classes.
+    /// With the number of the rule, because a node may have several classes.
     classes: HashMap<String, Vec<(usize, &'static str, Attribute)>>,
     ids: HashMap<String, Declarations>,
 }
@@ -31,7 +31,7 @@ pub struct Stylesheet {
 type Declarations = Vec<(&'static str, Attribute)>;
 
 impl Stylesheet {
-    /// Reads a style sheet. A fault costs its rule; the others hold.
+    /// Parses a style sheet. A rule with a fault is dropped; the others apply.
     pub fn parse(text: &str, places: &Places) -> (Stylesheet, Vec<Diagnostic>) {
         let mut reader = Reader { text, at: 0, places, faults: Vec::new() };
         let mut sheet = Stylesheet::default();
@@ -61,7 +61,7 @@ impl Stylesheet {
         }
     }
 
-    /// What holds for a node: id over class over shape over `*`, and the later of equal ones (spec §8.3).
+    /// The properties of a node: id over class over shape over `*`, and the later of equal selectors (spec §8.3).
     pub fn apply(&self, id: &str, shape: &str, classes: &[&str]) -> Vec<(&'static str, Attribute)> {
         let mut by_class: Vec<_> = classes.iter().filter_map(|class| self.classes.get(*class)).flatten().collect();
         by_class.sort_by_key(|(number, _, _)| *number);
@@ -74,15 +74,15 @@ impl Stylesheet {
     }
 }
 
-/// Our name for a property that other engines write shorter and mean the same by (design §9 #36).
-fn ours(name: &str) -> Option<&'static &'static str> {
-    let ours = match name {
+/// The name here for a property with a shorter name in other engines.
+fn name_here(name: &str) -> Option<&'static &'static str> {
+    let known = match name {
         "model" => "llm_model",
         "provider" => "llm_provider",
         "effort" => "reasoning_effort",
         _ => return None,
     };
-    PROPERTIES.iter().find(|property| **property == ours)
+    PROPERTIES.iter().find(|property| **property == known)
 }
 
 struct Reader<'a> {
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
             declarations.push(self.declaration()?);
             self.space();
             if !self.eat(';') && !self.rest().starts_with('}') {
-                return Err(self.fault("expected `;` or `}` after the declaration", self.letter()));
+                return Err(self.fault("expected `;` or `}` after the declaration", self.next_char()));
             }
         }
     }
@@ -122,20 +122,20 @@ impl<'a> Reader<'a> {
             return Ok("*".to_owned());
         }
         let mark = self.eat('.') || self.eat('#');
-        let name = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        let name = self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
         if name.is_empty() {
-            let found = if mark { "expected a name after the selector's mark" } else { "expected a selector" };
-            let fault = self.fault(found, self.letter());
-            return Err(fault.with_help("a selector is `*`, a shape such as `box`, `.class` or `#node_id`"));
+            let found = if mark { "expected a name after `.` or `#`" } else { "expected a selector" };
+            let fault = self.fault(found, self.next_char());
+            return Err(fault.with_help("write `*`, a shape such as `box`, `.class` or `#node_id`"));
         }
         Ok(self.text[start..self.at].to_owned())
     }
 
     fn declaration(&mut self) -> Result<(&'static str, Attribute), Diagnostic> {
         let start = self.at;
-        let name = self.take(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        let name = self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
         let key = start..self.at;
-        let property = match PROPERTIES.iter().find(|property| **property == name).or_else(|| ours(name)) {
+        let property = match PROPERTIES.iter().find(|property| **property == name).or_else(|| name_here(name)) {
             Some(property) => property,
             None => return Err(self.no_property(name, key)),
         };
@@ -158,45 +158,45 @@ impl<'a> Reader<'a> {
 
     fn no_property(&self, name: &str, range: Range<usize>) -> Diagnostic {
         if name.is_empty() {
-            return self.fault("expected a property or `}`", self.letter());
+            return self.fault("expected a property or `}`", self.next_char());
         }
-        let fault = self.fault(format!("a style sheet does not set `{name}`"), range.clone());
+        let fault = self.fault(format!("unknown property `{name}`"), range.clone());
         match nearest(name, PROPERTIES.iter().copied()) {
             Some(meant) if self.places.exact() => {
                 fault.with_help(format!("did you mean `{meant}`?")).with_fix(self.places.span(range), meant)
             }
-            _ => fault.with_help(format!("it sets {}", PROPERTIES.join(", "))),
+            _ => fault.with_help(format!("use one of {}", PROPERTIES.join(", "))),
         }
     }
 
     fn value(&mut self) -> Result<(String, Range<usize>), Diagnostic> {
         let start = self.at;
         let value = if self.eat('"') {
-            let inner = self.take(|letter| letter != '"').to_owned();
+            let inner = self.take_while(|c| c != '"').to_owned();
             if !self.eat('"') {
                 return Err(self.fault("the value's closing quote is missing", start..self.at));
             }
             inner
         } else {
-            self.take(|letter| !letter.is_whitespace() && !matches!(letter, ';' | '}' | '{')).to_owned()
+            self.take_while(|c| !c.is_whitespace() && !matches!(c, ';' | '}' | '{')).to_owned()
         };
         if value.is_empty() {
-            return Err(self.fault("expected a value", self.letter()));
+            return Err(self.fault("expected a value", self.next_char()));
         }
         Ok((value, start..self.at))
     }
 
-    /// Goes on behind the rule's closing brace.
+    /// Continues after the rule's closing brace.
     fn skip_rule(&mut self) {
         let length = self.rest().find('}').map_or(self.rest().len(), |length| length + 1);
         self.at += length;
     }
 
-    fn expect(&mut self, wanted: char, place: &str) -> Result<(), Diagnostic> {
+    fn expect(&mut self, wanted: char, position: &str) -> Result<(), Diagnostic> {
         if self.eat(wanted) {
             return Ok(());
         }
-        Err(self.fault(format!("expected `{wanted}` {place}"), self.letter()))
+        Err(self.fault(format!("expected `{wanted}` {position}"), self.next_char()))
     }
 
     fn eat(&mut self, wanted: char) -> bool {
@@ -205,17 +205,17 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn take(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
-        let length = rest.find(|letter| !wanted(letter)).unwrap_or(rest.len());
+        let length = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
         self.at += length;
         &rest[..length]
     }
 
-    /// Steps over white space and `/* */` comments.
+    /// Skips white space and `/* */` comments.
     fn space(&mut self) {
         loop {
-            self.take(char::is_whitespace);
+            self.take_while(char::is_whitespace);
             if !self.rest().starts_with("/*") {
                 return;
             }
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
         &self.text[self.at..]
     }
 
-    fn letter(&self) -> Range<usize> {
+    fn next_char(&self) -> Range<usize> {
         let length = self.rest().chars().next().map_or(0, char::len_utf8);
         self.at..self.at + length
     }

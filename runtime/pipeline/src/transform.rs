@@ -1,9 +1,8 @@
-//! A graph that somebody else may change between reading and validation (spec §9).
+//! A graph that a plugin may change between lowering and validation (spec §9).
 //!
-//! [`SettledGraph`] is what goes out and comes back: inputs, goal and prompt files are put in, style sheet and defaults spread
-//! out, so nothing in it is looked up again. [`apply`] believes nothing of what comes back: it is written as text, read by the
-//! same parser and lowered like any file, and what did not survive that is refused. The result keeps the places of the user's
-//! file, where a reader looks for them; linting it is the caller's next step and is never left out. Nobody's code runs here.
+//! A plugin receives and returns a [`SettledGraph`]: inputs, goal and prompt files are replaced, style sheet and defaults applied, so all
+//! values are final. [`apply`] does not trust the answer. It writes the answer as text, parses and lowers it like any file, and refuses
+//! it if anything is lost. The result keeps the spans of the user's file. The caller must lint it next. No plugin code runs here.
 
 mod changes;
 mod graph;
@@ -17,29 +16,29 @@ use crate::ir::Pipeline;
 use crate::{Lowered, dot, lower};
 use places::Statements;
 
-/// The graph attribute that names hold-outs: decided before prompts are read, so nobody may change it afterwards.
+/// The graph attribute that names hold-outs. It is fixed before prompts are read, so a plugin must not change it.
 const SCENARIOS: &str = "scenarios";
 
-/// A changed graph, read again.
+/// A changed graph after parsing.
 #[derive(Debug, Clone)]
 pub struct Applied {
-    /// Canonical text: one statement for each line. [`reread`] makes the same of it.
+    /// Canonical text, one statement per line. [`reread`] gives the same pipeline.
     pub text: String,
-    /// What the text says, with places in the user's file. With an error among its findings it must not run.
+    /// The lowered text, with spans of the user's file. With an error among the diagnostics it must not run.
     pub lowered: Lowered,
 }
 
-/// Reads the answer to `before` as a graph.
+/// Parses and lowers the answer to `before`.
 ///
 /// # Errors
-/// Why it is none, or none that may take the place of `before`: in the answer's words, so to be escaped.
+/// The reason why it is not a valid graph, or must not replace `before`. The text may quote the answer, so the caller must escape it.
 pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<Applied, String> {
     if answer.attributes.get(SCENARIOS).map(String::as_str)
         != before.attributes.get(SCENARIOS).map(|attribute| attribute.value.as_str())
     {
         return Err(format!(
-            "the graph's `{SCENARIOS}` is changed, and hold-outs are settled before prompts are read: `{SCENARIOS}` is \
-             expected to stay as the file has it"
+            "the graph's `{SCENARIOS}` has changed; it must stay as in the file, because hold-outs are fixed before prompts \
+             are read"
         ));
     }
     let text = graph::to_text(answer, before);
@@ -50,11 +49,11 @@ pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<Applied, String
     Ok(Applied { text, lowered })
 }
 
-/// Reads canonical text that [`apply`] wrote: every value as it stands, none looked up. Places are those of `original`, the
-/// pipeline it came from: of what is new there, the graph's name.
+/// Parses canonical text of [`apply`], with every value final. Spans are those of `original`, the pipeline before the change; a new
+/// element has the span of the graph's name.
 pub fn reread(text: &str, original: &Pipeline) -> Lowered {
     let (ast, mut diagnostics) = dot::parse(text);
-    let is_read = !diagnostics.iter().any(Diagnostic::is_error);
+    let is_parsed = !diagnostics.iter().any(Diagnostic::is_error);
     let is_cut = ast.left_out > 0;
     let (mut pipeline, found) = lower::lower_settled(text, ast);
     diagnostics.extend(found);
@@ -65,10 +64,10 @@ pub fn reread(text: &str, original: &Pipeline) -> Lowered {
         diagnostic.span = statements.place(diagnostic.span, &pipeline);
     }
     diagnostics.iter_mut().for_each(without_edits);
-    Lowered { pipeline, diagnostics, is_read, is_cut, given: Vec::new() }
+    Lowered { pipeline, diagnostics, is_parsed, is_cut, overridden: Vec::new() }
 }
 
-/// Takes away what speaks of a text the user does not have.
+/// Removes fixes and labels, which refer to a text that the user does not have.
 pub fn without_edits(diagnostic: &mut Diagnostic) {
     diagnostic.fix = None;
     diagnostic.labels.clear();

@@ -8,7 +8,7 @@ use crate::source::{self, ParsedFile};
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine, visible};
 use crate::{children, files, scenarios};
-use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, mended};
+use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, fixed};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, lint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +100,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     let before = opened.text.clone();
     for _ in 0..FIX_ROUNDS_MAX.min(FIX_BYTES_MAX / before.len().max(1)) {
         let found = glovebox_pipeline::validate(opened.draft.clone()).diagnostics;
-        let Some(text) = mended(&opened.text, &found) else { break };
+        let Some(text) = fixed(&opened.text, &found) else { break };
         let next = ParsedFile::of(file, text, inputs);
         if is_broken(&next) && !is_broken(&opened) {
             break;

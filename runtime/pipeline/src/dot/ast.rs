@@ -1,7 +1,7 @@
-//! What stands in the file: statements in order, each part with its place.
+//! The syntax tree of a file: statements in order, each part with its span.
 //!
-//! Borrows from the source. Nothing is resolved here: no defaults, no types, no node table. Comments are kept beside the
-//! statements, so that a formatter loses nothing.
+//! It borrows from the source and resolves nothing: no defaults, no types, no node table. It keeps comments beside the statements, for
+//! the formatter.
 
 use crate::span::Span;
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// One file: one `digraph`.
 #[derive(Debug, Clone, Default)]
 pub struct Ast<'a> {
-    /// The graph's name; none when the file gives none.
+    /// The graph's name, if the file gives one.
     pub name: Option<Name<'a>>,
     /// The statements between the braces.
     pub body: Vec<Statement<'a>>,
@@ -17,9 +17,9 @@ pub struct Ast<'a> {
     pub comments: Vec<Comment>,
     /// From `digraph` to the closing brace.
     pub span: Span,
-    /// How many findings of the reader were too many to be kept.
+    /// The number of findings beyond the maximum, which the parser dropped.
     pub left_out: usize,
-    /// Where a string or comment begins that is never closed: what stands from there on was read by guess.
+    /// The start of an unclosed string or comment. The parser guessed everything after it.
     pub cut_off: Option<usize>,
 }
 
@@ -28,20 +28,20 @@ pub struct Ast<'a> {
 pub struct Name<'a> {
     /// The name without quotes.
     pub text: Cow<'a, str>,
-    /// Its place, quotes included.
+    /// Its span, quotes included.
     pub span: Span,
 }
 
-/// A comment's place, its marks included.
+/// A comment, its marks included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comment {
-    /// Where.
+    /// The span of the comment.
     pub span: Span,
-    /// Whether it ends with the line (`//`, `#`) or with a mark.
+    /// True for `//` and `#`, which end with the line; false for `/* */`.
     pub line: bool,
 }
 
-/// Whom a defaults block speaks to.
+/// The kind of a defaults block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// `graph [...]`: the graph's or subgraph's own attributes.
@@ -57,11 +57,11 @@ pub enum Target {
 pub enum Statement<'a> {
     /// `graph [...]`, `node [...]`, `edge [...]`.
     Defaults {
-        /// Whom it speaks to.
+        /// Which elements it applies to.
         target: Target,
-        /// What it sets, of all blocks in a row.
+        /// The attributes of all its blocks.
         attributes: Vec<Attr<'a>>,
-        /// The statement's place.
+        /// The span of the statement.
         span: Span,
     },
     /// `key = value` on its own: an attribute of the graph or subgraph.
@@ -70,27 +70,27 @@ pub enum Statement<'a> {
     Node {
         /// The node's name.
         id: Name<'a>,
-        /// What it sets.
+        /// Its attributes.
         attributes: Vec<Attr<'a>>,
-        /// The statement's place.
+        /// The span of the statement.
         span: Span,
     },
     /// `a -> b -> c [...]`: one edge for each arrow, all with the same attributes (spec §2.9).
     Edge {
         /// The nodes in order, two at least.
         path: Vec<Name<'a>>,
-        /// What each of its edges sets.
+        /// The attributes of each of these edges.
         attributes: Vec<Attr<'a>>,
-        /// The statement's place.
+        /// The span of the statement.
         span: Span,
     },
     /// `subgraph name { ... }`: a scope for defaults, and a class (spec §2.10).
     Subgraph {
-        /// Its name, when it has one.
+        /// Its name, if it has one.
         name: Option<Name<'a>>,
         /// The statements in it.
         body: Vec<Statement<'a>>,
-        /// The statement's place.
+        /// The span of the statement.
         span: Span,
     },
 }
@@ -100,9 +100,9 @@ pub enum Statement<'a> {
 pub struct Attr<'a> {
     /// The key without quotes, dots included.
     pub key: Cow<'a, str>,
-    /// The key's place.
+    /// The span of the key.
     pub key_span: Span,
-    /// What it is set to.
+    /// Its value.
     pub value: Value<'a>,
 }
 
@@ -116,10 +116,10 @@ impl Attr<'_> {
 /// A value as written.
 #[derive(Debug, Clone)]
 pub struct Value<'a> {
-    /// The text it means, escapes resolved.
+    /// The text, with escapes resolved.
     pub text: Cow<'a, str>,
-    /// Its place, quotes included.
+    /// Its span, quotes included.
     pub span: Span,
-    /// Whether it stood in quotes.
+    /// True if it is quoted in the file.
     pub quoted: bool,
 }

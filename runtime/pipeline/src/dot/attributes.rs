@@ -1,7 +1,7 @@
 //! Attribute blocks and values: `[key=value, …]`.
 //!
-//! Commas, semicolons and white space all separate. A block that was never closed ends where the next statement visibly
-//! begins, so that the mistake is one diagnostic.
+//! Commas, semicolons and white space are separators. An unclosed block ends at the line that looks like the next statement, so that
+//! the mistake causes one diagnostic only.
 
 use super::lexer::{Kind, Token, is_bare, is_name, is_odd};
 use super::names::reads_bare;
@@ -12,7 +12,7 @@ use crate::span::Span;
 use std::borrow::Cow;
 
 impl<'a> Parser<'a> {
-    /// Every block that follows; gives the attributes and the end of the last block, or `end` when there is none.
+    /// Reads all blocks that follow. Returns the attributes, and the end of the last block or `end` if there is none.
     pub(super) fn attribute_blocks(&mut self, mut end: Span) -> (Vec<Attr<'a>>, Span) {
         while self.at(Kind::LeftBracket) {
             end = self.block();
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// True when the current name begins a line and goes on like a node or an edge instead of an attribute.
+    /// True if the current name begins a line and looks like a node or an edge, not like an attribute.
     fn statement_begins(&self) -> bool {
         if !self.token.first || !self.at(Kind::Word) {
             return false;
@@ -73,7 +73,7 @@ impl<'a> Parser<'a> {
     }
 
     fn unclosed(&mut self, open: Span) -> Span {
-        let error = Diagnostic::error("dot_syntax", "the `[` is never closed", open);
+        let error = Diagnostic::error("dot_syntax", "this `[` has no matching `]`", open);
         self.error(error.with_label(self.token.span, "expected `]` before this"));
         if self.at(Kind::Arrow) {
             self.recover(self.token.span.start);
@@ -90,22 +90,23 @@ impl<'a> Parser<'a> {
         if self.at(Kind::Colon) && self.lexer.source[self.token.span.end..].starts_with([' ', '"']) {
             let colon = self.token.span;
             self.error(
-                Diagnostic::error("dot_syntax", "an attribute is written `key=value`", colon).with_fix(colon, "="),
+                Diagnostic::error("dot_syntax", "expected `=` between key and value, found `:`", colon)
+                    .with_fix(colon, "="),
             );
             self.advance();
             self.advance();
             return None;
         }
         if matches!(self.token.kind, Kind::Arrow) {
-            // An edge: the block was never closed, and that is told.
+            // This is an edge: the caller reports the unclosed block.
             return None;
         }
         let message = format!("expected `=` after the attribute `{key}`, found {}", self.found());
         let follows_quote = self.lexer.source[..span.start].ends_with('"');
         let help = match quoted || follows_quote || !super::is_identifier(&key) {
-            true => "an attribute is written `key=value`; a quote inside a string is written `\\\"`".to_owned(),
+            true => "write `key=value`; write a quote inside a string as `\\\"`".to_owned(),
             false => {
-                format!("write `{key}=true`, or give it a value; a value of several words stands in double quotes")
+                format!("write `{key}=true`, or another value; put a value of several words in double quotes")
             }
         };
         self.error(Diagnostic::error("dot_syntax", message, span).with_help(help));
@@ -115,17 +116,17 @@ impl<'a> Parser<'a> {
     fn key(&mut self) -> (Cow<'a, str>, Span) {
         if self.at(Kind::String) {
             let token = self.advance();
-            return (self.meaning(token), token.span);
+            return (self.string_value_of(token), token.span);
         }
         self.extend(self.lexer.run(self.token.span.end, is_name));
         let span = self.advance().span;
         (Cow::Borrowed(self.text(span)), span)
     }
 
-    /// `= value`, the current token being the `=`.
+    /// Reads `= value`; the current token is the `=`.
     pub(super) fn attribute_value(&mut self, key: Cow<'a, str>, key_span: Span, quoted: bool) -> Option<Attr<'a>> {
         if !quoted && !reads_bare(&key) {
-            self.remark("a key with dots without quotes", key_span, || quote(&key));
+            self.remark("an unquoted key with dots", key_span, || quote(&key));
         }
         let value = self.value(&key)?;
         Some(Attr { key, key_span, value })
@@ -133,7 +134,7 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self, key: &str) -> Option<Value<'a>> {
         let equal = self.token.span;
-        let blank = self.lexer.run(equal.end, |letter| letter == b' ' || letter == b'\t');
+        let blank = self.lexer.run(equal.end, |byte| byte == b' ' || byte == b'\t');
         if self.lexer.source.as_bytes().get(blank) == Some(&b'#') {
             self.lexer.at = self.lexer.run(blank + 1, is_bare);
             let span = Span::new(blank, self.lexer.at);
@@ -157,21 +158,21 @@ impl<'a> Parser<'a> {
         let token = self.advance();
         let span = token.span;
         if let Some(nul) = self.nul(token) {
-            self.syntax("a string cannot hold a NUL character", Span::new(nul, nul + 1));
+            self.syntax("a string must not contain a NUL character", Span::new(nul, nul + 1));
         }
         if self.at(Kind::Other) && self.text(self.token.span) == "+" {
             let plus = self.token.span;
-            let error = Diagnostic::error("dot_syntax", "strings are not joined with `+`", plus);
-            self.error(error.with_help("write one string; `\\n` begins a new line in it"));
+            let error = Diagnostic::error("dot_syntax", "`+` does not join strings", plus);
+            self.error(error.with_help("write one string, with `\\n` for a new line"));
             self.advance();
             if self.at(Kind::String) {
                 self.advance();
             }
         }
-        Some(Value { text: self.meaning(token), span, quoted: true })
+        Some(Value { text: self.string_value_of(token), span, quoted: true })
     }
 
-    /// Where a string holds a NUL character.
+    /// The offset of a NUL character in a string.
     fn nul(&self, string: Token) -> Option<usize> {
         if string.plain { None } else { self.text(string.span).find('\0').map(|at| string.span.start + at) }
     }
@@ -186,7 +187,7 @@ impl<'a> Parser<'a> {
         }
         let text = self.text(span);
         if !reads_bare(text) {
-            self.remark("a value like this without quotes", span, || quote(text));
+            self.remark("this value without quotes", span, || quote(text));
         }
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }
@@ -209,11 +210,11 @@ impl<'a> Parser<'a> {
                 self.extend(start + 1 + length + usize::from(rest[length..].starts_with('\'')));
                 let span = self.advance().span;
                 let inner = &rest[..length];
-                let error = Diagnostic::error("dot_syntax", "a string stands in double quotes", span);
+                let error = Diagnostic::error("dot_syntax", "a string needs double quotes", span);
                 self.error(error.with_fix(span, quote(inner)));
                 None
             }
-            letter if b"/$@%*+~!?\\&|^(.".contains(&letter) => {
+            byte if b"/$@%*+~!?\\&|^(.".contains(&byte) => {
                 self.extend(self.lexer.run(start, is_odd));
                 let span = self.advance().span;
                 self.wants_quotes(span)
@@ -226,13 +227,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Steps over `<...>` with an error. Without an end it takes the line.
+    /// Skips `<...>` with an error; without a closing `>`, skips the line.
     fn html_value(&mut self, start: usize) -> Option<Value<'a>> {
         let closed = if self.html_open { None } else { html_end(&self.lexer.source[start..]) };
         self.html_open |= closed.is_none();
-        // What hangs on it (`<b>x</b>` without outer brackets) goes with it.
+        // Skip the text after it as well: `<b>x</b>` without outer brackets.
         let end = closed.map_or_else(|| self.lexer.rest_of_line(start).end, |length| start + length);
-        self.extend(self.lexer.run(end, |letter| !b",;[]{}\"\n".contains(&letter)));
+        self.extend(self.lexer.run(end, |byte| !b",;[]{}\"\n".contains(&byte)));
         let span = self.advance().span;
         let error = Diagnostic::error("dot_syntax", "HTML labels are not supported", span);
         self.error(error.with_help("write the text in double quotes"));
@@ -240,11 +241,11 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The length of `<...>`, none when nothing closes it.
+/// The length of `<...>`; none if it is unclosed.
 fn html_end(text: &str) -> Option<usize> {
     let mut open = 0_usize;
-    for (offset, letter) in text.bytes().enumerate() {
-        match letter {
+    for (offset, byte) in text.bytes().enumerate() {
+        match byte {
             b'<' => open += 1,
             b'>' if open == 1 => return Some(offset + 1),
             b'>' => open -= 1,

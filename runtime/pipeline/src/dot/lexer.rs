@@ -1,7 +1,7 @@
-//! Letters to tokens, one at a time.
+//! Characters to tokens, one token at a time.
 //!
-//! Knows no grammar. Comments are stepped over and noted; nothing in a string is ever looked at as a token. What may stand in a
-//! bare value depends on where it stands, so the parser asks for such runs itself ([`Lexer::run`]).
+//! The lexer knows no grammar. It skips and records comments, and never looks for tokens inside a string. The characters of a bare value
+//! depend on the context, so the parser reads them itself with [`Lexer::run`].
 
 use super::Comment;
 use crate::span::Span;
@@ -9,15 +9,15 @@ use crate::span::Span;
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// `[A-Za-z_][A-Za-z0-9_]*`, letters beyond ASCII taken along.
+    /// `[A-Za-z_][A-Za-z0-9_]*`, and all characters beyond ASCII.
     Word,
     /// Begins with a digit, or with a minus and a digit or a dot.
     Number,
     /// In double quotes.
     String,
-    /// A string that the file ends in.
+    /// A string without a closing quote.
     OpenString,
-    /// A block comment that the file ends in.
+    /// A block comment without `*/`.
     OpenComment,
     LeftBrace,
     RightBrace,
@@ -37,28 +37,28 @@ pub(super) enum Kind {
     End,
 }
 
-/// One token and its place.
+/// One token with its span.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) span: Span,
-    /// Nothing but space and comments stands before it on its line.
+    /// It is the first token of its line.
     pub(super) first: bool,
-    /// A string that means its very letters: no escape, line end of two letters or NUL in it.
+    /// A string without escapes, CRLF line ends and NUL, so that its source text is its value.
     pub(super) plain: bool,
 }
 
-/// Reads tokens off the text.
+/// Reads tokens from the text.
 #[derive(Debug, Clone)]
 pub(super) struct Lexer<'a> {
     pub(super) source: &'a str,
     pub(super) at: usize,
     pub(super) comments: Vec<Comment>,
-    /// A `#` comment that does not begin its line, which Graphviz would not read.
+    /// The first `#` comment after other text on its line, which Graphviz does not accept.
     pub(super) late_hash: Option<Span>,
-    /// The first string that probably lacks its closing quote and took the next one's opening quote for it.
+    /// The first string that probably lacks its closing quote and ends at the opening quote of the next string.
     pub(super) suspect: Option<Span>,
-    /// The last string read means its very letters.
+    /// See [`Token::plain`], for the last string.
     plain: bool,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Lexer<'a> {
         self.at = span.end;
     }
 
-    /// Steps over a block comment; gives the mark that opens it when nothing closes it.
+    /// Skips a block comment. Returns the span of its `/*` if it is unclosed.
     fn block_comment(&mut self) -> Option<Span> {
         let start = self.at;
         match self.source[start + 2..].find("*/") {
@@ -183,8 +183,8 @@ impl<'a> Lexer<'a> {
         Kind::OpenString
     }
 
-    /// Notes a closed string, of several lines or with a word or another string right behind it, that looks like two halves of others:
-    /// `key="` or `"word` at its end.
+    /// Records a string that is probably the end of one string and the start of another: it ends in `key="`, or a word follows its
+    /// closing quote.
     fn suspect(&mut self, start: usize) {
         if self.suspect.is_some() {
             return;
@@ -198,7 +198,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The end of the run of wanted letters that begins at `start`; stops before `->`.
+    /// The end of the run of accepted bytes from `start`; stops before `->`.
     pub(super) fn run(&self, start: usize, wanted: impl Fn(u8) -> bool) -> usize {
         let bytes = self.source.as_bytes();
         let mut at = start;
@@ -208,7 +208,7 @@ impl<'a> Lexer<'a> {
         at
     }
 
-    /// From an offset to the end of its line, the line break left out.
+    /// The span from an offset to the end of its line, without the line break.
     pub(super) fn rest_of_line(&self, start: usize) -> Span {
         let rest = &self.source[start..];
         let length = rest.find('\n').unwrap_or(rest.len());
@@ -230,16 +230,16 @@ fn mark(letter: u8) -> Kind {
     }
 }
 
-/// What a letter may stand in, a bit for each: most of a reader's time goes into the question whether a run of letters goes on.
+/// For each byte, the classes that it belongs to, one bit each. A table, because the lexer spends most of its time on this test.
 const CLASSES: [u8; 256] = classes();
 const IN_WORD: u8 = 1;
 const IN_NAME: u8 = 2;
 const IN_BARE: u8 = 4;
-/// In what was meant to be a bare value, and wants quotes.
+/// In a value that needs quotes but has none.
 const IN_ODD: u8 = 8;
 /// In an identifier (spec §2.3).
 const IN_IDENTIFIER: u8 = 16;
-/// In a string it is more than itself, or ends a line.
+/// Has a special meaning in a string, or ends a line.
 const IN_STRING: u8 = 32;
 
 const fn classes() -> [u8; 256] {
@@ -267,22 +267,22 @@ const fn is(letter: u8, class: u8) -> bool {
     CLASSES[letter as usize] & class != 0
 }
 
-/// A letter of a word; every byte of a letter beyond ASCII is one, so that runs end on letters' borders.
+/// A byte of a word. Every byte of a character beyond ASCII is one, so that a run ends at a character boundary.
 pub(super) fn is_word(letter: u8) -> bool {
     is(letter, IN_WORD)
 }
 
-/// A letter of a dotted key, or of a name that was meant to be one word.
+/// A byte of a dotted key, or of a name that should have been one word.
 pub(super) fn is_name(letter: u8) -> bool {
     is(letter, IN_NAME)
 }
 
-/// A letter of a bare value (spec §2.2).
+/// A byte of a bare value (spec §2.2).
 pub(super) fn is_bare(letter: u8) -> bool {
     is(letter, IN_BARE)
 }
 
-/// A letter of a bare value, or one that stands where somebody left the quotes out.
+/// A byte of a bare value, or of a value that needs quotes but has none.
 pub(super) fn is_odd(letter: u8) -> bool {
     is(letter, IN_ODD)
 }

@@ -1,7 +1,7 @@
 //! The graph language: text to [`Ast`] (spec §2).
 //!
-//! A superset of the specification's subset of Graphviz: what real files hold is read, what Graphviz would refuse gets a
-//! remark, and what would mean something else gets an error of its own. Any text ends in an `Ast` and diagnostics.
+//! The parser accepts a superset of the specification's subset of Graphviz, because real files use it. It adds a remark to what Graphviz
+//! refuses, and an error to what has another meaning in Graphviz. Any text results in an `Ast` and diagnostics; none causes a panic.
 
 mod ast;
 mod attributes;
@@ -16,12 +16,12 @@ pub use text::quote;
 
 use crate::diagnostic::Diagnostic;
 
-/// Reads one file. With an error among the diagnostics the [`Ast`] holds what could be read.
+/// Parses one file. After an error, the [`Ast`] contains what the parser could read.
 pub fn parse(source: &str) -> (Ast<'_>, Vec<Diagnostic>) {
     parser::parse(source)
 }
 
-/// Reads one file and hands each outer statement on as soon as it is read, so that no list of them is kept; the [`Ast`] has no body.
+/// Parses one file and passes each outer statement to `take` at once, without a list of them. The [`Ast`] has no body.
 pub(crate) fn parse_each<'a>(source: &'a str, mut take: impl FnMut(Statement<'a>)) -> (Ast<'a>, Vec<Diagnostic>) {
     parser::parse_each(source, &mut take)
 }

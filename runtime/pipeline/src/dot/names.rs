@@ -1,6 +1,6 @@
-//! Names of graphs and nodes: words, strings, and what was meant to be one.
+//! Names of graphs and nodes: words and strings.
 //!
-//! A node's name is an identifier, so that conditions and paths can hold it; a port after it is stepped over with an error.
+//! A node's name must be an identifier, so that conditions and paths can contain it. The parser skips a port with an error.
 
 use super::lexer::{Kind, Token, is_in_identifier, is_name, is_word};
 use super::parser::Parser;
@@ -10,7 +10,7 @@ use crate::span::Span;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::borrow::Cow;
 
-/// Longest id of a node, bytes. A node's folder in the run directory has its name, and file systems stop at 255.
+/// The longest node id, in bytes. The node's folder in the run directory has this name, and file systems allow 255 bytes.
 const ID_BYTES_MAX: usize = 128;
 
 impl<'a> Parser<'a> {
@@ -25,33 +25,33 @@ impl<'a> Parser<'a> {
         let span = self.advance().span;
         let text = self.text(span);
         if !reads_bare(text) {
-            self.remark("a graph name like this without quotes", span, || super::quote(text));
+            self.remark("this graph name without quotes", span, || super::quote(text));
         }
         Some(Name { text: Cow::Borrowed(text), span })
     }
 
     fn quoted_name(&mut self) -> Name<'a> {
         let token = self.advance();
-        Name { text: self.meaning(token), span: token.span }
+        Name { text: self.string_value_of(token), span: token.span }
     }
 
-    /// What a string means.
-    pub(super) fn meaning(&self, string: Token) -> Cow<'a, str> {
+    /// The value of a string.
+    pub(super) fn string_value_of(&self, string: Token) -> Cow<'a, str> {
         let inner = &self.lexer.source[string.span.start + 1..string.span.end - 1];
         if string.plain { Cow::Borrowed(inner) } else { super::text::decode(inner, |_, _| ()) }
     }
 
-    /// True when letters of a name follow the current word or number: a dot, or a hyphen that begins no arrow.
-    pub(super) fn goes_on(&self) -> bool {
+    /// True if the name continues after the current word or number: with a dot, or a hyphen that is not part of an arrow.
+    pub(super) fn name_continues(&self) -> bool {
         self.lexer.run(self.token.span.end, is_name) != self.token.span.end
     }
 
-    /// Takes a word with all that hangs on it, or a string.
+    /// Reads a word with the rest of its name, or a string.
     pub(super) fn name(&mut self) -> Name<'a> {
         if self.at(Kind::String) {
             return self.quoted_name();
         }
-        if self.goes_on() {
+        if self.name_continues() {
             let start = self.token.span.start;
             let end = self.lexer.run(start, is_name);
             let end = start + self.lexer.source[start..end].find("--").unwrap_or(end - start);
@@ -61,21 +61,24 @@ impl<'a> Parser<'a> {
         Name { text: Cow::Borrowed(self.text(span)), span }
     }
 
-    /// Demands that a name is a node's (spec §2.3); refuses ports.
+    /// Checks that a name is a valid node id (spec §2.3), and refuses ports.
     pub(super) fn node_id(&mut self, mut name: Name<'a>) -> Name<'a> {
         if name.text.len() > ID_BYTES_MAX {
             self.long_id(&mut name);
         } else if !is_identifier(&name.text) {
-            let message = format!("`{}` is no node id: expected letters of a to z, digits and `_`", name.text);
+            let message = format!(
+                "invalid node id `{}`: expected letters (a to z), digits and `_`, with no digit first",
+                name.text
+            );
             let id = identifier_from(&name.text);
-            let help = format!("write `{id}`, and put what people should read into `label`");
-            // Of more than can be told none is mended.
+            let help = format!("write `{id}`, and put the text to display in `label`");
+            // With more findings than the file may show, none gets a fix.
             if self.renamed.len() < DIAGNOSTICS_MAX {
                 self.renamed.push((name.clone(), id.clone()));
             }
             self.error(Diagnostic::error("dot_syntax", message, name.span).with_help(help).with_fix(name.span, id));
         } else if is_keyword(&name.text) && self.text(name.span) == name.text {
-            self.remark("this as a node id: it is a keyword in any letters", name.span, || super::quote(&name.text));
+            self.remark("a keyword as an unquoted node id", name.span, || super::quote(&name.text));
         }
         if self.at(Kind::Colon) {
             self.port();
@@ -83,19 +86,19 @@ impl<'a> Parser<'a> {
         name
     }
 
-    /// Refuses a name that is too long, and goes on with its beginning: what is told of it later stays readable.
+    /// Refuses a name that is too long, and continues with its beginning, so that later messages stay readable.
     fn long_id(&mut self, name: &mut Name<'a>) {
         let beginning = &name.text[..name.text.floor_char_boundary(ID_BYTES_MAX)];
         let bytes = name.text.len();
-        let message = format!("the node id `{beginning}…` has {bytes} bytes, expected at most {ID_BYTES_MAX}");
+        let message = format!("the node id `{beginning}…` has {bytes} bytes; expected at most {ID_BYTES_MAX}");
         let beginning = beginning.to_owned();
         let error = Diagnostic::error("dot_syntax", message, name.span);
-        self.error(error.with_help("choose a short id, and put what people should read into `label`"));
+        self.error(error.with_help("choose a shorter id, and put the text to display in `label`"));
         name.text = Cow::Owned(beginning);
     }
 
-    /// Takes back the edits that would make one node of two, or rename a node at some of its mentions only.
-    pub(super) fn keep_apart(&mut self) {
+    /// Drops the fixes that would merge two nodes, or rename only some mentions of a node.
+    pub(super) fn drop_colliding_renames(&mut self) {
         if self.renamed.is_empty() {
             return;
         }
@@ -105,7 +108,7 @@ impl<'a> Parser<'a> {
         }
         let is_all = self.left_out == 0;
         let mut taken: HashSet<String> = HashSet::new();
-        // Statements are handed on as they are read, so that the file is read once more for its names.
+        // The parser keeps no list of statements, so it parses the file again to collect the names.
         Parser::new(self.lexer.source).file(&mut |statement| {
             names(&[statement], &mut |name| taken.extend(meant.contains_key(name).then(|| name.to_owned())));
         });
@@ -116,7 +119,8 @@ impl<'a> Parser<'a> {
             if let Some(id) = unsafe_at.get(&diagnostic.span) {
                 diagnostic.fix = None;
                 if is_all {
-                    diagnostic.help = Some(format!("choose an id that no other node has; `{id}` is taken"));
+                    diagnostic.help =
+                        Some(format!("choose an id that no other node has; another node is already `{id}`"));
                 }
             }
         }
@@ -133,11 +137,11 @@ impl<'a> Parser<'a> {
         }
         let span = start.to(end);
         let error = Diagnostic::error("dot_syntax", "ports are not supported", span);
-        self.error(error.with_help("leave it out: an edge joins whole nodes").with_fix(span, ""));
+        self.error(error.with_help("remove the port: an edge connects whole nodes").with_fix(span, ""));
     }
 }
 
-/// Shows every name of a node.
+/// Passes every node name to `show`.
 fn names(body: &[Statement<'_>], show: &mut impl FnMut(&str)) {
     for statement in body {
         match statement {
@@ -151,19 +155,19 @@ fn names(body: &[Statement<'_>], show: &mut impl FnMut(&str)) {
 
 /// True for `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
 pub(crate) fn is_identifier(text: &str) -> bool {
-    let begins_well = text.bytes().next().is_some_and(|letter| !letter.is_ascii_digit());
+    let begins_well = text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     begins_well && text.bytes().all(is_in_identifier)
 }
 
-/// True for a word that Graphviz takes for a keyword, in whatever letters.
+/// True for a keyword of Graphviz, which ignores case.
 fn is_keyword(text: &str) -> bool {
     ["node", "edge", "graph", "digraph", "subgraph", "strict"].iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// True for what Graphviz reads without quotes: a word, of letters beyond ASCII too, that is no keyword, or a number
+/// True for text that Graphviz accepts without quotes: a word that is not a keyword, characters beyond ASCII included, or a number
 /// (`-?(.5 | 5 | 5. | 5.5)`).
 pub(super) fn reads_bare(text: &str) -> bool {
-    let begins_well = text.bytes().next().is_some_and(|letter| !letter.is_ascii_digit());
+    let begins_well = text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     let reads_as_word = begins_well && text.bytes().all(is_word) && !is_keyword(text);
     reads_as_word || is_numeral(text)
 }
@@ -171,12 +175,12 @@ pub(super) fn reads_bare(text: &str) -> bool {
 fn is_numeral(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let numeric = |part: &str| part.bytes().all(|letter| letter.is_ascii_digit());
+    let numeric = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     numeric(whole) && numeric(fraction) && !(whole.is_empty() && fraction.is_empty())
 }
 
-/// The nearest identifier: other letters become `_`.
+/// The most similar identifier: all other characters become `_`.
 fn identifier_from(text: &str) -> String {
-    let id: String = text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+    let id: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if is_identifier(&id) { id } else { format!("n_{id}") }
 }

@@ -1,7 +1,7 @@
 //! Tokens to statements: recursive descent, one function for each line of the grammar (spec §2.2).
 //!
-//! A mistake costs its statement and no more: the reader goes on at the next one. Nesting is bounded
-//! ([`DEPTH_MAX`]), and each step consumes text, so any file ends in time proportional to its length.
+//! After a mistake the parser drops the statement and continues at the next one. Nesting is limited ([`DEPTH_MAX`]), and each step
+//! consumes text, so the time is proportional to the length of the file.
 
 use super::lexer::{Kind, Lexer, Token};
 use super::{Ast, Attr, Name, Statement, Target};
@@ -22,35 +22,35 @@ pub(super) fn parse_each<'a>(source: &'a str, take: Take<'_, 'a>) -> (Ast<'a>, V
     let mut parser = Parser::new(source);
     let mut ast = parser.file(take);
     parser.remark_late_hash();
-    parser.keep_apart();
+    parser.drop_colliding_renames();
     ast.comments = std::mem::take(&mut parser.lexer.comments);
     ast.left_out = parser.left_out;
     ast.cut_off = parser.cut_off;
     (ast, parser.diagnostics)
 }
 
-/// What becomes of a statement that was read.
+/// Receives each statement.
 pub(super) type Take<'t, 'a> = &'t mut dyn FnMut(Statement<'a>);
 
 pub(super) struct Parser<'a> {
     pub(super) lexer: Lexer<'a>,
     pub(super) token: Token,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Spellings that Graphviz would not read and that have been remarked on, one remark for each kind.
+    /// The kinds of spellings that already have a remark; each kind gets one.
     remarked: Vec<&'static str>,
-    /// Where a string or comment begins that the file ends in: what is wrong after that is no news.
+    /// The start of an unclosed string or comment; mistakes after it are not reported.
     cut_off: Option<usize>,
     depth: usize,
     undirected: bool,
-    /// An HTML value was met that nothing closes: later ones are not searched for their end.
+    /// The file has an unclosed HTML value; the parser no longer searches for the end of others.
     pub(super) html_open: bool,
-    /// Attributes of the statement being read, gathered here so that the statement's own list has the very size.
+    /// Attributes of the current statement, collected here so that the statement's own list gets the exact size.
     pub(super) attributes: Vec<Attr<'a>>,
-    /// Names of the edge statement being read, likewise.
+    /// Names of the current edge statement, collected for the same reason.
     path: Vec<Name<'a>>,
-    /// Names that are no node ids, with the ids they should be.
+    /// Names that are not valid node ids, each with a valid one.
     pub(super) renamed: Vec<(Name<'a>, String)>,
-    /// Errors and remarks that were not kept.
+    /// The number of dropped errors and remarks.
     pub(super) left_out: usize,
 }
 
@@ -73,34 +73,34 @@ impl<'a> Parser<'a> {
             renamed: Vec::new(),
             left_out: 0,
         };
-        parser.notice_open();
+        parser.report_unclosed();
         parser
     }
 
-    /// Moves to the next token and gives the one before.
+    /// Moves to the next token and returns the previous one.
     pub(super) fn advance(&mut self) -> Token {
         let next = self.lexer.next();
         let token = std::mem::replace(&mut self.token, next);
         if matches!(next.kind, Kind::OpenString | Kind::OpenComment) {
-            self.notice_open();
+            self.report_unclosed();
         }
         token
     }
 
-    /// Reports a string or comment that never ends, once, and goes on as at the end of the file.
-    fn notice_open(&mut self) {
+    /// Reports an unclosed string or comment once, and treats it as the end of the file.
+    fn report_unclosed(&mut self) {
         let span = self.token.span;
         let begin = match self.token.kind {
             Kind::OpenString => {
                 let at = self.lexer.suspect.unwrap_or_else(|| self.lexer.rest_of_line(span.start));
                 self.diagnostics.retain(|diagnostic| !diagnostic.is_error() || diagnostic.span.start < at.start);
-                let help = "close it with `\"`; a quote inside a string is written `\\\"`";
-                let error = Diagnostic::error("dot_syntax", "the string that begins here is never closed", at);
-                self.error(error.with_note("no closing quote").with_help(help));
+                let help = "close it with `\"`; write a quote inside a string as `\\\"`";
+                let error = Diagnostic::error("dot_syntax", "the string that begins here has no closing quote", at);
+                self.error(error.with_note("this string").with_help(help));
                 at.start
             }
             Kind::OpenComment => {
-                let error = Diagnostic::error("dot_syntax", "the comment that begins here is never closed", span);
+                let error = Diagnostic::error("dot_syntax", "the comment that begins here has no `*/`", span);
                 self.error(error.with_help("close it with `*/`"));
                 span.start
             }
@@ -141,15 +141,15 @@ impl<'a> Parser<'a> {
         self.error(Diagnostic::error("dot_syntax", message, span));
     }
 
-    /// Remarks on a spelling that Graphviz would not read, once for each kind.
+    /// Reports a spelling that Graphviz does not accept, once for each kind.
     pub(super) fn remark(&mut self, kind: &'static str, span: Span, canonical: impl FnOnce() -> String) {
         if !self.remarked.contains(&kind) {
             let canonical = canonical();
             self.remarked.push(kind);
-            let remark = Diagnostic::info("not_graphviz", format!("Graphviz does not read {kind}"), span);
+            let remark = Diagnostic::info("not_graphviz", format!("Graphviz does not accept {kind}"), span);
             self.error(
                 remark
-                    .with_help(format!("write `{canonical}` to keep the file readable for both"))
+                    .with_help(format!("write `{canonical}`, which both Graphviz and Glovebox accept"))
                     .with_fix(span, canonical),
             );
         }
@@ -162,14 +162,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Words for the current token, for messages.
+    /// Describes the current token for messages.
     pub(super) fn found(&self) -> String {
         match self.token.kind {
             Kind::End => "the end of the file".to_owned(),
             Kind::String => "a string".to_owned(),
             Kind::Other => {
-                let letter = self.lexer.source[self.token.span.start..].chars().next().unwrap_or_default();
-                format!("`{}`", visible::line(letter.encode_utf8(&mut [0; 4])))
+                let found = self.lexer.source[self.token.span.start..].chars().next().unwrap_or_default();
+                format!("`{}`", visible::line(found.encode_utf8(&mut [0; 4])))
             }
             _ => format!("`{}`", self.text(self.token.span)),
         }
@@ -196,18 +196,18 @@ impl<'a> Parser<'a> {
         ast
     }
 
-    /// Steps up to the word `digraph`; false when there is none.
+    /// Moves to the word `digraph`; false if there is none.
     fn header(&mut self) -> bool {
         if self.at_word("strict") {
             let span = self.token.span;
-            let help = "leave it out: edges between the same nodes are told apart by their conditions";
+            let help = "remove `strict`: conditions distinguish edges between the same nodes";
             self.error(Diagnostic::error("dot_syntax", "`strict` graphs are not supported", span).with_help(help));
             self.advance();
         }
         if self.at_word("graph") {
             let span = self.token.span;
             self.undirected = true;
-            let error = Diagnostic::error("dot_syntax", "`graph` is undirected: a pipeline is a `digraph`", span);
+            let error = Diagnostic::error("dot_syntax", "`graph` is undirected; a pipeline must be a `digraph`", span);
             self.error(error.with_help("write `digraph`, and `->` for edges").with_fix(span, "digraph"));
             return true;
         }
@@ -215,8 +215,8 @@ impl<'a> Parser<'a> {
             return true;
         }
         if self.at(Kind::End) {
-            let help = "a pipeline is `digraph Name { start [shape=Mdiamond]; … }`";
-            let error = Diagnostic::error("dot_syntax", "the file is empty: expected `digraph`", self.token.span);
+            let help = "write `digraph Name { start [shape=Mdiamond]; … }`";
+            let error = Diagnostic::error("dot_syntax", "the file is empty; expected `digraph`", self.token.span);
             self.error(error.with_help(help));
             return false;
         }
@@ -234,7 +234,7 @@ impl<'a> Parser<'a> {
             self.advance();
             return;
         }
-        let message = format!("the `{{` of {what} is never closed");
+        let message = format!("the `{{` of {what} has no matching `}}`");
         let error = Diagnostic::error("dot_syntax", message, open).with_label(self.token.span, "expected `}` here");
         self.error(error.with_fix(self.token.span.after(), "}"));
     }
@@ -243,7 +243,8 @@ impl<'a> Parser<'a> {
         let span = self.token.span;
         let second = ["digraph", "graph", "strict"].iter().any(|word| self.at_word(word));
         if second {
-            let error = Diagnostic::error("dot_syntax", "a file holds one graph; a second one begins here", span);
+            let error =
+                Diagnostic::error("dot_syntax", "a file must contain only one graph; a second one begins here", span);
             self.error(
                 error.with_label(first, "the first graph").with_help("put the second graph in a file of its own"),
             );
@@ -266,7 +267,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes on at the next statement: after a `;`, at a brace, or at a name that begins a line.
+    /// Continues at the next statement: after a `;`, at a brace, or at a name that begins a line.
     pub(super) fn recover(&mut self, before: usize) {
         if self.token.span.start == before {
             self.advance();
@@ -296,7 +297,7 @@ impl<'a> Parser<'a> {
                 return None;
             }
         }
-        if self.goes_on() {
+        if self.name_continues() {
             return self.node_or_edge();
         }
         match self.text(self.token.span) {
@@ -309,8 +310,11 @@ impl<'a> Parser<'a> {
                 self.subgraph(name, start)
             }
             "digraph" | "strict" => {
-                let error = Diagnostic::error("dot_syntax", "a graph begins inside another one", self.token.span);
-                self.error(error.with_help("close the first graph with `}`; a file holds one graph"));
+                let error =
+                    Diagnostic::error("dot_syntax", "a graph must not begin inside another one", self.token.span);
+                self.error(
+                    error.with_help("close the first graph with `}`, and put the second one in a file of its own"),
+                );
                 None
             }
             _ => self.node_or_edge(),
@@ -322,7 +326,7 @@ impl<'a> Parser<'a> {
         if !self.at(Kind::LeftBracket) {
             let word = self.text(keyword);
             let message = format!("expected `[` after `{word}`, found {}", self.found());
-            let help = format!("`{word}` is a keyword that sets defaults; choose another id for a node");
+            let help = format!("write `{word} [...]` to set defaults; choose another id for a node");
             self.error(Diagnostic::error("dot_syntax", message, self.token.span).with_help(help));
             return None;
         }
@@ -337,7 +341,7 @@ impl<'a> Parser<'a> {
             return None;
         }
         if self.depth == DEPTH_MAX {
-            let message = format!("subgraphs are nested more than {DEPTH_MAX} deep");
+            let message = format!("subgraphs are nested more than {DEPTH_MAX} levels deep");
             self.syntax(message, self.token.span);
             self.skip_braces();
             return None;
@@ -369,18 +373,18 @@ impl<'a> Parser<'a> {
     }
 
     fn no_group(&mut self, span: Span) {
-        let error = Diagnostic::error("dot_syntax", "an edge joins two nodes, not a group of them", span);
+        let error = Diagnostic::error("dot_syntax", "an edge must connect two nodes, not a group of nodes", span);
         self.error(error.with_help("write one edge for each node of the group"));
     }
 
-    /// `key = value`, `id [...]` or `a -> b [...]`: the first name tells nothing, what follows does.
+    /// Reads `key = value`, `id [...]` or `a -> b [...]`. The token after the first name decides which one it is.
     fn node_or_edge(&mut self) -> Option<Statement<'a>> {
         let quoted = self.at(Kind::String);
         let first = self.name();
         if self.at(Kind::Equal) && self.lexer.source[self.lexer.at..].starts_with('>') {
             let arrow = Span::new(self.token.span.start, self.lexer.at + 1);
             self.error(
-                Diagnostic::error("dot_syntax", "an edge is written `->`, not `=>`", arrow).with_fix(arrow, "->"),
+                Diagnostic::error("dot_syntax", "expected `->` for an edge, found `=>`", arrow).with_fix(arrow, "->"),
             );
             return None;
         }
@@ -405,13 +409,13 @@ impl<'a> Parser<'a> {
         Some(Statement::Edge { path, attributes, span: start.to(end) })
     }
 
-    /// Steps over `->`, or over `--` with an error.
+    /// Skips `->`, or `--` with an error.
     fn arrow(&mut self) -> bool {
         let span = self.token.span;
         if self.at(Kind::Line) && !self.undirected {
             let error = Diagnostic::error(
                 "dot_syntax",
-                "`--` is an undirected edge: a pipeline's edges have a direction",
+                "`--` is an undirected edge; the edges of a pipeline must have a direction",
                 span,
             );
             self.error(error.with_help("write `->`").with_fix(span, "->"));

@@ -1,12 +1,12 @@
-//! String values: from the letters in the file to the text they mean, and back.
+//! String values: from the source text to the value, and back.
 //!
-//! Escapes are the specification's (`\" \n \t \\`, spec §2.2); a backslash before anything else stays what it is, so that
-//! `\d+` in a prompt survives. A backslash at the end of a line joins it with the next, and CRLF means one new line, so that a
-//! checkout's line endings change no prompt.
+//! The escapes are those of the specification (`\" \n \t \\`, spec §2.2). A backslash before any other character stays, so that `\d+`
+//! in a prompt survives. A backslash at the end of a line joins it with the next line. CRLF counts as one new line, so that the line
+//! ends of a checkout do not change a prompt.
 
 use std::borrow::Cow;
 
-/// Resolves the escapes of a string's inner text. Calls `shift(decoded, raw)` wherever offsets begin to differ by another amount.
+/// Resolves the escapes in a string without its quotes. Calls `shift(decoded, raw)` wherever the distance of the two offsets changes.
 pub(crate) fn decode(inner: &str, mut shift: impl FnMut(usize, usize)) -> Cow<'_, str> {
     if !inner.bytes().any(|byte| byte == b'\\' || byte == b'\r') {
         return Cow::Borrowed(inner);
@@ -31,24 +31,24 @@ pub(crate) fn decode(inner: &str, mut shift: impl FnMut(usize, usize)) -> Cow<'_
     Cow::Owned(text)
 }
 
-/// The length and meaning of the escape at the start of `raw`, none when it stands for itself.
+/// The length and the value of the escape at the start of `raw`; none if it is no escape.
 fn escape(raw: &str) -> Option<(usize, &'static str)> {
     const ESCAPES: &[(&str, &str)] =
         &[("\\\\", "\\"), ("\\\"", "\""), ("\\n", "\n"), ("\\t", "\t"), ("\\\r\n", ""), ("\\\n", ""), ("\r\n", "\n")];
     ESCAPES.iter().find(|(written, _)| raw.starts_with(written)).map(|(written, meaning)| (written.len(), *meaning))
 }
 
-/// Writes a value as a quoted string that this parser and Graphviz both read.
+/// Quotes a value in a form that this parser and Graphviz both accept.
 pub fn quote(value: &str) -> String {
     let mut text = String::with_capacity(value.len() + 2);
     text.push('"');
-    for letter in value.chars() {
-        match letter {
+    for c in value.chars() {
+        match c {
             '"' => text.push_str("\\\""),
             '\\' => text.push_str("\\\\"),
             '\n' => text.push_str("\\n"),
             '\t' => text.push_str("\\t"),
-            _ => text.push(letter),
+            _ => text.push(c),
         }
     }
     text.push('"');

@@ -1,6 +1,6 @@
-//! What confines a node's commands: `codex.*` read scope (seed 2), `scratch`, `cache` and `network` as types.
+//! The confinement of a node's commands: the `codex.*` read scope (seed 2), `scratch`, `cache` and `network` as types.
 //!
-//! Faults of paths are told in seed 2's words. Whether the operator grants what is asked for is not known here.
+//! Messages about paths keep the wording of seed 2, because other tools match it. The operator's grants are not known here.
 
 use super::reader::{Findings, path_fault, plain, scope_fault};
 use super::scope::Attributes;
@@ -26,7 +26,7 @@ fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<String> {
     let path = plain(attribute.value.trim());
     let Some(fault) = scope_fault(path) else { return Some(folder(path)) };
     let message = format!("codex.workdir contains {fault}: {path}");
-    let help = "a working directory is a folder of the workspace, such as `crates/app`";
+    let help = "name a folder of the workspace, such as `crates/app`";
     findings.push(Diagnostic::error("path_list", message, attribute.span).with_help(help));
     None
 }
@@ -36,7 +36,7 @@ fn add_dirs(from: &Attributes, findings: &mut Findings<'_>) -> PathList {
     PathList(written.0.iter().map(|path| folder(path)).collect())
 }
 
-/// A name without `/` is looked up on the commands' PATH, an absolute path lies outside of the workspace.
+/// The path of a program in the workspace. None for a name without `/`, which is searched on PATH, and for an absolute path.
 fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<String> {
     let attribute = from.get("codex.path")?;
     let path = attribute.value.trim();
@@ -46,7 +46,7 @@ fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<String> {
     let path = path.strip_prefix("./").unwrap_or(path);
     let Some(fault) = path_fault(path) else { return Some(path.to_owned()) };
     let message = format!("codex.path contains {fault}: {path}");
-    let help = "a program of the workspace is written relative to it: `.factory/bin/codex`";
+    let help = "write the path relative to the workspace, such as `.factory/bin/codex`";
     findings.push(Diagnostic::error("path_list", message, attribute.span).with_help(help));
     None
 }
@@ -74,7 +74,7 @@ fn folder(path: &str) -> String {
     format!("{}/", path.strip_suffix('/').unwrap_or(path))
 }
 
-/// A single file cannot be mounted over and dropped, so only folders are taken.
+/// Accepts only folders, because a single file cannot be mounted over and dropped.
 fn subtree_fault(path: &str) -> Option<&'static str> {
     path_fault(path).or_else(|| (!path.ends_with('/')).then_some("path without final `/`"))
 }

@@ -1,8 +1,8 @@
-//! Which handler a node has (spec §2.8): `type`, else the shape written on the node, else its id, else the shape by default.
+//! The handler of a node (spec §2.8): from `type`, then from a shape on the node, then from its id, then from the default shape.
 
 use crate::ir::Handler;
 
-/// Shapes and the handler type each stands for (spec appendix B, and the octagon for `verify`).
+/// Shapes with their handler types (spec appendix B, and the octagon for `verify`).
 pub const SHAPES: &[(&str, &str)] = &[
     ("Mdiamond", "start"),
     ("Msquare", "exit"),
@@ -16,7 +16,7 @@ pub const SHAPES: &[(&str, &str)] = &[
     ("octagon", "verify"),
 ];
 
-/// Handler types of this runtime, executed or not.
+/// Known handler types, including those that this version does not execute.
 pub const TYPES: &[&str] = &[
     "start",
     "exit",
@@ -34,7 +34,7 @@ pub const TYPES: &[&str] = &[
 /// First-party components.
 pub const FIRST_PARTY: &[&str] = &["codergen", "tool", "verify"];
 
-/// The handler of a type name.
+/// The handler with this type name.
 pub(super) fn of_type(name: &str) -> Handler {
     match name {
         "start" => Handler::Start,
@@ -45,13 +45,13 @@ pub(super) fn of_type(name: &str) -> Handler {
     }
 }
 
-/// The handler of a shape; a shape without one is executed as codergen, which the lint `shape_known` says.
+/// The handler of a shape. An unknown shape runs as codergen, and the lint `shape_known` reports it.
 pub(super) fn of_shape(shape: &str) -> Handler {
     let found = SHAPES.iter().find(|(known, _)| *known == shape);
     of_type(found.map_or("codergen", |(_, handler)| handler))
 }
 
-/// The shape that an id stands for when no shape is written on the node.
+/// The shape that an id implies if the node has no shape of its own.
 pub(crate) fn shape_of_id(id: &str) -> Option<&'static str> {
     match id {
         "start" | "Start" => Some("Mdiamond"),

@@ -1,4 +1,4 @@
-//! Hold-outs: `scenarios` and `scenario_feedback` of the graph, a node's ways out, and its program under test.
+//! The attributes about hold-outs: folders and feedback of the graph, opt-outs of a node, and its program under test.
 
 use super::reader::Findings;
 use super::scope::Attributes;
@@ -6,13 +6,13 @@ use crate::diagnostic::Diagnostic;
 use crate::holdouts::{COPIES, Copies, FEEDBACKS, Feedback, NodeHoldouts, WRITES};
 use crate::ir::{PathList, Subject, Words};
 
-/// The folders of `scenarios`, each with a final slash; none when the file does not say. An empty list is an error: it would
-/// open what a folder of the usual name hides.
+/// The folders of `scenarios`, each with a final slash; none if the attribute is absent. An empty list is an error, because it would
+/// expose the default folder.
 pub(super) fn scenarios(graph: &Attributes, findings: &mut Findings<'_>) -> Option<PathList> {
     let attribute = graph.get("scenarios")?;
     if attribute.value.trim().is_empty() {
         let error = Diagnostic::error("path_list", "scenarios contains empty entry", attribute.span);
-        findings.push(error.with_help("name the folders with hold-outs, or leave the attribute out"));
+        findings.push(error.with_help("name the folders with hold-outs, or remove the attribute"));
         return None;
     }
     let paths = findings.paths(graph, "scenarios")?;
@@ -29,7 +29,7 @@ pub(super) fn copies(graph: &Attributes, findings: &mut Findings<'_>) -> Copies 
     findings.choice(graph, "scenario_copies", COPIES).unwrap_or_default()
 }
 
-/// What a node says.
+/// The settings of a node.
 pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findings<'_>) -> NodeHoldouts {
     NodeHoldouts {
         allow_read: findings.boolean(from, "codex.allow_read_scenarios"),
@@ -39,7 +39,7 @@ pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findin
     }
 }
 
-/// The program under test that a node names.
+/// The program under test of a node.
 pub(super) fn subject(from: &Attributes, findings: &mut Findings<'_>) -> Subject {
     let port = findings.integer(from, "verify_subject_port", 1, u16::MAX.into());
     Subject {

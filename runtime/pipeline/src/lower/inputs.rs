@@ -1,7 +1,7 @@
 //! `$goal` and `--set` inputs (spec §9.2).
 //!
-//! A `$` and a whole name are replaced, once: what is put in is never looked at again, so an input cannot smuggle in a second
-//! one. Names that are no inputs stay as they are, since prompts speak of `$PWD` and the like.
+//! Each `$name` is replaced once. The replacement is not searched again, so an input cannot insert another one. A name that is not an
+//! input stays, because prompts mention `$PWD` and the like.
 
 use super::reader::Findings;
 use super::scope::Attributes;
@@ -12,21 +12,21 @@ use crate::nearest::nearest;
 use crate::span::Span;
 use std::collections::BTreeSet;
 
-/// The inputs of a run, and which of them found a place.
+/// The inputs of a run, and which of them the file uses.
 pub(super) struct Expansion<'a> {
     inputs: &'a Inputs,
     goal: Words,
     used: BTreeSet<&'a str>,
-    /// Every `$name` met that is no input, for suggestions.
+    /// Every `$name` that is not an input, for suggestions.
     seen: BTreeSet<String>,
-    /// Everything is put in already.
+    /// All replacements are done already.
     is_settled: bool,
-    /// Where a text is put together.
+    /// The buffer for a text in progress.
     expanded: String,
 }
 
 impl<'a> Expansion<'a> {
-    /// Overrides graph attributes that an input names, then settles the goal.
+    /// Overrides graph attributes with inputs of the same name, then expands the goal.
     pub(super) fn new(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
         let mut expansion = Self {
             inputs,
@@ -48,23 +48,23 @@ impl<'a> Expansion<'a> {
         expansion
     }
 
-    /// Of a graph in which everything is put in: values stay as they are.
+    /// For a graph with all replacements done: values stay as they are.
     pub(super) fn settled(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
         let goal = graph.get("goal").map(|attribute| attribute.value.clone()).unwrap_or_default();
         Self { inputs, goal, used: BTreeSet::new(), seen: BTreeSet::new(), is_settled: true, expanded: String::new() }
     }
 
-    /// True when prompts are no references any more.
+    /// True if all replacements are done, so that `@path` in a prompt is plain text.
     pub(super) fn is_settled(&self) -> bool {
         self.is_settled
     }
 
-    /// The goal with inputs put in.
+    /// The goal with inputs replaced.
     pub(super) fn goal(&self) -> &str {
         &self.goal
     }
 
-    /// Puts the goal and the inputs into a prompt.
+    /// Replaces the goal and the inputs in a prompt.
     pub(super) fn prompt(&mut self, text: &str) -> Words {
         self.expand(text, true)
     }
@@ -78,18 +78,18 @@ impl<'a> Expansion<'a> {
         let mut pieces = text.split('$');
         expanded.push_str(pieces.next().unwrap_or_default());
         for piece in pieces {
-            let length = piece.bytes().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == b'_').count();
+            let length = piece.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
             let (name, rest) = piece.split_at(length);
-            self.put(name, with_goal, &mut expanded);
+            self.append_value(name, with_goal, &mut expanded);
             expanded.push_str(rest);
         }
-        let words = Words::new(&expanded);
+        let text = Words::new(&expanded);
         self.expanded = expanded;
-        words
+        text
     }
 
-    /// Appends what a `$name` stands for: itself, when it is no input.
-    fn put(&mut self, name: &str, with_goal: bool, expanded: &mut String) {
+    /// Appends the value of `$name`, or `$name` itself if it is not an input.
+    fn append_value(&mut self, name: &str, with_goal: bool, expanded: &mut String) {
         let input = self.inputs.set.get_key_value(name);
         if let Some((key, _)) = input {
             self.used.insert(key);
@@ -107,17 +107,18 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Reports inputs that found no place.
-    pub(super) fn finish(self, graph: &Attributes, place: Span, findings: &mut Findings<'_>) {
+    /// Reports inputs that the file does not use.
+    pub(super) fn finish(self, graph: &Attributes, span: Span, findings: &mut Findings<'_>) {
         for key in self.inputs.set.keys().filter(|key| !self.used.contains(key.as_str())) {
-            let message =
-                format!("the input `{key}` is not declared: neither `${key}` nor a graph attribute `{key}` occurs");
+            let message = format!(
+                "the file does not use the input `{key}`: it has neither `${key}` nor a graph attribute `{key}`"
+            );
             let known = self.seen.iter().map(String::as_str).chain(graph.keys().map(|key| key.as_str()));
             let help = match nearest(key, known) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("use `${key}` in the goal or in a prompt, or declare `graph [{key}=\"…\"]`"),
+                None => format!("write `${key}` in the goal or in a prompt, or `graph [{key}=\"…\"]`"),
             };
-            findings.push(Diagnostic::error("input_declared", message, place).with_help(help));
+            findings.push(Diagnostic::error("input_declared", message, span).with_help(help));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `Ast` to `Pipeline`: the only place where a string attribute becomes a type.
 //!
-//! scopes spread out (`scope`) -> inputs put in -> style sheet applied -> nodes, edges and graph typed (`reader`). Whether the graph
-//! makes sense is not asked here: that is what [`crate::lint`] does.
+//! Steps: resolve defaults (`scope`), replace inputs, apply the style sheet, give nodes, edges and graph their types (`reader`).
+//! [`crate::lint`] checks later whether the graph makes sense.
 
 mod confine;
 pub mod handler;
@@ -23,55 +23,55 @@ use crate::ir::{Attribute, Bounds, Edge, Handler, Node, NodeId, Pipeline, STEPS_
 use crate::span::Span;
 use crate::stylesheet::Stylesheet;
 use inputs::Expansion;
-use node::Surroundings;
+use node::GraphScope;
 use reader::Findings;
 use scope::{Attributes, Declared, RawEdge, RawNode};
 
-/// Lowers what was parsed. With an error among the diagnostics the pipeline is a draft that must not run: its start may be
-/// the empty name, its edges may lead nowhere. [`crate::check`] lets no draft out.
+/// Lowers a parsed file. After an error the pipeline is a draft that must not run: its start may be empty, and its edges may have
+/// undeclared targets. [`crate::check`] never returns a draft.
 pub fn lower(source: &str, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
     let mut draft = Draft::new(source);
-    ast.body.into_iter().for_each(|statement| draft.take(statement));
+    ast.body.into_iter().for_each(|statement| draft.add(statement));
     draft.lower(ast.name.as_ref(), ast.span, inputs)
 }
 
-/// Lowers a text in which every value is final: `$goal` and `@file` mean nothing in it.
+/// Lowers a text with final values: `$goal` and `@file` are plain text in it.
 pub(crate) fn lower_settled(source: &str, ast: Ast<'_>) -> (Pipeline, Vec<Diagnostic>) {
     let mut draft = Draft::new(source);
-    ast.body.into_iter().for_each(|statement| draft.take(statement));
+    ast.body.into_iter().for_each(|statement| draft.add(statement));
     draft.lower_with(ast.name.as_ref(), ast.span, &Inputs::default(), Expansion::settled)
 }
 
-/// What a file declares, defaults spread out, values still text.
+/// The declarations of a file: defaults resolved, values still text.
 pub(crate) struct Draft<'a> {
     declared: Declared,
     findings: Findings<'a>,
 }
 
 impl<'a> Draft<'a> {
-    /// Nothing yet.
+    /// Makes an empty draft.
     pub(crate) fn new(source: &'a str) -> Self {
         Self { declared: Declared::default(), findings: Findings::new(source) }
     }
 
-    /// Takes the file's next outer statement.
-    pub(crate) fn take(&mut self, statement: Statement<'_>) {
-        self.declared.take(statement, &mut self.findings);
+    /// Adds the next outer statement of the file.
+    pub(crate) fn add(&mut self, statement: Statement<'_>) {
+        self.declared.add(statement, &mut self.findings);
     }
 
-    /// The graph's attributes as they are with these inputs.
+    /// The graph's attributes after the inputs are applied.
     pub(crate) fn graph(&self, inputs: &Inputs) -> Attributes {
         let mut graph = self.declared.graph.clone();
         Expansion::new(inputs, &mut graph);
         graph
     }
 
-    /// The attribute of that key of each node that has one.
+    /// The attribute with this key, of each node that has one.
     pub(crate) fn of_nodes(&self, key: &str) -> impl Iterator<Item = &Attribute> {
         self.declared.nodes.iter().filter_map(move |node| node.attributes.get(key))
     }
 
-    /// The folders with hold-outs that these graph attributes name; what is wrong with them is told by [`Draft::lower`].
+    /// The hold-out folders of these graph attributes. [`Draft::lower`] reports mistakes in them.
     pub(crate) fn sealed(graph: &Attributes) -> Vec<String> {
         files::sealed(holdouts::scenarios(graph, &mut Findings::new("")).as_ref())
     }
@@ -101,7 +101,7 @@ impl<'a> Draft<'a> {
         let scenarios = holdouts::scenarios(&graph, &mut findings);
         let sealed = files::sealed(scenarios.as_ref());
         files::child_fault(&graph, &sealed).into_iter().for_each(|fault| findings.push(fault));
-        let mut around = Surroundings {
+        let mut scope = GraphScope {
             graph: &graph,
             graph_turns_max,
             feedback,
@@ -110,9 +110,9 @@ impl<'a> Draft<'a> {
             inputs,
             sealed: &sealed,
         };
-        let nodes: Vec<Node> = raw_nodes.into_iter().map(|raw| node::lower(raw, &mut around, &mut findings)).collect();
+        let nodes: Vec<Node> = raw_nodes.into_iter().map(|raw| node::lower(raw, &mut scope, &mut findings)).collect();
         let edges = raw_edges.into_iter().map(|raw| lower_edge(raw, &mut findings)).collect();
-        let place = name.map_or(whole, |name| name.span);
+        let span = name.map_or(whole, |name| name.span);
         let name = name.map_or_else(|| "pipeline".to_owned(), |name| name.text.to_string());
         let pipeline = Pipeline {
             label: findings.text(&graph, "label").unwrap_or(&name).to_owned(),
@@ -130,9 +130,9 @@ impl<'a> Draft<'a> {
             scenario_copies: holdouts::copies(&graph, &mut findings),
             bounds: bounds(&graph, &mut findings),
             attributes: Attributes::new(),
-            span: place,
+            span,
         };
-        expansion.finish(&graph, place, &mut findings);
+        expansion.finish(&graph, span, &mut findings);
         (Pipeline { attributes: graph, ..pipeline }, findings.diagnostics)
     }
 }
@@ -156,7 +156,7 @@ fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
     let ((from, from_span), (to, to_span)) = (raw.from, raw.to);
     let condition = condition(&raw.attributes, findings)
         .map_err(|fault| findings.push(fault.with_edge(from.as_str(), to.as_str())));
-    condition.iter().flatten().for_each(|condition| other_words(condition, findings));
+    condition.iter().flatten().for_each(|condition| report_other_spellings(condition, findings));
     Edge {
         from,
         to,
@@ -172,8 +172,8 @@ fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
     }
 }
 
-/// Remarks on outcomes that are spelled as another engine spells them; the edit is certain where they stand bare.
-fn other_words(condition: &Condition, findings: &mut Findings<'_>) {
+/// Reports outcomes in the spelling of another engine. A bare word gets a fix.
+fn report_other_spellings(condition: &Condition, findings: &mut Findings<'_>) {
     for clause in condition.clauses.iter().filter(|clause| clause.is_foreign) {
         let theirs = if clause.literal.as_str() == "fail" { "failed" } else { "succeeded" };
         let mut found = other_spelling(theirs, &clause.literal, clause.literal_span);
@@ -182,7 +182,7 @@ fn other_words(condition: &Condition, findings: &mut Findings<'_>) {
     }
 }
 
-/// The edge's condition; none for an absent or empty one, which is no condition (spec §10.5).
+/// The edge's condition; none if it is absent or empty (spec §10.5).
 #[expect(
     clippy::result_large_err,
     reason = "a diagnostic ends the reading of one value; it is built once and moved twice"
@@ -194,7 +194,7 @@ fn condition(attributes: &Attributes, findings: &Findings<'_>) -> Result<Option<
     }
 }
 
-/// Sets model attributes that a node does not have from the rules of `model_stylesheet` (spec §8.5).
+/// Sets missing model attributes of nodes from the rules of `model_stylesheet` (spec §8.5).
 fn apply_stylesheet(graph: &Attributes, nodes: &mut [RawNode], findings: &mut Findings<'_>) {
     let Some(attribute) = graph.get("model_stylesheet").filter(|attribute| !attribute.value.trim().is_empty()) else {
         return;

@@ -24,34 +24,34 @@ const fn policy(attempts: u32, initial_ms: u64, factor: f64) -> Backoff {
     Backoff { attempts: Some(attempts), initial_ms, factor, max_ms: 60_000, jitter: true }
 }
 
-/// What a node needs to know of its graph.
-pub(super) struct Surroundings<'a, 'b> {
+/// The settings of the graph that apply to its nodes.
+pub(super) struct GraphScope<'a, 'b> {
     pub(super) graph: &'a Attributes,
     pub(super) graph_turns_max: Option<u32>,
     pub(super) feedback: Feedback,
     pub(super) declared: &'a dyn Fn(&str) -> bool,
     pub(super) expansion: &'a mut Expansion<'b>,
     pub(super) inputs: &'a Inputs,
-    /// Folders with hold-outs: no prompt comes from there.
+    /// Folders with hold-outs; a prompt must not come from them.
     pub(super) sealed: &'a [String],
 }
 
-pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, findings: &mut Findings<'_>) -> Node {
+pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: &mut Findings<'_>) -> Node {
     let (shape, handler) = resolve(&mut raw);
     let classes = classes(&mut raw);
     read_script(&mut raw, &handler, findings);
-    inherit_model(&mut raw.attributes, around.graph);
+    inherit_model(&mut raw.attributes, scope.graph);
     let from = &raw.attributes;
     let label = from.get("label").filter(|label| !label.value.trim().is_empty());
     let label = label.map_or_else(|| Words::new(raw.id.as_str()), |label| label.value.clone());
-    files::child_fault(from, around.sealed).into_iter().for_each(|fault| findings.push(fault));
+    files::child_fault(from, scope.sealed).into_iter().for_each(|fault| findings.push(fault));
     let written = from.get("prompt").filter(|prompt| !prompt.value.trim().is_empty());
-    let written = written.map(|prompt| match around.expansion.is_settled() {
+    let written = written.map(|prompt| match scope.expansion.is_settled() {
         true => prompt.value.as_str(),
-        false => files::prompt(prompt, around.inputs, around.sealed, |fault| findings.push(fault)),
+        false => files::prompt(prompt, scope.inputs, scope.sealed, |fault| findings.push(fault)),
     });
     let instruction = written.or((handler.name() == "codergen").then_some(label.as_str()));
-    let prompt = instruction.map(|text| around.expansion.prompt(text));
+    let prompt = instruction.map(|text| scope.expansion.prompt(text));
     Node {
         shape,
         prompt,
@@ -60,15 +60,15 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
         max_retries: findings.count(from, "max_retries", 0),
         backoff: findings.choice(from, "retry_policy", RETRY_POLICIES).unwrap_or_default(),
         goal_gate: findings.boolean(from, "goal_gate"),
-        retry_target: target(from, "retry_target", around.declared),
-        fallback_retry_target: target(from, "fallback_retry_target", around.declared),
+        retry_target: target(from, "retry_target", scope.declared),
+        fallback_retry_target: target(from, "fallback_retry_target", scope.declared),
         timeout: findings.duration(from, "timeout"),
-        max_turns: findings.count(from, "max_turns", 1).or(around.graph_turns_max),
+        max_turns: findings.count(from, "max_turns", 1).or(scope.graph_turns_max),
         allowed_write_paths: findings.scope(from, "allowed_write_paths"),
         read_paths: findings.scope(from, "read_paths"),
         confinement: confine::lower(from, findings),
         allowed_commands: findings.commands(from, "allowed_commands"),
-        holdouts: holdouts::node(from, around.feedback, findings),
+        holdouts: holdouts::node(from, scope.feedback, findings),
         subject: holdouts::subject(from, findings),
         limits: findings.limits(from),
         auto_status: findings.boolean(from, "auto_status"),
@@ -80,7 +80,7 @@ pub(super) fn lower(mut raw: RawNode, around: &mut Surroundings<'_, '_>, finding
     }
 }
 
-/// Settles shape and handler: `type`, else what the shape stands for.
+/// Decides shape and handler: the handler comes from `type`, else from the shape.
 fn resolve(raw: &mut RawNode) -> (Words, Handler) {
     let shape = Words::from(shape(raw));
     if let Some(written) = raw.attributes.get_mut("shape").filter(|written| !written.value.is_empty()) {
@@ -90,8 +90,8 @@ fn resolve(raw: &mut RawNode) -> (Words, Handler) {
     (shape, handler)
 }
 
-/// The shape on the node if it stands for a handler, else the one its id stands for, else what it says itself or by default, else a
-/// box. A start drawn as a circle is a start (spec §7.2: the shape or the id).
+/// Shape: explicit known shape, then well-known id, then any written or default shape, then `box`. So a start drawn as a circle is
+/// a start (spec §7.2).
 pub(super) fn shape(raw: &RawNode) -> &str {
     let written = raw.attributes.get("shape").map(|shape| shape.value.as_str()).filter(|shape| !shape.is_empty());
     let decides = |shape: &&str| raw.own_shape && handler::SHAPES.iter().any(|(known, _)| known == shape);
@@ -103,7 +103,7 @@ fn typed(raw: &RawNode) -> Option<Handler> {
     (!name.is_empty()).then(|| handler::of_type(name))
 }
 
-/// Joins the classes written on the node with those of its subgraphs, and writes the whole list back to `class`.
+/// Joins the node's own classes with those of its subgraphs, and stores the list in `class`.
 fn classes(raw: &mut RawNode) -> Vec<String> {
     let own = raw.attributes.get("class").map(|class| class.value.as_str()).unwrap_or_default();
     let mut classes: Vec<String> = Vec::new();
@@ -123,7 +123,7 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
     classes
 }
 
-/// `script` is what other engines call the command of a tool stage (design §9 #36).
+/// Reads `script` as `tool_command`, because other engines use that name.
 fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
     if handler.name() != "tool" || raw.attributes.contains_key("tool_command") {
         return;
@@ -135,7 +135,7 @@ fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>
     raw.attributes.insert("tool_command", script);
 }
 
-/// Takes model settings of the graph where neither the node nor the style sheet has any (spec §8.5).
+/// Copies model settings of the graph that neither the node nor the style sheet sets (spec §8.5).
 fn inherit_model(node: &mut Attributes, graph: &Attributes) {
     for key in crate::stylesheet::PROPERTIES {
         if let Some(attribute) = graph.get(key) {
@@ -144,7 +144,7 @@ fn inherit_model(node: &mut Attributes, graph: &Attributes) {
     }
 }
 
-/// A node named by an attribute; none when it is not declared, which the lint `retry_target_exists` says.
+/// The node that an attribute names; none if it is undeclared, which the lint `retry_target_exists` reports.
 pub(super) fn target(from: &Attributes, key: &str, declared: &dyn Fn(&str) -> bool) -> Option<NodeId> {
     let name = from.get(key)?.value.trim();
     declared(name).then(|| NodeId::new(name))

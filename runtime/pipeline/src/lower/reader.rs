@@ -1,7 +1,6 @@
-//! Text values to typed values, with a diagnostic at the value when it does not fit.
+//! Text values to typed values, with a diagnostic at each invalid value.
 //!
-//! A value that does not fit counts as absent for the rest of the lowering; the file is refused all the same, since every
-//! finding of this module is an error.
+//! An invalid value counts as absent for the rest of the lowering. The file does not run, because an invalid value is an error.
 
 use super::scope::Attributes;
 use crate::attributes::LIMITS;
@@ -14,24 +13,24 @@ use crate::span::Places;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// What lowering found so far, and the text to show places in.
+/// The findings of the lowering so far, and the source text.
 pub(super) struct Findings<'a> {
     source: &'a str,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// A missing unit has been told: a file that leaves one out leaves out all.
-    unit_told: bool,
+    /// A missing unit is reported already. One report is enough, because such a file leaves out all units.
+    unit_reported: bool,
 }
 
 impl<'a> Findings<'a> {
     pub(super) fn new(source: &'a str) -> Self {
-        Self { source, diagnostics: Vec::new(), unit_told: false }
+        Self { source, diagnostics: Vec::new(), unit_reported: false }
     }
 
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Leads from the value to its letters; opaque for a value that an input replaced.
+    /// Maps the value back to the source text; opaque for a value that an input replaced.
     pub(super) fn places(&self, attribute: &Attribute) -> Places {
         let written = attribute.span.of(self.source);
         let Some(inner) = written.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
@@ -48,24 +47,24 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Reports a value that does not fit; `mended` is what it certainly should be.
-    pub(super) fn wrong(&mut self, attribute: &Attribute, message: String, mended: Option<String>) {
+    /// Reports an invalid value; `corrected` is the certain correction.
+    pub(super) fn wrong(&mut self, attribute: &Attribute, message: String, corrected: Option<String>) {
         let mut error = Diagnostic::error("attribute_value", message, attribute.span);
-        if let Some(mended) = mended {
-            error = error.with_help(format!("write `{mended}`"));
+        if let Some(corrected) = corrected {
+            error = error.with_help(format!("write `{corrected}`"));
             if self.places(attribute).exact() {
-                error = error.with_fix(attribute.span, mended);
+                error = error.with_fix(attribute.span, corrected);
             }
         }
         self.push(error);
     }
 
-    /// The text of an attribute; none when it is absent or empty.
+    /// The text of an attribute; none if it is absent or empty.
     pub(super) fn text<'b>(&self, from: &'b Attributes, key: &str) -> Option<&'b str> {
         from.get(key).map(|attribute| attribute.value.as_str()).filter(|text| !text.trim().is_empty())
     }
 
-    /// `true` or `false`; false when absent.
+    /// `true` or `false`; false if absent.
     pub(super) fn boolean(&mut self, from: &Attributes, key: &str) -> bool {
         let Some(attribute) = from.get(key) else { return false };
         match attribute.value.as_str() {
@@ -73,16 +72,16 @@ impl<'a> Findings<'a> {
             "false" | "" => return false,
             _ => {}
         }
-        let mended = match attribute.value.to_lowercase().as_str() {
+        let corrected = match attribute.value.to_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Some("true".to_owned()),
             "false" | "no" | "off" | "0" => Some("false".to_owned()),
             _ => None,
         };
-        self.wrong(attribute, format!("`{key}` expects `true` or `false`, found `{}`", attribute.value), mended);
+        self.wrong(attribute, format!("`{key}` expects `true` or `false`, found `{}`", attribute.value), corrected);
         false
     }
 
-    /// A whole number within bounds.
+    /// A whole number from `least` to `most`.
     pub(super) fn integer(&mut self, from: &Attributes, key: &str, least: i64, most: i64) -> Option<i64> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         match attribute.value.parse::<i64>() {
@@ -107,7 +106,7 @@ impl<'a> Findings<'a> {
         u32::try_from(number).ok()
     }
 
-    /// A duration of one millisecond or more (spec §2.4). A bare number counts seconds, as real files mean it, with a warning.
+    /// A duration of at least one millisecond (spec §2.4). A bare number means seconds, as in real files, with a warning.
     pub(super) fn duration(&mut self, from: &Attributes, key: &str) -> Option<Duration> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         let bare = attribute.value.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
@@ -119,9 +118,9 @@ impl<'a> Findings<'a> {
                 attribute.value
             );
             self.wrong(attribute, message, None);
-        } else if bare.is_some() && !std::mem::replace(&mut self.unit_told, true) {
+        } else if bare.is_some() && !std::mem::replace(&mut self.unit_reported, true) {
             let (span, unit) = (attribute.span, quote(&format!("{}s", attribute.value)));
-            let message = format!("`{key}` has no unit: `{}` is read as seconds", attribute.value);
+            let message = format!("`{key}` has no unit: `{}` means seconds", attribute.value);
             let warning = Diagnostic::warning("duration_unit", message, span).with_help(format!("write `{unit}`"));
             let exact = self.places(attribute).exact();
             self.push(if exact { warning.with_fix(span, unit) } else { warning });
@@ -129,17 +128,17 @@ impl<'a> Findings<'a> {
         found
     }
 
-    /// A comma list of workspace paths (seed 2): relative, `/`-separated, a trailing `/` for a folder. Empty text is the empty list.
+    /// A comma list of workspace paths (seed 2): relative, separated by `/`, with a final `/` for a folder. Empty text is an empty list.
     pub(super) fn paths(&mut self, from: &Attributes, key: &str) -> Option<PathList> {
         self.checked_paths(from, key, path_fault)
     }
 
-    /// The same, where `./` may stand for the whole workspace.
+    /// Like [`Self::paths`], but accepts `./` for the whole workspace.
     pub(super) fn scope(&mut self, from: &Attributes, key: &str) -> Option<PathList> {
         self.checked_paths(from, key, scope_fault)
     }
 
-    /// A comma list of paths, each held against a rule that names its fault. `./src/` is kept as `src/`, `.` as `./`.
+    /// A comma list of paths that pass `fault_of`. Stores `./src/` as `src/`, and `.` as `./`.
     pub(super) fn checked_paths(
         &mut self,
         from: &Attributes,
@@ -162,7 +161,7 @@ impl<'a> Findings<'a> {
                 Some(fault) => {
                     let shown = if path.is_empty() { String::new() } else { format!(": {path}") };
                     let message = format!("{key} contains {fault}{shown}");
-                    let help = "paths are relative to the workspace; a folder ends in `/`: `src/,Cargo.toml`";
+                    let help = "write paths relative to the workspace, and folders with a final `/`: `src/,Cargo.toml`";
                     let span = places.span(start..start + path.len());
                     self.push(Diagnostic::error("path_list", message, span).with_help(help));
                 }
@@ -171,7 +170,7 @@ impl<'a> Findings<'a> {
         Some(PathList(paths))
     }
 
-    /// A comma list of command prefixes; `*` alone means a shell. Empty text is the empty list.
+    /// A comma list of command prefixes; `*` alone means a shell. Empty text is an empty list.
     pub(super) fn commands(&mut self, from: &Attributes, key: &str) -> Option<Vec<String>> {
         let attribute = from.get(key)?;
         if attribute.value.trim().is_empty() {
@@ -182,7 +181,11 @@ impl<'a> Findings<'a> {
             self.wrong(attribute, format!("`{key}` contains an empty entry"), None);
         }
         if commands.len() > 1 && commands.iter().any(|command| command == "*") {
-            self.wrong(attribute, format!("`{key}` contains `*`, which allows everything, beside other entries"), None);
+            self.wrong(
+                attribute,
+                format!("`{key}` contains `*` beside other entries; `*` must be the only entry"),
+                None,
+            );
         }
         Some(commands)
     }
@@ -193,10 +196,10 @@ impl<'a> Findings<'a> {
         for (key, attribute) in from {
             let Some(name) = key.strip_prefix("limits.") else { continue };
             if !LIMITS.contains(&name) {
-                let error = Diagnostic::error("limit_known", format!("there is no limit `{name}`"), attribute.key_span);
+                let error = Diagnostic::error("limit_known", format!("unknown limit `{name}`"), attribute.key_span);
                 let meant = nearest(name, LIMITS.iter().copied());
                 let help = meant.map_or_else(
-                    || format!("limits are {}", LIMITS.join(", ")),
+                    || format!("use one of {}", LIMITS.join(", ")),
                     |meant| format!("did you mean `limits.{meant}`?"),
                 );
                 self.push(error.with_help(help));
@@ -210,17 +213,17 @@ impl<'a> Findings<'a> {
         limits
     }
 
-    /// One of a few words; none, with an error, for any other.
+    /// One of the listed words; any other word is an error and gives none.
     pub(super) fn choice<T: Copy>(&mut self, from: &Attributes, key: &str, choices: &[(&str, T)]) -> Option<T> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         let found = choices.iter().find(|(word, _)| *word == attribute.value);
         if found.is_none() {
             let words: Vec<String> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
-            let mended = nearest(&attribute.value, choices.iter().map(|(word, _)| *word)).map(str::to_owned);
+            let corrected = nearest(&attribute.value, choices.iter().map(|(word, _)| *word)).map(str::to_owned);
             self.wrong(
                 attribute,
                 format!("`{key}` expects one of {}, found `{}`", words.join(", "), attribute.value),
-                mended,
+                corrected,
             );
         }
         found.map(|(_, value)| *value)
@@ -242,7 +245,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(unit).map(Duration::from_millis)
 }
 
-/// Reads a limit: a number, with a unit of time for `_ms` and of size for `_bytes`.
+/// Reads a limit: a number, or with `_ms` a duration, or with `_bytes` a size.
 fn amount(name: &str, text: &str) -> Option<u64> {
     if let Ok(number) = text.parse() {
         return Some(number);
@@ -275,16 +278,16 @@ fn expected_amount(name: &str) -> &'static str {
     }
 }
 
-/// A spelling of another engine that means exactly what ours does (design §9 #36).
+/// Reports the spelling of another engine that has exactly the same meaning.
 pub(crate) fn other_spelling(theirs: &str, ours: &str, span: crate::span::Span) -> Diagnostic {
-    let found = Diagnostic::info("other_spelling", format!("`{theirs}` is read as `{ours}`"), span);
+    let found = Diagnostic::info("other_spelling", format!("Glovebox reads `{theirs}` as `{ours}`"), span);
     found.with_help(format!("write `{ours}`")).with_fix(span, ours)
 }
 
 /// The whole workspace, as an entry of a path list.
 pub(crate) const WHOLE: &str = "./";
 
-/// The one spelling of a path: the whole workspace is `./`, everything else has no `./` before it.
+/// The canonical spelling of a path: `./` for the whole workspace, otherwise without a leading `./`.
 pub(super) fn plain(path: &str) -> &str {
     match path {
         "." | WHOLE => WHOLE,
@@ -292,12 +295,12 @@ pub(super) fn plain(path: &str) -> &str {
     }
 }
 
-/// What is wrong with an entry that may be the whole workspace.
+/// The fault of an entry; `./` for the whole workspace is valid.
 pub(super) fn scope_fault(path: &str) -> Option<&'static str> {
     if path == WHOLE { None } else { path_fault(path) }
 }
 
-/// What is wrong with an entry of a path list (messages of seed 2, and the scope's path grammar).
+/// The fault of an entry of a path list, in the wording of seed 2 and the path grammar of scopes.
 pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("empty entry");

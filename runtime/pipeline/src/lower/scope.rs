@@ -1,7 +1,7 @@
-//! Statements to nodes and edges with every default spread out (spec §2.9–2.11).
+//! Statements to nodes and edges, with all defaults resolved (spec §2.9–2.11).
 //!
-//! Defaults speak to what is declared later in their scope; a subgraph inherits its surroundings' defaults and keeps its own to
-//! itself; its label becomes a class of the nodes declared in it. Values stay text here.
+//! Defaults apply to later declarations in their scope. A subgraph inherits the defaults around it and does not export its own. Its label
+//! becomes a class of its nodes. Values stay text here.
 
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
@@ -16,9 +16,9 @@ pub(super) struct RawNode {
     pub(super) id: NodeId,
     pub(super) span: Span,
     pub(super) attributes: Attributes,
-    /// The shape stands on the node itself and not in a defaults block.
+    /// The shape comes from the node itself, not from a defaults block.
     pub(super) own_shape: bool,
-    /// Classes of the subgraphs it is declared in, outermost first.
+    /// Classes of the subgraphs around its declarations, outermost first.
     pub(super) derived: Vec<String>,
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Declared {
     pub(super) nodes: Vec<RawNode>,
     pub(super) edges: Vec<RawEdge>,
     pub(super) subgraphs: Vec<Subgraph>,
-    /// Names that occur in the file, each with the number of its node; none while only edges name it.
+    /// Names in the file, each with the number of its node; none while only edges mention it.
     names: HashMap<NodeId, Option<usize>>,
-    /// What is in force in the graph's own body.
+    /// The defaults in the graph's own body.
     root: Scope,
 }
 
@@ -49,7 +49,7 @@ impl Declared {
     }
 }
 
-/// What is in force at one place of the file.
+/// The defaults at one point of the file.
 #[derive(Clone, Default)]
 struct Scope {
     node: Attributes,
@@ -60,8 +60,8 @@ struct Scope {
 }
 
 impl Declared {
-    /// Takes the next statement of the graph's own body.
-    pub(super) fn take(&mut self, statement: Statement<'_>, findings: &mut Findings<'_>) {
+    /// Adds the next statement of the graph's own body.
+    pub(super) fn add(&mut self, statement: Statement<'_>, findings: &mut Findings<'_>) {
         let mut root = std::mem::take(&mut self.root);
         match statement {
             Statement::Defaults { target: Target::Graph, attributes, .. } => {
@@ -158,7 +158,7 @@ impl Declared {
         }
     }
 
-    /// The one id of a name, made at its first mention.
+    /// The id of a name, created at its first mention.
     fn mentioned(&mut self, name: &Name<'_>) -> NodeId {
         if let Some((id, _)) = self.names.get_key_value(&*name.text) {
             return id.clone();
@@ -169,15 +169,17 @@ impl Declared {
     }
 }
 
-/// Sets attributes; a key that is set twice to different values is remarked on, the later one wins.
+/// Sets attributes. Reports a key that is set to two different values; the later value wins.
 fn set(attributes: &mut Attributes, given: &[Attr<'_>], findings: &mut Findings<'_>) {
     for attr in given {
         let before = attributes.insert(&attr.key, attribute(attr));
         if let Some(before) = before.filter(|before| *before.value != *attr.value.text) {
-            let message = format!("`{}` is set twice; the later value holds", attr.key);
+            let message = format!("`{}` is set twice; the later value wins", attr.key);
             let warning = Diagnostic::warning("duplicate_attribute", message, attr.span());
             findings.push(
-                warning.with_label(before.key_span.to(before.span), "set here first").with_help("keep one of the two"),
+                warning
+                    .with_label(before.key_span.to(before.span), "first set here")
+                    .with_help("remove one of the two"),
             );
         }
     }
@@ -193,7 +195,7 @@ fn attribute(attr: &Attr<'_>) -> Attribute {
     Attribute { value: (&*attr.value.text).into(), key_span: attr.key_span, span: attr.value.span }
 }
 
-/// The label a subgraph's body sets, wherever it stands in the body.
+/// The label that a subgraph's body sets last.
 fn label(body: &[Statement<'_>]) -> Option<String> {
     body.iter()
         .rev()
@@ -207,8 +209,8 @@ fn label(body: &[Statement<'_>]) -> Option<String> {
         .map(|attr| attr.value.text.to_string())
 }
 
-/// A label as a class: lower case, spaces to hyphens, other marks left out (spec §2.10).
+/// A label as a class: lower case, spaces as hyphens, other characters removed (spec §2.10).
 fn class_name(label: &str) -> String {
-    let letters = label.to_lowercase().replace(char::is_whitespace, "-");
-    letters.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect()
+    let lower = label.to_lowercase().replace(char::is_whitespace, "-");
+    lower.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect()
 }

@@ -1,7 +1,7 @@
-//! What a transform changed: nodes, edges and attributes that are new, gone or different.
+//! The changes of a transform: added, removed and changed nodes, edges and attributes.
 //!
-//! Compared are settled graphs, so a change that follows from another, such as a model that nodes take over from the graph, is
-//! told as well. Nothing is left out; who shows or keeps the list bounds it.
+//! The comparison uses settled graphs, so it also lists consequences, such as a model that nodes inherit from the graph. The list is
+//! complete; the caller limits what it shows or stores.
 
 use super::graph::{EDGE_KEYS, NODE_KEYS, SettledGraph};
 use foldhash::HashMap;
@@ -11,16 +11,16 @@ use std::fmt;
 /// The longest value that is printed, bytes.
 const VALUE_BYTES_MAX: usize = 120;
 
-/// What became of a part of the graph.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeOp {
-    /// It was not there.
+    /// The element is new.
     Added,
-    /// It is not there any more.
+    /// The element is gone.
     Removed,
-    /// It has another value; of the graph itself, another name.
+    /// The attribute has another value, or the graph has another name.
     Changed,
-    /// The same parts stand in another order.
+    /// The same elements have another order.
     Reordered,
 }
 
@@ -35,31 +35,31 @@ impl ChangeOp {
         }
     }
 
-    /// The operation a record's word stands for.
+    /// Parses the word of a record.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Added, Self::Removed, Self::Changed, Self::Reordered].into_iter().find(|op| op.as_str() == word)
     }
 }
 
-/// Which part of the graph.
+/// The changed element.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangePlace {
     /// The graph and its attributes.
     Graph,
     /// A node.
     Node(String),
-    /// An edge by its ends.
+    /// An edge, by its ends.
     Edge(String, String),
 }
 
-/// One thing that is different.
+/// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What became of it.
+    /// The kind of the change.
     pub op: ChangeOp,
-    /// Of what.
+    /// The changed element.
     pub place: ChangePlace,
-    /// The attribute; none when it is about the node, the edge or the graph's name itself.
+    /// The attribute; none for the node, the edge or the graph's name itself.
     pub attribute: Option<String>,
     /// The value before.
     pub before: Option<String>,
@@ -77,7 +77,7 @@ impl fmt::Display for ChangePlace {
     }
 }
 
-/// `+ node build: timeout="5m"`; long values are cut. Control characters are the printer's business.
+/// `+ node build: timeout="5m"`. Cuts long values. The printer must escape control characters.
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match self.op {
@@ -98,7 +98,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// A value in quotes, as much as is read.
+/// The beginning of a value, in quotes.
 struct Cut<'a>(&'a str);
 
 impl fmt::Display for Cut<'_> {
@@ -109,7 +109,7 @@ impl fmt::Display for Cut<'_> {
     }
 }
 
-/// Lists how `after` differs from `before`: the graph, then nodes, then edges; what is gone last among its kind.
+/// Lists the differences from `before` to `after`: the graph, then nodes, then edges; removed elements last among their kind.
 pub fn changes(before: &SettledGraph, after: &SettledGraph) -> Vec<Change> {
     let mut found = Found(Vec::new());
     if before.name != after.name {
@@ -129,7 +129,7 @@ struct Found(Vec<Change>);
 type Part = BTreeMap<String, String>;
 
 impl Found {
-    /// Compares parts of one kind; several of one name are told apart by their order.
+    /// Compares elements of one kind; the order distinguishes elements with the same name.
     fn parts(&mut self, before: &[Part], after: &[Part], place: impl Fn(&Part) -> ChangePlace, keys: &[&str]) {
         let mut known: HashMap<String, VecDeque<(usize, &Part)>> = HashMap::default();
         for (index, part) in before.iter().enumerate() {

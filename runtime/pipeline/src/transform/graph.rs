@@ -1,7 +1,7 @@
-//! A settled graph as data: made of a pipeline, read from JSON, written as canonical DOT.
+//! A settled graph as data: made from a pipeline, parsed from JSON, written as canonical DOT.
 //!
-//! Attribute values are strings, as in `glovebox graph --format json`. What is read was written by somebody else, so unknown
-//! fields are errors, and [`agree`] holds what the parser made of it against what was meant.
+//! Attribute values are strings, as in `glovebox graph --format json`. A plugin wrote the JSON, so unknown fields are errors, and [`agree`]
+//! compares the parsed result with the answer.
 
 use crate::dot::quote;
 use crate::graph::{GraphFile, SCHEMA_VERSION, to_json};
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Keys of a node that are no attributes.
+/// Keys of a node that are not attributes.
 pub(super) const NODE_KEYS: [&str; 2] = ["id", "handler"];
-/// Keys of an edge that are no attributes.
+/// Keys of an edge that are not attributes.
 pub(super) const EDGE_KEYS: [&str; 2] = ["from", "to"];
 
-/// A graph in which every value is final. Subgraphs are not in it: what they mean is in the nodes, and as boxes they stay.
+/// A graph with final values. It has no subgraphs: their defaults and classes are part of the nodes, and the drawing keeps the boxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SettledGraph {
     /// Version of this vocabulary, the same as of [`GraphFile`].
@@ -25,13 +25,13 @@ pub struct SettledGraph {
     pub name: String,
     /// Graph attributes.
     pub attributes: BTreeMap<String, String>,
-    /// Nodes in order: `id`, `shape`, `handler`, and every attribute that holds for the node.
+    /// Nodes in order: `id`, `shape`, `handler`, and every attribute of the node.
     pub nodes: Vec<BTreeMap<String, String>>,
-    /// Edges in order: `from`, `to`, and every attribute that holds for the edge.
+    /// Edges in order: `from`, `to`, and every attribute of the edge.
     pub edges: Vec<BTreeMap<String, String>>,
 }
 
-/// The same as it comes back.
+/// The JSON form of an answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {
@@ -44,7 +44,7 @@ struct Answer {
 }
 
 impl SettledGraph {
-    /// The graph of a pipeline with goal and prompts as they will be said.
+    /// The graph of a pipeline, with final goal and prompts.
     pub fn of(pipeline: &Pipeline) -> Self {
         let mut attributes = object(&[], &pipeline.attributes);
         if !pipeline.goal.is_empty() {
@@ -62,14 +62,14 @@ impl SettledGraph {
         }
     }
 
-    /// Reads a graph from JSON, or says why it is none.
+    /// Parses a graph from JSON.
     ///
     /// # Errors
-    /// The first mistake; its words may hold pieces of the text.
+    /// The first mistake. The text may quote the input.
     pub fn parse(text: &str) -> Result<Self, String> {
         let answer: Answer = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if let Some(version) = answer.schema_version.filter(|version| *version != SCHEMA_VERSION) {
-            return Err(format!("`schema_version` is {version}, {SCHEMA_VERSION} is expected"));
+            return Err(format!("`schema_version` is {version}, expected {SCHEMA_VERSION}"));
         }
         for (index, node) in answer.nodes.iter().enumerate() {
             if !node.contains_key("id") {
@@ -96,7 +96,7 @@ fn settled_node(node: &Node) -> BTreeMap<String, String> {
     let own = [("id", node.id.as_str()), ("shape", &node.shape), ("handler", node.handler.name())];
     let mut settled = object(&own, &node.attributes);
     let written = settled.get("prompt").is_some_and(|prompt| !prompt.trim().is_empty());
-    // A label that stands in for the prompt is kept as a label, unless something was put into it.
+    // A prompt that equals the label is not stored, unless the file sets it.
     if let Some(prompt) = node.prompt.as_ref().filter(|prompt| written || **prompt != node.label) {
         settled.insert("prompt".to_owned(), prompt.to_string());
     }
@@ -109,7 +109,7 @@ fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, Str
     given.chain(own).collect()
 }
 
-/// Canonical DOT of an answer. An attribute whose name is a key of the JSON cannot be in it: it stays as `before` has it.
+/// Canonical DOT of an answer. An attribute with the name of a JSON key cannot be in the answer, so it keeps the value of `before`.
 pub(super) fn to_text(graph: &SettledGraph, before: &Pipeline) -> String {
     let mut text = format!("digraph {} {{\n", quote(&graph.name));
     if !graph.attributes.is_empty() {
@@ -159,37 +159,38 @@ fn statement<'a>(text: &mut String, subject: &str, attributes: impl Iterator<Ite
     text.push_str(if separator == ", " { "];\n" } else { ";\n" });
 }
 
-/// Says what of an answer did not survive being written and read: then the text means something else than was answered.
+/// Compares the answer with the pipeline parsed from its text, and reports the first loss.
 pub(super) fn agree(answer: &SettledGraph, read: &Pipeline) -> Result<(), String> {
     let ids = read.nodes.iter().map(|node| node.id.as_str());
     if answer.name != read.name || !ids.eq(answer.nodes.iter().map(|node| node["id"].as_str())) {
-        return Err("its name or its nodes cannot be written as DOT, or one node occurs twice".to_owned());
+        return Err("DOT cannot express its name or its nodes, or a node occurs twice".to_owned());
     }
     let ends = read.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str()));
     if !ends.eq(answer.edges.iter().map(|edge| (edge["from"].as_str(), edge["to"].as_str()))) {
-        return Err("its edges cannot be written as DOT".to_owned());
+        return Err("DOT cannot express its edges".to_owned());
     }
-    same(&answer.attributes, &read.attributes, &[]).map_err(|key| format!("the graph's `{key}` cannot be written"))?;
+    same(&answer.attributes, &read.attributes, &[])
+        .map_err(|key| format!("DOT cannot express `{key}` of the graph"))?;
     for (answered, node) in answer.nodes.iter().zip(&read.nodes) {
         let id = node.id.as_str();
         same(answered, &node.attributes, &["id", "handler", "shape", "class"])
-            .map_err(|key| format!("`{key}` of node `{id}` cannot be written as DOT"))?;
+            .map_err(|key| format!("DOT cannot express `{key}` of node `{id}`"))?;
         let handler = answered.get("handler").filter(|handler| *handler != node.handler.name());
         if let Some(handler) = handler {
             let is = node.handler.name();
             return Err(format!(
-                "node `{id}` says its handler is `{handler}`, but by its type and shape it is `{is}`: set `type` or `shape`"
+                "node `{id}` has the handler `{handler}`, but its type and shape give `{is}`: set `type` or `shape`"
             ));
         }
     }
     for (answered, edge) in answer.edges.iter().zip(&read.edges) {
         same(answered, &edge.attributes, &EDGE_KEYS)
-            .map_err(|key| format!("`{key}` of edge `{} -> {}` cannot be written as DOT", edge.from, edge.to))?;
+            .map_err(|key| format!("DOT cannot express `{key}` of edge `{} -> {}`", edge.from, edge.to))?;
     }
     Ok(())
 }
 
-/// The first key that has another value now.
+/// Compares attributes; the error is the first key with another value.
 fn same(answered: &BTreeMap<String, String>, read: &Attributes, but: &[&str]) -> Result<(), String> {
     let all = answered.iter().filter(|(key, _)| !but.contains(&key.as_str()));
     let mut lost =

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ir::NodeId;
-use crate::{Inputs, Lowered, read, validate};
+use crate::{Inputs, Lowered, parse, validate};
 
 const SOURCE: &str = "digraph g {
   graph [goal=\"ship $what\", llm_model=m, scenarios=\"hidden/\"]
@@ -22,7 +22,7 @@ const SOURCE: &str = "digraph g {
 
 fn draft(source: &str) -> Lowered {
     let inputs = Inputs { set: [("what".to_owned(), "it, $goal\r\nand $what".to_owned())].into(), ..Inputs::default() };
-    let draft = read(source).lower(&inputs);
+    let draft = parse(source).lower(&inputs);
     assert!(!draft.has_errors(), "{:?}", draft.diagnostics);
     draft
 }
@@ -122,19 +122,19 @@ fn values_of_the_wrong_type_are_found_where_the_node_is() {
 
 #[test]
 fn what_cannot_be_the_graph_is_refused() {
-    let refused = |change: fn(&mut SettledGraph), said: &str| {
+    let refused = |change: fn(&mut SettledGraph), reason_part: &str| {
         let reason = match answer(change).1 {
             Err(reason) => reason,
             Ok(applied) => applied.lowered.diagnostics.iter().map(|found| found.message.clone()).collect(),
         };
-        assert!(reason.contains(said), "{reason:?}");
+        assert!(reason.contains(reason_part), "{reason:?}");
     };
-    refused(|graph| drop(graph.attributes.remove("scenarios")), "`scenarios` is changed");
+    refused(|graph| drop(graph.attributes.remove("scenarios")), "`scenarios` has changed");
     refused(
         |graph| drop(graph.nodes[3].insert("handler".to_owned(), "tool".to_owned())),
-        "by its type and shape it is `codergen`",
+        "its type and shape give `codergen`",
     );
-    refused(|graph| graph.nodes.push(graph.nodes[3].clone()), "one node occurs twice");
+    refused(|graph| graph.nodes.push(graph.nodes[3].clone()), "a node occurs twice");
     refused(|graph| drop(graph.nodes[3].insert("id".to_owned(), "x\"]; evil [a=\"b".to_owned())), "");
     refused(|graph| drop(graph.nodes[3].insert("a b".to_owned(), "c".to_owned())), "");
     refused(|graph| "a -> b".clone_into(&mut graph.name), "");
@@ -146,5 +146,5 @@ fn what_cannot_be_the_graph_is_refused() {
     assert!(parse(&graph("\"nodes\":[],\"edges\":[{\"from\":\"a\"}]")).contains("no `to`"));
     assert!(parse(&graph("\"nodes\":[],\"edges\":[],\"secret\":1")).contains("unknown field"));
     assert!(parse(&graph("\"nodes\":[{\"id\":1}],\"edges\":[]")).contains("expected a string"));
-    assert!(parse(&graph("\"nodes\":[],\"edges\":[],\"schema_version\":2")).contains("1 is expected"));
+    assert!(parse(&graph("\"nodes\":[],\"edges\":[],\"schema_version\":2")).contains("expected 1"));
 }

@@ -3,13 +3,13 @@
 use super::{errors, found, run, with, with_graph};
 use glovebox_pipeline::Inputs;
 use glovebox_pipeline::check;
-use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Severity, mended};
+use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Severity, fixed};
 
 /// The file after every certain edit, and the edits that these bring to light.
 pub(super) fn mend(source: &str) -> String {
     let mut text = source.to_owned();
     for _ in 0..20 {
-        match mended(&text, &run(&text).diagnostics) {
+        match fixed(&text, &run(&text).diagnostics) {
             Some(next) => text = next,
             None => return text,
         }
@@ -26,7 +26,7 @@ fn two_names_never_become_one_node() {
         with("subgraph s { a_b [prompt=p] } start -> a_b -> a.b -> exit"),
     ] {
         assert_eq!(mend(&kept), kept);
-        assert!(errors(&kept).contains("is no node id"), "{kept}");
+        assert!(errors(&kept).contains("invalid node id"), "{kept}");
     }
     let renamed = mend(&with("a-b [prompt=p] \"日本\" [prompt=q] start -> a-b -> \"日本\" -> exit"));
     assert_eq!(renamed, with("a_b [prompt=p] __ [prompt=q] start -> a_b -> __ -> exit"));
@@ -89,7 +89,7 @@ fn what_an_input_stands_in_for_is_left_alone() {
     let inputs = Inputs { set: [("llm_provider".to_owned(), "antropic".to_owned())].into(), ..Inputs::default() };
     let checked = check(&source, &inputs);
     assert!(checked.diagnostics.iter().any(|found| found.rule == "provider_valid"), "{:?}", checked.diagnostics);
-    assert_eq!(mended(&source, &checked.diagnostics), None);
+    assert_eq!(fixed(&source, &checked.diagnostics), None);
 }
 
 #[test]

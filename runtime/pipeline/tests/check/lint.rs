@@ -117,7 +117,7 @@ fn words_of_attributes() {
     assert_snapshot!(rule("attribute_known", &with_node("type=\"acme.x\", codex.strict_readscope=true")), @"attribute_known «codex.strict_readscope» unknown attribute `codex.strict_readscope` ~> «codex.strict_read_scope»");
     assert_snapshot!(rule("attribute_known", &with_node("codex.add_dir=x, codex.sandbox=read-only, codex.model=m")), @"attribute_known «codex.add_dir» unknown attribute `codex.add_dir` ~> «codex.add_dirs»");
     assert_snapshot!(rule("attribute_known", &with_graph("codex.workdir=agent")), @"attribute_known «codex.workdir» `codex.workdir` has no effect on the graph");
-    assert_snapshot!(rule("duplicate_attribute", &with_node("a=1, a=2, b=1, b=1")), @"duplicate_attribute «a=2» `a` is set twice; the later value holds");
+    assert_snapshot!(rule("duplicate_attribute", &with_node("a=1, a=2, b=1, b=1")), @"duplicate_attribute «a=2» `a` is set twice; the later value wins");
 }
 
 #[test]

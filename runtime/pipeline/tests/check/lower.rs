@@ -64,7 +64,7 @@ fn durations_are_read() {
     check_duration("1d", 86_400_000);
     check_duration("\"300\"", 300_000);
     let warning = found(&with_node("timeout=300"), glovebox_pipeline::diagnostic::Severity::Warning);
-    assert_snapshot!(warning, @r#"duration_unit «300» `timeout` has no unit: `300` is read as seconds ~> «"300s"»"#);
+    assert_snapshot!(warning, @r#"duration_unit «300» `timeout` has no unit: `300` means seconds ~> «"300s"»"#);
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn values_that_do_not_fit_are_errors_at_the_value() {
     assert_snapshot!(errors(&with_node("max_retries=three")), @"attribute_value «three» `max_retries` expects a whole number, 0 or more, found `three`");
     assert_snapshot!(errors(&with_node("max_turns=0")), @"attribute_value «0» `max_turns` expects a whole number, 1 or more, found `0`");
     assert_snapshot!(errors(&with_node("retry_policy=pateint")), @"attribute_value «pateint» `retry_policy` expects one of `none`, `standard`, `aggressive`, `linear`, `patient`, found `pateint` ~> «patient»");
-    assert_snapshot!(errors(&with_node("limits.memory=1")), @"limit_known «limits.memory» there is no limit `memory`");
+    assert_snapshot!(errors(&with_node("limits.memory=1")), @"limit_known «limits.memory» unknown limit `memory`");
     assert_snapshot!(errors(&with_node("limits.memory_bytes=lots")), @"attribute_value «lots» `limits.memory_bytes` expects bytes or a size such as `64MiB`, found `lots`");
-    assert_snapshot!(errors(&with_node("allowed_commands=\"*,git\"")), @r#"attribute_value «"*,git"» `allowed_commands` contains `*`, which allows everything, beside other entries"#);
+    assert_snapshot!(errors(&with_node("allowed_commands=\"*,git\"")), @r#"attribute_value «"*,git"» `allowed_commands` contains `*` beside other entries; `*` must be the only entry"#);
     assert_snapshot!(errors(&with_graph("max_steps=0")), @"attribute_value «0» `max_steps` expects a whole number, 1 or more, found `0`");
     assert_snapshot!(errors(&with_graph("default_max_retries=x")), @"attribute_value «x» `default_max_retries` expects a whole number, 0 or more, found `x`");
     assert_snapshot!(errors(&with("start -> exit [weight=heavy, default=1]")), @"
@@ -127,10 +127,10 @@ fn spellings_of_other_engines_mean_what_ours_do() {
         pipeline.edges.iter().filter_map(|edge| edge.condition.as_ref()).flat_map(|condition| &condition.clauses);
     assert_eq!(literals.map(|clause| clause.literal.as_str()).collect::<Vec<_>>(), ["success", "success", "fail"]);
     assert_snapshot!(rule("other_spelling", &source), @"
-    other_spelling «script» `script` is read as `tool_command` ~> «tool_command»
-    other_spelling «succeeded» `succeeded` is read as `success` ~> «success»
-    other_spelling «succeeded» `succeeded` is read as `success` ~> «success»
-    other_spelling «failed» `failed` is read as `fail` ~> «fail»
+    other_spelling «script» Glovebox reads `script` as `tool_command` ~> «tool_command»
+    other_spelling «succeeded» Glovebox reads `succeeded` as `success` ~> «success»
+    other_spelling «succeeded» Glovebox reads `succeeded` as `success` ~> «success»
+    other_spelling «failed» Glovebox reads `failed` as `fail` ~> «fail»
     ");
     // Where both stand, ours holds, and the other one is asked about.
     let both = with("t [shape=parallelogram, script=a, tool_command=b] start -> t -> exit");
@@ -320,6 +320,6 @@ fn an_input_without_a_place_is_an_error() {
             .map(|found| format!("{} | {}", line(&source, found), found.help.clone().unwrap_or_default()))
             .unwrap_or_default()
     };
-    assert_snapshot!(lines(&[("tarhet", "x")]), @"input_declared «G» the input `tarhet` is not declared: neither `$tarhet` nor a graph attribute `tarhet` occurs | did you mean `target`?");
-    assert_snapshot!(lines(&[("nothing", "x")]), @r#"input_declared «G» the input `nothing` is not declared: neither `$nothing` nor a graph attribute `nothing` occurs | use `$nothing` in the goal or in a prompt, or declare `graph [nothing="…"]`"#);
+    assert_snapshot!(lines(&[("tarhet", "x")]), @"input_declared «G» the file does not use the input `tarhet`: it has neither `$tarhet` nor a graph attribute `tarhet` | did you mean `target`?");
+    assert_snapshot!(lines(&[("nothing", "x")]), @r#"input_declared «G» the file does not use the input `nothing`: it has neither `$nothing` nor a graph attribute `nothing` | write `$nothing` in the goal or in a prompt, or `graph [nothing="…"]`"#);
 }

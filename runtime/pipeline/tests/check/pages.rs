@@ -3,7 +3,7 @@
 //! `UPDATE_DOCS=1` writes `docs/rules.md` and `docs/attributes.md` anew.
 
 use glovebox_pipeline::attributes::{self, ATTRIBUTES, Carrier, is_known};
-use glovebox_pipeline::diagnostic::{Diagnostic, mended};
+use glovebox_pipeline::diagnostic::{Diagnostic, fixed};
 use glovebox_pipeline::lint::{self, RULES, Rule};
 use glovebox_pipeline::{Inputs, check};
 use std::collections::{BTreeSet, HashSet};
@@ -54,15 +54,15 @@ fn wrong_examples_make_their_one_mistake_and_right_ones_none() {
 
 #[test]
 fn fixes_correct_the_wrong_examples() {
-    let mut fixed = 0;
+    let mut corrected = 0;
     for rule in RULES {
         let found: Vec<_> = findings(rule, rule.bad).into_iter().filter(|found| found.rule == rule.id).collect();
-        let Some(text) = mended(rule.bad, &found) else { continue };
-        fixed += 1;
+        let Some(text) = fixed(rule.bad, &found) else { continue };
+        corrected += 1;
         let left = findings(rule, &text);
         assert!(!left.iter().any(|found| found.rule == rule.id), "{}: {text}\n{left:?}", rule.id);
     }
-    assert!(fixed >= 12, "only {fixed} rules have a fix");
+    assert!(corrected >= 12, "only {corrected} rules have a fix");
 }
 
 #[test]

@@ -85,32 +85,32 @@ fn statements_are_read() {
 
 #[test]
 fn other_graphs_are_refused_by_name() {
-    assert_snapshot!(errors("graph G { start -> exit }"), @"dot_syntax «graph» `graph` is undirected: a pipeline is a `digraph` ~> «digraph»");
+    assert_snapshot!(errors("graph G { start -> exit }"), @"dot_syntax «graph» `graph` is undirected; a pipeline must be a `digraph` ~> «digraph»");
     assert_snapshot!(errors("strict digraph G { start exit start -> exit }"), @"dot_syntax «strict» `strict` graphs are not supported");
-    assert_snapshot!(errors(&with("start -- exit")), @"dot_syntax «--» `--` is an undirected edge: a pipeline's edges have a direction ~> «->»");
-    assert_snapshot!(errors("digraph A { start exit start -> exit } digraph B { }"), @"dot_syntax «digraph» a file holds one graph; a second one begins here");
-    assert_snapshot!(errors("digraph A { digraph B { } }"), @"dot_syntax «digraph» a graph begins inside another one");
+    assert_snapshot!(errors(&with("start -- exit")), @"dot_syntax «--» `--` is an undirected edge; the edges of a pipeline must have a direction ~> «->»");
+    assert_snapshot!(errors("digraph A { start exit start -> exit } digraph B { }"), @"dot_syntax «digraph» a file must contain only one graph; a second one begins here");
+    assert_snapshot!(errors("digraph A { digraph B { } }"), @"dot_syntax «digraph» a graph must not begin inside another one");
     assert_snapshot!(errors(&with_node("label=<b>bold</b>")), @"dot_syntax «<b>bold</b>» HTML labels are not supported");
     assert_snapshot!(errors(&with("n start:ne -> n:w:e -> exit")), @"
     dot_syntax «:ne» ports are not supported ~> «»
     dot_syntax «:w:e» ports are not supported ~> «»
     ");
-    assert_snapshot!(errors(&with("n start -> {n exit}")), @"dot_syntax «{» an edge joins two nodes, not a group of them");
-    assert_snapshot!(errors(""), @"dot_syntax «» the file is empty: expected `digraph`");
-    assert_snapshot!(errors("  // nothing\n"), @"dot_syntax «» the file is empty: expected `digraph`");
+    assert_snapshot!(errors(&with("n start -> {n exit}")), @"dot_syntax «{» an edge must connect two nodes, not a group of nodes");
+    assert_snapshot!(errors(""), @"dot_syntax «» the file is empty; expected `digraph`");
+    assert_snapshot!(errors("  // nothing\n"), @"dot_syntax «» the file is empty; expected `digraph`");
     assert_snapshot!(errors("Here is your graph:\ndigraph G { start exit start -> exit }"), @"dot_syntax «Here» expected `digraph`, found `Here`");
     assert_snapshot!(errors("start -> exit"), @"dot_syntax «start» expected `digraph`, found `start`");
 }
 
 #[test]
 fn what_is_not_closed_is_shown_where_it_opens() {
-    assert_snapshot!(errors("digraph G { start exit start -> exit"), @"dot_syntax «{» the `{` of the graph is never closed ~> «}»");
-    assert_snapshot!(errors("digraph G { n [label=\"open]\n start -> exit }"), @r#"dot_syntax «"open]» the string that begins here is never closed"#);
-    assert_snapshot!(errors("digraph G {\n a [label=\"open, x=1]\n b [label=\"b\"]\n a -> b [label=\"c\"]\n}"), @r#"dot_syntax «"open, x=1]» the string that begins here is never closed"#);
-    assert_snapshot!(errors("digraph G { /* never"), @"dot_syntax «/*» the comment that begins here is never closed");
-    assert_snapshot!(errors("digraph G {\n  n [label=x\n  start -> exit\n}"), @"dot_syntax «[» the `[` is never closed");
-    assert_snapshot!(errors("digraph G {\n  n [label=x\n  m [label=y]\n}"), @"dot_syntax «[» the `[` is never closed");
-    assert_snapshot!(errors("digraph G { subgraph a { start exit start -> exit }"), @"dot_syntax «{» the `{` of the graph is never closed ~> «}»");
+    assert_snapshot!(errors("digraph G { start exit start -> exit"), @"dot_syntax «{» the `{` of the graph has no matching `}` ~> «}»");
+    assert_snapshot!(errors("digraph G { n [label=\"open]\n start -> exit }"), @r#"dot_syntax «"open]» the string that begins here has no closing quote"#);
+    assert_snapshot!(errors("digraph G {\n a [label=\"open, x=1]\n b [label=\"b\"]\n a -> b [label=\"c\"]\n}"), @r#"dot_syntax «"open, x=1]» the string that begins here has no closing quote"#);
+    assert_snapshot!(errors("digraph G { /* never"), @"dot_syntax «/*» the comment that begins here has no `*/`");
+    assert_snapshot!(errors("digraph G {\n  n [label=x\n  start -> exit\n}"), @"dot_syntax «[» this `[` has no matching `]`");
+    assert_snapshot!(errors("digraph G {\n  n [label=x\n  m [label=y]\n}"), @"dot_syntax «[» this `[` has no matching `]`");
+    assert_snapshot!(errors("digraph G { subgraph a { start exit start -> exit }"), @"dot_syntax «{» the `{` of the graph has no matching `}` ~> «}»");
     assert_snapshot!(errors("digraph G { start exit start -> exit } }"), @"dot_syntax «}» expected the end of the file after the graph, found `}`");
 }
 
@@ -120,7 +120,7 @@ fn an_id_is_short_enough_for_a_folder() {
     accept(&with(&format!("{id} [prompt=p, allowed_write_paths=\"src/\"] start -> {id} -> exit")));
     let long = "n".repeat(129);
     let told = errors(&with(&format!("{long} [prompt=p] start -> {long} -> exit")));
-    let message = format!("dot_syntax «{long}» the node id `{id}…` has 129 bytes, expected at most 128");
+    let message = format!("dot_syntax «{long}» the node id `{id}…` has 129 bytes; expected at most 128");
     assert_eq!(told, [message.as_str(), message.as_str()].join("\n"));
     // Letters of two bytes are cut between letters.
     assert!(errors(&with(&format!("{} -> exit", "ö".repeat(80_000)))).contains("has 160000 bytes"));
@@ -138,25 +138,25 @@ fn long_ids_are_read_in_linear_time() {
 #[test]
 fn slips_are_named_and_mended() {
     assert_snapshot!(errors(&with("build-app [prompt=p] start -> build-app -> exit")), @"
-    dot_syntax «build-app» `build-app` is no node id: expected letters of a to z, digits and `_` ~> «build_app»
-    dot_syntax «build-app» `build-app` is no node id: expected letters of a to z, digits and `_` ~> «build_app»
+    dot_syntax «build-app» invalid node id `build-app`: expected letters (a to z), digits and `_`, with no digit first ~> «build_app»
+    dot_syntax «build-app» invalid node id `build-app`: expected letters (a to z), digits and `_`, with no digit first ~> «build_app»
     ");
     assert_snapshot!(errors(&with("größe start -> 2nd -> exit")), @"
-    dot_syntax «größe» `größe` is no node id: expected letters of a to z, digits and `_` ~> «gr__e»
-    dot_syntax «2nd» `2nd` is no node id: expected letters of a to z, digits and `_` ~> «n_2nd»
+    dot_syntax «größe» invalid node id `größe`: expected letters (a to z), digits and `_`, with no digit first ~> «gr__e»
+    dot_syntax «2nd» invalid node id `2nd`: expected letters (a to z), digits and `_`, with no digit first ~> «n_2nd»
     ");
-    assert_snapshot!(errors(&with("start => exit")), @"dot_syntax «=>» an edge is written `->`, not `=>` ~> «->»");
+    assert_snapshot!(errors(&with("start => exit")), @"dot_syntax «=>» expected `->` for an edge, found `=>` ~> «->»");
     assert_snapshot!(errors(&with("start -> ")), @"dot_syntax «}» expected a node after `->`, found `}`");
     assert_snapshot!(errors(&with("node -> exit")), @"dot_syntax «->» expected `[` after `node`, found `->`");
     assert_snapshot!(errors(&with_node("bold")), @"dot_syntax «bold» expected `=` after the attribute `bold`, found `]`");
     assert_snapshot!(errors(&with_node("a=")), @"dot_syntax «» expected a value for `a`, found `]`");
     assert_snapshot!(errors(&with_node("a=1,,b=2")), @"dot_syntax «,» expected an attribute before this separator ~> «»");
-    assert_snapshot!(errors(&with_node("a: \"x\"")), @"dot_syntax «:» an attribute is written `key=value` ~> «=»");
+    assert_snapshot!(errors(&with_node("a: \"x\"")), @"dot_syntax «:» expected `=` between key and value, found `:` ~> «=»");
     assert_snapshot!(errors(&with_node("a=src/main.rs")), @r#"dot_syntax «src/main.rs» the value `src/main.rs` needs quotes ~> «"src/main.rs"»"#);
-    assert_snapshot!(errors(&with_node("a='x y'")), @r#"dot_syntax «'x y'» a string stands in double quotes ~> «"x y"»"#);
+    assert_snapshot!(errors(&with_node("a='x y'")), @r#"dot_syntax «'x y'» a string needs double quotes ~> «"x y"»"#);
     assert_snapshot!(errors(&with_node("a=#ff0000")), @r##"dot_syntax «#ff0000» the value `#ff0000` needs quotes ~> «"#ff0000"»"##);
-    assert_snapshot!(errors(&with_node("a=\"x\" + \"y\"")), @"dot_syntax «+» strings are not joined with `+`");
-    assert_snapshot!(errors(&with_node("a=\"x\u{0}y\"")), @"dot_syntax «␀» a string cannot hold a NUL character");
+    assert_snapshot!(errors(&with_node("a=\"x\" + \"y\"")), @"dot_syntax «+» `+` does not join strings");
+    assert_snapshot!(errors(&with_node("a=\"x\u{0}y\"")), @"dot_syntax «␀» a string must not contain a NUL character");
     assert_snapshot!(errors(&with("start -> exit ] ; $ ")), @"
     dot_syntax «]» expected a node, an edge or an attribute, found `]`
     dot_syntax «$» expected a node, an edge or an attribute, found `$`
@@ -168,10 +168,10 @@ fn one_mistake_does_not_hide_the_next() {
     let source = "digraph G {\n  start [shape=]\n  a-b [x=1]\n  -> exit\n  exit [label=<x>]\n  start -- exit\n  n [timeout=soon]\n}";
     assert_snapshot!(errors(source), @"
     dot_syntax «» expected a value for `shape`, found `]`
-    dot_syntax «a-b» `a-b` is no node id: expected letters of a to z, digits and `_` ~> «a_b»
+    dot_syntax «a-b» invalid node id `a-b`: expected letters (a to z), digits and `_`, with no digit first ~> «a_b»
     dot_syntax «->» expected a node, an edge or an attribute, found `->`
     dot_syntax «<x>» HTML labels are not supported
-    dot_syntax «--» `--` is an undirected edge: a pipeline's edges have a direction ~> «->»
+    dot_syntax «--» `--` is an undirected edge; the edges of a pipeline must have a direction ~> «->»
     attribute_value «soon» `timeout` expects a duration such as `900s`, `15m` or `250ms`, found `soon`
     ");
 }
@@ -180,8 +180,8 @@ fn one_mistake_does_not_hide_the_next() {
 fn depth_and_number_of_findings_are_bounded() {
     let nested = |depth: usize| with(&format!("{}{} start -> exit", "subgraph { ".repeat(depth), "}".repeat(depth)));
     accept(&nested(32));
-    assert_snapshot!(errors(&nested(33)), @"dot_syntax «{» subgraphs are nested more than 32 deep");
-    assert_snapshot!(errors(&nested(100_000)), @"dot_syntax «{» subgraphs are nested more than 32 deep");
+    assert_snapshot!(errors(&nested(33)), @"dot_syntax «{» subgraphs are nested more than 32 levels deep");
+    assert_snapshot!(errors(&nested(100_000)), @"dot_syntax «{» subgraphs are nested more than 32 levels deep");
     let many = run(&with(&"start -- exit; ".repeat(1_000)));
     assert_eq!(many.diagnostics.len(), DIAGNOSTICS_MAX);
     let dangling = run(&with(&"start -> nowhere; ".repeat(1_000)));
@@ -192,9 +192,9 @@ fn depth_and_number_of_findings_are_bounded() {
 fn spellings_that_graphviz_refuses_are_remarked_once() {
     let source = with_node("a.b=1, c.d=2, e=x-y, f=900s") + " # late";
     assert_snapshot!(rule("not_graphviz", &source), @r#"
-    not_graphviz «a.b» Graphviz does not read a key with dots without quotes ~> «"a.b"»
-    not_graphviz «x-y» Graphviz does not read a value like this without quotes ~> «"x-y"»
-    not_graphviz «# late» Graphviz does not read a `#` comment after other text ~> «// late»
+    not_graphviz «a.b» Graphviz does not accept an unquoted key with dots ~> «"a.b"»
+    not_graphviz «x-y» Graphviz does not accept this value without quotes ~> «"x-y"»
+    not_graphviz «# late» Graphviz does not accept a `#` comment after other text ~> «// late»
     "#);
     assert_eq!(rule("not_graphviz", &with_graph("rankdir=LR, nodesep=0.5, \"a.b\"=\"900s\"")), "");
     for name in ["Übersetzung", "\"my-graph\"", "12", "-1.5"] {
@@ -205,24 +205,21 @@ fn spellings_that_graphviz_refuses_are_remarked_once() {
         );
     }
     assert_snapshot!(rule("not_graphviz", "digraph Node { start exit start -> exit [a=größe-x, b=edge] }"), @r#"
-    not_graphviz «Node» Graphviz does not read a graph name like this without quotes ~> «"Node"»
-    not_graphviz «größe-x» Graphviz does not read a value like this without quotes ~> «"größe-x"»
+    not_graphviz «Node» Graphviz does not accept this graph name without quotes ~> «"Node"»
+    not_graphviz «größe-x» Graphviz does not accept this value without quotes ~> «"größe-x"»
     "#);
     assert_snapshot!(rule("not_graphviz", "digraph my-graph { start exit Node start -> Node -> exit }"), @r#"
-    not_graphviz «my-graph» Graphviz does not read a graph name like this without quotes ~> «"my-graph"»
-    not_graphviz «Node» Graphviz does not read this as a node id: it is a keyword in any letters ~> «"Node"»
+    not_graphviz «my-graph» Graphviz does not accept this graph name without quotes ~> «"my-graph"»
+    not_graphviz «Node» Graphviz does not accept a keyword as an unquoted node id ~> «"Node"»
     "#);
 }
 
 #[test]
-fn a_quote_inside_a_string_is_told_how_it_is_written() {
+fn help_shows_how_to_write_a_quote_inside_a_string() {
     for value in ["say \"hi\" now", "outcome=\"success\"", "\"hi\""] {
         let checked = run(&with_node(&format!("label=\"{value}\"")));
         let help: Vec<&str> = checked.diagnostics.iter().filter_map(|found| found.help.as_deref()).collect();
-        assert!(
-            help.iter().any(|help| help.contains("a quote inside a string is written `\\\"`")),
-            "{value}: {help:?}"
-        );
+        assert!(help.iter().any(|help| help.contains("write a quote inside a string as `\\\"`")), "{value}: {help:?}");
     }
 }
 
@@ -232,7 +229,7 @@ fn a_bracket_that_is_missing_is_one_mistake() {
         ["a [prompt=x start -> a -> exit", "a [prompt=\"x\"; start -> a; a -> exit", "a [prompt=x, start -> exit"]
     {
         let found = errors(&with(body));
-        assert_eq!(found, "dot_syntax «[» the `[` is never closed", "{body}");
+        assert_eq!(found, "dot_syntax «[» this `[` has no matching `]`", "{body}");
     }
 }
 
@@ -241,7 +238,10 @@ fn a_quote_that_is_missing_is_one_mistake() {
     let check = |body: &str, place: &str| {
         let found = errors(&format!("digraph G {{ start exit\n{body}\nstart -> exit }}"));
         assert_eq!(found.lines().count(), 1, "{found}");
-        assert!(found.starts_with(&format!("dot_syntax «{place}")) && found.contains("never closed"), "{found}");
+        assert!(
+            found.starts_with(&format!("dot_syntax «{place}")) && found.contains("that begins here has no"),
+            "{found}"
+        );
     };
     check("a [prompt=\"unclosed, allowed_write_paths=\"\"]", "\"unclosed");
     check("start -> exit [condition=\"outcome=\"success\"]", "\"outcome=");

@@ -115,7 +115,7 @@ fn every_candidate_has_its_reason() {
         selection.candidates.iter().map(|c| format!("{} [{}] {}", c.matched, c.condition_text, c.reason)).collect();
     insta::assert_snapshot!(lines.join("\n"), @"
     false [outcome=fail] condition does not hold for outcome success
-    true [] an eligible edge with more weight, or an earlier target id, goes first
+    true [] another eligible edge has more weight or an earlier target id
     true [] chosen by weight
     ");
 }

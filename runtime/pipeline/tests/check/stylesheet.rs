@@ -84,9 +84,9 @@ fn shorter_names_of_other_engines_are_read() {
     let value = |key: &str| node(&pipeline, "n").attributes[key].value.to_string();
     assert_eq!([value("llm_model"), value("llm_provider"), value("reasoning_effort")], ["a", "openai", "low"]);
     assert_snapshot!(rule("other_spelling", &written), @"
-    other_spelling «model» `model` is read as `llm_model` ~> «llm_model»
-    other_spelling «provider» `provider` is read as `llm_provider` ~> «llm_provider»
-    other_spelling «effort» `effort` is read as `reasoning_effort` ~> «reasoning_effort»
+    other_spelling «model» Glovebox reads `model` as `llm_model` ~> «llm_model»
+    other_spelling «provider» Glovebox reads `provider` as `llm_provider` ~> «llm_provider»
+    other_spelling «effort» Glovebox reads `effort` as `reasoning_effort` ~> «reasoning_effort»
     ");
     assert_eq!(mend(&written), source("* { llm_model: a; llm_provider: openai; reasoning_effort: low; }"));
 }
@@ -94,14 +94,14 @@ fn shorter_names_of_other_engines_are_read() {
 #[test]
 fn faults_are_shown_inside_the_value() {
     let fault = |sheet: &str| errors(&with(&format!("graph [model_stylesheet=\"{sheet}\"] start -> exit")));
-    assert_snapshot!(fault("* { llm_modle: a }"), @"stylesheet_syntax «llm_modle» a style sheet does not set `llm_modle` ~> «llm_model»");
-    assert_snapshot!(fault("* { color: red }"), @"stylesheet_syntax «color» a style sheet does not set `color`");
+    assert_snapshot!(fault("* { llm_modle: a }"), @"stylesheet_syntax «llm_modle» unknown property `llm_modle` ~> «llm_model»");
+    assert_snapshot!(fault("* { color: red }"), @"stylesheet_syntax «color» unknown property `color`");
     assert_snapshot!(fault("* { llm_model a }"), @"stylesheet_syntax «a» expected `:` after the property");
     assert_snapshot!(fault("* { llm_model: }"), @"stylesheet_syntax «}» expected a value");
     assert_snapshot!(fault("* { llm_model: a llm_provider: b }"), @"stylesheet_syntax «l» expected `;` or `}` after the declaration");
     assert_snapshot!(fault("* llm_model: a }"), @"stylesheet_syntax «l» expected `{` after the selector");
     assert_snapshot!(fault("* { llm_model: a"), @"stylesheet_syntax «» expected `;` or `}` after the declaration");
-    assert_snapshot!(fault(". { llm_model: a }"), @"stylesheet_syntax « » expected a name after the selector's mark");
+    assert_snapshot!(fault(". { llm_model: a }"), @"stylesheet_syntax « » expected a name after `.` or `#`");
     assert_snapshot!(fault("@media { } box { reasoning_effort: huge }"), @"
     stylesheet_syntax «@» expected a selector
     stylesheet_syntax «huge» `reasoning_effort` expects `low`, `medium` or `high`, found `huge`

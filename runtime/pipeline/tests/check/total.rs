@@ -3,7 +3,7 @@
 //! Bodies only. The properties of this crate and the fuzz targets of `fuzz/` bring the texts.
 
 use glovebox_pipeline::condition::Condition;
-use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, mended};
+use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, fixed};
 use glovebox_pipeline::format::format;
 use glovebox_pipeline::graph::{to_dot, to_json};
 use glovebox_pipeline::span::{Places, Span};
@@ -29,7 +29,7 @@ pub(crate) fn check(source: &str) {
     assert!(checked.diagnostics.windows(2).all(|pair| pair[0].span.start <= pair[1].span.start), "file order");
     assert_eq!(checked.pipeline.is_none(), checked.diagnostics.iter().any(Diagnostic::is_error));
     // The mended text is a text: whatever it says, it is read or diagnosed.
-    mended(source, &checked.diagnostics).iter().for_each(|text| drop(run(text)));
+    fixed(source, &checked.diagnostics).iter().for_each(|text| drop(run(text)));
     if let Some(pipeline) = checked.pipeline {
         let dot = to_dot(&pipeline);
         let again = run(&dot);

@@ -3,11 +3,11 @@
 //! Faults are told, not raised, so that one run shows those of all files. A file that refers to others gets a text for each.
 
 use crate::table::{Counts, counts};
-use glovebox_pipeline::diagnostic::{Diagnostic, mended};
+use glovebox_pipeline::diagnostic::{Diagnostic, fixed};
 use glovebox_pipeline::format::format;
 use glovebox_pipeline::graph::{to_dot, to_json};
 use glovebox_pipeline::ir::{Handler, Pipeline};
-use glovebox_pipeline::{Inputs, check, dot, lower, read};
+use glovebox_pipeline::{Inputs, check, dot, lower, parse};
 
 /// What a file's reading showed.
 pub(crate) struct Found {
@@ -17,7 +17,7 @@ pub(crate) struct Found {
 
 fn inputs(source: &str) -> Inputs {
     let mut inputs = Inputs::default();
-    let prompts = read(source).wanted(&inputs).prompts;
+    let prompts = parse(source).references(&inputs).prompts;
     inputs.files = prompts.into_iter().map(|path| (path, Ok("The text of a file.".to_owned()))).collect();
     inputs
 }
@@ -75,7 +75,7 @@ fn mending(source: &str, inputs: &Inputs) -> Vec<String> {
     let mut now = before.clone();
     let mut text = source.to_owned();
     for _ in 0..ROUNDS_MAX {
-        let Some(next) = mended(&text, &now.diagnostics) else {
+        let Some(next) = fixed(&text, &now.diagnostics) else {
             let more = counts(&now.diagnostics)
                 .into_iter()
                 .filter(|(rule, times)| limit.get(rule).is_none_or(|at| times > at));
