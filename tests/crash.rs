@@ -133,6 +133,12 @@ fn resume_to_the_same_end(bench: &Workbench, expected: &End, what: &str) -> bool
     true
 }
 
+/// The queue's key of the task that an event is about.
+fn task_of(event: &Value) -> String {
+    let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+    format!("{}/{}/{}#{}", event["generation"], text("branch"), text("node"), event["visit"])
+}
+
 /// `progress.ndjson` is the journal: sequence numbers without gaps, every attempt finished once, one beginning, one end.
 fn tells_every_fact_once(run: &Path, what: &str) {
     let text = std::fs::read_to_string(run.join("progress.ndjson")).unwrap();
@@ -144,7 +150,7 @@ fn tells_every_fact_once(run: &Path, what: &str) {
         .iter()
         .map(|record| &record["event"])
         .filter(|event| event["kind"] == "stage.finished")
-        .map(|event| format!("{}/{}", event["task"], event["ordinal"]))
+        .map(|event| format!("{}/{}", task_of(event), event["ordinal"]))
         .collect();
     let all = finished.len();
     finished.sort();
@@ -328,7 +334,7 @@ fn copy_prefix(bench: &Workbench, run: &PathBuf, kept: i64) {
     let mut waiting: BTreeMap<String, i64> = BTreeMap::new();
     for (seq, text) in records.map(Result::unwrap) {
         let event: Value = serde_json::from_str(&text).unwrap();
-        let task = event["task"].as_str().unwrap_or_default().to_owned();
+        let task = task_of(&event);
         match event["kind"].as_str().unwrap() {
             "stage.ready" => drop(waiting.insert(task, seq)),
             "stage.finished" => drop(waiting.remove(&task)),

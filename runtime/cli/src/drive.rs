@@ -27,6 +27,7 @@ use glovebox_host::call::Progress;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_sandbox::user_key::UserKey;
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +98,7 @@ impl Drive<'_> {
         };
         let driven = tokio::select! {
             driven = session.drive(&pipeline, (&signals, Some(&disk)), execute, project) => driven,
-            () = show(receiver, &shown) => Err(RunError::Stalled("progress".to_owned())),
+            never = show(receiver, &shown) => match never {},
         };
         shown.borrow_mut().reporter.close();
         listening.abort();
@@ -145,7 +146,7 @@ impl Shown {
     fn records(&mut self, records: &[Record]) {
         for record in records {
             if let Event::StageStarted(stage) = &record.event {
-                self.node.clone_from(&stage.node);
+                self.node = stage.attempt.task.node.to_string();
             }
             self.reporter.record(record);
         }
@@ -153,7 +154,7 @@ impl Shown {
 }
 
 /// Shows hints for as long as it is polled; never ends, since a run outlives its hints.
-async fn show(mut hints: Receiver<Progress>, shown: &RefCell<Shown>) {
+async fn show(mut hints: Receiver<Progress>, shown: &RefCell<Shown>) -> Infallible {
     while let Some(hint) = hints.recv().await {
         let mut shown = shown.borrow_mut();
         let node = shown.node.clone();
@@ -186,7 +187,7 @@ async fn first_of(interrupt: &mut Signal, terminate: &mut Signal) -> Exit {
 /// Why a run could not be driven on, with the command that does.
 pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let exit = match error {
-        RunError::Port(PortError::Corrupt { .. }) => Exit::Mismatch,
+        RunError::Port(PortError::Corrupt { .. } | PortError::Version { .. }) => Exit::Mismatch,
         RunError::Port(PortError::Foreign { .. }) => Exit::Policy,
         RunError::Port(_) | RunError::Execute { .. } | RunError::Project(_) => Exit::Transient,
         RunError::Holdouts(source) => match source.downcast_ref() {

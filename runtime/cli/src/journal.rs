@@ -84,7 +84,8 @@ pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunSt
 
 /// Why a journal cannot be used.
 pub fn unreadable(run: &RunFolder, error: &PortError) -> Stop {
-    let exit = if matches!(error, PortError::Corrupt { .. }) { Exit::Mismatch } else { Exit::Usage };
+    let is_mismatch = matches!(error, PortError::Corrupt { .. } | PortError::Version { .. });
+    let exit = if is_mismatch { Exit::Mismatch } else { Exit::Usage };
     let stop = Stop::new(exit, format!("read the journal of run `{}`: {error}", run.id));
     match error {
         PortError::Unavailable(_) if !run.path.join(glovebox_engine::project::MANIFEST_FILE).exists() => stop

@@ -12,7 +12,7 @@ pub fn of(records: &[Record]) -> Overlay {
     for record in records {
         state.apply(record);
         if let Event::RouteTaken(route) = &record.event {
-            let jump = (NodeId::new(route.from.as_str()), NodeId::new(route.to.as_str()));
+            let jump = (route.from.clone(), route.to.clone());
             *match route.edge {
                 Some(edge) => overlay.edges.entry(EdgeIndex(edge)).or_default(),
                 None => overlay.jumps.entry(jump).or_default(),
@@ -20,18 +20,18 @@ pub fn of(records: &[Record]) -> Overlay {
         }
     }
     for (node, visits) in &state.visits {
-        overlay.nodes.insert(NodeId::new(node.as_str()), (progress(&state, node), *visits));
+        overlay.nodes.insert(node.clone(), (progress(&state, node), *visits));
     }
-    let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_deref());
+    let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref());
     if let Some(exit) = exit {
         let before = state.visits.get(exit).copied().unwrap_or(0);
-        overlay.nodes.insert(NodeId::new(exit), (NodeProgress::Ended(Status::Success), before.saturating_add(1)));
+        overlay.nodes.insert(exit.clone(), (NodeProgress::Ended(Status::Success), before.saturating_add(1)));
     }
     overlay
 }
 
-fn progress(state: &RunState, node: &str) -> NodeProgress {
-    let is_open = state.open.as_ref().is_some_and(|open| open.node == node);
+fn progress(state: &RunState, node: &NodeId) -> NodeProgress {
+    let is_open = state.open.as_ref().is_some_and(|open| open.task.node == *node);
     match state.outcomes.get(node) {
         _ if is_open && state.verdict.is_none() => NodeProgress::Running,
         Some(outcome) => NodeProgress::Ended(outcome.status),

@@ -16,7 +16,7 @@ mod watch;
 pub use place::{Ground, Place, REPOSITORIES_DIR};
 
 use crate::driver::Claim;
-use crate::event::{Artifact, Captured, Digest, Quarantined, StageFinished};
+use crate::event::{Artifact, AttemptId, Captured, Digest, Quarantined, StageFinished};
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir};
@@ -59,7 +59,7 @@ const GUARDRAIL_BYTES_MAX: usize = 8 << 10;
 pub enum AttemptError {
     /// The plan has nothing for the node.
     #[error("node `{0}` is bound to no component")]
-    Unbound(String),
+    Unbound(NodeId),
     /// The stage's files could not be made or read.
     #[error(transparent)]
     Stage(#[from] StageError),
@@ -125,7 +125,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     /// business; an attempt whose future is dropped leaves its folder to [`sweep`].
     pub async fn execute(&self, claim: &Claim, state: &RunState) -> Result<StageFinished, AttemptError> {
         let Prepared { call, place } = self.prepare(claim, state).await?;
-        let (_, binding) = self.bound(&claim.node)?;
+        let (_, binding) = self.bound(&claim.attempt.task.node)?;
         let report = self.host.execute(&binding.component, call).await;
         self.finish(claim, report, place).await
     }
@@ -133,7 +133,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
     /// stage reads the workspace itself and has no way to change it.
     pub async fn prepare(&self, claim: &Claim, state: &RunState) -> Result<Prepared, AttemptError> {
-        let (node, binding) = self.bound(&claim.node)?;
+        let (node, binding) = self.bound(&claim.attempt.task.node)?;
         let place = if binding.needs_copy() { Some(self.place(claim, binding).await?) } else { None };
         let root = place.as_ref().map_or_else(|| self.run.workspace(), Place::root);
         let jail = place.as_ref().filter(|_| binding.runs_commands()).and_then(Place::jail);
@@ -167,7 +167,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         report: Report,
         place: Option<Place>,
     ) -> Result<StageFinished, AttemptError> {
-        let (node, _) = self.bound(&claim.node)?;
+        let (node, _) = self.bound(&claim.attempt.task.node)?;
         let Some(holdouts) = &self.holdouts else { return self.settle(claim, report, place).await };
         let withheld = self.plan.withholds(&node.id).then(|| redact::hints(&report, holdouts.canary()));
         let mut fact = self.settle(claim, report, place).await?;
@@ -183,7 +183,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     async fn settle(&self, claim: &Claim, report: Report, place: Option<Place>) -> Result<StageFinished, AttemptError> {
-        let (node, binding) = self.bound(&claim.node)?;
+        let (node, binding) = self.bound(&claim.attempt.task.node)?;
         let mut finished = self.record(claim, node, report)?;
         finished.0.isolation = apart::isolation(binding, &self.ground);
         let Some(place) = place else {
@@ -199,7 +199,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 write_entries: binding.limits.write_entries,
                 ..stage::Limits::default()
             },
-            attempt_id: claim.attempt_id.clone(),
+            attempt_id: claim.attempt.id.clone(),
             keeps: Keeps::of(binding.apart.as_ref(), node.allowed_write_paths.is_some()),
         };
         let (mut fact, stated) = finished;
@@ -230,9 +230,8 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// True for a stage of which others are told the verdict alone. A node without a component passes on what another stage said.
-    fn is_withheld(&self, node: &str) -> bool {
-        let id = NodeId::new(node);
-        self.plan.withholds(&id) || (self.holdouts.is_some() && self.plan.binding(&id).is_none())
+    fn is_withheld(&self, id: &NodeId) -> bool {
+        self.plan.withholds(id) || (self.holdouts.is_some() && self.plan.binding(id).is_none())
     }
 
     fn guarded(&self, node: &NodeId, model: Model) -> Model {
@@ -251,26 +250,25 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(Artifact { name, media_type, digest, bytes })
     }
 
-    fn bound(&self, name: &str) -> Result<(&Node, &Binding), AttemptError> {
-        let id = NodeId::new(name);
-        let found = self.plan.pipeline.node(&id).zip(self.plan.binding(&id));
-        found.ok_or_else(|| AttemptError::Unbound(name.to_owned()))
+    fn bound(&self, id: &NodeId) -> Result<(&Node, &Binding), AttemptError> {
+        let found = self.plan.pipeline.node(id).zip(self.plan.binding(id));
+        found.ok_or_else(|| AttemptError::Unbound(id.clone()))
     }
 
     async fn place(&self, claim: &Claim, binding: &Binding) -> Result<Place, AttemptError> {
-        let folder = format!("{STAGE_DIR}/{}", claim.attempt_id);
+        let folder = format!("{STAGE_DIR}/{}", claim.attempt.id);
         self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
         let around = Surroundings {
             workspace: self.run.workspace(),
             run: self.run.path.clone(),
             folder: self.run.path.join(folder),
-            holdouts: self.holdouts_of(&claim.node),
+            holdouts: self.holdouts_of(&claim.attempt.task.node),
             sealed: self
                 .holdouts
                 .as_ref()
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             sealed_paths: self.plan.sealed.clone(),
-            cache_base: Some(fill::base(&self.run, &claim.node)).filter(|base| base.is_dir()),
+            cache_base: Some(fill::base(&self.run, &claim.attempt.task.node)).filter(|base| base.is_dir()),
             canceled: Arc::clone(&claim.canceled),
         };
         let (ground, binding) = (self.ground.clone(), binding.clone());
@@ -279,9 +277,9 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// The sealed folders in reach of a node, and where each is kept.
-    fn holdouts_of(&self, node: &str) -> Vec<(ScopePath, PathBuf)> {
+    fn holdouts_of(&self, node: &NodeId) -> Vec<(ScopePath, PathBuf)> {
         let Some(holdouts) = &self.holdouts else { return Vec::new() };
-        let folders = self.plan.holdouts_of(&NodeId::new(node));
+        let folders = self.plan.holdouts_of(node);
         folders.into_iter().map(|folder| (folder.path().clone(), holdouts.source(folder.path()))).collect()
     }
 
@@ -294,11 +292,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let mut artifacts = artifacts.collect::<Result<Vec<_>, PortError>>()?;
         artifacts.extend(self.log(&report.log)?);
         let fact = StageFinished {
-            task: claim.task.clone(),
-            node: claim.node.clone(),
-            visit: claim.visit,
-            ordinal: claim.ordinal,
-            attempt_id: claim.attempt_id.clone(),
+            attempt: claim.attempt.clone(),
             handler: node.handler.name().to_owned(),
             retrying: false,
             stdout: self.captured(&report.stdout)?,
@@ -377,7 +371,7 @@ struct Examine<B> {
     blobs: Arc<B>,
     protected: Protected,
     limits: stage::Limits,
-    attempt_id: String,
+    attempt_id: AttemptId,
     keeps: Keeps,
 }
 
@@ -433,7 +427,7 @@ impl<B: BlobStore> Examine<B> {
     /// Where what is set aside of this attempt goes; the folder above it exists.
     fn quarantine(&self) -> Result<PathBuf, AttemptError> {
         self.run.dir.create_dir_all(QUARANTINE_DIR).map_err(AttemptError::Folder)?;
-        Ok(self.run.path.join(QUARANTINE_DIR).join(&self.attempt_id))
+        Ok(self.run.path.join(QUARANTINE_DIR).join(self.attempt_id.as_str()))
     }
 
     fn set_aside(&self, view: &WorkspaceView, found: &[Found], fact: &mut StageFinished) -> Result<(), AttemptError> {

@@ -8,7 +8,7 @@
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::blobs::{BLOBS_DIR, DirBlobs};
 use crate::event::{RunFinished, StageFinished};
-use crate::project::files::node_folder;
+use crate::project::files::{history_folder, task_folder};
 use crate::run::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use glovebox_record::{Failure, FailureClass, FailureCode};
@@ -72,10 +72,9 @@ impl DiskGauge {
 
     /// Notes what an attempt can have added to; it is measured when it is asked for next.
     pub fn note(&self, finished: &StageFinished) {
-        let artifacts = format!("artifacts/{}.{}.{}", finished.node, finished.visit, finished.ordinal);
-        let mut stale = vec![node_folder(&finished.node), artifacts];
+        let mut stale = vec![task_folder(&finished.attempt.task), history_folder(&finished.attempt)];
         if !finished.quarantined.is_empty() {
-            stale.push(format!("{QUARANTINE_DIR}/{}", finished.attempt_id));
+            stale.push(format!("{QUARANTINE_DIR}/{}", finished.attempt.id));
         }
         // A cache changes by commands only.
         if !finished.receipts.is_empty() {
@@ -159,7 +158,7 @@ mod tests {
     use super::*;
     use crate::ports::BlobStore;
     use crate::simulation;
-    use crate::state::OpenTask;
+    use crate::state::{OpenTask, RunState};
     use cap_std::ambient_authority;
 
     fn place() -> (tempfile::TempDir, Arc<RunDir>, Arc<DirBlobs>) {
@@ -172,13 +171,11 @@ mod tests {
 
     fn attempt(id: &str) -> StageFinished {
         let open = OpenTask {
-            task: crate::event::TaskId::new("build", 1),
-            node: "build".into(),
-            visit: 1,
+            task: RunState::default().next_task(&"build".into()),
             ordinal: 1,
             due_at: None,
             head: 0,
-            attempt_id: Some(id.to_owned()),
+            attempt_id: Some(id.into()),
         };
         simulation::finished(&open, glovebox_record::Outcome::of(glovebox_record::Status::Success))
     }

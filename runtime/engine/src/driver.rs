@@ -11,11 +11,11 @@ pub use attempt::{Claim, GRACE};
 
 use crate::disk::DiskGauge;
 use crate::event::{
-    Event, Record, RunCanceled, RunResumed, SandboxRecord, StageFinished, StageReady, StageStarted, Subject, Verdict,
-    whole_milliseconds,
+    Event, NodeId, Record, RunCanceled, RunId, RunResumed, SandboxRecord, StageFinished, StageReady, StageStarted,
+    Subject, Verdict, whole_milliseconds,
 };
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
-use crate::schedule::{failed, out_of_time, schedule, settle};
+use crate::schedule::{failed, finalize_attempt, out_of_time, schedule};
 use crate::state::{RunState, was_cut};
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
@@ -38,7 +38,7 @@ pub enum RunError {
     #[error("could not execute node `{node}`")]
     Execute {
         /// The node.
-        node: String,
+        node: NodeId,
         /// Why.
         source: Box<dyn Error + Send + Sync>,
     },
@@ -55,13 +55,13 @@ pub enum RunError {
     #[error("run `{run_id}` has ended already ({verdict}), expected one that was interrupted")]
     Ended {
         /// Which run.
-        run_id: String,
+        run_id: RunId,
         /// How it ended.
         verdict: Verdict,
     },
     /// Nothing is ready and nothing is under way.
     #[error("the run is at node `{0}` and nothing is ready, expected an attempt or an end")]
-    Stalled(String),
+    Stalled(NodeId),
     /// The journal has no `run.started`.
     #[error("the journal is empty, expected a run that was started")]
     NotStarted,
@@ -131,17 +131,10 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
 
     /// Claims what was delivered. None when it is not what the run waits for: a delivery may come twice.
     async fn claim(&mut self, delivery: &Delivery) -> Result<Option<(Claim, Vec<Record>)>, RunError> {
-        let Some(open) = self.state.open.clone().filter(|open| open.task == delivery.task) else { return Ok(None) };
-        let claim = Claim::new(&open, &self.worker);
-        let started = Event::StageStarted(StageStarted {
-            task: open.task.clone(),
-            node: open.node,
-            visit: open.visit,
-            ordinal: open.ordinal,
-            attempt_id: claim.attempt_id.clone(),
-            worker: self.worker.clone(),
-        });
-        let records = self.append(vec![(Subject::Task(open.task), open.head)], vec![started], None).await?;
+        let Some(open) = self.state.open.as_ref().filter(|open| open.task == delivery.task) else { return Ok(None) };
+        let (claim, expect) = (Claim::new(open, &self.worker), vec![(Subject::Task(open.task.clone()), open.head)]);
+        let started = StageStarted { attempt: claim.attempt.clone(), worker: self.worker.clone() };
+        let records = self.append(expect, vec![Event::StageStarted(started)], None).await?;
         let token = records.first().map_or(0, |record| record.seq);
         Ok(Some((Claim { token, ..claim }, records)))
     }
@@ -159,9 +152,14 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         attempt::admit_context(&self.state, &mut finished);
         self.disk.iter().for_each(|disk| disk.note(&finished));
         // A stop by a signal decides nothing: whether another attempt follows is written as if the run went on.
-        settle(self.pipeline, &self.state, is_final, &mut finished);
+        finalize_attempt(self.pipeline, &self.state, is_final, &mut finished);
         events.push(Event::StageFinished(Box::new(finished)));
-        let expect = vec![(Subject::Task(claim.task.clone()), claim.token), (Subject::Run, self.state.run_head)];
+        let task = claim.attempt.task.clone();
+        let expect = vec![
+            (Subject::Branch(task.branch.clone()), self.state.branch_head),
+            (Subject::Task(task), claim.token),
+            (Subject::Run, self.state.run_head),
+        ];
         self.append(expect, events, None).await
     }
 
@@ -196,7 +194,7 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     }
 
     fn stalled(&self) -> RunError {
-        RunError::Stalled(self.state.current_node.clone().unwrap_or_default())
+        RunError::Stalled(self.state.current_node.clone().unwrap_or_else(|| self.pipeline.start.clone()))
     }
 }
 
@@ -224,8 +222,6 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         if let Some(open) = waiting.filter(|_| !matches!(last, Some(Event::StageFinished(_)))) {
             events.push(Event::StageReady(StageReady {
                 task: open.task.clone(),
-                node: open.node.clone(),
-                visit: open.visit,
                 ordinal: open.ordinal,
                 due_at: open.due_at,
             }));

@@ -9,8 +9,8 @@ mod rules;
 mod stage;
 
 pub use glovebox_record::{
-    Artifact, Captured, ChangeOp, Digest, Ending, FileChange, HostTraffic, LimitUse, NotADigest, Quarantined, Receipt,
-    Refusal, Traffic,
+    Artifact, Attempt, AttemptId, BranchId, Captured, ChangeOp, Digest, Ending, FileChange, HostTraffic, LimitUse,
+    NodeId, NotADigest, Quarantined, Receipt, Refusal, RunId, Subject, Task, Traffic, Work,
 };
 pub use holdouts::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
@@ -23,54 +23,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Version of the event vocabulary, written into `run.started`.
-pub const SCHEMA_VERSION: u32 = 1;
-
-/// One visit of one node: `<node>#<visit>`, the same for all its attempts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct TaskId(String);
-
-impl TaskId {
-    /// Names the visit of a node; visits count from 1.
-    pub fn new(node: &str, visit: u32) -> Self {
-        Self(format!("{node}#{visit}"))
-    }
-
-    /// Takes a name that [`TaskId::new`] made.
-    pub fn parse(name: String) -> Self {
-        Self(name)
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// What an event is about. The journal keeps a head for each, and an append may demand that heads stand where expected.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
-    /// The run itself: its beginning, its routes, its end.
-    Run,
-    /// One visit of one node.
-    Task(TaskId),
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Subject::Run => f.write_str("run"),
-            Subject::Task(task) => write!(f, "task.{task}"),
-        }
-    }
-}
+/// Version of the event vocabulary, written into `run.started` and into the journal's database. Other versions are refused.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -133,25 +87,29 @@ impl Event {
         }
     }
 
-    /// What the event is about.
+    /// The subject under whose head the event is stored.
     pub fn subject(&self) -> Subject {
         match self {
             Event::StageReady(event) => Subject::Task(event.task.clone()),
-            Event::StageStarted(event) => Subject::Task(event.task.clone()),
-            Event::StageFinished(event) => Subject::Task(event.task.clone()),
+            Event::StageStarted(event) => Subject::Task(event.attempt.task.clone()),
+            Event::StageFinished(event) => Subject::Task(event.attempt.task.clone()),
             Event::StageRetrying(event) => Subject::Task(event.task.clone()),
-            _ => Subject::Run,
+            Event::StagePassed(StagePassed { branch, .. })
+            | Event::RouteTaken(RouteTaken { branch, .. })
+            | Event::GateUnmet(GateUnmet { branch, .. }) => Subject::Branch(branch.clone()),
+            Event::RunStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_) => Subject::Run,
+            Event::RunCanceled(_) | Event::RunFinished(_) => Subject::Run,
         }
     }
 
     /// The node the event is about, if it is about one.
-    pub fn node(&self) -> Option<&str> {
+    pub fn node(&self) -> Option<&NodeId> {
         match self {
             Event::CacheFilled(event) => Some(&event.node),
-            Event::StageReady(event) => Some(&event.node),
-            Event::StageStarted(event) => Some(&event.node),
-            Event::StageFinished(event) => Some(&event.node),
-            Event::StageRetrying(event) => Some(&event.node),
+            Event::StageReady(event) => Some(&event.task.node),
+            Event::StageStarted(event) => Some(&event.attempt.task.node),
+            Event::StageFinished(event) => Some(&event.attempt.task.node),
+            Event::StageRetrying(event) => Some(&event.task.node),
             Event::StagePassed(event) => Some(&event.node),
             Event::RouteTaken(event) => Some(&event.from),
             Event::GateUnmet(event) => Some(&event.gate),
@@ -168,7 +126,7 @@ pub struct RunStarted {
     /// Version of the program that wrote it.
     pub engine_version: String,
     /// The run's id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Counts loop restarts; 0 for the first generation (seed 3).
     pub generation: u32,
     /// The graph's name.
@@ -252,21 +210,37 @@ pub struct RunResumed {
 /// An engine-native node was passed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StagePassed {
+    /// Counts loop restarts; 0 before the first.
+    pub generation: u32,
+    /// The branch that passed it.
+    pub branch: BranchId,
     /// The node.
-    pub node: String,
+    pub node: NodeId,
     /// Which visit.
     pub visit: u32,
     /// The status it passes on: a diamond hands the previous one through (design §9 #3).
     pub status: Status,
 }
 
+impl StagePassed {
+    /// The visit as a task, which names its folder and owns its status.
+    pub fn task(&self) -> Task {
+        let Self { generation, branch, node, visit, .. } = self.clone();
+        Task { generation, branch, node, visit, work: Work::Handler }
+    }
+}
+
 /// The next node was chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RouteTaken {
+    /// Counts loop restarts; 0 before the first.
+    pub generation: u32,
+    /// The branch that goes on.
+    pub branch: BranchId,
     /// From which node.
-    pub from: String,
+    pub from: NodeId,
     /// To which.
-    pub to: String,
+    pub to: NodeId,
     /// By which rule: `condition`, `preferred_label`, `suggested_id`, `default`, `weight`, `lexical`, after a failure also
     /// `retry_target`, `fallback_retry_target`, `diamond`, and at an exit `gate_target`. More may come.
     pub how: String,
@@ -284,7 +258,7 @@ pub struct RouteCandidate {
     /// Index of the edge in file order.
     pub edge: usize,
     /// Its target.
-    pub to: String,
+    pub to: NodeId,
     /// Its condition as written; empty when it has none.
     #[serde(default)]
     pub condition: String,
@@ -297,16 +271,20 @@ pub struct RouteCandidate {
 /// An exit was reached while a goal gate was unmet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GateUnmet {
+    /// Counts loop restarts; 0 before the first.
+    pub generation: u32,
+    /// The branch that reached the exit.
+    pub branch: BranchId,
     /// The exit that was reached.
-    pub exit_node: String,
+    pub exit_node: NodeId,
     /// The gate: the first in file order.
-    pub gate: String,
+    pub gate: NodeId,
     /// Its last status; none when it was never visited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
     /// Where the run goes instead; none when no level names a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
+    pub target: Option<NodeId>,
 }
 
 /// Somebody asked the run to stop.
@@ -352,7 +330,7 @@ pub struct RunFinished {
     pub status: Verdict,
     /// The exit that was reached, after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_node: Option<String>,
+    pub exit_node: Option<NodeId>,
     /// Why, after a failure: the stage's reason unchanged (seed 3, failure causality).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,

@@ -10,7 +10,7 @@ mod receipt;
 pub use class::ExitClass;
 pub use receipt::{CommandEvidence, Proof};
 
-use crate::event::{Event, FileChange, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict};
+use crate::event::{Attempt, Event, FileChange, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict};
 use glovebox_record::{Failure, FailureCode, NodeId};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -180,7 +180,7 @@ impl RunSummary {
     }
 
     fn start(&mut self, run: &RunStarted) {
-        self.run_id.clone_from(&run.run_id);
+        self.run_id = run.run_id.to_string();
         self.model.clone_from(&run.model);
         self.pipeline.clone_from(&run.pipeline_name);
         self.network = run.sandbox.as_ref().map(|sandbox| sandbox.network.clone());
@@ -203,20 +203,20 @@ impl RunSummary {
     }
 
     fn finish_stage(&mut self, stage: &StageFinished) {
-        let node = NodeId::from(stage.node.as_str());
-        self.add_visit(&node, stage);
-        self.receipts.retain(|evidence| evidence.node != node);
+        let node = &stage.attempt.task.node;
+        self.add_visit(stage);
+        self.receipts.retain(|evidence| evidence.node != *node);
         let receipts = stage.receipts.iter().map(|receipt| CommandEvidence::of(stage, receipt));
         self.receipts.extend(receipts);
-        self.unverified.retain(|unverified| unverified.node != node);
-        let is_verified = self.receipts.iter().any(|evidence| evidence.node == node && evidence.verified);
+        self.unverified.retain(|unverified| unverified.node != *node);
+        let is_verified = self.receipts.iter().any(|evidence| evidence.node == *node && evidence.verified);
         if stage.outcome.status.satisfies_gate() && !is_verified {
             self.unverified.push(UnverifiedStage { node: node.clone(), handler: stage.handler.clone() });
         }
         if let Some(failure) = &stage.outcome.failure {
             self.last_failure = Some((node.clone(), failure.clone()));
         }
-        stage.refusals.iter().for_each(|refusal| self.add_refusal(&node, refusal));
+        stage.refusals.iter().for_each(|refusal| self.add_refusal(node, refusal));
         self.quarantined.extend(stage.quarantined.iter().map(|file| QuarantinedFile {
             node: node.clone(),
             path: file.path.clone(),
@@ -226,10 +226,11 @@ impl RunSummary {
     }
 
     /// The last attempt of a visit stands for the visit.
-    fn add_visit(&mut self, node: &NodeId, stage: &StageFinished) {
-        self.visited.retain(|visit| visit.node != *node || visit.visit != stage.visit);
+    fn add_visit(&mut self, stage: &StageFinished) {
+        let Attempt { task, ordinal, .. } = &stage.attempt;
+        self.visited.retain(|visit| visit.node != task.node || visit.visit != task.visit);
         let status = stage.outcome.status.as_str();
-        self.visited.push(Visit { node: node.clone(), visit: stage.visit, attempts: stage.ordinal, status });
+        self.visited.push(Visit { node: task.node.clone(), visit: task.visit, attempts: *ordinal, status });
     }
 
     fn add_refusal(&mut self, node: &NodeId, refusal: &Refusal) {

@@ -4,7 +4,7 @@
 //! gates or routing. Exclusivity comes from [`RunLog::append`] alone: a queue may deliver twice and a signal may be lost,
 //! but of two appends that expect the same head only one is stored.
 
-use crate::event::{Digest, Event, Record, Subject, TaskId};
+use crate::event::{Digest, Event, Record, SCHEMA_VERSION, Subject, Task};
 use jiff::Timestamp;
 use std::future::Future;
 use std::io::Read;
@@ -35,6 +35,14 @@ pub enum PortError {
     Foreign {
         /// The first record that is not.
         seq: u64,
+    },
+    /// The journal has events of another version. They cannot be folded.
+    #[error(
+        "the journal has version {found}, expected {SCHEMA_VERSION}; the version of glovebox that began the run can read it"
+    )]
+    Version {
+        /// The version it has.
+        found: i32,
     },
     /// What is stored is not what was written. Stop.
     #[error("{what} is corrupt: {found}")]
@@ -70,8 +78,8 @@ pub trait RunLog: Send + Sync {
 /// A ready attempt, handed out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Delivery {
-    /// The visit.
-    pub task: TaskId,
+    /// The task.
+    pub task: Task,
     /// Sequence number of its `stage.ready`.
     pub ready_seq: u64,
 }

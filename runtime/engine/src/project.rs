@@ -12,7 +12,7 @@ pub mod stage;
 pub mod status;
 pub mod trace;
 
-use crate::event::{Digest, Event, Record, canonical};
+use crate::event::{Digest, Event, Record, RunId, canonical};
 use crate::ports::{BlobStore, PortError};
 use crate::state::RunState;
 use cap_std::fs::Dir;
@@ -153,8 +153,8 @@ impl<B: BlobStore> Projector<B> {
             Event::RunResumed(_) => drop(self.waiting.insert(FINAL_FILE.to_owned(), Content::Nothing)),
             Event::RunFinished(finished) => {
                 self.totals.steps = self.state.steps;
-                let run_id = self.state.run.as_ref().map(|run| run.run_id.clone()).unwrap_or_default();
-                self.file(FINAL_FILE, &FinalFile::of(record, &run_id, finished, self.totals))?;
+                let run_id = self.state.run.as_ref().map_or_else(|| RunId::new(""), |run| run.run_id.clone());
+                self.file(FINAL_FILE, &FinalFile::of(record, run_id, finished, self.totals))?;
             }
             _ => {}
         }

@@ -89,7 +89,7 @@ impl Session {
         sandbox: Option<SandboxRecord>,
     ) -> Result<Vec<Record>, RunError> {
         if let Some(verdict) = self.state.verdict.as_ref().filter(|_| self.state.is_over()) {
-            let run_id = self.run_id().to_owned();
+            let run_id = self.run_id().into();
             return Err(RunError::Ended { run_id, verdict: verdict.status });
         }
         apply_changes(&self.dir.workspace(), &self.blobs, self.state.changes.values())?;

@@ -10,10 +10,11 @@ mod retry;
 mod tests;
 
 pub use mending::UNFIXABLE;
-pub use retry::settle;
+pub use retry::finalize_attempt;
 
 use crate::event::{
-    Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, StagePassed, StageReady, StageRetrying, TaskId, Verdict,
+    BranchId, Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, StagePassed, StageReady, StageRetrying,
+    Verdict,
 };
 use crate::state::RunState;
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
@@ -39,11 +40,11 @@ pub fn schedule(pipeline: &Pipeline, state: &RunState, event: &Event) -> Vec<Eve
         Event::StageFinished(finished) if finished.retrying => {
             vec![Event::StageRetrying(retry::after(pipeline, state, finished))]
         }
-        Event::StageFinished(finished) => leave_stage(pipeline, state, &finished.node, &finished.outcome),
+        Event::StageFinished(finished) => leave_stage(pipeline, state, &finished.attempt.task.node, &finished.outcome),
         Event::StageRetrying(retrying) => try_again(state, retrying),
-        Event::StagePassed(passed) => leave_native(pipeline, state, &passed.node),
-        Event::RouteTaken(route) => arrive(pipeline, state, &NodeId::new(route.to.as_str())),
-        Event::GateUnmet(unmet) => turn_back(state, unmet),
+        Event::StagePassed(passed) => route_from_control_node(pipeline, state, &passed.node),
+        Event::RouteTaken(route) => arrive(pipeline, state, &route.to),
+        Event::GateUnmet(unmet) => redirect_to_gate_target(state, unmet),
         Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_) => Vec::new(),
         Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),
     }
@@ -63,7 +64,7 @@ fn arrive(pipeline: &Pipeline, state: &RunState, id: &NodeId) -> Vec<Event> {
         ))];
     };
     if node.handler == Handler::Exit {
-        return knock(pipeline, state, node);
+        return check_goal_gates(pipeline, state, node);
     }
     if let Some(failure) = steps_exceeded(state) {
         return vec![failed(failure)];
@@ -71,15 +72,14 @@ fn arrive(pipeline: &Pipeline, state: &RunState, id: &NodeId) -> Vec<Event> {
     if let Some(failure) = mending::unfixable(pipeline, state, node) {
         return vec![failed(failure)];
     }
-    let visit = state.next_visit(id.as_str());
-    let name = id.as_str().to_owned();
+    let passed = |status| {
+        let (generation, branch) = (state.generation(), BranchId::main());
+        Event::StagePassed(StagePassed { generation, branch, node: id.clone(), visit: state.next_visit(id), status })
+    };
     vec![match &node.handler {
-        Handler::Start => Event::StagePassed(StagePassed { node: name, visit, status: Status::Success }),
-        Handler::Conditional => Event::StagePassed(StagePassed { node: name, visit, status: state.previous.status }),
-        Handler::Component(_) => {
-            let task = TaskId::new(&name, visit);
-            Event::StageReady(StageReady { task, node: name, visit, ordinal: 1, due_at: None })
-        }
+        Handler::Start => passed(Status::Success),
+        Handler::Conditional => passed(state.previous.status),
+        Handler::Component(_) => Event::StageReady(StageReady { task: state.next_task(id), ordinal: 1, due_at: None }),
         Handler::Exit | Handler::Unavailable(_) => {
             let reason = format!("this version does not execute `{}`, the handler of node `{id}`", node.handler.name());
             failed(Failure::new(FailureClass::Contract, "handler/unavailable", reason))
@@ -88,25 +88,27 @@ fn arrive(pipeline: &Pipeline, state: &RunState, id: &NodeId) -> Vec<Event> {
 }
 
 /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, design §9 #11).
-fn knock(pipeline: &Pipeline, state: &RunState, exit: &Node) -> Vec<Event> {
-    let status = |node: &Node| state.outcomes.get(node.id.as_str()).map(|outcome| outcome.status);
+fn check_goal_gates(pipeline: &Pipeline, state: &RunState, exit: &Node) -> Vec<Event> {
+    let status = |node: &Node| state.outcomes.get(&node.id).map(|outcome| outcome.status);
     let unmet = |node: &&Node| node.goal_gate && !status(node).is_some_and(Status::satisfies_gate);
     let Some(gate) = pipeline.nodes.iter().find(unmet) else {
-        let exit_node = Some(exit.id.as_str().to_owned());
+        let exit_node = Some(exit.id.clone());
         return vec![Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None })];
     };
     if let Some(failure) = steps_exceeded(state) {
         return vec![failed(failure)];
     }
     vec![Event::GateUnmet(GateUnmet {
-        exit_node: exit.id.as_str().to_owned(),
-        gate: gate.id.as_str().to_owned(),
+        generation: state.generation(),
+        branch: BranchId::main(),
+        exit_node: exit.id.clone(),
+        gate: gate.id.clone(),
         status: status(gate),
-        target: route::gate_target(pipeline, &gate.id).map(|target| target.as_str().to_owned()),
+        target: route::gate_target(pipeline, &gate.id).cloned(),
     })]
 }
 
-fn turn_back(state: &RunState, unmet: &GateUnmet) -> Vec<Event> {
+fn redirect_to_gate_target(state: &RunState, unmet: &GateUnmet) -> Vec<Event> {
     let Some(target) = &unmet.target else {
         let found = match unmet.status {
             Some(status) => format!("ended with `{}`", status.as_str()),
@@ -119,51 +121,59 @@ fn turn_back(state: &RunState, unmet: &GateUnmet) -> Vec<Event> {
             format!("GoalGateUnsatisfied: goal gate `{}` {found} and no retry target is set{cause}", unmet.gate);
         return vec![failed(Failure::new(FailureClass::Deterministic, FailureCode::GATE_UNSATISFIED, reason))];
     };
-    let (from, to) = (unmet.exit_node.clone(), target.clone());
-    vec![Event::RouteTaken(RouteTaken { from, to, how: "gate_target".into(), edge: None, candidates: Vec::new() })]
+    vec![Event::RouteTaken(RouteTaken {
+        generation: unmet.generation,
+        branch: unmet.branch.clone(),
+        from: unmet.exit_node.clone(),
+        to: target.clone(),
+        how: "gate_target".into(),
+        edge: None,
+        candidates: Vec::new(),
+    })]
 }
 
 fn try_again(state: &RunState, retrying: &StageRetrying) -> Vec<Event> {
     if let Some(failure) = steps_exceeded(state) {
         return vec![failed(failure)];
     }
-    let visit = state.visits.get(&retrying.node).copied().unwrap_or(1);
-    vec![Event::StageReady(StageReady {
-        task: retrying.task.clone(),
-        node: retrying.node.clone(),
-        visit,
-        ordinal: retrying.ordinal,
-        due_at: Some(retrying.due_at),
-    })]
+    let due_at = Some(retrying.due_at);
+    vec![Event::StageReady(StageReady { task: retrying.task.clone(), ordinal: retrying.ordinal, due_at })]
 }
 
 /// Out of a stage: a failure goes where failures go (spec §3.7, design §9 #2), anything else along an edge.
-fn leave_stage(pipeline: &Pipeline, state: &RunState, node: &str, outcome: &Outcome) -> Vec<Event> {
+fn leave_stage(pipeline: &Pipeline, state: &RunState, node: &NodeId, outcome: &Outcome) -> Vec<Event> {
     if !matches!(outcome.status, Status::Fail | Status::Retry) {
         return follow_edge(pipeline, state, node, outcome);
     }
     let lookup = |key: &str| state.context.text(key);
-    let found = route::failure_target(pipeline, &NodeId::new(node), &answer(outcome), &lookup);
+    let found = route::failure_target(pipeline, node, &answer(outcome), &lookup);
     let (to, edge) = match &found.target {
-        FailureTarget::Edge(index) => (pipeline.edges[index.0].to.as_str().to_owned(), Some(index.0)),
-        FailureTarget::Node(target) => (target.as_str().to_owned(), None),
+        FailureTarget::Edge(index) => (pipeline.edges[index.0].to.clone(), Some(index.0)),
+        FailureTarget::Node(target) => (target.clone(), None),
         FailureTarget::Stop => return vec![failed(cause_of(node, outcome))],
     };
-    let candidates = candidates(pipeline, found.candidates);
-    vec![Event::RouteTaken(RouteTaken { from: node.to_owned(), to, how: found.how.to_owned(), edge, candidates })]
+    vec![Event::RouteTaken(RouteTaken {
+        generation: state.generation(),
+        branch: BranchId::main(),
+        from: node.clone(),
+        to,
+        how: found.how.to_owned(),
+        edge,
+        candidates: candidates(pipeline, found.candidates),
+    })]
 }
 
 /// Out of start, or out of a diamond with the outcome it passes on (design §9 #3).
-fn leave_native(pipeline: &Pipeline, state: &RunState, node: &str) -> Vec<Event> {
-    let is_start = pipeline.start.as_str() == node;
+fn route_from_control_node(pipeline: &Pipeline, state: &RunState, node: &NodeId) -> Vec<Event> {
+    let is_start = pipeline.start == *node;
     let nothing_yet = Outcome::of(Status::Success);
     follow_edge(pipeline, state, node, if is_start { &nothing_yet } else { &state.previous })
 }
 
 /// Along the edge that fits, or the run fails: never the first edge, never silent success (design §9 #4).
-fn follow_edge(pipeline: &Pipeline, state: &RunState, node: &str, outcome: &Outcome) -> Vec<Event> {
+fn follow_edge(pipeline: &Pipeline, state: &RunState, node: &NodeId, outcome: &Outcome) -> Vec<Event> {
     let lookup = |key: &str| state.context.text(key);
-    let selection = route::select(pipeline, &NodeId::new(node), &answer(outcome), &lookup);
+    let selection = route::select(pipeline, node, &answer(outcome), &lookup);
     let Some(index) = selection.edge else {
         if outcome.status == Status::Fail {
             return vec![failed(cause_of(node, outcome))];
@@ -172,8 +182,10 @@ fn follow_edge(pipeline: &Pipeline, state: &RunState, node: &str, outcome: &Outc
         return vec![failed(Failure::new(FailureClass::Deterministic, "route/none", reason))];
     };
     vec![Event::RouteTaken(RouteTaken {
-        from: node.to_owned(),
-        to: pipeline.edges[index.0].to.as_str().to_owned(),
+        generation: state.generation(),
+        branch: BranchId::main(),
+        from: node.clone(),
+        to: pipeline.edges[index.0].to.clone(),
         how: selection.how.to_owned(),
         edge: Some(index.0),
         candidates: candidates(pipeline, selection.candidates),
@@ -191,7 +203,7 @@ fn answer(outcome: &Outcome) -> Answer<'_> {
 fn candidates(pipeline: &Pipeline, found: Vec<Candidate>) -> Vec<RouteCandidate> {
     let named = |candidate: Candidate| RouteCandidate {
         edge: candidate.edge.0,
-        to: pipeline.edges[candidate.edge.0].to.as_str().to_owned(),
+        to: pipeline.edges[candidate.edge.0].to.clone(),
         condition: candidate.condition_text,
         matched: candidate.matched,
         reason: candidate.reason,
@@ -219,7 +231,7 @@ fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
 }
 
 /// The stage's own failure, unchanged.
-fn cause_of(node: &str, outcome: &Outcome) -> Failure {
+fn cause_of(node: &NodeId, outcome: &Outcome) -> Failure {
     let unspoken =
         || Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed"));
     outcome.failure.clone().unwrap_or_else(unspoken)

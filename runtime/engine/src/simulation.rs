@@ -1,7 +1,9 @@
 //! Runs a pipeline against given answers, without journal, clock or component: the tests' way to ask the scheduler what it does.
 
-use crate::event::{Digest, Ending, Event, Record, RunStarted, StageFinished, StageStarted};
-use crate::schedule::{schedule, settle};
+use crate::event::{
+    Attempt, AttemptId, Digest, Ending, Event, NodeId, Record, RunStarted, SCHEMA_VERSION, StageFinished, StageStarted,
+};
+use crate::schedule::{finalize_attempt, schedule};
 use crate::state::{OpenTask, RunState};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, dot, lower};
@@ -18,7 +20,7 @@ pub(crate) fn pipeline(source: &str) -> Pipeline {
 /// A first record with these bounds.
 pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u64>) -> RunStarted {
     RunStarted {
-        schema_version: 1,
+        schema_version: SCHEMA_VERSION,
         engine_version: "0".into(),
         run_id: "run".into(),
         generation: 0,
@@ -45,14 +47,15 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
     }
 }
 
+fn attempt(open: &OpenTask) -> Attempt {
+    let id = open.attempt_id.clone().unwrap_or_else(|| AttemptId::new(format!("{}-{}", open.task, open.ordinal)));
+    Attempt { task: open.task.clone(), ordinal: open.ordinal, id }
+}
+
 /// An attempt's record with this answer and nothing else.
 pub(crate) fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
     StageFinished {
-        task: open.task.clone(),
-        node: open.node.clone(),
-        visit: open.visit,
-        ordinal: open.ordinal,
-        attempt_id: open.attempt_id.clone().unwrap_or_default(),
+        attempt: attempt(open),
         handler: String::new(),
         outcome,
         retrying: false,
@@ -133,18 +136,11 @@ impl<'a> Simulation<'a> {
         while self.state.verdict.is_none() {
             let open = self.state.open.clone().expect("a run that has not ended waits for an attempt");
             self.at = open.due_at.map_or(self.at, |due| due.max(self.at));
-            self.append(vec![Event::StageStarted(StageStarted {
-                task: open.task.clone(),
-                node: open.node.clone(),
-                visit: open.visit,
-                ordinal: open.ordinal,
-                attempt_id: format!("{}-{}", open.task, open.ordinal),
-                worker: "test".into(),
-            })]);
+            self.append(vec![Event::StageStarted(StageStarted { attempt: attempt(&open), worker: "test".into() })]);
             let open = self.state.open.clone().expect("it was just claimed");
             self.at = self.at.checked_add(SignedDuration::from_millis(self.attempt_ms)).expect("early enough");
             let mut finished = answer(&open);
-            settle(self.pipeline, &self.state, false, &mut finished);
+            finalize_attempt(self.pipeline, &self.state, false, &mut finished);
             self.append(vec![Event::StageFinished(Box::new(finished))]);
         }
     }
@@ -152,7 +148,7 @@ impl<'a> Simulation<'a> {
     /// The nodes that were executed, one word per attempt.
     pub(crate) fn attempts(&self) -> String {
         let nodes = self.records.iter().filter_map(|record| match &record.event {
-            Event::StageFinished(finished) => Some(finished.node.as_str()),
+            Event::StageFinished(finished) => Some(finished.attempt.task.node.as_str()),
             _ => None,
         });
         nodes.collect::<Vec<_>>().join(" ")
@@ -163,7 +159,7 @@ impl<'a> Simulation<'a> {
         let ended = self.state.verdict.as_ref().expect("the run has ended");
         match (&ended.failure, &ended.exit_node) {
             (Some(failure), _) => format!("fail {}: {}", failure.code, failure.reason),
-            (None, exit) => format!("success {}", exit.as_deref().unwrap_or("?")),
+            (None, exit) => format!("success {}", exit.as_ref().map_or("?", NodeId::as_str)),
         }
     }
 }

@@ -6,8 +6,8 @@
 use crate::context::{Context, is_reserved};
 use crate::disk::is_out_of_disk;
 use crate::event::{
-    Digest, Ending, Event, FileChange, GateUnmet, Record, RunFinished, RunStarted, StageFinished, StagePassed,
-    StageReady, Subject, TaskId,
+    AttemptId, BranchId, Digest, Ending, Event, FileChange, GateUnmet, NodeId, Record, RunFinished, RunStarted,
+    StageFinished, StagePassed, StageReady, Subject, Task, Work,
 };
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use jiff::Timestamp;
@@ -17,20 +17,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The attempt that is ready or under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenTask {
-    /// The visit.
-    pub task: TaskId,
-    /// The node.
-    pub node: String,
-    /// Which visit.
-    pub visit: u32,
-    /// Which attempt of the visit.
+    /// The task.
+    pub task: Task,
+    /// Which attempt of it.
     pub ordinal: u32,
     /// Not before this moment.
     pub due_at: Option<Timestamp>,
     /// The last record about the task; while an attempt is under way this is its fencing token.
     pub head: u64,
     /// The attempt that claimed it, if one did.
-    pub attempt_id: Option<String>,
+    pub attempt_id: Option<AttemptId>,
 }
 
 /// The fold.
@@ -40,6 +36,8 @@ pub struct RunState {
     pub seq: u64,
     /// The last record about the run itself.
     pub run_head: u64,
+    /// The last record about the branch.
+    pub branch_head: u64,
     /// When the last record was appended.
     pub at: Option<Timestamp>,
     /// Time in which somebody drove the run, milliseconds; pauses before a resume do not count.
@@ -49,19 +47,19 @@ pub struct RunState {
     /// The pipeline's context.
     pub context: Context,
     /// The last outcome of each node, without its context updates.
-    pub outcomes: BTreeMap<String, Outcome>,
+    pub outcomes: BTreeMap<NodeId, Outcome>,
     /// The outcome a diamond passes on: the last that was recorded.
     pub previous: Outcome,
     /// Visits begun, per node.
-    pub visits: BTreeMap<String, u32>,
+    pub visits: BTreeMap<NodeId, u32>,
     /// Retries since the node last succeeded (`node_retries` of a checkpoint).
-    pub retries: BTreeMap<String, u32>,
+    pub retries: BTreeMap<NodeId, u32>,
     /// Every finished visit in order, failed ones included, exits not (design §9 #29).
-    pub completed: Vec<String>,
+    pub completed: Vec<NodeId>,
     /// Node executions so far: attempts, engine-native nodes passed, gates found unmet.
     pub steps: u64,
     /// The node the run is at; the exit when it has ended there.
-    pub current_node: Option<String>,
+    pub current_node: Option<NodeId>,
     /// The attempt that is ready or under way.
     pub open: Option<OpenTask>,
     /// The failure that led here; none after a success.
@@ -69,13 +67,13 @@ pub struct RunState {
     /// The stage that failure is of, for whoever is to mend it.
     pub last_failed: Option<FailedStage>,
     /// Model turns of finished attempts, per node: where a script goes on.
-    pub turns: BTreeMap<String, u64>,
+    pub turns: BTreeMap<NodeId, u64>,
     /// Finished attempts, per node.
-    pub attempts: BTreeMap<String, u32>,
+    pub attempts: BTreeMap<NodeId, u32>,
     /// The last change of each path.
     pub changes: BTreeMap<String, FileChange>,
     /// Nodes whose caches were filled from the base.
-    pub caches_filled: BTreeSet<String>,
+    pub caches_filled: BTreeSet<NodeId>,
     /// Refusals so far.
     pub refusals_total: u64,
     /// Who asked the run to stop.
@@ -90,7 +88,7 @@ pub struct RunState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedStage {
     /// The node.
-    pub node: String,
+    pub node: NodeId,
     /// What its handler said for people.
     pub notes: String,
     /// Artifacts with output, by name.
@@ -102,7 +100,7 @@ impl FailedStage {
         let is_output = |name: &str| [".stdout.txt", ".stderr.txt", ".output"].iter().any(|end| name.ends_with(end));
         let printed = finished.artifacts.iter().filter(|artifact| is_output(&artifact.name));
         Self {
-            node: finished.node.clone(),
+            node: finished.attempt.task.node.clone(),
             notes: finished.outcome.notes.clone(),
             printed: printed.map(|artifact| (artifact.name.clone(), artifact.digest)).collect(),
         }
@@ -114,6 +112,7 @@ impl Default for RunState {
         Self {
             seq: 0,
             run_head: 0,
+            branch_head: 0,
             at: None,
             driven_ms: 0,
             run: None,
@@ -149,17 +148,17 @@ impl RunState {
 
     /// Folds in what an event says, before it has a place in the journal.
     pub(crate) fn fold(&mut self, at: Timestamp, event: &Event) {
-        self.tell_time(at, event);
+        self.count_time(at, event);
         match event {
             Event::RunStarted(started) => self.start(started),
-            Event::RunResumed(_) => self.take_up(),
+            Event::RunResumed(_) => self.undo_stop(),
             Event::CacheFilled(filled) => {
                 self.caches_filled.insert(filled.node.clone());
             }
             Event::StageReady(ready) => self.ready(ready),
             Event::StageStarted(started) => {
-                if let Some(open) = self.open.as_mut().filter(|open| open.task == started.task) {
-                    open.attempt_id = Some(started.attempt_id.clone());
+                if let Some(open) = self.open.as_mut().filter(|open| open.task == started.attempt.task) {
+                    open.attempt_id = Some(started.attempt.id.clone());
                 }
             }
             Event::StageFinished(finished) => {
@@ -168,10 +167,10 @@ impl RunState {
                 }
                 self.finish_attempt(finished);
             }
-            Event::StageRetrying(retrying) => self.count_retry(&retrying.node),
+            Event::StageRetrying(retrying) => self.count_retry(&retrying.task.node),
             Event::StagePassed(passed) => self.pass(passed),
             Event::RouteTaken(_) => {}
-            Event::GateUnmet(unmet) => self.turn_back(unmet),
+            Event::GateUnmet(unmet) => self.note_unmet_gate(unmet),
             Event::RunCanceled(canceled) => {
                 self.stopped = canceled.is_stop().then(|| Box::new(Self { stopped: None, ..self.clone() }));
                 self.canceled = Some(canceled.by.clone());
@@ -193,20 +192,38 @@ impl RunState {
         self.seq = record.seq;
         match record.event.subject() {
             Subject::Run => self.run_head = record.seq,
+            Subject::Branch(_) => self.branch_head = record.seq,
             Subject::Task(task) => {
                 if let Some(open) = self.open.as_mut().filter(|open| open.task == task) {
                     open.head = record.seq;
                 }
             }
+            Subject::Question(_) => {}
         }
     }
 
     /// The visit that the next arrival at a node begins.
-    pub fn next_visit(&self, node: &str) -> u32 {
+    pub fn next_visit(&self, node: &NodeId) -> u32 {
         self.visits.get(node).copied().unwrap_or(0).saturating_add(1)
     }
 
-    fn tell_time(&mut self, at: Timestamp, event: &Event) {
+    /// The task that the next arrival at a working node begins.
+    pub fn next_task(&self, node: &NodeId) -> Task {
+        Task {
+            generation: self.generation(),
+            branch: BranchId::main(),
+            node: node.clone(),
+            visit: self.next_visit(node),
+            work: Work::Handler,
+        }
+    }
+
+    /// Counts loop restarts of the run.
+    pub fn generation(&self) -> u32 {
+        self.run.as_ref().map_or(0, |run| run.generation)
+    }
+
+    fn count_time(&mut self, at: Timestamp, event: &Event) {
         if let (Some(last), false) = (self.at, matches!(event, Event::RunResumed(_))) {
             let elapsed = at.as_millisecond().saturating_sub(last.as_millisecond());
             self.driven_ms = self.driven_ms.saturating_add(u64::try_from(elapsed).unwrap_or(0));
@@ -228,11 +245,12 @@ impl RunState {
     }
 
     /// Somebody else drives from here on. A run that a signal stopped is as it was before, but for what ended by itself.
-    fn take_up(&mut self) {
+    fn undo_stop(&mut self) {
         if let Some(stopped) = self.stopped.take() {
-            let (seq, run_head, at, driven_ms) = (self.seq, self.run_head, self.at, self.driven_ms);
+            let (seq, run_head, branch_head) = (self.seq, self.run_head, self.branch_head);
+            let (at, driven_ms) = (self.at, self.driven_ms);
             let (refusals_total, caches_filled) = (self.refusals_total, std::mem::take(&mut self.caches_filled));
-            *self = Self { seq, run_head, at, driven_ms, refusals_total, caches_filled, ..*stopped };
+            *self = Self { seq, run_head, branch_head, at, driven_ms, refusals_total, caches_filled, ..*stopped };
         }
         self.abandon_attempt();
     }
@@ -244,11 +262,11 @@ impl RunState {
         }
     }
 
-    fn arrive(&mut self, node: &str, visit: u32) {
+    fn arrive(&mut self, node: &NodeId, visit: u32) {
         self.steps = self.steps.saturating_add(1);
-        self.visits.insert(node.to_owned(), visit);
-        self.current_node = Some(node.to_owned());
-        self.context.set("current_node", Value::String(node.to_owned()));
+        self.visits.insert(node.clone(), visit);
+        self.current_node = Some(node.clone());
+        self.context.set("current_node", Value::String(node.to_string()));
     }
 
     fn ready(&mut self, ready: &StageReady) {
@@ -257,11 +275,9 @@ impl RunState {
             open.due_at = ready.due_at;
             return;
         }
-        self.arrive(&ready.node, ready.visit);
+        self.arrive(&ready.task.node, ready.task.visit);
         self.open = Some(OpenTask {
             task: ready.task.clone(),
-            node: ready.node.clone(),
-            visit: ready.visit,
             ordinal: ready.ordinal,
             due_at: ready.due_at,
             head: 0,
@@ -270,7 +286,7 @@ impl RunState {
     }
 
     fn finish_attempt(&mut self, finished: &StageFinished) {
-        let node = &finished.node;
+        let node = &finished.attempt.task.node;
         *self.attempts.entry(node.clone()).or_default() += 1;
         *self.turns.entry(node.clone()).or_default() += u64::from(finished.turns_used);
         self.refusals_total = self.refusals_total.saturating_add(finished.refusals_total);
@@ -292,11 +308,11 @@ impl RunState {
     }
 
     /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).
-    fn record_outcome(&mut self, node: &str, outcome: &Outcome) {
+    fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
         for (key, value) in outcome.context_updates.iter().filter(|(key, _)| !is_reserved(key)) {
             self.context.set(key.clone(), value.clone());
         }
-        self.context.set("last_stage", Value::String(node.to_owned()));
+        self.context.set("last_stage", Value::String(node.to_string()));
         if outcome.status == Status::Skipped {
             return;
         }
@@ -311,11 +327,11 @@ impl RunState {
         }
         self.last_failure = outcome.failure.clone().filter(|_| !outcome.status.satisfies_gate());
         self.previous = Outcome { context_updates: BTreeMap::new(), ..outcome.clone() };
-        self.outcomes.insert(node.to_owned(), self.previous.clone());
+        self.outcomes.insert(node.clone(), self.previous.clone());
     }
 
-    fn count_retry(&mut self, node: &str) {
-        let count = self.retries.entry(node.to_owned()).or_default();
+    fn count_retry(&mut self, node: &NodeId) {
+        let count = self.retries.entry(node.clone()).or_default();
         *count += 1;
         self.context.set(retry_key(node), Value::from(*count));
     }
@@ -327,7 +343,7 @@ impl RunState {
         self.outcomes.insert(passed.node.clone(), Outcome { failure, ..Outcome::of(passed.status) });
     }
 
-    fn turn_back(&mut self, unmet: &GateUnmet) {
+    fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
         let visit = self.next_visit(&unmet.exit_node);
         self.arrive(&unmet.exit_node, visit);
         let failure = self.outcomes.get(&unmet.gate).and_then(|outcome| outcome.failure.clone());
@@ -347,7 +363,7 @@ impl RunState {
         self.open = None;
         if let Some(exit) = &finished.exit_node {
             self.current_node = Some(exit.clone());
-            self.context.set("current_node", Value::String(exit.clone()));
+            self.context.set("current_node", Value::String(exit.to_string()));
         }
         self.verdict = Some(finished.clone());
     }
@@ -358,6 +374,6 @@ pub(crate) fn was_cut(finished: &StageFinished) -> bool {
     finished.ending == Ending::Canceled
 }
 
-fn retry_key(node: &str) -> String {
+fn retry_key(node: &NodeId) -> String {
     format!("internal.retry_count.{node}")
 }

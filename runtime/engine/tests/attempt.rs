@@ -8,7 +8,7 @@ use components::{agreed, catalog, component, config, host, pipeline, plan};
 use glovebox_engine::attempt::{Ground, Prepared, Workbench, sweep};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::driver::Claim;
-use glovebox_engine::event::{ChangeOp, Digest, Ending, StageFinished, TaskId};
+use glovebox_engine::event::{Attempt, BranchId, ChangeOp, Digest, Ending, StageFinished, Task, Work};
 use glovebox_engine::lock::Lock;
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::RunDir;
@@ -78,15 +78,8 @@ impl Bench {
 }
 
 fn claim() -> Claim {
-    Claim {
-        task: TaskId::new("n", 1),
-        node: "n".to_owned(),
-        visit: 1,
-        ordinal: 1,
-        attempt_id: "A1".to_owned(),
-        token: 5,
-        canceled: Arc::default(),
-    }
+    let task = Task { generation: 0, branch: BranchId::main(), node: "n".into(), visit: 1, work: Work::Handler };
+    Claim { attempt: Attempt { task, ordinal: 1, id: "A1".into() }, token: 5, canceled: Arc::default() }
 }
 
 fn outcome(status: Status) -> Outcome {
@@ -260,7 +253,7 @@ async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
 async fn a_component_is_executed_from_copy_to_fact() {
     let bench = Bench::new("prompt=x, max_turns=3, allowed_write_paths=\"src/\"");
     let fact = bench.bench.execute(&claim(), &RunState::default()).await.expect("executed");
-    assert_eq!((fact.node.as_str(), fact.ordinal, fact.retrying), ("n", 1, false));
+    assert_eq!((&fact.attempt, fact.retrying), (&claim().attempt, false));
     assert_eq!(fact.turns_used, 3, "it asks its model until the limit");
     let turns = fact.usage.iter().find(|usage| usage.name == "turns").expect("reported");
     assert_eq!((turns.used, turns.limit), (Some(3), 3));

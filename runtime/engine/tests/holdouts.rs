@@ -13,7 +13,7 @@ use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::driver::{Claim, RunError};
 use glovebox_engine::event::RuleReport;
 use glovebox_engine::event::{
-    ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, TaskId,
+    Attempt, BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Task, Work,
 };
 use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::{Plan, PolicyKind};
@@ -138,15 +138,8 @@ fn started(records: &[Record]) -> &RunStarted {
 }
 
 fn claim(node: &str) -> Claim {
-    Claim {
-        task: TaskId::new(node, 1),
-        node: node.to_owned(),
-        visit: 1,
-        ordinal: 1,
-        attempt_id: "A1".to_owned(),
-        token: 5,
-        canceled: Arc::default(),
-    }
+    let task = Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler };
+    Claim { attempt: Attempt { task, ordinal: 1, id: "A1".into() }, token: 5, canceled: Arc::default() }
 }
 
 fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
@@ -284,8 +277,7 @@ async fn a_builder_is_told_the_summary_alone() {
     state.context.set("graph.scenarios", "checks".into());
     let limit = "the stage reached `limits.write_bytes` (1) at `forty-two apples`";
     state.last_failure = Some(Failure::new(FailureClass::Budget, "limit/write_bytes", limit));
-    let failed =
-        |node: &str| FailedStage { node: node.to_owned(), notes: "1 failed".to_owned(), printed: printed.clone() };
+    let failed = |node: &str| FailedStage { node: node.into(), notes: "1 failed".to_owned(), printed: printed.clone() };
     state.last_failed = Some(failed("t"));
     let expected = "stage `t` failed; withheld: hold-out scenarios were in reach of that stage";
     let told =
@@ -295,7 +287,7 @@ async fn a_builder_is_told_the_summary_alone() {
     assert!(input.context.is_empty(), "no name for the hold-outs");
     assert_eq!(told(&input), (FailureClass::Deterministic, FailureCode::STAGE_FAILED, expected.to_owned()));
     // The start stands for a node without a component: what it passes on may be the verifier's.
-    state.last_failed = Some(FailedStage { node: "s".to_owned(), notes: String::new(), printed: Vec::new() });
+    state.last_failed = Some(FailedStage { node: "s".into(), notes: String::new(), printed: Vec::new() });
     glovebox_engine::attempt::sweep(&bench.run);
     let passed_on = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
     assert_eq!(told(&passed_on).2, expected.replace("`t`", "`s`"));

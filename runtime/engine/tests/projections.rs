@@ -4,8 +4,9 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{
-    Artifact, Captured, Digest, Ending, Event, Quarantined, Receipt, Record, RouteCandidate, RouteTaken, RunFinished,
-    RunResumed, RunStarted, StageFinished, StagePassed, StageReady, StageRetrying, StageStarted, TaskId, Verdict,
+    Artifact, Attempt, BranchId, Captured, Digest, Ending, Event, NodeId, Quarantined, Receipt, Record, RouteCandidate,
+    RouteTaken, RunFinished, RunResumed, RunStarted, StageFinished, StagePassed, StageReady, StageRetrying,
+    StageStarted, Task, Verdict, Work,
 };
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::project::Projector;
@@ -59,11 +60,7 @@ impl Run {
 
     fn finished(&self, node: &str, ordinal: u32, outcome: Outcome) -> StageFinished {
         StageFinished {
-            task: TaskId::new(node, 1),
-            node: node.to_owned(),
-            visit: 1,
-            ordinal,
-            attempt_id: format!("{node}-{ordinal}"),
+            attempt: attempt(node, ordinal),
             handler: "codergen".to_owned(),
             outcome,
             retrying: false,
@@ -113,14 +110,13 @@ impl Run {
         };
         let events = vec![
             Event::RunStarted(Box::new(started(&self.pipeline))),
-            Event::StagePassed(StagePassed { node: "start".into(), visit: 1, status: Status::Success }),
+            Event::StagePassed(passed("start")),
             route("start", "workspace", 0, ""),
             ready("workspace", 1),
             claimed("workspace", 1),
             Event::StageFinished(Box::new(first)),
             Event::StageRetrying(StageRetrying {
-                task: TaskId::new("workspace", 1),
-                node: "workspace".into(),
+                task: attempt("workspace", 1).task,
                 ordinal: 2,
                 delay_ms: 0,
                 due_at: at(6),
@@ -154,7 +150,7 @@ fn record(seq: u64, event: Event) -> Record {
 
 fn started(pipeline: &Pipeline) -> RunStarted {
     let text = serde_json::json!({
-        "schema_version": 1, "engine_version": "0.1.0", "run_id": "r1", "generation": 0,
+        "schema_version": 2, "engine_version": "0.1.0", "run_id": "r1", "generation": 0,
         "pipeline_name": pipeline.name, "goal": pipeline.goal, "pipeline_path": "pipeline.dot",
         "pipeline_digest": Digest::of(b"p"), "plan_digest": Digest::of(b"q"), "base_digest": Digest::of(b"b"),
         "source_dir": "/project", "model": "simulated", "sandbox_tier": "unconfined", "steps_max": 200,
@@ -162,26 +158,30 @@ fn started(pipeline: &Pipeline) -> RunStarted {
     serde_json::from_value(text).expect("run.started")
 }
 
+fn attempt(node: &str, ordinal: u32) -> Attempt {
+    let task = Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler };
+    Attempt { task, ordinal, id: format!("{node}-{ordinal}").into() }
+}
+
+fn passed(node: &str) -> StagePassed {
+    let (generation, branch) = (0, BranchId::main());
+    StagePassed { generation, branch, node: node.into(), visit: 1, status: Status::Success }
+}
+
 fn ready(node: &str, ordinal: u32) -> Event {
-    let task = TaskId::new(node, 1);
-    Event::StageReady(StageReady { task, node: node.into(), visit: 1, ordinal, due_at: None })
+    Event::StageReady(StageReady { task: attempt(node, ordinal).task, ordinal, due_at: None })
 }
 
 fn claimed(node: &str, ordinal: u32) -> Event {
-    Event::StageStarted(StageStarted {
-        task: TaskId::new(node, 1),
-        node: node.into(),
-        visit: 1,
-        ordinal,
-        attempt_id: format!("{node}-{ordinal}"),
-        worker: "w1".into(),
-    })
+    Event::StageStarted(StageStarted { attempt: attempt(node, ordinal), worker: "w1".into() })
 }
 
 fn route(from: &str, to: &str, edge: usize, condition: &str) -> Event {
-    let (to, condition) = (to.to_owned(), condition.to_owned());
+    let (to, condition) = (NodeId::from(to), condition.to_owned());
     let candidate = RouteCandidate { edge, to: to.clone(), condition, matched: true, reason: "holds".into() };
     Event::RouteTaken(RouteTaken {
+        generation: 0,
+        branch: BranchId::main(),
         from: from.into(),
         to,
         how: "condition".into(),

@@ -85,11 +85,7 @@ fn change(path: &str, op: ChangeOp, digest: Option<Digest>) -> FileChange {
 
 fn finish(claim: &Claim, changes: Vec<FileChange>) -> StageFinished {
     StageFinished {
-        task: claim.task.clone(),
-        node: claim.node.clone(),
-        visit: claim.visit,
-        ordinal: claim.ordinal,
-        attempt_id: claim.attempt_id.clone(),
+        attempt: claim.attempt.clone(),
         handler: "codergen".to_owned(),
         outcome: Outcome::of(Status::Success),
         retrying: false,
@@ -116,7 +112,7 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), RunError> {
     let blobs = session.blobs.clone();
     let stage = async |claim: &Claim, _: &RunState| -> Result<StageFinished, Failed> {
-        if claim.node == "b" {
+        if claim.attempt.task.node == "b" {
             return if whole { Ok(finish(claim, Vec::new())) } else { Err("the machine is on fire".into()) };
         }
         let digest = blobs.put_bytes(b"new")?;
@@ -240,7 +236,7 @@ async fn child() {
     let stage = async |claim: &Claim, _: &RunState| -> Result<StageFinished, Failed> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         let digest = blobs.put_bytes(b"new")?;
-        let path = format!("by-{}.txt", claim.node);
+        let path = format!("by-{}.txt", claim.attempt.task.node);
         Ok(finish(claim, vec![change(&path, ChangeOp::Write, Some(digest))]))
     };
     session.drive(&pipeline, (&LocalSignals::new(), None), stage, |_, _| Ok(())).await.unwrap();

@@ -82,7 +82,7 @@ name! {
     RunId
 }
 name! {
-    /// A branch of a run; `main` is the one that every run begins with.
+    /// A branch of a run: `[a-z0-9_-]+`, so that it can name a folder. `main` is the one that every run begins with.
     BranchId
 }
 name! {
@@ -149,7 +149,8 @@ pub struct Attempt {
     pub task: Task,
     /// Which attempt of the task; counts from 1.
     pub ordinal: u32,
-    /// Its unique name.
+    /// Its unique name, also that of its folders. In JSON `attempt_id`, since an event has more ids than this one.
+    #[serde(rename = "attempt_id")]
     pub id: AttemptId,
 }
 

@@ -7,7 +7,7 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
 use crate::terminal::{self, counted, visible};
 use crate::{journal, runs};
-use glovebox_engine::event::{Event, HoldoutsSealed, Record, RunStarted};
+use glovebox_engine::event::{AttemptId, Event, HoldoutsSealed, NodeId, Record, RunStarted};
 use glovebox_engine::run::HOLDOUTS_DIR;
 use glovebox_record::{Digest, FailureCode};
 use glovebox_sandbox::holdout::verify::{Deviation, Difference};
@@ -28,8 +28,8 @@ struct Status<'a> {
 /// An attempt that was found to know a hold-out.
 #[derive(Debug, Serialize)]
 struct Leak<'a> {
-    node: &'a str,
-    attempt_id: &'a str,
+    node: &'a NodeId,
+    attempt_id: &'a AttemptId,
     reason: &'a str,
     places: Vec<&'a str>,
 }
@@ -52,7 +52,7 @@ pub fn status(arguments: &HoldoutArguments) -> Ended {
     let sealed = sealed(&run, started)?;
     let leaks = leaks(&records);
     if arguments.json {
-        terminal::print_json(&Status { schema_version: 1, run_id: &started.run_id, sealed, leaks })?;
+        terminal::print_json(&Status { schema_version: 1, run_id: started.run_id.as_str(), sealed, leaks })?;
         return Ok(Exit::Ok);
     }
     let mut text = String::new();
@@ -128,7 +128,12 @@ fn leaks(records: &[Record]) -> Vec<Leak<'_>> {
             let failure = stage.outcome.failure.as_ref().filter(|failure| failure.code == FailureCode::HOLDOUT_LEAK)?;
             let about = stage.refusals.iter().filter(|refusal| refusal.reason == failure.reason);
             let places = about.map(|refusal| refusal.path.as_str()).collect();
-            Some(Leak { node: &stage.node, attempt_id: &stage.attempt_id, reason: &failure.reason, places })
+            Some(Leak {
+                node: &stage.attempt.task.node,
+                attempt_id: &stage.attempt.id,
+                reason: &failure.reason,
+                places,
+            })
         })
         .collect()
 }

@@ -35,7 +35,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, &id)?;
     let new = NewRun {
-        run_id: run.id.clone(),
+        run_id: run.id.as_str().into(),
         worker: worker(),
         pipeline: &source.pipeline,
         source: &source.text,

@@ -7,7 +7,7 @@ use crate::terminal::summary;
 use crate::terminal::{self, duration, lines, visible};
 use crate::{changes, journal, runs, shell};
 use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{Event, HostTraffic, Record, RouteTaken, StageFinished};
+use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished};
 use glovebox_engine::evidence::RunSummary;
 use glovebox_engine::ports::BlobStore;
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &str, records: &[
                 attempt(&mut text, stage);
                 output(&mut text, stage, &blobs);
             }
-            Event::RouteTaken(route) if route.from == node => edge(&mut text, route),
+            Event::RouteTaken(route) if route.from == *node => edge(&mut text, route),
             _ => lines::of_record(record).iter().for_each(|line| text.push_str(&format!("{line}\n"))),
         }
     }
@@ -83,9 +83,9 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &str, records: &[
 /// The nodes an event is about: a route is about both of its ends, since an exit has no event of its own.
 fn nodes_of(event: &Event) -> [Option<&str>; 2] {
     match event {
-        Event::RouteTaken(route) => [Some(&route.from), Some(&route.to)],
-        Event::RunFinished(run) => [run.exit_node.as_deref(), None],
-        event => [event.node(), None],
+        Event::RouteTaken(route) => [Some(route.from.as_str()), Some(route.to.as_str())],
+        Event::RunFinished(run) => [run.exit_node.as_ref().map(NodeId::as_str), None],
+        event => [event.node().map(NodeId::as_str), None],
     }
 }
 
@@ -116,7 +116,15 @@ fn attempt(text: &mut String, stage: &StageFinished) {
         debug_assert!(written.is_ok(), "writing to a string cannot fail");
     };
     let status = stage.outcome.status.as_str();
-    row("attempt", &format!("{} of visit {}: {status} in {}", stage.ordinal, stage.visit, duration(stage.duration_ms)));
+    row(
+        "attempt",
+        &format!(
+            "{} of visit {}: {status} in {}",
+            stage.attempt.ordinal,
+            stage.attempt.task.visit,
+            duration(stage.duration_ms)
+        ),
+    );
     if let Some(failure) = &stage.outcome.failure {
         let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
         row("because", &format!("{class} ({code}): {}", visible::line(&failure.reason)));
@@ -171,13 +179,18 @@ fn network(stage: &StageFinished) -> Vec<String> {
 }
 
 fn edge(text: &mut String, route: &RouteTaken) {
-    text.push_str(&format!("  {:<12} -> {} ({})\n", "route", visible::line(&route.to), visible::line(&route.how)));
+    text.push_str(&format!(
+        "  {:<12} -> {} ({})\n",
+        "route",
+        visible::line(route.to.as_str()),
+        visible::line(&route.how)
+    ));
     for candidate in &route.candidates {
         let mark = if candidate.matched { "+" } else { "-" };
         text.push_str(&format!(
             "  {:<12} {mark} {}: {}\n",
             "",
-            visible::line(&candidate.to),
+            visible::line(candidate.to.as_str()),
             visible::line(&candidate.reason)
         ));
     }

@@ -4,7 +4,7 @@
 //! wrote is escaped. Refusals come from the journal's record and not from the live hint, so that each is printed once.
 
 use crate::terminal::{duration, visible};
-use glovebox_engine::event::{Event, Record, Refusal, StageFinished, Verdict};
+use glovebox_engine::event::{Event, NodeId, Record, Refusal, StageFinished, Verdict};
 use glovebox_host::call::Progress;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -21,7 +21,7 @@ pub const QUARANTINED_SHOWN_MAX: usize = 20;
 
 /// The lines of a journal record; empty for one that only machines care about.
 pub fn of_record(record: &Record) -> Vec<String> {
-    let node = record.event.node().unwrap_or("run");
+    let node = record.event.node().map_or("run", NodeId::as_str);
     words(&record.event).into_iter().map(|what| stamped(record.at, node, &what)).collect()
 }
 
@@ -67,7 +67,7 @@ fn words(event: &Event) -> Vec<String> {
     match event {
         Event::RunStarted(run) => one(format!(
             "started {} pipeline={} model={} sandbox={}",
-            visible::line(&run.run_id),
+            visible::line(run.run_id.as_str()),
             visible::line(&run.pipeline_name),
             visible::line(&run.model),
             visible::line(&run.sandbox_tier)
@@ -78,7 +78,7 @@ fn words(event: &Event) -> Vec<String> {
             None => "caches filled from the files the run began with".to_owned(),
         }),
         Event::StageReady(_) | Event::StagePassed(_) => Vec::new(),
-        Event::StageStarted(stage) => one(match (stage.visit, stage.ordinal) {
+        Event::StageStarted(stage) => one(match (stage.attempt.task.visit, stage.attempt.ordinal) {
             (1, 1) => "started".to_owned(),
             (visit, ordinal) => format!("started visit={visit} attempt={ordinal}"),
         }),
@@ -87,11 +87,11 @@ fn words(event: &Event) -> Vec<String> {
             one(format!("retrying attempt={} in {}", stage.ordinal, duration(stage.delay_ms)))
         }
         Event::RouteTaken(route) => {
-            one(format!("-> {} ({})", visible::line(&route.to), visible::line(&route.how.replace('_', " "))))
+            one(format!("-> {} ({})", visible::line(route.to.as_str()), visible::line(&route.how.replace('_', " "))))
         }
         Event::GateUnmet(gate) => one(format!(
             "goal gate unmet at {}: last status {}",
-            visible::line(&gate.exit_node),
+            visible::line(gate.exit_node.as_str()),
             gate.status.map_or("none, never visited", |status| status.as_str())
         )),
         Event::RunCanceled(cancel) => one(format!("canceled by {}", visible::line(&cancel.by))),

@@ -4,7 +4,7 @@
 //! misses no fact. Knows nothing of how a run is driven. Everything goes to stderr; `--json` records go to stdout.
 
 use crate::terminal::{self, duration, lines, visible};
-use glovebox_engine::event::{Event, Record, RunFinished, StageFinished};
+use glovebox_engine::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished};
 use glovebox_host::call::Progress;
 use glovebox_record::Status;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -138,7 +138,7 @@ impl Styles {
 struct Board {
     bars: MultiProgress,
     nodes: BTreeMap<String, ProgressBar>,
-    visits: BTreeMap<String, u32>,
+    visits: BTreeMap<NodeId, u32>,
     styles: Styles,
 }
 
@@ -162,27 +162,32 @@ impl Board {
 
     fn record(&mut self, record: &Record) {
         if let Event::RunFinished(RunFinished { exit_node: Some(exit), .. }) = &record.event {
-            self.nodes.get(exit).iter().for_each(|bar| bar.set_style(self.styles.good.clone()));
-            self.nodes.get(exit).iter().for_each(|bar| bar.set_message("reached"));
+            self.nodes.get(exit.as_str()).iter().for_each(|bar| bar.set_style(self.styles.good.clone()));
+            self.nodes.get(exit.as_str()).iter().for_each(|bar| bar.set_message("reached"));
         }
-        let Some(bar) = record.event.node().and_then(|node| self.nodes.get(node)) else {
+        let Some(bar) = record.event.node().and_then(|node| self.nodes.get(node.as_str())) else {
             return lines::of_record(record).iter().for_each(|line| self.above(line));
         };
         match &record.event {
             Event::StageStarted(stage) => {
-                self.visits.insert(stage.node.clone(), stage.visit);
+                let task = &stage.attempt.task;
+                self.visits.insert(task.node.clone(), task.visit);
                 bar.set_style(self.styles.running.clone());
                 bar.reset_elapsed();
                 bar.enable_steady_tick(Duration::from_millis(500));
-                bar.set_message(format!("{}running", self.mark(&stage.node, stage.ordinal)));
+                bar.set_message(format!("{}running", self.mark(&stage.attempt)));
             }
             Event::StageFinished(stage) => {
                 bar.disable_steady_tick();
                 bar.set_style(self.styles.of(stage.outcome.status).clone());
-                bar.set_message(format!("{}{}", self.mark(&stage.node, stage.ordinal), ending(stage)));
+                bar.set_message(format!("{}{}", self.mark(&stage.attempt), ending(stage)));
                 let refusals = lines::distinct(stage.refusals.iter());
                 for (refusal, times) in refusals.into_iter().take(lines::REFUSALS_SHOWN_MAX) {
-                    self.above(&format!(" {}: {}", visible::line(&stage.node), lines::refused(refusal, times)));
+                    self.above(&format!(
+                        " {}: {}",
+                        visible::line(stage.attempt.task.node.as_str()),
+                        lines::refused(refusal, times)
+                    ));
                 }
             }
             Event::StageRetrying(stage) => {
@@ -198,10 +203,10 @@ impl Board {
     }
 
     /// `×2 ` from the second visit on, `try 2 ` from the second attempt on.
-    fn mark(&self, node: &str, ordinal: u32) -> String {
-        let visit = self.visits.get(node).copied().unwrap_or(1);
+    fn mark(&self, Attempt { task, ordinal, .. }: &Attempt) -> String {
+        let visit = self.visits.get(&task.node).copied().unwrap_or(1);
         let again = if visit > 1 { format!("×{visit} ") } else { String::new() };
-        if ordinal > 1 { format!("{again}try {ordinal} ") } else { again }
+        if *ordinal > 1 { format!("{again}try {ordinal} ") } else { again }
     }
 
     fn activity(&self, node: &str, progress: &Progress) {

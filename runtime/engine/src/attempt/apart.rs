@@ -153,7 +153,7 @@ pub(super) fn isolation(binding: &Binding, ground: &Ground) -> Option<Isolation>
 /// Receipts of the programs under test, behind those of the stage's own commands.
 pub(super) fn receipts(calls: Vec<Call>, fact: &mut StageFinished) {
     for call in calls {
-        let id = format!("{}/{}", fact.attempt_id, fact.receipts.len() + 1);
+        let id = format!("{}/{}", fact.attempt.id, fact.receipts.len() + 1);
         fact.receipts.push(receipt(id, call));
     }
 }
@@ -171,7 +171,7 @@ pub(super) fn set_aside(
     fact: &mut StageFinished,
 ) -> Result<(), AttemptError> {
     for (number, view) in used.into_iter().enumerate() {
-        let folder = into.with_file_name(format!("{}-subject-{}", fact.attempt_id, number + 1));
+        let folder = into.with_file_name(format!("{}-subject-{}", fact.attempt.id, number + 1));
         let kept = keep(&view, &folder, bounds, fact);
         if let Err(error) = view.remove() {
             tracing::warn!(%error, "the files of the program under test were not removed");

@@ -20,7 +20,7 @@ pub(super) fn feedback(
     blobs: &impl BlobStore,
     is_withheld: bool,
 ) -> Result<Vec<(String, String)>, PortError> {
-    let mut pairs = vec![("failed-node".to_owned(), failed.node.clone())];
+    let mut pairs = vec![("failed-node".to_owned(), failed.node.to_string())];
     let details = match is_withheld {
         true => summary(failed, usize::MAX),
         false => summary(failed, SUMMARY_CHARS_MAX) + &tails(failed, blobs)?,
@@ -75,7 +75,7 @@ mod tests {
         let stderr = blobs.put_bytes(format!("{}the end\n", "ä".repeat(5000)).as_bytes()).unwrap();
         let stdout = blobs.put_bytes(b"\xff bytes").unwrap();
         let printed = vec![("tool.stdout.txt".to_owned(), stdout), ("tool.stderr.txt".to_owned(), stderr)];
-        let failed = FailedStage { node: "test".to_owned(), notes: "n".repeat(3000), printed };
+        let failed = FailedStage { node: "test".into(), notes: "n".repeat(3000), printed };
         let pairs = feedback(&failed, &blobs, false).unwrap();
         assert_eq!(pairs[0], ("failed-node".to_owned(), "test".to_owned()));
         let details = &pairs[1].1;

@@ -24,13 +24,13 @@ use std::time::Duration;
 const BASE: &str = "cache/base";
 
 /// Where the filled caches of a node are kept.
-pub(super) fn base(run: &RunDir, node: &str) -> PathBuf {
+pub(super) fn base(run: &RunDir, node: &NodeId) -> PathBuf {
     run.path.join(BASE).join(name(node))
 }
 
 /// A folder's name for a node, whatever its id holds.
-fn name(node: &str) -> String {
-    blake3::hash(node.as_bytes()).to_hex()[..16].to_owned()
+fn name(node: &NodeId) -> String {
+    blake3::hash(node.as_str().as_bytes()).to_hex()[..16].to_owned()
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
@@ -43,18 +43,18 @@ impl<B: BlobStore + 'static> Workbench<B> {
         &self,
         state: &RunState,
         canceled: Arc<AtomicBool>,
-    ) -> Result<Vec<CacheFilled>, (String, AttemptError)> {
+    ) -> Result<Vec<CacheFilled>, (NodeId, AttemptError)> {
         let mut filled = Vec::new();
         if !state.changes.is_empty() || !self.ground.tier.is_some_and(|tier| tier.can_mount()) {
             return Ok(filled);
         }
         for (id, binding) in &self.plan.bindings {
             let is_wanted = binding.apart.as_ref().is_some_and(|apart| apart.cache_from_base);
-            let is_done = state.caches_filled.contains(id.as_str());
+            let is_done = state.caches_filled.contains(id);
             if !is_wanted || is_done || binding.confined.cache.is_empty() || canceled.load(Ordering::Relaxed) {
                 continue;
             }
-            let told = |error: AttemptError| (id.to_string(), error);
+            let told = |error: AttemptError| (id.clone(), error);
             let one = self.fill(id, binding, Arc::clone(&canceled)).await.map_err(told)?;
             if canceled.load(Ordering::Relaxed) {
                 // Cut short: it is filled when the run is resumed.
@@ -71,14 +71,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
         binding: &Binding,
         canceled: Arc<AtomicBool>,
     ) -> Result<CacheFilled, AttemptError> {
-        let folder = format!("{STAGE_DIR}/fill-{}", name(id.as_str()));
+        let folder = format!("{STAGE_DIR}/fill-{}", name(id));
         super::remove_folder(&self.run, &folder);
         self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
         let around = Surroundings {
             workspace: self.run.workspace(),
             run: self.run.path.clone(),
             folder: self.run.path.join(&folder),
-            holdouts: self.holdouts_of(id.as_str()),
+            holdouts: self.holdouts_of(id),
             sealed: self
                 .holdouts
                 .as_ref()
@@ -87,15 +87,15 @@ impl<B: BlobStore + 'static> Workbench<B> {
             cache_base: None,
             canceled: Arc::clone(&canceled),
         };
-        let (ground, binding, into) = (self.ground.clone(), binding.clone(), base(&self.run, id.as_str()));
+        let (ground, binding, into) = (self.ground.clone(), binding.clone(), base(&self.run, id));
         let made = tokio::task::spawn_blocking(move || fill(&ground, &binding, &around, &into, &canceled)).await;
         let calls = made.map_err(|error| AttemptError::Thread(error.to_string()))?;
         super::remove_folder(&self.run, &folder);
         let receipts = calls?.into_iter().enumerate().map(|(index, (call, is_subject))| {
-            let receipt = apart::receipt(format!("fill-{}/{}", name(id.as_str()), index + 1), call);
+            let receipt = apart::receipt(format!("fill-{}/{}", name(id), index + 1), call);
             Receipt { subject: is_subject, ..receipt }
         });
-        Ok(CacheFilled { node: id.to_string(), receipts: receipts.collect() })
+        Ok(CacheFilled { node: id.clone(), receipts: receipts.collect() })
     }
 }
 

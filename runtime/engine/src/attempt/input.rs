@@ -19,7 +19,7 @@ pub(super) const HOLDOUT_KEYS: [&str; 2] = ["graph.scenarios", "context.graph.sc
 
 /// What the handler is told.
 pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state: &RunState) -> StageInput {
-    let run = state.run.as_ref();
+    let (run, task) = (state.run.as_ref(), &claim.attempt.task);
     let context =
         state.context.entries().iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));
     let outgoing = pipeline.outgoing(&node.id).map(|(_, edge)| OutgoingEdge {
@@ -30,13 +30,13 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state
     });
     StageInput {
         attempt: AttemptIdentity {
-            run_id: run.map(|run| run.run_id.clone()).unwrap_or_default(),
-            run_generation: run.map_or(0, |run| run.generation),
-            branch_id: "main".to_owned(),
-            node_id: claim.node.clone(),
-            attempt_id: claim.attempt_id.clone(),
-            ordinal: claim.ordinal,
-            visit: claim.visit,
+            run_id: run.map(|run| run.run_id.to_string()).unwrap_or_default(),
+            run_generation: task.generation,
+            branch_id: task.branch.to_string(),
+            node_id: task.node.to_string(),
+            attempt_id: claim.attempt.id.to_string(),
+            ordinal: claim.attempt.ordinal,
+            visit: task.visit,
         },
         handler_type: node.handler.name().to_owned(),
         label: node.label.to_string(),
@@ -52,11 +52,11 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state
 
 /// The model at the turn where the node's finished attempts left it: an attempt that was cut off is told the same again.
 pub(super) fn model(node: &Node, plan: &Plan, state: &RunState) -> Result<Model, AttemptError> {
-    let id = node.id.as_str();
+    let id = &node.id;
     let turns = state.turns.get(id).copied().unwrap_or(0);
     let attempts = state.attempts.get(id).copied().unwrap_or(0);
     let turns = u32::try_from(turns).unwrap_or(u32::MAX);
-    Ok(Model::bind(id, &attributes(node), plan.script.as_ref(), turns, attempts)?)
+    Ok(Model::bind(id.as_str(), &attributes(node), plan.script.as_ref(), turns, attempts)?)
 }
 
 fn attributes(node: &Node) -> Vec<(String, String)> {

@@ -30,10 +30,9 @@ pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
 /// Takes everything out of a fact that the program under test could have chosen, verdict and hints aside.
 pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[String]) {
     let outcome = std::mem::replace(&mut fact.outcome, Outcome::of(Status::Fail));
-    let node = NodeId::new(fact.node.as_str());
     let is_pass = matches!(outcome.status, Status::Success | Status::PartialSuccess);
     let failure = (!is_pass).then(|| redacted(fact, failure_of(&outcome)));
-    let way = if is_pass { choices::way(pipeline, &node, &outcome) } else { choices::Way::default() };
+    let way = if is_pass { choices::way(pipeline, &fact.attempt.task.node, &outcome) } else { choices::Way::default() };
     fact.outcome = Outcome {
         status: if is_pass { Status::Success } else { Status::Fail },
         preferred_label: way.label,
@@ -48,7 +47,7 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
 }
 
 /// What builders are told of the failure of such a stage, whatever kind of failure it was.
-pub(super) fn verdict(node: &str) -> Failure {
+pub(super) fn verdict(node: &NodeId) -> Failure {
     Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed; {WITHHELD}"))
 }
 

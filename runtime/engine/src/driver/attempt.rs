@@ -5,7 +5,7 @@
 
 use super::{Driver, LEASE_MS, RunError};
 use crate::context::admit;
-use crate::event::{Ending, StageFinished, TaskId};
+use crate::event::{Attempt, AttemptId, Ending, StageFinished};
 use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use crate::schedule::out_of_time;
 use crate::state::{OpenTask, RunState};
@@ -22,16 +22,8 @@ pub const GRACE: Duration = Duration::from_secs(10);
 /// An attempt that is this driver's to make.
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// The visit.
-    pub task: TaskId,
-    /// The node.
-    pub node: String,
-    /// Which visit.
-    pub visit: u32,
-    /// Which attempt of the visit.
-    pub ordinal: u32,
-    /// Unique and opaque; also the name of the attempt's folders.
-    pub attempt_id: String,
+    /// The attempt.
+    pub attempt: Attempt,
     /// Sequence number of its `stage.started`.
     pub token: u64,
     /// Set to ask the attempt to stop.
@@ -42,11 +34,11 @@ impl Claim {
     pub(super) fn new(open: &OpenTask, worker: &str) -> Self {
         tracing::debug!(task = %open.task, ordinal = open.ordinal, worker, "claiming");
         Self {
-            task: open.task.clone(),
-            node: open.node.clone(),
-            visit: open.visit,
-            ordinal: open.ordinal,
-            attempt_id: ulid::Ulid::generate().to_string(),
+            attempt: Attempt {
+                task: open.task.clone(),
+                ordinal: open.ordinal,
+                id: AttemptId::new(ulid::Ulid::generate().to_string()),
+            },
             token: 0,
             canceled: Arc::default(),
         }
@@ -164,11 +156,7 @@ pub(super) fn admit_context(state: &RunState, finished: &mut StageFinished) {
 fn abandoned(claim: &Claim, grace: Duration) -> StageFinished {
     let reason = format!("the attempt did not end within {} ms of being asked to", grace.as_millis());
     StageFinished {
-        task: claim.task.clone(),
-        node: claim.node.clone(),
-        visit: claim.visit,
-        ordinal: claim.ordinal,
-        attempt_id: claim.attempt_id.clone(),
+        attempt: claim.attempt.clone(),
         handler: String::new(),
         outcome: Outcome::failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason)),
         retrying: false,
@@ -190,5 +178,5 @@ fn abandoned(claim: &Claim, grace: Duration) -> StageFinished {
 }
 
 fn execute_error(claim: &Claim, source: Box<dyn Error + Send + Sync>) -> RunError {
-    RunError::Execute { node: claim.node.clone(), source }
+    RunError::Execute { node: claim.attempt.task.node.clone(), source }
 }

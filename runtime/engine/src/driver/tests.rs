@@ -1,7 +1,7 @@
 //! The loop over a real journal, with stages that are closures.
 
 use super::*;
-use crate::event::{Ending, FileChange};
+use crate::event::{Attempt, Ending, FileChange};
 use crate::signals::LocalSignals;
 use crate::simulation::{finished, pipeline, started};
 use crate::sqlite::SqliteLog;
@@ -19,26 +19,25 @@ type Failed = Box<dyn Error + Send + Sync>;
 
 /// `a` asks for a retry first, `b` fails on its first visit: the same answer whoever asks.
 fn answer(claim: &Claim) -> StageFinished {
-    let status = match (claim.node.as_str(), claim.visit, claim.ordinal) {
+    let Attempt { task, ordinal, .. } = &claim.attempt;
+    let status = match (task.node.as_str(), task.visit, ordinal) {
         ("a", _, 1) => Status::Retry,
         ("b", 1, _) => Status::Fail,
         _ => Status::Success,
     };
     let mut outcome = Outcome::of(status);
-    outcome.context_updates.insert("visits".into(), json!(claim.visit));
+    outcome.context_updates.insert("visits".into(), json!(task.visit));
     outcome.context_updates.insert("graph.goal".into(), json!("forged"));
     finished(&open(claim), outcome)
 }
 
 fn open(claim: &Claim) -> OpenTask {
     OpenTask {
-        task: claim.task.clone(),
-        node: claim.node.clone(),
-        visit: claim.visit,
-        ordinal: claim.ordinal,
+        task: claim.attempt.task.clone(),
+        ordinal: claim.attempt.ordinal,
         due_at: None,
         head: 0,
-        attempt_id: Some(claim.attempt_id.clone()),
+        attempt_id: Some(claim.attempt.id.clone()),
     }
 }
 
@@ -82,7 +81,7 @@ async fn a_run_is_driven_to_its_end_and_reads_back_the_same() {
     driver.drive(at_once, project).await.unwrap();
     assert_eq!(reason(&driver.state), "success");
     assert_eq!(driver.state.completed, ["start", "a", "b", "d", "fix", "b", "d"]);
-    assert_eq!(driver.state.current_node.as_deref(), Some("exit"));
+    assert_eq!(driver.state.current_node, Some("exit".into()));
     assert_eq!(driver.state.context.text("graph.goal"), "", "a handler cannot write engine keys");
     assert_eq!(driver.state.refusals_total, 5, "one per attempt");
     assert_eq!(told.into_inner(), log.read(1, 1000).unwrap(), "every record was told, once and in order");
@@ -332,7 +331,7 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
     let mut driver = driver(&pipeline, &log, &signals);
     driver.start(first(&pipeline, None)).await.unwrap();
     let changing = async |claim: &Claim, _: &RunState| {
-        let path = format!("file{}", claim.visit % 3);
+        let path = format!("file{}", claim.attempt.task.visit % 3);
         let change = FileChange {
             path,
             op: crate::event::ChangeOp::Mkdir,

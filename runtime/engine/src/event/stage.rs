@@ -2,7 +2,7 @@
 //!
 //! The host's report in the journal's own words. Bytes are named by digest and stored before the event that names them.
 
-use super::TaskId;
+use super::{Attempt, NodeId, Task};
 use glovebox_record::{
     Artifact, Captured, Ending, FileChange, LimitUse, Outcome, Quarantined, Receipt, Refusal, Traffic,
 };
@@ -13,13 +13,10 @@ use serde::{Deserialize, Serialize};
 /// An attempt may be claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StageReady {
-    /// The visit.
-    pub task: TaskId,
-    /// The node.
-    pub node: String,
-    /// 1 for the first visit of the node in this run.
-    pub visit: u32,
-    /// 1 for the first attempt of the visit.
+    /// The task.
+    #[serde(flatten)]
+    pub task: Task,
+    /// 1 for the first attempt of the task.
     pub ordinal: u32,
     /// Not before this moment; at once when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,16 +27,9 @@ pub struct StageReady {
 /// A worker claimed the attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StageStarted {
-    /// The visit.
-    pub task: TaskId,
-    /// The node.
-    pub node: String,
-    /// Which visit.
-    pub visit: u32,
-    /// Which attempt of the visit. An attempt cut by a crash is claimed again with the same ordinal and a new id.
-    pub ordinal: u32,
-    /// Unique and opaque.
-    pub attempt_id: String,
+    /// The attempt. One that a crash cut off is claimed again with the same ordinal and a new id.
+    #[serde(flatten)]
+    pub attempt: Attempt,
     /// Who claimed it.
     pub worker: String,
 }
@@ -48,7 +38,7 @@ pub struct StageStarted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheFilled {
     /// The node.
-    pub node: String,
+    pub node: NodeId,
     /// The command, then the programs under test that it started.
     pub receipts: Vec<Receipt>,
 }
@@ -56,16 +46,9 @@ pub struct CacheFilled {
 /// The attempt was committed, with everything the host saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageFinished {
-    /// The visit.
-    pub task: TaskId,
-    /// The node.
-    pub node: String,
-    /// Which visit.
-    pub visit: u32,
-    /// Which attempt of the visit.
-    pub ordinal: u32,
     /// The attempt that was claimed.
-    pub attempt_id: String,
+    #[serde(flatten)]
+    pub attempt: Attempt,
     /// What executed it: `codergen`, `tool`, `verify`, or a plugin's name. Empty in journals of before it was recorded, and for
     /// an attempt that was given up.
     #[serde(default)]
@@ -132,10 +115,9 @@ pub enum Isolation {
 /// Another attempt of the same visit follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StageRetrying {
-    /// The visit.
-    pub task: TaskId,
-    /// The node.
-    pub node: String,
+    /// The task.
+    #[serde(flatten)]
+    pub task: Task,
     /// The attempt that follows.
     pub ordinal: u32,
     /// Back-off, milliseconds.

@@ -42,7 +42,7 @@ impl CommandEvidence {
     pub(super) fn of(stage: &StageFinished, receipt: &Receipt) -> Self {
         let passed = stage.outcome.status.satisfies_gate() && receipt.passed();
         Self {
-            node: stage.node.as_str().into(),
+            node: stage.attempt.task.node.clone(),
             handler: stage.handler.clone(),
             verified: passed && !receipt.subject && is_of_pipeline(&stage.handler),
             isolation: stage.isolation,

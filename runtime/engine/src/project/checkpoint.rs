@@ -2,7 +2,7 @@
 //!
 //! For people and other tools. A resume reads the journal and never this file, so nobody gains anything by changing it.
 
-use crate::event::Record;
+use crate::event::{NodeId, Record};
 use crate::state::RunState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,9 +22,9 @@ pub struct CheckpointFile {
     /// The node that completed last; the exit when the run has ended there.
     pub current_node: String,
     /// Every finished visit in order, failed ones included, exits not.
-    pub completed_nodes: Vec<String>,
+    pub completed_nodes: Vec<NodeId>,
     /// Retries since the node last succeeded.
-    pub node_retries: BTreeMap<String, u32>,
+    pub node_retries: BTreeMap<NodeId, u32>,
     /// The pipeline's context.
     pub context: BTreeMap<String, Value>,
     /// One line per finished attempt.
@@ -34,12 +34,12 @@ pub struct CheckpointFile {
 impl CheckpointFile {
     /// Says where the run stands after a record.
     pub fn of(record: &Record, state: &RunState, logs: &[String]) -> Self {
-        let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.clone());
+        let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref());
         Self {
             schema_version: 1,
-            run_id: state.run.as_ref().map(|run| run.run_id.clone()).unwrap_or_default(),
+            run_id: state.run.as_ref().map(|run| run.run_id.to_string()).unwrap_or_default(),
             timestamp: record.at.to_string(),
-            current_node: exit.or_else(|| state.completed.last().cloned()).unwrap_or_default(),
+            current_node: exit.or(state.completed.last()).map(NodeId::to_string).unwrap_or_default(),
             completed_nodes: state.completed.clone(),
             node_retries: state.retries.clone(),
             context: state.context.entries().clone(),

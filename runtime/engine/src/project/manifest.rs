@@ -3,7 +3,7 @@
 //! Both say what one record of the journal says, in the words other tools read (spec §5.6, seed 3). `final.json` exists once the
 //! run has ended, whichever way; its status is binary and a canceled run is a failed one (design §9 #15).
 
-use crate::event::{Digest, Record, RunFinished, RunStarted, Verdict};
+use crate::event::{Digest, NodeId, Record, RunFinished, RunId, RunStarted, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub struct ManifestFile {
     /// Always 1.
     pub schema_version: u32,
     /// The run's id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The graph's name.
     pub name: String,
     /// The goal, inputs expanded.
@@ -86,7 +86,7 @@ pub struct FinalFile {
     /// `success` or `fail`.
     pub status: Verdict,
     /// The run's id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Empty: a run's workspace is a copy and never commits to anybody's repository.
     pub final_git_commit_sha: String,
     /// The stage's reason, unchanged; absent after success.
@@ -100,7 +100,7 @@ pub struct FinalFile {
     pub failure_code: Option<String>,
     /// The exit that was reached; absent after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_node: Option<String>,
+    pub exit_node: Option<NodeId>,
     /// Stage executions and passed nodes.
     pub steps: u64,
     /// Everything any stage was refused.
@@ -126,12 +126,12 @@ pub struct Totals {
 
 impl FinalFile {
     /// Says in the file's words what `run.finished` says.
-    pub fn of(record: &Record, run_id: &str, finished: &RunFinished, totals: Totals) -> Self {
+    pub fn of(record: &Record, run_id: RunId, finished: &RunFinished, totals: Totals) -> Self {
         let failure = finished.failure.as_ref();
         Self {
             timestamp: record.at.to_string(),
             status: finished.status,
-            run_id: run_id.to_owned(),
+            run_id,
             final_git_commit_sha: String::new(),
             failure_reason: failure.map(|failure| failure.reason.clone()),
             failure_class: failure.map(|failure| failure.class.as_str().to_owned()),

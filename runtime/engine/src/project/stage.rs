@@ -2,10 +2,10 @@
 //!
 //! What an earlier attempt left and the latest did not is removed, so that no answer is taken for another's.
 
-use super::files::node_folder;
+use super::files::{history_folder, task_folder};
 use super::status::{Owner, encode};
 use super::{Content, ProjectError, Projector};
-use crate::event::{Receipt, Record, StageFinished, StagePassed};
+use crate::event::{Attempt, Receipt, Record, StageFinished, StagePassed};
 use crate::ports::BlobStore;
 use glovebox_record::Outcome;
 use schemars::JsonSchema;
@@ -21,10 +21,9 @@ const OWN_NAMES: [&str; 4] = ["status.json", "stdout.log", "stderr.log", "receip
 pub struct ReceiptsFile {
     /// Always 1.
     pub schema_version: u32,
-    /// The node.
-    pub node: String,
     /// The attempt that ran them.
-    pub attempt_id: String,
+    #[serde(flatten)]
+    pub attempt: Attempt,
     /// One per command, in order.
     pub receipts: Vec<Receipt>,
 }
@@ -33,49 +32,46 @@ pub struct ReceiptsFile {
 pub(super) fn log_line(record: &Record, finished: &StageFinished) -> String {
     let status = finished.outcome.status.as_str();
     let reason = finished.outcome.failure.as_ref().map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
-    format!("{} {} attempt {} {status}{reason}", record.at, finished.task, finished.ordinal)
+    let Attempt { task, ordinal, .. } = &finished.attempt;
+    format!("{} {}#{} attempt {ordinal} {status}{reason}", record.at, task.node, task.visit)
 }
 
 impl<B: BlobStore> Projector<B> {
     pub(super) fn stage(&mut self, finished: &StageFinished) -> Result<(), ProjectError> {
-        let folder = node_folder(&finished.node);
-        let run_generation = self.state.run.as_ref().map_or(0, |run| run.generation);
-        let owner = Owner { node: &finished.node, attempt: &finished.attempt_id, run_generation };
-        self.file(&format!("{folder}/status.json"), &encode(&finished.outcome, owner))?;
+        let Attempt { task, id, .. } = &finished.attempt;
+        let folder = task_folder(task);
+        self.file(&format!("{folder}/status.json"), &encode(&finished.outcome, Owner { task, attempt: Some(id) }))?;
         for (name, captured) in [("stdout.log", &finished.stdout), ("stderr.log", &finished.stderr)] {
             let content = captured.as_ref().map_or(Content::Nothing, |captured| Content::Blob(captured.digest));
             self.waiting.insert(format!("{folder}/{name}"), content);
         }
-        let receipts = ReceiptsFile {
-            schema_version: 1,
-            node: finished.node.clone(),
-            attempt_id: finished.attempt_id.clone(),
-            receipts: finished.receipts.clone(),
-        };
+        let receipts =
+            ReceiptsFile { schema_version: 1, attempt: finished.attempt.clone(), receipts: finished.receipts.clone() };
         self.file(&format!("{folder}/receipts.json"), &receipts)?;
-        self.artifacts(&folder, finished);
+        self.artifacts(folder, finished);
         Ok(())
     }
 
     pub(super) fn passed(&mut self, passed: &StagePassed) -> Result<(), ProjectError> {
-        let run_generation = self.state.run.as_ref().map_or(0, |run| run.generation);
+        let task = passed.task();
         let outcome = self.state.outcomes.get(&passed.node).cloned().unwrap_or_else(|| Outcome::of(passed.status));
-        let owner = Owner { node: &passed.node, attempt: "", run_generation };
-        self.file(&format!("{}/status.json", node_folder(&passed.node)), &encode(&outcome, owner))
+        let owner = Owner { task: &task, attempt: None };
+        self.file(&format!("{}/status.json", task_folder(&task)), &encode(&outcome, owner))
     }
 
-    fn artifacts(&mut self, folder: &str, finished: &StageFinished) {
-        let history = format!("artifacts/{}.{}.{}", finished.node, finished.visit, finished.ordinal);
+    fn artifacts(&mut self, folder: String, finished: &StageFinished) {
+        let history = history_folder(&finished.attempt);
         let mut names = BTreeSet::new();
         for artifact in finished.artifacts.iter().filter(|artifact| is_artifact_name(&artifact.name)) {
             self.waiting.insert(format!("{folder}/{}", artifact.name), Content::Blob(artifact.digest));
             self.waiting.insert(format!("{history}/{}", artifact.name), Content::Blob(artifact.digest));
             names.insert(artifact.name.clone());
         }
-        let earlier = self.artifacts.insert(finished.node.clone(), names.clone()).unwrap_or_default();
+        let earlier = self.artifacts.remove(&folder).unwrap_or_default();
         for name in earlier.difference(&names) {
             self.waiting.insert(format!("{folder}/{name}"), Content::Nothing);
         }
+        self.artifacts.insert(folder, names);
     }
 }
 

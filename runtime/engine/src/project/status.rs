@@ -3,6 +3,7 @@
 //! Written in one dialect, read in the three that exist. The file is a projection for people and other tools: routing never
 //! reads it, and no stage can reach it. A class of failure found in somebody else's file is not believed, the host decides those.
 
+use crate::event::{AttemptId, Task};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,8 @@ pub struct StatusFile {
     pub failure_code: String,
     /// The node this is about (seed 3, P0).
     pub status_owner_node_id: String,
+    /// The branch this is about.
+    pub status_owner_branch_id: String,
     /// The attempt this is about.
     pub status_owner_attempt_id: String,
     /// Counts restarts of the run; 0 for the first generation.
@@ -47,12 +50,10 @@ pub struct StatusFile {
 /// Whose status it is (seed 3, P0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
-    /// The node.
-    pub node: &'a str,
-    /// The attempt.
-    pub attempt: &'a str,
-    /// Counts restarts of the run.
-    pub run_generation: u32,
+    /// The task.
+    pub task: &'a Task,
+    /// The attempt; none where the engine itself passed the node.
+    pub attempt: Option<&'a AttemptId>,
 }
 
 /// Why a status text could not be understood.
@@ -100,9 +101,10 @@ pub fn encode(outcome: &Outcome, owner: Owner<'_>) -> StatusFile {
         failure_reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
         failure_class: failure.map(|failure| failure.class.as_str().to_owned()).unwrap_or_default(),
         failure_code: failure.map(|failure| failure.code.to_string()).unwrap_or_default(),
-        status_owner_node_id: owner.node.to_owned(),
-        status_owner_attempt_id: owner.attempt.to_owned(),
-        status_owner_run_generation: owner.run_generation,
+        status_owner_node_id: owner.task.node.to_string(),
+        status_owner_branch_id: owner.task.branch.to_string(),
+        status_owner_attempt_id: owner.attempt.map(AttemptId::to_string).unwrap_or_default(),
+        status_owner_run_generation: owner.task.generation,
     }
 }
 
@@ -250,7 +252,14 @@ mod tests {
                 reason: "r".to_owned(),
             }),
         };
-        let file = encode(&outcome, Owner { node: "n", attempt: "a1", run_generation: 0 });
+        let task = Task {
+            generation: 0,
+            branch: "main".into(),
+            node: "n".into(),
+            visit: 1,
+            work: crate::event::Work::Handler,
+        };
+        let file = encode(&outcome, Owner { task: &task, attempt: Some(&"a1".into()) });
         let read = decode(&serde_json::to_string(&file).expect("json")).expect("own dialect");
         assert_eq!(read.preferred_label, outcome.preferred_label);
         assert_eq!(

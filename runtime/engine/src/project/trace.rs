@@ -3,11 +3,11 @@
 //! The types of lines and their fields are those other tools read; the keys of a line are in alphabetical order. A line is made
 //! from one record and the state before and after it, so the same journal gives the same lines.
 
-use super::files::node_folder;
+use super::files::task_folder;
 use crate::context::Context;
-use crate::event::{Event, Record, RouteTaken, StageFinished, Verdict};
+use crate::event::{Event, NodeId, Record, RouteTaken, RunId, StageFinished, Task, Verdict};
 use crate::state::RunState;
-use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::Outcome;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub enum TraceFact {
     /// The run directory was made.
     SessionInitialized {
         /// The run's id.
-        run_id: String,
+        run_id: RunId,
         /// Where the pipeline was read from.
         pipeline_path: String,
         /// The run's copy of the project, relative to the run directory.
@@ -46,9 +46,9 @@ pub enum TraceFact {
     /// The pipeline began.
     PipelineStarted {
         /// The run's id.
-        run_id: String,
+        run_id: RunId,
         /// Where it began.
-        start_node: String,
+        start_node: NodeId,
     },
     /// Another process took the run over.
     ResumeLoaded {
@@ -58,7 +58,7 @@ pub enum TraceFact {
     /// A node was begun.
     NodeInputCaptured {
         /// The node.
-        node_id: String,
+        node_id: NodeId,
         /// Its handler type.
         node_type: String,
         /// Its shape.
@@ -75,7 +75,7 @@ pub enum TraceFact {
     /// A node was finished.
     NodeOutputCaptured {
         /// The node.
-        node_id: String,
+        node_id: NodeId,
         /// How it ended.
         outcome: String,
         /// Raw reason; empty unless it failed.
@@ -92,11 +92,11 @@ pub enum TraceFact {
     /// The next node was chosen.
     RouteEvaluated {
         /// From which node.
-        from_node: String,
+        from_node: NodeId,
         /// Its outcome.
         outcome: String,
         /// To which node.
-        next_node: String,
+        next_node: NodeId,
         /// By which rule.
         selection_method: String,
         /// Every edge that was looked at.
@@ -105,14 +105,14 @@ pub enum TraceFact {
     /// An exit was reached with every goal gate satisfied.
     PipelineCompleted {
         /// The run's id.
-        run_id: String,
+        run_id: RunId,
         /// The exit.
-        exit_node: String,
+        exit_node: NodeId,
     },
     /// The run ended in any other way.
     PipelineFailed {
         /// The run's id.
-        run_id: String,
+        run_id: RunId,
         /// Raw reason.
         failure_reason: String,
     },
@@ -122,7 +122,7 @@ pub enum TraceFact {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceCandidate {
     /// Its target.
-    pub to: String,
+    pub to: NodeId,
     /// Its weight.
     pub weight: i64,
     /// Its condition as written; empty without one.
@@ -155,7 +155,7 @@ pub struct Changed {
 
 /// The lines of one record, given the context before it and the state after.
 pub(super) fn lines(pipeline: &Pipeline, before: &Context, record: &Record, after: &RunState) -> Vec<TraceLine> {
-    let run_id = || after.run.as_ref().map(|run| run.run_id.clone()).unwrap_or_default();
+    let run_id = || after.run.as_ref().map_or_else(|| RunId::new(""), |run| run.run_id.clone());
     let facts = match &record.event {
         Event::RunStarted(started) => vec![
             TraceFact::SessionInitialized {
@@ -163,20 +163,21 @@ pub(super) fn lines(pipeline: &Pipeline, before: &Context, record: &Record, afte
                 pipeline_path: started.pipeline_path.clone(),
                 workspace: crate::run::WORKSPACE_DIR.to_owned(),
             },
-            TraceFact::PipelineStarted { run_id: run_id(), start_node: pipeline.start.to_string() },
+            TraceFact::PipelineStarted { run_id: run_id(), start_node: pipeline.start.clone() },
         ],
         Event::RunResumed(resumed) => vec![TraceFact::ResumeLoaded { worker: resumed.worker.clone() }],
-        Event::StageStarted(started) => vec![input(pipeline, &started.node, before)],
+        Event::StageStarted(started) => vec![input(pipeline, &started.attempt.task, before)],
         Event::StageFinished(finished) => vec![finished_output(before, finished, after)],
         Event::StagePassed(passed) => {
             let outcome = Outcome::of(passed.status);
-            vec![input(pipeline, &passed.node, before), output(&passed.node, &outcome, before, after)]
+            let task = passed.task();
+            vec![input(pipeline, &task, before), output(&task, &outcome, before, after)]
         }
         Event::RouteTaken(route) => vec![routed(pipeline, route, after)],
         Event::RunFinished(finished) => vec![match finished.status {
             Verdict::Success => TraceFact::PipelineCompleted {
                 run_id: run_id(),
-                exit_node: finished.exit_node.clone().unwrap_or_default(),
+                exit_node: finished.exit_node.clone().unwrap_or_else(|| NodeId::new("")),
             },
             Verdict::Fail => TraceFact::PipelineFailed {
                 run_id: run_id(),
@@ -190,34 +191,34 @@ pub(super) fn lines(pipeline: &Pipeline, before: &Context, record: &Record, afte
     facts.into_iter().map(|fact| TraceLine { schema_version: SCHEMA_VERSION, at: at.clone(), fact }).collect()
 }
 
-fn input(pipeline: &Pipeline, name: &str, before: &Context) -> TraceFact {
-    let node = pipeline.node(&NodeId::new(name));
+fn input(pipeline: &Pipeline, task: &Task, before: &Context) -> TraceFact {
+    let node = pipeline.node(&task.node);
     let attributes = node.map(|node| &node.attributes).into_iter().flatten();
     TraceFact::NodeInputCaptured {
-        node_id: name.to_owned(),
+        node_id: task.node.clone(),
         node_type: node.map(|node| node.handler.name().to_owned()).unwrap_or_default(),
         node_shape: node.map(|node| node.shape.to_string()).unwrap_or_default(),
         node_attrs: attributes.map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect(),
         context_before: before.entries().clone(),
         workspace: crate::run::WORKSPACE_DIR.to_owned(),
-        node_artifact_dir: node_folder(name),
+        node_artifact_dir: task_folder(task),
     }
 }
 
 fn finished_output(before: &Context, finished: &StageFinished, after: &RunState) -> TraceFact {
-    output(&finished.node, &finished.outcome, before, after)
+    output(&finished.attempt.task, &finished.outcome, before, after)
 }
 
-fn output(node: &str, outcome: &Outcome, before: &Context, after: &RunState) -> TraceFact {
+fn output(task: &Task, outcome: &Outcome, before: &Context, after: &RunState) -> TraceFact {
     let failure = outcome.failure.as_ref();
     TraceFact::NodeOutputCaptured {
-        node_id: node.to_owned(),
+        node_id: task.node.clone(),
         outcome: outcome.status.as_str().to_owned(),
         failure_reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
         context_updates: outcome.context_updates.clone(),
         context_after: after.context.entries().clone(),
         context_delta: delta(before.entries(), after.context.entries()),
-        status_path: format!("{}/status.json", node_folder(node)),
+        status_path: format!("{}/status.json", task_folder(task)),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::{HoldoutError, RunDir, Session, driver, holdouts, stores};
 use crate::driver::RunError;
-use crate::event::{Digest, Event, Record, RuleReport, RunStarted, SCHEMA_VERSION, SandboxRecord};
+use crate::event::{Digest, Event, Record, RuleReport, RunId, RunStarted, SCHEMA_VERSION, SandboxRecord};
 use crate::plan::HoldoutPlan;
 use crate::ports::BlobStore;
 use crate::state::RunState;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Everything a run begins with.
 pub struct NewRun<'a> {
     /// Its id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Who drives it.
     pub worker: String,
     /// The checked pipeline.

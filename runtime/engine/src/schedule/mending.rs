@@ -21,7 +21,7 @@ pub(super) fn unfixable(pipeline: &Pipeline, state: &RunState, next: &Node) -> O
     if scripts.is_empty() {
         return None;
     }
-    let is_fresh = state.last_failed.as_ref().is_some_and(|last| last.node == failed.id.as_str());
+    let is_fresh = state.last_failed.as_ref().is_some_and(|last| last.node == failed.id);
     let concerned = is_fresh || leads_to(pipeline, &next.id, &failed.id);
     concerned.then(|| {
         let reason = reason(&failed.id, &scripts, &next.id);
@@ -32,10 +32,10 @@ pub(super) fn unfixable(pipeline: &Pipeline, state: &RunState, next: &Node) -> O
 /// The stage that failed last and has not passed since.
 fn last_failed<'a>(pipeline: &'a Pipeline, state: &RunState) -> Option<&'a Node> {
     let works = |node: &&Node| matches!(node.handler, Handler::Component(_));
-    let status = |node: &Node| state.outcomes.get(node.id.as_str()).map(|outcome| outcome.status);
+    let status = |node: &Node| state.outcomes.get(&node.id).map(|outcome| outcome.status);
     let has_failed = |node: &&Node| matches!(status(node), Some(Status::Fail | Status::Retry));
     let failed: Vec<&Node> = pipeline.nodes.iter().filter(works).filter(has_failed).collect();
     let names: HashSet<&str> = failed.iter().map(|node| node.id.as_str()).collect();
     let last = state.completed.iter().rev().find(|id| names.contains(id.as_str()))?;
-    failed.into_iter().find(|node| node.id.as_str() == last.as_str())
+    failed.into_iter().find(|node| node.id == *last)
 }

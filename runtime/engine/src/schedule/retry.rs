@@ -2,20 +2,20 @@
 //!
 //! Decided once, before the attempt is appended, and written into it: nobody evaluates these rules a second time.
 
-use crate::event::{Ending, StageFinished, StageRetrying};
+use crate::event::{Attempt, Ending, StageFinished, StageRetrying};
 use crate::state::RunState;
-use glovebox_pipeline::ir::{Backoff, Node, NodeId, Pipeline};
+use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
 use glovebox_record::{CodeFamily, Failure, FailureClass, FailureCode, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
 
 /// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
 /// An attempt that may not be repeated any more never keeps the status `retry`. Nothing is repeated once the run is `stopping`.
-pub fn settle(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &mut StageFinished) {
-    let Some(node) = pipeline.node(&NodeId::new(finished.node.as_str())) else { return };
+pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &mut StageFinished) {
+    let Some(node) = pipeline.node(&finished.attempt.task.node) else { return };
     accept_silence(node, finished);
     let outcome = &finished.outcome;
     let stopping = stopping || state.canceled.is_some();
-    finished.retrying = !stopping && finished.ordinal < attempts_max(pipeline, node, outcome);
+    finished.retrying = !stopping && finished.attempt.ordinal < attempts_max(pipeline, node, outcome);
     if outcome.status == Status::Retry && !finished.retrying {
         exhaust(node, !stopping, &mut finished.outcome);
     }
@@ -23,16 +23,16 @@ pub fn settle(pipeline: &Pipeline, state: &RunState, stopping: bool, finished: &
 
 /// What `stage.retrying` says about an attempt that is repeated.
 pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
-    let backoff = pipeline.node(&NodeId::new(finished.node.as_str())).map(|node| node.backoff);
+    let Attempt { task, ordinal, .. } = &finished.attempt;
+    let backoff = pipeline.node(&task.node).map(|node| node.backoff);
     let run_id = state.run.as_ref().map_or("", |run| run.run_id.as_str());
-    let seed = format!("{run_id}\n{}\n{}", finished.task, finished.ordinal);
-    let delay_ms = backoff.map_or(0, |backoff| delay_ms(&backoff, finished.ordinal, &seed));
+    let seed = format!("{run_id}\n{}\n{}", task, ordinal);
+    let delay_ms = backoff.map_or(0, |backoff| delay_ms(&backoff, *ordinal, &seed));
     let at = state.at.unwrap_or(Timestamp::UNIX_EPOCH);
     let delay = SignedDuration::from_millis(i64::try_from(delay_ms).unwrap_or(i64::MAX));
     StageRetrying {
-        task: finished.task.clone(),
-        node: finished.node.clone(),
-        ordinal: finished.ordinal + 1,
+        task: task.clone(),
+        ordinal: ordinal + 1,
         delay_ms,
         due_at: at.checked_add(delay).unwrap_or(Timestamp::MAX),
     }

@@ -189,7 +189,7 @@ fn a_repeated_attempt_is_one_visit() {
     assert_eq!((run.state.attempts["a"], run.state.visits["a"], run.state.turns["a"]), (3, 1, 3));
     assert_eq!(run.state.retries.get("a"), None, "a success resets the counter");
     let ordinals = run.records.iter().filter_map(|record| match &record.event {
-        Event::StageStarted(started) => Some((started.visit, started.ordinal)),
+        Event::StageStarted(started) => Some((started.attempt.task.visit, started.attempt.ordinal)),
         _ => None,
     });
     assert_eq!(ordinals.collect::<Vec<_>>(), [(1, 1), (1, 2), (1, 3)]);
@@ -296,7 +296,7 @@ fn after_a_cancel_nothing_starts_and_no_edge_is_chosen() {
         assert!(canceled.state.verdict.is_none(), "the attempt under way is waited for");
         let open = canceled.state.open.clone().unwrap();
         let mut last = finished(&open, outcome(word));
-        settle(&pipeline, &canceled.state, false, &mut last);
+        finalize_attempt(&pipeline, &canceled.state, false, &mut last);
         assert!(!last.retrying);
         canceled.append(vec![Event::StageFinished(Box::new(last))]);
         assert_eq!(canceled.verdict(), "fail run/canceled: canceled by signal INT");

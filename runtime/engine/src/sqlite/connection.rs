@@ -4,6 +4,7 @@
 //! pragmas, nothing of events.
 
 use super::port_error;
+use crate::event::SCHEMA_VERSION;
 use crate::ports::PortError;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
@@ -11,8 +12,6 @@ use std::time::Duration;
 
 /// Marks the file as a journal ("GBXJ"), so that no other database is mistaken for one.
 const APPLICATION_ID: i32 = 0x4742_584A;
-/// Version of the tables.
-const TABLES_VERSION: i32 = 1;
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
 const TABLES: &str = "
@@ -67,18 +66,21 @@ fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(super::signature::TABLE)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", TABLES_VERSION)?;
+        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     }
     transaction.commit()
 }
 
 fn check_marks(connection: &Connection) -> Result<(), PortError> {
-    for (mark, expected) in [("application_id", APPLICATION_ID), ("user_version", TABLES_VERSION)] {
-        let found: i32 = connection.pragma_query_value(None, mark, |row| row.get(0)).map_err(port_error)?;
-        if found != expected {
-            let found = format!("`{mark}` is {found}, expected {expected}");
-            return Err(PortError::Corrupt { what: "the journal's database".into(), found });
-        }
+    let mark = |name| connection.pragma_query_value(None, name, |row| row.get(0)).map_err(port_error);
+    let id: i32 = mark("application_id")?;
+    if id != APPLICATION_ID {
+        let found = format!("`application_id` is {id}, expected {APPLICATION_ID}");
+        return Err(PortError::Corrupt { what: "the journal's database".into(), found });
     }
-    Ok(())
+    let version = mark("user_version")?;
+    match u32::try_from(version) {
+        Ok(SCHEMA_VERSION) => Ok(()),
+        _ => Err(PortError::Version { found: version }),
+    }
 }

@@ -4,7 +4,7 @@
 //! with it. A row leaves the table with the commit of its attempt, in the same transaction.
 
 use super::{SqliteLog, port_error};
-use crate::event::TaskId;
+use crate::event::Event;
 use crate::ports::{ClaimQueue, Delivery, Next, PortError};
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -55,11 +55,18 @@ impl ClaimQueue for SqliteLog {
 
 fn waiting(log: &SqliteLog) -> Result<Vec<(Delivery, i64)>, PortError> {
     let reader = log.reader();
-    let sql = "SELECT task, ready_seq, due_at FROM queue ORDER BY due_at, ready_seq";
+    let sql = "SELECT event, ready_seq, due_at FROM queue JOIN record ON seq = ready_seq ORDER BY due_at, ready_seq";
     let mut statement = reader.prepare_cached(sql).map_err(port_error)?;
-    let rows = statement.query_map([], |row| {
-        let delivery = Delivery { task: TaskId::parse(row.get(0)?), ready_seq: row.get::<_, i64>(1)?.cast_unsigned() };
-        Ok((delivery, row.get(2)?))
-    });
-    rows.and_then(Iterator::collect).map_err(port_error)
+    let rows = statement
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?.cast_unsigned(), row.get(2)?)));
+    let mut waiting = Vec::new();
+    for row in rows.map_err(port_error)? {
+        let (event, ready_seq, due_at) = row.map_err(port_error)?;
+        let Ok(Event::StageReady(ready)) = serde_json::from_str(&event) else {
+            let found = "it is no `stage.ready`, but the queue says so".to_owned();
+            return Err(PortError::Corrupt { what: format!("journal record {ready_seq}"), found });
+        };
+        waiting.push((Delivery { task: ready.task, ready_seq }, due_at));
+    }
+    Ok(waiting)
 }

@@ -181,11 +181,11 @@ fn enqueue(connection: &Connection, record: &Record) -> Result<(), PortError> {
             let due_at = ready.due_at.unwrap_or(record.at).as_millisecond();
             let sql = "INSERT OR REPLACE INTO queue (task, ready_seq, due_at) VALUES (?1, ?2, ?3)";
             let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
-            statement.execute((ready.task.as_str(), record.seq.cast_signed(), due_at)).map_err(port_error)?;
+            statement.execute((ready.task.to_string(), record.seq.cast_signed(), due_at)).map_err(port_error)?;
         }
         Event::StageFinished(finished) => {
             let mut statement = connection.prepare_cached("DELETE FROM queue WHERE task = ?1").map_err(port_error)?;
-            statement.execute([finished.task.as_str()]).map_err(port_error)?;
+            statement.execute([finished.attempt.task.to_string()]).map_err(port_error)?;
         }
         Event::RunFinished(_) => {
             connection.execute("DELETE FROM queue", []).map_err(port_error)?;

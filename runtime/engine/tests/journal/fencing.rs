@@ -1,7 +1,7 @@
 //! Of two who expect the same head only one is stored, whatever the timing.
 
-use super::{Place, append, note, ready};
-use glovebox_engine::event::{Event, StageStarted, Subject, TaskId};
+use super::{Place, append, note, ready, task};
+use glovebox_engine::event::{Attempt, Event, StageStarted, Subject};
 use glovebox_engine::ports::{ClaimQueue, Next, PortError, RunLog};
 use glovebox_engine::sqlite::{Owner, SqliteLog};
 use jiff::{SignedDuration, Timestamp};
@@ -10,19 +10,12 @@ use std::sync::Arc;
 const WRITERS: usize = 16;
 
 fn started(worker: &str) -> Event {
-    let (task, node) = (TaskId::new("n", 1), "n".to_owned());
-    Event::StageStarted(StageStarted {
-        task,
-        node,
-        visit: 1,
-        ordinal: 1,
-        attempt_id: worker.into(),
-        worker: worker.into(),
-    })
+    let attempt = Attempt { task: task("n"), ordinal: 1, id: worker.into() };
+    Event::StageStarted(StageStarted { attempt, worker: worker.into() })
 }
 
 async fn claim(log: &SqliteLog, expected: u64, worker: &str) -> Result<u64, PortError> {
-    let expect = vec![(Subject::Task(TaskId::new("n", 1)), expected)];
+    let expect = vec![(Subject::Task(task("n")), expected)];
     log.append(expect, Timestamp::now(), vec![started(worker)]).await.map(|records| records[0].seq)
 }
 
@@ -61,12 +54,12 @@ async fn a_stale_token_stores_nothing_of_its_batch() {
     let stale = claim(&log, 1, "zombie").await.unwrap();
     let fresh = claim(&log, stale, "successor").await.unwrap();
     let before = (log.read(1, 10).unwrap(), log.tip().unwrap());
-    let task = Subject::Task(TaskId::new("n", 1));
+    let task = Subject::Task(task("n"));
     let zombie = vec![note("a"), ready("m"), note("b")];
     let refused = log.append(vec![(task.clone(), stale)], Timestamp::now(), zombie.clone()).await;
     assert!(matches!(refused, Err(PortError::Conflict { head, .. }) if head == fresh));
     assert_eq!((log.read(1, 10).unwrap(), log.tip().unwrap()), before);
-    assert_eq!(log.head(&Subject::Task(TaskId::new("m", 1))).unwrap(), 0);
+    assert_eq!(log.head(&Subject::Task(super::task("m"))).unwrap(), 0);
     // One of several expectations is enough to refuse all.
     let refused = log.append(vec![(Subject::Run, 0), (task.clone(), stale)], Timestamp::now(), zombie.clone()).await;
     assert!(refused.is_err());
@@ -112,7 +105,7 @@ async fn append_is_enqueue_and_a_lease_comes_back() {
     assert_eq!(log.next(now, 100).unwrap(), Next::Empty);
     log.append(Vec::new(), now, vec![ready("n")]).await.unwrap();
     let Next::Due(delivery) = log.next(now, 100).unwrap() else { panic!("it is ready") };
-    assert_eq!((delivery.task.as_str(), delivery.ready_seq), ("n#1", 1));
+    assert_eq!((&delivery.task, delivery.ready_seq), (&task("n"), 1));
     assert!(matches!(log.next(later(50), 100).unwrap(), Next::At(_)), "it is out");
     assert!(log.extend(&delivery, later(50), 100).unwrap());
     assert!(matches!(log.next(later(140), 100).unwrap(), Next::At(_)), "it was extended");

@@ -6,7 +6,7 @@ mod damage;
 mod fencing;
 mod kill;
 
-use glovebox_engine::event::{Event, Record, RunCanceled, StageReady, Subject, TaskId};
+use glovebox_engine::event::{BranchId, Event, Record, RunCanceled, StageReady, Subject, Task, Work};
 use glovebox_engine::ports::{PortError, RunLog};
 use glovebox_engine::sqlite::SqliteLog;
 use jiff::Timestamp;
@@ -34,9 +34,12 @@ pub fn note(text: &str) -> Event {
     Event::RunCanceled(RunCanceled { by: text.to_owned() })
 }
 
+pub fn task(node: &str) -> Task {
+    Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler }
+}
+
 pub fn ready(node: &str) -> Event {
-    let task = TaskId::new(node, 1);
-    Event::StageReady(StageReady { task, node: node.to_owned(), visit: 1, ordinal: 1, due_at: None })
+    Event::StageReady(StageReady { task: task(node), ordinal: 1, due_at: None })
 }
 
 pub async fn append(log: &SqliteLog, head: u64, events: Vec<Event>) -> Result<Vec<Record>, PortError> {
@@ -54,7 +57,7 @@ async fn what_is_appended_is_what_is_read() {
     assert_eq!(log.read(1, 10).unwrap(), appended);
     assert_eq!(log.read(3, 1).unwrap(), appended[2..3]);
     assert_eq!(log.head(&Subject::Run).unwrap(), 4);
-    assert_eq!(log.head(&Subject::Task(TaskId::new("n", 1))).unwrap(), 2);
+    assert_eq!(log.head(&Subject::Task(task("n"))).unwrap(), 2);
     assert_eq!(*log.follow().borrow(), 4);
     drop(log);
     assert_eq!(place.open().read(1, 10).unwrap(), appended);

@@ -1,7 +1,8 @@
 //! Nothing of a text, a number or a name gets through, whatever field it stands in; the verdict and public hints do.
 
 use super::*;
-use crate::event::{Digest, LimitUse, Quarantined, Receipt, TaskId};
+use crate::event::{Attempt, Digest, LimitUse, Quarantined, Receipt};
+use crate::state::RunState;
 use glovebox_record::CommandEnding;
 use serde_json::{Value, json};
 
@@ -32,11 +33,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
     let failure = Failure::new(FailureClass::Deterministic, code.to_owned(), reason);
     let updates = json!({ "tool.output": SECRET, "ok": false, "n": 3, "list": [SECRET], "expected 42": true });
     StageFinished {
-        task: TaskId::new("n", 1),
-        node: "n".to_owned(),
-        visit: 1,
-        ordinal: 1,
-        attempt_id: "A".to_owned(),
+        attempt: Attempt { task: RunState::default().next_task(&"n".into()), ordinal: 1, id: "A".into() },
         handler: handler.to_owned(),
         outcome: Outcome {
             preferred_label: Some(SECRET.to_owned()),

@@ -65,7 +65,7 @@ fn graph() -> impl Strategy<Value = String> {
 /// The same attempt always gets the same answer, whoever asks and whenever.
 fn answer(seed: u64, open: &OpenTask) -> crate::event::StageFinished {
     let mut hasher = DefaultHasher::new();
-    (seed, &open.node, open.visit, open.ordinal).hash(&mut hasher);
+    (seed, &open.task.node, open.task.visit, open.ordinal).hash(&mut hasher);
     let chance = hasher.finish();
     let status =
         [Status::Success, Status::Success, Status::PartialSuccess, Status::Retry, Status::Fail, Status::Skipped]
@@ -105,7 +105,7 @@ proptest! {
             let exit = ended.exit_node.expect("a success names its exit");
             prop_assert!(exit == "exit" || exit == "other");
             for gate in pipeline.nodes.iter().filter(|node| node.goal_gate) {
-                let outcome = run.state.outcomes.get(gate.id.as_str());
+                let outcome = run.state.outcomes.get(&gate.id);
                 prop_assert!(outcome.is_some_and(|outcome| outcome.status.satisfies_gate()), "gate {} is unmet", gate.id);
             }
         } else {
