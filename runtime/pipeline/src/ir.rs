@@ -6,13 +6,11 @@
 use crate::condition::Condition;
 use crate::holdouts::{Copies, NodeHoldouts};
 use crate::keyed::Attributes;
+pub use crate::keyed::{Attribute, Words};
 use crate::span::Span;
 pub use glovebox_record::{NodeId, Status};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// An immutable text. It stores up to 23 bytes inline and shares a longer text among its clones.
-pub type Words = smol_str::SmolStr;
 
 /// The behaviour of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,17 +37,6 @@ impl Handler {
             Handler::Component(name) | Handler::Unavailable(name) => name,
         }
     }
-}
-
-/// An attribute's text and spans.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attribute {
-    /// The value, with escapes resolved.
-    pub value: Words,
-    /// The span of the key.
-    pub key_span: Span,
-    /// The span of the value, quotes included.
-    pub span: Span,
 }
 
 /// A checked list of workspace paths, such as `main.go,src/` (seed 2): relative, without `..`, no empty entry.

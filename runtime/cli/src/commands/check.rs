@@ -27,7 +27,6 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let mut scripts = BTreeMap::new();
     let mut unreadable = None;
     let mut rule_sets = RuleSets::default();
-    let mut last = None;
     let mut cut = Vec::new();
     let mut told = BTreeSet::new();
     for file in &arguments.files {
@@ -40,7 +39,6 @@ pub fn check(arguments: &CheckArguments) -> Ended {
                 // Two pipelines may have one child; it is told of once.
                 checked.extend(below.into_iter().filter(|child| told.insert(child.file.clone())));
                 scripts.extend(pipeline.iter().flat_map(|pipeline| look_at_scripts(file, pipeline)));
-                last = pipeline;
             }
             Err(stop) => {
                 terminal::report_stop(&stop);
@@ -48,8 +46,6 @@ pub fn check(arguments: &CheckArguments) -> Ended {
             }
         }
     }
-    // The process ends soon: to take a large pipeline apart piece by piece would cost a tenth of the whole.
-    std::mem::forget(last);
     let pipelines = checked.len();
     checked.extend(scripts.into_values());
     match arguments.format {

@@ -7,8 +7,8 @@ use super::parser::Parser;
 use super::{Name, Statement};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::span::Span;
-use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 /// The longest node id, in bytes. The node's folder in the run directory has this name, and file systems allow 255 bytes.
 const ID_BYTES_MAX: usize = 128;

@@ -5,7 +5,7 @@ use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
 use crate::ir::{Attribute, Handler, Node};
-use crate::keyed::{Attributes, Key};
+use crate::keyed::Attributes;
 use crate::lower::handler::{SHAPES, TYPES};
 use crate::nearest::{certain, nearest};
 use std::cell::LazyCell;
@@ -231,7 +231,7 @@ fn names(
     subject: &Subject<'_>,
     check: impl Fn(&Rule, &str, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
 ) -> Found {
-    let mut look = Names { rule, check: &check, known: [[false; 256]; 3], seen: HashSet::new(), found: Found::none() };
+    let mut look = Names { rule, check: &check, seen: HashSet::new(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
         let third_party = matches!(&node.handler, Handler::Component(name) if !TYPES.contains(&name.as_str()));
@@ -246,9 +246,7 @@ fn names(
 struct Names<'a> {
     rule: &'a Rule,
     check: NameCheck<'a>,
-    /// Numbers of known names seen on each kind of carrier.
-    known: [[bool; 256]; 3],
-    /// Other names seen.
+    /// Names seen on each kind of carrier.
     seen: HashSet<(Carrier, &'a str)>,
     found: Found,
 }
@@ -262,20 +260,13 @@ impl<'a> Names<'a> {
             {
                 continue;
             }
-            if self.found.is_full() || !self.is_new(key, carrier) || is_known(key, carrier) {
+            if self.found.is_full() || !self.seen.insert((carrier, key)) || is_known(key, carrier) {
                 continue;
             }
             if let Some(mut finding) = (self.check)(self.rule, key, attribute, carrier, attributes) {
                 finding.node = node.map(|node| node.id.to_string());
                 self.found.push(finding);
             }
-        }
-    }
-
-    fn is_new(&mut self, key: &'a Key, carrier: Carrier) -> bool {
-        match key.number() {
-            Some(number) => !std::mem::replace(&mut self.known[carrier as usize][number], true),
-            None => self.seen.insert((carrier, key)),
         }
     }
 }

@@ -4,10 +4,10 @@
 //! reports each name once, with its uses.
 
 use super::{Found, Rule, Subject};
-use crate::attributes::{ATTRIBUTES, instead_of};
+use crate::attributes::instead_of;
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::ir::{Attribute, Handler};
-use crate::keyed::{Attributes, Key};
+use crate::keyed::Attributes;
 use crate::span::Span;
 use std::collections::HashMap;
 
@@ -72,13 +72,15 @@ impl Use<'_> {
 struct Uses<'a> {
     list: Vec<Use<'a>>,
     numbers: HashMap<&'a str, usize>,
+    /// What each name of the file asks to do instead, because files repeat their names.
+    known: HashMap<&'a str, Option<&'static str>>,
 }
 
 impl<'a> Uses<'a> {
     fn look(&mut self, attributes: &'a Attributes, place: Element<'a>) {
         let asks = |attribute: &Attribute| !matches!(attribute.value.trim(), "" | "false");
         for (key, attribute) in attributes.iter().filter(|(_, attribute)| asks(attribute)) {
-            if let Some(instead) = instead(key) {
+            if let Some(instead) = *self.known.entry(key).or_insert_with(|| instead_of(key)) {
                 self.add(key.as_str(), instead, (place, attribute.key_span.to(attribute.span)));
             }
         }
@@ -101,11 +103,6 @@ impl<'a> Uses<'a> {
             one.places.push(at);
         }
     }
-}
-
-/// Looks the key up by its number if it has one, because files have many attributes.
-fn instead(key: &Key) -> Option<&'static str> {
-    key.number().map_or_else(|| instead_of(key), |number| ATTRIBUTES[number].instead)
 }
 
 /// Reports each handler that this version does not execute, once.

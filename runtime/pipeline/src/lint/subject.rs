@@ -6,10 +6,10 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{Edge, Handler, Node, Pipeline};
 use crate::nearest::{certain, nearest};
 use crate::span::Span;
-use foldhash::{HashMap, HashMapExt};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
+use std::collections::HashMap;
 
 /// The most names that get a suggestion; each suggestion costs a walk over all nodes.
 const SUGGESTIONS_MAX: usize = 20;
@@ -22,7 +22,8 @@ pub struct Subject<'a> {
     /// file or a jump to a retry target. So a missing declaration does not make the rest look unreachable.
     pub(super) graph: DiGraph<(), Link>,
     index: HashMap<&'a str, usize>,
-    outgoing: Outgoing,
+    /// Numbers of the edges that leave each declared node.
+    outgoing: Vec<Vec<usize>>,
     /// Undeclared names in edges, each with the declared name that the author probably meant.
     pub(super) meant: HashMap<&'a str, &'a str>,
     undeclared: HashMap<&'a str, NodeIndex>,
@@ -41,38 +42,6 @@ pub(super) enum Link {
     Meant,
 }
 
-/// Numbers of the edges that leave each node, in one list.
-#[derive(Default)]
-struct Outgoing {
-    edges: Vec<usize>,
-    /// The index in `edges` at which each node's edges begin; the last entry is the end.
-    starts: Vec<usize>,
-}
-
-impl Outgoing {
-    /// Sorts the edges by the numbers of their sources; edges without one are left out.
-    fn new(nodes: usize, sources: &[Option<usize>]) -> Self {
-        let mut starts = vec![0; nodes + 1];
-        sources.iter().flatten().for_each(|source| starts[source + 1] += 1);
-        for node in 0..nodes {
-            starts[node + 1] += starts[node];
-        }
-        let mut free = starts.clone();
-        let mut edges = vec![0; starts[nodes]];
-        for (number, source) in sources.iter().enumerate() {
-            if let Some(source) = source {
-                edges[free[*source]] = number;
-                free[*source] += 1;
-            }
-        }
-        Self { edges, starts }
-    }
-
-    fn of(&self, node: usize) -> &[usize] {
-        &self.edges[self.starts[node]..self.starts[node + 1]]
-    }
-}
-
 impl<'a> Subject<'a> {
     /// Indexes a pipeline.
     pub fn new(pipeline: &'a Pipeline) -> Self {
@@ -82,28 +51,26 @@ impl<'a> Subject<'a> {
         pipeline.nodes.iter().for_each(|_| {
             graph.add_node(());
         });
-        let outgoing = Outgoing::default();
+        let outgoing = vec![Vec::new(); pipeline.nodes.len()];
         let (meant, undeclared) = (HashMap::new(), HashMap::new());
         let has_holdouts = pipeline.has_scenarios();
         let mut subject = Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts };
-        let sources = subject.add_edges();
-        subject.outgoing = Outgoing::new(pipeline.nodes.len(), &sources);
+        subject.add_edges();
         subject.add_jumps();
         subject
     }
 
-    /// Returns the number of each edge's source; none if it is undeclared.
-    fn add_edges(&mut self) -> Vec<Option<usize>> {
+    fn add_edges(&mut self) {
         let pipeline = self.pipeline;
-        let mut sources = Vec::with_capacity(pipeline.edges.len());
         for (number, edge) in pipeline.edges.iter().enumerate() {
             let (from, from_is_declared) = self.resolve(edge.from.as_str());
             let (to, to_is_declared) = self.resolve(edge.to.as_str());
-            sources.push(from_is_declared.then_some(from.index()));
+            if from_is_declared {
+                self.outgoing[from.index()].push(number);
+            }
             let link = if from_is_declared && to_is_declared { Link::Edge(number) } else { Link::Meant };
             self.graph.add_edge(from, to, link);
         }
-        sources
     }
 
     fn add_jumps(&mut self) {
@@ -190,7 +157,7 @@ impl<'a> Subject<'a> {
     /// Edges that leave the node with this number, in file order.
     pub(super) fn outgoing(&self, node: usize) -> impl Iterator<Item = &'a Edge> + Clone {
         let edges = &self.pipeline.edges;
-        self.outgoing.of(node).iter().map(move |number| &edges[*number])
+        self.outgoing[node].iter().map(move |number| &edges[*number])
     }
 
     /// Numbers of the nodes with this handler.

@@ -9,7 +9,7 @@ use crate::dot::{Attr, Name, Statement, Target};
 use crate::ir::{Attribute, NodeId, Subgraph};
 pub(super) use crate::keyed::Attributes;
 use crate::span::Span;
-use foldhash::HashMap;
+use std::collections::HashMap;
 
 /// A node before its attributes have types.
 pub(super) struct RawNode {

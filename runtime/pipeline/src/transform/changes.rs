@@ -4,8 +4,7 @@
 //! complete; the caller limits what it shows or stores.
 
 use super::graph::{EDGE_KEYS, NODE_KEYS, SettledGraph};
-use foldhash::HashMap;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
 /// The longest value that is printed, bytes.

@@ -8,7 +8,7 @@ use crate::graph::{GraphFile, SCHEMA_VERSION, to_json};
 use crate::ir::{Node, Pipeline};
 use crate::keyed::Attributes;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 /// Keys of a node that are not attributes.
@@ -115,7 +115,7 @@ pub(super) fn to_text(graph: &SettledGraph, before: &Pipeline) -> String {
     if !graph.attributes.is_empty() {
         statement(&mut text, "graph", pairs(&graph.attributes, &[]));
     }
-    let nodes: foldhash::HashMap<&str, &Node> = before.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+    let nodes: HashMap<&str, &Node> = before.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     for node in &graph.nodes {
         let id = &node["id"];
         let kept = nodes.get(id.as_str()).map(|node| &node.attributes);

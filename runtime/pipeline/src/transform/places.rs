@@ -6,8 +6,7 @@
 use crate::ir::{Edge, Node, Pipeline, Subgraph};
 use crate::keyed::Attributes;
 use crate::span::Span;
-use foldhash::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// The edges of a pipeline by their ends, each to be met once.
 pub(super) struct Ends<'a>(HashMap<&'a str, HashMap<&'a str, VecDeque<&'a Edge>>>);
