@@ -320,7 +320,7 @@ fn an_answer_that_is_no_graph_is_an_error_that_names_who_gave_it() {
         (broken(&graph("", r#",{"id":"\u001b[2J","shape":"box"}"#, "")), "as `acme.house` answered"),
         (
             broken(&graph("", "", "").replace("\"goal\":\"x\"", "\"goal\":\"x\",\"scenarios\":\"docs/\"")),
-            "`scenarios` is changed",
+            "`scenarios` has changed",
         ),
     ] {
         let bench = bench(&guests::rules(&fields), "[limits]\nwall_ms = 300\n");
