@@ -76,3 +76,27 @@ fn a_tier_without_attacks_is_refused() {
     bench.glovebox(&["doctor", "--attack", "--tier", "unconfined"]).ends(2);
     bench.glovebox(&["doctor", "--tier", "full"]).ends(2).says("--attack");
 }
+
+/// Text that only the battery holds: the id of a row.
+const ROW_ID: &[u8] = b"chmod-outside";
+
+#[test]
+fn the_program_that_runs_pipelines_holds_no_attacks() {
+    let holds = |program: &str| std::fs::read(program).unwrap().windows(ROW_ID.len()).any(|bytes| bytes == ROW_ID);
+    assert!(holds(env!("CARGO_BIN_EXE_glovebox-attack")));
+    assert!(!holds(env!("CARGO_BIN_EXE_glovebox")));
+}
+
+#[test]
+fn without_the_program_that_attacks_doctor_says_how_to_get_it() {
+    let bench = Workbench::new();
+    let alone = bench.outside().join("glovebox");
+    std::fs::copy(env!("CARGO_BIN_EXE_glovebox"), &alone).unwrap();
+    let output = std::process::Command::new(&alone).args(["doctor", "--attack"]).output().unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    if printed.contains("can confine no command") {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("glovebox-attack") && printed.contains("cargo build --package glovebox"), "{printed}");
+}

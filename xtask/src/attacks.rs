@@ -1,6 +1,6 @@
 //! The battery of attacks as an ordinary user: the walls must not be those of root only.
 //!
-//! The tests have run it as whoever runs them. Here the same binary runs as nobody where that was root, from a folder everybody can
+//! The tests have run it as whoever runs them. Here the same binaries run as nobody where that was root, from a folder everybody can
 //! read and with a home of its own.
 
 use crate::Step;
@@ -14,7 +14,7 @@ use std::process::Command;
 /// The user and group that own nothing.
 const NOBODY: u32 = 65534;
 
-/// Runs `glovebox doctor --attack` with the binary that the tests built.
+/// Runs `glovebox doctor --attack` with the binaries that the tests built.
 pub(crate) fn as_ordinary_user() -> Step<()> {
     let folder = std::env::temp_dir().join(format!("glovebox-gate-{}", std::process::id()));
     let ran = run_in(&folder);
@@ -27,9 +27,12 @@ pub(crate) fn as_ordinary_user() -> Step<()> {
 fn run_in(folder: &Path) -> Step<()> {
     let (binary, home) = (folder.join("glovebox"), folder.join("home"));
     at(&home, fs::create_dir_all(&home))?;
-    let built = target_directory()?.join("debug/glovebox");
-    at(&built, fs::copy(&built, &binary))?;
-    for path in [folder, &home, &binary] {
+    let (built, battery) = (target_directory()?.join("debug"), folder.join("glovebox-attack"));
+    for program in [&binary, &battery] {
+        let source = program.file_name().map(|name| built.join(name)).unwrap_or_default();
+        at(&source, fs::copy(&source, program))?;
+    }
+    for path in [folder, &home, &binary, &battery] {
         at(path, fs::set_permissions(path, fs::Permissions::from_mode(0o755)))?;
     }
     let is_root = at(Path::new("/proc/self"), fs::metadata("/proc/self"))?.uid() == 0;

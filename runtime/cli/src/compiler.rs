@@ -18,12 +18,17 @@ const CACHE_BOUND: &str = "GLOVEBOX_CACHE_BYTES";
 
 /// The compiler of this process: the same program, even when its file has been replaced since.
 pub fn compiler() -> Result<Compiler, Stop> {
+    worker().map(|(worker, bounds)| Compiler::Child(worker, bounds))
+}
+
+/// The child that compiles, and its bounds.
+pub fn worker() -> Result<(Worker, CompileBounds), Stop> {
     let default = CompileBounds::default();
     let milliseconds = amount(TIME_BOUND, Unit::Milliseconds, default.cpu_seconds * 1000)?;
     let memory_bytes = amount(MEMORY_BOUND, Unit::Bytes, default.memory_bytes)?;
     let bounds = CompileBounds { memory_bytes, cpu_seconds: milliseconds.div_ceil(1000).max(1) };
     let worker = Worker { program: PathBuf::from("/proc/self/exe"), arguments: vec![COMMAND.to_owned()] };
-    Ok(Compiler::Child(worker, bounds))
+    Ok((worker, bounds))
 }
 
 /// Most bytes of compiled components that are kept.

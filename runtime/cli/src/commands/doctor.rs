@@ -27,8 +27,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Ended {
 fn attack(arguments: &DoctorArguments, capability: &jail::Capability) -> Ended {
     use crate::doctor::attack;
     let tier = attack::tier(arguments.tier, capability)?;
-    let host = prepare::start_host()?;
-    let report = attack::attack(tier, capability, &host)?;
+    let report = attack::attack(tier, capability)?;
     if arguments.json {
         terminal::print_json(&report)?;
     } else {

@@ -1,35 +1,68 @@
-//! `glovebox doctor --attack`: the whole battery against one tier on this machine.
+//! `glovebox doctor --attack`: starts `glovebox-attack` for one tier and reads its results.
 //!
-//! Everything is laid out in a folder of its own below the folder for temporary files, and is gone afterwards. Rows run on
-//! several threads; those that would disturb others have a jail for themselves.
+//! The battery is a program of its own beside this one, so that the program that runs pipelines holds no attacks. Everything is laid
+//! out in a folder below the folder for temporary files, which is gone afterwards.
 
-use super::component;
-use super::jailed::Jailed;
+use super::message::{AttackAnswer, AttackRequest, RowResult};
 use super::report::AttackReport;
 use crate::exit::{Exit, Stop};
-use glovebox_host::host::Host;
-use glovebox_hostile::battery;
-use glovebox_hostile::rows;
+use crate::{bound, compiler};
 use glovebox_sandbox::jail::{Capability, Tier, probe_tier};
+use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The program that attacks.
-const HOSTILE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-hostile"));
-
-/// Grounds at the same time; most of what they do is waiting.
-const WORKERS: usize = 4;
+/// The program that attacks, in the folder of this one.
+const PROGRAM: &str = "glovebox-attack";
 
 /// Runs every row against a tier.
-pub fn attack(tier: Tier, capability: &Capability, host: &Host) -> Result<AttackReport, Stop> {
+pub fn attack(tier: Tier, capability: &Capability) -> Result<AttackReport, Stop> {
     let begin = Instant::now();
-    let place = Place::new().map_err(|error| Stop::io("make a folder for the attacks", &error))?;
-    let table = rows::all();
-    let mut judged =
-        battery::run(&Jailed::new(tier), HOSTILE, &place.0, &battery::programs(&table, tier.as_str()), WORKERS);
-    judged.extend(component::run(host, &place.0, &battery::components(&table), tier.as_str())?);
+    let folder = TemporaryFolder::new().map_err(|error| Stop::io("make a folder for the attacks", &error))?;
+    let rows = start(&request(tier, &folder)?)?;
     let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ok(AttackReport::new(tier.as_str(), capability, &judged, duration_ms))
+    Ok(AttackReport::new(tier, capability, rows, duration_ms))
+}
+
+fn request(tier: Tier, folder: &TemporaryFolder) -> Result<AttackRequest, Stop> {
+    let (worker, bounds) = compiler::worker()?;
+    Ok(AttackRequest {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        tier: tier.as_str().to_owned(),
+        folder: folder.0.clone(),
+        cache_dir: bound::cache_dir(),
+        cache_bytes_max: compiler::cache_bytes_max()?,
+        // This very program, seen from another process.
+        compiler: (format!("/proc/{}/exe", std::process::id()).into(), worker.arguments),
+        compile_memory_bytes: bounds.memory_bytes,
+        compile_cpu_seconds: bounds.cpu_seconds,
+    })
+}
+
+fn start(request: &AttackRequest) -> Result<Vec<RowResult>, Stop> {
+    let own = std::env::current_exe().map_err(|error| Stop::io("find the folder of glovebox", &error))?;
+    let program = own.with_file_name(PROGRAM);
+    let argument = serde_json::to_string(request).map_err(|error| failed(&error))?;
+    let started = Command::new(&program).arg(argument).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = started.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => missing(&program),
+        _ => Stop::io(format!("start `{}`", program.display()), &error),
+    })?;
+    match serde_json::from_slice(&output.stdout) {
+        Ok(AttackAnswer::Rows(rows)) => Ok(rows),
+        Ok(AttackAnswer::Failed(reason)) => Err(Stop::new(Exit::Internal, reason)),
+        Err(_) => Err(failed(&format!("`{PROGRAM}` ended with {} and gave no results", output.status))),
+    }
+}
+
+fn failed(reason: &impl std::fmt::Display) -> Stop {
+    Stop::new(Exit::Internal, format!("run the attacks: {reason}"))
+}
+
+fn missing(program: &std::path::Path) -> Stop {
+    Stop::new(Exit::Usage, format!("`{}` does not exist; it is the program that attacks", program.display()))
+        .with_help("install it beside `glovebox`; in the source tree: `cargo build --package glovebox`")
 }
 
 /// The tier to attack: the one that was asked for, else the best there is.
@@ -54,9 +87,9 @@ pub fn tier(asked: Option<Tier>, capability: &Capability) -> Result<Tier, Stop> 
 }
 
 /// A folder that is gone when this is dropped.
-struct Place(PathBuf);
+struct TemporaryFolder(PathBuf);
 
-impl Place {
+impl TemporaryFolder {
     /// By its real path: what is bound by descriptor may have no link on its way.
     fn new() -> std::io::Result<Self> {
         let parent = std::fs::canonicalize(std::env::temp_dir())?;
@@ -66,7 +99,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let _gone = std::fs::remove_dir_all(&self.0);
     }

@@ -1,15 +1,14 @@
 //! `glovebox doctor`: what this machine can enforce, and the proof of it by attack.
 //!
-//! [`machine`] looks at the machine, [`attack`] lets a hostile program and a hostile component try every wall of a tier; both
-//! answer with a document for programs and a table for people.
+//! [`machine`] looks at the machine. [`attack`] has `glovebox-attack` try every wall of a tier. Both give a JSON document for programs
+//! and a table for people.
 
 #[cfg(target_os = "linux")]
 pub mod attack;
-#[cfg(target_os = "linux")]
-mod component;
-#[cfg(target_os = "linux")]
-mod jailed;
 pub mod machine;
+#[cfg(target_os = "linux")]
+#[path = "../attack/message.rs"]
+mod message;
 #[cfg(target_os = "linux")]
 pub mod report;
 

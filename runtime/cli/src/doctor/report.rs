@@ -2,10 +2,10 @@
 //!
 //! The document is versioned and published under `docs/schemas`. Says what was seen and decides nothing but the exit code.
 
+use super::message::{AttackRow, RowResult};
 use crate::exit::Exit;
 use crate::terminal::{self, visible};
-use glovebox_hostile::judge::{Judged, Verdict};
-use glovebox_sandbox::jail::Capability;
+use glovebox_sandbox::jail::{Capability, Tier};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -32,27 +32,6 @@ pub struct AttackReport {
     pub duration_ms: u64,
 }
 
-/// One attack.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct AttackRow {
-    /// Stable name.
-    pub id: String,
-    /// The collection it comes from, and its row there.
-    pub source: String,
-    /// What was tried.
-    pub attack: String,
-    /// The layer that has to stop it in the highest tier.
-    pub stopped_by: String,
-    /// `blocked`, `through`, `known-gap`, `works` or `broken`.
-    pub result: String,
-    /// What the attack was told, or how it ended.
-    pub answer: String,
-    /// What was seen from outside.
-    pub witness: String,
-    /// Why the tier does not stop it, for a known gap.
-    pub gap: Option<String>,
-}
-
 /// Sums of rows.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Totals {
@@ -74,14 +53,14 @@ pub struct Totals {
 
 impl AttackReport {
     /// Puts the verdicts together.
-    pub fn new(tier: &str, capability: &Capability, judged: &[Judged], duration_ms: u64) -> Self {
+    pub fn new(tier: Tier, capability: &Capability, results: Vec<RowResult>, duration_ms: u64) -> Self {
         Self {
             version: ATTACKS_VERSION,
-            tier: tier.to_owned(),
+            tier: tier.as_str().to_owned(),
             landlock_abi: capability.landlock_abi,
             degradations: capability.degradations.clone(),
-            rows: judged.iter().map(|one| row(one, tier)).collect(),
-            totals: totals(judged),
+            totals: totals(&results),
+            rows: results.into_iter().map(|one| one.row).collect(),
             duration_ms,
         }
     }
@@ -129,38 +108,16 @@ impl AttackReport {
     }
 }
 
-fn row(one: &Judged, tier: &str) -> AttackRow {
-    AttackRow {
-        id: one.row.id.to_owned(),
-        source: one.row.source.to_owned(),
-        attack: one.row.title.to_owned(),
-        stopped_by: one.row.stopped_by.to_owned(),
-        result: result(one.verdict).to_owned(),
-        answer: one.answer.clone(),
-        witness: one.witness.clone(),
-        gap: one.row.gap(tier).filter(|_| one.verdict == Verdict::KnownGap).map(str::to_owned),
-    }
-}
-
-fn result(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Blocked => "blocked",
-        Verdict::Through => "through",
-        Verdict::KnownGap => "known-gap",
-        Verdict::Works => "works",
-        Verdict::Broken => "broken",
-    }
-}
-
-fn totals(judged: &[Judged]) -> Totals {
-    let count = |counts: &dyn Fn(&Judged) -> bool| judged.iter().filter(|one| counts(one)).count();
+fn totals(results: &[RowResult]) -> Totals {
+    let count = |counts: &dyn Fn(&RowResult) -> bool| results.iter().filter(|one| counts(one)).count();
+    let ended = |result: &str| count(&|one| one.row.result == result);
     Totals {
-        attacks: count(&|one| !one.row.must_work()),
-        blocked: count(&|one| one.verdict == Verdict::Blocked),
-        through: count(&|one| one.verdict == Verdict::Through),
-        known_gaps: count(&|one| one.verdict == Verdict::KnownGap),
-        must_work: count(&|one| one.row.must_work()),
-        working: count(&|one| one.verdict == Verdict::Works),
-        broken: count(&|one| one.verdict == Verdict::Broken),
+        attacks: count(&|one| !one.must_work),
+        blocked: ended("blocked"),
+        through: ended("through"),
+        known_gaps: ended("known-gap"),
+        must_work: count(&|one| one.must_work),
+        working: ended("works"),
+        broken: ended("broken"),
     }
 }

@@ -3,7 +3,6 @@
 //! The witness is the tree itself: whatever the component says, it counts what changed outside its write scope and whether a
 //! canary came back.
 
-use crate::exit::{Exit, Stop};
 use glovebox_host::call::{Call, FileSetting, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
@@ -23,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The component that attacks.
-pub const INTRUDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/intruder.wasm"));
+const INTRUDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/intruder.wasm"));
 
 /// What hidden files hold; whoever brings it back has escaped.
 const CANARY: &str = "canary-of-the-hidden-files";
@@ -35,10 +34,11 @@ const WRITE: [&str; 3] = ["out/", "src/main.rs", "go.mod"];
 const OWN_PATH: &str = "/home/me/proj";
 
 /// Tries every row in a new folder below `parent`, which is gone afterwards.
-pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<Judged>, Stop> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| Stop::new(Exit::Internal, format!("{what}: {error}"));
+pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<Judged>, String> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let component = host.load(INTRUDER).map_err(|error| failed("load the hostile component", &error))?;
-    let runtime = crate::drive::runtime()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| failed("start the executor", &error))?;
     let mut judged = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let at = parent.join(format!("tree-{index}"));

@@ -1,0 +1,71 @@
+//! Runs the whole table against one tier: host programs behind a jail, then components in a host.
+//!
+//! Rows run on several threads; a row that would disturb others has a jail for itself.
+
+use crate::component;
+use crate::jailed::Jailed;
+use crate::message::{AttackRequest, AttackRow, RowResult};
+use glovebox_host::compile::{CompileBounds, Compiler};
+use glovebox_host::host::{Host, HostConfig};
+use glovebox_hostile::judge::{Judged, Verdict};
+use glovebox_hostile::{battery, rows};
+use glovebox_sandbox::jail::{self, Tier};
+use glovebox_sandbox::worker::Worker;
+
+/// The program that attacks.
+const HOSTILE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-hostile"));
+
+/// Jails at the same time; most of what they do is waiting.
+const WORKERS: usize = 4;
+
+/// Runs every row against the tier of the request.
+pub fn run(request: &AttackRequest) -> Result<Vec<RowResult>, String> {
+    // Whoever asked is the only reader: without it nothing goes on.
+    let _best_effort = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+    let tier = Tier::parse(&request.tier).ok_or_else(|| format!("there is no tier `{}`", request.tier))?;
+    let host = Host::new(host_config(request)).map_err(|error| error.to_string())?;
+    let table = rows::all();
+    let programs = battery::programs(&table, tier.as_str());
+    let mut judged = battery::run(&Jailed::new(tier), HOSTILE, &request.folder, &programs, WORKERS);
+    let components = component::run(&host, &request.folder, &battery::components(&table), tier.as_str());
+    // What is left of the last jails is gone before this process is.
+    jail::settle();
+    judged.extend(components?);
+    Ok(judged.iter().map(|one| result(one, tier)).collect())
+}
+
+fn host_config(request: &AttackRequest) -> HostConfig {
+    let (program, arguments) = request.compiler.clone();
+    let bounds = CompileBounds { memory_bytes: request.compile_memory_bytes, cpu_seconds: request.compile_cpu_seconds };
+    HostConfig {
+        cache_dir: request.cache_dir.clone(),
+        cache_bytes_max: request.cache_bytes_max,
+        compiler: Compiler::Child(Worker { program, arguments }, bounds),
+        pool_slots: 1,
+    }
+}
+
+fn result(one: &Judged, tier: Tier) -> RowResult {
+    let gap = one.row.gap(tier.as_str()).filter(|_| one.verdict == Verdict::KnownGap);
+    let row = AttackRow {
+        id: one.row.id.to_owned(),
+        source: one.row.source.to_owned(),
+        attack: one.row.title.to_owned(),
+        stopped_by: one.row.stopped_by.to_owned(),
+        result: name(one.verdict).to_owned(),
+        answer: one.answer.clone(),
+        witness: one.witness.clone(),
+        gap: gap.map(str::to_owned),
+    };
+    RowResult { must_work: one.row.must_work(), row }
+}
+
+fn name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Blocked => "blocked",
+        Verdict::Through => "through",
+        Verdict::KnownGap => "known-gap",
+        Verdict::Works => "works",
+        Verdict::Broken => "broken",
+    }
+}
