@@ -7,7 +7,7 @@
 use crate::path::ScopePath;
 use crate::scope::{Entry, Scope};
 use crate::stage::{Extra, WorkspaceView};
-use crate::tree::{self, Met, Owner, Tree, WalkError};
+use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
 use glovebox_jail::policy::Bind;
 use rustix::fs::{FileType, FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -200,7 +200,7 @@ fn measure(folder: &Path, bytes_max: u64) -> Option<u64> {
     let mut tree = Tree::open(folder).ok()?;
     tree.owner = Owner::Us;
     let mut bytes = 0_u64;
-    let mut count = |met: &Met<'_>| -> Result<bool, WalkError> {
+    let mut count = |met: &WalkEntry<'_>| -> Result<bool, WalkError> {
         let blocks = u64::try_from(met.stat.st_blocks).unwrap_or(0);
         bytes = bytes.saturating_add((blocks * 512).max(ENTRY_BYTES));
         Ok(bytes <= bytes_max && met.kind() == FileType::Directory)

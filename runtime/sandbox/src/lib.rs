@@ -15,6 +15,7 @@ compile_error!(
 
 mod accepting;
 pub mod apply;
+mod beneath;
 pub mod cache;
 pub mod commit;
 pub mod exec;

@@ -7,7 +7,7 @@ use crate::link;
 use crate::path::ScopePath;
 use crate::run;
 use crate::scope::{Entry, EntryProblem};
-use crate::tree::{self, Met, Tree, WalkError};
+use crate::tree::{self, Tree, WalkEntry, WalkError};
 use glovebox_names::visible::is_deceptive;
 use glovebox_record::Digest;
 use ignore::{DirEntry, WalkBuilder};
@@ -226,7 +226,7 @@ impl Copying<'_> {
 
     fn take_below(&mut self, path: &Path) -> Result<(), ProjectError> {
         let below = self.source.below(path).map_err(|source| ProjectError::io(path, source))?;
-        tree::walk(&below, &mut |met: &Met<'_>| {
+        tree::walk(&below, &mut |met: &WalkEntry<'_>| {
             let never = NEVER.iter().any(|name| met.name == *name);
             let path = path.join(met.path);
             let is_own = self.own.file_name() == Some(met.name)

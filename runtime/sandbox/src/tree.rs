@@ -3,8 +3,9 @@
 //! Nothing here follows a symbolic link or leaves the folder, however hostile its content: every name is resolved beneath one
 //! open descriptor, nothing recurses, and no operation blocks on a FIFO. It knows no scope.
 
+use crate::beneath::{How, Walker};
 use glovebox_names::visible;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,8 +16,6 @@ use std::path::{Component, Path, PathBuf};
 
 /// Longest relative path the kernel takes in one call, in bytes.
 pub(crate) const PATH_BYTES_MAX: u64 = 4095;
-/// How often an open is repeated when a rename elsewhere made the kernel unsure (`EAGAIN`).
-const UNSURE_TRIES: u32 = 32;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
@@ -34,6 +33,7 @@ pub(crate) enum Owner {
 #[derive(Debug)]
 pub(crate) struct Tree {
     root: OwnedFd,
+    walker: Walker,
     pub(crate) owner: Owner,
 }
 
@@ -41,7 +41,7 @@ impl Tree {
     /// Opens an existing folder; links on the way to it are followed, it is the caller's own path.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let root = rustix::fs::open(path, DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { root, owner: Owner::Somebody })
+        Ok(Self { root, walker: Walker::new(), owner: Owner::Somebody })
     }
 
     /// Makes a new folder that only this user can enter.
@@ -52,7 +52,7 @@ impl Tree {
 
     /// Opens a directory below as a tree of its own.
     pub(crate) fn below(&self, path: &Path) -> io::Result<Self> {
-        Ok(Self { root: self.directory(path)?, owner: self.owner })
+        Ok(Self { root: self.directory(path)?, walker: Walker::new(), owner: self.owner })
     }
 
     /// Returns the numbers of the file system and of the folder on it.
@@ -64,7 +64,9 @@ impl Tree {
     /// Opens a directory below; the empty path is the folder itself.
     pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        Ok(open_beneath(&self.root, path, DIRECTORY, self.owner)?)
+        // What programs wrote for us is never left for another mount.
+        let how = How { one_mount: self.owner == Owner::Us, ..How::existing(DIRECTORY | CAREFUL) };
+        Ok(self.walker.open(self.root.as_fd(), path, how)?)
     }
 
     /// Opens a regular file below for reading.
@@ -144,35 +146,8 @@ fn make_readable(directory: &OwnedFd, name: &OsStr, add: Mode) -> io::Result<()>
     Ok(())
 }
 
-/// Opens beneath a directory in one kernel-checked step, or by single names where the kernel cannot. What programs wrote for
-/// us is never left for another mount.
-fn open_beneath(root: &OwnedFd, path: &Path, flags: OFlags, owner: Owner) -> rustix::io::Result<OwnedFd> {
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let resolve = if owner == Owner::Us { beneath | ResolveFlags::NO_XDEV } else { beneath };
-    for _ in 0..UNSURE_TRIES {
-        match rustix::fs::openat2(root, path, flags | CAREFUL, Mode::empty(), resolve) {
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(Errno::NOSYS | Errno::PERM) => return open_by_names(root, path, flags),
-            other => return other,
-        }
-    }
-    Err(Errno::AGAIN)
-}
-
-/// As [`open_beneath`] for kernels and containers without `openat2`: one name at a time, none of them a link or `..`.
-fn open_by_names(root: &OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    let mut at = rustix::fs::openat(root, ".", DIRECTORY | CAREFUL, Mode::empty())?;
-    let mut names = path.components().filter(|component| *component != Component::CurDir).peekable();
-    while let Some(component) = names.next() {
-        let Component::Normal(name) = component else { return Err(Errno::XDEV) };
-        let wanted = if names.peek().is_some() { DIRECTORY } else { flags };
-        at = rustix::fs::openat(&at, name, wanted | CAREFUL, Mode::empty())?;
-    }
-    Ok(at)
-}
-
 /// One entry met by [`walk`].
-pub(crate) struct Met<'w> {
+pub(crate) struct WalkEntry<'w> {
     /// Path relative to the walked folder.
     pub(crate) path: &'w Path,
     /// The directory it lies in.
@@ -185,7 +160,7 @@ pub(crate) struct Met<'w> {
     pub(crate) depth: u32,
 }
 
-impl Met<'_> {
+impl WalkEntry<'_> {
     /// Returns what kind of file it is.
     pub(crate) fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
@@ -207,7 +182,7 @@ pub(crate) fn read_link(directory: &OwnedFd, name: &OsStr) -> io::Result<OsStrin
 /// during the walk is passed over. Holds one descriptor, whatever the depth.
 pub(crate) fn walk<E: From<WalkError>>(
     tree: &Tree,
-    visit: &mut dyn FnMut(&Met<'_>) -> Result<bool, E>,
+    visit: &mut dyn FnMut(&WalkEntry<'_>) -> Result<bool, E>,
 ) -> Result<(), E> {
     let mut pending = vec![(PathBuf::new(), 0_u32)];
     while let Some((path, depth)) = pending.pop() {
@@ -226,7 +201,7 @@ pub(crate) fn walk<E: From<WalkError>>(
             }
             let Some(stat) = stat_at(&directory, name).map_err(failed)? else { continue };
             let path = path.join(name);
-            let met = Met { path: &path, directory: &directory, name, stat, depth: depth + 1 };
+            let met = WalkEntry { path: &path, directory: &directory, name, stat, depth: depth + 1 };
             if visit(&met)? && met.kind() == FileType::Directory {
                 pending.push((path, depth + 1));
             }
@@ -443,27 +418,6 @@ pub(crate) fn keep_times(file: impl AsFd, stat: &Stat) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
-
-    #[test]
-    fn both_ways_of_opening_stay_beneath() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |path: &str| dir.path().join(path);
-        std::fs::create_dir_all(at("in/a/b")).unwrap();
-        std::fs::create_dir_all(at("out/b")).unwrap();
-        symlink("../out", at("in/way")).unwrap();
-        symlink("a", at("in/short")).unwrap();
-        let tree = Tree::open(&at("in")).unwrap();
-        let check = |path: &str, opens: bool| {
-            let path = Path::new(path);
-            assert_eq!(open_beneath(&tree.root, path, DIRECTORY, Owner::Us).is_ok(), opens, "{path:?}");
-            assert_eq!(open_by_names(&tree.root, path, DIRECTORY).is_ok(), opens, "{path:?} by names");
-        };
-        check(".", true);
-        check("a/b", true);
-        for path in ["way", "way/b", "short/b", "..", "a/../../out", "missing", "/"] {
-            check(path, false);
-        }
-    }
 
     #[test]
     fn removing_takes_links_and_not_what_they_point_to() {

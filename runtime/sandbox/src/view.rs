@@ -13,7 +13,7 @@ mod metadata;
 mod open;
 mod refuse;
 mod rename;
-mod walk;
+mod root;
 mod whole;
 
 pub use denied::Denied;
@@ -21,7 +21,7 @@ pub use directory::{DirectoryEntry, LIST_ENTRIES_MAX};
 pub use file::FileHandle;
 pub use hidden::HIDDEN_OBJECTS_MAX;
 pub use metadata::{Identity, Kind, Metadata, NewTime};
-pub use open::{Create, Wish};
+pub use open::{Create, OpenOptions};
 pub use refuse::Operation;
 
 use crate::path::ScopePath;
@@ -29,12 +29,12 @@ use crate::protect::Protected;
 use crate::refusal::RefusalLog;
 use crate::scope::Scope;
 use hidden::HiddenObjects;
+use root::Root;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use walk::Root;
 
 /// How much may be written through a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::codes::{denied, identity_hash, new_time, stat};
 use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
 use super::{FilesView, LISTED_MAX, Node};
 use glovebox_sandbox::path::ScopePath;
-use glovebox_sandbox::view::{Create, Denied, Kind, Metadata, Operation, View, Wish};
+use glovebox_sandbox::view::{Create, Denied, Kind, Metadata, OpenOptions, Operation, View};
 use std::sync::Arc;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -233,7 +233,7 @@ impl FilesView<'_> {
 }
 
 /// Reads the flags of an open; what a view cannot promise is unsupported rather than ignored.
-fn wish(open: OpenFlags, flags: DescriptorFlags) -> FsResult<Wish> {
+fn wish(open: OpenFlags, flags: DescriptorFlags) -> FsResult<OpenOptions> {
     let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
         | DescriptorFlags::DATA_INTEGRITY_SYNC
         | DescriptorFlags::REQUESTED_WRITE_SYNC;
@@ -252,10 +252,10 @@ fn wish(open: OpenFlags, flags: DescriptorFlags) -> FsResult<Wish> {
     };
     let write = flags.contains(DescriptorFlags::WRITE);
     let read = flags.contains(DescriptorFlags::READ) || !write;
-    Ok(Wish { read, write, create, truncate: open.contains(OpenFlags::TRUNCATE) })
+    Ok(OpenOptions { read, write, create, truncate: open.contains(OpenFlags::TRUNCATE) })
 }
 
-fn open_node(view: &Arc<View>, path: ScopePath, wish: Wish, only_directory: bool) -> Result<Node, Denied> {
+fn open_node(view: &Arc<View>, path: ScopePath, wish: OpenOptions, only_directory: bool) -> Result<Node, Denied> {
     if only_directory {
         view.directory(&path)?;
         return if wish.write { Err(Denied::IsADirectory) } else { Ok(Node::Directory(path)) };
@@ -279,13 +279,13 @@ mod tests {
         let none = OpenFlags::empty();
         let read = DescriptorFlags::READ;
         let write = DescriptorFlags::WRITE;
-        let check = |open: OpenFlags, flags: DescriptorFlags, expected: Option<Wish>| {
+        let check = |open: OpenFlags, flags: DescriptorFlags, expected: Option<OpenOptions>| {
             assert_eq!(wish(open, flags).ok(), expected, "{open:?} {flags:?}");
         };
-        check(none, read, Some(Wish::READ));
-        check(none, DescriptorFlags::empty(), Some(Wish::READ));
-        check(OpenFlags::CREATE | OpenFlags::TRUNCATE, write, Some(Wish::REPLACE));
-        check(OpenFlags::TRUNCATE, read, Some(Wish { truncate: true, ..Wish::READ }));
+        check(none, read, Some(OpenOptions::READ));
+        check(none, DescriptorFlags::empty(), Some(OpenOptions::READ));
+        check(OpenFlags::CREATE | OpenFlags::TRUNCATE, write, Some(OpenOptions::REPLACE));
+        check(OpenFlags::TRUNCATE, read, Some(OpenOptions { truncate: true, ..OpenOptions::READ }));
         check(none, read | DescriptorFlags::FILE_INTEGRITY_SYNC, None);
         check(OpenFlags::DIRECTORY | OpenFlags::CREATE, read, None);
     }

@@ -6,7 +6,7 @@
 use super::{BYTES_MAX, FILES_MAX, Leaf, SealError, check_folder};
 use crate::path::ScopePath;
 use crate::project::copy_hashed;
-use crate::tree::{self, Met, Owner, Tree};
+use crate::tree::{self, Owner, Tree, WalkEntry};
 use glovebox_names::visible::is_deceptive;
 use rustix::fs::{FileType, Mode};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(super) fn each(
         }
         let below = source.below(at).map_err(|source| SealError::io(at, source))?;
         take(folder.as_str(), Entry::Directory)?;
-        tree::walk::<SealError>(&below, &mut |met: &Met<'_>| {
+        tree::walk::<SealError>(&below, &mut |met: &WalkEntry<'_>| {
             let path = at.join(met.path);
             let named = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).ok();
             match named.filter(|path| !path.as_str().chars().any(is_deceptive)) {
@@ -62,7 +62,7 @@ pub(super) fn each(
     Ok(())
 }
 
-fn opened(met: &Met<'_>) -> io::Result<Entry> {
+fn opened(met: &WalkEntry<'_>) -> io::Result<Entry> {
     Ok(match met.kind() {
         FileType::Directory => Entry::Directory,
         FileType::RegularFile => {

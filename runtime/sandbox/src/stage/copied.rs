@@ -9,7 +9,7 @@ use super::judge::{Before, Kind};
 use crate::found::{Found, Limits, Op};
 use crate::protect::Protected;
 use crate::scope::Scope;
-use crate::tree::{self, Met, Stamp};
+use crate::tree::{self, Stamp, WalkEntry};
 use rustix::fs::FileType;
 use std::io;
 use std::path::Path;
@@ -67,7 +67,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     /// Compares one entry of the copy with what was copied; says whether to go into it.
-    fn compare(&mut self, met: &Met<'_>) -> Result<bool, StageError> {
+    fn compare(&mut self, met: &WalkEntry<'_>) -> Result<bool, StageError> {
         self.findings.check_size(met)?;
         let known = self.copy.facts.get(met.path);
         if known.is_some() {
@@ -105,7 +105,7 @@ impl Search<'_> {
     }
 
     /// Adds what now stands at a path, and the removal of a directory that stood there.
-    fn replace(&mut self, met: &Met<'_>, known: Option<&Fact>, op: Op) -> Result<(), StageError> {
+    fn replace(&mut self, met: &WalkEntry<'_>, known: Option<&Fact>, op: Op) -> Result<(), StageError> {
         if matches!(known, Some(Fact::Directory { .. })) {
             self.findings.add(met.path, Op::RemoveDir)?;
         }
@@ -123,7 +123,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn is_untouched(&self, met: &Met<'_>, known: Option<&Fact>) -> io::Result<bool> {
+    fn is_untouched(&self, met: &WalkEntry<'_>, known: Option<&Fact>) -> io::Result<bool> {
         let Some(Fact::File { stamp, bytes, executable, .. }) = known else { return Ok(false) };
         if *stamp == Stamp::of(&met.stat) && stamp.changed() < self.copy.complete {
             return Ok(true);

@@ -9,7 +9,7 @@ use crate::link;
 use crate::path::ScopePath;
 use crate::protect::Protected;
 use crate::scope::Scope;
-use crate::tree::{self, Met, Owner, Stamp, Tree, WalkError};
+use crate::tree::{self, Owner, Stamp, Tree, WalkEntry, WalkError};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
@@ -137,7 +137,7 @@ impl From<WalkError> for Stop {
 /// True when a copy of what the stage sees has at most so many entries and bytes. Looks no further than that.
 pub(super) fn is_small(workspace: &Path, scope: &Scope, extra: &Extra, most: Allowance) -> Result<bool, StageError> {
     let mut left = Some(most);
-    let mut count = |met: &Met<'_>| {
+    let mut count = |met: &WalkEntry<'_>| {
         let bytes = if met.kind() == FileType::RegularFile { tree::length(&met.stat) } else { 0 };
         left = left.and_then(|left| {
             let (entries, bytes) = left.entries.checked_sub(1).zip(left.bytes.checked_sub(bytes))?;
@@ -190,7 +190,7 @@ impl<'c> Filling<'c> {
     }
 
     /// Takes one entry over, or leaves it out; says whether to go into it.
-    fn take(&mut self, met: &Met<'_>) -> Result<bool, StageError> {
+    fn take(&mut self, met: &WalkEntry<'_>) -> Result<bool, StageError> {
         let failed = |source: io::Error| StageError::io(met.path, source);
         let is_seen = !self.is_workspace || is_visible(met.kind(), access(self.scope, met.path));
         if self.left_out.contains(met.path) || !is_seen {
@@ -214,12 +214,12 @@ impl<'c> Filling<'c> {
         Ok(is_directory)
     }
 
-    fn take_directory(&mut self, met: &Met<'_>) -> io::Result<Fact> {
+    fn take_directory(&mut self, met: &WalkEntry<'_>) -> io::Result<Fact> {
         rustix::fs::mkdirat(self.into(met)?, met.name, tree::DIRECTORY_MODE)?;
         Ok(Fact::Directory { partial: false })
     }
 
-    fn take_file(&mut self, met: &Met<'_>) -> io::Result<Fact> {
+    fn take_file(&mut self, met: &WalkEntry<'_>) -> io::Result<Fact> {
         let mut source = tree::open_regular(met.directory, met.name, Owner::Somebody)?;
         let origin = self.is_workspace.then(|| rustix::fs::fstat(&source).map(|stat| Stamp::of(&stat))).transpose()?;
         let executable = tree::is_executable(&met.stat);
@@ -231,7 +231,7 @@ impl<'c> Filling<'c> {
         Ok(Fact::File { stamp, bytes: tree::length(&stat), executable, origin })
     }
 
-    fn take_link(&mut self, met: &Met<'_>) -> io::Result<Option<Fact>> {
+    fn take_link(&mut self, met: &WalkEntry<'_>) -> io::Result<Option<Fact>> {
         let target = met.target()?;
         let path = ScopePath::parse_bytes(met.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
         match link::destination(&path, Path::new(&target)) {
@@ -260,7 +260,7 @@ impl<'c> Filling<'c> {
     }
 
     /// Opens the directory of the copy that corresponds to the entry's, unless it is open already.
-    fn into(&mut self, met: &Met<'_>) -> io::Result<&OwnedFd> {
+    fn into(&mut self, met: &WalkEntry<'_>) -> io::Result<&OwnedFd> {
         let parent = met.path.parent().unwrap_or(Path::new(""));
         if self.into.as_ref().is_none_or(|(path, _)| path != parent) {
             self.into = Some((parent.to_owned(), self.copy.directory(parent)?));

@@ -8,7 +8,7 @@ use crate::found::{Found, Limits, Op, Verdict};
 use crate::path::ScopePath;
 use crate::protect::Protected;
 use crate::scope::Scope;
-use crate::tree::{self, Met};
+use crate::tree::{self, WalkEntry};
 use rustix::fs::FileType;
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Read};
@@ -79,7 +79,7 @@ impl<'s> Findings<'s> {
     }
 
     /// Refuses to go on when an entry is one too many, too deep or too long.
-    pub(crate) fn check_size(&mut self, met: &Met<'_>) -> Result<(), StageError> {
+    pub(crate) fn check_size(&mut self, met: &WalkEntry<'_>) -> Result<(), StageError> {
         self.paths += 1;
         if self.paths > self.unchanged_max.saturating_add(self.limits.write_entries) {
             return Err(limit("write_entries", self.limits.write_entries, met.path));
@@ -97,7 +97,7 @@ impl<'s> Findings<'s> {
     }
 
     /// Counts the bytes of a changed file: its length, or what it takes up where that is far more. Scratch does not count.
-    pub(crate) fn count_bytes(&mut self, met: &Met<'_>) -> Result<(), StageError> {
+    pub(crate) fn count_bytes(&mut self, met: &WalkEntry<'_>) -> Result<(), StageError> {
         let path = ScopePath::parse_bytes(met.path.as_os_str().as_encoded_bytes());
         if path.is_ok_and(|path| self.judge.before.scope().is_scratch(&path)) {
             return Ok(());
@@ -159,7 +159,7 @@ fn without_redundant_directories(found: Vec<Found>, scope: &Scope) -> Vec<Found>
 }
 
 /// What a regular file that was met would be as a change.
-pub(crate) fn write(met: &Met<'_>) -> Op {
+pub(crate) fn write(met: &WalkEntry<'_>) -> Op {
     Op::Write { bytes: tree::length(&met.stat), executable: tree::is_executable(&met.stat) }
 }
 

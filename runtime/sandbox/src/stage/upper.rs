@@ -11,7 +11,7 @@ use super::standing::{Lookup, Standing};
 use super::{StageError, mask};
 use crate::found::{Found, Limits, Op};
 use crate::protect::Protected;
-use crate::tree::{self, Met, Owner};
+use crate::tree::{self, Owner, WalkEntry};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -78,7 +78,7 @@ impl Search<'_> {
     }
 
     /// Compares one entry of the upper folder with what the stage saw there; says whether to go into it.
-    fn compare(&mut self, met: &Met<'_>) -> Result<bool, StageError> {
+    fn compare(&mut self, met: &WalkEntry<'_>) -> Result<bool, StageError> {
         self.findings.check_size(met)?;
         let failed = |source: io::Error| StageError::io(met.path, source);
         let mark = mark_of(met).map_err(failed)?;
@@ -110,7 +110,7 @@ impl Search<'_> {
     }
 
     /// What stands below or in something forged may not be what the stage saw.
-    fn refuse(&mut self, met: &Met<'_>) -> Result<bool, StageError> {
+    fn refuse(&mut self, met: &WalkEntry<'_>) -> Result<bool, StageError> {
         let op = match met.kind() {
             FileType::Directory => Op::MakeDir,
             FileType::RegularFile => {
@@ -128,7 +128,7 @@ impl Search<'_> {
         Ok(met.kind() == FileType::Directory && met.stat.st_dev == self.overlay.device)
     }
 
-    fn directory(&mut self, met: &Met<'_>, standing: Standing, mark: Mark) -> Result<(), StageError> {
+    fn directory(&mut self, met: &WalkEntry<'_>, standing: Standing, mark: Mark) -> Result<(), StageError> {
         let is_pure_above = self.pure.contains(met.path.parent().unwrap_or(Path::new("")));
         match standing.kind {
             Some(Kind::Directory) if !is_pure_above && mark == Mark::Plain => return Ok(()),
@@ -144,7 +144,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn file(&mut self, met: &Met<'_>, standing: Standing) -> Result<(), StageError> {
+    fn file(&mut self, met: &WalkEntry<'_>, standing: Standing) -> Result<(), StageError> {
         if self.is_same_file(met, standing).map_err(|source| StageError::io(met.path, source))? {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl Search<'_> {
         self.replace(met, standing, findings::write(met))
     }
 
-    fn is_same_file(&self, met: &Met<'_>, standing: Standing) -> io::Result<bool> {
+    fn is_same_file(&self, met: &WalkEntry<'_>, standing: Standing) -> io::Result<bool> {
         let (Some(Kind::File), Some(then)) = (standing.kind, standing.stat) else { return Ok(false) };
         if tree::length(&then) != tree::length(&met.stat)
             || tree::is_executable(&then) != tree::is_executable(&met.stat)
@@ -162,12 +162,12 @@ impl Search<'_> {
         same_content(tree::open_regular(met.directory, met.name, Owner::Us)?, self.lookup.open(met.path)?)
     }
 
-    fn is_same_link(&self, met: &Met<'_>, standing: Standing, now: &OsStr) -> io::Result<bool> {
+    fn is_same_link(&self, met: &WalkEntry<'_>, standing: Standing, now: &OsStr) -> io::Result<bool> {
         Ok(standing.kind == Some(Kind::Link) && self.lookup.target(met.path)? == now)
     }
 
     /// Adds what now stands at a path, and the removal of a directory that stood there.
-    fn replace(&mut self, met: &Met<'_>, standing: Standing, op: Op) -> Result<(), StageError> {
+    fn replace(&mut self, met: &WalkEntry<'_>, standing: Standing, op: Op) -> Result<(), StageError> {
         if standing.kind == Some(Kind::Directory) {
             self.findings.add(met.path, Op::RemoveDir)?;
             self.gone.push(met.path.to_owned());
@@ -201,12 +201,12 @@ impl Search<'_> {
 }
 
 /// The kernel's word for something that is gone.
-fn is_whiteout(met: &Met<'_>) -> bool {
+fn is_whiteout(met: &WalkEntry<'_>) -> bool {
     met.kind() == FileType::CharacterDevice && met.stat.st_rdev == 0
 }
 
 /// What the attributes of an entry say; only directories and regular files have any.
-fn mark_of(met: &Met<'_>) -> io::Result<Mark> {
+fn mark_of(met: &WalkEntry<'_>) -> io::Result<Mark> {
     match met.kind() {
         // Opened for us first: without read permission no attribute can be read.
         FileType::Directory => {

@@ -75,22 +75,22 @@ impl View {
             return Err(self.refuse_scope(Operation::MakeDirectory, path));
         }
         let Some(name) = path.name() else { return Err(Denied::Exists) };
-        let place = self.parent(Operation::MakeDirectory, path)?;
-        if self.glance(Operation::MakeDirectory, &place, path, name)?.is_some() {
+        let parent = self.parent(Operation::MakeDirectory, path)?;
+        if self.lstat(Operation::MakeDirectory, &parent, path, name)?.is_some() {
             return Err(Denied::Exists);
         }
-        self.charged_entry(path, || rustix::fs::mkdirat(&place, name, Mode::from_raw_mode(0o777)))
+        self.charged_entry(path, || rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)))
     }
 
     /// Removes a file, or a link or special file that lies in the write scope.
     pub fn unlink(&self, path: &ScopePath) -> Result<(), Denied> {
         self.require(Operation::Remove, path, Access::Write)?;
         let Some(name) = path.name() else { return Err(Denied::IsADirectory) };
-        let place = self.parent(Operation::Remove, path)?;
-        if Kind::of(&self.look(Operation::Remove, &place, path, name)?) == Kind::Directory {
+        let parent = self.parent(Operation::Remove, path)?;
+        if Kind::of(&self.look(Operation::Remove, &parent, path, name)?) == Kind::Directory {
             return Err(Denied::IsADirectory);
         }
-        self.charged_entry(path, || rustix::fs::unlinkat(&place, name, AtFlags::empty()))
+        self.charged_entry(path, || rustix::fs::unlinkat(&parent, name, AtFlags::empty()))
     }
 
     /// Removes an empty directory; not the one a write entry names, and not one with something hidden below.
@@ -100,15 +100,15 @@ impl View {
         if self.scope.hides_below(path) {
             return Err(self.refuse_below(Operation::Remove, path));
         }
-        let place = self.parent(Operation::Remove, path)?;
-        match Kind::of(&self.look(Operation::Remove, &place, path, name)?) {
+        let parent = self.parent(Operation::Remove, path)?;
+        match Kind::of(&self.look(Operation::Remove, &parent, path, name)?) {
             Kind::Directory => {}
             Kind::Symlink => return Err(self.refuse_link(Operation::Remove, path)),
             Kind::File | Kind::Special => return Err(Denied::NotADirectory),
         }
         // Some systems say EXIST for a directory that is not empty.
         let not_empty = |denied| if denied == Denied::Exists { Denied::NotEmpty } else { denied };
-        self.charged_entry(path, || rustix::fs::unlinkat(&place, name, AtFlags::REMOVEDIR)).map_err(not_empty)
+        self.charged_entry(path, || rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)).map_err(not_empty)
     }
 
     /// Sets the times of a file or directory in the write scope.
@@ -117,11 +117,11 @@ impl View {
         self.require(operation, path, Access::Write)?;
         let times = NewTime::pair(accessed, modified).ok_or(Denied::Invalid)?;
         let Some(name) = path.name() else { return Err(Denied::Invalid) };
-        let place = self.parent(operation, path)?;
-        self.require_changeable(&self.look(operation, &place, path, name)?, path)?;
+        let parent = self.parent(operation, path)?;
+        self.require_changeable(&self.look(operation, &parent, path, name)?, path)?;
         let fd = self
             .root
-            .open_name(place.as_fd(), name, READ, Mode::empty())
+            .open_name(parent.as_fd(), name, READ, Mode::empty())
             .map_err(|errno| self.denied(operation, path, errno))?;
         let opened = rustix::fs::fstat(&fd)?;
         if self.hidden.contains(Identity::of(&opened)) {
@@ -146,8 +146,8 @@ impl View {
         let Some(name) = path.name() else {
             return Ok(rustix::fs::fstat(self.root.directory(path, &self.hidden)?)?);
         };
-        let place = self.parent(operation, path)?;
-        let stat = self.look(operation, &place, path, name)?;
+        let parent = self.parent(operation, path)?;
+        let stat = self.look(operation, &parent, path, name)?;
         if self.scope.access(path) == Access::Traverse && Kind::of(&stat) != Kind::Directory {
             return Err(self.refuse_scope_of_file(operation, path));
         }
@@ -157,11 +157,11 @@ impl View {
     /// Opens a directory for reading its entries.
     fn open_directory(&self, operation: Operation, path: &ScopePath) -> Result<OwnedFd, Denied> {
         let flags = READ | OFlags::DIRECTORY;
-        let place =
+        let parent =
             if path.is_root() { self.root.directory(path, &self.hidden)? } else { self.parent(operation, path)? };
         let fd = self
             .root
-            .open_name(place.as_fd(), path.name().unwrap_or("."), flags, Mode::empty())
+            .open_name(parent.as_fd(), path.name().unwrap_or("."), flags, Mode::empty())
             .map_err(|errno| self.denied(operation, path, errno))?;
         if self.hidden.contains(Identity::of(&rustix::fs::fstat(&fd)?)) {
             return Err(self.refuse_hidden_object(operation, path));

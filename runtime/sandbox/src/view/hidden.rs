@@ -6,7 +6,7 @@
 use super::ViewProblem;
 use super::denied::Denied;
 use super::metadata::{Identity, Kind};
-use super::walk::Root;
+use super::root::Root;
 use crate::path::ScopePath;
 use crate::scope::Entry;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

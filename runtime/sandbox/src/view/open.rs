@@ -8,7 +8,7 @@ use super::denied::Denied;
 use super::file::FileHandle;
 use super::metadata::{Identity, Kind};
 use super::refuse::Operation;
-use super::walk::Place;
+use super::root::Directory;
 use super::{Metadata, View};
 use crate::path::ScopePath;
 use crate::scope::Access;
@@ -31,7 +31,7 @@ pub enum Create {
 
 /// What a file is to be opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wish {
+pub struct OpenOptions {
     /// Read from it.
     pub read: bool,
     /// Write to it.
@@ -42,7 +42,7 @@ pub struct Wish {
     pub truncate: bool,
 }
 
-impl Wish {
+impl OpenOptions {
     /// Reads an existing file.
     pub const READ: Self = Self { read: true, write: false, create: Create::Never, truncate: false };
     /// Replaces the content of a file, creating it when absent.
@@ -73,20 +73,20 @@ const CREATE_TRIES_MAX: u32 = 4;
 
 impl View {
     /// Opens a regular file. Writing is refused for a file that has a second name, which may lie outside the write scope.
-    pub fn open_file(self: &Arc<Self>, path: &ScopePath, wish: Wish) -> Result<FileHandle, Denied> {
-        let operation = wish.operation();
-        self.require_file_access(path, wish)?;
+    pub fn open_file(self: &Arc<Self>, path: &ScopePath, options: OpenOptions) -> Result<FileHandle, Denied> {
+        let operation = options.operation();
+        self.require_file_access(path, options)?;
         let Some(name) = path.name() else { return Err(Denied::IsADirectory) };
-        let place = self.parent(operation, path)?;
+        let parent = self.parent(operation, path)?;
         for _ in 0..CREATE_TRIES_MAX {
-            match self.glance(operation, &place, path, name)? {
-                Some(_) if wish.create == Create::MustBeNew => return Err(Denied::Exists),
-                Some(stat) => return self.open_existing(&place, path, name, wish, &stat),
-                None if wish.create == Create::Never => return Err(Denied::NotFound),
+            match self.lstat(operation, &parent, path, name)? {
+                Some(_) if options.create == Create::MustBeNew => return Err(Denied::Exists),
+                Some(stat) => return self.open_existing(&parent, path, name, options, &stat),
+                None if options.create == Create::Never => return Err(Denied::NotFound),
                 None => {}
             }
-            match self.create_new(&place, path, name, wish) {
-                Err(Denied::Exists) if wish.create == Create::IfAbsent => {}
+            match self.create_new(&parent, path, name, options) {
+                Err(Denied::Exists) if options.create == Create::IfAbsent => {}
                 created => return created,
             }
         }
@@ -94,8 +94,8 @@ impl View {
     }
 
     /// Checks the rules for a file; a directory that is only passed through is no file.
-    fn require_file_access(&self, path: &ScopePath, wish: Wish) -> Result<(), Denied> {
-        if wish.changes() {
+    fn require_file_access(&self, path: &ScopePath, options: OpenOptions) -> Result<(), Denied> {
+        if options.changes() {
             return self.require(Operation::Write, path, Access::Write);
         }
         if self.scope.access(path) == Access::Traverse && self.stat(path).is_ok() {
@@ -106,46 +106,46 @@ impl View {
 
     fn open_existing(
         self: &Arc<Self>,
-        place: &Place<'_>,
+        directory: &Directory<'_>,
         path: &ScopePath,
         name: &str,
-        wish: Wish,
+        options: OpenOptions,
         seen: &Stat,
     ) -> Result<FileHandle, Denied> {
-        self.require_plain_file(wish, path, seen)?;
+        self.require_plain_file(options, path, seen)?;
         let fd = self
             .root
-            .open_name(place.as_fd(), name, wish.flags(), Mode::empty())
-            .map_err(|errno| self.denied(wish.operation(), path, errno))?;
+            .open_name(directory.as_fd(), name, options.flags(), Mode::empty())
+            .map_err(|errno| self.denied(options.operation(), path, errno))?;
         let opened = rustix::fs::fstat(&fd)?;
-        self.require_plain_file(wish, path, &opened)?;
-        if wish.truncate {
+        self.require_plain_file(options, path, &opened)?;
+        if options.truncate {
             rustix::fs::ftruncate(&fd, 0)?;
             self.touch();
         }
-        Ok(self.handle(fd, path, wish))
+        Ok(self.handle(fd, path, options))
     }
 
     fn create_new(
         self: &Arc<Self>,
-        place: &Place<'_>,
+        directory: &Directory<'_>,
         path: &ScopePath,
         name: &str,
-        wish: Wish,
+        options: OpenOptions,
     ) -> Result<FileHandle, Denied> {
-        let flags = wish.flags() | OFlags::CREATE | OFlags::EXCL;
-        let fd =
-            self.charged_entry(path, || self.root.open_name(place.as_fd(), name, flags, Mode::from_raw_mode(0o666)))?;
-        Ok(self.handle(fd, path, wish))
+        let flags = options.flags() | OFlags::CREATE | OFlags::EXCL;
+        let fd = self
+            .charged_entry(path, || self.root.open_name(directory.as_fd(), name, flags, Mode::from_raw_mode(0o666)))?;
+        Ok(self.handle(fd, path, options))
     }
 
-    fn handle(self: &Arc<Self>, fd: OwnedFd, path: &ScopePath, wish: Wish) -> FileHandle {
-        FileHandle::new(Arc::clone(self), fd, path.clone(), wish.read, wish.write)
+    fn handle(self: &Arc<Self>, fd: OwnedFd, path: &ScopePath, options: OpenOptions) -> FileHandle {
+        FileHandle::new(Arc::clone(self), fd, path.clone(), options.read, options.write)
     }
 
     /// Refuses what is no regular file, what is hidden under another name, and writing to what has a second name.
-    fn require_plain_file(&self, wish: Wish, path: &ScopePath, stat: &Stat) -> Result<(), Denied> {
-        let operation = wish.operation();
+    fn require_plain_file(&self, options: OpenOptions, path: &ScopePath, stat: &Stat) -> Result<(), Denied> {
+        let operation = options.operation();
         match Kind::of(stat) {
             Kind::Directory => return Err(Denied::IsADirectory),
             Kind::Symlink => return Err(self.refuse_link(operation, path)),
@@ -155,7 +155,7 @@ impl View {
         if self.hidden.contains(Identity::of(stat)) {
             return Err(self.refuse_hidden_object(operation, path));
         }
-        if wish.changes() { self.require_single_name(operation, path, stat) } else { Ok(()) }
+        if options.changes() { self.require_single_name(operation, path, stat) } else { Ok(()) }
     }
 
     /// Refuses to change a file that has a second name.
@@ -181,7 +181,7 @@ impl View {
     }
 
     /// Opens the directory a path lies in.
-    pub(super) fn parent(&self, operation: Operation, path: &ScopePath) -> Result<Place<'_>, Denied> {
+    pub(super) fn parent(&self, operation: Operation, path: &ScopePath) -> Result<Directory<'_>, Denied> {
         let parent = path.parent().unwrap_or_default();
         self.root.directory(&parent, &self.hidden).map_err(|denied| match denied {
             Denied::Loop => self.refuse_link(operation, path),
@@ -193,22 +193,22 @@ impl View {
     pub(super) fn look(
         &self,
         operation: Operation,
-        place: &Place<'_>,
+        directory: &Directory<'_>,
         path: &ScopePath,
         name: &str,
     ) -> Result<Stat, Denied> {
-        self.glance(operation, place, path, name)?.ok_or(Denied::NotFound)
+        self.lstat(operation, directory, path, name)?.ok_or(Denied::NotFound)
     }
 
     /// As [`View::look`], but tells apart what is absent (none) from what must not be touched (an error).
-    pub(super) fn glance(
+    pub(super) fn lstat(
         &self,
         operation: Operation,
-        place: &Place<'_>,
+        directory: &Directory<'_>,
         path: &ScopePath,
         name: &str,
     ) -> Result<Option<Stat>, Denied> {
-        match rustix::fs::statat(place, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if self.hidden.contains(Identity::of(&stat)) => Err(self.refuse_hidden_object(operation, path)),
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),

@@ -24,19 +24,19 @@ impl View {
         if to.is_below(from) {
             return Err(Denied::Invalid);
         }
-        let from_place = self.parent(operation, from)?;
-        let to_place = self.parent(operation, to)?;
-        match Kind::of(&self.look(operation, &from_place, from, from_name)?) {
+        let from_directory = self.parent(operation, from)?;
+        let to_directory = self.parent(operation, to)?;
+        match Kind::of(&self.look(operation, &from_directory, from, from_name)?) {
             Kind::File => {}
             Kind::Directory => self.require_movable_directory(from, to)?,
             Kind::Symlink => return Err(self.refuse_link(operation, from)),
             Kind::Special => return Err(self.refuse_object(operation, from, "a pipe, socket or device")),
         }
-        let replaced = self.glance(operation, &to_place, to, to_name)?;
+        let replaced = self.lstat(operation, &to_directory, to, to_name)?;
         if replaced.is_some_and(|stat| Kind::of(&stat) == Kind::Directory) {
             self.require_movable_directory(from, to)?;
         }
-        self.charged_entry(to, || rustix::fs::renameat(&from_place, from_name, &to_place, to_name))
+        self.charged_entry(to, || rustix::fs::renameat(&from_directory, from_name, &to_directory, to_name))
     }
 
     fn require_movable_directory(&self, from: &ScopePath, to: &ScopePath) -> Result<(), Denied> {

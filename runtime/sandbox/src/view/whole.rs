@@ -6,7 +6,7 @@
 
 use super::View;
 use super::denied::Denied;
-use super::open::Wish;
+use super::open::OpenOptions;
 use super::refuse::Operation;
 use crate::path::ScopePath;
 use crate::scope::Access;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 impl View {
     /// Reads at most `bytes_max` bytes from `offset`; fewer only at the end of the file. Allocates no more than the file holds.
     pub fn read_file(self: &Arc<Self>, path: &ScopePath, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Denied> {
-        let file = self.open_file(path, Wish::READ)?;
+        let file = self.open_file(path, OpenOptions::READ)?;
         let left = file.metadata()?.size.saturating_sub(offset);
         let mut content = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(bytes_max)];
         let mut filled = 0;
@@ -38,7 +38,7 @@ impl View {
         if self.quota.write_bytes.saturating_sub(self.written_bytes()) < length {
             return Err(self.refuse_quota(path, "write_bytes", self.quota.write_bytes));
         }
-        self.open_file(path, Wish::REPLACE)?.write_at(content, 0)
+        self.open_file(path, OpenOptions::REPLACE)?.write_at(content, 0)
     }
 
     fn make_parents(&self, path: &ScopePath) -> Result<(), Denied> {

@@ -7,7 +7,7 @@ use crate::table::{
 };
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::view::{Create, Denied, NewTime, Operation, View, Wish};
+use glovebox_sandbox::view::{Create, Denied, NewTime, OpenOptions, Operation, View};
 use std::sync::Arc;
 
 impl Try {
@@ -19,13 +19,13 @@ impl Try {
                 assert!(!content.starts_with(SECRET), "hidden content was read");
                 Ok(())
             }
-            Write(path) => view.open_file(&at(Operation::Write, path)?, Wish::REPLACE)?.write_at(b"EVIL", 0),
+            Write(path) => view.open_file(&at(Operation::Write, path)?, OpenOptions::REPLACE)?.write_at(b"EVIL", 0),
             Truncate(path) => {
-                let wish = Wish { read: true, truncate: true, ..Wish::default() };
+                let wish = OpenOptions { read: true, truncate: true, ..OpenOptions::default() };
                 view.open_file(&at(Operation::Write, path)?, wish).map(drop)
             }
             Create(path) => {
-                let wish = Wish { write: true, create: Create::MustBeNew, ..Wish::default() };
+                let wish = OpenOptions { write: true, create: Create::MustBeNew, ..OpenOptions::default() };
                 view.open_file(&at(Operation::Write, path)?, wish).map(drop)
             }
             List(path) => view.list(&at(Operation::List, path)?).map(drop),

@@ -2,7 +2,7 @@
 //! does, and nothing outside the write scope may differ from before.
 
 use crate::fixture::{Fixture, SECRET, path, scope};
-use glovebox_sandbox::view::{Denied, View, Wish};
+use glovebox_sandbox::view::{Denied, OpenOptions, View};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -172,7 +172,7 @@ impl Model {
 
 fn perform(view: &Arc<View>, operation: &Operation) -> Result<(), Denied> {
     match operation {
-        Operation::Write(at, byte) => view.open_file(&path(at), Wish::REPLACE)?.write_at(&[*byte], 0),
+        Operation::Write(at, byte) => view.open_file(&path(at), OpenOptions::REPLACE)?.write_at(&[*byte], 0),
         Operation::Read(at) => view.read_file(&path(at), 0, 100).map(|content| assert_ne!(content, SECRET)),
         Operation::List(at) => view.list(&path(at)).map(drop),
         Operation::MakeDirectory(at) => view.make_directory(&path(at)),

@@ -3,7 +3,7 @@
 use crate::fixture::{Fixture, path, scope};
 use glovebox_sandbox::refusal::RefusalLog;
 use glovebox_sandbox::scope::Scope;
-use glovebox_sandbox::view::{Create, Denied, Kind, LIST_ENTRIES_MAX, NewTime, Quota, View, ViewProblem, Wish};
+use glovebox_sandbox::view::{Create, Denied, Kind, LIST_ENTRIES_MAX, NewTime, OpenOptions, Quota, View, ViewProblem};
 use rustix::fs::{CWD, Mode};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-const WRITE: Wish = Wish { read: true, write: true, create: Create::IfAbsent, truncate: false };
+const WRITE: OpenOptions = OpenOptions { read: true, write: true, create: Create::IfAbsent, truncate: false };
 
 #[test]
 fn pipes_and_sockets_are_refused_at_once() {
@@ -23,7 +23,7 @@ fn pipes_and_sockets_are_refused_at_once() {
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || {
         for name in ["out/pipe", "out/socket"] {
-            for wish in [Wish::READ, Wish::REPLACE, WRITE] {
+            for wish in [OpenOptions::READ, OpenOptions::REPLACE, WRITE] {
                 assert_eq!(view.open_file(&path(name), wish).map(drop), Err(Denied::NotPermitted), "{name}");
             }
             assert_eq!(view.set_times(&path(name), NewTime::Now, NewTime::Now), Err(Denied::NotPermitted));
@@ -41,7 +41,7 @@ fn pipes_and_sockets_are_refused_at_once() {
 fn devices_are_refused() {
     let view = View::open(Path::new("/dev"), Scope::everything(), Quota::default(), Arc::default()).unwrap();
     let view = Arc::new(view);
-    for wish in [Wish::READ, Wish::REPLACE] {
+    for wish in [OpenOptions::READ, OpenOptions::REPLACE] {
         assert_eq!(view.open_file(&path("null"), wish).map(drop), Err(Denied::NotPermitted));
     }
 }
@@ -129,12 +129,12 @@ fn directories_of_grants_can_be_made_but_nothing_beside_them() {
 fn a_handle_keeps_the_rights_it_was_opened_with() {
     let fixture = Fixture::new();
     let view = Arc::new(fixture.view());
-    let file = view.open_file(&path("src/main.rs"), Wish::READ).unwrap();
+    let file = view.open_file(&path("src/main.rs"), OpenOptions::READ).unwrap();
     assert_eq!(file.write_at(b"x", 0), Err(Denied::NotPermitted));
     assert_eq!(file.append(b"x"), Err(Denied::NotPermitted));
     assert_eq!(file.set_len(0), Err(Denied::NotPermitted));
     assert_eq!(file.set_times(NewTime::Now, NewTime::Now), Err(Denied::NotPermitted));
-    let file = view.open_file(&path("src/main.rs"), Wish { truncate: false, ..Wish::REPLACE }).unwrap();
+    let file = view.open_file(&path("src/main.rs"), OpenOptions { truncate: false, ..OpenOptions::REPLACE }).unwrap();
     assert!(file.read_at(&mut [0; 4], 0).is_err());
     assert_eq!(fs::read(fixture.root().join("src/main.rs")).unwrap(), b"main");
 }

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, SECRET, path};
 use crate::swap::Swapping;
-use glovebox_sandbox::view::{View, Wish};
+use glovebox_sandbox::view::{OpenOptions, View};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ fn race(prepare: impl Fn(View) -> View) {
             assert!(!content.starts_with(SECRET), "leaked");
             read += 1;
         }
-        if let Ok(file) = view.open_file(&target, Wish::REPLACE) {
+        if let Ok(file) = view.open_file(&target, OpenOptions::REPLACE) {
             written += u64::from(file.write_at(b"mine", 0).is_ok());
         }
         if let Ok(entries) = view.list(&path("out/d")) {
