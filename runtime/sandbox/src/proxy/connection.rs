@@ -5,11 +5,11 @@
 
 use super::Bounds;
 use super::address;
-use super::head::{self, HEAD_BYTES_MAX, Kind, Request};
-use super::hello::{self, HELLO_BYTES_MAX, Hello};
+use super::client_hello::{self, HELLO_BYTES_MAX, Hello};
 use super::host::Host;
 use super::outside::Outside;
 use super::refused::Refused;
+use super::request_head::{self, HEAD_BYTES_MAX, Kind, Request};
 use super::rules::{PORT_HTTP, PORT_TLS, Rules};
 use super::traffic::Ledger;
 use crate::relay::{Flow, Stop, pump};
@@ -97,9 +97,9 @@ fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(R
         }
         let seen = bytes.len().saturating_sub(3);
         bytes.extend_from_slice(&chunk[..count]);
-        if let Some(end) = head::end(&bytes[seen..]).map(|end| seen + end) {
+        if let Some(end) = request_head::end(&bytes[seen..]).map(|end| seen + end) {
             let early = bytes.split_off(end);
-            let request = head::parse(&bytes).map_err(|refused| Ended::Refused(None, refused))?;
+            let request = request_head::parse(&bytes).map_err(|refused| Ended::Refused(None, refused))?;
             return Ok((request, early));
         }
         if bytes.len() >= HEAD_BYTES_MAX {
@@ -214,7 +214,7 @@ fn read_hello(
     let mut bytes = early;
     let mut chunk = [0; 4096];
     loop {
-        match hello::read(&bytes) {
+        match client_hello::read(&bytes) {
             Hello::Names(name) if name.eq_ignore_ascii_case(host.as_str()) => return Ok(bytes),
             Hello::Names(_) => return Err(refuse("it names another server")),
             Hello::Refused(reason) => return Err(refuse(reason)),

@@ -4,7 +4,7 @@ use super::connection::{Shared, serve};
 use super::outside::{Internet, Outside};
 use super::rules::Rules;
 use super::traffic::{Ledger, ProxyRecord};
-use crate::accepting::{Accepting, Threads};
+use crate::acceptor::{Acceptor, Threads};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -37,7 +37,7 @@ impl Default for Bounds {
 /// A running proxy. Ends when it is stopped or dropped.
 #[derive(Debug)]
 pub struct Proxy {
-    accepting: Accepting,
+    accepting: Acceptor,
     shared: Arc<Shared>,
 }
 
@@ -56,7 +56,7 @@ impl Proxy {
         let serving = move |client: OwnedFd, stop: crate::relay::Stop<'_>| {
             serve(&TcpStream::from(client), &of_thread, stop);
         };
-        Ok(Proxy { accepting: Accepting::start(listener, threads, serving)?, shared })
+        Ok(Proxy { accepting: Acceptor::start(listener, threads, serving)?, shared })
     }
 
     /// Ends every connection, waits for all threads, and returns what went through.

@@ -178,7 +178,7 @@ fn nothing_behind_a_body_reaches_the_server() {
 #[test]
 fn a_tunnel_passes_on_bytes_and_ends_in_both_directions() {
     let mut stage = Stage::new(&["*.example.com"], &[&[PUBLIC]]);
-    let hello = hello::tests::hello_for("API.example.com", 40);
+    let hello = client_hello::tests::hello_for("API.example.com", 40);
     let big: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
     let server = stage.serve(None, big.clone());
     let mut client = stage.tunnel("api.example.com:443");
@@ -198,7 +198,7 @@ fn a_tunnel_passes_on_bytes_and_ends_in_both_directions() {
 #[test]
 fn the_hello_may_come_with_the_request() {
     let mut stage = Stage::new(&["a.example"], &[&["2606:4700::1111"]]);
-    let hello = hello::tests::hello_for("a.example", 5000);
+    let hello = client_hello::tests::hello_for("a.example", 5000);
     let server = stage.serve(Some(hello.len()), b"x".to_vec());
     let mut client = stage.client(&[b"CONNECT a.example:443 HTTP/1.1\r\n\r\n", &hello[..]].concat());
     let mut answer = Vec::new();

@@ -69,7 +69,7 @@ fn a_stop_ends_connections_in_every_state() {
     let quiet = stage.client(b"");
     let halfway = stage.client(b"GET http://");
     let mut talking = stage.tunnel("a.example:443");
-    talking.write_all(&hello::tests::hello_for("a.example", 5000)).unwrap();
+    talking.write_all(&client_hello::tests::hello_for("a.example", 5000)).unwrap();
     talking.read_exact(&mut [0; 1]).unwrap();
     let unnamed = stage.tunnel("a.example:443");
     let queued = stage.client(b"CONNECT a.example:443 HTTP/1.1\r\n\r\n");

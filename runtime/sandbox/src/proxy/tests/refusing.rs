@@ -53,7 +53,7 @@ fn a_name_is_resolved_once_and_that_answer_is_dialled() {
     let mut stage = Stage::new(&["a.example"], &[&[PUBLIC], &["127.0.0.1"]]);
     let server = stage.serve(None, Vec::new());
     let mut client = stage.tunnel("a.example:443");
-    client.write_all(&hello::tests::hello_for("a.example", 5000)).unwrap();
+    client.write_all(&client_hello::tests::hello_for("a.example", 5000)).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     server.join().unwrap();
     assert_eq!(stage.seen(), ["a.example", &format!("{PUBLIC}:443")]);
@@ -66,9 +66,9 @@ fn a_name_is_resolved_once_and_that_answer_is_dialled() {
 #[test]
 fn a_tunnel_to_the_port_of_tls_carries_tls_for_that_name() {
     let hellos = [
-        hello::tests::hello_for("b.example", 5000),
-        hello::tests::hello_for("a.example.evil", 5000),
-        hello::tests::hello_for("127.0.0.1", 5000),
+        client_hello::tests::hello_for("b.example", 5000),
+        client_hello::tests::hello_for("a.example.evil", 5000),
+        client_hello::tests::hello_for("127.0.0.1", 5000),
         b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n".to_vec(),
         vec![22, 3, 1, 0, 2, 1, 0xff],
     ];

@@ -112,7 +112,14 @@ fn what_smugglers_use_is_refused() {
     assert_eq!(read(&many), Err(Refused::TooLarge(HEAD_BYTES_MAX)));
     let long = format!("GET http://a.b/{} HTTP/1.1\nHost: a.b\n\n", "x".repeat(HEAD_BYTES_MAX));
     assert_eq!(read(&long), Err(Refused::TooLarge(HEAD_BYTES_MAX)));
-    assert!(parse(b"GET http://a.b/ HTTP/1.1\nHost: a.b\n\n").is_err(), "bare newlines");
+    for bare in [
+        "GET http://a.b/ HTTP/1.1\nHost: a.b\n\n",
+        "GET http://a.b/ HTTP/1.1\nHost: a.b\r\n\r\n",
+        "GET http://a.b/ HTTP/1.1\r\nHost: a.b\nX: y\r\n\r\n",
+        "\r\nGET http://a.b/ HTTP/1.1\r\nHost: a.b\r\n\r\n",
+    ] {
+        assert!(parse(bare.as_bytes()).is_err(), "{bare:?}");
+    }
 }
 
 proptest! {

@@ -1,11 +1,12 @@
 //! The head of a proxy request: `CONNECT host:port`, or one absolute-form request over plain HTTP.
 //!
-//! Strict where leniency is how requests are smuggled: CRLF only, no folded lines, one `Host`, one `Content-Length`, no
-//! transfer coding. A forwarded head is written anew, so the far side reads exactly what was checked here.
+//! `httparse` reads the lines. Request smuggling needs a lenient reader, so this one is stricter: CRLF only, no folded lines, one
+//! `Host`, one `Content-Length`, no transfer coding. The proxy writes a new head, so the server reads exactly what was checked.
 
 use super::host::Host;
 use super::refused::Refused;
 use super::rules::{PORT_HTTP, parse_port};
+use httparse::Header;
 
 /// Most bytes of a head.
 pub(super) const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -31,12 +32,7 @@ pub(super) enum Kind {
     Single { head: Vec<u8>, body_bytes: u64 },
 }
 
-struct Field<'a> {
-    name: String,
-    value: &'a [u8],
-}
-
-/// Where the head ends, if it does: the number of bytes up to and including the empty line.
+/// Returns the number of bytes of a head, the empty line included; none while the empty line is missing.
 pub(super) fn end(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
@@ -46,63 +42,61 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Request, Refused> {
     if bytes.len() > HEAD_BYTES_MAX {
         return Err(Refused::TooLarge(HEAD_BYTES_MAX));
     }
-    let text = bytes.strip_suffix(b"\r\n\r\n").ok_or(Refused::Malformed("the head has no end"))?;
-    let mut lines = split_lines(text)?.into_iter();
-    let (method, target) = request_line(lines.next().unwrap_or_default())?;
-    let fields = lines.map(field).collect::<Result<Vec<_>, _>>()?;
-    if fields.len() > FIELDS_MAX {
-        return Err(Refused::TooLarge(HEAD_BYTES_MAX));
+    check_line_ends(bytes)?;
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut head = httparse::Request::new(&mut fields);
+    match head.parse(bytes).map_err(refused)? {
+        httparse::Status::Complete(read) if read == bytes.len() => {}
+        _ => return Err(Refused::Malformed("the head does not end with one empty line")),
     }
-    if method == "CONNECT" { tunnel(target, &fields) } else { single(method, target, &fields) }
+    let (method, target) = request_line(head.method, head.path)?;
+    if method == "CONNECT" { tunnel(target, head.headers) } else { single(method, target, head.headers) }
 }
 
-fn split_lines(text: &[u8]) -> Result<Vec<&[u8]>, Refused> {
-    let mut lines = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.windows(2).position(|two| two == b"\r\n") {
-        lines.push(&rest[..at]);
-        rest = &rest[at + 2..];
+/// Refuses what `httparse` lets pass: bare line feeds, empty lines before the request, control characters.
+fn check_line_ends(bytes: &[u8]) -> Result<(), Refused> {
+    if bytes.starts_with(b"\r\n") {
+        return Err(REQUEST_LINE);
     }
-    lines.push(rest);
-    let clean = |line: &&[u8]| line.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
-    if lines.iter().all(clean) { Ok(lines) } else { Err(Refused::Malformed("control characters in the head")) }
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| *byte != b'\t' && byte.is_ascii_control()) {
+        let control = &rest[at..];
+        rest = control.strip_prefix(b"\r\n").ok_or(Refused::Malformed("control characters in the head"))?;
+    }
+    Ok(())
 }
 
-fn request_line(line: &[u8]) -> Result<(&str, &str), Refused> {
-    let line = std::str::from_utf8(line).ok().filter(|line| line.is_ascii());
-    let words: Vec<&str> = line.unwrap_or_default().split(' ').collect();
-    let [method, target, version] = words[..] else {
-        return Err(Refused::Malformed("`METHOD target HTTP/1.1` is expected"));
-    };
-    let spelled = !method.is_empty()
-        && method.len() <= 20
-        && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
-    if !spelled || target.is_empty() || target.contains('\t') {
-        return Err(Refused::Malformed("`METHOD target HTTP/1.1` is expected"));
-    }
-    match version {
-        "HTTP/1.1" | "HTTP/1.0" => Ok((method, target)),
-        _ => Err(Refused::Malformed("HTTP/1.1 is expected")),
+const REQUEST_LINE: Refused = Refused::Malformed("`METHOD target HTTP/1.1` is expected");
+
+fn refused(error: httparse::Error) -> Refused {
+    match error {
+        httparse::Error::TooManyHeaders => Refused::TooLarge(HEAD_BYTES_MAX),
+        httparse::Error::Version => Refused::Malformed("HTTP/1.1 is expected"),
+        httparse::Error::HeaderName => Refused::Malformed("a field without a name and `:`"),
+        httparse::Error::HeaderValue => Refused::Malformed("the value of a field"),
+        httparse::Error::NewLine | httparse::Error::Status | httparse::Error::Token => REQUEST_LINE,
     }
 }
 
-fn field(line: &[u8]) -> Result<Field<'_>, Refused> {
-    let colon = line.iter().position(|byte| *byte == b':').ok_or(Refused::Malformed("a field without `:`"))?;
-    let name = &line[..colon];
-    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    if name.is_empty() || !name.iter().all(token) {
-        return Err(Refused::Malformed("the name of a field"));
-    }
-    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-    Ok(Field { name, value: line[colon + 1..].trim_ascii() })
+fn request_line<'a>(method: Option<&'a str>, target: Option<&'a str>) -> Result<(&'a str, &'a str), Refused> {
+    let (Some(method), Some(target)) = (method, target) else { return Err(REQUEST_LINE) };
+    let is_method =
+        method.len() <= 20 && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-') && target.is_ascii();
+    if is_method { Ok((method, target)) } else { Err(REQUEST_LINE) }
 }
 
-/// The value of a field that may be there once.
-fn once<'a>(fields: &[Field<'a>], name: &str) -> Result<Option<&'a str>, Refused> {
-    let mut found = fields.iter().filter(|field| field.name == name);
-    let first = found.next().map(|field| std::str::from_utf8(field.value));
+fn is_named(field: &Header<'_>, name: &str) -> bool {
+    field.name.eq_ignore_ascii_case(name)
+}
+
+/// Returns the value of a field that may occur once.
+fn once<'a>(fields: &[Header<'a>], name: &str) -> Result<Option<&'a str>, Refused> {
+    let mut found = fields.iter().filter(|field| is_named(field, name));
+    let first = found.next().map(|field| std::str::from_utf8(field.value.trim_ascii()));
     match (first, found.next()) {
-        (_, Some(_)) | (Some(Err(_)), _) => Err(Refused::Malformed("a field that may be there once, as text")),
+        (_, Some(_)) | (Some(Err(_)), _) => {
+            Err(Refused::Malformed("`Host` and `Content-Length` must occur once, as text"))
+        }
         (Some(Ok(text)), None) => Ok(Some(text)),
         (None, None) => Ok(None),
     }
@@ -119,16 +113,16 @@ fn authority(text: &str, default: Option<u16>) -> Result<(Host, u16), Refused> {
     Ok((host, port.ok_or(Refused::Malformed("the target has no port"))?))
 }
 
-fn tunnel(target: &str, fields: &[Field<'_>]) -> Result<Request, Refused> {
+fn tunnel(target: &str, fields: &[Header<'_>]) -> Result<Request, Refused> {
     let (host, port) = authority(target, None)?;
     check_host(fields, &host, port, port)?;
-    if fields.iter().any(|field| matches!(field.name.as_str(), "content-length" | "transfer-encoding")) {
+    if fields.iter().any(|field| is_named(field, "content-length") || is_named(field, "transfer-encoding")) {
         return Err(Refused::Malformed("a CONNECT with a body"));
     }
     Ok(Request { host, port, kind: Kind::Tunnel })
 }
 
-fn check_host(fields: &[Field<'_>], host: &Host, port: u16, default: u16) -> Result<(), Refused> {
+fn check_host(fields: &[Header<'_>], host: &Host, port: u16, default: u16) -> Result<(), Refused> {
     let Some(text) = once(fields, "host")? else { return Ok(()) };
     match authority(text, Some(default)) {
         Ok(named) if named == (host.clone(), port) => Ok(()),
@@ -136,7 +130,7 @@ fn check_host(fields: &[Field<'_>], host: &Host, port: u16, default: u16) -> Res
     }
 }
 
-fn single(method: &str, target: &str, fields: &[Field<'_>]) -> Result<Request, Refused> {
+fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<Request, Refused> {
     const SCHEME: &str = "http://";
     let scheme = target.get(..SCHEME.len()).filter(|scheme| scheme.eq_ignore_ascii_case(SCHEME));
     let rest = scheme
@@ -152,7 +146,7 @@ fn single(method: &str, target: &str, fields: &[Field<'_>]) -> Result<Request, R
         return Err(Refused::Malformed("no field `Host`"));
     }
     check_host(fields, &host, port, PORT_HTTP)?;
-    if fields.iter().any(|field| field.name == "transfer-encoding") {
+    if fields.iter().any(|field| is_named(field, "transfer-encoding")) {
         return Err(Refused::NoLength);
     }
     let length = once(fields, "content-length")?.map(content_length).transpose()?;
@@ -165,7 +159,7 @@ fn content_length(text: &str) -> Result<u64, Refused> {
     digits.then(|| text.parse().ok()).flatten().ok_or(Refused::Malformed("`Content-Length` is no number"))
 }
 
-/// Fields that concern this connection only, or that are written anew.
+/// Fields that concern this connection only, or that the proxy writes itself.
 const HOP_BY_HOP: [&str; 12] = [
     "connection",
     "proxy-connection",
@@ -181,8 +175,8 @@ const HOP_BY_HOP: [&str; 12] = [
     "content-length",
 ];
 
-/// Writes the head that is sent on. `Connection: close` makes the answer end with the connection: one request, one check.
-fn forwarded(method: &str, target: (&Host, u16, &str), fields: &[Field<'_>], length: Option<u64>) -> Vec<u8> {
+/// Writes the head for the server. With `Connection: close` the response ends with the connection: one check per request.
+fn forwarded(method: &str, target: (&Host, u16, &str), fields: &[Header<'_>], length: Option<u64>) -> Vec<u8> {
     let (host, port, path) = target;
     let slash = if path.starts_with('/') { "" } else { "/" };
     let port = if port == PORT_HTTP { String::new() } else { format!(":{port}") };
@@ -191,14 +185,15 @@ fn forwarded(method: &str, target: (&Host, u16, &str), fields: &[Field<'_>], len
     if let Some(length) = length {
         head.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
     }
-    let connection =
-        fields.iter().filter(|field| field.name == "connection").flat_map(|field| field.value.split(|b| *b == b','));
-    let listed: Vec<Vec<u8>> = connection.map(|name| name.trim_ascii().to_ascii_lowercase()).collect();
+    let connection = fields.iter().filter(|field| is_named(field, "connection"));
+    let listed: Vec<&[u8]> = connection.flat_map(|field| field.value.split(|byte| *byte == b',')).collect();
+    let is_listed = |name: &str| listed.iter().any(|listed| listed.trim_ascii().eq_ignore_ascii_case(name.as_bytes()));
     for field in fields {
-        if !HOP_BY_HOP.contains(&field.name.as_str()) && !listed.iter().any(|name| name == field.name.as_bytes()) {
-            head.extend_from_slice(field.name.as_bytes());
+        let name = field.name.to_ascii_lowercase();
+        if !HOP_BY_HOP.contains(&name.as_str()) && !is_listed(&name) {
+            head.extend_from_slice(name.as_bytes());
             head.extend_from_slice(b": ");
-            head.extend_from_slice(field.value);
+            head.extend_from_slice(field.value.trim_ascii());
             head.extend_from_slice(b"\r\n");
         }
     }
