@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     terminal::start_log();
     let ended = std::panic::catch_unwind(|| dispatch(Arguments::parse().command));
     // What is left of the last jails is gone before we are.
-    glovebox_sandbox::jail::settle();
+    glovebox_sandbox::jail::wait_for_cleanup();
     match ended {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(stop)) => {

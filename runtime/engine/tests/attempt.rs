@@ -50,7 +50,7 @@ impl Bench {
             ground: Ground {
                 tier: None,
                 can_mount: false,
-                policy: glovebox_sandbox::exec::ExecPolicy::default(),
+                policy: glovebox_sandbox::jail::ExecPolicy::default(),
                 project: PathBuf::from("/project"),
                 private: Vec::new(),
             },

@@ -23,7 +23,7 @@ use glovebox_engine::state::{FailedStage, RunState};
 use glovebox_host::call::{Artifact, Report};
 use glovebox_host::input::StageInput;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome, Status};
-use glovebox_sandbox::exec::ExecPolicy;
+use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::Entry;

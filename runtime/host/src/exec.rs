@@ -9,7 +9,8 @@ use crate::call::{CommandGrant, Progress};
 use crate::limits::TABLE;
 use crate::stop::Stop;
 use glovebox_record::{CommandEnding, Receipt};
-use glovebox_sandbox::exec::{self as sandbox, CommandLine, ExecError, Program};
+use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
+use glovebox_sandbox::jail::CommandLine;
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::refusal::escaped;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ impl Attempt {
         shorten(&mut exit.stdout, self.limits.command_output_bytes);
         shorten(&mut exit.stderr, self.limits.command_output_bytes);
         let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
-        let receipt = line.receipt(id, &exit, jail.standing());
+        let receipt = line.receipt(id, &exit, jail.status());
         self.meter.of_commands.add(&exit, receipt.duration_ms);
         self.tell(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
         let (answer, stop) = (answered(exit, &receipt), self.ends_call(&receipt, time));

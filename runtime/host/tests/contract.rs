@@ -127,7 +127,7 @@ fn commands(prefix: &str) -> CommandSetting {
     let copy = folder("copy");
     let setting = JailSetting {
         tier: Tier::Unconfined,
-        policy: glovebox_sandbox::exec::ExecPolicy::default(),
+        policy: glovebox_sandbox::jail::ExecPolicy::default(),
         network: Network::None,
         bounds: Bounds::default(),
         inside: copy.clone(),

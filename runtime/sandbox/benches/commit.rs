@@ -11,11 +11,11 @@ mod table;
 
 use glovebox_record::Digest;
 use glovebox_sandbox::commit;
-use glovebox_sandbox::exec::ExecPolicy;
+use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
-use glovebox_sandbox::stage::{Extra, Limits, WorkspaceView};
+use glovebox_sandbox::stage::{Limits, ViewOverrides, WorkspaceView};
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::Read;
@@ -58,7 +58,7 @@ fn views(folder: &Path) {
     let started = || {
         let mut made = None;
         let start = || {
-            let view = WorkspaceView::choose(&workspace, &at, &usual, &Extra::default()).unwrap();
+            let view = WorkspaceView::choose(&workspace, &at, &usual, &ViewOverrides::default()).unwrap();
             (jail(folder, &view), view)
         };
         let took = timed(|| made = Some(start()));
@@ -72,7 +72,7 @@ fn views(folder: &Path) {
         let made = Cell::new(Duration::ZERO);
         let view = || {
             let mut view = None;
-            let choose = || WorkspaceView::choose(&workspace, &at, scope, &Extra::default()).unwrap();
+            let choose = || WorkspaceView::choose(&workspace, &at, scope, &ViewOverrides::default()).unwrap();
             made.set(timed(|| view = Some(choose())));
             assert!(view.as_ref().unwrap().root().is_none());
             view.unwrap().remove().unwrap();
@@ -131,7 +131,8 @@ fn committing(folder: &Path, files: usize) {
         turn.set(turn.get() + 1);
         let _ = fs::remove_dir_all(&blobs);
         fs::create_dir(&blobs).unwrap();
-        let view = WorkspaceView::overlay(&workspace, &base.join("attempt"), &scope, &Extra::default()).unwrap();
+        let view =
+            WorkspaceView::overlay(&workspace, &base.join("attempt"), &scope, &ViewOverrides::default()).unwrap();
         fill(&upper(&view));
         let took = timed(|| take(&view, &workspace, &blobs));
         view.remove().unwrap();

@@ -9,7 +9,8 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_sandbox::exec::{Command, ExecPolicy, Program};
+use glovebox_sandbox::exec::{Command, Program};
+use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;

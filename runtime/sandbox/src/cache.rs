@@ -6,7 +6,7 @@
 
 use crate::path::ScopePath;
 use crate::scope::{Entry, Scope};
-use crate::stage::{Extra, WorkspaceView};
+use crate::stage::{ViewOverrides, WorkspaceView};
 use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
 use glovebox_jail::policy::Bind;
 use rustix::fs::{FileType, FlockOperation, flock};
@@ -94,7 +94,7 @@ impl Caches {
     /// As [`Caches::open`]; [`CacheError::Io`] also when `base` cannot be copied.
     pub fn private(at: &Path, base: Option<&Path>, entries: &[Entry]) -> Result<Self, CacheError> {
         if let Some(base) = base.filter(|base| base.is_dir()) {
-            let copied = WorkspaceView::copy(base, at, &Scope::everything(), &Extra::default());
+            let copied = WorkspaceView::copy(base, at, &Scope::everything(), &ViewOverrides::default());
             copied.map_err(|error| failed("copy", base)(io::Error::other(error)))?;
         }
         Self::at(at.to_owned(), entries)
@@ -118,7 +118,7 @@ impl Caches {
         Ok(Self { domain, held, folders })
     }
 
-    /// Returns the paths at which the caches are mounted, for [`crate::stage::Extra`].
+    /// Returns the paths at which the caches are mounted, for [`crate::stage::ViewOverrides`].
     pub fn mount_points(&self) -> Vec<ScopePath> {
         self.folders.iter().map(|(path, _)| path.clone()).collect()
     }

@@ -1,57 +1,17 @@
-//! Host programs: what is started, what the operator allows every one, and how one ended.
+//! Host programs: what a command is, how one ended, and what was kept of its output.
 //!
-//! A command gets an empty environment plus an allow-list, a fixed `PATH`, a wall timeout and capped output, whatever walls
-//! stand around it. The walls, and the running itself, are [`crate::jail`]'s.
+//! [`crate::jail`] decides what a command finds and runs it.
 
 pub(crate) mod capture;
-pub(crate) mod environment;
 pub(crate) mod pipes;
-pub(crate) mod program;
-mod receipt;
 
-pub use environment::is_dangerous;
-pub use receipt::CommandLine;
-
-use crate::jail::Bind;
 use crate::path::ScopePath;
 use crate::tree::Tree;
 use glovebox_record::{CommandEnding, Digest};
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-
-/// What the operator allows every command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExecPolicy {
-    /// Where programs are looked up; absolute folders outside the workspace.
-    pub path: Vec<PathBuf>,
-    /// Variables every command gets. `{scratch}` in a value stands for the command's scratch folder, `{home}` for its HOME.
-    pub env: BTreeMap<String, String>,
-    /// Folders and files of the host that exist read-only in a jail: toolchains, `[sandbox] read`.
-    pub binds: Vec<Bind>,
-    /// Bytes kept per stream, half from its head and half from its tail; limit `command_output_bytes`.
-    pub output_bytes_max: u64,
-    /// Time between SIGTERM and SIGKILL after a timeout or a cancellation.
-    pub grace: Duration,
-    /// Longest time spent on killing what a command left; then [`ExecError::Survivors`].
-    pub kill_max: Duration,
-}
-
-impl Default for ExecPolicy {
-    fn default() -> Self {
-        let path = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-        Self {
-            path: path.into_iter().map(PathBuf::from).collect(),
-            env: BTreeMap::new(),
-            binds: Vec::new(),
-            output_bytes_max: 1 << 20,
-            grace: Duration::from_secs(2),
-            kill_max: Duration::from_secs(10),
-        }
-    }
-}
 
 /// What is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,25 +67,25 @@ pub struct Exit {
     pub stdout: Captured,
     /// Standard error.
     pub stderr: Captured,
-    /// Processes that were still there when the command itself had ended, and were killed.
+    /// Processes that were alive when the command itself had ended, and were killed.
     pub killed: u32,
     /// Processor time of everything it started, in milliseconds.
     pub cpu_ms: u64,
-    /// Largest memory of all its processes together; where no control group counts, the largest that was seen.
+    /// Largest memory of all its processes together; without a control group, the largest that was seen.
     pub memory_peak_bytes: u64,
-    /// Most processes at the same time that were seen; like the following none where it ended before it was looked at.
+    /// Most processes seen at the same time. This and the following are none when it ended before the first sample.
     pub processes_peak: Option<u64>,
     /// Most descriptors of one process.
     pub descriptors_peak: Option<u64>,
     /// Length of the largest file it wrote.
     pub file_peak_bytes: Option<u64>,
-    /// Bytes in the fullest of `/tmp`, home and `/dev/shm` at its end; none where these are folders of the host.
+    /// Bytes in the fullest of `/tmp`, home and `/dev/shm` at its end; none when these are folders of the host.
     pub tmp_bytes: Option<u64>,
-    /// The limit it passed, for which it was killed or could not go on; a name of `[limits]`.
+    /// The limit that it passed, and for which it was killed or could not continue; a name of `[limits]`.
     pub over: Option<String>,
 }
 
-/// Why a command was not run or could not be ended.
+/// Why a command did not run or could not be ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// No such program in the fixed `PATH`.
@@ -134,7 +94,7 @@ pub enum ExecError {
     /// The command asks for something that is never allowed.
     #[error("{0}")]
     Invalid(String),
-    /// The jail it would run in is gone, or went while it ran.
+    /// Its jail is gone, or ended while it ran.
     #[error("the sandbox of the stage has ended: {0}")]
     Lost(&'static str),
     /// Some of its processes could not be killed in time.
@@ -142,20 +102,20 @@ pub enum ExecError {
     Survivors {
         /// How many.
         count: usize,
-        /// How long it was tried.
+        /// How long the sandbox tried.
         waited: Duration,
     },
     /// The operating system refused.
     #[error("could not run the command: failed to {act}: {source}")]
     Io {
-        /// What was tried.
+        /// What failed.
         act: &'static str,
         /// The system's answer.
         source: io::Error,
     },
 }
 
-/// The run was canceled before the command began, so nothing was started.
+/// The exit of a command that was canceled before it began.
 pub(crate) fn not_begun(duration: Duration) -> Exit {
     let nothing = || capture::Capture::new(0).finish(false);
     Exit {
@@ -175,10 +135,10 @@ pub(crate) fn not_begun(duration: Duration) -> Exit {
     }
 }
 
-/// Opens where a command begins; no component may be a link.
+/// Opens the folder a command starts in; no component may be a link.
 pub(crate) fn working_directory(root: &Path, cwd: &ScopePath) -> Result<OwnedFd, ExecError> {
     let tree = Tree::open(root).map_err(io_error("open the workspace"))?;
-    let missing = |_| ExecError::Invalid(format!("`{cwd}` is no directory of the workspace the stage may see"));
+    let missing = |_| ExecError::Invalid(format!("`{cwd}` is not a directory of the workspace that the stage may see"));
     tree.directory(Path::new(cwd.as_str())).map_err(missing)
 }
 

@@ -13,7 +13,7 @@ compile_error!(
     "this version of glovebox runs on Linux only: elsewhere neither openat2 nor a jail keeps a stage in its place, and it does not run without"
 );
 
-mod accepting;
+mod acceptor;
 pub mod apply;
 mod beneath;
 pub mod cache;

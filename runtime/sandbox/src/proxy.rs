@@ -9,11 +9,11 @@ pub mod host;
 pub mod rules;
 
 mod address;
+mod client_hello;
 mod connection;
-mod head;
-mod hello;
 pub mod outside;
 mod refused;
+mod request_head;
 mod serving;
 pub mod traffic;
 

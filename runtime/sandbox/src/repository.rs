@@ -4,11 +4,11 @@
 //! made by the system's `git` inside a jail, over a throw-away view of the same scope, without hooks, templates, settings or a
 //! network. It is to be mounted read-only at `.git`.
 
-use crate::exec::{Command, ExecError, ExecPolicy, Exit, Program};
-use crate::jail::{Jail, JailError};
+use crate::exec::{Command, ExecError, Exit, Program};
+use crate::jail::{ExecPolicy, Jail, JailError};
 use crate::path::ScopePath;
 use crate::scope::Scope;
-use crate::stage::{Extra, StageError, WorkspaceView};
+use crate::stage::{StageError, ViewOverrides, WorkspaceView};
 use crate::tree::{self, Tree};
 use glovebox_record::CommandEnding;
 use std::io;
@@ -135,7 +135,7 @@ fn fill(
     at: &Path,
     open: &dyn Fn(&WorkspaceView) -> Result<Jail, RepositoryError>,
 ) -> Result<WorkspaceView, RepositoryError> {
-    let view = WorkspaceView::choose(workspace, at, scope, &Extra::default())?;
+    let view = WorkspaceView::choose(workspace, at, scope, &ViewOverrides::default())?;
     let jail = open(&view)?;
     for step in STEPS {
         succeeded(step[0], &jail.run(&command(step), &AtomicBool::new(false))?)?;

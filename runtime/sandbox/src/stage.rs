@@ -8,9 +8,9 @@ mod copied;
 mod copy;
 pub(crate) mod findings;
 mod judge;
+mod lower_entry;
 mod mask;
 mod overlay;
-mod standing;
 mod upper;
 
 pub use crate::found::{Found, Limits, Op, Verdict};
@@ -69,7 +69,7 @@ impl From<WalkError> for StageError {
 
 /// What a stage sees in its workspace that is not the workspace's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Extra {
+pub struct ViewOverrides {
     /// Folders whose content lies over the workspace's, the first on top. The scope does not apply to them, the verdict about
     /// changes does. Where a layer and the workspace have the same path, both have a directory or the layer has a file.
     pub layers: Vec<PathBuf>,
@@ -92,7 +92,7 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// [`StageError::Io`] when `at` exists already or the system refuses.
-    pub fn copy(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+    pub fn copy(workspace: &Path, at: &Path, scope: &Scope, extra: &ViewOverrides) -> Result<Self, StageError> {
         Copy::with(workspace, at, scope, extra).map(Self::Copy)
     }
 
@@ -101,7 +101,7 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// [`StageError::Io`] when `at` exists already, a path is not UTF-8 or the system refuses.
-    pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+    pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, extra: &ViewOverrides) -> Result<Self, StageError> {
         Overlay::create(workspace, at, scope, extra).map(Self::Overlay)
     }
 
@@ -110,7 +110,7 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// As [`WorkspaceView::copy`] and [`WorkspaceView::overlay`].
-    pub fn choose(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+    pub fn choose(workspace: &Path, at: &Path, scope: &Scope, extra: &ViewOverrides) -> Result<Self, StageError> {
         if copy::is_small(workspace, scope, extra, SMALL)? || !overlay::is_ours(workspace)? {
             return Self::copy(workspace, at, scope, extra);
         }

@@ -5,9 +5,9 @@
 //! a server one port of the loopback. The second jail is made at the first call; nothing it leaves is ever committed.
 
 mod call;
-mod offer;
-mod place;
+mod client_folder;
 mod port;
+mod sandbox;
 mod service;
 
 pub use call::Call;
@@ -17,7 +17,7 @@ pub use service::{SubjectError, Subjects, Used};
 use crate::jail::JailSetting;
 use crate::path::ScopePath;
 use crate::scope::Scope;
-use crate::stage::Extra;
+use crate::stage::ViewOverrides;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct SubjectSetting {
     /// What of it there is: what builders see.
     pub scope: Scope,
     /// What lies in it that is not the workspace's.
-    pub extra: Extra,
+    pub extra: ViewOverrides,
     /// Whether the files may be an overlay.
     pub mounts: bool,
     /// Where it starts when it is asked for from a folder that is not in its view.

@@ -10,13 +10,13 @@
 mod jailed;
 
 use glovebox_hostile::battery;
-use glovebox_hostile::ground::{Ground, Order, Program, Walls};
-use glovebox_hostile::judge::{Judged, Verdict};
-use glovebox_hostile::outside::Outside;
-use glovebox_hostile::row::{Room, Row};
-use glovebox_hostile::{rows, watch};
+use glovebox_hostile::evaluate::{JudgedRow, Verdict};
+use glovebox_hostile::host_fixture::HostFixture;
+use glovebox_hostile::row::{Limits, Row};
+use glovebox_hostile::target::{AttackCommand, Confinement, Program, Target};
+use glovebox_hostile::{observe, rows};
 use glovebox_sandbox::jail::{Tier, probe, probe_tier};
-use jailed::Jailed;
+use jailed::JailConfinement;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -47,12 +47,12 @@ fn is_here(tier: Tier) -> bool {
 /// One battery at a time: some rows are judged by the machine's free space, which another battery uses and gives back.
 static BATTERY: Mutex<()> = Mutex::new(());
 
-fn attack(tier: Tier) -> Vec<Judged> {
+fn attack(tier: Tier) -> Vec<JudgedRow> {
     let _one = BATTERY.lock().unwrap_or_else(PoisonError::into_inner);
     let program = hostile();
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().canonicalize().unwrap();
-    let judged = battery::run(&Jailed::new(tier), &program, &place, &table(tier), 4);
+    let judged = battery::run(&JailConfinement::new(tier), &program, &place, &table(tier), 4);
     let left: Vec<_> = std::fs::read_dir(&place).unwrap().flatten().map(|entry| entry.path()).collect();
     assert!(left.is_empty(), "left behind: {left:?}");
     judged
@@ -108,8 +108,8 @@ fn a_program_under_test_in_its_verifiers_jail_gets_through() {
     let table: Vec<Row> = rows::all().into_iter().filter(|row| ids.iter().any(|id| id == row.id)).collect();
     assert_eq!(table.len(), ids.len());
     let folder = tempfile::tempdir().unwrap();
-    let walls = Jailed { is_apart: false, ..Jailed::new(Tier::Full) };
-    let judged = battery::run(&walls, &hostile(), &folder.path().canonicalize().unwrap(), &table, 2);
+    let confinement = JailConfinement { is_apart: false, ..JailConfinement::new(Tier::Full) };
+    let judged = battery::run(&confinement, &hostile(), &folder.path().canonicalize().unwrap(), &table, 2);
     let stopped: Vec<String> = judged
         .iter()
         .filter(|one| one.verdict != Verdict::Through)
@@ -125,13 +125,13 @@ const HOST: &str = "BATTERY_HOST";
 fn a_host_with_something_stubborn_inside() {
     let Ok(told) = std::env::var(HOST) else { return };
     let (tier, folder) = told.split_once(' ').unwrap();
-    let outside = Outside::lay_out(Path::new(folder), &hostile()).unwrap();
-    let mut ground = Jailed::new(Tier::parse(tier).unwrap()).open(&outside, &Room::ALONE).unwrap();
+    let outside = HostFixture::create(Path::new(folder), &hostile()).unwrap();
+    let mut ground = JailConfinement::new(Tier::parse(tier).unwrap()).open(&outside, &Limits::ALONE).unwrap();
     println!("\nmark {}", outside.mark());
     let words = ["racers", "4", "{mark}"].map(|word| outside.fill(word, ""));
     let program = outside.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
     let text = format!("{program} {} & {program} stubborn {} ; wait", words.join(" "), words[2]);
-    let order = Order { program: Program::Shell(text), timeout: Duration::from_secs(60) };
+    let order = AttackCommand { program: Program::Shell(text), timeout: Duration::from_secs(60) };
     ground.run(&order).unwrap();
 }
 
@@ -148,10 +148,10 @@ fn kill_host(tier: Tier) {
     let mut host = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(host.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mark = lines.find_map(|line| line.strip_prefix("mark ").map(str::to_owned)).unwrap();
-    wait_until("the command runs", || watch::marked(&mark).len() >= 2);
+    wait_until("the command runs", || observe::marked(&mark).len() >= 2);
     host.kill().unwrap();
     host.wait().unwrap();
-    wait_until("nothing of it is alive", || watch::marked(&mark).is_empty());
+    wait_until("nothing of it is alive", || observe::marked(&mark).is_empty());
 }
 
 #[track_caller]

@@ -2,15 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
-use glovebox_sandbox::exec::{Command, ExecPolicy, Exit, Program};
+use glovebox_sandbox::exec::{Command, Exit, Program};
 use glovebox_sandbox::holdout::{Seal, seal};
+use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, Tier};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::project::{self, Include};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::repository;
 use glovebox_sandbox::scope::{Entry, Scope};
-use glovebox_sandbox::stage::{Extra, Limits, WorkspaceView};
+use glovebox_sandbox::stage::{Limits, ViewOverrides, WorkspaceView};
 use glovebox_sandbox::tree::remove_all;
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ const SECRET: &str = "exit $(( $(cat answer.txt) + 41 ))";
 /// What a stage sees beside its scope: for its files, and for its jail.
 #[derive(Default)]
 struct Reach {
-    extra: Extra,
+    extra: ViewOverrides,
     inner: Vec<Bind>,
 }
 
@@ -32,7 +33,7 @@ impl Reach {
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
         let bind = Bind { source: text(source), at: text(inside.join(path)), writable: false, optional: false };
         let mount_points = vec![ScopePath::parse(path).unwrap()];
-        Self { extra: Extra { layers: Vec::new(), mount_points }, inner: vec![bind] }
+        Self { extra: ViewOverrides { layers: Vec::new(), mount_points }, inner: vec![bind] }
     }
 }
 
@@ -178,7 +179,10 @@ fn what_a_stage_planted_there_is_not_what_a_verifier_runs() {
 #[test]
 fn where_nothing_can_be_mounted_they_are_laid_into_the_copy() {
     let place = Place::new();
-    let reach = Reach { extra: Extra { layers: vec![place.seal.files()], ..Extra::default() }, ..Reach::default() };
+    let reach = Reach {
+        extra: ViewOverrides { layers: vec![place.seal.files()], ..ViewOverrides::default() },
+        ..Reach::default()
+    };
     let view =
         WorkspaceView::copy(&place.at("run/workspace"), &place.at("run/stage"), &Scope::everything(), &reach.extra)
             .unwrap();

@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
-use glovebox_sandbox::exec::{Command, ExecPolicy, Exit, Program};
+use glovebox_sandbox::exec::{Command, Exit, Program};
+use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier, probe_tier};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::scope::{Entry, Scope};
-use glovebox_sandbox::stage::Extra;
+use glovebox_sandbox::stage::ViewOverrides;
 use glovebox_sandbox::subject::{SubjectSetting, Subjects, Used};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ impl Bench {
             jail: setting(&root, tier),
             workspace: root.join("workspace"),
             scope,
-            extra: Extra::default(),
+            extra: ViewOverrides::default(),
             mounts: tier == Tier::Full,
             workdir: ScopePath::root(),
             command: None,

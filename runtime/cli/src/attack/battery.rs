@@ -3,11 +3,11 @@
 //! Rows run on several threads; a row that would disturb others has a jail for itself.
 
 use crate::component;
-use crate::jailed::Jailed;
+use crate::jailed::JailConfinement;
 use crate::message::{AttackRequest, AttackRow, RowResult};
 use glovebox_host::compile::{CompileBounds, Compiler};
 use glovebox_host::host::{Host, HostConfig};
-use glovebox_hostile::judge::{Judged, Verdict};
+use glovebox_hostile::evaluate::{JudgedRow, Verdict};
 use glovebox_hostile::{battery, rows};
 use glovebox_sandbox::jail::{self, Tier};
 use glovebox_sandbox::worker::Worker;
@@ -26,10 +26,10 @@ pub fn run(request: &AttackRequest) -> Result<Vec<RowResult>, String> {
     let host = Host::new(host_config(request)).map_err(|error| error.to_string())?;
     let table = rows::all();
     let programs = battery::programs(&table, tier.as_str());
-    let mut judged = battery::run(&Jailed::new(tier), HOSTILE, &request.folder, &programs, WORKERS);
+    let mut judged = battery::run(&JailConfinement::new(tier), HOSTILE, &request.folder, &programs, WORKERS);
     let components = component::run(&host, &request.folder, &battery::components(&table), tier.as_str());
     // What is left of the last jails is gone before this process is.
-    jail::settle();
+    jail::wait_for_cleanup();
     judged.extend(components?);
     Ok(judged.iter().map(|one| result(one, tier)).collect())
 }
@@ -45,7 +45,7 @@ fn host_config(request: &AttackRequest) -> HostConfig {
     }
 }
 
-fn result(one: &Judged, tier: Tier) -> RowResult {
+fn result(one: &JudgedRow, tier: Tier) -> RowResult {
     let gap = one.row.gap(tier.as_str()).filter(|_| one.verdict == Verdict::KnownGap);
     let row = AttackRow {
         id: one.row.id.to_owned(),

@@ -8,8 +8,8 @@ use glovebox_host::component::Component;
 use glovebox_host::host::Host;
 use glovebox_host::input::{AttemptIdentity, StageInput};
 use glovebox_host::limits::Limits;
-use glovebox_hostile::judge::{Finding, Judged, Tried, judge};
-use glovebox_hostile::row::{Act, Proof, Row};
+use glovebox_hostile::evaluate::{AttackResult, Finding, JudgedRow, evaluate};
+use glovebox_hostile::row::{Payload, Proof, Row};
 use glovebox_record::Ending;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
@@ -34,7 +34,7 @@ const WRITE: [&str; 3] = ["out/", "src/main.rs", "go.mod"];
 const OWN_PATH: &str = "/home/me/proj";
 
 /// Tries every row in a new folder below `parent`, which is gone afterwards.
-pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<Judged>, String> {
+pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<JudgedRow>, String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let component = host.load(INTRUDER).map_err(|error| failed("load the hostile component", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -42,9 +42,9 @@ pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<J
     let mut judged = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let at = parent.join(format!("tree-{index}"));
-        let tree = Tree::plant(&at).map_err(|error| failed("plant the files to attack", &error))?;
+        let tree = AttackedTree::plant(&at).map_err(|error| failed("plant the files to attack", &error))?;
         let finding = attack(host, &component, &runtime, &tree, row);
-        judged.push(judge(row, &finding, &Ok(Vec::new()), tier));
+        judged.push(evaluate(row, &finding, &Ok(Vec::new()), tier));
     }
     Ok(judged)
 }
@@ -53,7 +53,7 @@ fn attack(
     host: &Host,
     component: &Arc<Component>,
     runtime: &tokio::runtime::Runtime,
-    tree: &Tree,
+    tree: &AttackedTree,
     row: &Row,
 ) -> Finding {
     let before = tree.look();
@@ -63,12 +63,12 @@ fn attack(
     let mut touched: Vec<String> = changed.map(|path| format!("`{path}` was changed")).collect();
     touched.dedup();
     let leaked = report.outcome.notes.contains(CANARY);
-    let (ended, tried) = ending(&report);
-    Finding::told(tried, &ended, touched, leaked)
+    let (ended, result) = ending(&report);
+    Finding::of_component(result, &ended, touched, leaked)
 }
 
 /// How the call ended, and what the component said if it came to say anything.
-fn ending(report: &Report) -> (String, Option<Tried>) {
+fn ending(report: &Report) -> (String, Option<AttackResult>) {
     match &report.ending {
         Ending::Returned => ("exited".to_owned(), serde_json::from_str(&report.outcome.notes).ok()),
         Ending::LimitHit(name) => (format!("limit `{name}`"), None),
@@ -78,10 +78,10 @@ fn ending(report: &Report) -> (String, Option<Tried>) {
     }
 }
 
-fn call(tree: &Tree, row: &Row) -> Call {
-    let words = match row.act {
-        Act::Component(words) | Act::Program(words) => words,
-        Act::Shell(_) => &[],
+fn call(tree: &AttackedTree, row: &Row) -> Call {
+    let words = match row.payload {
+        Payload::Component(words) | Payload::Program(words) => words,
+        Payload::Shell(_) => &[],
     };
     let names = ["attack", "first", "second"];
     let fill = |word: &str| word.replace("{secret}", &tree.secret.to_string_lossy());
@@ -133,13 +133,13 @@ fn scope() -> Scope {
 }
 
 /// A tree with something to write, something to leave alone, something hidden, and links that lie in wait.
-struct Tree {
+struct AttackedTree {
     folder: PathBuf,
     root: PathBuf,
     secret: PathBuf,
 }
 
-impl Tree {
+impl AttackedTree {
     fn plant(folder: &Path) -> io::Result<Self> {
         let (root, secret) = (folder.join("tree"), folder.join("secret.txt"));
         for name in ["src", "ro", "out/d", "visible", "scenarios/holdout/deep"] {
@@ -195,7 +195,7 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for AttackedTree {
     fn drop(&mut self) {
         let _gone = fs::remove_dir_all(&self.folder);
     }

@@ -2,18 +2,19 @@
 //!
 //! Knows the sandbox and the battery, nothing of a run; the sandbox's own tests include this file.
 
-use glovebox_hostile::ground::{
-    CHANGES_MAX, Change, Failed, Ground, HIDDEN, OUTPUT_BYTES_MAX, Order, Program, Seen, WRITE, Walls,
+use glovebox_hostile::host_fixture::HostFixture;
+use glovebox_hostile::row::Limits;
+use glovebox_hostile::target::{
+    AttackCommand, CHANGES_MAX, Change, CommandResult, Confinement, HIDDEN, NotRun, OUTPUT_BYTES_MAX, Program, Target,
+    WRITE,
 };
-use glovebox_hostile::outside::Outside;
-use glovebox_hostile::row::Room;
-use glovebox_sandbox::exec::{self, Captured, ExecError, ExecPolicy};
-use glovebox_sandbox::found::Limits;
-use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, Tier};
+use glovebox_sandbox::exec::{self, Captured, ExecError};
+use glovebox_sandbox::found;
+use glovebox_sandbox::jail::{Bind, Bounds, ExecPolicy, Jail, JailSetting, Network, Tier};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::{Entry, Scope};
-use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{FOLDER, SubjectSetting, Subjects};
 use std::fs;
 use std::path::Path;
@@ -26,15 +27,15 @@ const ALLOWED: &str = "allowed.example";
 /// Largest file an attack may make.
 const FILE_BYTES: u64 = 128 << 20;
 
-/// Walls of a tier.
-pub struct Jailed {
+/// Confinement of a tier.
+pub struct JailConfinement {
     /// Which.
     pub tier: Tier,
     /// Whether the program under test runs apart from its verifier. Without it the attacks on a verifier show that they can get through.
     pub is_apart: bool,
 }
 
-impl Jailed {
+impl JailConfinement {
     /// Everything that a tier has.
     pub fn new(tier: Tier) -> Self {
         Self { tier, is_apart: true }
@@ -42,7 +43,7 @@ impl Jailed {
 }
 
 /// A jail with the view of its stage.
-pub struct Standing {
+pub struct JailTarget {
     jail: Jail,
     view: WorkspaceView,
     /// What starts attacks of the program under test, where that is who tries them.
@@ -69,59 +70,59 @@ echo '?' >&9; sleep 0.02; kill -0 $victim && grep -q intact /tmp/victim || echo 
 rm -rf out/canary.txt /tmp/canary.txt /tmp/asked /tmp/victim
 exit $code"#;
 
-impl Walls for Jailed {
-    type Ground = Standing;
+impl Confinement for JailConfinement {
+    type Target = JailTarget;
 
     fn tier(&self) -> &'static str {
         self.tier.as_str()
     }
 
-    fn open(&self, outside: &Outside, room: &Room) -> Result<Standing, String> {
-        let at = outside.stage().join("view");
-        let hidden = if room.subject { &[] } else { HIDDEN };
-        let (project, scope, extra) = (outside.project(), scope(hidden)?, Extra::default());
+    fn open(&self, fixture: &HostFixture, limits: &Limits) -> Result<JailTarget, String> {
+        let at = fixture.stage().join("view");
+        let hidden = if limits.subject { &[] } else { HIDDEN };
+        let (project, scope, overrides) = (fixture.project(), scope(hidden)?, ViewOverrides::default());
         let view = if self.tier == Tier::Full {
-            WorkspaceView::overlay(&project, &at, &scope, &extra)
+            WorkspaceView::overlay(&project, &at, &scope, &overrides)
         } else {
-            WorkspaceView::copy(&project, &at, &scope, &extra)
+            WorkspaceView::copy(&project, &at, &scope, &overrides)
         };
         let view = view.map_err(|error| error.to_string())?;
-        let setting = setting(self.tier, outside, room)?;
+        let setting = setting(self.tier, fixture, limits)?;
         let source = view.source().map_err(|error| error.to_string())?;
-        let subjects = room.subject.then(|| self.offer(outside, room, &setting)).transpose()?;
+        let subjects = limits.subject.then(|| self.offer(fixture, limits, &setting)).transpose()?;
         let ties = subjects.as_ref().map(Subjects::ties).unwrap_or_default();
         let mut setting = setting;
         if subjects.is_some() {
             setting.policy.path.insert(0, FOLDER.into());
         }
         let jail = Jail::open_tied(&setting, source, &ties).map_err(|error| error.to_string())?;
-        let hostile = outside.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
-        Ok(Standing { jail, view, subjects, hostile, is_apart: self.is_apart })
+        let hostile = fixture.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
+        Ok(JailTarget { jail, view, subjects, hostile, is_apart: self.is_apart })
     }
 }
 
-impl Jailed {
+impl JailConfinement {
     /// The program under test, with the builders' view.
-    fn offer(&self, outside: &Outside, room: &Room, jail: &JailSetting) -> Result<Subjects, String> {
+    fn offer(&self, fixture: &HostFixture, limits: &Limits, jail: &JailSetting) -> Result<Subjects, String> {
         let offered = Subjects::offer(SubjectSetting {
             jail: jail.clone(),
-            workspace: outside.project(),
+            workspace: fixture.project(),
             scope: scope(HIDDEN)?,
-            extra: Extra::default(),
+            extra: ViewOverrides::default(),
             mounts: self.tier == Tier::Full,
             workdir: ScopePath::root(),
             command: None,
             port: None,
-            timeout: Duration::from_millis(room.timeout_ms),
+            timeout: Duration::from_millis(limits.timeout_ms),
             calls_max: u64::MAX,
         });
         offered.map_err(|error| error.to_string())
     }
 }
 
-/// The order of a program under test, as a verifier carries it out.
-fn verified(order: &Order, hostile: String, is_apart: bool) -> exec::Program {
-    let words = match &order.program {
+/// The command of a program under test, as a verifier carries it out.
+fn by_verifier(command: &AttackCommand, hostile: String, is_apart: bool) -> exec::Program {
+    let words = match &command.program {
         Program::Argv(words) => words.clone(),
         Program::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
     };
@@ -131,7 +132,7 @@ fn verified(order: &Order, hostile: String, is_apart: bool) -> exec::Program {
 }
 
 /// What a verifier tells of the program under test, in the words of a jail.
-fn tested(seen: Seen) -> Seen {
+fn of_subject(seen: CommandResult) -> CommandResult {
     let text = seen.text();
     let over = text.split_once("reached `limits.").and_then(|(_, rest)| rest.split('`').next()).map(str::to_owned);
     let (how, code) = match seen.code {
@@ -139,36 +140,36 @@ fn tested(seen: Seen) -> Seen {
         Some(code) if code > 128 => ("signaled", Some(code - 128)),
         code => (seen.how.as_str(), code),
     };
-    Seen { how: how.to_owned(), code, over, ..seen }
+    CommandResult { how: how.to_owned(), code, over, ..seen }
 }
 
-impl Ground for Standing {
+impl Target for JailTarget {
     fn project(&self) -> String {
         self.jail.inside().to_string_lossy().into_owned()
     }
 
-    fn run(&mut self, order: &Order) -> Result<Seen, Failed> {
+    fn run(&mut self, command: &AttackCommand) -> Result<CommandResult, NotRun> {
         let is_subject = self.subjects.is_some();
-        let program = match &order.program {
-            _ if is_subject => verified(order, self.hostile.clone(), self.is_apart),
+        let program = match &command.program {
+            _ if is_subject => by_verifier(command, self.hostile.clone(), self.is_apart),
             Program::Argv(words) => exec::Program::Argv(words.clone()),
             Program::Shell(text) => exec::Program::Shell(text.clone()),
         };
         let grace = if is_subject { VERIFIER_TIME } else { Duration::ZERO };
-        let (cwd, env, stdin, timeout) = (ScopePath::root(), Vec::new(), None, order.timeout + grace);
-        let command = exec::Command { program, cwd, env, stdin, timeout };
-        let exit = self.jail.run(&command, &AtomicBool::new(false)).map_err(|error| Failed {
+        let (cwd, env, stdin, timeout) = (ScopePath::root(), Vec::new(), None, command.timeout + grace);
+        let jail_command = exec::Command { program, cwd, env, stdin, timeout };
+        let exit = self.jail.run(&jail_command, &AtomicBool::new(false)).map_err(|error| NotRun {
             by_attack: matches!(error, ExecError::Lost(_) | ExecError::Survivors { .. }),
             reason: error.to_string(),
         })?;
-        let seen = Seen {
+        let seen = CommandResult {
             how: exit.how.as_str().to_owned(),
             code: exit.code,
             stdout: kept(exit.stdout),
             stderr: kept(exit.stderr),
             over: exit.over,
         };
-        Ok(if is_subject { tested(seen) } else { seen })
+        Ok(if is_subject { of_subject(seen) } else { seen })
     }
 
     fn end(self) -> Result<Vec<Change>, String> {
@@ -178,10 +179,10 @@ impl Ground for Standing {
             used.views.into_iter().try_for_each(WorkspaceView::remove).map_err(|error| error.to_string())?;
         }
         let (write_bytes, write_entries, depth) = CHANGES_MAX;
-        let limits = Limits { write_bytes, write_entries, depth, ..Limits::default() };
+        let limits = found::Limits { write_bytes, write_entries, depth, ..found::Limits::default() };
         let found = self.view.changes(&limits, &Protected::new(HIDDEN));
         let changes = found.map(|found| {
-            let change = |one: &glovebox_sandbox::found::Found| Change {
+            let change = |one: &found::Found| Change {
                 path: one.path.clone(),
                 op: one.op.as_str().to_owned(),
                 allowed: one.is_allowed(),
@@ -204,11 +205,11 @@ fn scope(hidden: &[&str]) -> Result<Scope, String> {
     Ok(Scope::new(entries(&["./"])?, entries(WRITE)?, entries(hidden)?))
 }
 
-fn setting(tier: Tier, outside: &Outside, room: &Room) -> Result<JailSetting, String> {
-    let folder = outside.stage().join("attempt");
+fn setting(tier: Tier, fixture: &HostFixture, limits: &Limits) -> Result<JailSetting, String> {
+    let folder = fixture.stage().join("attempt");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let attacker = outside.attacker();
+    let attacker = fixture.attacker();
     let bind = Bind { source: text(&attacker), at: text(&attacker), writable: false, optional: false };
     let policy = ExecPolicy {
         binds: vec![bind],
@@ -217,15 +218,15 @@ fn setting(tier: Tier, outside: &Outside, room: &Room) -> Result<JailSetting, St
         ..ExecPolicy::default()
     };
     let bounds = Bounds {
-        cpu_ms: room.cpu_seconds * 1000,
-        command_memory_bytes: room.memory_bytes,
-        processes: room.processes,
+        cpu_ms: limits.cpu_seconds * 1000,
+        command_memory_bytes: limits.memory_bytes,
+        processes: limits.processes,
         file_bytes: FILE_BYTES,
-        tmp_bytes: room.tmp_bytes,
-        disk_bytes: room.disk_bytes,
+        tmp_bytes: limits.tmp_bytes,
+        disk_bytes: limits.disk_bytes,
         ..Bounds::default()
     };
-    let network = if room.proxy { Network::Proxy(vec![ALLOWED.to_owned()]) } else { Network::None };
+    let network = if limits.proxy { Network::Proxy(vec![ALLOWED.to_owned()]) } else { Network::None };
     Ok(JailSetting {
         tier,
         policy,
@@ -233,7 +234,7 @@ fn setting(tier: Tier, outside: &Outside, room: &Room) -> Result<JailSetting, St
         bounds,
         inside: "/workspace".into(),
         inner: Vec::new(),
-        hidden: vec![outside.folder().to_owned()],
+        hidden: vec![fixture.folder().to_owned()],
         folder,
     })
 }

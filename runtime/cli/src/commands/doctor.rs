@@ -3,7 +3,7 @@
 use crate::arguments::DoctorArguments;
 use crate::doctor::machine::MachineReport;
 use crate::exit::Ended;
-use crate::{prepare, project, terminal};
+use crate::{project, terminal};
 use glovebox_sandbox::jail;
 
 /// Looks at the machine, or attacks it.

@@ -6,7 +6,7 @@
 use super::message::{AttackAnswer, AttackRequest, RowResult};
 use super::report::AttackReport;
 use crate::exit::{Exit, Stop};
-use crate::{bound, compiler};
+use crate::{compiler, project};
 use glovebox_sandbox::jail::{Capability, Tier, probe_tier};
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ fn request(tier: Tier, folder: &TemporaryFolder) -> Result<AttackRequest, Stop> 
         version: env!("CARGO_PKG_VERSION").to_owned(),
         tier: tier.as_str().to_owned(),
         folder: folder.0.clone(),
-        cache_dir: bound::cache_dir(),
+        cache_dir: project::cache_dir(),
         cache_bytes_max: compiler::cache_bytes_max()?,
         // This very program, seen from another process.
         compiler: (format!("/proc/{}/exe", std::process::id()).into(), worker.arguments),

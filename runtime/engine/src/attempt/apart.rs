@@ -10,13 +10,13 @@ use crate::plan::Apart;
 use crate::plan::Binding;
 use glovebox_pipeline::holdouts::Writes;
 use glovebox_sandbox::cache::Caches;
-use glovebox_sandbox::exec::{CommandLine, ExecPolicy};
 use glovebox_sandbox::found::Verdict;
+use glovebox_sandbox::jail::{CommandLine, ExecPolicy};
 use glovebox_sandbox::jail::{JailSetting, Network, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::scope::{Entry, Scope};
-use glovebox_sandbox::stage::{self, Extra, Found, StageError, WorkspaceView};
+use glovebox_sandbox::stage::{self, Found, StageError, ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{Call, FOLDER, SubjectSetting, Subjects, Used};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub(super) fn offer(
     let mounts = tier == Tier::Full;
     let limits = &binding.limits;
     let (cache, inside) = (&binding.confined.cache, ground.inside());
-    let mut extra = Extra::default();
+    let mut extra = ViewOverrides::default();
     let mut inner = Vec::new();
     if mounts && !cache.is_empty() {
         let caches = around.private().caches(SUBJECT, cache)?;
@@ -160,7 +160,7 @@ pub(super) fn receipts(calls: Vec<Call>, fact: &mut StageFinished) {
 
 pub(super) fn receipt(id: String, call: Call) -> Receipt {
     let line = CommandLine { argv: call.words, cwd: call.cwd, env_names: Vec::new() };
-    Receipt { subject: true, ..line.receipt(id, &call.exit, &call.standing) }
+    Receipt { subject: true, ..line.receipt(id, &call.exit, &call.status) }
 }
 
 /// Sets aside what the programs under test wrote, each sandbox in a folder of its own, and removes their files.

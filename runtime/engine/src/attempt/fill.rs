@@ -119,7 +119,7 @@ fn fill(
         };
         let (words, cwd) = (["sh", "-c", text].map(str::to_owned).to_vec(), command.cwd.as_str().to_owned());
         let exit = jail.run(&command, canceled).map_err(|error| AttemptError::Thread(error.to_string()))?;
-        calls.push((Call { words, cwd, exit, standing: jail.standing().clone() }, false));
+        calls.push((Call { words, cwd, exit, status: jail.status().clone() }, false));
     }
     let closed = place.close()?;
     calls.extend(closed.subjects.calls.into_iter().map(|call| (call, true)));

@@ -10,12 +10,12 @@ use crate::plan::Binding;
 use crate::plan::HoldoutAccess;
 use glovebox_host::grants::FileTier;
 use glovebox_sandbox::cache::{self, Caches, Domain};
-use glovebox_sandbox::exec::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, Spent, Tier};
+use glovebox_sandbox::jail::ExecPolicy;
+use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, ResourceUsage, Tier};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
 use glovebox_sandbox::scope::Entry;
-use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{Subjects, Used};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,7 +110,7 @@ pub struct Place {
 /// What is left of an attempt's programs when all of them are dead.
 pub(super) struct Closed {
     /// What its own commands used; none when it had no jail.
-    pub(super) spent: Option<Spent>,
+    pub(super) spent: Option<ResourceUsage>,
     /// What its programs under test used and left.
     pub(super) subjects: Used,
 }
@@ -118,7 +118,7 @@ pub(super) struct Closed {
 /// What lies in the workspace for one stage and is not the workspace's.
 #[derive(Default)]
 struct Inner {
-    extra: Extra,
+    extra: ViewOverrides,
     binds: Vec<Bind>,
     scratch: Vec<Entry>,
     caches: Option<Caches>,
@@ -178,7 +178,7 @@ impl Place {
         Ok(Closed { spent, subjects: apart::ended(self.subjects.take())? })
     }
 
-    fn close_jail(&mut self) -> Result<Option<Spent>, AttemptError> {
+    fn close_jail(&mut self) -> Result<Option<ResourceUsage>, AttemptError> {
         let Some(jail) = self.jail.take() else { return Ok(None) };
         // The call is over, and with it every other holder.
         let jail = Arc::into_inner(jail).ok_or_else(|| AttemptError::Thread("its jail is still in use".to_owned()))?;
@@ -237,7 +237,11 @@ fn caches(binding: &Binding, around: &Surroundings) -> Result<Caches, AttemptErr
 /// Hold-outs copied in; caches are scratch, since nothing can be mounted.
 fn copied(binding: &Binding, around: &Surroundings) -> Result<Inner, AttemptError> {
     let scratch = binding.confined.scratch.iter().chain(&binding.confined.cache).cloned().collect();
-    Ok(Inner { scratch, extra: Extra { layers: layers(around)?, ..Extra::default() }, ..Inner::default() })
+    Ok(Inner {
+        scratch,
+        extra: ViewOverrides { layers: layers(around)?, ..ViewOverrides::default() },
+        ..Inner::default()
+    })
 }
 
 /// The hold-outs as a layer, which is all or nothing: a stage that may see some of them would see the others too.

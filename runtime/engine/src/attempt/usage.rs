@@ -2,10 +2,10 @@
 
 use crate::event::StageFinished;
 use glovebox_sandbox::found::{Found, Op};
-use glovebox_sandbox::jail::Spent;
+use glovebox_sandbox::jail::ResourceUsage;
 
 /// Adds what only the jail saw to the limits the host reported.
-pub(super) fn of_jail(spent: &Spent, fact: &mut StageFinished) {
+pub(super) fn of_jail(spent: &ResourceUsage, fact: &mut StageFinished) {
     used(fact, "disk_bytes", spent.disk_peak_bytes);
     used(fact, "file_bytes", spent.file_peak_bytes);
     if let Some(seen) = &spent.traffic {

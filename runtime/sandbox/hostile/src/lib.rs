@@ -4,15 +4,15 @@
 //! and notices when one is touched, [`ground`] is the place behind the walls where an attack runs, [`battery`] runs the table and
 //! [`judge`] decides. The program that attacks is this package's binary.
 //!
-//! The crate knows no sandbox: who has one implements [`ground::Walls`]. A verdict never rests on the attacker's word alone.
+//! The crate knows no sandbox: who has one implements [`ground::Confinement`]. A verdict never rests on the attacker's word alone.
 
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
 pub mod battery;
-pub mod ground;
-pub mod judge;
-pub mod outside;
+pub mod evaluate;
+pub mod host_fixture;
+pub mod observe;
 pub mod row;
 pub mod rows;
-pub mod watch;
+pub mod target;

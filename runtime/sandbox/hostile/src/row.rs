@@ -1,11 +1,11 @@
 //! One attack: what is tried, which wall has to stop it, and how that is proven.
 //!
 //! A row is data. Words in braces are filled in from the world the attack runs in, such as `{secret}`; see
-//! [`crate::outside::Outside::fill`].
+//! [`crate::host_fixture::HostFixture::fill`].
 
 /// What is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum Payload {
     /// The hostile program with these words.
     Program(&'static [&'static str]),
     /// A text for the shell.
@@ -20,7 +20,7 @@ pub enum Proof {
     /// It was told no.
     Answer,
     /// What it believes does not count, only what stands outside.
-    Outside,
+    Untouched,
     /// Nothing at this path of the workspace, or below it, may be committed.
     Commit(&'static str),
     /// Nothing below this path may be committed; the folder itself may.
@@ -41,17 +41,17 @@ pub enum Proof {
     Never(&'static str),
     /// The port it listened on was closed from outside.
     Closed,
-    /// Seen from outside, its process has no capability and cannot gain any, and its system calls are filtered.
-    Standing,
+    /// CommandResult from outside, its process has no capability and cannot gain any, and its system calls are filtered.
+    Unprivileged,
     /// No more processes existed at the same time than the bound, seen from outside.
-    Few(usize),
+    ProcessesAtMost(usize),
     /// This has to work.
     Works,
 }
 
 /// The bounds of the place an attack runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct Limits {
     /// Whether the attack has it for itself, for what would disturb others.
     pub alone: bool,
     /// Wall time of the command.
@@ -72,7 +72,7 @@ pub struct Room {
     pub subject: bool,
 }
 
-impl Room {
+impl Limits {
     /// The room that attacks share.
     pub const SHARED: Self = Self {
         alone: false,
@@ -102,9 +102,9 @@ pub struct Row {
     /// The layer that has to stop it in the highest tier.
     pub stopped_by: &'static str,
     /// What is tried.
-    pub act: Act,
+    pub payload: Payload,
     /// Where.
-    pub room: Room,
+    pub limits: Limits,
     /// What proves that it was stopped.
     pub proof: Proof,
     /// Why it gets through, or why what must work does not, in tier `landlock`.
@@ -129,8 +129,8 @@ impl Row {
             source,
             title,
             stopped_by,
-            act: Act::Program(words),
-            room: Room::SHARED,
+            payload: Payload::Program(words),
+            limits: Limits::SHARED,
             proof: Proof::Answer,
             gap_landlock: None,
             gap_bwrap: None,
@@ -147,7 +147,7 @@ impl Row {
         text: &'static str,
     ) -> Self {
         let row = Self::program(id, source, title, stopped_by, &[]);
-        Self { act: Act::Shell(text), proof: Proof::Outside, ..row }
+        Self { payload: Payload::Shell(text), proof: Proof::Untouched, ..row }
     }
 
     /// An attack by the hostile component that must be told no.
@@ -159,7 +159,7 @@ impl Row {
         words: &'static [&'static str],
     ) -> Self {
         let row = Self::program(id, source, title, stopped_by, &[]);
-        Self { act: Act::Component(words), ..row }
+        Self { payload: Payload::Component(words), ..row }
     }
 
     /// Something that has to work.
@@ -182,8 +182,8 @@ impl Row {
 
     /// Says where it runs.
     #[must_use]
-    pub const fn room(mut self, room: Room) -> Self {
-        self.room = room;
+    pub const fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 

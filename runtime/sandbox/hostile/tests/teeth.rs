@@ -6,11 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
 use glovebox_hostile::battery;
-use glovebox_hostile::ground::{Change, Failed, Ground, Order, Program, Seen, Walls};
-use glovebox_hostile::judge::{Judged, Verdict};
-use glovebox_hostile::outside::Outside;
-use glovebox_hostile::row::{Room, Row};
+use glovebox_hostile::evaluate::{JudgedRow, Verdict};
+use glovebox_hostile::host_fixture::HostFixture;
+use glovebox_hostile::row::{Limits, Row};
 use glovebox_hostile::rows;
+use glovebox_hostile::target::{AttackCommand, Change, CommandResult, Confinement, NotRun, Program, Target};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,24 +22,24 @@ struct Open {
     project: PathBuf,
 }
 
-impl Walls for Nothing {
-    type Ground = Open;
+impl Confinement for Nothing {
+    type Target = Open;
 
     fn tier(&self) -> &'static str {
         "unconfined"
     }
 
-    fn open(&self, outside: &Outside, _: &Room) -> Result<Open, String> {
+    fn open(&self, outside: &HostFixture, _: &Limits) -> Result<Open, String> {
         Ok(Open { project: outside.project() })
     }
 }
 
-impl Ground for Open {
+impl Target for Open {
     fn project(&self) -> String {
         self.project.to_string_lossy().into_owned()
     }
 
-    fn run(&mut self, order: &Order) -> Result<Seen, Failed> {
+    fn run(&mut self, order: &AttackCommand) -> Result<CommandResult, NotRun> {
         let mut command = match &order.program {
             Program::Argv(words) => {
                 let mut command = Command::new(&words[0]);
@@ -55,7 +55,7 @@ impl Ground for Open {
         let output = command.env("SECRET", "x").current_dir(&self.project).stdin(Stdio::null()).output();
         let output = output.map_err(|error| error.to_string())?;
         let how = if output.status.code().is_some() { "exited" } else { "signaled" };
-        Ok(Seen {
+        Ok(CommandResult {
             how: how.to_owned(),
             code: output.status.code(),
             stdout: output.stdout,
@@ -69,7 +69,7 @@ impl Ground for Open {
     }
 }
 
-fn tried(ids: &[&str]) -> Vec<Judged> {
+fn tried(ids: &[&str]) -> Vec<JudgedRow> {
     let table = rows::all();
     let named: Vec<Row> = ids.iter().map(|id| *table.iter().find(|row| row.id == *id).expect(id)).collect();
     let program = std::fs::read(env!("CARGO_BIN_EXE_glovebox-hostile")).unwrap();
@@ -203,37 +203,37 @@ fn an_attack_that_does_not_run_is_not_called_blocked() {
     assert_eq!(judged[0].verdict, Verdict::Broken, "{judged:?}");
 }
 
-/// Walls that do not stand at first, or a place that goes down with its first attack.
+/// Confinement that do not stand at first, or a place that goes down with its first attack.
 struct Failing {
     opened: AtomicUsize,
     by_attack: bool,
 }
 
 /// The place, or why it goes down.
-struct Weak(Result<Open, Failed>);
+struct Weak(Result<Open, NotRun>);
 
-impl Walls for Failing {
-    type Ground = Weak;
+impl Confinement for Failing {
+    type Target = Weak;
 
     fn tier(&self) -> &'static str {
         "unconfined"
     }
 
-    fn open(&self, outside: &Outside, room: &Room) -> Result<Weak, String> {
+    fn open(&self, outside: &HostFixture, limits: &Limits) -> Result<Weak, String> {
         match self.opened.fetch_add(1, Ordering::Relaxed) {
-            0 if self.by_attack => Ok(Weak(Err(Failed { reason: "it is gone".to_owned(), by_attack: true }))),
+            0 if self.by_attack => Ok(Weak(Err(NotRun { reason: "it is gone".to_owned(), by_attack: true }))),
             0 => Err("no room".to_owned()),
-            _ => Nothing.open(outside, room).map(|open| Weak(Ok(open))),
+            _ => Nothing.open(outside, limits).map(|open| Weak(Ok(open))),
         }
     }
 }
 
-impl Ground for Weak {
+impl Target for Weak {
     fn project(&self) -> String {
-        self.0.as_ref().map_or_else(|_| String::new(), Ground::project)
+        self.0.as_ref().map_or_else(|_| String::new(), Target::project)
     }
 
-    fn run(&mut self, order: &Order) -> Result<Seen, Failed> {
+    fn run(&mut self, order: &AttackCommand) -> Result<CommandResult, NotRun> {
         match &mut self.0 {
             Ok(open) => open.run(order),
             Err(failed) => Err(failed.clone()),
@@ -262,7 +262,7 @@ fn every_row_names_an_attack_there_is() {
     let known = Command::new(env!("CARGO_BIN_EXE_glovebox-hostile")).output().unwrap();
     let known = String::from_utf8(known.stdout).unwrap();
     for row in battery::programs(&rows::all(), "full") {
-        if let glovebox_hostile::row::Act::Program(words) = row.act {
+        if let glovebox_hostile::row::Payload::Program(words) = row.payload {
             assert!(known.lines().any(|name| name == words[0]), "{}: no attack `{}`", row.id, words[0]);
         }
     }

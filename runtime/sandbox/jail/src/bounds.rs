@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
-use glovebox_jail::policy::{Bounds, Walls};
+use glovebox_jail::policy::{Bounds, Confinement};
 use glovebox_jail::wire::Failure;
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags, openat};
@@ -23,7 +23,7 @@ const CPU_SECONDS_BEYOND: u64 = 2;
 const INOTIFY_PARTS: u64 = 4;
 
 /// Sets the resource limits of a command, in the process that becomes it.
-pub(crate) fn limit(bounds: &Bounds, walls: Walls) -> Result<(), Failure> {
+pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Failure> {
     let cpu_seconds = bounds.cpu_seconds.saturating_add(CPU_SECONDS_BEYOND);
     let mut limits = vec![
         // 0 would still feed a program of the host that takes core dumps; 1 is what the system takes for none at all.
@@ -39,8 +39,8 @@ pub(crate) fn limit(bounds: &Bounds, walls: Walls) -> Result<(), Failure> {
         (Resource::Rtprio, 0, 0),
         (Resource::Sigpending, 1024, 1024),
     ];
-    if matches!(walls, Walls::Full | Walls::Bwrap) {
-        // Counted per user namespace, so only inside one of its own; elsewhere strangers of the same user would be counted.
+    if confinement.has_namespaces() {
+        // Counted per user namespace. Without an own one, processes of the same user outside would count.
         limits.push((Resource::Nproc, bounds.processes, bounds.processes));
     }
     limits.into_iter().try_for_each(|(resource, soft, hard)| {

@@ -1,4 +1,4 @@
-//! Walls that `/usr/bin/bwrap` makes, on systems that let only it make namespaces.
+//! Confinement that `/usr/bin/bwrap` makes, on systems that let only it make namespaces.
 //!
 //! The helper writes its words into a memory file, so that nothing of the policy stands in a process's arguments, and becomes
 //! `bwrap`, which starts the helper again inside. There it takes the same policy a second time and adds what `bwrap` does not do.
@@ -6,13 +6,15 @@
 //! that the host can read. Rights of a set-user-id file are not taken: with them `bwrap` bounds no file system in memory.
 #![forbid(unsafe_code)]
 
+use crate::entry::enter_cgroups;
 use crate::fault::{At, refused};
 use crate::mounts::{ETC, SYSTEM};
 use crate::raw;
-use crate::stage::INSIDE_BWRAP;
+use crate::reaper::{self, Reach};
+use crate::stores::Stores;
 use glovebox_jail::control::send_frame;
 use glovebox_jail::policy::{Bind, Network, Policy, Source};
-use glovebox_jail::wire::{Failure, Word};
+use glovebox_jail::wire::{Failure, Reply};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, open, readlinkat, seek, stat};
 use rustix::io::Errno;
@@ -23,12 +25,41 @@ use std::fs::File;
 use std::io::Write;
 
 const PROGRAM: &str = "/usr/bin/bwrap";
-/// Where the helper is inside.
+/// Path of the helper inside.
 const INSIDE: &str = "/.glovebox-jail";
+/// First argument of the helper inside; the second is the PID namespace of the helper outside.
+const INSIDE_BWRAP: &str = "inside-bwrap";
 
-/// Becomes `bwrap`. Comes back only when that was not possible.
+/// The helper inside what `bwrap` made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inside {
+    outside_namespace: Option<String>,
+}
+
+impl Inside {
+    /// Reads the arguments of this process; none when `bwrap` did not start it.
+    pub(crate) fn of_this_process() -> Option<Self> {
+        let mut arguments = std::env::args().skip(1);
+        let is_inside = arguments.next().is_some_and(|word| word == INSIDE_BWRAP);
+        is_inside.then(|| Self { outside_namespace: arguments.next() })
+    }
+
+    /// Opens the stores of the namespaces, which belong to the jail alone.
+    pub(crate) fn stores(&self, policy: &Policy) -> Result<Stores, Failure> {
+        let proc = open("/proc", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        Stores::open(proc.at("open /proc")?, policy)
+    }
+
+    /// Only a PID namespace that differs from the one outside proves that a kill of all processes stays inside.
+    pub(crate) fn reach(&self) -> Reach {
+        let is_other = |outside: &str| reaper::pid_namespace().is_ok_and(|own| own != outside);
+        if self.outside_namespace.as_deref().is_some_and(is_other) { Reach::Domain } else { Reach::Descendants }
+    }
+}
+
+/// Becomes `bwrap`. Returns only when that is not possible.
 pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
-    policy.cgroup_procs.iter().try_for_each(|file| std::fs::write(file, "0").at(format!("enter cgroup {file}")))?;
+    enter_cgroups(policy)?;
     crate::credentials::clear_groups()?;
     let image = open("/proc/self/exe", OFlags::RDONLY, Mode::empty()).at("open own program")?;
     let mut open_files = Vec::new();
@@ -38,24 +69,24 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
         open_files.push(file);
         Ok(number)
     };
-    let words = words(policy, image.as_raw_fd(), &mut file_of)?;
+    let words = arguments(policy, image.as_raw_fd(), &mut file_of)?;
     let list = memory_file(&words.iter().flat_map(|word| word.bytes().chain([0])).collect::<Vec<u8>>())?;
-    forgo_its_rights()?;
+    give_up_set_user_id()?;
     let own = pidfd_open(getpid(), PidfdFlags::empty()).at("pidfd")?;
-    let complaint = memfd_create("complaint", MemfdFlags::CLOEXEC).at("memory file")?;
-    rustix::stdio::dup2_stderr(&complaint).at("standard error")?;
-    let beside = [own.as_fd(), complaint.as_fd()];
-    send_frame(control, &Word::Born, &beside).map_err(|error| refused("control", error.to_string()))?;
-    // The command cannot stand in the list; it says nothing of the policy.
-    let outside = crate::reaper::namespace_of_processes().at("process namespace")?;
+    let errors = memfd_create("bwrap-errors", MemfdFlags::CLOEXEC).at("memory file")?;
+    rustix::stdio::dup2_stderr(&errors).at("standard error")?;
+    let beside = [own.as_fd(), errors.as_fd()];
+    send_frame(control, &Reply::Spawned, &beside).map_err(|error| refused("control", error.to_string()))?;
+    // `bwrap` reads its command from its arguments only; this one shows nothing of the policy.
+    let outside = reaper::pid_namespace().at("process namespace")?;
     let arguments = [PROGRAM, "--args", &list.as_raw_fd().to_string(), "--", INSIDE, INSIDE_BWRAP, &outside];
     let arguments: Vec<CString> = arguments.into_iter().map(CString::new).collect::<Result<_, _>>().at("bwrap")?;
     let program = CString::new(PROGRAM).at("bwrap")?;
     Err(raw::execute(&program, &arguments, &[])).at(format!("exec {PROGRAM}"))
 }
 
-/// Makes a set-user-id `bwrap` an ordinary one. Root gains nothing from it.
-fn forgo_its_rights() -> Result<(), Failure> {
+/// Makes a set-user-id `bwrap` an ordinary program. Root gains nothing from that bit.
+fn give_up_set_user_id() -> Result<(), Failure> {
     let gives_rights = stat(PROGRAM).is_ok_and(|file| Mode::from_raw_mode(file.st_mode).contains(Mode::SUID));
     if gives_rights && !geteuid().is_root() { set_no_new_privs(true).at("no_new_privs") } else { Ok(()) }
 }
@@ -68,19 +99,19 @@ fn memory_file(content: &[u8]) -> Result<OwnedFd, Failure> {
     Ok(file.into())
 }
 
-/// The words for `bwrap`; small files are handed over by descriptor.
-fn words(
+/// The arguments for `bwrap`; it gets small files by descriptor.
+fn arguments(
     policy: &Policy,
     image: i32,
     file_of: &mut dyn FnMut(&[u8]) -> Result<i32, Failure>,
 ) -> Result<Vec<String>, Failure> {
     let Source::Directory(source) = &policy.workspace.source else {
-        return Err(refused("bwrap", "the workspace must be a copy: layers need full walls"));
+        return Err(refused("bwrap", "the workspace must be a copy: layers need tier `full`"));
     };
     if policy.network == Network::Proxy {
-        return Err(refused("bwrap", "a proxy needs full walls"));
+        return Err(refused("bwrap", "a proxy needs tier `full`"));
     }
-    let mut words = Words::default();
+    let mut words = Arguments::default();
     words.add(&[
         "--die-with-parent",
         "--new-session",
@@ -97,7 +128,7 @@ fn words(
     words.system();
     words.add(&["--proc", "/proc", "--dev", "/dev"]);
     for (mode, path) in [("1777", "/dev/shm"), ("1777", &policy.tmp), ("0700", &policy.home)] {
-        // 0 is no size for it, and would mean without bound for the kernel.
+        // `bwrap` refuses 0, and the kernel takes it for no bound.
         let bytes = policy.bounds.tmp_bytes.max(4096).to_string();
         words.add(&["--perms", mode, "--size", &bytes, "--tmpfs", path]);
     }
@@ -120,9 +151,9 @@ fn words(
 }
 
 #[derive(Debug, Default)]
-struct Words(Vec<String>);
+struct Arguments(Vec<String>);
 
-impl Words {
+impl Arguments {
     fn add(&mut self, words: &[&str]) {
         self.0.extend(words.iter().map(|word| (*word).to_owned()));
     }

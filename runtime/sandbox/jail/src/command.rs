@@ -1,7 +1,7 @@
-//! A fork of the jail's first process on its way to be a command: everything is given up, in an order that matters.
+//! A fork of the jail's first process that becomes a command. It gives up everything, in an order that matters.
 //!
-//! Session, stdio and limits come first because they need what is given up after them; seccomp comes last because it forbids what
-//! the steps before it needed. Whatever fails is told through a pipe that the successful `execve` closes.
+//! Session, stdio and limits come first, because the later steps take away what they need. Seccomp comes last, because it forbids
+//! what the steps before it need. A failure is written to a pipe that a successful `execve` closes.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -9,7 +9,7 @@ use crate::landlock::Rules;
 use crate::program::{Image, Start};
 use crate::seccomp::Filters;
 use crate::{bounds, credentials, raw, selftest};
-use glovebox_jail::policy::{Policy, Walls};
+use glovebox_jail::policy::{Confinement, Policy};
 use glovebox_jail::wire::Failure;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -19,40 +19,40 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use std::fs::File;
 use std::io::{Read, Write};
 
-/// What is put around a command itself.
+/// What confines a command.
 #[derive(Debug, Default)]
-pub(crate) struct Walling {
-    /// Landlock, where there is any.
+pub(crate) struct CommandConfinement {
+    /// Landlock, if the tier has it.
     pub(crate) rules: Option<Rules>,
-    /// Seccomp, where it is not on this process already; compiled before the first command.
+    /// Seccomp filters that this process does not have already; compiled before the first command.
     pub(crate) filters: Filters,
 }
 
-/// Starts a command: its process id once the program runs, or why it does not.
+/// Starts a command. Returns its process id once the program runs, or why it does not.
 pub(crate) fn start(
     policy: &Policy,
-    walling: &Walling,
+    confinement: &CommandConfinement,
     start: &Start,
     folder: OwnedFd,
     stdio: &[OwnedFd; 3],
 ) -> Result<Pid, Failure> {
-    let (answer, verdict) = pipe_with(PipeFlags::CLOEXEC).at("pipe")?;
+    let (result, report) = pipe_with(PipeFlags::CLOEXEC).at("pipe")?;
     let parent = getpid();
     let Some(pid) = raw::fork().at("fork")? else {
-        drop(answer);
+        drop(result);
         if set_parent_process_death_signal(Some(Signal::KILL)).is_err() || getppid() != Some(parent) {
-            // The parent went before the signal was ordered: nobody is left who would end us.
+            // The parent ended before the signal was set: no process is left that would end this one.
             raw::exit_now(127);
         }
-        let failure = match give_up(policy, walling, &folder, stdio) {
-            Ok(()) => become_image(policy, start, verdict),
-            Err(failure) => Told { failure, verdict },
+        let failure = match give_up_rights(policy, confinement, &folder, stdio) {
+            Ok(()) => become_image(policy, start, report),
+            Err(failure) => StartFailure { failure, report },
         };
-        failure.tell()
+        failure.send_and_exit()
     };
-    drop(verdict);
+    drop(report);
     let mut failure = Vec::new();
-    File::from(answer).read_to_end(&mut failure).at("wait for exec")?;
+    File::from(result).read_to_end(&mut failure).at("wait for exec")?;
     if failure.is_empty() {
         Ok(pid)
     } else {
@@ -60,23 +60,28 @@ pub(crate) fn start(
     }
 }
 
-/// A failure on its way to the process that forked us.
-struct Told {
+/// A failure, and the pipe to the process that forked this one.
+struct StartFailure {
     failure: Failure,
-    verdict: OwnedFd,
+    report: OwnedFd,
 }
 
-impl Told {
-    fn tell(self) -> ! {
+impl StartFailure {
+    fn send_and_exit(self) -> ! {
         if let Ok(text) = serde_json::to_vec(&self.failure) {
-            // Nobody to tell means that the jail is gone, and we with it.
-            let _ = File::from(self.verdict).write_all(&text);
+            // Without a reader the jail is gone, and this process with it.
+            let _ = File::from(self.report).write_all(&text);
         }
         raw::exit_now(127)
     }
 }
 
-fn give_up(policy: &Policy, walling: &Walling, folder: &OwnedFd, stdio: &[OwnedFd; 3]) -> Result<(), Failure> {
+fn give_up_rights(
+    policy: &Policy,
+    confinement: &CommandConfinement,
+    folder: &OwnedFd,
+    stdio: &[OwnedFd; 3],
+) -> Result<(), Failure> {
     let [input, output, error] = stdio;
     raw::reset_signals();
     setsid().at("setsid")?;
@@ -84,30 +89,30 @@ fn give_up(policy: &Policy, walling: &Walling, folder: &OwnedFd, stdio: &[OwnedF
     dup2_stdout(output).at("standard output")?;
     dup2_stderr(error).at("standard error")?;
     fchdir(folder).at("enter folder")?;
-    bounds::limit(&policy.bounds, policy.walls)?;
-    if policy.walls != Walls::Unconfined {
+    bounds::limit(&policy.bounds, policy.confinement)?;
+    if policy.confinement != Confinement::Unconfined {
         credentials::demand_none()?;
     }
     raw::close_rest_on_exec().at("close_range")?;
-    if let Some(rules) = &walling.rules {
+    if let Some(rules) = &confinement.rules {
         rules.enforce()?;
     }
-    walling.filters.enforce()
+    confinement.filters.enforce()
 }
 
-fn become_image(policy: &Policy, start: &Start, verdict: OwnedFd) -> Told {
+fn become_image(policy: &Policy, start: &Start, report: OwnedFd) -> StartFailure {
     match &start.image {
         Image::SelfTest(targets) => {
-            // As after an exec: only the three descriptors are left, and the parent learns that we run.
+            // As after an exec: only three descriptors are left, and the closed pipe tells the parent that the test runs.
             let closed = raw::close_rest();
-            std::mem::forget(verdict);
+            std::mem::forget(report);
             raw::exit_now(if closed.is_ok() && selftest::run(policy, targets) { 0 } else { 1 })
         }
         Image::File(path) => {
             let errno = raw::execute(path, &start.arguments, &start.environment);
             let step = format!("exec {}", path.to_string_lossy());
             let failure = Err::<(), Errno>(errno).at(step).err();
-            Told { failure: failure.unwrap_or_else(|| crate::fault::refused("exec", "no answer")), verdict }
+            StartFailure { failure: failure.unwrap_or_else(|| crate::fault::refused("exec", "no answer")), report }
         }
     }
 }

@@ -131,7 +131,7 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Failure, Word};
+    use crate::wire::{Failure, Reply};
     use rustix::fs::{MemfdFlags, memfd_create};
     use rustix::io::{FdFlags, fcntl_getfd, read, write};
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -140,8 +140,8 @@ mod tests {
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket pair")
     }
 
-    fn failure(text: String) -> Word {
-        Word::Failed(Failure { step: "step".to_owned(), errno: 1, text })
+    fn failure(text: String) -> Reply {
+        Reply::Failed(Failure { step: "step".to_owned(), errno: 1, text })
     }
 
     #[test]
@@ -150,19 +150,19 @@ mod tests {
         let file = memfd_create("file", MemfdFlags::empty()).expect("a file");
         write(&file, b"content").expect("room");
         send_frame(&here, &failure("first".to_owned()), &[file.as_fd(), here.as_fd()]).expect("sent");
-        send_frame(&here, &Word::Started, &[]).expect("sent");
+        send_frame(&here, &Reply::Started, &[]).expect("sent");
         drop((file, here));
-        let (word, descriptors) = receive_frame::<Word>(&there).expect("whole").expect("a frame");
+        let (word, descriptors) = receive_frame::<Reply>(&there).expect("whole").expect("a frame");
         assert_eq!(word, failure("first".to_owned()));
         assert_eq!(descriptors.len(), 2);
         assert!(fcntl_getfd(&descriptors[0]).expect("open").contains(FdFlags::CLOEXEC));
         rustix::fs::seek(&descriptors[0], rustix::fs::SeekFrom::Start(0)).expect("a file");
         let mut content = [0; 16];
         assert_eq!(read(&descriptors[0], &mut content).expect("readable"), 7);
-        let (word, none) = receive_frame::<Word>(&there).expect("whole").expect("a frame");
-        assert_eq!((word, none.len()), (Word::Started, 0));
+        let (word, none) = receive_frame::<Reply>(&there).expect("whole").expect("a frame");
+        assert_eq!((word, none.len()), (Reply::Started, 0));
         drop(descriptors);
-        assert!(receive_frame::<Word>(&there).expect("closed between frames").is_none());
+        assert!(receive_frame::<Reply>(&there).expect("closed between frames").is_none());
     }
 
     #[test]
@@ -173,11 +173,11 @@ mod tests {
             send_frame(&here, &failure("x".repeat(1 << 20)), &[]).expect("sent");
             send_frame(&here, &failure("x".repeat(FRAME_BYTES_MAX)), &[])
         });
-        assert_eq!(receive_frame::<Word>(&there).expect("whole").expect("a frame").0, long);
+        assert_eq!(receive_frame::<Reply>(&there).expect("whole").expect("a frame").0, long);
         assert!(matches!(sender.join().expect("no panic"), Err(ControlError::TooLong(_))));
         let (here, there) = pair();
         write(&here, &(FRAME_BYTES_MAX as u32 + 1).to_le_bytes()).expect("sent");
-        assert!(matches!(receive_frame::<Word>(&there), Err(ControlError::TooLong(_))));
+        assert!(matches!(receive_frame::<Reply>(&there), Err(ControlError::TooLong(_))));
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
             let (here, there) = pair();
             write(&here, bytes).expect("sent");
             let open = Some(here).filter(|_| !closed);
-            let error = receive_frame::<Word>(&there).expect_err("not a frame");
+            let error = receive_frame::<Reply>(&there).expect_err("not a frame");
             assert_eq!(matches!(error, ControlError::CutOff), closed, "{error}");
             drop(open);
         }

@@ -7,7 +7,7 @@
 
 use crate::fault::{At, refused};
 use crate::{device, mounts};
-use glovebox_jail::policy::{Network, Policy, Walls};
+use glovebox_jail::policy::{Confinement, Network, Policy};
 use glovebox_jail::wire::Failure;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset,
@@ -29,15 +29,18 @@ pub(crate) struct Rules(RulesetCreated);
 impl Rules {
     /// The rules of a policy, over the files that are there now.
     pub(crate) fn build(policy: &Policy) -> Result<Self, Failure> {
-        let scopes =
-            if policy.walls == Walls::Landlock { CompatLevel::HardRequirement } else { CompatLevel::BestEffort };
+        let scopes = if policy.confinement == Confinement::Landlock {
+            CompatLevel::HardRequirement
+        } else {
+            CompatLevel::BestEffort
+        };
         let mut handled = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(DEMANDED))
             .and_then(|set| set.set_compatibility(CompatLevel::BestEffort).handle_access(AccessFs::from_all(TARGET)))
             .and_then(|set| set.set_compatibility(scopes).scope(Scope::from_all(TARGET)))
             .map_err(broken)?;
-        if policy.walls == Walls::Landlock && policy.network != Network::Full {
+        if policy.confinement == Confinement::Landlock && policy.network != Network::Full {
             handled = handled
                 .set_compatibility(CompatLevel::BestEffort)
                 .handle_access(AccessNet::from_all(TARGET))
@@ -45,7 +48,7 @@ impl Rules {
         }
         let created = handled.set_compatibility(CompatLevel::BestEffort).create().map_err(broken)?;
         let mut rules = Self(created);
-        if policy.walls == Walls::Full {
+        if policy.confinement == Confinement::Full {
             rules.allow_own_root(policy)?
         } else {
             rules.allow_by_folder(policy)?
@@ -92,7 +95,7 @@ impl Rules {
         for place in [&policy.workspace.at, &policy.tmp, &policy.home] {
             self.demand(place, read() | write())?;
         }
-        if policy.walls == Walls::Bwrap {
+        if policy.confinement == Confinement::Bwrap {
             // A private one.
             self.allow("/dev/shm", read() | write())?;
         }

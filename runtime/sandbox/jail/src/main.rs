@@ -1,8 +1,9 @@
-//! The jail helper: builds the walls it is told to, then runs commands behind them as their PID 1.
+//! The jail helper: builds the sandbox that a policy describes, then runs commands in it as their PID 1.
 //!
-//! One thread, no arguments, no environment; descriptor 0 is the control socket and the lifeline. Reading order: `stage`
-//! builds, `serve` obeys, `command` becomes a program. A wall that cannot be built is a failure and never left out in silence.
-//! Called `subject` it is another program, `client`: the command with which a verifier starts the program under test.
+//! One thread, no arguments, no environment. Descriptor 0 is the control socket; when the host closes it, the jail ends. Reading
+//! order: `stage` builds, `serve` answers requests, `command` becomes a program. A part of the sandbox that cannot be built is a
+//! failure; the helper never leaves one out. Under the name `subject` it is another program, `client`: the command with which a
+//! verifier starts the program under test.
 #![deny(unsafe_code)]
 
 #[cfg(target_os = "linux")]
@@ -17,6 +18,8 @@ mod command;
 mod credentials;
 #[cfg(target_os = "linux")]
 mod device;
+#[cfg(target_os = "linux")]
+mod entry;
 #[cfg(target_os = "linux")]
 mod fault;
 #[cfg(target_os = "linux")]
@@ -53,6 +56,6 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(not(target_os = "linux"))]
 fn main() -> std::process::ExitCode {
-    eprintln!("glovebox-jail: there are no walls for this system, only for Linux");
+    eprintln!("glovebox-jail: this system is not supported, only Linux is");
     std::process::ExitCode::FAILURE
 }

@@ -15,7 +15,7 @@ use crate::device::{self, Nature};
 use crate::fault::At;
 use crate::raw;
 use glovebox_jail::policy::{Bind, Network, Policy};
-use glovebox_jail::wire::{Failure, Standing};
+use glovebox_jail::wire::{Enforcement, Failure};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, readlinkat, symlinkat};
 use rustix::io::Errno;
@@ -47,7 +47,7 @@ pub(crate) struct Built {
 }
 
 /// Makes the new root, fills it, and leaves the host's for it.
-pub(crate) fn build(policy: &Policy, standing: &mut Standing) -> Result<Built, Failure> {
+pub(crate) fn build(policy: &Policy, enforcement: &mut Enforcement) -> Result<Built, Failure> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at("make mounts private")?;
     let root = Root::new()?;
     for path in SYSTEM {
@@ -57,7 +57,7 @@ pub(crate) fn build(policy: &Policy, standing: &mut Standing) -> Result<Built, F
     device::fill(&root, policy.bounds.tmp_bytes)?;
     root.memory(&policy.tmp, Mode::from_raw_mode(0o1777), policy.bounds.tmp_bytes)?;
     root.memory(&policy.home, Mode::from_raw_mode(0o700), policy.bounds.tmp_bytes)?;
-    let proc = root.processes(policy.network, standing)?;
+    let proc = root.processes(policy.network, enforcement)?;
     etc::fill(&root, policy.network)?;
     for bind in &policy.binds {
         bind_at(&root, bind, Nature::Files)?;
@@ -154,12 +154,12 @@ impl Root {
     }
 
     /// A fresh `/proc`; the host's own, where the system hides parts of it and so allows no other.
-    fn processes(&self, network: Network, standing: &mut Standing) -> Result<OwnedFd, Failure> {
+    fn processes(&self, network: Network, enforcement: &mut Enforcement) -> Result<OwnedFd, Failure> {
         self.folder("/proc")?;
         match proc::mount_own() {
             Ok(()) => proc::cover(self, network)?,
             Err(Errno::PERM) => {
-                standing.degradations.push("proc=shared".to_owned());
+                enforcement.degradations.push("proc=shared".to_owned());
                 let host = Bind { source: "/proc".into(), at: "/proc".into(), writable: false, optional: false };
                 bind_at(self, &host, Nature::Files)?;
             }

@@ -1,38 +1,45 @@
 //! The policy of one jail: what exists in it, what may be used up, what can be reached.
 //!
-//! Paths are absolute. The host writes it, nothing of it comes from a stage, and a field the helper does not know is an error.
+//! Paths are absolute. The host writes the policy; nothing in it comes from a stage. An unknown field is an error.
 
 use serde::{Deserialize, Serialize};
 
-/// Which walls stand.
+/// How commands are confined; a later one is stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Walls {
-    /// None: a session of its own, limits, and the certain death of everything that was started.
+pub enum Confinement {
+    /// Not confined: a session of its own, limits, and the certain death of everything that was started.
     Unconfined,
     /// Landlock and seccomp over a copied workspace; no namespaces.
     Landlock,
-    /// Landlock and seccomp inside namespaces and a root that `bwrap` made.
+    /// The same inside namespaces and a root that `bwrap` made.
     Bwrap,
-    /// Seven namespaces, a root of our own, overlay, Landlock and seccomp.
+    /// Seven namespaces, an own root, overlay, Landlock and seccomp.
     Full,
 }
 
-/// What the jail is like.
+impl Confinement {
+    /// True where commands have namespaces and a file system root of their own, whoever made them.
+    pub fn has_namespaces(self) -> bool {
+        matches!(self, Self::Full | Self::Bwrap)
+    }
+}
+
+/// Describes one jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// Which walls stand.
-    pub walls: Walls,
+    /// How commands are confined.
+    pub confinement: Confinement,
     /// The workspace.
     pub workspace: Workspace,
-    /// What exists read-only beside the system's own programs. Shallow paths first.
+    /// What exists beside the system's own programs. Shallow paths first.
     pub binds: Vec<Bind>,
-    /// Small files made in the jail's own `/etc` and elsewhere: path, content. Without a root of its own nothing is made.
+    /// Small files to make, most of them in `/etc`: path, content. Only in a jail with its own root.
     pub files: Vec<(String, String)>,
-    /// The empty home folder; in walls without a root of their own an existing folder.
+    /// The empty home folder; without an own root an existing folder.
     pub home: String,
-    /// The folder for temporary files; `/tmp` in walls with a root of their own, else an existing folder.
+    /// The folder for temporary files: `/tmp` in an own root, else an existing folder.
     pub tmp: String,
     /// User id inside; never 0. Without a user namespace it stays as it is.
     pub uid: u32,
@@ -40,11 +47,11 @@ pub struct Policy {
     pub gid: u32,
     /// What can be reached.
     pub network: Network,
-    /// Whether the host is given a way to sockets of the jail's own network; [`Walls::Full`] only.
+    /// Whether the host may take sockets of the jail's network; [`Confinement::Full`] only.
     pub sockets: bool,
     /// What may be used up.
     pub bounds: Bounds,
-    /// `cgroup.procs` or `tasks` files the helper enters before anything else; one that cannot be written is a failure.
+    /// `cgroup.procs` or `tasks` files that the helper enters first. One that cannot be written is a failure.
     pub cgroup_procs: Vec<String>,
 }
 
@@ -52,7 +59,7 @@ pub struct Policy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workspace {
-    /// Where it is inside. In walls without a root of their own the same as `source`.
+    /// Its path inside. Without an own root the same as `source`.
     pub at: String,
     /// Where its files come from.
     pub source: Source,
@@ -61,8 +68,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// The folders above inner mounts, relative to the workspace, shallow ones first. Each is to be a mount of its own: the
-    /// kernel moves no mount point, but it moves the folder above one, and another could be put in its place.
+    /// Returns the folders above inner mounts, relative to the workspace, shallow ones first. Each must be a mount of its own: the
+    /// kernel refuses to rename a mount point, but not the folder above it.
     pub fn above_inner(&self) -> Vec<&str> {
         let below = self.inner.iter().filter_map(|bind| bind.at.strip_prefix(&self.at)?.strip_prefix('/'));
         let mut above: Vec<&str> =
@@ -110,21 +117,21 @@ pub struct Bind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// Nothing but a loopback of its own; with Landlock's walls not even that, without walls it is not enforced.
+    /// Only a loopback of its own; not even that with `Landlock`, and not enforced with `Unconfined`.
     None,
     /// The same, and a listener on `127.0.0.1:3128` whose descriptor the host is given.
     Proxy,
-    /// Whatever the host can reach, its own loopback included; with Landlock's walls no local sockets.
+    /// Whatever the host can reach, its own loopback included; with `Landlock` no local sockets.
     Full,
 }
 
-/// What may be used up. 0 is not "unlimited" but nothing.
+/// What may be used. 0 means nothing, not "unlimited".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
     /// Seconds of processor time of one process.
     pub cpu_seconds: u64,
-    /// Bytes of memory of all processes together, held by the host; here a bound on the data of each process.
+    /// Bytes of memory of all processes together. The host enforces it; the helper bounds the data of each process.
     pub memory_bytes: u64,
     /// Processes and threads at the same time.
     pub processes: u64,
@@ -132,6 +139,6 @@ pub struct Bounds {
     pub descriptors: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
-    /// Bytes of `/tmp`, of the home folder and of `/dev/shm`, each. Without a root of its own they are not bounded.
+    /// Bytes of `/tmp`, of the home folder and of `/dev/shm`, each. Not bounded without an own root.
     pub tmp_bytes: u64,
 }

@@ -5,9 +5,9 @@
 
 use std::fs;
 
-/// One process as `/proc` tells of it.
+/// One process, as `/proc` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct ProcessStat {
     /// Its id in the numbers of `/proc`.
     pub pid: i32,
     /// When it was started, in ticks; with the id it means one process.
@@ -24,25 +24,25 @@ pub struct Seen {
     pub cpu_ticks: u64,
 }
 
-/// What `/proc` says of one process; `None` when it is gone.
-pub fn look(pid: i32) -> Option<Seen> {
+/// Reads one process from `/proc`; none when it is gone.
+pub fn stat(pid: i32) -> Option<ProcessStat> {
     parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Every process that `/proc` lists.
-pub fn everybody() -> Vec<Seen> {
+/// Returns every process that `/proc` lists.
+pub fn all() -> Vec<ProcessStat> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries.flatten().filter_map(|entry| look(entry.file_name().to_str()?.parse().ok()?)).collect()
+    entries.flatten().filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 /// `pid (name) state ppid …`: the name may hold anything, also parentheses, so what counts starts after the last one.
-pub fn parse(pid: i32, stat: &[u8]) -> Option<Seen> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let fields: Vec<&str> = std::str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
+pub fn parse(pid: i32, line: &[u8]) -> Option<ProcessStat> {
+    let end = line.iter().rposition(|byte| *byte == b')')?;
+    let fields: Vec<&str> = std::str::from_utf8(&line[end + 1..]).ok()?.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     let (state, threads) = (*fields.first()?, number(17)?);
     let has_ended = matches!(state, "Z" | "X");
-    Some(Seen {
+    Some(ProcessStat {
         pid,
         parent: fields.get(1)?.parse().ok()?,
         threads: match (has_ended, threads) {

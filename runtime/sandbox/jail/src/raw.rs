@@ -156,7 +156,7 @@ pub(crate) fn reap(wait: Wait) -> Result<Option<Reaped>, Errno> {
 
 /// Kills every process that this one may signal, except itself and PID 1. In a namespace that is everybody in it, and behind Landlock's
 /// scope everybody who came from this process; nobody can be born meanwhile: a fork that meets a pending kill is undone.
-pub(crate) fn kill_everybody() {
+pub(crate) fn kill_all_reachable() {
     // SAFETY: two numbers. Only called where `Reach` has it proven that no process of the host can be signaled.
     unsafe { libc::kill(-1, libc::SIGKILL) };
 }

@@ -10,7 +10,7 @@ mod calls;
 mod lookup;
 
 use crate::fault::refused;
-use glovebox_jail::policy::{Network, Walls};
+use glovebox_jail::policy::{Confinement, Network};
 use glovebox_jail::wire::Failure;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -27,8 +27,8 @@ pub(crate) struct Filters(Vec<BpfProgram>);
 
 impl Filters {
     /// Compiles what these walls forbid.
-    pub(crate) fn compile(walls: Walls, network: Network) -> Result<Self, Failure> {
-        let mut rules = refused_calls(walls, network).map_err(broken)?;
+    pub(crate) fn compile(confinement: Confinement, network: Network) -> Result<Self, Failure> {
+        let mut rules = refused_calls(confinement, network).map_err(broken)?;
         let mut always: BTreeMap<i64, i32> = calls::UNKNOWN.iter().map(|number| (*number, libc::ENOSYS)).collect();
         always.extend(
             rules.iter().filter(|(_, conditions)| conditions.is_empty()).map(|(number, _)| (*number, libc::EPERM)),
@@ -61,7 +61,7 @@ fn by_arguments(rules: Rules) -> Result<BpfProgram, BackendError> {
     SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32), arch)?.try_into()
 }
 
-fn refused_calls(walls: Walls, network: Network) -> Result<Rules, BackendError> {
+fn refused_calls(confinement: Confinement, network: Network) -> Result<Rules, BackendError> {
     let mut rules: Rules = calls::REFUSED.iter().map(|number| (*number, Vec::new())).collect();
     for bit in calls::NAMESPACE_BITS {
         add(&mut rules, libc::SYS_clone, vec![masked(0, bit, bit)?])?;
@@ -76,15 +76,15 @@ fn refused_calls(walls: Walls, network: Network) -> Result<Rules, BackendError> 
     refuse_cache(&mut rules)?;
     refuse_devices(&mut rules)?;
     refuse_lent_rights(&mut rules)?;
-    match (walls, network) {
-        (Walls::Landlock, Network::Full) => {
+    match (confinement, network) {
+        (Confinement::Landlock, Network::Full) => {
             refuse_sockets(&mut rules, &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?
         }
-        (Walls::Landlock, _) => refuse_sockets(&mut rules, &[])?,
+        (Confinement::Landlock, _) => refuse_sockets(&mut rules, &[])?,
         _ => refuse_sockets(&mut rules, &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?,
     }
-    refuse_others(&mut rules, walls)?;
-    if walls == Walls::Landlock {
+    refuse_others(&mut rules, confinement)?;
+    if confinement == Confinement::Landlock {
         // What all processes of the machine share, as no namespace divides it.
         rules.extend(calls::SHARED.map(|number| (number, Vec::new())));
     }
@@ -159,9 +159,9 @@ fn refuse_sockets(rules: &mut Rules, allowed: &[i32]) -> Result<(), BackendError
 
 /// Limits and priorities of others of the same user: the jail's first process, which a limit could kill, and without namespaces
 /// of our own the host's processes as well.
-fn refuse_others(rules: &mut Rules, walls: Walls) -> Result<(), BackendError> {
+fn refuse_others(rules: &mut Rules, confinement: Confinement) -> Result<(), BackendError> {
     for (number, target) in calls::OF_ANOTHER {
-        let condition = if walls == Walls::Full { equal(target, 1)? } else { other_than(target, 0)? };
+        let condition = if confinement == Confinement::Full { equal(target, 1)? } else { other_than(target, 0)? };
         add(rules, number, vec![condition])?;
     }
     for (number, everybody) in calls::OF_EVERYBODY {

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use crate::raw::{self, Foreign};
-use glovebox_jail::policy::{Network, Policy, Walls};
+use glovebox_jail::policy::{Confinement, Network, Policy};
 use glovebox_jail::wire::{Act, Targets};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::io::{Errno, read};
@@ -116,7 +116,7 @@ fn network(acts: &mut Acts, policy: &Policy, targets: &Targets) {
     acts.forbid("tcp-outside", TcpStream::connect_timeout(&outside.into(), Duration::from_millis(200)));
     acts.forbid("unix-host", knock(SocketAddrUnix::new(targets.socket.as_str())));
     acts.forbid("abstract-host", knock(SocketAddrUnix::new_abstract_name(targets.abstract_socket.as_bytes())));
-    if policy.walls == Walls::Landlock {
+    if policy.confinement == Confinement::Landlock {
         let pair = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
         acts.forbid("datagram-pair", pair);
     }
@@ -154,7 +154,7 @@ fn required(acts: &mut Acts, policy: &Policy) {
             recv(&there, &mut [0_u8; 1], rustix::net::RecvFlags::empty())
         }),
     );
-    if policy.walls >= Walls::Bwrap {
+    if policy.confinement.has_namespaces() {
         acts.demand("loopback", loopback());
         acts.demand("terminal", terminal());
     }

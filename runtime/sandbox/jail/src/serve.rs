@@ -1,18 +1,18 @@
-//! The loop of the jail's first process: one order at a time, and no command outlives its end.
+//! The loop of the jail's first process: one request at a time, and no process outlives its command.
 //!
-//! When the process of a command ends, everything it started is killed and reaped before the host hears of it. When the host's end
-//! of the control socket closes, everything dies at once.
+//! When the process of a command ends, this process kills and reaps everything the command started, and only then replies. When the
+//! host closes its end of the control socket, everything dies at once.
 #![forbid(unsafe_code)]
 
-use crate::command::{self, Walling};
+use crate::command::{self, CommandConfinement};
 use crate::fault::{At, refused};
 use crate::network;
 use crate::program;
 use crate::raw::{self, Reaped, Wait};
-use crate::reaper::{self, Harvest, Reach};
+use crate::reaper::{self, Killed, Reach};
 use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::policy::Policy;
-use glovebox_jail::wire::{Command, Ended, Failure, Order, Word};
+use glovebox_jail::wire::{Command, Ended, Failure, Reply, Request};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
@@ -20,26 +20,26 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::time::Duration;
 
-/// A jail that stands.
+/// A jail that is ready.
 #[derive(Debug)]
 pub(crate) struct Jail {
     /// What it is like.
     pub(crate) policy: Policy,
     /// The control socket.
     pub(crate) control: OwnedFd,
-    /// Where the host asks for sockets of this network, when it may.
+    /// Where the host asks for sockets of this network, if it may.
     pub(crate) sockets: Option<OwnedFd>,
     /// Readable when a child has changed.
     pub(crate) children: OwnedFd,
     /// The workspace's root, as seen inside.
     pub(crate) workspace: OwnedFd,
-    /// What is put around each command.
-    pub(crate) walling: Walling,
-    /// How everybody is killed.
+    /// What confines each command.
+    pub(crate) confinement: CommandConfinement,
+    /// How far a kill reaches.
     pub(crate) reach: Reach,
 }
 
-/// A command that runs, and what is known of it so far.
+/// A running command, and what is known about it so far.
 #[derive(Debug)]
 struct Running {
     pid: Pid,
@@ -47,39 +47,39 @@ struct Running {
     cpu: Duration,
 }
 
-/// Obeys until the host is gone. When this returns, nobody is alive any more, as far as [`Reach`] goes.
+/// Serves until the host is gone. When this returns, no process is alive, as far as [`Reach`] goes.
 pub(crate) fn serve(jail: &Jail) {
     let mut running = None;
-    while obey(jail, &mut running).is_some() {}
-    reaper::harvest(jail.reach);
+    while serve_next(jail, &mut running).is_some() {}
+    reaper::kill_all(jail.reach);
 }
 
-/// Waits for one thing to happen and answers it. `None` when the host is gone or cannot be understood any more.
-fn obey(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
-    let Happened { is_ordered, is_child, is_socket_asked } = wait(jail)?;
-    if let Some(sockets) = jail.sockets.as_ref().filter(|_| is_socket_asked) {
+/// Waits for one event and answers it. `None` when the host is gone or sends something that is not a frame.
+fn serve_next(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
+    let Events { has_request, has_dead_child, wants_socket } = wait(jail)?;
+    if let Some(sockets) = jail.sockets.as_ref().filter(|_| wants_socket) {
         receive_frame::<()>(sockets).ok()??;
         network::hand_out(sockets).ok()?;
     }
-    if is_child {
+    if has_dead_child {
         drain(&jail.children);
         reap(jail, running)?;
     }
-    if is_ordered {
-        let (order, descriptors) = receive_frame::<Order>(&jail.control).ok()??;
-        follow(jail, running, order, descriptors)?;
+    if has_request {
+        let (request, descriptors) = receive_frame::<Request>(&jail.control).ok()??;
+        serve_request(jail, running, request, descriptors)?;
     }
     Some(())
 }
 
 /// What there is to do.
-struct Happened {
-    is_ordered: bool,
-    is_child: bool,
-    is_socket_asked: bool,
+struct Events {
+    has_request: bool,
+    has_dead_child: bool,
+    wants_socket: bool,
 }
 
-fn wait(jail: &Jail) -> Option<Happened> {
+fn wait(jail: &Jail) -> Option<Events> {
     let descriptors = [&jail.control, &jail.children].into_iter().chain(&jail.sockets);
     let mut polled: Vec<PollFd<'_>> = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
     match poll(&mut polled, None) {
@@ -87,37 +87,42 @@ fn wait(jail: &Jail) -> Option<Happened> {
         Err(_) => return None,
     }
     let is_ready = |index: usize| polled.get(index).is_some_and(|polled| !polled.revents().is_empty());
-    Some(Happened { is_ordered: is_ready(0), is_child: is_ready(1), is_socket_asked: is_ready(2) })
+    Some(Events { has_request: is_ready(0), has_dead_child: is_ready(1), wants_socket: is_ready(2) })
 }
 
-fn follow(jail: &Jail, running: &mut Option<Running>, order: Order, descriptors: Vec<OwnedFd>) -> Option<()> {
-    match (order, running.as_ref()) {
-        (Order::Run(command), None) => {
-            let word = match start(jail, &command, descriptors) {
+fn serve_request(
+    jail: &Jail,
+    running: &mut Option<Running>,
+    request: Request,
+    descriptors: Vec<OwnedFd>,
+) -> Option<()> {
+    match (request, running.as_ref()) {
+        (Request::Run(command), None) => {
+            let reply = match start(jail, &command, descriptors) {
                 Ok(started) => {
                     *running = Some(started);
-                    Word::Started
+                    Reply::Started
                 }
                 Err(failure) => {
-                    reaper::harvest(jail.reach);
-                    Word::Failed(failure)
+                    reaper::kill_all(jail.reach);
+                    Reply::Failed(failure)
                 }
             };
-            say(jail, &word)
+            send_reply(jail, &reply)
         }
-        (Order::Run(_), Some(_)) => say(jail, &Word::Failed(refused("run", "a command is running"))),
-        (Order::Setup(_), _) => say(jail, &Word::Failed(refused("set up", "the jail stands"))),
-        (Order::Terminate, Some(running)) => {
-            // The group may be gone, which is what is asked for.
+        (Request::Run(_), Some(_)) => send_reply(jail, &Reply::Failed(refused("run", "a command is running"))),
+        (Request::Setup(_), _) => send_reply(jail, &Reply::Failed(refused("set up", "the jail is ready already"))),
+        (Request::Terminate, Some(running)) => {
+            // The group may be gone already, which is as good.
             let _ = kill_process_group(running.pid, Signal::TERM);
             Some(())
         }
-        (Order::Kill, Some(_)) => {
+        (Request::Kill, Some(_)) => {
             reaper::kill(jail.reach);
             Some(())
         }
         // The command has ended meanwhile.
-        (Order::Terminate | Order::Kill, None) => Some(()),
+        (Request::Terminate | Request::Kill, None) => Some(()),
     }
 }
 
@@ -129,11 +134,11 @@ fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<Ru
     let cwd = if command.cwd.is_empty() { "." } else { command.cwd.as_str() };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat2(&jail.workspace, cwd, flags, Mode::empty(), resolve).at("open the command's folder")?;
-    let pid = command::start(&jail.policy, &jail.walling, &prepared, folder, &stdio)?;
+    let pid = command::start(&jail.policy, &jail.confinement, &prepared, folder, &stdio)?;
     Ok(Running { pid, ended: Ended::default(), cpu: Duration::ZERO })
 }
 
-/// Takes the children that have ended; after the command's own process, everybody.
+/// Reaps the children that have ended; when the command's own process has, kills all others.
 fn reap(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
     while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
         let Some(current) = running.as_mut() else { continue };
@@ -142,7 +147,7 @@ fn reap(jail: &Jail, running: &mut Option<Running>) -> Option<()> {
             current.ended.code = reaped.code;
             current.ended.signal = reaped.signal;
             let ended = running.take()?.finish(jail);
-            say(jail, &Word::Ended(ended))?;
+            send_reply(jail, &Reply::Ended(ended))?;
         }
     }
     Some(())
@@ -155,11 +160,11 @@ impl Running {
     }
 
     fn finish(mut self, jail: &Jail) -> Ended {
-        // Zombies first, so that `killed` counts the living only.
+        // Zombies first, so that `killed` counts only processes that were alive.
         while let Ok(Some(reaped)) = raw::reap(Wait::Never) {
             self.count(&reaped);
         }
-        let Harvest { reaped, survivors } = reaper::harvest(jail.reach);
+        let Killed { reaped, survivors } = reaper::kill_all(jail.reach);
         for one in &reaped {
             self.count(one);
         }
@@ -171,11 +176,11 @@ impl Running {
     }
 }
 
-fn say(jail: &Jail, word: &Word) -> Option<()> {
-    send_frame(&jail.control, word, &[]).ok()
+fn send_reply(jail: &Jail, reply: &Reply) -> Option<()> {
+    send_frame(&jail.control, reply, &[]).ok()
 }
 
-/// Empties the signal descriptor; what happened is asked of `wait4`, as signals of one kind merge.
+/// Empties the signal descriptor. `wait4` says what happened, because signals of one kind merge.
 fn drain(children: &OwnedFd) {
     let mut record = [0; 128];
     while rustix::io::read(children, &mut record).is_ok_and(|bytes| bytes > 0) {}

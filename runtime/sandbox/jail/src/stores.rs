@@ -7,12 +7,12 @@
 use crate::fault::At;
 use glovebox_jail::control::send_frame;
 use glovebox_jail::policy::Policy;
-use glovebox_jail::wire::{Failure, Word};
+use glovebox_jail::wire::{Failure, Reply};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
-/// Descriptors for the host, in the order of [`Word::Stores`].
+/// Descriptors for the host, in the order of [`Reply::Stores`].
 #[derive(Debug)]
 pub(crate) struct Stores(Vec<OwnedFd>);
 
@@ -38,6 +38,7 @@ impl Stores {
     /// Hands them to the host.
     pub(crate) fn send(&self, control: impl AsFd) -> Result<(), Failure> {
         let beside: Vec<_> = self.0.iter().map(AsFd::as_fd).collect();
-        send_frame(control, &Word::Stores, &beside).map_err(|error| crate::fault::refused("control", error.to_string()))
+        send_frame(control, &Reply::Stores, &beside)
+            .map_err(|error| crate::fault::refused("control", error.to_string()))
     }
 }

@@ -3,16 +3,16 @@
 //! Descendants are found by their parents, so that it makes no difference whose `/proc` is seen. What they use the host measures.
 #![forbid(unsafe_code)]
 
-use glovebox_jail::process::everybody;
-pub(crate) use glovebox_jail::process::{Seen, look};
+use glovebox_jail::process;
+pub(crate) use glovebox_jail::process::{ProcessStat, stat};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
 /// Everything this process started, and what that started, zombies left out.
-pub(crate) fn descendants() -> Vec<Seen> {
+pub(crate) fn descendants() -> Vec<ProcessStat> {
     let Some(own) = own_id() else { return Vec::new() };
-    let all = everybody();
-    let mut children: HashMap<i32, Vec<&Seen>> = HashMap::new();
+    let all = process::all();
+    let mut children: HashMap<i32, Vec<&ProcessStat>> = HashMap::new();
     for one in &all {
         children.entry(one.parent).or_default().push(one);
     }
@@ -31,10 +31,10 @@ pub(crate) fn descendants() -> Vec<Seen> {
 }
 
 /// Those of our children that the kernel can list; without what they started.
-pub(crate) fn children() -> impl Iterator<Item = Seen> {
+pub(crate) fn children() -> impl Iterator<Item = ProcessStat> {
     let listed = own_id().and_then(|own| fs::read_to_string(format!("/proc/self/task/{own}/children")).ok());
     let ids: Vec<i32> = listed.iter().flat_map(|ids| ids.split_whitespace()).flat_map(str::parse).collect();
-    ids.into_iter().filter_map(look).filter(|one| one.threads > 0)
+    ids.into_iter().filter_map(stat).filter(|one| one.threads > 0)
 }
 
 /// Our id in the numbers of `/proc`, which need not be those of our namespace.

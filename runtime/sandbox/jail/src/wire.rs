@@ -11,8 +11,8 @@ pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// What the host says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// Build the jail; the first frame. With [`crate::policy::Walls::Bwrap`] sent twice, the second time after `Born`: the helper inside
+pub enum Request {
+    /// Build the jail; the first frame. With [`crate::policy::Confinement::Bwrap`] sent twice, the second time after `Spawned`: the helper inside
     /// takes it anew.
     Setup(Box<Policy>),
     /// Start a command. Beside it three descriptors: its standard input, output and error. One at a time.
@@ -89,10 +89,10 @@ pub struct Act {
 /// What the jail says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Word {
+pub enum Reply {
     /// The first process exists. Beside it a pidfd: of PID 1 where there is a PID namespace, else of the helper itself; with
-    /// [`crate::policy::Walls::Bwrap`] also the file in memory that `bwrap` writes its errors into.
-    Born,
+    /// [`crate::policy::Confinement::Bwrap`] also the file in memory that `bwrap` writes its errors into.
+    Spawned,
     /// What holds memory beside processes, to be read at any time. Beside it six descriptors: the namespace's lists of segments,
     /// queues and semaphores of System V, then the folders in memory: for temporary files, home and `/dev/shm`. Only where these
     /// are the jail's own, and before `Ready`.
@@ -100,7 +100,7 @@ pub enum Word {
     /// The jail stands. Beside it a descriptor of the workspace's root as seen inside (`Full`), then, with
     /// [`crate::policy::Network::Proxy`], the listener, then, with [`crate::policy::Policy::sockets`], the host's end of another socket:
     /// each frame `null` in it is answered with a frame `null` and a TCP socket of the jail's network.
-    Ready(Standing),
+    Ready(Enforcement),
     /// The jail could not be built, or an order not be followed. After a failed `Setup` nothing more comes.
     Failed(Failure),
     /// The command was started.
@@ -112,7 +112,7 @@ pub enum Word {
 /// What a jail came out as.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Standing {
+pub struct Enforcement {
     /// Landlock's ABI that is enforced; 0 where none is.
     pub landlock_abi: u32,
     /// What is weaker than the walls promise, such as `proc=shared` or `processes=soft`.

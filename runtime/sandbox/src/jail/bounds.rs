@@ -1,12 +1,11 @@
-//! What commands of one jail may use up, and what they did.
+//! What commands of one jail may use, and what they used.
 //!
-//! The names are those of `[limits]` in `glovebox.toml`; a bound that was passed is reported under its name.
+//! The names are those of `[limits]` in `glovebox.toml`. A limit that was passed is reported under its name.
 
-use super::Tier;
 use crate::proxy::traffic::ProxyRecord;
 use glovebox_jail::policy;
 
-/// What may be used up. 0 is nothing, not "unlimited".
+/// What may be used. 0 means nothing, not "unlimited".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Processor time of one process in milliseconds, rounded up to seconds; limit `cpu_ms`.
@@ -42,8 +41,8 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// What the helper is told.
-    pub(super) fn told(&self) -> policy::Bounds {
+    /// Returns the bounds that the helper enforces.
+    pub(super) fn for_helper(&self) -> policy::Bounds {
         policy::Bounds {
             cpu_seconds: self.cpu_ms.div_ceil(1000),
             memory_bytes: self.command_memory_bytes,
@@ -55,9 +54,9 @@ impl Bounds {
     }
 }
 
-/// Names the bounds that nothing but the watch holds, and those that not even that holds because the host sees no processes. The helper
-/// named what it could not hold by itself.
-pub(super) fn name_not_held(degradations: &mut Vec<String>, is_grouped: bool, is_watched: bool) {
+/// Names the bounds that only the watchdog enforces (`soft`), and those that nothing enforces because the host sees no processes
+/// (`none`). The helper has named those that it cannot enforce.
+pub(super) fn name_not_enforced(degradations: &mut Vec<String>, is_grouped: bool, is_watched: bool) {
     if !is_grouped {
         degradations.push("memory=soft".to_owned());
     }
@@ -67,17 +66,9 @@ pub(super) fn name_not_held(degradations: &mut Vec<String>, is_grouped: bool, is
     }
 }
 
-/// Takes back what the helper inside `bwrap` named because it cannot know its user: the kernel counts the processes of its user
-/// namespace for everybody but root.
-pub(super) fn take_back(degradations: &mut Vec<String>, tier: Tier, is_root: bool) {
-    if tier == Tier::Bwrap && !is_root {
-        degradations.retain(|name| name != "processes=soft");
-    }
-}
-
-/// What all commands of a jail used together, and at most.
+/// What all commands of a jail used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct ResourceUsage {
     /// Commands that were started.
     pub commands: u64,
     /// Processor time of all, in milliseconds.
@@ -97,25 +88,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nothing_holds_is_not_called_soft() {
+    fn what_nothing_enforces_is_not_called_soft() {
         let check = |is_grouped, is_watched, expected: &[&str]| {
             let mut degradations = vec!["tmp=none".to_owned(), "processes=soft".to_owned()];
-            name_not_held(&mut degradations, is_grouped, is_watched);
+            name_not_enforced(&mut degradations, is_grouped, is_watched);
             assert_eq!(degradations, expected, "{is_grouped} {is_watched}");
         };
         check(true, true, &["tmp=none", "processes=soft"]);
         check(false, true, &["tmp=none", "processes=soft", "memory=soft"]);
         check(false, false, &["tmp=none", "processes=none", "memory=none"]);
-    }
-
-    #[test]
-    fn processes_of_an_ordinary_user_in_bwrap_are_held_by_the_kernel() {
-        for (tier, is_root, left) in
-            [(Tier::Bwrap, false, 0), (Tier::Bwrap, true, 1), (Tier::Landlock, false, 1), (Tier::Full, true, 1)]
-        {
-            let mut degradations = vec!["processes=soft".to_owned()];
-            take_back(&mut degradations, tier, is_root);
-            assert_eq!(degradations.len(), left, "{tier} {is_root}");
-        }
     }
 }

@@ -1,10 +1,10 @@
-//! The host's end of a helper's control socket: orders out, words in, descriptors beside them.
+//! The host's end of a helper's control socket: requests out, replies in, descriptors beside them.
 //!
-//! Closing it is how a jail is ended when nothing else works: the helper takes the end of the socket for ours. A frame that
-//! has begun must be complete within a bound, so that a broken helper cannot make us wait.
+//! Closing it ends a jail when nothing else works: the helper takes it for the end of the host. A frame that has begun must be
+//! complete within a bound, so that a broken helper cannot block the host.
 
 use glovebox_jail::control::{ControlError, receive_frame, send_frame};
-use glovebox_jail::wire::{Order, Word};
+use glovebox_jail::wire::{Reply, Request};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -33,21 +33,21 @@ impl Control {
         Ok((Self { socket: ours }, theirs))
     }
 
-    /// Sends an order with descriptors beside it.
-    pub(super) fn send(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        send_frame(&self.socket, order, descriptors).map_err(told)
+    /// Sends a request with descriptors beside it.
+    pub(super) fn send(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        send_frame(&self.socket, request, descriptors).map_err(io_error)
     }
 
-    /// Takes the next word with the descriptors beside it; nothing when the helper has closed its end.
-    pub(super) fn receive(&self) -> io::Result<Option<(Word, Vec<OwnedFd>)>> {
+    /// Receives the next reply with the descriptors beside it; none when the helper has closed its end.
+    pub(super) fn receive(&self) -> io::Result<Option<(Reply, Vec<OwnedFd>)>> {
         match receive_frame(&self.socket) {
             Err(ControlError::CutOff | ControlError::Socket(Errno::CONNRESET)) => Ok(None),
-            other => other.map_err(told),
+            other => other.map_err(io_error),
         }
     }
 
-    /// Waits for the next word until `deadline`.
-    pub(super) fn receive_until(&self, deadline: Instant) -> io::Result<Option<(Word, Vec<OwnedFd>)>> {
+    /// Waits for the next reply until `deadline`.
+    pub(super) fn receive_until(&self, deadline: Instant) -> io::Result<Option<(Reply, Vec<OwnedFd>)>> {
         if wait_readable(&self.socket, deadline)? {
             return self.receive();
         }
@@ -61,7 +61,7 @@ impl AsFd for Control {
     }
 }
 
-fn told(error: ControlError) -> io::Error {
+fn io_error(error: ControlError) -> io::Error {
     match error {
         ControlError::Socket(errno) => errno.into(),
         other => io::Error::other(other),

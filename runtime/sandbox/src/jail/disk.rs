@@ -3,9 +3,9 @@
 //! The kernel has no bound for a folder, so it is walked again and again, by descriptor, following nothing. Every entry
 //! counts at least [`ENTRY_BYTES`], so a walk ends at the bound however many empty files there are. What cannot be entered, or
 //! is deeper than a path can name, is not measured: then the free space of the file system must not fall by more than the bound
-//! beyond what was measured. Files without a name are found by who holds them, see [`super::census`].
+//! beyond what was measured. Files without a name are found by who holds them, see [`super::processes`].
 
-use super::watching::Watching;
+use super::watchdog::Watchdog;
 use crate::tree::{self, PATH_BYTES_MAX, Tree};
 use rustix::fs::{Dir, FileType};
 use std::ffi::OsStr;
@@ -78,7 +78,7 @@ impl Disk {
     }
 
     /// Looks again and again until the bound is passed, or the command has ended.
-    pub(super) fn watch(&self, watching: &Watching) {
+    pub(super) fn watch(&self, watching: &Watchdog) {
         while !watching.has_ended() {
             let begin = Instant::now();
             // Before the walk: what loses its name meanwhile is missed this time rather than counted twice.

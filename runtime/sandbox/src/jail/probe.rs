@@ -1,19 +1,19 @@
-//! What this machine can enforce, found out by doing it.
+//! Finds out what this machine can enforce by trying it.
 //!
-//! Feature flags lie: a call succeeds and the next step fails, a wall is compiled in and not switched on. So for each tier, best
-//! first, a whole jail is opened and a program in it tries what must fail and what must work, against witnesses of ours
-//! outside. A tier is what a machine has only when both sides say so.
+//! Feature flags are not reliable: a call succeeds and the next step fails, or a feature is compiled in but switched off. So for each
+//! tier, best first, the probe opens a whole jail. A program in it tries what must fail and what must work, against witnesses
+//! outside. The machine has a tier only when both sides confirm it.
 
 mod cache;
 mod remedy;
 mod witness;
 
-use super::run::{Asked, Streams, obey};
-use super::{Act, Bounds, Jail, JailSetting, Network, Standing, Tier};
-use crate::exec::ExecPolicy;
+use super::run::{Invocation, Streams, run_request};
+use super::{Act, Bounds, Jail, JailSetting, JailStatus, Network, Tier};
+use crate::jail::ExecPolicy;
 use crate::tree::remove_all;
 use glovebox_jail::policy::Source;
-use glovebox_jail::wire::{Command, Order, Program};
+use glovebox_jail::wire::{Command, Program, Request};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -30,7 +30,7 @@ const TEST_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capability {
-    /// The best tier whose self-test passed; nothing when commands cannot be confined here.
+    /// The best tier whose self-test passed; none when this machine cannot confine commands.
     pub tier: Option<Tier>,
     /// Landlock's ABI that is enforced in it; 0 where none is.
     pub landlock_abi: u32,
@@ -48,14 +48,14 @@ pub struct Capability {
 pub struct Missing {
     /// The tier.
     pub tier: Tier,
-    /// At which step it ended and what the system answered.
+    /// The step that failed, and the answer of the system.
     pub reason: String,
     /// Lines to paste, or what to change.
     pub remedy: String,
 }
 
-/// Finds out what this machine can enforce. With `cache`, the best result is kept there: for this boot, kernel, user, helper and control group.
-/// A worse one is found out anew each time, so that a remedy works at once. Blocks for a few hundred milliseconds at most.
+/// Finds out what this machine can enforce. Keeps the best result in `cache`, for this boot, kernel, user, helper and control group.
+/// A worse result is never kept, so that a remedy works at once. Blocks for a few hundred milliseconds at most.
 pub fn probe(cache: Option<&Path>) -> Capability {
     if !cfg!(target_os = "linux") {
         return unsupported();
@@ -66,13 +66,13 @@ pub fn probe(cache: Option<&Path>) -> Capability {
     let mut missing = Vec::new();
     for tier in Tier::CONFINING {
         match attempt(tier, cache.and_then(Path::parent)) {
-            Ok((standing, acts)) => {
-                let Standing { landlock_abi, degradations, .. } = standing;
+            Ok((status, acts)) => {
+                let JailStatus { landlock_abi, degradations, .. } = status;
                 let found = Capability { tier: Some(tier), landlock_abi, degradations, missing, acts };
                 if let (Some(Tier::Full), Some(cache)) = (found.tier, cache)
                     && let Err(error) = cache::write(cache, &found)
                 {
-                    tracing::debug!(%error, "what this machine can enforce is not kept");
+                    tracing::debug!(%error, "the result of the probe is not kept");
                 }
                 return found;
             }
@@ -82,10 +82,10 @@ pub fn probe(cache: Option<&Path>) -> Capability {
     Capability { tier: None, landlock_abi: 0, degradations: Vec::new(), missing, acts: Vec::new() }
 }
 
-/// Finds out whether this machine can enforce just this tier, whatever else it can. Blocks as long as [`probe`], and keeps nothing.
+/// Finds out whether this machine can enforce this one tier. Blocks as long as [`probe`], and keeps nothing.
 ///
 /// # Errors
-/// At which step it ended, and the remedy.
+/// The step that failed, and the remedy.
 pub fn probe_tier(tier: Tier) -> Result<(), Missing> {
     if !cfg!(target_os = "linux") {
         return Err(unsupported().missing.remove(0));
@@ -98,16 +98,16 @@ fn lacks(tier: Tier, reason: String) -> Missing {
 }
 
 fn unsupported() -> Capability {
-    let reason = "host programs are not confined on this system in this version".to_owned();
+    let reason = "this version confines no host programs on this system".to_owned();
     let remedy = "run pipelines with commands on Linux, or in a Linux virtual machine".to_owned();
     let missing = Tier::CONFINING.map(|tier| Missing { tier, reason: reason.clone(), remedy: remedy.clone() });
     Capability { tier: None, landlock_abi: 0, degradations: Vec::new(), missing: missing.into(), acts: Vec::new() }
 }
 
-/// Opens a jail of this tier and has its self-test run; the text says what did not hold.
-fn attempt(tier: Tier, near: Option<&Path>) -> Result<(Standing, Vec<Act>), String> {
-    let place = Place::new(near).map_err(|error| format!("could not make a folder for the test: {error}"))?;
-    let witness = Witness::new(&place.0).map_err(|error| format!("could not set up witnesses: {error}"))?;
+/// Opens a jail of this tier and runs its self-test. The error says what failed.
+fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<Act>), String> {
+    let folder = ProbeFolder::new(near).map_err(|error| format!("could not make a folder for the test: {error}"))?;
+    let witness = Witness::new(&folder.0).map_err(|error| format!("could not set up witnesses: {error}"))?;
     let setting = JailSetting {
         tier,
         policy: ExecPolicy::default(),
@@ -115,10 +115,10 @@ fn attempt(tier: Tier, near: Option<&Path>) -> Result<(Standing, Vec<Act>), Stri
         bounds: Bounds::default(),
         inside: PathBuf::from("/workspace"),
         inner: Vec::new(),
-        hidden: vec![place.0.clone()],
-        folder: place.0.join("attempt"),
+        hidden: vec![folder.0.clone()],
+        folder: folder.0.join("attempt"),
     };
-    let path = |name: &str| place.0.join(name).to_string_lossy().into_owned();
+    let path = |name: &str| folder.0.join(name).to_string_lossy().into_owned();
     let source = if tier == Tier::Full {
         Source::Overlay { lower: vec![path("lower")], upper: path("upper"), work: path("work") }
     } else {
@@ -126,35 +126,35 @@ fn attempt(tier: Tier, near: Option<&Path>) -> Result<(Standing, Vec<Act>), Stri
     };
     let jail = Jail::open(&setting, source).map_err(|error| error.to_string())?;
     let acts = self_test(&jail, &witness)?;
-    let standing = jail.standing().clone();
+    let status = jail.status().clone();
     jail.end().map_err(|error| error.to_string())?;
     witness.check()?;
-    Ok((standing, acts))
+    Ok((status, acts))
 }
 
 fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<Act>, String> {
     let program = Program::SelfTest(witness.targets());
     let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-    let order = Order::Run(Command { program, arguments: Vec::new(), env, cwd: String::new() });
+    let request = Request::Run(Command { program, arguments: Vec::new(), env, cwd: String::new() });
     let canceled = AtomicBool::new(false);
     let name = "self-test".to_owned();
-    let asked =
-        Asked { order, streams: Streams::Silent, timeout: TEST_MAX, canceled: &canceled, is_shell: false, name };
-    let exit = obey(jail, asked).map_err(|error| error.to_string())?;
+    let invocation =
+        Invocation { request, streams: Streams::Empty, timeout: TEST_MAX, canceled: &canceled, is_shell: false, name };
+    let exit = run_request(jail, invocation).map_err(|error| error.to_string())?;
     if exit.code != Some(0) || exit.stdout.truncated {
         let text = String::from_utf8_lossy(&exit.stderr.head).trim().to_owned();
         return Err(format!("the self-test ended as `{}` {:?} {text}", exit.how.as_str(), exit.code));
     }
     let said = [exit.stdout.head, exit.stdout.tail].concat();
     let acts: Vec<Act> = serde_json::from_slice(&said).map_err(|error| format!("the self-test's report: {error}"))?;
-    judge(&acts)?;
+    evaluate(&acts)?;
     Ok(acts)
 }
 
-/// Demands that every act came out as it must, and that both kinds were tried.
-fn judge(acts: &[Act]) -> Result<(), String> {
+/// Checks that every act ended as it must, and that both kinds were tried.
+fn evaluate(acts: &[Act]) -> Result<(), String> {
     if let Some(act) = acts.iter().find(|act| act.must_work != act.worked) {
-        let came_out = if act.worked { "worked and must not" } else { "did not work" };
+        let came_out = if act.worked { "worked but must fail" } else { "failed but must work" };
         return Err(format!("self-test: `{}` {came_out}: {}", act.name, act.answer));
     }
     if [true, false].iter().any(|kind| !acts.iter().any(|act| act.must_work == *kind)) {
@@ -164,11 +164,11 @@ fn judge(acts: &[Act]) -> Result<(), String> {
 }
 
 /// A folder for one test, removed with everything in it.
-struct Place(PathBuf);
+struct ProbeFolder(PathBuf);
 
-impl Place {
+impl ProbeFolder {
     fn new(near: Option<&Path>) -> io::Result<Self> {
-        // Where the result is kept, runs most likely are too: on the same kind of file system.
+        // Runs are most likely on the same file system as the cache.
         let parent = near.filter(|near| near.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
         let made = parent.join(format!(".probe-{}", witness::draw()?));
         let builder = || {
@@ -177,19 +177,19 @@ impl Place {
             builder
         };
         builder().create(&made)?;
-        // From here on dropping removes it.
-        let place = Self(fs::canonicalize(made)?);
+        // From here on, dropping removes it.
+        let folder = Self(fs::canonicalize(made)?);
         for name in ["attempt", "lower", "upper", "work", "outside"] {
-            builder().create(place.0.join(name))?;
+            builder().create(folder.0.join(name))?;
         }
-        Ok(place)
+        Ok(folder)
     }
 }
 
-impl Drop for Place {
+impl Drop for ProbeFolder {
     fn drop(&mut self) {
         if let Err(error) = remove_all(&self.0) {
-            tracing::debug!(%error, "the folder of a test was left behind");
+            tracing::debug!(%error, "could not remove the folder of a probe");
         }
     }
 }
@@ -201,9 +201,11 @@ mod tests {
     #[test]
     fn a_test_that_tried_nothing_or_failed_is_no_proof() {
         let act = |must_work, worked| Act { name: "a".to_owned(), must_work, worked, answer: String::new() };
-        assert!(judge(&[act(true, true), act(false, false)]).is_ok());
-        assert!(judge(&[act(true, true), act(false, true)]).is_err());
-        assert!(judge(&[act(true, false), act(false, false)]).is_err());
-        assert!(judge(&[act(true, true)]).is_err() && judge(&[act(false, false)]).is_err() && judge(&[]).is_err());
+        assert!(evaluate(&[act(true, true), act(false, false)]).is_ok());
+        assert!(evaluate(&[act(true, true), act(false, true)]).is_err());
+        assert!(evaluate(&[act(true, false), act(false, false)]).is_err());
+        assert!(
+            evaluate(&[act(true, true)]).is_err() && evaluate(&[act(false, false)]).is_err() && evaluate(&[]).is_err()
+        );
     }
 }

@@ -3,8 +3,7 @@
 //! Everything is checked before a helper exists: what is bound is followed once here, and nothing that would show the run's
 //! record, the user's project or the kernel's own files is accepted, whoever asks for it.
 
-use super::{Bounds, JailError, Tier};
-use crate::exec::ExecPolicy;
+use super::{Bounds, ExecPolicy, JailError, Tier};
 use crate::proxy::rules::Rules;
 use glovebox_jail::policy::{self, Bind, Policy, Source, Workspace};
 use glovebox_jail::subject;
@@ -137,7 +136,7 @@ pub(super) fn check(setting: &JailSetting, ties: &Ties, source: &Source) -> Resu
     let writable = Writable { folders, shown: read_only.map(|bind| PathBuf::from(&bind.at)).collect() };
     check_path(&setting.policy, &writable)?;
     let policy = Policy {
-        walls: setting.tier.walls(),
+        confinement: setting.tier.confinement(),
         workspace: Workspace { at: text(&at)?, source, inner },
         binds,
         files: if has_root { files(uid, gid) } else { Vec::new() },
@@ -151,7 +150,7 @@ pub(super) fn check(setting: &JailSetting, ties: &Ties, source: &Source) -> Resu
             Network::Full => policy::Network::Full,
         },
         sockets: ties.sockets,
-        bounds: setting.bounds.told(),
+        bounds: setting.bounds.for_helper(),
         cgroup_procs: Vec::new(),
     };
     let folder = matches!(policy.workspace.source, Source::Directory(_)).then(|| from[0].clone());

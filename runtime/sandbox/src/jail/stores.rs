@@ -23,7 +23,7 @@ pub(super) struct Stores {
 }
 
 impl Stores {
-    /// Takes what [`glovebox_jail::wire::Word::Stores`] brought; nothing when that is not all of it.
+    /// Takes what [`glovebox_jail::wire::Reply::Stores`] brought; nothing when that is not all of it.
     pub(super) fn of(descriptors: Vec<OwnedFd>) -> Option<Self> {
         let mut descriptors = descriptors.into_iter();
         let mut list = || descriptors.next().map(File::from);

@@ -2,7 +2,7 @@
 //!
 //! Their order is their strength. What a tier promises is proven by the probe, never inferred from its name.
 
-use glovebox_jail::policy::Walls;
+use glovebox_jail::policy::Confinement;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -49,12 +49,12 @@ impl Tier {
         self == Self::Full
     }
 
-    pub(super) fn walls(self) -> Walls {
+    pub(super) fn confinement(self) -> Confinement {
         match self {
-            Self::Unconfined => Walls::Unconfined,
-            Self::Landlock => Walls::Landlock,
-            Self::Bwrap => Walls::Bwrap,
-            Self::Full => Walls::Full,
+            Self::Unconfined => Confinement::Unconfined,
+            Self::Landlock => Confinement::Landlock,
+            Self::Bwrap => Confinement::Bwrap,
+            Self::Full => Confinement::Full,
         }
     }
 }

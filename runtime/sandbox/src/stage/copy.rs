@@ -4,7 +4,7 @@
 //! remembered, so that an untouched one need not be read again, unless it was copied in the clock tick in which the stage
 //! could already begin.
 
-use super::{Changed, Extra, Found, Limits, StageError, access, copied, is_visible};
+use super::{Changed, Found, Limits, StageError, ViewOverrides, access, copied, is_visible};
 use crate::link;
 use crate::path::ScopePath;
 use crate::protect::Protected;
@@ -62,10 +62,10 @@ impl Copy {
     /// # Errors
     /// [`StageError::Io`] when `at` exists already or the system refuses.
     pub fn create(workspace: &Path, at: &Path, scope: &Scope) -> Result<Self, StageError> {
-        Self::with(workspace, at, scope, &Extra::default())
+        Self::with(workspace, at, scope, &ViewOverrides::default())
     }
 
-    pub(super) fn with(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+    pub(super) fn with(workspace: &Path, at: &Path, scope: &Scope, extra: &ViewOverrides) -> Result<Self, StageError> {
         let failed = |source| StageError::io(at, source);
         let (source, layers) = (open(workspace)?, open_all(&extra.layers)?);
         let tree = Tree::create(at).map_err(failed)?;
@@ -135,7 +135,12 @@ impl From<WalkError> for Stop {
 }
 
 /// True when a copy of what the stage sees has at most so many entries and bytes. Looks no further than that.
-pub(super) fn is_small(workspace: &Path, scope: &Scope, extra: &Extra, most: Allowance) -> Result<bool, StageError> {
+pub(super) fn is_small(
+    workspace: &Path,
+    scope: &Scope,
+    extra: &ViewOverrides,
+    most: Allowance,
+) -> Result<bool, StageError> {
     let mut left = Some(most);
     let mut count = |met: &WalkEntry<'_>| {
         let bytes = if met.kind() == FileType::RegularFile { tree::length(&met.stat) } else { 0 };

@@ -3,7 +3,7 @@
 //! A whiteout hides a name as if it had never been: it is not found, not listed and named in no mount. Directories the scope
 //! grants as a whole are not listed, so the cost follows the scope's entries and not the workspace's files.
 
-use super::{Extra, access, is_visible};
+use super::{ViewOverrides, access, is_visible};
 use crate::path::ScopePath;
 use crate::scope::Scope;
 use crate::tree::{self, Tree};
@@ -60,7 +60,7 @@ pub(super) fn unseen(
 }
 
 /// Fills the new folder `mask` with whiteouts for what the stage cannot see, and with directories to mount on.
-pub(super) fn fill(mask: &Tree, workspace: &Tree, scope: &Scope, extra: &Extra) -> io::Result<()> {
+pub(super) fn fill(mask: &Tree, workspace: &Tree, scope: &Scope, extra: &ViewOverrides) -> io::Result<()> {
     let mut filling = Filling { mask, workspace, made: BTreeSet::new(), node: None };
     for path in &extra.mount_points {
         filling.make_mount_point(Path::new(path.as_str()))?;

@@ -4,7 +4,7 @@
 //! workspace's files. The stage's own folder holds `mask`, `upper` and `work`; inside none of these names exists.
 
 use super::copy::open_all;
-use super::{Changed, Extra, Found, Limits, StageError, mask, upper};
+use super::{Changed, Found, Limits, StageError, ViewOverrides, mask, upper};
 use crate::path::ScopePath;
 use crate::protect::Protected;
 use crate::scope::Scope;
@@ -38,7 +38,12 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    pub(super) fn create(workspace: &Path, at: &Path, scope: &Scope, extra: &Extra) -> Result<Self, StageError> {
+    pub(super) fn create(
+        workspace: &Path,
+        at: &Path,
+        scope: &Scope,
+        extra: &ViewOverrides,
+    ) -> Result<Self, StageError> {
         let failed = |source| StageError::io(at, source);
         let source = Tree::open(workspace).map_err(|source| StageError::io(workspace, source))?;
         let layers = open_all(&extra.layers)?;

@@ -6,8 +6,8 @@
 
 use super::findings::{self, Findings, same_content};
 use super::judge::Kind;
+use super::lower_entry::{Lookup, LowerEntry};
 use super::overlay::Overlay;
-use super::standing::{Lookup, Standing};
 use super::{StageError, mask};
 use crate::found::{Found, Limits, Op};
 use crate::protect::Protected;
@@ -128,7 +128,7 @@ impl Search<'_> {
         Ok(met.kind() == FileType::Directory && met.stat.st_dev == self.overlay.device)
     }
 
-    fn directory(&mut self, met: &WalkEntry<'_>, standing: Standing, mark: Mark) -> Result<(), StageError> {
+    fn directory(&mut self, met: &WalkEntry<'_>, standing: LowerEntry, mark: Mark) -> Result<(), StageError> {
         let is_pure_above = self.pure.contains(met.path.parent().unwrap_or(Path::new("")));
         match standing.kind {
             Some(Kind::Directory) if !is_pure_above && mark == Mark::Plain => return Ok(()),
@@ -144,7 +144,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn file(&mut self, met: &WalkEntry<'_>, standing: Standing) -> Result<(), StageError> {
+    fn file(&mut self, met: &WalkEntry<'_>, standing: LowerEntry) -> Result<(), StageError> {
         if self.is_same_file(met, standing).map_err(|source| StageError::io(met.path, source))? {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl Search<'_> {
         self.replace(met, standing, findings::write(met))
     }
 
-    fn is_same_file(&self, met: &WalkEntry<'_>, standing: Standing) -> io::Result<bool> {
+    fn is_same_file(&self, met: &WalkEntry<'_>, standing: LowerEntry) -> io::Result<bool> {
         let (Some(Kind::File), Some(then)) = (standing.kind, standing.stat) else { return Ok(false) };
         if tree::length(&then) != tree::length(&met.stat)
             || tree::is_executable(&then) != tree::is_executable(&met.stat)
@@ -162,12 +162,12 @@ impl Search<'_> {
         same_content(tree::open_regular(met.directory, met.name, Owner::Us)?, self.lookup.open(met.path)?)
     }
 
-    fn is_same_link(&self, met: &WalkEntry<'_>, standing: Standing, now: &OsStr) -> io::Result<bool> {
+    fn is_same_link(&self, met: &WalkEntry<'_>, standing: LowerEntry, now: &OsStr) -> io::Result<bool> {
         Ok(standing.kind == Some(Kind::Link) && self.lookup.target(met.path)? == now)
     }
 
     /// Adds what now stands at a path, and the removal of a directory that stood there.
-    fn replace(&mut self, met: &WalkEntry<'_>, standing: Standing, op: Op) -> Result<(), StageError> {
+    fn replace(&mut self, met: &WalkEntry<'_>, standing: LowerEntry, op: Op) -> Result<(), StageError> {
         if standing.kind == Some(Kind::Directory) {
             self.findings.add(met.path, Op::RemoveDir)?;
             self.gone.push(met.path.to_owned());

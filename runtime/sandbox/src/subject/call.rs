@@ -3,10 +3,10 @@
 //! The caller stands in the verifier's jail and is not trusted: it decides what runs, for how long it waits and when it leaves, and
 //! nothing else.
 
-use super::place::Place;
+use super::sandbox::SubjectSandbox;
 use super::service::Shared;
 use crate::exec::{Command, Exit, Program};
-use crate::jail::Standing;
+use crate::jail::JailStatus;
 use crate::relay::{Stop, Woken};
 use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::subject::{Answer, End, NOT_STARTED, Request};
@@ -47,7 +47,7 @@ pub struct Call {
     /// How it went; of output and error only length and digest are kept.
     pub exit: Exit,
     /// What it ran in.
-    pub standing: Standing,
+    pub status: JailStatus,
 }
 
 /// Serves one connection.
@@ -122,7 +122,7 @@ fn answered(shared: &Shared, caller: &OwnedFd, asked: &Asked, stop: Stop<'_>) ->
     }
     let place = match turn.as_mut() {
         Some(place) => place,
-        None => match Place::make(&shared.setting, super::service::FILES, false) {
+        None => match SubjectSandbox::make(&shared.setting, super::service::FILES, false) {
             Ok(place) => turn.insert(place),
             Err(error) => return Some(Answer::Refused(error.to_string())),
         },
@@ -146,8 +146,8 @@ fn answered(shared: &Shared, caller: &OwnedFd, asked: &Asked, stop: Stop<'_>) ->
     match ran {
         Ok(exit) => {
             let end = end(&exit);
-            let standing = place.jail.standing().clone();
-            shared.record(Call { words: asked.words.clone(), cwd: cwd.as_str().to_owned(), exit, standing });
+            let status = place.jail.status().clone();
+            shared.record(Call { words: asked.words.clone(), cwd: cwd.as_str().to_owned(), exit, status });
             Some(Answer::Ended(end))
         }
         Err(error) => Some(Answer::Ended(End { code: NOT_STARTED, note: Some(error.to_string()) })),
@@ -155,7 +155,11 @@ fn answered(shared: &Shared, caller: &OwnedFd, asked: &Asked, stop: Stop<'_>) ->
 }
 
 /// Waits until no other call of the stage runs. None when the caller leaves first.
-fn wait_for_turn<'s>(shared: &'s Shared, caller: &OwnedFd, stop: Stop<'_>) -> Option<MutexGuard<'s, Option<Place>>> {
+fn wait_for_turn<'s>(
+    shared: &'s Shared,
+    caller: &OwnedFd,
+    stop: Stop<'_>,
+) -> Option<MutexGuard<'s, Option<SubjectSandbox>>> {
     let mut told_at = Some(Instant::now() + TOLD_AFTER);
     loop {
         if let Some(turn) = shared.turn() {

@@ -5,9 +5,9 @@
 
 use super::SubjectSetting;
 use super::call::Call;
-use super::place::Place;
+use super::sandbox::SubjectSandbox;
 use super::service::SubjectError;
-use crate::accepting::{Accepting, Threads};
+use crate::acceptor::{Acceptor, Threads};
 use crate::exec::{Command, Program};
 use crate::jail::Jail;
 use crate::relay::{Flow, Stop, pump};
@@ -39,8 +39,8 @@ const IDLE: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub(super) struct Server {
     /// Nothing once it has ended.
-    place: Option<Arc<Place>>,
-    accepting: Accepting,
+    place: Option<Arc<SubjectSandbox>>,
+    accepting: Acceptor,
     running: Option<JoinHandle<()>>,
     canceled: Arc<AtomicBool>,
     ended: Arc<Mutex<Option<Call>>>,
@@ -54,8 +54,10 @@ impl Server {
         port: u16,
         (verifier, is_stopped): (&Jail, &AtomicBool),
     ) -> Result<Self, SubjectError> {
-        let place =
-            Arc::new(Place::make(setting, FILES, true).map_err(|error| SubjectError::Place(error.to_string()))?);
+        let place = Arc::new(
+            SubjectSandbox::make(setting, FILES, true)
+                .map_err(|error| SubjectError::SubjectSandbox(error.to_string()))?,
+        );
         let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let failed = |act| move |source| SubjectError::Port { port, act, source };
         let listener = listener(verifier, at).map_err(failed("listen at"))?;
@@ -75,7 +77,7 @@ impl Server {
         };
         let running = Some(running.map_err(failed("start the server of"))?);
         let inside = Arc::clone(&place);
-        let accepting = Accepting::start(listener, THREADS, move |client, stop| bridge(client, &inside.jail, at, stop));
+        let accepting = Acceptor::start(listener, THREADS, move |client, stop| bridge(client, &inside.jail, at, stop));
         let accepting = accepting.map_err(failed("serve"))?;
         let server = Self { place: Some(place), accepting, running, canceled, ended };
         server.await_ready(at, is_stopped);
@@ -95,7 +97,7 @@ impl Server {
     }
 
     /// Ends the program. Returns where it ran, and how it went where it was started.
-    pub(super) fn end(mut self) -> (Option<Place>, Option<Call>) {
+    pub(super) fn end(mut self) -> (Option<SubjectSandbox>, Option<Call>) {
         self.stop();
         let call = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Every thread that had a share has ended.
@@ -118,13 +120,13 @@ impl Drop for Server {
     }
 }
 
-fn run(place: &Place, command: &Command, canceled: &AtomicBool, ended: &Mutex<Option<Call>>) {
+fn run(place: &SubjectSandbox, command: &Command, canceled: &AtomicBool, ended: &Mutex<Option<Call>>) {
     let Program::Shell(text) = &command.program else { return };
     match place.jail.run(command, canceled) {
         Ok(exit) => {
             let words = ["sh", "-c", text].map(str::to_owned).to_vec();
-            let (cwd, standing) = (command.cwd.as_str().to_owned(), place.jail.standing().clone());
-            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Call { words, cwd, exit, standing });
+            let (cwd, status) = (command.cwd.as_str().to_owned(), place.jail.status().clone());
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Call { words, cwd, exit, status });
         }
         Err(error) => tracing::warn!(%error, "the server under test did not run"),
     }

@@ -2,11 +2,11 @@
 
 use super::SubjectSetting;
 use super::call::{self, Call};
-use super::offer;
-use super::place::Place;
+use super::client_folder;
 use super::port::Server;
-use crate::accepting::{Accepting, Threads};
-use crate::jail::{Jail, JailError, Spent, Ties};
+use super::sandbox::SubjectSandbox;
+use crate::acceptor::{Acceptor, Threads};
+use crate::jail::{Jail, JailError, ResourceUsage, Ties};
 use crate::stage::WorkspaceView;
 use std::io;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub enum SubjectError {
     Offer(#[source] io::Error),
     /// The files or the sandbox of a server could not be made.
     #[error("could not make the sandbox of `verify_subject`: {0}")]
-    Place(String),
+    SubjectSandbox(String),
     /// A server could not be started or its port not be opened.
     #[error("could not {act} `verify_subject_port` {port}: {source}")]
     Port {
@@ -52,7 +52,7 @@ pub enum SubjectError {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) setting: SubjectSetting,
-    place: Mutex<Option<Place>>,
+    place: Mutex<Option<SubjectSandbox>>,
     calls: Mutex<Calls>,
 }
 
@@ -65,7 +65,7 @@ struct Calls {
 
 impl Shared {
     /// The place, when no call is using it.
-    pub(super) fn turn(&self) -> Option<MutexGuard<'_, Option<Place>>> {
+    pub(super) fn turn(&self) -> Option<MutexGuard<'_, Option<SubjectSandbox>>> {
         match self.place.try_lock() {
             Ok(place) => Some(place),
             Err(TryLockError::Poisoned(place)) => Some(place.into_inner()),
@@ -124,7 +124,7 @@ fn short(word: &str) -> String {
 pub struct Subjects {
     shared: Arc<Shared>,
     offer: PathBuf,
-    accepting: Option<Accepting>,
+    accepting: Option<Acceptor>,
     server: Option<Server>,
 }
 
@@ -134,7 +134,7 @@ pub struct Used {
     /// Those that ran, in the order of their ends.
     pub calls: Vec<Call>,
     /// What each sandbox used.
-    pub spent: Vec<Spent>,
+    pub spent: Vec<ResourceUsage>,
     /// The files of each sandbox, nothing alive in them any more.
     pub views: Vec<WorkspaceView>,
 }
@@ -146,10 +146,10 @@ impl Subjects {
     /// [`SubjectError::Offer`] when the system refuses.
     pub fn offer(setting: SubjectSetting) -> Result<Self, SubjectError> {
         let offer = setting.jail.folder.join(OFFER);
-        let listener = offer::make(&offer).map_err(SubjectError::Offer)?;
+        let listener = client_folder::make(&offer).map_err(SubjectError::Offer)?;
         let shared = Arc::new(Shared { setting, place: Mutex::default(), calls: Mutex::default() });
         let serving = Arc::clone(&shared);
-        let accepting = Accepting::start(listener, THREADS, move |caller, stop| call::serve(&serving, &caller, stop));
+        let accepting = Acceptor::start(listener, THREADS, move |caller, stop| call::serve(&serving, &caller, stop));
         Ok(Self { shared, offer, accepting: Some(accepting.map_err(SubjectError::Offer)?), server: None })
     }
 
@@ -162,7 +162,7 @@ impl Subjects {
     /// longer than until `is_stopped`.
     ///
     /// # Errors
-    /// [`SubjectError::Place`] and [`SubjectError::Port`].
+    /// [`SubjectError::SubjectSandbox`] and [`SubjectError::Port`].
     pub fn begin(&mut self, verifier: &Jail, is_stopped: &AtomicBool) -> Result<(), SubjectError> {
         let setting = &self.shared.setting;
         if let (Some(text), Some(port)) = (&setting.command, setting.port) {
@@ -180,7 +180,7 @@ impl Subjects {
         let mut used = Used::default();
         let (served, call) = self.server.take().map_or((None, None), Server::end);
         let place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        for Place { view, jail } in place.into_iter().chain(served) {
+        for SubjectSandbox { view, jail } in place.into_iter().chain(served) {
             used.spent.push(jail.end()?);
             used.views.push(view);
         }

@@ -2,7 +2,8 @@
 
 use crate::place::{argv, each, never, output, shell};
 use glovebox_record::CommandEnding;
-use glovebox_sandbox::exec::{Command, ExecError, ExecPolicy};
+use glovebox_sandbox::exec::{Command, ExecError};
+use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Tier};
 use glovebox_sandbox::path::ScopePath;
 use std::fs;

@@ -2,7 +2,8 @@
 
 use crate::place::{Place, argv, assert_silent, each, never, output, shell, tiers};
 use glovebox_record::CommandEnding;
-use glovebox_sandbox::exec::{Command, ExecPolicy};
+use glovebox_sandbox::exec::Command;
+use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::Tier;
 use glovebox_sandbox::tree::remove_all;
 use std::fs;
@@ -186,7 +187,7 @@ fn a_jail_that_lost_its_first_process_says_so() {
     assert!(lost.is_err(), "{lost:?}");
     assert!(jail.run(&argv(&["true"]), &never()).is_err());
     // Only a control group knows whom a killed helper leaves behind; without walls that is all there is.
-    let is_grouped = !jail.standing().degradations.iter().any(|known| known == "memory=soft");
+    let is_grouped = !jail.status().degradations.iter().any(|known| known == "memory=soft");
     jail.end().unwrap();
     if is_grouped {
         assert_silent(&place);

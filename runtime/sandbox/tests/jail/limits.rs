@@ -120,12 +120,12 @@ fn what_can_be_measured_is() {
 fn bounds_that_nothing_holds_are_named() {
     each(|place| {
         let jail = place.open(|_| ()).unwrap();
-        let standing = jail.standing();
-        let says = |word: &str| standing.degradations.iter().any(|known| known == word);
-        let is_own = standing.tier.has_own_root();
-        assert_eq!(says("tmp=none"), !is_own, "{standing:?}");
+        let status = jail.status();
+        let says = |word: &str| status.degradations.iter().any(|known| known == word);
+        let is_own = status.tier.has_own_root();
+        assert_eq!(says("tmp=none"), !is_own, "{status:?}");
         // A control group holds both, the watch is soft, and where there is nothing to watch with it says so.
-        assert!(!says("memory=none") && !says("processes=none"), "{standing:?}");
+        assert!(!says("memory=none") && !says("processes=none"), "{status:?}");
     });
 }
 

@@ -6,7 +6,7 @@ use glovebox_sandbox::found::{Limits, Verdict};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::scope::Scope;
-use glovebox_sandbox::stage::{Extra, StageError, WorkspaceView};
+use glovebox_sandbox::stage::{StageError, ViewOverrides, WorkspaceView};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ const FILES: &[(&str, &str)] = &[("src/a", "a"), ("src/d/x", "x"), ("secret/k", 
 
 fn made() -> (Bench, WorkspaceView, Upper) {
     let made = Bench::new(FILES);
-    let view = overlay(&made, &scope(&["./"], &["src/"], &["secret/"]), &Extra::default());
+    let view = overlay(&made, &scope(&["./"], &["src/"], &["secret/"]), &ViewOverrides::default());
     let upper = Upper::of(&view);
     (made, view, upper)
 }
@@ -49,7 +49,7 @@ fn a_hundred_thousand_files_stop_at_the_cap() {
 fn a_removed_tree_counts_as_its_entries() {
     let files: Vec<(String, String)> = (0..50).map(|n| (format!("src/{n}"), String::new())).collect();
     let made = Bench::new(&files.iter().map(|(path, content)| (path.as_str(), content.as_str())).collect::<Vec<_>>());
-    let view = overlay(&made, &Scope::everything(), &Extra::default());
+    let view = overlay(&made, &Scope::everything(), &ViewOverrides::default());
     Upper::of(&view).gone("src");
     assert_eq!(limit(&view, &Limits { write_entries: 50, ..Limits::default() }), "write_entries");
     assert_eq!(

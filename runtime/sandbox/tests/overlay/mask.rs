@@ -4,7 +4,7 @@ use super::bench::{Bench, entries, put, scope};
 use super::upper::{overlay, parts};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::scope::Scope;
-use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
@@ -40,7 +40,7 @@ fn check(scope: &Scope, mount_points: &[&str], expected: &[&str]) {
     let made = Bench::new(FILES);
     symlink("src/a", made.workspace().join("link")).unwrap();
     let mount_points = mount_points.iter().map(|path| ScopePath::parse(path).unwrap()).collect();
-    let view = overlay(&made, scope, &Extra { mount_points, ..Extra::default() });
+    let view = overlay(&made, scope, &ViewOverrides { mount_points, ..ViewOverrides::default() });
     assert_eq!(listing(&parts(&view).0[0]), expected, "{scope}");
     view.remove().unwrap();
 }
@@ -75,7 +75,7 @@ fn masked_directories_look_like_those_of_the_workspace() {
     let made = Bench::new(FILES);
     let real = made.workspace().join("src/d");
     fs::set_permissions(&real, fs::Permissions::from_mode(0o711)).unwrap();
-    let view = overlay(&made, &scope(&["./"], &[], &["src/d/secret"]), &Extra::default());
+    let view = overlay(&made, &scope(&["./"], &[], &["src/d/secret"]), &ViewOverrides::default());
     let (real, masked) = (fs::metadata(real).unwrap(), fs::metadata(parts(&view).0[0].join("src/d")).unwrap());
     assert_eq!(masked.permissions().mode() & 0o7777, 0o711);
     assert_eq!(masked.modified().unwrap(), real.modified().unwrap());
@@ -85,7 +85,8 @@ fn masked_directories_look_like_those_of_the_workspace() {
 fn a_small_view_is_copied_and_a_large_one_is_not() {
     let made = Bench::new(FILES);
     let at = made.dir.path().join("attempt");
-    let choose = |scope: &Scope| WorkspaceView::choose(&made.workspace(), &at, scope, &Extra::default()).unwrap();
+    let choose =
+        |scope: &Scope| WorkspaceView::choose(&made.workspace(), &at, scope, &ViewOverrides::default()).unwrap();
     let small = choose(&Scope::everything());
     assert!(small.root().is_some());
     small.remove().unwrap();
@@ -107,7 +108,8 @@ fn a_workspace_of_somebody_else_is_copied() {
     let made = Bench::new(FILES);
     (0..300).for_each(|n| put(&made.workspace().join(format!("many/{n}")), "x"));
     let at = made.dir.path().join("attempt");
-    let choose = || WorkspaceView::choose(&made.workspace(), &at, &Scope::everything(), &Extra::default()).unwrap();
+    let choose =
+        || WorkspaceView::choose(&made.workspace(), &at, &Scope::everything(), &ViewOverrides::default()).unwrap();
     assert!(choose().root().is_none());
     glovebox_sandbox::tree::remove_all(&at).unwrap();
     // Only root can give folders away.
@@ -122,7 +124,7 @@ fn a_copy_has_layers_and_mount_points_too() {
     let layer = tempfile::tempdir().unwrap();
     put(&layer.path().join("scripts/scenarios/one"), "1");
     let mount_points = vec![ScopePath::parse("docs").unwrap(), ScopePath::parse("a/b").unwrap()];
-    let extra = Extra { layers: vec![layer.path().to_owned()], mount_points };
+    let extra = ViewOverrides { layers: vec![layer.path().to_owned()], mount_points };
     let at = made.dir.path().join("attempt");
     let scope = scope(&["./"], &["./"], &[]).with_scratch(entries(&["tmp/"]));
     let view = WorkspaceView::copy(&made.workspace(), &at, &scope, &extra).unwrap();

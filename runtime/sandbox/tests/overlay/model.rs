@@ -5,7 +5,7 @@ use super::bench::{Bench, entries, sh, snapshot};
 use super::mounted::{copied, overlaid};
 use super::upper::{lines, look, overlay, parts, whiteout};
 use glovebox_sandbox::scope::{Entry, Scope};
-use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -171,7 +171,7 @@ proptest! {
         let made = Bench::new(&borrowed(&case.before));
         let base = made.dir.path();
         let (pristine, at) = (base.join("pristine"), base.join("copy"));
-        let extra = Extra::default();
+        let extra = ViewOverrides::default();
         let view = overlay(&made, &case.scope, &extra);
         WorkspaceView::copy(&made.workspace(), &pristine, &case.scope, &extra).unwrap();
         let copy = WorkspaceView::copy(&made.workspace(), &at, &case.scope, &extra).unwrap();

@@ -3,11 +3,12 @@
 use super::bench::{Bench, entries, scope, snapshot};
 use super::upper::{commit, lines, look, overlay};
 use glovebox_record::CommandEnding;
-use glovebox_sandbox::exec::{Command, ExecPolicy, Program};
+use glovebox_sandbox::exec::{Command, Program};
+use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Tier};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::scope::Scope;
-use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::AtomicBool;
@@ -50,14 +51,14 @@ pub(crate) type Round = (Vec<String>, BTreeMap<String, String>, BTreeMap<String,
 pub(crate) fn copied(files: &[(&str, &str)], scope: &Scope, script: &str) -> Round {
     let made = Bench::new(files);
     let at = made.dir.path().join("attempt");
-    let view = WorkspaceView::copy(&made.workspace(), &at, scope, &Extra::default()).unwrap();
+    let view = WorkspaceView::copy(&made.workspace(), &at, scope, &ViewOverrides::default()).unwrap();
     let seen = jailed(&made, &view, script);
     after(&made, view, seen)
 }
 
 pub(crate) fn overlaid(files: &[(&str, &str)], scope: &Scope, script: &str) -> Round {
     let made = Bench::new(files);
-    let view = overlay(&made, scope, &Extra::default());
+    let view = overlay(&made, scope, &ViewOverrides::default());
     let before = snapshot(&made.workspace());
     let seen = jailed(&made, &view, script);
     assert_eq!(snapshot(&made.workspace()), before, "{script}: the workspace is only read");

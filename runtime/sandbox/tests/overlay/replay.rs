@@ -5,7 +5,7 @@ use super::upper::{Upper, commit, lines, look, overlay};
 use glovebox_record::ChangeOp;
 use glovebox_sandbox::commit;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
-use glovebox_sandbox::stage::Extra;
+use glovebox_sandbox::stage::ViewOverrides;
 use std::cell::Cell;
 use std::fs;
 use std::io;
@@ -32,7 +32,7 @@ fn leave(upper: &Upper) {
 fn an_interrupted_commit_of_an_overlay_is_finished_by_the_next() {
     let scope = scope(&["./"], &["./"], &["d/secret"]);
     let made = Bench::new(FILES);
-    let view = overlay(&made, &scope, &Extra::default());
+    let view = overlay(&made, &scope, &ViewOverrides::default());
     leave(&Upper::of(&view));
     let changes = commit(&made, &view);
     let finished = snapshot(&made.workspace());
@@ -61,7 +61,7 @@ fn an_interrupted_commit_of_an_overlay_is_finished_by_the_next() {
 fn a_stage_that_is_not_committed_leaves_nothing() {
     let made = Bench::new(FILES);
     let before = snapshot(&made.workspace());
-    let view = overlay(&made, &scope(&["./"], &["./"], &[]), &Extra::default());
+    let view = overlay(&made, &scope(&["./"], &["./"], &[]), &ViewOverrides::default());
     leave(&Upper::of(&view));
     assert!(!look(&view).is_empty());
     view.remove().unwrap();
@@ -72,7 +72,7 @@ fn a_stage_that_is_not_committed_leaves_nothing() {
 #[test]
 fn what_was_not_allowed_is_kept_and_cannot_act() {
     let made = Bench::new(FILES);
-    let view = overlay(&made, &scope(&["./"], &["d/"], &[]), &Extra::default());
+    let view = overlay(&made, &scope(&["./"], &["d/"], &[]), &ViewOverrides::default());
     let upper = Upper::of(&view);
     upper.file(".git/hooks/post-checkout", "#!/bin/sh").file("d/fine", "f").file("new", "n").gone("a");
     fs::set_permissions(upper.at(".git/hooks/post-checkout"), fs::Permissions::from_mode(0o4755)).unwrap();

@@ -3,7 +3,7 @@
 use super::bench::{Bench, put, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
 use glovebox_sandbox::found::Verdict;
-use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use std::fs;
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ fn check(overlaid: bool, expected: &[&str]) {
     let made = Bench::new(FILES);
     let scope = scope(&["./"], &["./"], &[]);
     let view = match overlaid {
-        true => overlay(&made, &scope, &Extra::default()),
+        true => overlay(&made, &scope, &ViewOverrides::default()),
         false => {
-            WorkspaceView::copy(&made.workspace(), &made.dir.path().join("attempt"), &scope, &Extra::default()).unwrap()
+            WorkspaceView::copy(&made.workspace(), &made.dir.path().join("attempt"), &scope, &ViewOverrides::default())
+                .unwrap()
         }
     };
     // Past the clock tick in which the view was made: a change within it is not told from one before.
@@ -75,7 +76,7 @@ fn a_file_somebody_else_changed_is_not_overwritten() {
 fn what_the_stage_before_committed_is_not_somebody_elses() {
     let made = Bench::new(FILES);
     for turn in 0..20 {
-        let view = overlay(&made, &scope(&["./"], &["./"], &[]), &Extra::default());
+        let view = overlay(&made, &scope(&["./"], &["./"], &[]), &ViewOverrides::default());
         Upper::of(&view).file("src/a", &format!("turn {turn}")).file("src/b", &format!("turn {turn}"));
         // Looked at between two changes, a file has a finer time than the coarse clock.
         fs::metadata(made.workspace().join("src/a")).unwrap();

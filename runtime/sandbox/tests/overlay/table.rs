@@ -5,7 +5,7 @@ use super::upper::{Upper, commit, lines, look, overlay};
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::Scope;
-use glovebox_sandbox::stage::Extra;
+use glovebox_sandbox::stage::ViewOverrides;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -24,10 +24,10 @@ fn usual() -> Scope {
 }
 
 fn check(build: impl Fn(&Upper) -> &Upper, expected: &[&str]) {
-    check_in(&usual(), &Extra::default(), build, expected);
+    check_in(&usual(), &ViewOverrides::default(), build, expected);
 }
 
-fn check_in(scope: &Scope, extra: &Extra, build: impl Fn(&Upper) -> &Upper, expected: &[&str]) {
+fn check_in(scope: &Scope, extra: &ViewOverrides, build: impl Fn(&Upper) -> &Upper, expected: &[&str]) {
     let made = Bench::new(FILES);
     let view = overlay(&made, scope, extra);
     build(&Upper::of(&view));
@@ -102,13 +102,13 @@ fn what_was_hidden_and_written_over_is_refused() {
     let narrow = scope(&["main.go"], &["src/d/x", "other/new"], &[]);
     check_in(
         &narrow,
-        &Extra::default(),
+        &ViewOverrides::default(),
         |u| u.file("src/d/x", "2").file("src/a", "mine"),
         &["!write src/a", "write src/d/x"],
     );
     check_in(
         &narrow,
-        &Extra::default(),
+        &ViewOverrides::default(),
         |u| u.file("docs/r", "mine").file("other/new", "n"),
         &["!write docs/r", "mkdir other", "write other/new"],
     );
@@ -160,7 +160,7 @@ fn protected_paths_win_over_every_grant() {
         "!write src/.envrc",
         "!write src/tmp/.git/hooks/x",
     ];
-    check_in(&whole, &Extra::default(), build, &expected);
+    check_in(&whole, &ViewOverrides::default(), build, &expected);
 }
 
 #[test]
@@ -175,12 +175,12 @@ fn scratch_is_dropped_without_a_word() {
         sparse.set_len(1 << 40).unwrap();
         u
     }
-    check_in(&scope, &Extra::default(), build, &["!write one.db2", "!write src/d/secret", "write src/real"]);
+    check_in(&scope, &ViewOverrides::default(), build, &["!write one.db2", "!write src/d/secret", "write src/real"]);
     // A directory is not replaced while it holds scratch of the workspace.
     let scope = scope_with_scratch_below();
     check_in(
         &scope,
-        &Extra::default(),
+        &ViewOverrides::default(),
         |u| u.file("src/d", "file"),
         &["rmdir src/d", "!write src/d", "rmdir src/d/e", "delete src/d/secret", "delete src/d/x"],
     );
@@ -195,7 +195,7 @@ fn a_directory_is_not_replaced_while_something_in_it_must_stay() {
     let exact = scope(&["./"], &["src/d", "src/d/x", "src/d/e", "src/d/secret"], &[]);
     check_in(
         &exact,
-        &Extra::default(),
+        &ViewOverrides::default(),
         |u| u.file("src/d", "file"),
         &["rmdir src/d", "!write src/d", "rmdir src/d/e", "!delete src/d/e/y", "delete src/d/secret", "delete src/d/x"],
     );
@@ -203,7 +203,10 @@ fn a_directory_is_not_replaced_while_something_in_it_must_stay() {
 
 #[test]
 fn mount_points_take_nothing() {
-    let extra = Extra { mount_points: vec![ScopePath::parse("scripts/scenarios").unwrap()], ..Extra::default() };
+    let extra = ViewOverrides {
+        mount_points: vec![ScopePath::parse("scripts/scenarios").unwrap()],
+        ..ViewOverrides::default()
+    };
     let everything = scope(&["./"], &["./"], &["src/d/secret"]);
     check_in(
         &everything,
@@ -218,7 +221,7 @@ fn a_layer_is_seen_and_judged_like_the_workspace() {
     let layer = tempfile::tempdir().unwrap();
     put(&layer.path().join("scripts/scenarios/one"), "1");
     put(&layer.path().join("src/gen"), "g");
-    let extra = Extra { layers: vec![layer.path().to_owned()], ..Extra::default() };
+    let extra = ViewOverrides { layers: vec![layer.path().to_owned()], ..ViewOverrides::default() };
     check_in(&usual(), &extra, |u| u.file("src/gen", "g").file("scripts/scenarios/one", "1"), &[]);
     check_in(
         &usual(),
@@ -236,7 +239,7 @@ fn a_layer_is_seen_and_judged_like_the_workspace() {
 #[test]
 fn modes_and_attributes_do_not_survive() {
     let made = Bench::new(FILES);
-    let view = overlay(&made, &usual(), &Extra::default());
+    let view = overlay(&made, &usual(), &ViewOverrides::default());
     let upper = Upper::of(&view);
     upper.file("src/s", "s").mark("src/s", "user.evil", "x").file("src/closed/f", "f");
     let mode = |path: &str, mode: u32| fs::set_permissions(upper.at(path), fs::Permissions::from_mode(mode)).unwrap();

@@ -6,7 +6,7 @@ use glovebox_sandbox::commit;
 use glovebox_sandbox::found::{Found, Limits, Op};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::scope::Scope;
-use glovebox_sandbox::stage::{Extra, WorkspaceView};
+use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
 use std::fs;
 use std::io::Read;
@@ -24,7 +24,7 @@ pub(crate) fn parts(view: &WorkspaceView) -> (Vec<PathBuf>, PathBuf, PathBuf) {
     }
 }
 
-pub(crate) fn overlay(made: &Bench, scope: &Scope, extra: &Extra) -> WorkspaceView {
+pub(crate) fn overlay(made: &Bench, scope: &Scope, extra: &ViewOverrides) -> WorkspaceView {
     WorkspaceView::overlay(&made.workspace(), &made.dir.path().join("attempt"), scope, extra).unwrap()
 }
 

@@ -1,25 +1,25 @@
 //! Attacks by way of who we are: ids, capabilities, limits, set-id programs, the environment.
 
 use super::raw::{Errno, raw};
-use super::{Tried, number, witness, word};
+use super::{AttackResult, number, witness, word};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Looks whether we are root already.
-pub(crate) fn root_id(_: &[String]) -> Tried {
+pub(crate) fn root_id(_: &[String]) -> AttackResult {
     match raw(libc::SYS_geteuid, &[]) {
-        Ok(0) => Tried::worked("root"),
-        Ok(id) => Tried::stopped(format!("user {id}")),
-        Err(error) => Tried::stopped(error),
+        Ok(0) => AttackResult::worked("root"),
+        Ok(id) => AttackResult::stopped(format!("user {id}")),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// Becomes another user.
-pub(crate) fn setuid(arguments: &[String]) -> Tried {
+pub(crate) fn setuid(arguments: &[String]) -> AttackResult {
     let wanted = number(arguments, 0) as usize;
     if raw(libc::SYS_geteuid, &[]) == Ok(wanted) {
-        return Tried::stopped("it is the one we have");
+        return AttackResult::stopped("it is the one we have");
     }
     let answers = [
         raw(libc::SYS_setuid, &[wanted]),
@@ -27,50 +27,54 @@ pub(crate) fn setuid(arguments: &[String]) -> Tried {
         raw(libc::SYS_setresuid, &[wanted, wanted, wanted]),
     ];
     let last = answers[2];
-    if answers.iter().any(Result::is_ok) { Tried::worked("became it") } else { Tried::of(last) }
+    if answers.iter().any(Result::is_ok) { AttackResult::worked("became it") } else { AttackResult::of(last) }
 }
 
 /// Becomes another group.
-pub(crate) fn setgid(arguments: &[String]) -> Tried {
+pub(crate) fn setgid(arguments: &[String]) -> AttackResult {
     let wanted = number(arguments, 0) as usize;
     if raw(libc::SYS_getegid, &[]) == Ok(wanted) {
-        return Tried::stopped("it is the one we have");
+        return AttackResult::stopped("it is the one we have");
     }
-    Tried::of(raw(libc::SYS_setgid, &[wanted]))
+    AttackResult::of(raw(libc::SYS_setgid, &[wanted]))
 }
 
 /// Joins a group.
-pub(crate) fn setgroups(arguments: &[String]) -> Tried {
+pub(crate) fn setgroups(arguments: &[String]) -> AttackResult {
     let groups = [number(arguments, 0) as u32];
-    Tried::of(raw(libc::SYS_setgroups, &[1, groups.as_ptr() as usize]))
+    AttackResult::of(raw(libc::SYS_setgroups, &[1, groups.as_ptr() as usize]))
 }
 
 /// Takes every capability.
-pub(crate) fn capabilities(_: &[String]) -> Tried {
+pub(crate) fn capabilities(_: &[String]) -> AttackResult {
     let header = [0x2008_0522_u32, 0];
     let wanted = [u32::MAX; 6];
     let all = raw(libc::SYS_capset, &[header.as_ptr() as usize, wanted.as_ptr() as usize]);
     if all.is_ok() {
-        return Tried::worked("all of them");
+        return AttackResult::worked("all of them");
     }
     let own = status("CapEff");
-    if own.trim_start_matches('0').is_empty() { Tried::of(all) } else { Tried::worked(format!("has {own}")) }
+    if own.trim_start_matches('0').is_empty() {
+        AttackResult::of(all)
+    } else {
+        AttackResult::worked(format!("has {own}"))
+    }
 }
 
 /// Gives up the promise to gain nothing by starting programs.
-pub(crate) fn privileges(_: &[String]) -> Tried {
+pub(crate) fn privileges(_: &[String]) -> AttackResult {
     let undone = raw(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 0, 0, 0, 0]);
     match (undone, status("NoNewPrivs").as_str()) {
-        (Err(error), "1") => Tried::stopped(error),
-        (_, found) => Tried::worked(format!("NoNewPrivs {found}")),
+        (Err(error), "1") => AttackResult::stopped(error),
+        (_, found) => AttackResult::worked(format!("NoNewPrivs {found}")),
     }
 }
 
 /// What the kernel says about us, while a witness outside compares it with what it sees.
-pub(crate) fn standing(_: &[String]) -> Tried {
+pub(crate) fn standing(_: &[String]) -> AttackResult {
     let lines = ["NoNewPrivs", "Seccomp", "CapEff", "CapBnd", "CapAmb"].map(|name| format!("{name}={}", status(name)));
     match witness::wait() {
-        Ok(()) => Tried::worked("told").with(lines.join("\n")),
+        Ok(()) => AttackResult::worked("told").with(lines.join("\n")),
         Err(unseen) => unseen,
     }
 }
@@ -82,7 +86,7 @@ fn status(name: &str) -> String {
 }
 
 /// Starts a program that belongs to root and carries the set-user-id bit, and looks whom it runs as.
-pub(crate) fn setuid_program(arguments: &[String]) -> Tried {
+pub(crate) fn setuid_program(arguments: &[String]) -> AttackResult {
     let own = raw(libc::SYS_geteuid, &[]).unwrap_or(0);
     let mut last = "no such program".to_owned();
     for path in arguments.iter().filter(|path| fs::metadata(path).is_ok()) {
@@ -101,27 +105,27 @@ pub(crate) fn setuid_program(arguments: &[String]) -> Tried {
         let _reaped = child.wait();
         let effective = line.split_whitespace().nth(1).and_then(|id| id.parse::<usize>().ok());
         if effective.is_some_and(|id| id != own) {
-            return Tried::worked(format!("{path} runs as {effective:?}"));
+            return AttackResult::worked(format!("{path} runs as {effective:?}"));
         }
         last = "runs as ourselves".to_owned();
     }
-    Tried::stopped(last)
+    AttackResult::stopped(last)
 }
 
 /// Tells every variable there is. Whether one of them says too much is judged outside.
-pub(crate) fn environment(_: &[String]) -> Tried {
+pub(crate) fn environment(_: &[String]) -> AttackResult {
     let all: Vec<String> =
         std::env::vars_os().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
-    Tried::worked(format!("{} variables", all.len())).with(all.join("\n"))
+    AttackResult::worked(format!("{} variables", all.len())).with(all.join("\n"))
 }
 
 /// Raises the bound on core files, in which memory would lie around.
-pub(crate) fn core_limit(_: &[String]) -> Tried {
+pub(crate) fn core_limit(_: &[String]) -> AttackResult {
     raise(libc::RLIMIT_CORE as usize)
 }
 
 /// Raises a bound that was set from outside: `descriptors`, `file`, `processes` or `cpu`.
-pub(crate) fn raise_limits(arguments: &[String]) -> Tried {
+pub(crate) fn raise_limits(arguments: &[String]) -> AttackResult {
     let resource = match word(arguments, 0) {
         "file" => libc::RLIMIT_FSIZE,
         "processes" => libc::RLIMIT_NPROC,
@@ -131,7 +135,7 @@ pub(crate) fn raise_limits(arguments: &[String]) -> Tried {
     raise(resource as usize)
 }
 
-fn raise(resource: usize) -> Tried {
+fn raise(resource: usize) -> AttackResult {
     let wanted = [u64::MAX, u64::MAX];
-    Tried::of(raw(libc::SYS_prlimit64, &[0, resource, wanted.as_ptr() as usize, 0]))
+    AttackResult::of(raw(libc::SYS_prlimit64, &[0, resource, wanted.as_ptr() as usize, 0]))
 }

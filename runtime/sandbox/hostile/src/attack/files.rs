@@ -1,7 +1,7 @@
 //! Attacks on files that exist: reading, listing, changing, their metadata, descriptors that lead to them.
 
 use super::raw::{self, AT_CWD, Errno, Text, raw};
-use super::{Tried, word};
+use super::{AttackResult, word};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,146 +11,146 @@ use std::path::Path;
 const MARK: &[u8] = b"hostile was here\n";
 
 /// Reads a file's beginning.
-pub(crate) fn read(arguments: &[String]) -> Tried {
+pub(crate) fn read(arguments: &[String]) -> AttackResult {
     let mut bytes = Vec::new();
     match fs::File::open(word(arguments, 0)).and_then(|file| file.take(4096).read_to_end(&mut bytes)) {
-        Ok(_) => Tried::worked(format!("{} bytes", bytes.len())).with(bytes),
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Ok(_) => AttackResult::worked(format!("{} bytes", bytes.len())).with(bytes),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
 /// Lists a directory.
-pub(crate) fn list(arguments: &[String]) -> Tried {
+pub(crate) fn list(arguments: &[String]) -> AttackResult {
     match fs::read_dir(word(arguments, 0)) {
         Ok(entries) => {
             let names: Vec<String> =
                 entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-            Tried::worked(format!("{} names", names.len())).with(names.join("\n"))
+            AttackResult::worked(format!("{} names", names.len())).with(names.join("\n"))
         }
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
 /// Creates a file, or replaces its content.
-pub(crate) fn write(arguments: &[String]) -> Tried {
+pub(crate) fn write(arguments: &[String]) -> AttackResult {
     let path = Path::new(word(arguments, 0));
     let _parent_may_be_there = path.parent().map(fs::create_dir_all);
-    Tried::of(fs::write(path, MARK))
+    AttackResult::of(fs::write(path, MARK))
 }
 
 /// Writes at the end of a file that is there.
-pub(crate) fn append(arguments: &[String]) -> Tried {
-    Tried::of(OpenOptions::new().append(true).open(word(arguments, 0)).and_then(|mut file| file.write_all(MARK)))
+pub(crate) fn append(arguments: &[String]) -> AttackResult {
+    AttackResult::of(OpenOptions::new().append(true).open(word(arguments, 0)).and_then(|mut file| file.write_all(MARK)))
 }
 
 /// Empties a file.
-pub(crate) fn truncate(arguments: &[String]) -> Tried {
-    Tried::of(raw(libc::SYS_truncate, &[Text::new(word(arguments, 0)).at(), 0]))
+pub(crate) fn truncate(arguments: &[String]) -> AttackResult {
+    AttackResult::of(raw(libc::SYS_truncate, &[Text::new(word(arguments, 0)).at(), 0]))
 }
 
 /// Opens whatever is in a folder, or reads where it leads.
-pub(crate) fn open_all(arguments: &[String]) -> Tried {
-    let mut last = Tried::stopped("nothing there");
+pub(crate) fn open_all(arguments: &[String]) -> AttackResult {
+    let mut last = AttackResult::stopped("nothing there");
     let entries = match fs::read_dir(word(arguments, 0)) {
         Ok(entries) => entries,
-        Err(error) => return Tried::stopped(Errno::from(error)),
+        Err(error) => return AttackResult::stopped(Errno::from(error)),
     };
     for path in entries.flatten().map(|entry| entry.path()) {
         let opened = fs::File::open(&path).map(|_| ()).or_else(|_| fs::read_link(&path).map(|_| ()));
-        last = Tried::of(opened);
+        last = AttackResult::of(opened);
         if last.worked {
-            return Tried::worked(path.to_string_lossy());
+            return AttackResult::worked(path.to_string_lossy());
         }
     }
     last
 }
 
 /// Reads a byte of any of these.
-pub(crate) fn read_any(arguments: &[String]) -> Tried {
+pub(crate) fn read_any(arguments: &[String]) -> AttackResult {
     let mut answers = Vec::new();
     for path in arguments {
         match raw::open(path, libc::O_RDONLY | libc::O_NONBLOCK, 0).and_then(|file| raw::read(file, 64)) {
-            Ok(bytes) if !bytes.is_empty() => return Tried::worked(path.clone()).with(bytes),
+            Ok(bytes) if !bytes.is_empty() => return AttackResult::worked(path.clone()).with(bytes),
             Ok(_) => answers.push("empty".to_owned()),
             Err(error) => answers.push(error.to_string()),
         }
     }
     answers.dedup();
-    Tried::stopped(answers.join(", "))
+    AttackResult::stopped(answers.join(", "))
 }
 
 /// Opens something for writing and writes nothing, for what would hurt.
-pub(crate) fn open_write(arguments: &[String]) -> Tried {
-    let mut last = Tried::stopped("nothing tried");
+pub(crate) fn open_write(arguments: &[String]) -> AttackResult {
+    let mut last = AttackResult::stopped("nothing tried");
     for path in arguments {
         match OpenOptions::new().write(true).open(path) {
-            Ok(_) => return Tried::worked(path.clone()),
-            Err(error) => last = Tried::stopped(Errno::from(error)),
+            Ok(_) => return AttackResult::worked(path.clone()),
+            Err(error) => last = AttackResult::stopped(Errno::from(error)),
         }
     }
     last
 }
 
-pub(crate) fn unlink(arguments: &[String]) -> Tried {
-    Tried::of(fs::remove_file(word(arguments, 0)))
+pub(crate) fn unlink(arguments: &[String]) -> AttackResult {
+    AttackResult::of(fs::remove_file(word(arguments, 0)))
 }
 
-pub(crate) fn rename(arguments: &[String]) -> Tried {
-    Tried::of(fs::rename(word(arguments, 0), word(arguments, 1)))
+pub(crate) fn rename(arguments: &[String]) -> AttackResult {
+    AttackResult::of(fs::rename(word(arguments, 0), word(arguments, 1)))
 }
 
 /// Makes the first directory that can be made.
-pub(crate) fn mkdir(arguments: &[String]) -> Tried {
-    let mut last = Tried::stopped("nothing tried");
+pub(crate) fn mkdir(arguments: &[String]) -> AttackResult {
+    let mut last = AttackResult::stopped("nothing tried");
     for path in arguments {
         match fs::create_dir(path) {
             Ok(()) => {
                 let _harmless = fs::remove_dir(path);
-                return Tried::worked(path.clone());
+                return AttackResult::worked(path.clone());
             }
-            Err(error) => last = Tried::stopped(Errno::from(error)),
+            Err(error) => last = AttackResult::stopped(Errno::from(error)),
         }
     }
     last
 }
 
 /// Changes a mode by both calls there are; the new one is not known to older filters.
-pub(crate) fn chmod(arguments: &[String]) -> Tried {
+pub(crate) fn chmod(arguments: &[String]) -> AttackResult {
     let mode = u32::from_str_radix(word(arguments, 1), 8).unwrap_or(0o777);
     let old = fs::set_permissions(word(arguments, 0), fs::Permissions::from_mode(mode));
     if old.is_ok() {
-        return Tried::worked("chmod");
+        return AttackResult::worked("chmod");
     }
     let fchmodat2 = 452;
     match raw(fchmodat2, &[AT_CWD, Text::new(word(arguments, 0)).at(), mode as usize, 0]) {
-        Ok(_) => Tried::worked("fchmodat2"),
-        Err(_) => Tried::of(old),
+        Ok(_) => AttackResult::worked("fchmodat2"),
+        Err(_) => AttackResult::of(old),
     }
 }
 
 /// Gives a file to ourselves, which changes its times at least.
-pub(crate) fn chown(arguments: &[String]) -> Tried {
+pub(crate) fn chown(arguments: &[String]) -> AttackResult {
     let own = raw(libc::SYS_geteuid, &[]).unwrap_or(0);
     let path = Text::new(word(arguments, 0));
-    Tried::of(raw(libc::SYS_fchownat, &[AT_CWD, path.at(), own, usize::MAX, 0]))
+    AttackResult::of(raw(libc::SYS_fchownat, &[AT_CWD, path.at(), own, usize::MAX, 0]))
 }
 
 /// Sets both times to the beginning of time.
-pub(crate) fn utimes(arguments: &[String]) -> Tried {
+pub(crate) fn utimes(arguments: &[String]) -> AttackResult {
     let times = [1_usize, 0, 1, 0];
     let path = Text::new(word(arguments, 0));
-    Tried::of(raw(libc::SYS_utimensat, &[AT_CWD, path.at(), times.as_ptr() as usize, 0]))
+    AttackResult::of(raw(libc::SYS_utimensat, &[AT_CWD, path.at(), times.as_ptr() as usize, 0]))
 }
 
 /// Sets an extended attribute: path, name, value.
-pub(crate) fn setxattr(arguments: &[String]) -> Tried {
+pub(crate) fn setxattr(arguments: &[String]) -> AttackResult {
     let (path, name) = (Text::new(word(arguments, 0)), Text::new(word(arguments, 1)));
     let value = word(arguments, 2);
-    Tried::of(raw(libc::SYS_setxattr, &[path.at(), name.at(), value.as_ptr() as usize, value.len(), 0]))
+    AttackResult::of(raw(libc::SYS_setxattr, &[path.at(), name.at(), value.as_ptr() as usize, value.len(), 0]))
 }
 
 /// Looks for a text in files; none of them has to be there.
-pub(crate) fn grep(arguments: &[String]) -> Tried {
+pub(crate) fn grep(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 0);
     let files = arguments.iter().skip(1);
     let holds = |path: &String| {
@@ -159,13 +159,13 @@ pub(crate) fn grep(arguments: &[String]) -> Tried {
         read.is_ok() && String::from_utf8_lossy(&text).contains(wanted)
     };
     match files.clone().find(|path| holds(path)) {
-        Some(path) => Tried::worked(path.clone()),
-        None => Tried::stopped("not in there"),
+        Some(path) => AttackResult::worked(path.clone()),
+        None => AttackResult::stopped("not in there"),
     }
 }
 
 /// Walks everything below a folder for a part of a name.
-pub(crate) fn hunt(arguments: &[String]) -> Tried {
+pub(crate) fn hunt(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 1);
     let (mut waiting, mut seen) = (vec![Path::new(word(arguments, 0)).to_owned()], 0);
     while let Some(folder) = waiting.pop() {
@@ -174,7 +174,7 @@ pub(crate) fn hunt(arguments: &[String]) -> Tried {
             seen += 1;
             let path = entry.path();
             if entry.file_name().to_string_lossy().contains(wanted) {
-                return Tried::worked("found").with(path.to_string_lossy().as_bytes());
+                return AttackResult::worked("found").with(path.to_string_lossy().as_bytes());
             }
             let skipped = ["/usr", "/proc", "/sys"].iter().any(|folder| path.starts_with(folder));
             if seen < 20_000 && !skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -182,27 +182,27 @@ pub(crate) fn hunt(arguments: &[String]) -> Tried {
             }
         }
     }
-    Tried::stopped(format!("not among {seen} names"))
+    AttackResult::stopped(format!("not among {seen} names"))
 }
 
 /// Takes a lock that others would have to wait for.
-pub(crate) fn flock(arguments: &[String]) -> Tried {
+pub(crate) fn flock(arguments: &[String]) -> AttackResult {
     match raw::open(word(arguments, 0), libc::O_RDONLY, 0) {
-        Ok(file) => Tried::of(raw(libc::SYS_flock, &[file, (libc::LOCK_EX | libc::LOCK_NB) as usize])),
-        Err(error) => Tried::stopped(error),
+        Ok(file) => AttackResult::of(raw(libc::SYS_flock, &[file, (libc::LOCK_EX | libc::LOCK_NB) as usize])),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// Opens our own output anew, to read it or cut it.
-pub(crate) fn reopen_stdout(_: &[String]) -> Tried {
+pub(crate) fn reopen_stdout(_: &[String]) -> AttackResult {
     match raw::open("/proc/self/fd/1", libc::O_RDWR, 0) {
-        Ok(file) => Tried::of(raw(libc::SYS_ftruncate, &[file, 0])),
-        Err(error) => Tried::stopped(error),
+        Ok(file) => AttackResult::of(raw(libc::SYS_ftruncate, &[file, 0])),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// Looks through every descriptor that is open beyond the three, and for folders behind those three.
-pub(crate) fn descriptors(_: &[String]) -> Tried {
+pub(crate) fn descriptors(_: &[String]) -> AttackResult {
     let mut found: Vec<String> = Vec::new();
     for descriptor in 3..1024_usize {
         if raw(libc::SYS_fcntl, &[descriptor, libc::F_GETFD as usize]).is_err() {
@@ -214,14 +214,14 @@ pub(crate) fn descriptors(_: &[String]) -> Tried {
         found.push(format!("{descriptor} {} {content}", path.display()));
     }
     if found.is_empty() {
-        Tried::stopped("none open")
+        AttackResult::stopped("none open")
     } else {
-        Tried::worked(format!("{} open", found.len())).with(found.join("\n"))
+        AttackResult::worked(format!("{} open", found.len())).with(found.join("\n"))
     }
 }
 
 /// Makes a handle of a file and opens it by the handle, past every path.
-pub(crate) fn handle(arguments: &[String]) -> Tried {
+pub(crate) fn handle(arguments: &[String]) -> AttackResult {
     let path = Text::new(word(arguments, 0));
     let mut handle = [0_u32; 34];
     handle[0] = 128;
@@ -233,8 +233,8 @@ pub(crate) fn handle(arguments: &[String]) -> Tried {
     let root = raw::open("/", libc::O_RDONLY, 0).unwrap_or(AT_CWD);
     let opened = raw(libc::SYS_open_by_handle_at, &[root, handle.as_ptr() as usize, libc::O_RDONLY as usize]);
     match (made, opened) {
-        (_, Ok(_)) => Tried::worked("opened by handle"),
-        (_, Err(error)) => Tried::of::<()>(Err(error)),
+        (_, Ok(_)) => AttackResult::worked("opened by handle"),
+        (_, Err(error)) => AttackResult::of::<()>(Err(error)),
     }
 }
 

@@ -4,7 +4,7 @@
 //! step, so that whoever looks has time to see it.
 
 use super::raw::{self, Errno, Text, raw};
-use super::{Tried, number, word};
+use super::{AttackResult, number, word};
 use std::time::Duration;
 
 const STEP_BYTES: usize = 8 << 20;
@@ -18,29 +18,29 @@ const SEMAPHORES: usize = 32_000;
 const PAGE: usize = 4096;
 
 /// Holds so many MiB: how it is made, how it is kept, how much, in which folder.
-pub(crate) fn hold(arguments: &[String]) -> Tried {
+pub(crate) fn hold(arguments: &[String]) -> AttackResult {
     let steps = (number(arguments, 2).clamp(8, 1024) as usize) << 20 >> 23;
     for step in 0..steps {
         let done = make(word(arguments, 0), word(arguments, 3)).and_then(|made| keep(made, word(arguments, 1)));
         if let Err(error) = done {
-            return Tried::stopped(format!("{error} after {} MiB", step * 8));
+            return AttackResult::stopped(format!("{error} after {} MiB", step * 8));
         }
         std::thread::sleep(STEP);
     }
     std::thread::sleep(HOLD);
-    Tried::worked(format!("held {} MiB", steps * 8))
+    AttackResult::worked(format!("held {} MiB", steps * 8))
 }
 
 /// The same by a process that nobody may look into.
-pub(crate) fn hold_undumpable(arguments: &[String]) -> Tried {
+pub(crate) fn hold_undumpable(arguments: &[String]) -> AttackResult {
     match raw(libc::SYS_prctl, &[libc::PR_SET_DUMPABLE as usize, 0]) {
         Ok(_) => hold(arguments),
-        Err(error) => Tried::stopped(error),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// The same by a process whose first thread has ended, so that `/proc` shows nothing of it.
-pub(crate) fn hold_headless(arguments: &[String]) -> Tried {
+pub(crate) fn hold_headless(arguments: &[String]) -> AttackResult {
     let words = arguments.to_vec();
     let started = std::thread::Builder::new().spawn(move || {
         // Until the first thread is gone.
@@ -54,7 +54,7 @@ pub(crate) fn hold_headless(arguments: &[String]) -> Tried {
         // This thread alone.
         let _gone = raw(libc::SYS_exit, &[0]);
     }
-    Tried::stopped("no second thread")
+    AttackResult::stopped("no second thread")
 }
 
 /// What was made: a descriptor, or something that keeps itself.
@@ -174,29 +174,33 @@ fn send(file: usize) -> Result<(), Errno> {
 }
 
 /// Takes instances of inotify until there are no more, of which a user has a few on the whole machine.
-pub(crate) fn inotify(_: &[String]) -> Tried {
+pub(crate) fn inotify(_: &[String]) -> AttackResult {
     let taken = (0..1000).take_while(|_| raw(libc::SYS_inotify_init1, &[0]).is_ok()).count();
     std::thread::sleep(STEP);
-    if taken >= 100 { Tried::worked(format!("took {taken}")) } else { Tried::stopped(format!("{taken} at most")) }
+    if taken >= 100 {
+        AttackResult::worked(format!("took {taken}"))
+    } else {
+        AttackResult::stopped(format!("{taken} at most"))
+    }
 }
 
 /// Makes a thread, or changes our own, so that it has descriptors of its own: `clone` or `range`.
-pub(crate) fn own_table(arguments: &[String]) -> Tried {
+pub(crate) fn own_table(arguments: &[String]) -> AttackResult {
     match word(arguments, 0) {
         // Not a thread that could run: what is asked is whether anybody objects to the bits.
-        "clone" => Tried::reached(raw(libc::SYS_clone, &[libc::CLONE_THREAD as usize, 0, 0, 0, 0])),
-        _ => Tried::of(raw(libc::SYS_close_range, &[60_000, 60_000, 2])),
+        "clone" => AttackResult::reached(raw(libc::SYS_clone, &[libc::CLONE_THREAD as usize, 0, 0, 0, 0])),
+        _ => AttackResult::of(raw(libc::SYS_close_range, &[60_000, 60_000, 2])),
     }
 }
 
 /// Creates a program with set-id bits by the call whose mode no filter sees: path, mode.
-pub(crate) fn openat2_mode(arguments: &[String]) -> Tried {
+pub(crate) fn openat2_mode(arguments: &[String]) -> AttackResult {
     let mode = u64::from_str_radix(word(arguments, 1), 8).unwrap_or(0o6755);
     let _mask = raw(libc::SYS_umask, &[0]);
     let how = [(libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY) as u64, mode, 0];
     let path = Text::new(word(arguments, 0));
     match raw(libc::SYS_openat2, &[raw::AT_CWD, path.at(), how.as_ptr() as usize, 24]) {
-        Ok(_) => Tried::worked("created"),
-        Err(error) => Tried::stopped(error),
+        Ok(_) => AttackResult::worked("created"),
+        Err(error) => AttackResult::stopped(error),
     }
 }

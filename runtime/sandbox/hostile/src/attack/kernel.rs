@@ -1,7 +1,7 @@
 //! Attacks on the kernel's surface: namespaces, mounts, modules, tracing, foreign system calls.
 
 use super::raw::{self, AT_CWD, Errno, Text, raw};
-use super::{Tried, word};
+use super::{AttackResult, word};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -20,21 +20,21 @@ fn namespace(arguments: &[String]) -> usize {
 }
 
 /// Leaves for a namespace of our own.
-pub(crate) fn unshare(arguments: &[String]) -> Tried {
-    Tried::of(raw(libc::SYS_unshare, &[namespace(arguments)]))
+pub(crate) fn unshare(arguments: &[String]) -> AttackResult {
+    AttackResult::of(raw(libc::SYS_unshare, &[namespace(arguments)]))
 }
 
 /// Starts a child in a namespace of its own.
-pub(crate) fn clone(arguments: &[String]) -> Tried {
+pub(crate) fn clone(arguments: &[String]) -> AttackResult {
     let child = raw(libc::SYS_clone, &[namespace(arguments) | libc::SIGCHLD as usize, 0, 0, 0, 0]);
     if child == Ok(0) {
         std::process::exit(0);
     }
-    Tried::of(child)
+    AttackResult::of(child)
 }
 
 /// The same by the newer call, whose flags no filter can see.
-pub(crate) fn clone3(arguments: &[String]) -> Tried {
+pub(crate) fn clone3(arguments: &[String]) -> AttackResult {
     let mut wanted = [0_u64; 8];
     wanted[0] = namespace(arguments) as u64;
     wanted[4] = libc::SIGCHLD as u64;
@@ -42,15 +42,15 @@ pub(crate) fn clone3(arguments: &[String]) -> Tried {
     if child == Ok(0) {
         std::process::exit(0);
     }
-    Tried::of(child)
+    AttackResult::of(child)
 }
 
 /// Joins the namespaces of another process.
-pub(crate) fn setns(arguments: &[String]) -> Tried {
-    let mut last = Tried::stopped("nothing tried");
+pub(crate) fn setns(arguments: &[String]) -> AttackResult {
+    let mut last = AttackResult::stopped("nothing tried");
     for kind in ["user", "mnt", "net", "pid"] {
         let opened = raw::open(&format!("/proc/{}/ns/{kind}", word(arguments, 0)), libc::O_RDONLY, 0);
-        last = Tried::of(opened.and_then(|namespace| raw(libc::SYS_setns, &[namespace, 0])));
+        last = AttackResult::of(opened.and_then(|namespace| raw(libc::SYS_setns, &[namespace, 0])));
         if last.worked {
             return last;
         }
@@ -59,11 +59,11 @@ pub(crate) fn setns(arguments: &[String]) -> Tried {
 }
 
 /// Makes each call of a family with nothing in its hands. Getting as far as having the arguments looked at counts.
-pub(crate) fn call(arguments: &[String]) -> Tried {
+pub(crate) fn call(arguments: &[String]) -> AttackResult {
     let mut answers = Vec::new();
     for name in arguments {
         let Some((_, number, vector)) = CALLS.iter().find(|(known, ..)| known == name) else {
-            return Tried::worked(format!("no such call: {name}"));
+            return AttackResult::worked(format!("no such call: {name}"));
         };
         let (path, kind) = (Text::new("/"), Text::new("tmpfs"));
         let filled: Vec<usize> = vector
@@ -75,14 +75,14 @@ pub(crate) fn call(arguments: &[String]) -> Tried {
                 Number(number) => *number,
             })
             .collect();
-        let tried = Tried::reached(raw(*number, &filled));
+        let tried = AttackResult::reached(raw(*number, &filled));
         if tried.worked {
-            return Tried::worked(format!("{name}: {}", tried.answer));
+            return AttackResult::worked(format!("{name}: {}", tried.answer));
         }
         answers.push(tried.answer);
     }
     answers.dedup();
-    Tried::stopped(answers.join(", "))
+    AttackResult::stopped(answers.join(", "))
 }
 
 /// An argument of a call that is tried with nothing in its hands.
@@ -157,81 +157,81 @@ const CALLS: &[(&str, libc::c_long, &[Argument])] = &[
 ];
 
 /// Sets up a ring, or uses one, by which calls are made that no filter sees.
-pub(crate) fn io_uring(_: &[String]) -> Tried {
+pub(crate) fn io_uring(_: &[String]) -> AttackResult {
     let setup = [0_u32; 30];
     for (number, vector) in [
         (libc::SYS_io_uring_setup, [4, setup.as_ptr() as usize, 0, 0]),
         (libc::SYS_io_uring_enter, [999, 0, 0, 0]),
         (libc::SYS_io_uring_register, [999, 0, 0, 0]),
     ] {
-        let tried = Tried::reached(raw(number, &vector));
+        let tried = AttackResult::reached(raw(number, &vector));
         if tried.worked {
             return tried;
         }
     }
-    Tried::stopped(Errno::NOSYS)
+    AttackResult::stopped(Errno::NOSYS)
 }
 
 /// Reads or makes keys in the session's keyring.
-pub(crate) fn keyring(_: &[String]) -> Tried {
+pub(crate) fn keyring(_: &[String]) -> AttackResult {
     let (kind, name, bytes) = (Text::new("user"), Text::new("glovebox-hostile"), *b"planted");
     let session = -3_isize as usize;
     let made = raw(libc::SYS_add_key, &[kind.at(), name.at(), bytes.as_ptr() as usize, bytes.len(), session]);
     let asked = raw(libc::SYS_request_key, &[kind.at(), name.at(), 0, session]);
     let looked = raw(libc::SYS_keyctl, &[0, session, 0]);
     for answer in [made, asked, looked] {
-        let tried = Tried::reached(answer);
+        let tried = AttackResult::reached(answer);
         if tried.worked {
             return tried;
         }
     }
-    Tried::stopped(Errno::PERM)
+    AttackResult::stopped(Errno::PERM)
 }
 
 /// Turns address randomisation off for what is started next.
-pub(crate) fn personality(_: &[String]) -> Tried {
-    Tried::of(raw(libc::SYS_personality, &[0x0004_0000]))
+pub(crate) fn personality(_: &[String]) -> AttackResult {
+    AttackResult::of(raw(libc::SYS_personality, &[0x0004_0000]))
 }
 
 /// Makes room for user namespaces again, then takes one.
-pub(crate) fn user_namespaces(_: &[String]) -> Tried {
+pub(crate) fn user_namespaces(_: &[String]) -> AttackResult {
     match fs::write("/proc/sys/user/max_user_namespaces", "1000") {
         Ok(()) => unshare(&["user".to_owned()]),
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
 /// Makes the system calls of another architecture, by a program that is nothing else.
-pub(crate) fn foreign(_: &[String]) -> Tried {
+pub(crate) fn foreign(_: &[String]) -> AttackResult {
     if !cfg!(target_arch = "x86_64") {
-        return Tried::stopped("no such calls on this machine");
+        return AttackResult::stopped("no such calls on this machine");
     }
     // mov eax, 20 (getpid); int 0x80; xor ebx, ebx; mov eax, 1 (exit); int 0x80
     let code = [0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0x31, 0xdb, 0xb8, 1, 0, 0, 0, 0xcd, 0x80];
     match run_from_memory(&program(&code), &[]) {
-        Ok(status) if status.success() => Tried::worked("int 0x80 was answered"),
-        Ok(status) => Tried::stopped(match status.signal() {
+        Ok(status) if status.success() => AttackResult::worked("int 0x80 was answered"),
+        Ok(status) => AttackResult::stopped(match status.signal() {
             Some(libc::SIGSYS) => "SIGSYS".to_owned(),
             _ => format!("{status}"),
         }),
-        Err(error) => Tried::stopped(error),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// Makes a call by its number of the x32 way of counting.
-pub(crate) fn x32(_: &[String]) -> Tried {
-    Tried::of(raw(0x4000_0000 | libc::SYS_getpid, &[]))
+pub(crate) fn x32(_: &[String]) -> AttackResult {
+    AttackResult::of(raw(0x4000_0000 | libc::SYS_getpid, &[]))
 }
 
 /// Runs this very program from memory, as a file that was never on a disk: what follows is the attack it tries there.
-pub(crate) fn memfd_exec(arguments: &[String]) -> Tried {
+pub(crate) fn memfd_exec(arguments: &[String]) -> AttackResult {
     let own = match fs::read("/proc/self/exe") {
         Ok(bytes) => bytes,
-        Err(error) => return Tried::stopped(Errno::from(error)),
+        Err(error) => return AttackResult::stopped(Errno::from(error)),
     };
     let memory = match keep_in_memory(&own) {
         Ok(descriptor) => descriptor,
-        Err(error) => return Tried::stopped(error),
+        Err(error) => return AttackResult::stopped(error),
     };
     let ran = Command::new(format!("/proc/self/fd/{memory}")).args(arguments).stdin(Stdio::null()).output();
     match ran {
@@ -239,12 +239,12 @@ pub(crate) fn memfd_exec(arguments: &[String]) -> Tried {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let worked = text.contains("\"worked\":true");
             if worked {
-                Tried::worked("from memory").with(text)
+                AttackResult::worked("from memory").with(text)
             } else {
-                Tried::stopped(format!("ran, {}", text.trim()))
+                AttackResult::stopped(format!("ran, {}", text.trim()))
             }
         }
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 

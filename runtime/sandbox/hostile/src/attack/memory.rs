@@ -1,31 +1,31 @@
 //! Attacks on memory: that of the host by shared segments and queues, and all of it by taking too much.
 
 use super::raw::{Text, peek, raw};
-use super::{Tried, number, word};
+use super::{AttackResult, number, word};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Attaches a shared segment by its number.
-pub(crate) fn sysv_shm(arguments: &[String]) -> Tried {
+pub(crate) fn sysv_shm(arguments: &[String]) -> AttackResult {
     let attached = raw(libc::SYS_shmat, &[number(arguments, 0) as usize, 0, libc::SHM_RDONLY as usize]);
     match attached.and_then(|address| peek(address, 64)) {
-        Ok(bytes) => Tried::worked("attached").with(bytes),
-        Err(error) => Tried::stopped(error),
+        Ok(bytes) => AttackResult::worked("attached").with(bytes),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// Opens a message queue by its name and takes a message.
-pub(crate) fn queue(arguments: &[String]) -> Tried {
+pub(crate) fn queue(arguments: &[String]) -> AttackResult {
     let name = Text::new(word(arguments, 0));
     let opened = raw(libc::SYS_mq_open, &[name.at(), (libc::O_RDWR | libc::O_NONBLOCK) as usize, 0, 0]);
     let mut message = vec![0_u8; 8192];
     let taken = opened
         .and_then(|queue| raw(libc::SYS_mq_timedreceive, &[queue, message.as_mut_ptr() as usize, message.len(), 0, 0]));
     match taken {
-        Ok(bytes) => Tried::worked("taken").with(&message[..bytes.min(message.len())]),
-        Err(error) => Tried::stopped(error),
+        Ok(bytes) => AttackResult::worked("taken").with(&message[..bytes.min(message.len())]),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
@@ -34,7 +34,7 @@ const STEP: Duration = Duration::from_millis(15);
 
 /// Takes memory, at most so many MiB, in one of the ways there are, and holds it for a while: `anon`, `shared`, `memfd`,
 /// `tmp` or `many`.
-pub(crate) fn hoard(arguments: &[String]) -> Tried {
+pub(crate) fn hoard(arguments: &[String]) -> AttackResult {
     let steps = (number(arguments, 1).clamp(8, 1024) as usize) << 20 >> 23;
     if word(arguments, 0) == "many" {
         return many(steps);
@@ -42,12 +42,12 @@ pub(crate) fn hoard(arguments: &[String]) -> Tried {
     let mut taken = Taken::default();
     for step in 0..steps {
         if let Err(answer) = taken.more(word(arguments, 0)) {
-            return Tried::stopped(format!("{answer} after {} MiB", step * 8));
+            return AttackResult::stopped(format!("{answer} after {} MiB", step * 8));
         }
         std::thread::sleep(STEP);
     }
     std::thread::sleep(Duration::from_secs(1));
-    Tried::worked(format!("held {} MiB", steps * 8))
+    AttackResult::worked(format!("held {} MiB", steps * 8))
 }
 
 /// What was taken and is held.
@@ -91,7 +91,7 @@ impl Taken {
 }
 
 /// Eight processes that take an eighth each.
-fn many(steps: usize) -> Tried {
+fn many(steps: usize) -> AttackResult {
     let share = (steps * 8 / 8).max(8).to_string();
     let start = || {
         let mut command = Command::new("/proc/self/exe");
@@ -101,13 +101,13 @@ fn many(steps: usize) -> Tried {
     for _ in 0..8 {
         match start() {
             Ok(child) => children.push(child),
-            Err(error) => return Tried::stopped(super::raw::Errno::from(error)),
+            Err(error) => return AttackResult::stopped(super::raw::Errno::from(error)),
         }
     }
     let outputs = children.into_iter().map(std::process::Child::wait_with_output);
     let held = outputs.flatten().filter(|output| String::from_utf8_lossy(&output.stdout).contains("\"worked\":true"));
     match held.count() {
-        8 => Tried::worked("all eight held their share"),
-        count => Tried::stopped(format!("{count} of 8 held their share")),
+        8 => AttackResult::worked("all eight held their share"),
+        count => AttackResult::stopped(format!("{count} of 8 held their share")),
     }
 }

@@ -1,6 +1,6 @@
 //! Every attack by its name.
 //!
-//! An attack is a function from its arguments to [`Tried`]. Several rows of the table may use one attack with other arguments.
+//! An attack is a function from its arguments to [`AttackResult`]. Several rows of the table may use one attack with other arguments.
 
 mod credentials;
 mod files;
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 /// What an attack came to, as seen from inside.
 #[derive(Debug, Serialize)]
-pub(crate) struct Tried {
+pub(crate) struct AttackResult {
     /// Which.
     attack: String,
     /// Whether it did what it wanted.
@@ -34,7 +34,7 @@ pub(crate) struct Tried {
     loot: String,
 }
 
-impl Tried {
+impl AttackResult {
     /// It did what it wanted.
     pub(crate) fn worked(answer: impl Into<String>) -> Self {
         Self { attack: String::new(), worked: true, answer: answer.into(), loot: String::new() }
@@ -70,7 +70,7 @@ impl Tried {
     }
 }
 
-type Attack = fn(&[String]) -> Tried;
+type Attack = fn(&[String]) -> AttackResult;
 
 #[rustfmt::skip]
 const ATTACKS: &[(&str, Attack)] = &[
@@ -130,7 +130,7 @@ pub(crate) fn main(words: &[String]) -> ExitCode {
 }
 
 /// Prints one line of JSON.
-pub(crate) fn say(tried: &Tried) -> ExitCode {
+pub(crate) fn say(tried: &AttackResult) -> ExitCode {
     match serde_json::to_string(tried) {
         Ok(line) => println!("{line}"),
         Err(_) => return ExitCode::from(2),

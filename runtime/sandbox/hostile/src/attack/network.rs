@@ -1,7 +1,7 @@
 //! Attacks over sockets: reaching listeners of the host, the world, and address families nobody needs.
 
 use super::raw::{Errno, raw};
-use super::{Tried, number, witness, word};
+use super::{AttackResult, number, witness, word};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -11,12 +11,12 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(400);
 
 /// Connects and sends a word, to every address that is named.
-pub(crate) fn tcp(arguments: &[String]) -> Tried {
-    let mut last = Tried::stopped("no address");
+pub(crate) fn tcp(arguments: &[String]) -> AttackResult {
+    let mut last = AttackResult::stopped("no address");
     for text in arguments {
         let Ok(address) = text.parse::<SocketAddr>() else { continue };
         let connected = TcpStream::connect_timeout(&address, PATIENCE);
-        last = Tried::of(connected.and_then(|mut stream| stream.write_all(b"hostile")).map_err(errno));
+        last = AttackResult::of(connected.and_then(|mut stream| stream.write_all(b"hostile")).map_err(errno));
         if last.worked {
             return last;
         }
@@ -25,8 +25,8 @@ pub(crate) fn tcp(arguments: &[String]) -> Tried {
 }
 
 /// Sends a word and waits for an answer. A datagram that was taken is no answer; the listener knows.
-pub(crate) fn udp(arguments: &[String]) -> Tried {
-    let Ok(address) = word(arguments, 0).parse::<SocketAddr>() else { return Tried::stopped("no address") };
+pub(crate) fn udp(arguments: &[String]) -> AttackResult {
+    let Ok(address) = word(arguments, 0).parse::<SocketAddr>() else { return AttackResult::stopped("no address") };
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let ask = || -> io::Result<usize> {
         let socket = UdpSocket::bind(any)?;
@@ -35,7 +35,7 @@ pub(crate) fn udp(arguments: &[String]) -> Tried {
         socket.send(b"hostile")?;
         socket.recv(&mut [0; 64])
     };
-    Tried::of(ask().map_err(errno))
+    AttackResult::of(ask().map_err(errno))
 }
 
 /// A timeout has no number of its own.
@@ -44,63 +44,63 @@ fn errno(error: io::Error) -> Errno {
 }
 
 /// Connects to every path that is named.
-pub(crate) fn unix(arguments: &[String]) -> Tried {
-    let mut last = Tried::stopped("no path");
+pub(crate) fn unix(arguments: &[String]) -> AttackResult {
+    let mut last = AttackResult::stopped("no path");
     for path in arguments {
-        last = Tried::of(UnixStream::connect(path).and_then(|mut stream| stream.write_all(b"hostile")));
+        last = AttackResult::of(UnixStream::connect(path).and_then(|mut stream| stream.write_all(b"hostile")));
         if last.worked {
-            return Tried::worked(path.clone());
+            return AttackResult::worked(path.clone());
         }
     }
     last
 }
 
 /// Sends a datagram to a path.
-pub(crate) fn unix_datagram(arguments: &[String]) -> Tried {
+pub(crate) fn unix_datagram(arguments: &[String]) -> AttackResult {
     let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(b"hostile", word(arguments, 0)));
-    Tried::of(sent)
+    AttackResult::of(sent)
 }
 
 /// Turns one end of a harmless pair towards a path.
-pub(crate) fn pair(arguments: &[String]) -> Tried {
+pub(crate) fn pair(arguments: &[String]) -> AttackResult {
     let sent = UnixDatagram::pair().and_then(|(end, _other)| end.send_to(b"hostile", word(arguments, 0)));
-    Tried::of(sent)
+    AttackResult::of(sent)
 }
 
 /// Connects to a name that lives in no folder.
-pub(crate) fn abstract_socket(arguments: &[String]) -> Tried {
+pub(crate) fn abstract_socket(arguments: &[String]) -> AttackResult {
     let address = UnixAddress::from_abstract_name(word(arguments, 0));
     let connected = address.and_then(|address| UnixStream::connect_addr(&address));
-    Tried::of(connected.and_then(|mut stream| stream.write_all(b"hostile")))
+    AttackResult::of(connected.and_then(|mut stream| stream.write_all(b"hostile")))
 }
 
 /// Makes a socket: family, kind, protocol.
-pub(crate) fn socket(arguments: &[String]) -> Tried {
+pub(crate) fn socket(arguments: &[String]) -> AttackResult {
     let at = |index| number(arguments, index) as usize;
     match raw(libc::SYS_socket, &[at(0), at(1), at(2)]) {
-        Ok(_) => Tried::worked("made"),
-        Err(error) => Tried::stopped(error),
+        Ok(_) => AttackResult::worked("made"),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// Listens on a port until somebody outside has tried to reach it. Whether that worked is seen there.
-pub(crate) fn listen(arguments: &[String]) -> Tried {
+pub(crate) fn listen(arguments: &[String]) -> AttackResult {
     let listener = match TcpListener::bind(format!("0.0.0.0:{}", word(arguments, 0))) {
         Ok(listener) => listener,
-        Err(error) => return Tried::stopped(Errno::from(error)),
+        Err(error) => return AttackResult::stopped(Errno::from(error)),
     };
     if listener.set_nonblocking(true).is_err() {
-        return Tried::stopped("no listener");
+        return AttackResult::stopped("no listener");
     }
     match witness::wait() {
-        Ok(()) if listener.accept().is_ok() => Tried::worked("somebody came"),
-        Ok(()) => Tried::stopped("nobody came"),
+        Ok(()) if listener.accept().is_ok() => AttackResult::worked("somebody came"),
+        Ok(()) => AttackResult::stopped("nobody came"),
         Err(unseen) => unseen,
     }
 }
 
 /// Asks the proxy for a way to a target it should not give; the second word is the `Host` that is claimed.
-pub(crate) fn proxy(arguments: &[String]) -> Tried {
+pub(crate) fn proxy(arguments: &[String]) -> AttackResult {
     let ask = || -> io::Result<String> {
         let mut stream = TcpStream::connect("127.0.0.1:3128")?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -111,8 +111,8 @@ pub(crate) fn proxy(arguments: &[String]) -> Tried {
         Ok(String::from_utf8_lossy(&answer[..got]).lines().next().unwrap_or("").to_owned())
     };
     match ask() {
-        Ok(line) if line.split_whitespace().nth(1) == Some("200") => Tried::worked(line),
-        Ok(line) => Tried::stopped(if line.is_empty() { "closed".to_owned() } else { line }),
-        Err(error) => Tried::stopped(errno(error)),
+        Ok(line) if line.split_whitespace().nth(1) == Some("200") => AttackResult::worked(line),
+        Ok(line) => AttackResult::stopped(if line.is_empty() { "closed".to_owned() } else { line }),
+        Err(error) => AttackResult::stopped(errno(error)),
     }
 }

@@ -1,7 +1,7 @@
 //! Attacks that leave something behind: links, special files, names, masses of things.
 
 use super::raw::{AT_CWD, Errno, Text, raw};
-use super::{Tried, files, number, word};
+use super::{AttackResult, files, number, word};
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -10,57 +10,57 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 
 /// Makes a link to the first path at the second, and writes through it.
-pub(crate) fn symlink_write(arguments: &[String]) -> Tried {
+pub(crate) fn symlink_write(arguments: &[String]) -> AttackResult {
     let (target, link) = (word(arguments, 0), word(arguments, 1));
     let _older = fs::remove_file(link);
     if let Err(error) = symlink(target, link) {
-        return Tried::stopped(Errno::from(error));
+        return AttackResult::stopped(Errno::from(error));
     }
     let file = OpenOptions::new().append(true).open(Path::new(link).join(word(arguments, 2)));
     let file = if word(arguments, 2).is_empty() { OpenOptions::new().append(true).open(link) } else { file };
-    Tried::of(file.and_then(|mut file| file.write_all(b"hostile was here\n")))
+    AttackResult::of(file.and_then(|mut file| file.write_all(b"hostile was here\n")))
 }
 
 /// Makes a link to the first path at the second, and reads through it.
-pub(crate) fn symlink_read(arguments: &[String]) -> Tried {
+pub(crate) fn symlink_read(arguments: &[String]) -> AttackResult {
     let (target, link) = (word(arguments, 0), word(arguments, 1));
     let _older = fs::remove_file(link);
     if let Err(error) = symlink(target, link) {
-        return Tried::stopped(Errno::from(error));
+        return AttackResult::stopped(Errno::from(error));
     }
     files::read(&[link.to_owned()])
 }
 
 /// Makes a hard link, and writes through it when asked to.
-pub(crate) fn hardlink(arguments: &[String]) -> Tried {
+pub(crate) fn hardlink(arguments: &[String]) -> AttackResult {
     let (target, link) = (word(arguments, 0), word(arguments, 1));
     match fs::hard_link(target, link) {
         Ok(()) if word(arguments, 2) == "write" => files::append(&[link.to_owned()]),
         Ok(()) => files::read(&[link.to_owned()]),
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
 /// Puts another kind of thing in the place of a path: `symlink`, `fifo`, `socket`, `directory`, `device`.
-pub(crate) fn replace(arguments: &[String]) -> Tried {
+pub(crate) fn replace(arguments: &[String]) -> AttackResult {
     let (kind, path) = (word(arguments, 0), word(arguments, 1));
     let _parent = Path::new(path).parent().map(fs::create_dir_all);
     let _was_file = fs::remove_file(path);
     let _was_folder = fs::remove_dir(path);
     match kind {
-        "symlink" => Tried::of(symlink("/etc/passwd", path)),
-        "directory" => Tried::of(fs::create_dir(path).and_then(|()| files::touch(&format!("{path}/inside")))),
-        "fifo" => Tried::of(node(path, libc::S_IFIFO, 0)),
-        "socket" => Tried::of(node(path, libc::S_IFSOCK, 0)),
-        _ => Tried::of(node(path, libc::S_IFCHR, 0x0103)),
+        "symlink" => AttackResult::of(symlink("/etc/passwd", path)),
+        "directory" => AttackResult::of(fs::create_dir(path).and_then(|()| files::touch(&format!("{path}/inside")))),
+        "fifo" => AttackResult::of(node(path, libc::S_IFIFO, 0)),
+        "socket" => AttackResult::of(node(path, libc::S_IFSOCK, 0)),
+        _ => AttackResult::of(node(path, libc::S_IFCHR, 0x0103)),
     }
 }
 
 /// Makes a device: path, `char` or `block`, its number.
-pub(crate) fn mknod(arguments: &[String]) -> Tried {
+pub(crate) fn mknod(arguments: &[String]) -> AttackResult {
     let kind = if word(arguments, 1) == "block" { libc::S_IFBLK } else { libc::S_IFCHR };
     let device = usize::try_from(number(arguments, 2)).unwrap_or(0);
-    Tried::of(node(word(arguments, 0), kind, device))
+    AttackResult::of(node(word(arguments, 0), kind, device))
 }
 
 fn node(path: &str, kind: u32, device: usize) -> Result<usize, Errno> {
@@ -68,24 +68,24 @@ fn node(path: &str, kind: u32, device: usize) -> Result<usize, Errno> {
 }
 
 /// Creates a program that brings its set-id bits along at birth, so that no chmod is needed.
-pub(crate) fn create_mode(arguments: &[String]) -> Tried {
+pub(crate) fn create_mode(arguments: &[String]) -> AttackResult {
     let path = word(arguments, 0);
     let mode = u32::from_str_radix(word(arguments, 1), 8).unwrap_or(0o4755);
     let _mask = raw(libc::SYS_umask, &[0]);
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
     if let Err(error) = super::raw::open(path, flags, mode) {
-        return Tried::stopped(error);
+        return AttackResult::stopped(error);
     }
     match fs::metadata(path) {
-        Ok(meta) if meta.permissions().mode() & 0o6000 != 0 => Tried::worked("the bits are there"),
-        Ok(_) => Tried::stopped("the bits are not there"),
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Ok(meta) if meta.permissions().mode() & 0o6000 != 0 => AttackResult::worked("the bits are there"),
+        Ok(_) => AttackResult::stopped("the bits are not there"),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
 /// Makes a file with a name that could deceive or break: `newline`, `escape`, `bytes`, `option`, `bidi`, `c1`,
 /// `zero-width`, `separator`, `tag`, or the longest one.
-pub(crate) fn odd_name(arguments: &[String]) -> Tried {
+pub(crate) fn odd_name(arguments: &[String]) -> AttackResult {
     let long = "n".repeat(255);
     let name: &[u8] = match word(arguments, 1) {
         "newline" => b"a\nb",
@@ -100,37 +100,37 @@ pub(crate) fn odd_name(arguments: &[String]) -> Tried {
         _ => long.as_bytes(),
     };
     let folder = Path::new(word(arguments, 0));
-    Tried::of(fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(OsStr::from_bytes(name)), "odd")))
+    AttackResult::of(fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(OsStr::from_bytes(name)), "odd")))
 }
 
 /// Makes directories in directories.
-pub(crate) fn deep(arguments: &[String]) -> Tried {
+pub(crate) fn deep(arguments: &[String]) -> AttackResult {
     let levels = number(arguments, 1);
     let mut result = std::env::set_current_dir(word(arguments, 0));
     for _ in 0..levels {
         result = result.and_then(|()| fs::create_dir("d")).and_then(|()| std::env::set_current_dir("d"));
     }
-    Tried::of(result)
+    AttackResult::of(result)
 }
 
 /// Makes many empty files.
-pub(crate) fn many(arguments: &[String]) -> Tried {
+pub(crate) fn many(arguments: &[String]) -> AttackResult {
     for index in 0..number(arguments, 1) {
         if let Err(error) = fs::write(format!("{}/many-{index}", word(arguments, 0)), "") {
-            return Tried::stopped(format!("{} after {index} files", Errno::from(error)));
+            return AttackResult::stopped(format!("{} after {index} files", Errno::from(error)));
         }
     }
-    Tried::worked("all of them")
+    AttackResult::worked("all of them")
 }
 
 /// Makes a file that says it is a terabyte.
-pub(crate) fn sparse(arguments: &[String]) -> Tried {
+pub(crate) fn sparse(arguments: &[String]) -> AttackResult {
     let file = fs::File::create(word(arguments, 0));
-    Tried::of(file.and_then(|file| file.write_all_at(b"end", 1 << 40)))
+    AttackResult::of(file.and_then(|file| file.write_all_at(b"end", 1 << 40)))
 }
 
 /// Writes until there is no room, at most so many MiB in files of 16.
-pub(crate) fn fill(arguments: &[String]) -> Tried {
+pub(crate) fn fill(arguments: &[String]) -> AttackResult {
     let (folder, most) = (word(arguments, 0), number(arguments, 1));
     let block = vec![0x5a_u8; 1 << 20];
     for at in 0..most {
@@ -138,23 +138,23 @@ pub(crate) fn fill(arguments: &[String]) -> Tried {
         let wrote = OpenOptions::new().create(true).append(true).open(path).and_then(|mut file| file.write_all(&block));
         if let Err(error) = wrote {
             let _room = (0..=at / 16).map(|index| fs::remove_file(format!("{folder}/fill-{index}"))).count();
-            return Tried::stopped(format!("{} after {at} MiB", Errno::from(error)));
+            return AttackResult::stopped(format!("{} after {at} MiB", Errno::from(error)));
         }
     }
-    Tried::worked(format!("{most} MiB"))
+    AttackResult::worked(format!("{most} MiB"))
 }
 
 /// Moves a parent of something protected aside, changes what is in it, and moves it back: parent, file below it.
-pub(crate) fn rename_ancestor(arguments: &[String]) -> Tried {
+pub(crate) fn rename_ancestor(arguments: &[String]) -> AttackResult {
     let (parent, inside) = (word(arguments, 0), word(arguments, 1));
     let aside = format!("{parent}-aside");
     let moved = fs::rename(parent, &aside).and_then(|()| files::touch(&format!("{aside}/{inside}")));
-    Tried::of(moved.and_then(|()| fs::rename(&aside, parent)))
+    AttackResult::of(moved.and_then(|()| fs::rename(&aside, parent)))
 }
 
 /// Puts a program in a place where a search might find it.
-pub(crate) fn plant_program(arguments: &[String]) -> Tried {
+pub(crate) fn plant_program(arguments: &[String]) -> AttackResult {
     let path = word(arguments, 0);
     let wrote = fs::write(path, "#!/bin/sh\necho hijacked\n");
-    Tried::of(wrote.and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755))))
+    AttackResult::of(wrote.and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(0o755))))
 }

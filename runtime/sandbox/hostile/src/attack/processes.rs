@@ -1,7 +1,7 @@
 //! Attacks on other processes: looking into them, writing into them, ending them.
 
 use super::raw::{Errno, pipe, raw};
-use super::{Tried, number, word};
+use super::{AttackResult, number, word};
 use std::fs;
 
 fn process(arguments: &[String]) -> usize {
@@ -9,37 +9,37 @@ fn process(arguments: &[String]) -> usize {
 }
 
 /// Attaches to a process.
-pub(crate) fn ptrace(arguments: &[String]) -> Tried {
+pub(crate) fn ptrace(arguments: &[String]) -> AttackResult {
     for request in [libc::PTRACE_ATTACH, libc::PTRACE_SEIZE] {
         if raw(libc::SYS_ptrace, &[request as usize, process(arguments)]).is_ok() {
-            return Tried::worked("attached");
+            return AttackResult::worked("attached");
         }
     }
-    Tried::of(raw(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as usize, process(arguments)]))
+    AttackResult::of(raw(libc::SYS_ptrace, &[libc::PTRACE_SEIZE as usize, process(arguments)]))
 }
 
 /// Reads another process's memory: process, address, length.
-pub(crate) fn vm_read(arguments: &[String]) -> Tried {
+pub(crate) fn vm_read(arguments: &[String]) -> AttackResult {
     let bytes = number(arguments, 2).clamp(1, 4096) as usize;
     let mut buffer = vec![0_u8; bytes];
     let (here, there) = ([buffer.as_mut_ptr() as usize, bytes], [number(arguments, 1) as usize, bytes]);
     let vectors = [process(arguments), here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
     match raw(libc::SYS_process_vm_readv, &vectors) {
-        Ok(_) => Tried::worked("read").with(buffer),
-        Err(error) => Tried::stopped(error),
+        Ok(_) => AttackResult::worked("read").with(buffer),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// Writes another process's memory: process, address.
-pub(crate) fn vm_write(arguments: &[String]) -> Tried {
+pub(crate) fn vm_write(arguments: &[String]) -> AttackResult {
     let bytes = *b"hostile";
     let (here, there) = ([bytes.as_ptr() as usize, bytes.len()], [number(arguments, 1) as usize, bytes.len()]);
     let vectors = [process(arguments), here.as_ptr() as usize, 1, there.as_ptr() as usize, 1, 0];
-    Tried::of(raw(libc::SYS_process_vm_writev, &vectors))
+    AttackResult::of(raw(libc::SYS_process_vm_writev, &vectors))
 }
 
 /// Takes a descriptor out of another process: process, its number there.
-pub(crate) fn pidfd_getfd(arguments: &[String]) -> Tried {
+pub(crate) fn pidfd_getfd(arguments: &[String]) -> AttackResult {
     let taken = raw(libc::SYS_pidfd_open, &[process(arguments), 0])
         .and_then(|pidfd| raw(libc::SYS_pidfd_getfd, &[pidfd, number(arguments, 1) as usize, 0]));
     let read = taken.and_then(|taken| {
@@ -47,43 +47,45 @@ pub(crate) fn pidfd_getfd(arguments: &[String]) -> Tried {
         super::raw::read(taken, 256)
     });
     match read {
-        Ok(bytes) => Tried::worked("taken").with(bytes),
-        Err(error) => Tried::stopped(error),
+        Ok(bytes) => AttackResult::worked("taken").with(bytes),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// Compares what two processes hold.
-pub(crate) fn kcmp(arguments: &[String]) -> Tried {
+pub(crate) fn kcmp(arguments: &[String]) -> AttackResult {
     let own = std::process::id() as usize;
-    Tried::of(raw(libc::SYS_kcmp, &[own, process(arguments), 1, 0, 0]))
+    AttackResult::of(raw(libc::SYS_kcmp, &[own, process(arguments), 1, 0, 0]))
 }
 
 /// Sends a signal: process (negative for a group, -1 for everybody), signal.
-pub(crate) fn kill(arguments: &[String]) -> Tried {
-    Tried::of(raw(libc::SYS_kill, &[process(arguments), number(arguments, 1) as usize]))
+pub(crate) fn kill(arguments: &[String]) -> AttackResult {
+    AttackResult::of(raw(libc::SYS_kill, &[process(arguments), number(arguments, 1) as usize]))
 }
 
-pub(crate) fn tgkill(arguments: &[String]) -> Tried {
-    Tried::of(raw(libc::SYS_tgkill, &[process(arguments), process(arguments), number(arguments, 1) as usize]))
+pub(crate) fn tgkill(arguments: &[String]) -> AttackResult {
+    AttackResult::of(raw(libc::SYS_tgkill, &[process(arguments), process(arguments), number(arguments, 1) as usize]))
 }
 
-pub(crate) fn pidfd_signal(arguments: &[String]) -> Tried {
+pub(crate) fn pidfd_signal(arguments: &[String]) -> AttackResult {
     let pidfd = raw(libc::SYS_pidfd_open, &[process(arguments), 0]);
-    Tried::of(pidfd.and_then(|pidfd| raw(libc::SYS_pidfd_send_signal, &[pidfd, number(arguments, 1) as usize, 0, 0])))
+    AttackResult::of(
+        pidfd.and_then(|pidfd| raw(libc::SYS_pidfd_send_signal, &[pidfd, number(arguments, 1) as usize, 0, 0])),
+    )
 }
 
 /// Sends a signal with a value of our own.
-pub(crate) fn sigqueue(arguments: &[String]) -> Tried {
+pub(crate) fn sigqueue(arguments: &[String]) -> AttackResult {
     let mut said = [0_i32; 32];
     said[0] = number(arguments, 1) as i32;
     said[2] = -1;
     let vectors = [process(arguments), number(arguments, 1) as usize, said.as_ptr() as usize];
-    Tried::of(raw(libc::SYS_rt_sigqueueinfo, &vectors))
+    AttackResult::of(raw(libc::SYS_rt_sigqueueinfo, &vectors))
 }
 
 /// Lets the kernel send the signal: a process is made the owner of a pipe that becomes readable. Whether it arrived only the
 /// victim knows.
-pub(crate) fn owner_signal(arguments: &[String]) -> Tried {
+pub(crate) fn owner_signal(arguments: &[String]) -> AttackResult {
     let send = || -> Result<usize, Errno> {
         let (reader, writer) = pipe()?;
         raw(libc::SYS_fcntl, &[reader, libc::F_SETOWN as usize, process(arguments)])?;
@@ -92,7 +94,7 @@ pub(crate) fn owner_signal(arguments: &[String]) -> Tried {
         let byte = [0_u8];
         raw(libc::SYS_write, &[writer, byte.as_ptr() as usize, 1])
     };
-    Tried::of(send())
+    AttackResult::of(send())
 }
 
 /// The first process is not ours to disturb where the walls are gone: what it has is set again.
@@ -101,49 +103,49 @@ fn is_first(arguments: &[String]) -> bool {
 }
 
 /// Slows another process down.
-pub(crate) fn renice(arguments: &[String]) -> Tried {
+pub(crate) fn renice(arguments: &[String]) -> AttackResult {
     // The call answers 20 less the value.
     let now = 20 - raw(libc::SYS_getpriority, &[0, process(arguments)]).unwrap_or(20) as isize;
     let wanted = if is_first(arguments) { now } else { 19 };
-    Tried::of(raw(libc::SYS_setpriority, &[0, process(arguments), wanted as usize]))
+    AttackResult::of(raw(libc::SYS_setpriority, &[0, process(arguments), wanted as usize]))
 }
 
 /// Lets another process run when nobody else does.
-pub(crate) fn schedule(arguments: &[String]) -> Tried {
+pub(crate) fn schedule(arguments: &[String]) -> AttackResult {
     let now = raw(libc::SYS_sched_getscheduler, &[process(arguments)]).unwrap_or(0);
     let wanted = if is_first(arguments) { now } else { libc::SCHED_IDLE as usize };
     let priority = [0_i32];
-    Tried::of(raw(libc::SYS_sched_setscheduler, &[process(arguments), wanted, priority.as_ptr() as usize]))
+    AttackResult::of(raw(libc::SYS_sched_setscheduler, &[process(arguments), wanted, priority.as_ptr() as usize]))
 }
 
 /// Takes another process's room for open files away.
-pub(crate) fn prlimit(arguments: &[String]) -> Tried {
+pub(crate) fn prlimit(arguments: &[String]) -> AttackResult {
     let (resource, mut limit) = (libc::RLIMIT_NOFILE as usize, [4_u64, 4]);
     if is_first(arguments) {
         let now = raw(libc::SYS_prlimit64, &[process(arguments), resource, 0, limit.as_mut_ptr() as usize]);
         if let Err(error) = now {
-            return Tried::stopped(error);
+            return AttackResult::stopped(error);
         }
     }
-    Tried::of(raw(libc::SYS_prlimit64, &[process(arguments), resource, limit.as_ptr() as usize, 0]))
+    AttackResult::of(raw(libc::SYS_prlimit64, &[process(arguments), resource, limit.as_ptr() as usize, 0]))
 }
 
 /// Ties another process to one processor.
-pub(crate) fn affinity(arguments: &[String]) -> Tried {
+pub(crate) fn affinity(arguments: &[String]) -> AttackResult {
     let mut mask = [1_u64; 16];
     if is_first(arguments) {
         let now = raw(libc::SYS_sched_getaffinity, &[process(arguments), 128, mask.as_mut_ptr() as usize]);
         if let Err(error) = now {
-            return Tried::stopped(error);
+            return AttackResult::stopped(error);
         }
     }
-    Tried::of(raw(libc::SYS_sched_setaffinity, &[process(arguments), 128, mask.as_ptr() as usize]))
+    AttackResult::of(raw(libc::SYS_sched_setaffinity, &[process(arguments), 128, mask.as_ptr() as usize]))
 }
 
 /// Looks for a process among those that can be seen.
-pub(crate) fn processes(arguments: &[String]) -> Tried {
+pub(crate) fn processes(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 0);
-    let Ok(entries) = fs::read_dir("/proc") else { return Tried::stopped("no /proc") };
+    let Ok(entries) = fs::read_dir("/proc") else { return AttackResult::stopped("no /proc") };
     let numbers: Vec<String> = entries
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -156,19 +158,19 @@ pub(crate) fn processes(arguments: &[String]) -> Tried {
         .filter(|line| line.contains(wanted) && !line.contains("processes"))
         .collect();
     if found.is_empty() {
-        Tried::stopped(format!("not among {} processes", numbers.len()))
+        AttackResult::stopped(format!("not among {} processes", numbers.len()))
     } else {
-        Tried::worked("seen").with(found.join("\n"))
+        AttackResult::worked("seen").with(found.join("\n"))
     }
 }
 
 /// Takes more than our share of the processor.
-pub(crate) fn priority(_: &[String]) -> Tried {
-    Tried::of(raw(libc::SYS_setpriority, &[0, 0, (-10_isize) as usize]))
+pub(crate) fn priority(_: &[String]) -> AttackResult {
+    AttackResult::of(raw(libc::SYS_setpriority, &[0, 0, (-10_isize) as usize]))
 }
 
 /// Takes the processor before everybody else.
-pub(crate) fn realtime(_: &[String]) -> Tried {
+pub(crate) fn realtime(_: &[String]) -> AttackResult {
     let priority = [1_i32];
-    Tried::of(raw(libc::SYS_sched_setscheduler, &[0, libc::SCHED_FIFO as usize, priority.as_ptr() as usize]))
+    AttackResult::of(raw(libc::SYS_sched_setscheduler, &[0, libc::SCHED_FIFO as usize, priority.as_ptr() as usize]))
 }

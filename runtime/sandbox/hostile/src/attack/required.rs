@@ -1,7 +1,7 @@
 //! What has to work behind every wall, or nobody would leave the walls up: servers, terminals, threads, ordinary file work.
 
 use super::raw::{self, Errno, raw};
-use super::{Tried, number, terminal, word};
+use super::{AttackResult, number, terminal, word};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 
 /// A server on the loopback and its client.
-pub(crate) fn loopback(_: &[String]) -> Tried {
+pub(crate) fn loopback(_: &[String]) -> AttackResult {
     let talk = || -> io::Result<String> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let mut client = TcpStream::connect(listener.local_addr()?)?;
@@ -23,7 +23,7 @@ pub(crate) fn loopback(_: &[String]) -> Tried {
 }
 
 /// A server on a path and its client.
-pub(crate) fn unix_server(arguments: &[String]) -> Tried {
+pub(crate) fn unix_server(arguments: &[String]) -> AttackResult {
     let path = format!("{}/server", folder(arguments));
     let talk = || -> io::Result<String> {
         let listener = UnixListener::bind(&path)?;
@@ -38,11 +38,11 @@ pub(crate) fn unix_server(arguments: &[String]) -> Tried {
     spoken(talk())
 }
 
-fn spoken(said: io::Result<String>) -> Tried {
+fn spoken(said: io::Result<String>) -> AttackResult {
     match said {
-        Ok(text) if text == "hello" => Tried::worked("hello"),
-        Ok(text) => Tried::stopped(text),
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Ok(text) if text == "hello" => AttackResult::worked("hello"),
+        Ok(text) => AttackResult::stopped(text),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
@@ -55,7 +55,7 @@ fn folder(arguments: &[String]) -> String {
 }
 
 /// A terminal: what is written to its leader is read from it.
-pub(crate) fn pty(_: &[String]) -> Tried {
+pub(crate) fn pty(_: &[String]) -> AttackResult {
     let talk = || -> Result<Vec<u8>, Errno> {
         let (leader, terminal) = terminal::pair()?;
         let line = *b"hello\n";
@@ -63,77 +63,81 @@ pub(crate) fn pty(_: &[String]) -> Tried {
         raw::read(terminal, 16)
     };
     match talk() {
-        Ok(said) if said.starts_with(b"hello") => Tried::worked("hello"),
-        Ok(said) => Tried::stopped(String::from_utf8_lossy(&said)),
-        Err(error) => Tried::stopped(error),
+        Ok(said) if said.starts_with(b"hello") => AttackResult::worked("hello"),
+        Ok(said) => AttackResult::stopped(String::from_utf8_lossy(&said)),
+        Err(error) => AttackResult::stopped(error),
     }
 }
 
 /// Sixteen threads that each count.
-pub(crate) fn threads(_: &[String]) -> Tried {
+pub(crate) fn threads(_: &[String]) -> AttackResult {
     let threads: Vec<_> = (0..16_u64).map(|index| std::thread::Builder::new().spawn(move || index)).collect();
     let sum: Option<u64> = threads.into_iter().map(|thread| thread.ok().and_then(|thread| thread.join().ok())).sum();
-    if sum == Some(120) { Tried::worked("16 threads") } else { Tried::stopped(format!("{sum:?}")) }
+    if sum == Some(120) { AttackResult::worked("16 threads") } else { AttackResult::stopped(format!("{sum:?}")) }
 }
 
 /// Programs that start programs.
-pub(crate) fn fork(_: &[String]) -> Tried {
+pub(crate) fn fork(_: &[String]) -> AttackResult {
     match Command::new("/bin/sh").args(["-c", "echo $(echo hello)"]).stdin(Stdio::null()).output() {
-        Ok(output) if output.stdout == b"hello\n" => Tried::worked("hello"),
-        Ok(output) => Tried::stopped(output.status),
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Ok(output) if output.stdout == b"hello\n" => AttackResult::worked("hello"),
+        Ok(output) => AttackResult::stopped(output.status),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
 /// Writes a file beside another and puts it in its place, as editors do.
-pub(crate) fn replace_file(arguments: &[String]) -> Tried {
+pub(crate) fn replace_file(arguments: &[String]) -> AttackResult {
     let (path, beside) = (word(arguments, 0), format!("{}.new", word(arguments, 0)));
     let done = fs::write(&beside, "replaced\n").and_then(|()| fs::rename(&beside, path)).and_then(|()| fs::read(path));
     match done {
-        Ok(text) if text == b"replaced\n" => Tried::worked("replaced"),
-        Ok(_) => Tried::stopped("another text"),
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Ok(text) if text == b"replaced\n" => AttackResult::worked("replaced"),
+        Ok(_) => AttackResult::stopped("another text"),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
 /// Creates a file that must not exist.
-pub(crate) fn create_new(arguments: &[String]) -> Tried {
+pub(crate) fn create_new(arguments: &[String]) -> AttackResult {
     let file = OpenOptions::new().write(true).create_new(true).open(word(arguments, 0));
-    Tried::of(file.and_then(|mut file| file.write_all(b"created\n")))
+    AttackResult::of(file.and_then(|mut file| file.write_all(b"created\n")))
 }
 
 /// Changes a file where it is, as `sed -i` does.
-pub(crate) fn edit_in_place(arguments: &[String]) -> Tried {
+pub(crate) fn edit_in_place(arguments: &[String]) -> AttackResult {
     match Command::new("/bin/sed").args(["-i", "s/^/edited /", word(arguments, 0)]).stdin(Stdio::null()).status() {
         Ok(status) if status.success() => {
             let text = fs::read_to_string(word(arguments, 0)).unwrap_or_default();
-            if text.starts_with("edited ") { Tried::worked("edited") } else { Tried::stopped("unchanged") }
+            if text.starts_with("edited ") {
+                AttackResult::worked("edited")
+            } else {
+                AttackResult::stopped("unchanged")
+            }
         }
-        Ok(status) => Tried::stopped(status),
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Ok(status) => AttackResult::stopped(status),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
 /// Removes a file.
-pub(crate) fn remove_file(arguments: &[String]) -> Tried {
-    Tried::of(fs::remove_file(word(arguments, 0)))
+pub(crate) fn remove_file(arguments: &[String]) -> AttackResult {
+    AttackResult::of(fs::remove_file(word(arguments, 0)))
 }
 
 /// A file that never had a name for long.
-pub(crate) fn temp_file(arguments: &[String]) -> Tried {
+pub(crate) fn temp_file(arguments: &[String]) -> AttackResult {
     let path = format!("{}/passing-{}", folder(arguments), number(arguments, 1));
     let done = fs::write(&path, "x").and_then(|()| fs::remove_file(&path));
-    Tried::of(done)
+    AttackResult::of(done)
 }
 
 /// Memory with a name, as Python's workers use.
-pub(crate) fn shared_memory(_: &[String]) -> Tried {
+pub(crate) fn shared_memory(_: &[String]) -> AttackResult {
     let done = fs::write("/dev/shm/required", "x").and_then(|()| fs::remove_file("/dev/shm/required"));
-    Tried::of(done)
+    AttackResult::of(done)
 }
 
 /// The devices every program counts on.
-pub(crate) fn devices(_: &[String]) -> Tried {
+pub(crate) fn devices(_: &[String]) -> AttackResult {
     let try_all = || -> io::Result<()> {
         OpenOptions::new().write(true).open("/dev/null")?.write_all(b"x")?;
         for path in ["/dev/zero", "/dev/urandom", "/dev/random"] {
@@ -141,11 +145,11 @@ pub(crate) fn devices(_: &[String]) -> Tried {
         }
         Ok(())
     };
-    Tried::of(try_all())
+    AttackResult::of(try_all())
 }
 
 /// What programs read about the machine they run on: processors, memory, load, versions, settings.
-pub(crate) fn machine(_: &[String]) -> Tried {
+pub(crate) fn machine(_: &[String]) -> AttackResult {
     const ASKED: [&str; 11] = [
         "cpuinfo",
         "meminfo",
@@ -161,12 +165,12 @@ pub(crate) fn machine(_: &[String]) -> Tried {
     ];
     let empty = ASKED.iter().find(|name| fs::read(format!("/proc/{name}")).unwrap_or_default().is_empty());
     match empty {
-        None => Tried::worked("all of it"),
-        Some(name) => Tried::stopped(format!("no /proc/{name}")),
+        None => AttackResult::worked("all of it"),
+        Some(name) => AttackResult::stopped(format!("no /proc/{name}")),
     }
 }
 
 /// What programs read about themselves.
-pub(crate) fn proc_self(_: &[String]) -> Tried {
-    Tried::of(fs::read_to_string("/proc/self/maps").and_then(|_| fs::read_link("/proc/self/exe")))
+pub(crate) fn proc_self(_: &[String]) -> AttackResult {
+    AttackResult::of(fs::read_to_string("/proc/self/maps").and_then(|_| fs::read_link("/proc/self/exe")))
 }

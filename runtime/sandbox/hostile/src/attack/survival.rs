@@ -3,7 +3,7 @@
 //! Everything here has an end of its own, so that a hole in a wall costs seconds and not a machine.
 
 use super::raw::{Errno, raw};
-use super::{Tried, again, number};
+use super::{AttackResult, again, number};
 use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const LIFE: Duration = Duration::from_secs(20);
 
 /// Forks so many children that only wait.
-pub(crate) fn forks(arguments: &[String]) -> Tried {
+pub(crate) fn forks(arguments: &[String]) -> AttackResult {
     let wanted = number(arguments, 0).clamp(1, 600);
     for made in 0..wanted {
         match raw(libc::SYS_clone, &[libc::SIGCHLD as usize, 0, 0, 0, 0]) {
@@ -23,16 +23,16 @@ pub(crate) fn forks(arguments: &[String]) -> Tried {
             Ok(_) => {}
             Err(error) => {
                 std::thread::sleep(Duration::from_millis(300));
-                return Tried::stopped(format!("{error} after {made}"));
+                return AttackResult::stopped(format!("{error} after {made}"));
             }
         }
     }
     std::thread::sleep(Duration::from_millis(500));
-    Tried::worked(format!("{wanted} processes"))
+    AttackResult::worked(format!("{wanted} processes"))
 }
 
 /// Uses the processor in so many threads.
-pub(crate) fn spin(arguments: &[String]) -> Tried {
+pub(crate) fn spin(arguments: &[String]) -> AttackResult {
     let end = Instant::now() + LIFE;
     let turn = move || {
         let mut turns = 0_u64;
@@ -44,17 +44,17 @@ pub(crate) fn spin(arguments: &[String]) -> Tried {
         drop(std::thread::Builder::new().stack_size(64 << 10).spawn(turn));
     }
     turn();
-    Tried::worked("spun to the end")
+    AttackResult::worked("spun to the end")
 }
 
 /// Does nothing for long.
-pub(crate) fn sleep(_: &[String]) -> Tried {
+pub(crate) fn sleep(_: &[String]) -> AttackResult {
     std::thread::sleep(LIFE);
-    Tried::worked("slept to the end")
+    AttackResult::worked("slept to the end")
 }
 
 /// Writes so many MiB to our own output: lines, or one line without an end.
-pub(crate) fn flood(arguments: &[String]) -> Tried {
+pub(crate) fn flood(arguments: &[String]) -> AttackResult {
     let mut block = vec![b'x'; 1 << 20];
     if super::word(arguments, 1) == "lines" {
         block.iter_mut().skip(79).step_by(80).for_each(|byte| *byte = b'\n');
@@ -69,62 +69,62 @@ pub(crate) fn flood(arguments: &[String]) -> Tried {
         }
     }
     let _over = out.write_all(b"\n");
-    Tried::worked("all written")
+    AttackResult::worked("all written")
 }
 
 /// Closes our own output and goes on.
-pub(crate) fn close_output(_: &[String]) -> Tried {
+pub(crate) fn close_output(_: &[String]) -> AttackResult {
     super::raw::close(1);
     super::raw::close(2);
     std::thread::sleep(LIFE);
-    Tried::worked("went on to the end")
+    AttackResult::worked("went on to the end")
 }
 
 /// Leaves a process of two forks and a session of its own behind; the word is what the witness looks for.
-pub(crate) fn daemon(arguments: &[String]) -> Tried {
+pub(crate) fn daemon(arguments: &[String]) -> AttackResult {
     let left = Command::new("/proc/self/exe")
         .args(["linger", super::word(arguments, 0), "twice"])
         .stdin(Stdio::null())
         .status();
     match left {
-        Ok(status) if status.success() => Tried::worked("left behind"),
-        Ok(status) => Tried::stopped(status),
-        Err(error) => Tried::stopped(Errno::from(error)),
+        Ok(status) if status.success() => AttackResult::worked("left behind"),
+        Ok(status) => AttackResult::stopped(status),
+        Err(error) => AttackResult::stopped(Errno::from(error)),
     }
 }
 
 /// Goes on in a session of its own: forks, lets the parent end, and stays. Holds our output open.
-pub(crate) fn linger(arguments: &[String]) -> Tried {
+pub(crate) fn linger(arguments: &[String]) -> AttackResult {
     for _ in 0..2 {
         match raw(libc::SYS_clone, &[libc::SIGCHLD as usize, 0, 0, 0, 0]) {
             Ok(0) => {}
             Ok(_) => std::process::exit(0),
-            Err(error) => return Tried::stopped(error),
+            Err(error) => return AttackResult::stopped(error),
         }
         let _own = raw(libc::SYS_setsid, &[]);
     }
     ignore_signals();
     let _one_more = again(&["lie-low", super::word(arguments, 0)]);
     std::thread::sleep(LIFE);
-    Tried::worked("stayed")
+    AttackResult::worked("stayed")
 }
 
 /// Ignores every polite request to end.
-pub(crate) fn stubborn(_: &[String]) -> Tried {
+pub(crate) fn stubborn(_: &[String]) -> AttackResult {
     ignore_signals();
     std::thread::sleep(LIFE);
-    Tried::worked("stayed to the end")
+    AttackResult::worked("stayed to the end")
 }
 
 /// Processes that replace themselves as fast as they can, so that no list of them is ever right.
-pub(crate) fn racers(arguments: &[String]) -> Tried {
+pub(crate) fn racers(arguments: &[String]) -> AttackResult {
     for _ in 0..number(arguments, 0).clamp(1, 64) {
         if let Err(error) = again(&["race", super::word(arguments, 1)]) {
-            return Tried::stopped(Errno::from(error));
+            return AttackResult::stopped(Errno::from(error));
         }
     }
     std::thread::sleep(Duration::from_millis(100));
-    Tried::worked("running")
+    AttackResult::worked("running")
 }
 
 /// One of them: forks and ends, again and again, for at most a few seconds.

@@ -1,14 +1,14 @@
 //! Attacks by way of terminals: putting keys into the input of whoever started us.
 
 use super::raw::{self, Errno, raw};
-use super::{Tried, word};
+use super::{AttackResult, word};
 use std::fs;
 
 const PASTE: usize = 0x5412; // TIOCSTI
 const CONSOLE: usize = 0x541c; // TIOCLINUX
 
 /// Pushes a key into a terminal of our own, once by the plain number and once with bits above it that the kernel ignores.
-pub(crate) fn push(arguments: &[String]) -> Tried {
+pub(crate) fn push(arguments: &[String]) -> AttackResult {
     let request = if word(arguments, 0) == "console" { CONSOLE } else { PASTE };
     let request = if word(arguments, 1) == "high" { request | 0x1_0000_0000 } else { request };
     let push = || -> Result<usize, Errno> {
@@ -17,21 +17,21 @@ pub(crate) fn push(arguments: &[String]) -> Tried {
         raw(libc::SYS_ioctl, &[terminal, request, key.as_ptr() as usize])
     };
     match push() {
-        Ok(_) => Tried::worked("pushed"),
+        Ok(_) => AttackResult::worked("pushed"),
         // What the terminal itself says means that the filter let the call through.
-        Err(error) if error == Errno::PERM => Tried::stopped(error),
-        Err(error) => Tried::worked(format!("reached: {error}")),
+        Err(error) if error == Errno::PERM => AttackResult::stopped(error),
+        Err(error) => AttackResult::worked(format!("reached: {error}")),
     }
 }
 
 /// Opens the terminal of whoever started us.
-pub(crate) fn open(_: &[String]) -> Tried {
+pub(crate) fn open(_: &[String]) -> AttackResult {
     for path in ["/dev/tty", "/dev/console", "/dev/tty0", "/dev/tty1", "/dev/vcs"] {
         if fs::OpenOptions::new().read(true).write(true).open(path).is_ok() {
-            return Tried::worked(path);
+            return AttackResult::worked(path);
         }
     }
-    Tried::of(fs::OpenOptions::new().write(true).open("/dev/tty"))
+    AttackResult::of(fs::OpenOptions::new().write(true).open("/dev/tty"))
 }
 
 /// Makes a terminal: its leader and the terminal itself.

@@ -1,6 +1,6 @@
 //! Files outside the workspace, `/proc`, descriptors: what must not exist, and what must not give way.
 
-use crate::row::{Proof, Room, Row};
+use crate::row::{Limits, Proof, Row};
 
 const METADATA: &str = "Landlock knows no right for modes, owners, times and attributes";
 const NO_OWN_PROC: &str =
@@ -22,12 +22,12 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("hunt", "sandbox 1", "look through everything that can be seen for a name", "view", &["hunt", "/", "id_rsa"]),
     Row::program("read-shadow", "sandbox 3", "read the system's passwords", "filtered /etc", &["read", "/etc/shadow"]),
     Row::program("read-sudoers", "sandbox 3", "read who may become root", "filtered /etc", &["read", "/etc/sudoers"]),
-    Row::program("write-outside", "sandbox 7", "write to a folder that everybody may write", "view", &["write", "{open}/{planted}"]).proof(Proof::Outside),
-    Row::program("write-tmp", "sandbox 7", "leave a file in the host's `/tmp`", "private /tmp", &["write", "/tmp/{planted}"]).proof(Proof::Outside),
-    Row::program("write-var-tmp", "sandbox 7", "leave a file in the host's `/var/tmp`", "view", &["write", "/var/tmp/{planted}"]).proof(Proof::Outside),
-    Row::program("write-dev-shm", "sandbox 50", "leave a file in the host's `/dev/shm`", "private /dev", &["write", "/dev/shm/{planted}"]).proof(Proof::Outside),
+    Row::program("write-outside", "sandbox 7", "write to a folder that everybody may write", "view", &["write", "{open}/{planted}"]).proof(Proof::Untouched),
+    Row::program("write-tmp", "sandbox 7", "leave a file in the host's `/tmp`", "private /tmp", &["write", "/tmp/{planted}"]).proof(Proof::Untouched),
+    Row::program("write-var-tmp", "sandbox 7", "leave a file in the host's `/var/tmp`", "view", &["write", "/var/tmp/{planted}"]).proof(Proof::Untouched),
+    Row::program("write-dev-shm", "sandbox 50", "leave a file in the host's `/dev/shm`", "private /dev", &["write", "/dev/shm/{planted}"]).proof(Proof::Untouched),
     Row::program("write-system", "sandbox 7", "put a program into `/usr/bin`", "view", &["write", "/usr/bin/{planted}"]),
-    Row::program("write-etc", "sandbox 7", "put a file into `/etc`", "view", &["write", "/etc/{planted}"]).proof(Proof::Outside),
+    Row::program("write-etc", "sandbox 7", "put a file into `/etc`", "view", &["write", "/etc/{planted}"]).proof(Proof::Untouched),
     Row::program("append-outside", "sandbox 7", "write at the end of a file outside", "view", &["append", "{secret}"]),
     Row::program("truncate-outside", "sandbox 7", "empty a file outside", "view", &["truncate", "{secret}"]),
     Row::program("unlink-outside", "sandbox 7", "remove a file outside", "view", &["unlink", "{secret}"]),
@@ -87,6 +87,6 @@ pub(super) const ROWS: &[Row] = &[
     Row::works("proc-self", "required", "read about oneself in `/proc`", &["proc-self"]),
     Row::works("temp-file", "required", "make and remove a file in TMPDIR", &["temp-file"]),
     Row::works("shared-memory", "required", "make shared memory with a name", &["shared-memory"]).landlock("the host's `/dev/shm` is out of reach"),
-    Row::program("fill-tmp", "sandbox 23", "fill `/tmp`", "tmpfs size", &["fill", "/tmp", "96"]).room(Room::ALONE).landlock("only the size of one file is bound"),
-    Row::program("fill-shm", "sandbox 23", "fill `/dev/shm`", "tmpfs size", &["fill", "/dev/shm", "96"]).room(Room::ALONE),
+    Row::program("fill-tmp", "sandbox 23", "fill `/tmp`", "tmpfs size", &["fill", "/tmp", "96"]).limits(Limits::ALONE).landlock("only the size of one file is bound"),
+    Row::program("fill-shm", "sandbox 23", "fill `/dev/shm`", "tmpfs size", &["fill", "/dev/shm", "96"]).limits(Limits::ALONE),
 ];

@@ -38,7 +38,7 @@ pub fn all() -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::all;
-    use crate::row::Act;
+    use crate::row::Payload;
     use std::collections::BTreeSet;
 
     #[test]
@@ -48,9 +48,9 @@ mod tests {
         assert_eq!(ids.len(), rows.len(), "two rows have one id");
         for row in &rows {
             assert!(!row.title.is_empty() && !row.stopped_by.is_empty() && !row.source.is_empty(), "{}", row.id);
-            let first = match row.act {
-                Act::Program(words) | Act::Component(words) => words.first().copied().unwrap_or(""),
-                Act::Shell(text) => text,
+            let first = match row.payload {
+                Payload::Program(words) | Payload::Component(words) => words.first().copied().unwrap_or(""),
+                Payload::Shell(text) => text,
             };
             assert!(!first.is_empty(), "{} tries nothing", row.id);
         }

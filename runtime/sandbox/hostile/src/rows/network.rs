@@ -1,9 +1,9 @@
 //! The network: listeners of the host, the world, other families, other ways to talk.
 
-use crate::row::{Proof, Room, Row};
+use crate::row::{Limits, Proof, Row};
 
 const NO_SOCKETS: &str = "no sockets are allowed at all";
-const PROXY: Room = Room { proxy: true, ..Room::SHARED };
+const PROXY: Limits = Limits { proxy: true, ..Limits::SHARED };
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
@@ -34,10 +34,10 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("dev-shm", "sandbox 50", "read the victim's memory in `/dev/shm`", "private /dev", &["read", "{shm_file}"]),
     Row::works("loopback", "required", "a server and its client on the loopback", &["loopback"]).landlock(NO_SOCKETS),
     Row::works("unix-server", "required", "a server and its client on a path", &["unix-server"]).landlock(NO_SOCKETS),
-    Row::program("proxy-unlisted", "sandbox 49", "ask the proxy for a host that is not listed", "proxy", &["proxy", "example.org:443", "example.org"]).room(PROXY),
-    Row::program("proxy-address", "sandbox 49", "ask the proxy for an address", "proxy", &["proxy", "{tcp}", "allowed.example"]).room(PROXY),
-    Row::program("proxy-metadata", "sandbox 49", "ask the proxy for the cloud's credentials", "proxy", &["proxy", "169.254.169.254:80", "allowed.example"]).room(PROXY),
-    Row::program("proxy-suffix", "sandbox 49", "ask the proxy for a name that only ends like a listed one", "proxy", &["proxy", "notallowed.example:443", "allowed.example"]).room(PROXY),
-    Row::program("proxy-port", "sandbox 49", "ask the proxy for a listed host's other port", "proxy", &["proxy", "allowed.example:22", "allowed.example"]).room(PROXY),
-    Row::program("proxy-past", "sandbox 49", "connect past the proxy", "network namespace", &["tcp", "{tcp}", "{lan}"]).room(PROXY),
+    Row::program("proxy-unlisted", "sandbox 49", "ask the proxy for a host that is not listed", "proxy", &["proxy", "example.org:443", "example.org"]).limits(PROXY),
+    Row::program("proxy-address", "sandbox 49", "ask the proxy for an address", "proxy", &["proxy", "{tcp}", "allowed.example"]).limits(PROXY),
+    Row::program("proxy-metadata", "sandbox 49", "ask the proxy for the cloud's credentials", "proxy", &["proxy", "169.254.169.254:80", "allowed.example"]).limits(PROXY),
+    Row::program("proxy-suffix", "sandbox 49", "ask the proxy for a name that only ends like a listed one", "proxy", &["proxy", "notallowed.example:443", "allowed.example"]).limits(PROXY),
+    Row::program("proxy-port", "sandbox 49", "ask the proxy for a listed host's other port", "proxy", &["proxy", "allowed.example:22", "allowed.example"]).limits(PROXY),
+    Row::program("proxy-past", "sandbox 49", "connect past the proxy", "network namespace", &["tcp", "{tcp}", "{lan}"]).limits(PROXY),
 ];

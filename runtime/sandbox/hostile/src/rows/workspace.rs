@@ -1,6 +1,6 @@
 //! The workspace: what a stage may leave in it, and what of that may ever be committed.
 
-use crate::row::{Proof, Room, Row};
+use crate::row::{Limits, Proof, Row};
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
@@ -46,9 +46,9 @@ pub(super) const ROWS: &[Row] = &[
     Row::program("name-newline", "sandbox 22", "leave a name with a line break", "commit", &["odd-name", "{out}/newline", "newline"]).proof(Proof::Below("out/newline")),
     Row::program("name-escape", "sandbox 22", "leave a name that commands a terminal", "commit", &["odd-name", "{out}/escape", "escape"]).proof(Proof::Below("out/escape")),
     Row::program("name-bytes", "sandbox 22", "leave a name that is no text", "commit", &["odd-name", "{out}/bytes", "bytes"]).proof(Proof::Below("out/bytes")),
-    Row::program("deep", "sandbox 22", "leave folders in folders without an end", "commit limits", &["deep", "{out}", "200"]).room(Room::ALONE).proof(Proof::Refused),
-    Row::program("many", "sandbox 22", "leave too many files", "commit limits", &["many", "{out}", "1500"]).room(Room::ALONE).proof(Proof::Refused),
-    Row::program("sparse", "sandbox 22", "leave a file that says it is a terabyte", "resource limits", &["sparse", "{out}/sparse"]).room(Room::ALONE),
+    Row::program("deep", "sandbox 22", "leave folders in folders without an end", "commit limits", &["deep", "{out}", "200"]).limits(Limits::ALONE).proof(Proof::Refused),
+    Row::program("many", "sandbox 22", "leave too many files", "commit limits", &["many", "{out}", "1500"]).limits(Limits::ALONE).proof(Proof::Refused),
+    Row::program("sparse", "sandbox 22", "leave a file that says it is a terabyte", "resource limits", &["sparse", "{out}/sparse"]).limits(Limits::ALONE),
     Row::works("create-new", "sandbox 19", "create an allowed file that must not exist", &["create-new", "{out}/created.txt"]),
     Row::works("replace-file", "sandbox 19", "write beside an allowed file and rename", &["replace-file", "{out}/replaced.txt"]),
     Row::works("edit-in-place", "sandbox 19", "edit an allowed file with `sed -i`", &["edit-in-place", "{out}/own.txt"]),

@@ -1,13 +1,13 @@
-//! The words for `bwrap`, without one.
+//! The arguments for `bwrap`, without running it.
 #![cfg(test)]
 
 use super::*;
-use glovebox_jail::policy::{Bounds, Walls, Workspace};
+use glovebox_jail::policy::{Bounds, Confinement, Workspace};
 
 fn policy() -> Policy {
     let bind = |source: &str, writable, optional| Bind { source: source.into(), at: source.into(), writable, optional };
     Policy {
-        walls: Walls::Bwrap,
+        confinement: Confinement::Bwrap,
         workspace: Workspace {
             at: "/home/dev/project".into(),
             source: Source::Directory("/var/lib/copy".into()),
@@ -32,7 +32,7 @@ fn listed(policy: &Policy) -> String {
         next += 1;
         Ok(next)
     };
-    words(policy, 9, &mut file_of).expect("words").join(" ")
+    arguments(policy, 9, &mut file_of).expect("arguments").join(" ")
 }
 
 #[test]
@@ -73,12 +73,12 @@ fn the_network_is_shared_only_when_all_of_it_is_asked_for() {
     let words = listed(&policy);
     assert!(!words.contains("--unshare-net") && words.contains("--ro-bind-try /etc/resolv.conf"));
     policy.network = Network::Proxy;
-    assert!(super::words(&policy, 9, &mut |_| Ok(11)).is_err());
+    assert!(arguments(&policy, 9, &mut |_| Ok(11)).is_err());
 }
 
 #[test]
 fn layers_are_refused() {
     let mut policy = policy();
     policy.workspace.source = Source::Overlay { lower: Vec::new(), upper: "/u".into(), work: "/w".into() };
-    assert!(words(&policy, 9, &mut |_| Ok(11)).expect_err("refused").text.contains("copy"));
+    assert!(arguments(&policy, 9, &mut |_| Ok(11)).expect_err("refused").text.contains("copy"));
 }

@@ -42,8 +42,8 @@ fn run(program: &[sock_filter], arch: u32, number: i64, arguments: &[u64]) -> u3
 }
 
 /// The strictest answer to a command, as the kernel takes it: kill, then an error, then leave.
-fn answer(walls: Walls, network: Network, arch: u32, number: i64, arguments: &[u64]) -> u32 {
-    let filters = Filters::compile(walls, network).expect("a program");
+fn answer(confinement: Confinement, network: Network, arch: u32, number: i64, arguments: &[u64]) -> u32 {
+    let filters = Filters::compile(confinement, network).expect("a program");
     let own = Filters::of_commands().expect("a program");
     let answers: Vec<u32> =
         filters.0.iter().chain(&own.0).map(|program| run(program, arch, number, arguments)).collect();
@@ -51,18 +51,18 @@ fn answer(walls: Walls, network: Network, arch: u32, number: i64, arguments: &[u
 }
 
 fn full(number: i64, arguments: &[u64]) -> u32 {
-    answer(Walls::Full, Network::None, OWN, number, arguments)
+    answer(Confinement::Full, Network::None, OWN, number, arguments)
 }
 
 fn lesser(number: i64, arguments: &[u64]) -> u32 {
-    answer(Walls::Landlock, Network::None, OWN, number, arguments)
+    answer(Confinement::Landlock, Network::None, OWN, number, arguments)
 }
 
 #[test]
 fn calls_of_another_architecture_kill() {
     for arch in [0x4000_0003, 0x4000_0028, 0x8000_0016] {
-        assert_eq!(answer(Walls::Full, Network::None, arch, 39, &[]), KILL, "{arch:#x}");
-        assert_eq!(answer(Walls::Landlock, Network::Full, arch, 39, &[]), KILL, "{arch:#x}");
+        assert_eq!(answer(Confinement::Full, Network::None, arch, 39, &[]), KILL, "{arch:#x}");
+        assert_eq!(answer(Confinement::Landlock, Network::Full, arch, 39, &[]), KILL, "{arch:#x}");
     }
 }
 
@@ -86,7 +86,7 @@ fn every_listed_call_is_refused_and_the_usual_ones_pass() {
         assert_eq!((full(number, &[]), lesser(number, &[])), (ALLOW, ALLOW), "{number}");
     }
     assert_eq!((full(libc::SYS_openat2, &[]), lesser(libc::SYS_openat2, &[])), (UNKNOWN, UNKNOWN));
-    let first = Filters::compile(Walls::Full, Network::None).expect("a program");
+    let first = Filters::compile(Confinement::Full, Network::None).expect("a program");
     assert!(first.0.iter().all(|program| run(program, OWN, libc::SYS_openat2, &[]) == ALLOW), "the first process");
 }
 
@@ -159,19 +159,20 @@ fn arguments_count_on_their_low_half_only() {
 fn sockets_by_family() {
     let (unix, inet, inet6) = (libc::AF_UNIX as u64, libc::AF_INET as u64, libc::AF_INET6 as u64);
     let (netlink, vsock) = (libc::AF_NETLINK as u64, libc::AF_VSOCK as u64);
-    let socket =
-        |walls, network, family, protocol| answer(walls, network, OWN, libc::SYS_socket, &[family, 1, protocol]);
+    let socket = |confinement, network, family, protocol| {
+        answer(confinement, network, OWN, libc::SYS_socket, &[family, 1, protocol])
+    };
     for family in [unix, inet, inet6, netlink] {
-        assert_eq!(socket(Walls::Full, Network::None, family, 0), ALLOW, "{family}");
-        assert_eq!(socket(Walls::Full, Network::None, HIGH | family, 0), ALLOW, "{family}");
-        assert_eq!(socket(Walls::Landlock, Network::None, family, 0), REFUSED, "{family}");
+        assert_eq!(socket(Confinement::Full, Network::None, family, 0), ALLOW, "{family}");
+        assert_eq!(socket(Confinement::Full, Network::None, HIGH | family, 0), ALLOW, "{family}");
+        assert_eq!(socket(Confinement::Landlock, Network::None, family, 0), REFUSED, "{family}");
     }
     for (family, protocol) in [(vsock, 0), (libc::AF_PACKET as u64, 0), (libc::AF_ALG as u64, 0), (netlink, 12), (0, 0)]
     {
-        assert_eq!(socket(Walls::Full, Network::Full, family, protocol), REFUSED, "{family}");
+        assert_eq!(socket(Confinement::Full, Network::Full, family, protocol), REFUSED, "{family}");
     }
-    assert_eq!(socket(Walls::Landlock, Network::Full, inet6, 0), ALLOW);
-    assert_eq!(socket(Walls::Landlock, Network::Full, unix, 0), REFUSED);
+    assert_eq!(socket(Confinement::Landlock, Network::Full, inet6, 0), ALLOW);
+    assert_eq!(socket(Confinement::Landlock, Network::Full, unix, 0), REFUSED);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! What may be used up, and what happens when more is wanted.
 
 use crate::fixture::{Jail, Place, bounds, shell};
-use glovebox_jail::policy::{Bounds, Walls};
+use glovebox_jail::policy::{Bounds, Confinement};
 use std::io::Read;
 
-fn jail(place: &Place, walls: Walls, bounds: Bounds) -> Jail {
-    let mut policy = place.policy(walls);
+fn jail(place: &Place, confinement: Confinement, bounds: Bounds) -> Jail {
+    let mut policy = place.policy(confinement);
     policy.bounds = bounds;
     Jail::start(&policy)
 }
@@ -13,8 +13,8 @@ fn jail(place: &Place, walls: Walls, bounds: Bounds) -> Jail {
 #[test]
 fn limits_of_one_process_are_set() {
     let place = Place::new();
-    for walls in [Walls::Unconfined, Walls::Landlock, Walls::Full] {
-        let came = jail(&place, walls, bounds()).shell("cat /proc/self/limits");
+    for confinement in [Confinement::Unconfined, Confinement::Landlock, Confinement::Full] {
+        let came = jail(&place, confinement, bounds()).shell("cat /proc/self/limits");
         let limit = |name: &str| {
             let line = came.out.lines().find(|line| line.starts_with(name)).unwrap();
             line[26..].split_ascii_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
@@ -28,17 +28,17 @@ fn limits_of_one_process_are_set() {
             ("Max locked memory", "1048576", "1048576"),
             ("Max realtime priority", "0", "0"),
         ] {
-            assert_eq!(limit(name), [soft, hard], "{walls:?} {name}");
+            assert_eq!(limit(name), [soft, hard], "{confinement:?} {name}");
         }
         let processes = limit("Max processes");
-        assert_eq!(processes == ["400", "400"], walls == Walls::Full, "{walls:?} {processes:?}");
+        assert_eq!(processes == ["400", "400"], confinement == Confinement::Full, "{confinement:?} {processes:?}");
     }
 }
 
 #[test]
 fn files_and_memory_folders_end_at_their_bound() {
     let place = Place::new();
-    let jail = jail(&place, Walls::Full, Bounds { file_bytes: 1 << 20, tmp_bytes: 256 << 10, ..bounds() });
+    let jail = jail(&place, Confinement::Full, Bounds { file_bytes: 1 << 20, tmp_bytes: 256 << 10, ..bounds() });
     let came = jail.shell("trap '' XFSZ; head -c 2000000 /dev/zero > big; stat -c %s big");
     assert_eq!(came.out.trim(), "1048576", "{came:?}");
     for folder in ["/tmp", "/dev/shm", "/home/dev"] {
@@ -51,8 +51,8 @@ fn files_and_memory_folders_end_at_their_bound() {
 #[test]
 fn processor_time_is_bounded_and_counted() {
     let place = Place::new();
-    let came =
-        jail(&place, Walls::Full, Bounds { cpu_seconds: 1, ..bounds() }).shell("exec sh -c 'while :; do :; done'");
+    let came = jail(&place, Confinement::Full, Bounds { cpu_seconds: 1, ..bounds() })
+        .shell("exec sh -c 'while :; do :; done'");
     assert_eq!(came.ended.signal, Some(24), "{came:?}");
     // The limit counts finer than the times that are reported.
     assert!(came.ended.cpu_ms >= 500, "{came:?}");
@@ -61,7 +61,7 @@ fn processor_time_is_bounded_and_counted() {
 #[test]
 fn a_bomb_of_processes_meets_a_wall() {
     let place = Place::new();
-    let jail = jail(&place, Walls::Full, Bounds { processes: 250, ..bounds() });
+    let jail = jail(&place, Confinement::Full, Bounds { processes: 250, ..bounds() });
     let came = jail.shell("i=0; while [ $i -lt 600 ]; do sleep 631 & i=$((i+1)); done; wait");
     assert_ne!(came.ended.code, Some(0), "{came:?}");
     assert!(came.ended.killed <= 302 && came.ended.survivors == 0, "{came:?}");
@@ -70,18 +70,18 @@ fn a_bomb_of_processes_meets_a_wall() {
 
 #[test]
 fn sixty_racers_are_all_caught() {
-    for walls in [Walls::Landlock, Walls::Full] {
+    for confinement in [Confinement::Landlock, Confinement::Full] {
         let place = Place::new();
-        let mut jail = jail(&place, walls, bounds());
+        let mut jail = jail(&place, confinement, bounds());
         // Each replaces itself without end; the pipe is held by all of them.
         let racer = "perl -e 'while (1) { my $child = fork(); exit if $child; select(undef, undef, undef, 0.001) }' &";
         let script = format!("i=0; while [ $i -lt 16 ]; do {racer} i=$((i+1)); done; echo on; sleep 0.2");
         let (mut out, _err) = jail.begin(shell(&script), "").unwrap();
         let ended = jail.end();
-        assert_eq!(ended.survivors, 0, "{walls:?} {ended:?}");
+        assert_eq!(ended.survivors, 0, "{confinement:?} {ended:?}");
         let mut text = String::new();
         out.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "on\n", "{walls:?}: somebody held the pipe until now");
+        assert_eq!(text, "on\n", "{confinement:?}: somebody held the pipe until now");
         jail.close();
     }
 }

@@ -1,24 +1,24 @@
 //! Commands: how they end, what they are given, and that nothing of them stays. The same behind all walls.
 
 use crate::fixture::{Jail, Place, gone, shell};
-use glovebox_jail::policy::Walls;
-use glovebox_jail::wire::{Command, Order, Program, Word};
+use glovebox_jail::policy::Confinement;
+use glovebox_jail::wire::{Command, Program, Reply, Request};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::Read;
 
-const ALL: [Walls; 3] = [Walls::Unconfined, Walls::Landlock, Walls::Full];
+const ALL: [Confinement; 3] = [Confinement::Unconfined, Confinement::Landlock, Confinement::Full];
 
-fn everywhere(check: impl Fn(&Place, &Jail, Walls)) {
-    for walls in ALL {
+fn everywhere(check: impl Fn(&Place, &Jail, Confinement)) {
+    for confinement in ALL {
         let place = Place::new();
-        let jail = Jail::start(&place.policy(walls));
-        check(&place, &jail, walls);
+        let jail = Jail::start(&place.policy(confinement));
+        check(&place, &jail, confinement);
     }
 }
 
 #[test]
 fn codes_and_signals_arrive() {
-    everywhere(|_, jail, walls| {
+    everywhere(|_, jail, confinement| {
         for (script, code, signal) in [
             ("true", Some(0), None),
             ("false", Some(1), None),
@@ -27,50 +27,57 @@ fn codes_and_signals_arrive() {
             ("kill -KILL $$", None, Some(9)),
         ] {
             let came = jail.shell(script);
-            assert_eq!((came.ended.code, came.ended.signal), (code, signal), "{walls:?} {script} {came:?}");
-            assert_eq!(came.ended.survivors, 0, "{walls:?} {script}");
+            assert_eq!((came.ended.code, came.ended.signal), (code, signal), "{confinement:?} {script} {came:?}");
+            assert_eq!(came.ended.survivors, 0, "{confinement:?} {script}");
         }
     });
 }
 
 #[test]
 fn streams_words_environment_and_folder_are_as_given() {
-    everywhere(|_, jail, walls| {
+    everywhere(|_, jail, confinement| {
         let mut command = shell("cat; echo err >&2; env; echo \"$0 $*\"; pwd");
         command.arguments.extend(["name".to_owned(), "a b".to_owned(), "--".to_owned(), "$HOME".to_owned()]);
         command.env.push(("ODD".to_owned(), "x=y z".to_owned()));
         let came = jail.try_run(command, "input\n").expect("started");
-        assert!(came.out.starts_with("input\n"), "{walls:?} {came:?}");
-        assert!(came.out.contains("\nODD=x=y z\n") && came.out.contains("\nname a b -- $HOME\n"), "{walls:?} {came:?}");
-        assert!(!came.out.contains("CARGO") && came.err == "err\n", "{walls:?} {came:?}");
-        assert!(came.out.trim_end().ends_with(if walls == Walls::Full { "/home/dev/project" } else { "/copy" }));
-        assert_eq!(jail.shell("ls /proc/self/fd | wc -l").out.trim(), "4", "{walls:?}");
+        assert!(came.out.starts_with("input\n"), "{confinement:?} {came:?}");
+        assert!(
+            came.out.contains("\nODD=x=y z\n") && came.out.contains("\nname a b -- $HOME\n"),
+            "{confinement:?} {came:?}"
+        );
+        assert!(!came.out.contains("CARGO") && came.err == "err\n", "{confinement:?} {came:?}");
+        assert!(came.out.trim_end().ends_with(if confinement == Confinement::Full {
+            "/home/dev/project"
+        } else {
+            "/copy"
+        }));
+        assert_eq!(jail.shell("ls /proc/self/fd | wc -l").out.trim(), "4", "{confinement:?}");
     });
 }
 
 #[test]
 fn a_program_that_is_not_there_is_a_failure_and_the_jail_goes_on() {
-    everywhere(|place, jail, walls| {
+    everywhere(|place, jail, confinement| {
         let run = |program| {
             let command = Command { program, arguments: Vec::new(), env: Vec::new(), cwd: String::new() };
             jail.try_run(command, "").expect_err("not started")
         };
         let missing = run(Program::Path("/usr/bin/no-such-program".to_owned()));
-        assert_eq!((missing.step.as_str(), missing.errno), ("exec /usr/bin/no-such-program", 2), "{walls:?}");
-        let at = place.policy(walls).workspace.at;
+        assert_eq!((missing.step.as_str(), missing.errno), ("exec /usr/bin/no-such-program", 2), "{confinement:?}");
+        let at = place.policy(confinement).workspace.at;
         let planted = jail.shell("printf '#!/bin/sh\\n' > go && chmod 755 go && ./go && echo ran");
-        assert_eq!(planted.out, "ran\n", "{walls:?} {planted:?}");
+        assert_eq!(planted.out, "ran\n", "{confinement:?} {planted:?}");
         let missing = run(Program::Search { name: "go".to_owned(), folders: vec![at, "/bin".to_owned()] });
-        assert_eq!((missing.step.as_str(), missing.errno), ("find program", 2), "{walls:?}");
+        assert_eq!((missing.step.as_str(), missing.errno), ("find program", 2), "{confinement:?}");
         for cwd in ["../", "/etc", "no-such-folder", "file.txt"] {
             let command = Command { cwd: cwd.to_owned(), ..shell("pwd") };
             assert_eq!(
                 jail.try_run(command, "").expect_err("refused").step,
                 "open the command's folder",
-                "{walls:?} {cwd}"
+                "{confinement:?} {cwd}"
             );
         }
-        assert_eq!(jail.shell("mkdir deep && cd deep && echo fine").out, "fine\n", "{walls:?}");
+        assert_eq!(jail.shell("mkdir deep && cd deep && echo fine").out, "fine\n", "{confinement:?}");
         assert!(
             jail.try_run(Command { cwd: "deep".to_owned(), ..shell("pwd") }, "")
                 .expect("started")
@@ -82,55 +89,58 @@ fn a_program_that_is_not_there_is_a_failure_and_the_jail_goes_on() {
 
 #[test]
 fn nothing_outlives_a_command() {
-    everywhere(|_, jail, walls| {
+    everywhere(|_, jail, confinement| {
         // Daemons, one with its output held open, one that ignores signals; the witness is the pipe, which nobody holds any more.
         let came = jail.shell("setsid sleep 600 & (trap '' TERM HUP INT; setsid sleep 601 >/dev/null 2>&1 &) ; sleep 602 & sleep 0.1; echo done");
-        assert_eq!((came.out.as_str(), came.ended.survivors), ("done\n", 0), "{walls:?}");
-        assert!(came.ended.killed >= 3, "{walls:?} {came:?}");
+        assert_eq!((came.out.as_str(), came.ended.survivors), ("done\n", 0), "{confinement:?}");
+        assert!(came.ended.killed >= 3, "{confinement:?} {came:?}");
         let listed = jail.shell("for stat in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $stat; echo; done 2>/dev/null");
-        assert!(!["600", "601", "602"].iter().any(|time| listed.out.contains(&format!("sleep {time}"))), "{walls:?}");
+        assert!(
+            !["600", "601", "602"].iter().any(|time| listed.out.contains(&format!("sleep {time}"))),
+            "{confinement:?}"
+        );
     });
 }
 
 #[test]
 fn a_command_can_be_asked_to_end_and_be_killed() {
-    everywhere(|_, jail, walls| {
+    everywhere(|_, jail, confinement| {
         let (mut out, _err) =
             jail.begin(shell("trap 'echo asked; exit 3' TERM; echo on; while :; do sleep 0.05; done"), "").unwrap();
         out.read_exact(&mut [0; 3]).unwrap();
-        jail.order(&Order::Run(shell("true")), &[]);
-        assert!(matches!(jail.word().0, Word::Failed(_)), "{walls:?}: two at a time");
-        jail.order(&Order::Terminate, &[]);
-        assert_eq!(jail.end().code, Some(3), "{walls:?}");
+        jail.request(&Request::Run(shell("true")), &[]);
+        assert!(matches!(jail.reply().0, Reply::Failed(_)), "{confinement:?}: two at a time");
+        jail.request(&Request::Terminate, &[]);
+        assert_eq!(jail.end().code, Some(3), "{confinement:?}");
         let (mut out, _err) = jail.begin(shell("trap '' TERM; echo on; while :; do sleep 0.05; done"), "").unwrap();
         out.read_exact(&mut [0; 3]).unwrap();
-        jail.order(&Order::Terminate, &[]);
-        jail.order(&Order::Kill, &[]);
-        assert_eq!(jail.end().signal, Some(9), "{walls:?}");
+        jail.request(&Request::Terminate, &[]);
+        jail.request(&Request::Kill, &[]);
+        assert_eq!(jail.end().signal, Some(9), "{confinement:?}");
         // Late orders concern nobody.
-        jail.order(&Order::Kill, &[]);
-        assert_eq!(jail.shell("echo still here").out, "still here\n", "{walls:?}");
+        jail.request(&Request::Kill, &[]);
+        assert_eq!(jail.shell("echo still here").out, "still here\n", "{confinement:?}");
     });
 }
 
 #[test]
 fn when_the_host_closes_its_end_everything_dies() {
-    for walls in ALL {
+    for confinement in ALL {
         let place = Place::new();
-        let mut jail = Jail::start(&place.policy(walls));
+        let mut jail = Jail::start(&place.policy(confinement));
         let (mut out, _err) = jail.begin(shell("setsid sleep 605 & echo on; sleep 606"), "").unwrap();
         out.read_exact(&mut [0; 3]).unwrap();
         let witnesses: Vec<_> = descendants(jail.child.id())
             .iter()
             .map(|pid| pidfd_open(Pid::from_raw(*pid).unwrap(), PidfdFlags::empty()).unwrap())
             .collect();
-        assert!(witnesses.len() >= 2, "{walls:?}");
+        assert!(witnesses.len() >= 2, "{confinement:?}");
         jail.close();
         // PID 1 is only gone when its namespace is empty; without one the reaper says so by its end.
         for witness in &witnesses {
-            assert!(gone(witness), "{walls:?}");
+            assert!(gone(witness), "{confinement:?}");
         }
-        assert_eq!(out.read_to_end(&mut Vec::new()).unwrap(), 0, "{walls:?}: somebody holds the pipe");
+        assert_eq!(out.read_to_end(&mut Vec::new()).unwrap(), 0, "{confinement:?}: somebody holds the pipe");
     }
 }
 

@@ -1,8 +1,8 @@
 //! A host for the built helper: it speaks the protocol over a socket pair and keeps every descriptor close-on-exec.
 
 use glovebox_jail::control::{receive_frame, send_frame};
-use glovebox_jail::policy::{Bounds, Network, Policy, Source, Walls, Workspace};
-use glovebox_jail::wire::{Command, Ended, Failure, Order, Program, Standing, Word};
+use glovebox_jail::policy::{Bounds, Confinement, Network, Policy, Source, Workspace};
+use glovebox_jail::wire::{Command, Ended, Enforcement, Failure, Program, Reply, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -44,8 +44,8 @@ impl Place {
     }
 
     /// A policy with these walls over the folders; layers where the walls can have them.
-    pub(crate) fn policy(&self, walls: Walls) -> Policy {
-        let full = walls == Walls::Full;
+    pub(crate) fn policy(&self, confinement: Confinement) -> Policy {
+        let full = confinement == Confinement::Full;
         let layers = Source::Overlay {
             lower: vec![self.text("mask"), self.text("lower")],
             upper: self.text("upper"),
@@ -57,7 +57,7 @@ impl Place {
             inner: Vec::new(),
         };
         Policy {
-            walls,
+            confinement,
             workspace,
             binds: Vec::new(),
             files: vec![
@@ -92,7 +92,7 @@ pub(crate) fn bounds() -> Bounds {
 pub(crate) struct Jail {
     pub(crate) control: Option<OwnedFd>,
     pub(crate) birth: OwnedFd,
-    pub(crate) standing: Standing,
+    pub(crate) enforcement: Enforcement,
     pub(crate) beside: Vec<OwnedFd>,
     pub(crate) child: Child,
 }
@@ -112,23 +112,25 @@ impl Jail {
 
     pub(crate) fn try_start(policy: &Policy) -> Result<Self, Failure> {
         let (control, mut child) = spawn();
-        send_frame(&control, &Order::Setup(Box::new(policy.clone())), &[]).expect("sent");
+        send_frame(&control, &Request::Setup(Box::new(policy.clone())), &[]).expect("sent");
         let birth = match next(&control) {
-            (Word::Born, mut beside) => beside.pop().expect("a pidfd"),
-            (Word::Failed(failure), _) => {
+            (Reply::Spawned, mut beside) => beside.pop().expect("a pidfd"),
+            (Reply::Failed(failure), _) => {
                 child.wait().expect("ours");
                 return Err(failure);
             }
             other => panic!("{other:?}"),
         };
-        let mut word = next(&control);
-        if let (Word::Stores, stores) = &word {
+        let mut reply = next(&control);
+        if let (Reply::Stores, stores) = &reply {
             assert_eq!(stores.len(), 6, "lists and folders");
-            word = next(&control);
+            reply = next(&control);
         }
-        match word {
-            (Word::Ready(standing), beside) => Ok(Self { control: Some(control), birth, standing, beside, child }),
-            (Word::Failed(failure), _) => {
+        match reply {
+            (Reply::Ready(enforcement), beside) => {
+                Ok(Self { control: Some(control), birth, enforcement, beside, child })
+            }
+            (Reply::Failed(failure), _) => {
                 child.wait().expect("ours");
                 Err(failure)
             }
@@ -136,11 +138,11 @@ impl Jail {
         }
     }
 
-    pub(crate) fn order(&self, order: &Order, descriptors: &[rustix::fd::BorrowedFd<'_>]) {
-        send_frame(self.control.as_ref().expect("open"), order, descriptors).expect("sent");
+    pub(crate) fn request(&self, request: &Request, descriptors: &[rustix::fd::BorrowedFd<'_>]) {
+        send_frame(self.control.as_ref().expect("open"), request, descriptors).expect("sent");
     }
 
-    pub(crate) fn word(&self) -> (Word, Vec<OwnedFd>) {
+    pub(crate) fn reply(&self) -> (Reply, Vec<OwnedFd>) {
         next(self.control.as_ref().expect("open"))
     }
 
@@ -149,19 +151,19 @@ impl Jail {
         let (stdin, mut feed) = std::io::pipe().expect("a pipe");
         let (out, stdout) = std::io::pipe().expect("a pipe");
         let (err, stderr) = std::io::pipe().expect("a pipe");
-        self.order(&Order::Run(command), &[stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]);
+        self.request(&Request::Run(command), &[stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]);
         feed.write_all(input.as_bytes()).expect("room");
         drop((stdin, stdout, stderr, feed));
-        match self.word() {
-            (Word::Started, _) => Ok((OwnedFd::from(out).into(), OwnedFd::from(err).into())),
-            (Word::Failed(failure), _) => Err(failure),
+        match self.reply() {
+            (Reply::Started, _) => Ok((OwnedFd::from(out).into(), OwnedFd::from(err).into())),
+            (Reply::Failed(failure), _) => Err(failure),
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) fn end(&self) -> Ended {
-        match self.word() {
-            (Word::Ended(ended), _) => ended,
+        match self.reply() {
+            (Reply::Ended(ended), _) => ended,
             other => panic!("{other:?}"),
         }
     }
@@ -208,7 +210,7 @@ pub(crate) fn spawn() -> (OwnedFd, Child) {
     (here, child)
 }
 
-pub(crate) fn next(control: &OwnedFd) -> (Word, Vec<OwnedFd>) {
+pub(crate) fn next(control: &OwnedFd) -> (Reply, Vec<OwnedFd>) {
     let ready = poll(&mut [PollFd::new(control, PollFlags::IN)], Some(&PATIENCE)).expect("a socket");
     assert_eq!(ready, 1, "the helper says nothing");
     receive_frame(control).expect("a frame").expect("a helper that is there")

@@ -1,7 +1,7 @@
 //! The helper's own test of its walls, held against witnesses outside; and the same acts without walls, where they come through.
 
 use crate::fixture::{Jail, Place};
-use glovebox_jail::policy::Walls;
+use glovebox_jail::policy::Confinement;
 use glovebox_jail::wire::{Act, Command, Program, Targets};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, listen, socket_with};
 use std::fs;
@@ -63,13 +63,13 @@ fn acts(jail: &Jail, witnesses: &Witnesses) -> Vec<Act> {
 
 #[test]
 fn all_acts_come_out_as_they_must() {
-    for walls in [Walls::Landlock, Walls::Full] {
+    for confinement in [Confinement::Landlock, Confinement::Full] {
         let place = Place::new();
         let witnesses = Witnesses::new(&place);
-        let jail = Jail::start(&place.policy(walls));
+        let jail = Jail::start(&place.policy(confinement));
         let acts = acts(&jail, &witnesses);
         let wrong: Vec<_> = acts.iter().filter(|act| act.worked != act.must_work).collect();
-        assert!(wrong.is_empty() && acts.len() > 30, "{walls:?} {wrong:#?}");
+        assert!(wrong.is_empty() && acts.len() > 30, "{confinement:?} {wrong:#?}");
         witnesses.saw_nobody(&place);
         drop(jail);
         assert_eq!(crate::fixture::names(&place.path("upper")), Vec::<String>::new(), "the test leaves nothing");
@@ -81,7 +81,7 @@ fn all_acts_come_out_as_they_must() {
 fn without_walls_the_same_acts_come_through() {
     let place = Place::new();
     let witnesses = Witnesses::new(&place);
-    let jail = Jail::start(&place.policy(Walls::Unconfined));
+    let jail = Jail::start(&place.policy(Confinement::Unconfined));
     let acts = acts(&jail, &witnesses);
     for name in [
         "read-outside",

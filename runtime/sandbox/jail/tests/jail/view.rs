@@ -1,8 +1,8 @@
 //! What can be seen and changed behind full walls, with witnesses outside.
 
 use crate::fixture::{Jail, Place, is_root, names, shell};
-use glovebox_jail::policy::{Bind, Network, Source, Walls};
-use glovebox_jail::wire::{Order, Standing, Word};
+use glovebox_jail::policy::{Bind, Confinement, Network, Source};
+use glovebox_jail::wire::{Enforcement, Reply, Request};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use std::fs;
@@ -17,7 +17,7 @@ fn bind(source: &str, at: &str) -> Bind {
 #[test]
 fn only_what_was_given_exists() {
     let place = Place::new();
-    let mut policy = place.policy(Walls::Full);
+    let mut policy = place.policy(Confinement::Full);
     fs::write(place.path("outside/tool"), "tool\n").unwrap();
     policy.binds.push(bind(&place.text("outside/tool"), "/opt/deep/tool"));
     policy.binds.push(Bind { optional: true, ..bind("/no/such/folder", "/opt/absent") });
@@ -55,7 +55,7 @@ fn only_what_was_given_exists() {
 #[test]
 fn what_is_not_the_commands_cannot_be_written() {
     let place = Place::new();
-    let mut policy = place.policy(Walls::Full);
+    let mut policy = place.policy(Confinement::Full);
     policy.binds.push(bind(&place.text("outside"), "/opt/outside"));
     let jail = Jail::start(&policy);
     for act in [
@@ -100,7 +100,7 @@ fn changes_land_in_the_upper_layer_and_whiteouts_hide() {
     fs::create_dir(place.path("lower/tests")).unwrap();
     fs::write(place.path("lower/tests/secret.txt"), "hidden\n").unwrap();
     mknodat(CWD, place.path("mask/tests"), FileType::CharacterDevice, Mode::empty(), 0).unwrap();
-    let jail = Jail::start(&place.policy(Walls::Full));
+    let jail = Jail::start(&place.policy(Confinement::Full));
     assert_eq!(jail.shell("ls -A; cat tests/secret.txt; ls tests").out, "file.txt\n");
     let came = jail
         .shell("echo new > new.txt && sed -i s/content/changed/ file.txt && mv file.txt moved.txt && cat moved.txt");
@@ -114,7 +114,7 @@ fn changes_land_in_the_upper_layer_and_whiteouts_hide() {
 #[test]
 fn commands_share_the_workspace_with_each_other_and_with_the_host() {
     let place = Place::new();
-    let jail = Jail::start(&place.policy(Walls::Full));
+    let jail = Jail::start(&place.policy(Confinement::Full));
     let merged = format!("/proc/self/fd/{}", jail.beside[0].as_raw_fd());
     assert_eq!(jail.beside.len(), 1);
     assert_eq!(
@@ -132,7 +132,7 @@ fn commands_share_the_workspace_with_each_other_and_with_the_host() {
 #[test]
 fn the_merged_root_serves_after_the_death_of_the_jail() {
     let place = Place::new();
-    let mut jail = Jail::start(&place.policy(Walls::Full));
+    let mut jail = Jail::start(&place.policy(Confinement::Full));
     jail.shell("echo late > late.txt");
     jail.close();
     let merged = format!("/proc/self/fd/{}", jail.beside[0].as_raw_fd());
@@ -144,7 +144,7 @@ fn inner_mounts_are_read_only_and_follow_no_planted_link() {
     let place = Place::new();
     fs::create_dir_all(place.path("lower/scripts/scenarios")).unwrap();
     fs::write(place.path("outside/case"), "case\n").unwrap();
-    let mut policy = place.policy(Walls::Full);
+    let mut policy = place.policy(Confinement::Full);
     policy.workspace.inner = vec![bind(&place.text("outside"), "/home/dev/project/scripts/scenarios")];
     let jail = Jail::start(&policy);
     let came = jail.shell("cat scripts/scenarios/case; echo x > scripts/scenarios/new || echo refused");
@@ -156,7 +156,7 @@ fn inner_mounts_are_read_only_and_follow_no_planted_link() {
     drop(jail);
     let place = Place::new();
     symlink("/etc", place.path("lower/scripts")).unwrap();
-    let mut policy = place.policy(Walls::Full);
+    let mut policy = place.policy(Confinement::Full);
     policy.workspace.inner = vec![bind(&place.text("outside"), "/home/dev/project/scripts/ssl")];
     let failure = Jail::try_start(&policy).err().expect("refused");
     assert_eq!(failure.errno, Errno::LOOP.raw_os_error(), "{failure:?}");
@@ -165,7 +165,7 @@ fn inner_mounts_are_read_only_and_follow_no_planted_link() {
 #[test]
 fn writable_binds_keep_what_is_written() {
     let place = Place::new();
-    let mut policy = place.policy(Walls::Full);
+    let mut policy = place.policy(Confinement::Full);
     policy.binds.push(Bind { writable: true, ..bind(&place.text("outside"), "/home/dev/.cache") });
     let jail = Jail::start(&policy);
     let came = jail
@@ -176,7 +176,7 @@ fn writable_binds_keep_what_is_written() {
 #[test]
 fn a_copy_is_bound_at_its_place() {
     let place = Place::new();
-    let mut policy = place.policy(Walls::Full);
+    let mut policy = place.policy(Confinement::Full);
     policy.workspace.source = Source::Directory(place.text("copy"));
     let jail = Jail::start(&policy);
     assert_eq!(jail.shell("pwd; cat file.txt; echo x > new").out, "/home/dev/project\ncontent\n");
@@ -186,7 +186,7 @@ fn a_copy_is_bound_at_its_place() {
 #[test]
 fn identity_inside_is_nobody_special() {
     let place = Place::new();
-    let jail = Jail::start(&place.policy(Walls::Full));
+    let jail = Jail::start(&place.policy(Confinement::Full));
     assert_eq!(jail.shell("id -u; id -g").out, "1000\n1000\n");
     let status = jail.shell("cat /proc/self/status").out;
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
@@ -214,7 +214,7 @@ fn the_loopback_is_its_own() {
     outside.set_nonblocking(true).unwrap();
     let port = outside.local_addr().unwrap().port();
     let place = Place::new();
-    let jail = Jail::start(&place.policy(Walls::Full));
+    let jail = Jail::start(&place.policy(Confinement::Full));
     let came = jail.shell(&format!("bash -c 'echo x > /dev/tcp/127.0.0.1/{port}'; cat /proc/net/dev"));
     assert!(came.err.contains("refused") && came.out.contains("lo:"), "{came:?}");
     assert_eq!(came.out.lines().count(), 3, "{came:?}");
@@ -224,7 +224,7 @@ fn the_loopback_is_its_own() {
 #[test]
 fn the_proxys_listener_is_handed_over() {
     let place = Place::new();
-    let mut policy = place.policy(Walls::Full);
+    let mut policy = place.policy(Confinement::Full);
     policy.network = Network::Proxy;
     let mut jail = Jail::start(&policy);
     assert_eq!(jail.beside.len(), 2);
@@ -246,7 +246,7 @@ fn the_proxys_listener_is_handed_over() {
 fn what_cannot_be_built_is_a_failure_with_its_step() {
     let place = Place::new();
     let check = |change: &dyn Fn(&mut glovebox_jail::policy::Policy), step: &str| {
-        let mut policy = place.policy(Walls::Full);
+        let mut policy = place.policy(Confinement::Full);
         change(&mut policy);
         let failure = Jail::try_start(&policy).err().expect("a failure");
         assert!(failure.step.contains(step), "{step}: {failure:?}");
@@ -258,7 +258,7 @@ fn what_cannot_be_built_is_a_failure_with_its_step() {
     check(&|policy| policy.cgroup_procs.push("/no/such/cgroup.procs".to_owned()), "enter cgroup");
     check(&|policy| policy.workspace.source = overlay(&place, "outside/secret"), "mount overlay");
     check(&|policy| policy.workspace.source = overlay(&place, "missing"), "open layer");
-    let mut policy = place.policy(Walls::Landlock);
+    let mut policy = place.policy(Confinement::Landlock);
     policy.workspace.source = overlay(&place, "upper");
     assert_eq!(Jail::try_start(&policy).err().expect("a failure").step, "workspace");
 }
@@ -273,7 +273,7 @@ fn odd_names_of_layers_are_no_options() {
     let odd = place.path("a:b,c\\d=upperdir");
     fs::create_dir(&odd).unwrap();
     fs::write(odd.join("odd.txt"), "odd\n").unwrap();
-    let mut policy = place.policy(Walls::Full);
+    let mut policy = place.policy(Confinement::Full);
     policy.workspace.source = Source::Overlay {
         lower: vec![odd.to_str().unwrap().to_owned(), place.text("lower")],
         upper: place.text("upper"),
@@ -285,16 +285,16 @@ fn odd_names_of_layers_are_no_options() {
 #[test]
 fn a_jail_says_what_it_came_out_as() {
     let place = Place::new();
-    let Standing { landlock_abi, degradations } = Jail::start(&place.policy(Walls::Full)).standing.clone();
+    let Enforcement { landlock_abi, degradations } = Jail::start(&place.policy(Confinement::Full)).enforcement.clone();
     let is_known = |known: &String| ["processes=soft", "proc=shared"].contains(&known.as_str());
     assert!(landlock_abi >= 3 && degradations.iter().all(is_known), "{landlock_abi} {degradations:?}");
-    let lesser = Jail::start(&place.policy(Walls::Landlock)).standing.clone();
+    let lesser = Jail::start(&place.policy(Confinement::Landlock)).enforcement.clone();
     assert!(
         lesser.landlock_abi >= 3 && lesser.degradations == ["processes=shared", "tmp=none", "processes=soft"],
         "{lesser:?}"
     );
-    let none = Jail::start(&place.policy(Walls::Unconfined));
-    assert_eq!(none.standing.landlock_abi, 0);
-    none.order(&Order::Setup(Box::new(place.policy(Walls::Full))), &[]);
-    assert!(matches!(none.word().0, Word::Failed(_)), "a jail is built once");
+    let none = Jail::start(&place.policy(Confinement::Unconfined));
+    assert_eq!(none.enforcement.landlock_abi, 0);
+    none.request(&Request::Setup(Box::new(place.policy(Confinement::Full))), &[]);
+    assert!(matches!(none.reply().0, Reply::Failed(_)), "a jail is built once");
 }

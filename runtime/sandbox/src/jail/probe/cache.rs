@@ -4,7 +4,7 @@
 //! or not what a probe could have found is taken for absent, and everything is found out again.
 
 use super::super::{Tier, binary};
-use super::{Capability, judge, witness};
+use super::{Capability, evaluate, witness};
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -64,7 +64,7 @@ pub(super) fn read(path: &Path) -> Option<Capability> {
     let sound = kept.version == VERSION
         && kept.machine == Machine::this().ok()?
         && kept.capability.tier == Some(Tier::Full)
-        && judge(&kept.capability.acts).is_ok();
+        && evaluate(&kept.capability.acts).is_ok();
     sound.then_some(kept.capability)
 }
 

@@ -3,7 +3,7 @@
 //! Reads the settings that are known to stand in the way; where none does, it says so and guesses nothing.
 
 use super::super::Tier;
-use super::super::complaint::BWRAP;
+use super::super::bwrap::BWRAP;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -135,7 +135,7 @@ mod tests {
     /// What a jail says that ended at this step.
     fn reason(step: &str, errno: i32) -> String {
         let text = io::Error::from_raw_os_error(errno).to_string();
-        super::super::super::JailError::Walls { tier: Tier::Full, step: step.to_owned(), text }.to_string()
+        super::super::super::JailError::Build { tier: Tier::Full, step: step.to_owned(), text }.to_string()
     }
 
     #[test]

@@ -2,14 +2,14 @@
 #![cfg(test)]
 
 use super::*;
-use glovebox_jail::process::look;
+use glovebox_jail::process::stat;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
 fn own() -> Held {
-    let mut looking = Looking::new(Vec::new());
-    looking.examine(&look(std::process::id() as i32).unwrap());
+    let mut looking = HeldFiles::new(Vec::new());
+    looking.examine(&stat(std::process::id() as i32).unwrap());
     looking.finish()
 }
 

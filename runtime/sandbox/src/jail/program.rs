@@ -1,14 +1,14 @@
 //! Which file a command starts: one of the fixed `PATH`, or an absolute one outside the workspace.
 //!
-//! A file the stage could have written is never started as a program, whatever it is called. Knows nothing of arguments'
-//! meaning.
+//! A file that the stage could have written is never started as a program. Knows nothing about the meaning of arguments.
 
-use super::{ExecError, ExecPolicy, Program};
+use super::ExecPolicy;
+use crate::exec::{ExecError, Program};
 use glovebox_jail::wire;
 use std::path::Path;
 
-/// Says what a jail is to start: names are looked up inside it. Nothing is started from where `is_writable`.
-pub(crate) fn asked(
+/// Returns what a jail must start; it looks names up inside. A path for which `is_writable` is refused.
+pub(super) fn resolve(
     policy: &ExecPolicy,
     program: &Program,
     is_writable: &dyn Fn(&Path) -> bool,
@@ -18,7 +18,7 @@ pub(crate) fn asked(
         Program::Argv(argv) => {
             let (name, arguments) =
                 argv.split_first().ok_or_else(|| ExecError::Invalid("the command is empty".to_owned()))?;
-            (named(policy, name, is_writable)?, arguments.to_vec())
+            (lookup(policy, name, is_writable)?, arguments.to_vec())
         }
     };
     if arguments.iter().any(|argument| argument.contains('\0')) {
@@ -27,13 +27,13 @@ pub(crate) fn asked(
     Ok((program, arguments))
 }
 
-fn named(policy: &ExecPolicy, name: &str, is_writable: &dyn Fn(&Path) -> bool) -> Result<wire::Program, ExecError> {
+fn lookup(policy: &ExecPolicy, name: &str, is_writable: &dyn Fn(&Path) -> bool) -> Result<wire::Program, ExecError> {
     if name.is_empty() || name.contains('\0') || name == "." || name == ".." {
         return Err(ExecError::Invalid("the command names no program".to_owned()));
     }
     if Path::new(name).is_absolute() {
         if is_writable(Path::new(name)) {
-            let text = format!("`{name}` lies in a folder the stage can write, from which no program is started");
+            let text = format!("`{name}` lies in a folder that the stage can write; expected a program outside");
             return Err(ExecError::Invalid(text));
         }
         return Ok(wire::Program::Path(name.to_owned()));

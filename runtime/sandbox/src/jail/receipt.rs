@@ -1,9 +1,9 @@
-//! Evidence of a command, made where its end was seen.
+//! The receipt of a command: evidence that the host makes when it sees the end.
 //!
 //! Nothing in a receipt comes from what the command printed, but the digests and lengths of it.
 
-use super::Exit;
-use crate::jail::Standing;
+use super::JailStatus;
+use crate::exec::Exit;
 use glovebox_record::Receipt;
 
 /// What was started, as a receipt shows it.
@@ -19,14 +19,14 @@ pub struct CommandLine {
 
 impl CommandLine {
     /// Makes the receipt of a command that has ended; `id` is unique within the run.
-    pub fn receipt(self, id: String, exit: &Exit, standing: &Standing) -> Receipt {
+    pub fn receipt(self, id: String, exit: &Exit, status: &JailStatus) -> Receipt {
         Receipt {
             id,
             argv: self.argv,
             cwd: self.cwd,
             env_names: self.env_names,
-            tier: standing.tier.as_str().to_owned(),
-            degradations: standing.degradations.clone(),
+            tier: status.tier.as_str().to_owned(),
+            degradations: status.degradations.clone(),
             subject: false,
             over: exit.over.clone(),
             how: exit.how,

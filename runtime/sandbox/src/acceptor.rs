@@ -26,12 +26,12 @@ pub(crate) struct Threads {
 
 /// A server that accepts. Ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Accepting {
+pub(crate) struct Acceptor {
     running: Option<(PipeWriter, JoinHandle<()>)>,
     slots: Arc<Slots>,
 }
 
-impl Accepting {
+impl Acceptor {
     /// Accepts on a listening socket and has `serve` called for each connection, in a thread of its own. A connection does not block
     /// its descriptor, and `serve` must end at a stop.
     pub(crate) fn start(
@@ -60,7 +60,7 @@ impl Accepting {
     }
 }
 
-impl Drop for Accepting {
+impl Drop for Acceptor {
     fn drop(&mut self) {
         self.end();
     }

@@ -3,7 +3,7 @@
 //! Each file counts once, whoever holds it. Files in memory count as memory, all others as disk. Of a mapping without a descriptor
 //! only the host's root learns the file's size; descriptors on their way in a socket nobody learns more of than that there are some.
 
-use glovebox_jail::process::Seen;
+use glovebox_jail::process::ProcessStat;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstatfs, open, openat, statat};
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -40,7 +40,7 @@ pub(in crate::jail) struct Held {
 
 /// A look into one process after the other.
 #[derive(Debug)]
-pub(super) struct Looking {
+pub(super) struct HeldFiles {
     held: Held,
     /// Whether the files of a device are memory.
     kinds: HashMap<u64, bool>,
@@ -48,7 +48,7 @@ pub(super) struct Looking {
     mapped: HashMap<(u64, u64), (String, String)>,
 }
 
-impl Looking {
+impl HeldFiles {
     /// `devices` are those whose files are counted elsewhere.
     pub(super) fn new(devices: Vec<u64>) -> Self {
         Self { held: Held { devices, ..Held::default() }, kinds: HashMap::new(), mapped: HashMap::new() }
@@ -56,10 +56,10 @@ impl Looking {
 
     /// Looks into one process. One that has ended meanwhile holds nothing; one that does not let itself be looked into may hold
     /// anything.
-    pub(super) fn examine(&mut self, process: &Seen) {
+    pub(super) fn examine(&mut self, process: &ProcessStat) {
         let Some(place) = place(process) else { return };
         let is_seen = self.descriptors(&place).is_some() && self.mappings(&place).is_some();
-        if !is_seen && glovebox_jail::process::look(process.pid).is_some_and(|now| now.started == process.started) {
+        if !is_seen && glovebox_jail::process::stat(process.pid).is_some_and(|now| now.started == process.started) {
             (self.held.hides_disk, self.held.hides_memory) = (true, true);
         }
     }
@@ -162,7 +162,7 @@ impl Looking {
 
 impl Held {
     /// Memory of a process that is not in what is counted already: its share of what it has in memory.
-    pub(super) fn own_bytes(&self, process: &Seen) -> u64 {
+    pub(super) fn own_bytes(&self, process: &ProcessStat) -> u64 {
         let smaps = place(process).and_then(|place| fs::read(format!("{place}/smaps")).ok());
         smaps.map_or(process.resident_bytes, |text| self.own_bytes_of(&String::from_utf8_lossy(&text)))
     }
@@ -239,7 +239,7 @@ impl<'t> Mapping<'t> {
 }
 
 /// Where a process shows what it has: by its first thread, or where that has ended by another one.
-fn place(process: &Seen) -> Option<String> {
+fn place(process: &ProcessStat) -> Option<String> {
     let own = format!("/proc/{}", process.pid);
     if !process.is_headless {
         return Some(own);

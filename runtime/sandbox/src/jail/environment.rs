@@ -1,24 +1,25 @@
 //! The environment of a command: empty, plus an allow-list.
 //!
-//! Nothing of the caller's environment is read here or passed on. Names that make programs load or run something else are
-//! refused from whoever proposes a command; only the operator may set them.
+//! Nothing here reads or passes on the caller's environment. Some names make programs load or run something else. A command that
+//! asks for one is refused; only the operator may set it.
 
-use super::{Command, ExecError, ExecPolicy};
+use super::ExecPolicy;
+use crate::exec::{Command, ExecError};
 use glovebox_names::visible;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Folders of a command's own, as it sees them.
+/// The own folders of a command, as it sees them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Places<'p> {
-    pub(crate) home: &'p Path,
-    pub(crate) tmp: &'p Path,
+pub(super) struct OwnFolders<'p> {
+    pub(super) home: &'p Path,
+    pub(super) tmp: &'p Path,
     /// What `{scratch}` in a variable stands for.
-    pub(crate) scratch: &'p Path,
+    pub(super) scratch: &'p Path,
 }
 
-/// Names that begin like this make programs load or run something else, or lead them to somebody's settings.
+/// Names that start so make programs load or run something else, or read other settings.
 const DANGEROUS_STARTS: &[&str] = &[
     "LD_",
     "DYLD_",
@@ -91,16 +92,16 @@ const DANGEROUS: &[&str] = &[
 ];
 
 /// True for names that nobody but the operator may set: `LD_PRELOAD`, `BASH_ENV`, `GIT_SSH_COMMAND` and their like.
-pub fn is_dangerous(name: &str) -> bool {
+fn is_dangerous(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     DANGEROUS.contains(&name.as_str()) || DANGEROUS_STARTS.iter().any(|start| name.starts_with(start))
 }
 
 /// Returns every variable of a command. Later layers win: fixed ones, the operator's, the command's own.
-pub(crate) fn build(
+pub(super) fn build(
     policy: &ExecPolicy,
     command: &Command,
-    places: Places<'_>,
+    places: OwnFolders<'_>,
     has_proxy: bool,
 ) -> Result<BTreeMap<String, OsString>, ExecError> {
     let mut all: BTreeMap<String, OsString> = BTreeMap::new();
@@ -167,7 +168,7 @@ mod tests {
             stdin: None,
             timeout: Duration::ZERO,
         };
-        let places = Places { home: Path::new("/h"), tmp: Path::new("/t"), scratch: Path::new("/scratch") };
+        let places = OwnFolders { home: Path::new("/h"), tmp: Path::new("/t"), scratch: Path::new("/scratch") };
         build(&policy, &command, places, false)
     }
 

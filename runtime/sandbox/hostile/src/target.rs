@@ -2,8 +2,8 @@
 //!
 //! Two sides implement it: the command line over the whole runtime, and the sandbox's own tests over a jail.
 
-use crate::outside::Outside;
-use crate::row::Room;
+use crate::host_fixture::HostFixture;
+use crate::row::Limits;
 use std::time::Duration;
 
 /// What is run behind the walls.
@@ -17,7 +17,7 @@ pub enum Program {
 
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
+pub struct AttackCommand {
     /// What is run.
     pub program: Program,
     /// Its wall time.
@@ -26,7 +26,7 @@ pub struct Order {
 
 /// What was seen of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct CommandResult {
     /// How it ended: `exited`, `signaled`, `timed-out` or `canceled`.
     pub how: String,
     /// Exit code or signal.
@@ -39,7 +39,7 @@ pub struct Seen {
     pub over: Option<String>,
 }
 
-impl Seen {
+impl CommandResult {
     /// Everything that was kept, as text.
     pub fn text(&self) -> String {
         format!("{}\n{}", String::from_utf8_lossy(&self.stdout), String::from_utf8_lossy(&self.stderr))
@@ -48,7 +48,7 @@ impl Seen {
 
 /// Why a command was not run, or not to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
+pub struct NotRun {
     /// In words.
     pub reason: String,
     /// Whether the attack itself may be why: something of it could not be ended, or the place behind the walls went with it. That is
@@ -56,7 +56,7 @@ pub struct Failed {
     pub by_attack: bool,
 }
 
-impl From<String> for Failed {
+impl From<String> for NotRun {
     /// The machine did not let it be tried.
     fn from(reason: String) -> Self {
         Self { reason, by_attack: false }
@@ -99,24 +99,24 @@ pub const WRITE: &[&str] = &[
 /// What does not exist in the workspace.
 pub const HIDDEN: &[&str] = &["scenarios/"];
 
-/// Walls of one tier.
-pub trait Walls: Sync {
+/// Confinement of one tier.
+pub trait Confinement: Sync {
     /// The place behind them.
-    type Ground: Ground;
+    type Target: Target;
 
     /// The tier's name: `full`, `bwrap`, `landlock` or `unconfined`.
     fn tier(&self) -> &'static str;
 
-    /// Puts up the walls round [`Outside::project`], with [`Outside::attacker`] readable inside and [`Outside::stage`] for
+    /// Puts up the walls round [`HostFixture::project`], with [`HostFixture::attacker`] readable inside and [`HostFixture::stage`] for
     /// whatever it needs of its own.
     ///
     /// # Errors
     /// In words why the walls do not stand.
-    fn open(&self, outside: &Outside, room: &Room) -> Result<Self::Ground, String>;
+    fn open(&self, outside: &HostFixture, limits: &Limits) -> Result<Self::Target, String>;
 }
 
 /// A place behind walls.
-pub trait Ground {
+pub trait Target {
     /// Where the workspace is inside.
     fn project(&self) -> String;
 
@@ -124,7 +124,7 @@ pub trait Ground {
     ///
     /// # Errors
     /// Why it could not be run or ended.
-    fn run(&mut self, order: &Order) -> Result<Seen, Failed>;
+    fn run(&mut self, order: &AttackCommand) -> Result<CommandResult, NotRun>;
 
     /// Ends everything and says what of the changes would be committed.
     ///

@@ -1,7 +1,7 @@
 //! The world outside the walls: canaries, listeners and a victim, and what has become of them.
 //!
 //! All of it is made for one battery in a folder of its own, and gone afterwards. Invariant: whatever an attack does to one of
-//! these things, [`Outside::touched`] names it once.
+//! these things, [`HostFixture::touched`] names it once.
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
@@ -33,7 +33,7 @@ struct Place {
 }
 
 /// The outside of one ground.
-pub struct Outside {
+pub struct HostFixture {
     victim: Victim,
     listeners: Listeners,
     canary: String,
@@ -72,12 +72,12 @@ struct Victim {
     place: Place,
 }
 
-impl Outside {
+impl HostFixture {
     /// Lays everything out in a new folder below `parent`, with a copy of the hostile program.
     ///
     /// # Errors
     /// The system's answer.
-    pub fn lay_out(parent: &Path, program: &[u8]) -> io::Result<Self> {
+    pub fn create(parent: &Path, program: &[u8]) -> io::Result<Self> {
         let place = Folders::make(parent)?;
         let (folder, canary) = (place.folder.clone(), format!("canary-{}", random()?));
         let (hostile, secret) = (place.attacker.join("glovebox-hostile"), folder.join("outside/secret.txt"));

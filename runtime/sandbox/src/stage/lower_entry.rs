@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 /// What is known about one path.
 #[derive(Clone, Copy)]
-pub(super) struct Standing {
+pub(super) struct LowerEntry {
     /// What the stage saw.
     pub(super) kind: Option<Kind>,
     /// What the stage saw, in detail; none for what only the jail mounts there.
@@ -32,7 +32,7 @@ pub(super) struct Standing {
     is_workspace: bool,
 }
 
-impl Standing {
+impl LowerEntry {
     const NOTHING: Self = Self { kind: None, stat: None, is_left_out: false, is_workspace: false };
     const LEFT_OUT: Self = Self { is_left_out: true, ..Self::NOTHING };
 }
@@ -40,7 +40,7 @@ impl Standing {
 /// Looks paths up below an overlay.
 pub(super) struct Lookup<'o> {
     lower: &'o Lower,
-    known: RefCell<HashMap<PathBuf, Standing>>,
+    known: RefCell<HashMap<PathBuf, LowerEntry>>,
     partial: RefCell<HashMap<PathBuf, bool>>,
     /// The directory of the workspace that was looked into last.
     parent: RefCell<Option<(PathBuf, Option<OwnedFd>)>>,
@@ -52,7 +52,7 @@ impl<'o> Lookup<'o> {
     }
 
     /// Returns what is at a path.
-    pub(super) fn standing(&self, path: &Path) -> io::Result<Standing> {
+    pub(super) fn standing(&self, path: &Path) -> io::Result<LowerEntry> {
         if let Some(known) = self.known.borrow().get(path) {
             return Ok(*known);
         }
@@ -61,39 +61,39 @@ impl<'o> Lookup<'o> {
         Ok(found)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Standing> {
+    fn look(&self, path: &Path) -> io::Result<LowerEntry> {
         if path.as_os_str().is_empty() {
-            return Ok(Standing { kind: Some(Kind::Directory), ..Standing::NOTHING });
+            return Ok(LowerEntry { kind: Some(Kind::Directory), ..LowerEntry::NOTHING });
         }
         let scope_path = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).ok();
         let mounts = |is: &dyn Fn(&ScopePath, &ScopePath) -> bool| {
             scope_path.as_ref().is_some_and(|path| self.lower.mount_points.iter().any(|mount| is(path, mount)))
         };
         if mounts(&|path, mount| path == mount) {
-            return Ok(Standing { kind: Some(Kind::Directory), ..Standing::LEFT_OUT });
+            return Ok(LowerEntry { kind: Some(Kind::Directory), ..LowerEntry::LEFT_OUT });
         }
         if mounts(&|path, mount| path.is_below(mount)) {
-            return Ok(Standing::LEFT_OUT);
+            return Ok(LowerEntry::LEFT_OUT);
         }
         let found = self.look_through(path)?;
         if found.kind.is_none() && mounts(&|path, mount| mount.is_below(path)) {
-            return Ok(Standing { kind: Some(Kind::Directory), ..found });
+            return Ok(LowerEntry { kind: Some(Kind::Directory), ..found });
         }
         Ok(found)
     }
 
     /// Asks the layers from the top, then the workspace.
-    fn look_through(&self, path: &Path) -> io::Result<Standing> {
+    fn look_through(&self, path: &Path) -> io::Result<LowerEntry> {
         for layer in &self.lower.layers {
             if let Some(stat) = layer.stat(path)? {
-                return Ok(Standing { kind: kind(&stat), stat: Some(stat), ..Standing::NOTHING });
+                return Ok(LowerEntry { kind: kind(&stat), stat: Some(stat), ..LowerEntry::NOTHING });
             }
         }
-        let Some(stat) = self.stat_workspace(path)? else { return Ok(Standing::NOTHING) };
+        let Some(stat) = self.stat_workspace(path)? else { return Ok(LowerEntry::NOTHING) };
         if is_visible(FileType::from_raw_mode(stat.st_mode), access(&self.lower.scope, path)) {
-            return Ok(Standing { kind: kind(&stat), stat: Some(stat), is_left_out: false, is_workspace: true });
+            return Ok(LowerEntry { kind: kind(&stat), stat: Some(stat), is_left_out: false, is_workspace: true });
         }
-        Ok(Standing::LEFT_OUT)
+        Ok(LowerEntry::LEFT_OUT)
     }
 
     fn stat_workspace(&self, path: &Path) -> io::Result<Option<Stat>> {
@@ -191,7 +191,7 @@ impl Before for Lookup<'_> {
     /// By the time of the last change: later than the view, somebody else made it. A change in the clock tick of the view
     /// counts as earlier, as that of the stage before would; a file that is gone altogether is not noticed.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
-        let Standing { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.standing(path)? else {
+        let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.standing(path)? else {
             return Ok(false);
         };
         let is_same_use = kind == Kind::Directory && matches!(op, Op::MakeDir | Op::RemoveDir);

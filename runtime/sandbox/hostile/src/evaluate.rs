@@ -2,9 +2,9 @@
 //!
 //! Pure. An attack that did not run is no attack that was stopped: it is [`Verdict::Broken`].
 
-use crate::ground::{Change, Failed, OUTPUT_BYTES_MAX, Seen};
-use crate::row::{Act, Proof, Row};
-use crate::watch::Watched;
+use crate::observe::Watched;
+use crate::row::{Payload, Proof, Row};
+use crate::target::{Change, CommandResult, NotRun, OUTPUT_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
 /// What an attack came to.
@@ -43,7 +43,7 @@ impl Verdict {
 
 /// What the hostile program or component said.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-pub struct Tried {
+pub struct AttackResult {
     /// Whether it believes that it did what it wanted.
     pub worked: bool,
     /// What it was told.
@@ -54,11 +54,11 @@ pub struct Tried {
 #[derive(Debug, Clone, Default)]
 pub struct Finding {
     /// What was seen of its command.
-    pub seen: Seen,
+    pub command: CommandResult,
     /// Why it could not be run.
-    pub failed: Option<Failed>,
+    pub failed: Option<NotRun>,
     /// What it said, if it came to say it.
-    pub tried: Option<Tried>,
+    pub result: Option<AttackResult>,
     /// What was touched outside.
     pub touched: Vec<String>,
     /// Processes of it that were alive afterwards.
@@ -70,15 +70,15 @@ pub struct Finding {
 
 impl Finding {
     /// A finding of something that is no host program: what it said, and what was seen outside.
-    pub fn told(tried: Option<Tried>, ended: &str, touched: Vec<String>, leaked: bool) -> Self {
-        let seen = Seen { how: ended.to_owned(), ..Seen::default() };
-        Self { seen, tried, touched, leaked, ..Self::default() }
+    pub fn of_component(result: Option<AttackResult>, ended: &str, touched: Vec<String>, leaked: bool) -> Self {
+        let command = CommandResult { how: ended.to_owned(), ..CommandResult::default() };
+        Self { command, result, touched, leaked, ..Self::default() }
     }
 }
 
 /// The verdict on one row, with its reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
+pub struct JudgedRow {
     /// Which.
     pub row: Row,
     /// The verdict.
@@ -92,14 +92,14 @@ pub struct Judged {
 }
 
 /// Decides about one attack. `changes` is what its stage left, or why the stage failed.
-pub fn judge(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> Judged {
+pub fn evaluate(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> JudgedRow {
     let mut through = outside(finding);
     let done =
-        |verdict, answer: String, witness: String| Judged { row: *row, verdict, answer, witness, is_untried: false };
-    if let Some(Failed { reason, by_attack }) = not_tried(row, finding, changes)
+        |verdict, answer: String, witness: String| JudgedRow { row: *row, verdict, answer, witness, is_untried: false };
+    if let Some(NotRun { reason, by_attack }) = not_tried(row, finding, changes)
         && through.is_empty()
     {
-        return Judged { is_untried: !by_attack, ..done(Verdict::Broken, reason, "not tried".to_owned()) };
+        return JudgedRow { is_untried: !by_attack, ..done(Verdict::Broken, reason, "not tried".to_owned()) };
     }
     through.extend(by_proof(row, finding, changes, tier));
     let verdict = match (row.must_work(), through.is_empty()) {
@@ -126,24 +126,24 @@ fn outside(finding: &Finding) -> Vec<String> {
 }
 
 fn by_proof(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> Option<String> {
-    let worked = finding.tried.as_ref().is_some_and(|tried| tried.worked);
+    let worked = finding.result.as_ref().is_some_and(|result| result.worked);
     match row.proof {
         Proof::Answer | Proof::Ended => worked.then(|| "it did what it wanted".to_owned()),
         Proof::Works => (!worked).then(|| "it does not work".to_owned()),
-        Proof::Outside | Proof::Reaped => None,
+        Proof::Untouched | Proof::Reaped => None,
         Proof::Commit(path) => committed(changes, path, |_| true),
         Proof::Below(path) => committed(changes, path, |op| op != "mkdir"),
         Proof::Plain(path) => committed(changes, path, |op| !matches!(op, "write" | "delete")),
         Proof::Refused => changes.is_ok().then(|| "all of it would be committed".to_owned()),
         Proof::Bounded => {
-            let kept = finding.seen.stdout.len().max(finding.seen.stderr.len()) as u64;
+            let kept = finding.command.stdout.len().max(finding.command.stderr.len()) as u64;
             (kept > OUTPUT_BYTES_MAX).then(|| format!("{kept} bytes of output were kept"))
         }
         Proof::Environment => strange_variable(finding),
-        Proof::Never(word) => finding.seen.text().contains(word).then(|| format!("`{word}` was in the output")),
+        Proof::Never(word) => finding.command.text().contains(word).then(|| format!("`{word}` was in the output")),
         Proof::Closed => finding.watched.reached.then(|| "the port was reached from outside".to_owned()),
-        Proof::Standing => badly_standing(finding, tier),
-        Proof::Few(most) => {
+        Proof::Unprivileged => badly_standing(finding, tier),
+        Proof::ProcessesAtMost(most) => {
             let peak = finding.watched.processes_peak;
             (peak > most).then(|| format!("{peak} processes at the same time"))
         }
@@ -163,8 +163,8 @@ fn committed(changes: &Result<Vec<Change>, String>, path: &str, counts: impl Fn(
 const VARIABLES: &[&str] = &["PATH", "HOME", "TMPDIR", "LANG", "TZ", "TERM", "PWD", "OLDPWD", "SHLVL", "_"];
 
 fn strange_variable(finding: &Finding) -> Option<String> {
-    let text = finding.seen.text();
-    let listed: Vec<&str> = match &finding.tried {
+    let text = finding.command.text();
+    let listed: Vec<&str> = match &finding.result {
         Some(_) => text.split("\"loot\":\"").nth(1)?.split('"').next()?.split("\\n").collect(),
         None => text.lines().collect(),
     };
@@ -188,37 +188,38 @@ fn badly_standing(finding: &Finding, tier: &str) -> Option<String> {
 }
 
 /// Why an attack does not count as tried.
-fn not_tried(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>) -> Option<Failed> {
+fn not_tried(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>) -> Option<NotRun> {
     if let Some(failed) = &finding.failed {
         return Some(failed.clone());
     }
-    let failed = |reason: &str| Some(Failed::from(reason.to_owned()));
-    if finding.tried.as_ref().is_some_and(|tried| tried.answer == "nobody looked") {
+    let failed = |reason: &str| Some(NotRun::from(reason.to_owned()));
+    if finding.result.as_ref().is_some_and(|result| result.answer == "nobody looked") {
         return failed("nobody outside came to look");
     }
-    let is_late = finding.seen.how == "timed-out" && finding.tried.is_none();
-    let has_to_say = row.proof == Proof::Refused && changes.is_ok() || row.proof == Proof::Answer && !row.room.alone;
+    let is_late = finding.command.how == "timed-out" && finding.result.is_none();
+    let has_to_say = row.proof == Proof::Refused && changes.is_ok() || row.proof == Proof::Answer && !row.limits.alone;
     if is_late && has_to_say {
         return failed("the attack was not done in its time");
     }
-    let over = finding.seen.how != "exited" || finding.seen.over.is_some();
-    let silent = matches!(row.act, Act::Program(_) | Act::Component(_)) && finding.tried.is_none() && !over;
+    let over = finding.command.how != "exited" || finding.command.over.is_some();
+    let silent =
+        matches!(row.payload, Payload::Program(_) | Payload::Component(_)) && finding.result.is_none() && !over;
     if !silent || row.proof == Proof::Bounded {
         return None;
     }
-    let text = finding.seen.text();
+    let text = finding.command.text();
     let said = text.trim().chars().take(200).collect::<String>();
-    failed(&format!("the attack said nothing (code {:?}): {said}", finding.seen.code))
+    failed(&format!("the attack said nothing (code {:?}): {said}", finding.command.code))
 }
 
 fn answer(row: &Row, finding: &Finding) -> String {
-    match (&finding.tried, &finding.seen.over, finding.seen.how.as_str()) {
-        (Some(tried), ..) => tried.answer.clone(),
+    match (&finding.result, &finding.command.over, finding.command.how.as_str()) {
+        (Some(result), ..) => result.answer.clone(),
         (None, Some(over), _) => format!("killed: {over}"),
         (None, None, "timed-out") => "killed at its time".to_owned(),
-        (None, None, "signaled") => format!("killed by signal {}", finding.seen.code.unwrap_or(0)),
-        (None, None, how) if matches!(row.act, Act::Shell(_)) => {
-            finding.seen.code.map_or_else(|| how.to_owned(), |code| format!("exit {code}"))
+        (None, None, "signaled") => format!("killed by signal {}", finding.command.code.unwrap_or(0)),
+        (None, None, how) if matches!(row.payload, Payload::Shell(_)) => {
+            finding.command.code.map_or_else(|| how.to_owned(), |code| format!("exit {code}"))
         }
         (None, None, how) => how.to_owned(),
     }
@@ -227,7 +228,7 @@ fn answer(row: &Row, finding: &Finding) -> String {
 fn witness(proof: Proof) -> &'static str {
     match proof {
         Proof::Answer => "told no; canaries, listeners and victim untouched",
-        Proof::Outside => "canaries, listeners and victim untouched",
+        Proof::Untouched => "canaries, listeners and victim untouched",
         Proof::Commit(_) | Proof::Below(_) => "would not be committed",
         Proof::Plain(_) => "nothing but a regular file would be committed",
         Proof::Refused => "the stage fails as a whole",
@@ -237,8 +238,8 @@ fn witness(proof: Proof) -> &'static str {
         Proof::Environment => "only the variables every command gets",
         Proof::Never(_) => "not in the output",
         Proof::Closed => "the port was closed from outside",
-        Proof::Standing => "seen from outside: no capability, none to be had, system calls filtered",
-        Proof::Few(_) => "no more processes seen than the bound",
+        Proof::Unprivileged => "seen from outside: no capability, none to be had, system calls filtered",
+        Proof::ProcessesAtMost(_) => "no more processes seen than the bound",
         Proof::Works => "works",
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Why there is no place for the program under test.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PlaceError {
+pub(super) enum SubjectSandboxError {
     /// Its files.
     #[error(transparent)]
     Files(#[from] StageError),
@@ -20,14 +20,14 @@ pub(super) enum PlaceError {
 
 /// Files and jail.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SubjectSandbox {
     pub(super) view: WorkspaceView,
     pub(super) jail: Jail,
 }
 
-impl Place {
+impl SubjectSandbox {
     /// Makes both; the files in the folder `name` of the attempt's.
-    pub(super) fn make(setting: &SubjectSetting, name: &str, sockets: bool) -> Result<Self, PlaceError> {
+    pub(super) fn make(setting: &SubjectSetting, name: &str, sockets: bool) -> Result<Self, SubjectSandboxError> {
         let at = setting.jail.folder.join(name);
         let (workspace, scope, extra) = (&setting.workspace, &setting.scope, &setting.extra);
         let view = match setting.mounts {

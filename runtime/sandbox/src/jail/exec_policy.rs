@@ -1,0 +1,39 @@
+//! What the operator allows every command in a jail.
+//!
+//! The same for all stages of a run. What one stage may do beyond it is no part of this.
+
+use super::Bind;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the operator allows every command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecPolicy {
+    /// Where programs are looked up; absolute folders outside the workspace.
+    pub path: Vec<PathBuf>,
+    /// Variables of every command. `{scratch}` in a value stands for the command's scratch folder, `{home}` for its HOME.
+    pub env: BTreeMap<String, String>,
+    /// Folders and files of the host that exist read-only in a jail: toolchains, `[sandbox] read`.
+    pub binds: Vec<Bind>,
+    /// Bytes kept per stream, half from its head and half from its tail; limit `command_output_bytes`.
+    pub output_bytes_max: u64,
+    /// Time between SIGTERM and SIGKILL after a timeout or a cancellation.
+    pub grace: Duration,
+    /// Longest time for killing what a command left; then [`crate::exec::ExecError::Survivors`].
+    pub kill_max: Duration,
+}
+
+impl Default for ExecPolicy {
+    fn default() -> Self {
+        let path = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+        Self {
+            path: path.into_iter().map(PathBuf::from).collect(),
+            env: BTreeMap::new(),
+            binds: Vec::new(),
+            output_bytes_max: 1 << 20,
+            grace: Duration::from_secs(2),
+            kill_max: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The processes of a jail and what they hold, seen from the host in `/proc`.
+//!
+//! The host looks, not the jail's first process. That one has no capability, so a command could hide from it by not being dumpable. The
+//! user namespace of the jail belongs to the host's user, who may inspect every process in it. Resident pages are not enough: memory
+//! that is only held open, only mapped or on its way through a socket belongs to no process. Where memory can be held but not
+//! measured, the figures of the whole machine decide.
+
+mod held;
+
+use super::stores::Stores;
+use glovebox_jail::process::{self, ProcessStat};
+pub(super) use held::Held;
+use held::HeldFiles;
+use std::collections::HashSet;
+use std::fs;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The processes of one jail.
+#[derive(Debug)]
+pub(super) struct JailProcesses {
+    /// The helper; every process of the jail descends from it.
+    helper: i32,
+    baseline: OnceLock<Baseline>,
+    stores: Option<Stores>,
+}
+
+/// What existed before the first command.
+#[derive(Debug)]
+struct Baseline {
+    /// The helper's own processes.
+    own: HashSet<(i32, u64)>,
+    /// The least shared memory of the whole machine so far, without what was measured of the jail. Memory that others free must not
+    /// hide what the jail takes.
+    shared_least: AtomicU64,
+}
+
+/// What was found at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    /// The processes.
+    pub(super) processes: Vec<ProcessStat>,
+    /// What they hold open or mapped without a name.
+    pub(super) held: Held,
+}
+
+impl JailProcesses {
+    pub(super) fn new(helper: u32) -> Self {
+        Self { helper: i32::try_from(helper).unwrap_or(0), baseline: OnceLock::new(), stores: None }
+    }
+
+    /// Adds what holds memory beside the processes, where that belongs to the jail.
+    pub(super) fn set_stores(&mut self, stores: Option<Stores>) {
+        self.stores = stores;
+    }
+
+    /// True where the processes of the jail can be seen at all.
+    pub(super) fn can_look(&self) -> bool {
+        process::stat(self.helper).is_some()
+    }
+
+    /// Notes which processes exist before the first command.
+    pub(super) fn note_first(&self) {
+        self.baseline.get_or_init(|| Baseline {
+            own: self.all().iter().map(|one| (one.pid, one.started)).collect(),
+            shared_least: AtomicU64::new(shared_of_machine()),
+        });
+    }
+
+    /// Returns what holds memory beside the processes.
+    pub(super) fn stores(&self) -> Option<&Stores> {
+        self.stores.as_ref()
+    }
+
+    /// Looks at every process that a command started.
+    pub(super) fn sample(&self) -> Sample {
+        let mut processes = self.all();
+        let own = self.baseline.get().map(|baseline| &baseline.own);
+        processes.retain(|one| one.threads > 0 && !own.is_some_and(|own| own.contains(&(one.pid, one.started))));
+        let devices = self.stores.as_ref().map(Stores::devices).unwrap_or_default();
+        let mut held = HeldFiles::new(devices);
+        processes.iter().for_each(|one| held.examine(one));
+        Sample { processes, held: held.finish() }
+    }
+
+    /// Returns the memory of the jail in bytes. A quick figure counts shared pages more than once; only when that is above `bytes_max`
+    /// an exact one is measured.
+    pub(super) fn memory_bytes(&self, sample: &Sample, bytes_max: u64) -> u64 {
+        let beside = self.stores.as_ref().map_or(0, Stores::bytes).saturating_add(sample.held.memory_bytes);
+        let resident = sample.processes.iter().map(|one| one.resident_bytes).fold(0, u64::saturating_add);
+        let quick = beside.saturating_add(resident);
+        if quick <= bytes_max {
+            return quick;
+        }
+        let own = sample.processes.iter().map(|one| sample.held.own_bytes(one)).fold(0, u64::saturating_add);
+        beside.saturating_add(own)
+    }
+
+    /// True when the jail holds memory that cannot be measured, and the memory of the whole machine grew by more than `bytes_max`
+    /// beyond what was measured of this jail.
+    pub(super) fn hides_memory(&self, sample: &Sample, bytes_max: u64) -> bool {
+        let known = self.stores.as_ref().map_or(0, Stores::bytes).saturating_add(sample.held.memory_bytes);
+        let Some(baseline) = self.baseline.get() else { return false };
+        let others = shared_of_machine().saturating_sub(known);
+        let least = baseline.shared_least.fetch_min(others, Ordering::Relaxed);
+        sample.held.hides_memory && others.saturating_sub(least) > bytes_max
+    }
+
+    /// Returns every process that descends from the helper.
+    fn all(&self) -> Vec<ProcessStat> {
+        let (mut found, mut from) = (Vec::new(), vec![self.helper]);
+        let mut known = HashSet::from([self.helper]);
+        while let Some(parent) = from.pop() {
+            for child in children(parent).into_iter().filter(|child| known.insert(*child)) {
+                from.push(child);
+                found.extend(process::stat(child));
+            }
+        }
+        found
+    }
+}
+
+/// Returns the children of a process, thread by thread. Where the kernel does not list them, all processes are searched.
+fn children(parent: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
+    let mut found = Vec::new();
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(listed) => found.extend(listed.split_ascii_whitespace().filter_map(|id| id.parse::<i32>().ok())),
+            // The thread has ended, or there are no such lists.
+            Err(_) if thread.path().exists() => {
+                let all = process::all().into_iter();
+                return all.filter(|one| one.parent == parent).map(|one| one.pid).collect();
+            }
+            Err(_) => {}
+        }
+    }
+    found
+}
+
+/// Returns the shared memory of the whole machine in bytes: segments, files in memory, shared pages without a file.
+fn shared_of_machine() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));
+    line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0).saturating_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descendants_are_found_and_those_before_are_not_counted() {
+        let jail = JailProcesses::new(std::process::id());
+        let mut before = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        jail.note_first();
+        let mut after = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let found = || jail.sample().processes.iter().map(|one| one.pid as u32).collect::<Vec<_>>();
+        let mut tries = 0;
+        while found().len() < 2 && tries < 400 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            tries += 1;
+        }
+        let ids = found();
+        assert!(ids.contains(&after.id()) && !ids.contains(&before.id()) && ids.len() >= 2, "{ids:?}");
+        for child in [&mut before, &mut after] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}

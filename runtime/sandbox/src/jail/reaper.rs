@@ -1,0 +1,127 @@
+//! Cleans up after a dead jail: its helper, its mounts, its control group.
+//!
+//! The kernel takes longer to take down a jail's file systems than a command may wait, and nothing depends on it: no process of a jail
+//! that comes here is alive. So one thread does it, one jail after the other; [`wait_for_cleanup`] waits for it. What cannot be
+//! removed is logged.
+
+use super::cgroup::Cgroup;
+use super::control::wait_readable;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longest time that the helper of a dead jail may take to end.
+const REAP_MAX: Duration = Duration::from_secs(5);
+/// Most jails that wait. The caller cleans up one more itself.
+const WAITING_MAX: usize = 16;
+
+static REAPER: Mutex<Option<SyncSender<Task>>> = Mutex::new(None);
+
+enum Task {
+    Reap(JailCleanup),
+    /// Dropped when every task before it is done.
+    Notify(SyncSender<()>),
+}
+
+/// What is left of a dead jail.
+#[derive(Debug)]
+pub(super) struct JailCleanup {
+    pub(super) child: Child,
+    /// Holds the workspace's mount.
+    pub(super) merged: Option<OwnedFd>,
+    /// Can be removed when the helper is gone.
+    pub(super) cgroup: Option<Cgroup>,
+}
+
+impl JailCleanup {
+    /// Waits for the helper and removes everything.
+    pub(super) fn run(mut self) -> io::Result<()> {
+        if let Some(process) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+            && self.child.try_wait()?.is_none()
+            // Not reaped yet, so the number is still its own.
+            && !wait_readable(pidfd_open(process, PidfdFlags::empty())?, Instant::now() + REAP_MAX)?
+        {
+            // Everything in the jail is dead; only the helper is stuck.
+            self.child.kill()?;
+        }
+        self.child.wait()?;
+        drop((self.merged, self.cgroup));
+        Ok(())
+    }
+
+    fn run_or_log(self) {
+        if let Err(error) = self.run() {
+            tracing::error!(%error, "a jail helper did not end");
+        }
+    }
+}
+
+/// Cleans up later, on the reaper's thread.
+pub(super) fn reap_later(cleanup: JailCleanup) {
+    let unable = match reaper() {
+        None => Task::Reap(cleanup),
+        Some(reaper) => match reaper.try_send(Task::Reap(cleanup)) {
+            Ok(()) => return,
+            Err(TrySendError::Full(task) | TrySendError::Disconnected(task)) => task,
+        },
+    };
+    if let Task::Reap(cleanup) = unable {
+        cleanup.run_or_log();
+    }
+}
+
+/// Waits until every jail that has ended is cleaned up. A program that ends earlier leaves empty control groups, which the next one
+/// removes.
+pub fn wait_for_cleanup() {
+    let sender = REAPER.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let (done, all_done) = sync_channel(1);
+    if sender.is_some_and(|reaper| reaper.send(Task::Notify(done)).is_ok()) {
+        // The end of the channel is the message.
+        let _ = all_done.recv();
+    }
+}
+
+fn reaper() -> Option<SyncSender<Task>> {
+    let mut reaper = REAPER.lock().unwrap_or_else(PoisonError::into_inner);
+    if reaper.is_none() {
+        let (sender, tasks) = sync_channel(WAITING_MAX);
+        let thread = std::thread::Builder::new().name("jail-reaper".to_owned());
+        *reaper = thread.spawn(move || serve(&tasks)).is_ok().then_some(sender);
+    }
+    reaper.clone()
+}
+
+/// Never ends: the static above keeps a sender.
+fn serve(tasks: &Receiver<Task>) {
+    for task in tasks {
+        match task {
+            Task::Reap(cleanup) => cleanup.run_or_log(),
+            Task::Notify(done) => drop(done),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn nothing_is_left_after_the_cleanup() {
+        for program in ["true", "sleep"] {
+            let child = std::process::Command::new(program).arg("0.1").spawn().unwrap();
+            let process = format!("/proc/{}", child.id());
+            let cgroup = Cgroup::make(&crate::jail::Bounds::default()).ok();
+            let files = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
+            assert!(files.iter().all(|file| file.exists()));
+            reap_later(JailCleanup { child, merged: None, cgroup });
+            wait_for_cleanup();
+            assert!(!Path::new(&process).exists(), "{program} is not reaped");
+            assert!(files.iter().all(|file| !file.exists()), "{files:?}");
+        }
+    }
+}
