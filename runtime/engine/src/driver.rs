@@ -1,21 +1,23 @@
 //! The loop that drives a run: take what is ready, claim it, have it executed, commit it with everything that follows.
 //!
 //! It owns the clock and the waiting, and decides nothing: [`crate::schedule`] does. Memory does not grow with the run, records
-//! are folded and let go. Each append expects the heads it was decided on, so a driver that was overtaken stores nothing.
+//! are folded and let go. Each append expects the heads it was decided on, so the result of an attempt that was overtaken is dropped.
 
 mod attempt;
+mod commit;
 #[cfg(test)]
 mod tests;
 
 pub use attempt::{Claim, GRACE};
+use commit::{Batch, Committed};
 
 use crate::disk::DiskGauge;
 use crate::event::{
-    Event, NodeId, Record, RunCanceled, RunId, RunResumed, SandboxRecord, StageFinished, StageReady, StageStarted,
-    Subject, Verdict, whole_milliseconds,
+    Attempt, Event, NodeId, Record, RunCanceled, RunId, RunResumed, SandboxRecord, StageFinished, StageReady,
+    StageStarted, Subject, Verdict,
 };
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
-use crate::schedule::{failed, finalize_attempt, out_of_time, schedule};
+use crate::schedule::{failed, finalize_attempt, out_of_time};
 use crate::state::{RunState, was_cut};
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
@@ -97,11 +99,11 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
             let records = if self.asked_to_stop() {
                 self.cancel().await?
             } else if let Some(end) = out_of_time(&self.state, Timestamp::now()) {
-                self.append(vec![(Subject::Run, self.state.run_head)], vec![end], None).await?
+                self.end(end).await?
             } else {
                 match self.journal.next(Timestamp::now(), LEASE_MS)? {
                     Next::Due(delivery) => match self.out_of_disk()? {
-                        Some(end) => self.append(vec![(Subject::Run, self.state.run_head)], vec![end], None).await?,
+                        Some(end) => self.end(end).await?,
                         None => self.work(&delivery, &execute, &mut project).await?,
                     },
                     Next::At(due) => self.sleep_until(due).await,
@@ -119,53 +121,77 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
         E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
         P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
     {
-        let mut committed = Vec::new();
-        if let Some((claim, claimed)) = self.claim(delivery).await? {
-            project(&claimed, &self.state).map_err(RunError::Project)?;
-            let finished = self.wait_for(&claim, delivery, execute).await?;
-            committed = self.commit(&claim, finished).await?;
+        let (claim, claimed) = self.claim(delivery).await?;
+        project(&claimed, &self.state).map_err(RunError::Project)?;
+        let Some(claim) = claim else {
+            self.journal.done(delivery)?;
+            return Ok(Vec::new());
+        };
+        let finished = self.wait_for(&claim, delivery, execute).await?;
+        let Committed { records, is_stored } = self.commit(&claim, finished).await?;
+        if is_stored {
+            self.journal.done(delivery)?;
+        } else {
+            tracing::warn!(task = %claim.attempt.task, "another worker was faster, the result is dropped");
         }
-        self.journal.done(delivery)?;
-        Ok(committed)
+        Ok(records)
     }
 
-    /// Claims what was delivered. None when it is not what the run waits for: a delivery may come twice.
-    async fn claim(&mut self, delivery: &Delivery) -> Result<Option<(Claim, Vec<Record>)>, RunError> {
-        let Some(open) = self.state.open.as_ref().filter(|open| open.task == delivery.task) else { return Ok(None) };
-        let (claim, expect) = (Claim::new(open, &self.worker), vec![(Subject::Task(open.task.clone()), open.head)]);
+    /// Claims what was delivered. No claim when it is not what the run waits for: a delivery may come twice, and another worker may
+    /// have been faster.
+    async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Claim>, Vec<Record>), RunError> {
+        let Some(open) = self.state.open.as_ref().filter(|open| open.task == delivery.task) else {
+            return Ok((None, Vec::new()));
+        };
+        let (claim, head) = (Claim::new(open, &self.worker), open.head);
         let started = StageStarted { attempt: claim.attempt.clone(), worker: self.worker.clone() };
-        let records = self.append(expect, vec![Event::StageStarted(started)], None).await?;
-        let token = records.first().map_or(0, |record| record.seq);
-        Ok(Some((Claim { token, ..claim }, records)))
+        let Committed { records, is_stored } = self
+            .append(|state| {
+                state.open.as_ref().filter(|open| open.task == delivery.task && open.head == head)?;
+                let expect = vec![(Subject::Task(delivery.task.clone()), head)];
+                Some(Batch { expect, events: vec![Event::StageStarted(started.clone())], because: None })
+            })
+            .await?;
+        let token = self.state.open.as_ref().map_or(0, |open| open.head);
+        Ok((is_stored.then_some(Claim { token, ..claim }), records))
     }
 
-    /// Commits an attempt and everything that follows, expecting its token: a newer claim has moved the head, and then nothing
-    /// of this is stored.
-    async fn commit(&mut self, claim: &Claim, mut finished: StageFinished) -> Result<Vec<Record>, RunError> {
-        let mut events = Vec::new();
-        let mut is_final = false;
-        if self.asked_to_stop() {
-            let canceled = self.cancellation().await;
-            is_final = !canceled.is_stop();
-            events.push(Event::RunCanceled(canceled));
-        }
+    /// Commits an attempt and everything that follows, expecting its token. Nothing is stored of an attempt that was overtaken: a
+    /// newer claim has moved the task's head, or another driver abandoned the attempt.
+    async fn commit(&mut self, claim: &Claim, mut finished: StageFinished) -> Result<Committed, RunError> {
+        let canceled = if self.asked_to_stop() { Some(self.cancellation().await) } else { None };
         attempt::admit_context(&self.state, &mut finished);
         self.disk.iter().for_each(|disk| disk.note(&finished));
-        // A stop by a signal decides nothing: whether another attempt follows is written as if the run went on.
-        finalize_attempt(self.pipeline, &self.state, is_final, &mut finished);
-        events.push(Event::StageFinished(Box::new(finished)));
-        let task = claim.attempt.task.clone();
-        let expect = vec![
-            (Subject::Branch(task.branch.clone()), self.state.branch_head),
-            (Subject::Task(task), claim.token),
-            (Subject::Run, self.state.run_head),
-        ];
-        self.append(expect, events, None).await
+        let (pipeline, Attempt { task, id, .. }) = (self.pipeline, &claim.attempt);
+        self.append(|state| {
+            state.open.as_ref().filter(|open| open.task == *task && open.attempt_id.as_ref() == Some(id))?;
+            let canceled = canceled.as_ref().filter(|_| state.canceled.is_none());
+            // A stop by a signal decides nothing: whether another attempt follows is written as if the run went on.
+            let is_final = canceled.is_some_and(|canceled| !canceled.is_stop());
+            let mut finished = finished.clone();
+            finalize_attempt(pipeline, state, is_final, &mut finished);
+            let canceled = canceled.cloned().map(Event::RunCanceled);
+            let expect = vec![
+                (Subject::Branch(task.branch.clone()), state.branch_head),
+                (Subject::Task(task.clone()), claim.token),
+                (Subject::Run, state.run_head),
+            ];
+            let events = canceled.into_iter().chain([Event::StageFinished(Box::new(finished))]).collect();
+            Some(Batch { expect, events, because: None })
+        })
+        .await
     }
 
     async fn cancel(&mut self) -> Result<Vec<Record>, RunError> {
         let canceled = Event::RunCanceled(self.cancellation().await);
-        self.append(vec![(Subject::Run, self.state.run_head)], vec![canceled], None).await
+        let is_wanted = |state: &RunState| state.canceled.is_none() && state.verdict.is_none();
+        let committed = self.append(|state| is_wanted(state).then(|| Batch::of_run(state, vec![canceled.clone()])));
+        Ok(committed.await?.records)
+    }
+
+    async fn end(&mut self, end: Event) -> Result<Vec<Record>, RunError> {
+        let committed = self.append(|state| state.verdict.is_none().then(|| Batch::of_run(state, vec![end.clone()])));
+        Ok(committed.await?.records)
     }
 
     fn asked_to_stop(&self) -> bool {
@@ -201,16 +227,17 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
 impl<J: RunLog, S> Driver<'_, J, S> {
     /// Starts the run: `started` and what follows from it, in one append on an empty journal.
     pub async fn start(&mut self, started: Event) -> Result<Vec<Record>, RunError> {
-        self.append(vec![(Subject::Run, 0)], vec![started], None).await
+        let expect = || vec![(Subject::Run, 0)];
+        let first = |_: &RunState| Some(Batch { expect: expect(), events: vec![started.clone()], because: None });
+        Ok(self.append(first).await?.records)
     }
 
     /// Records facts from which nothing follows.
     pub async fn note(&mut self, events: Vec<Event>) -> Result<Vec<Record>, RunError> {
-        self.append(vec![(Subject::Run, self.state.run_head)], events, None).await
+        Ok(self.append(|state| Some(Batch::of_run(state, events.clone()))).await?.records)
     }
 
-    /// Takes over a run that `last` was the last event of. An attempt that was under way is abandoned: its worker's token is
-    /// stale from here on.
+    /// Takes over a run that `last` was the last event of. An attempt that was under way is abandoned: its result will be dropped.
     pub async fn resume(
         &mut self,
         last: Option<Event>,
@@ -226,40 +253,17 @@ impl<J: RunLog, S> Driver<'_, J, S> {
                 due_at: open.due_at,
             }));
         }
-        self.append(vec![(Subject::Run, self.state.run_head)], events, last).await
-    }
-
-    /// Appends events and all that follows from them, in one piece. `because` stands in for the first one's cause: an event of
-    /// the past whose consequences may be outstanding.
-    async fn append(
-        &mut self,
-        expect: Vec<(Subject, u64)>,
-        mut events: Vec<Event>,
-        mut because: Option<Event>,
-    ) -> Result<Vec<Record>, RunError> {
-        let at = whole_milliseconds(Timestamp::now());
-        let mut folded = 0;
-        while let Some(event) = events.get(folded) {
-            self.state.fold(at, event);
-            let cause = because.take();
-            let follow = schedule(self.pipeline, &self.state, cause.as_ref().unwrap_or(event));
-            events.extend(follow);
-            folded += 1;
+        let seq = self.state.seq;
+        let resumed = self.append(|state| {
+            // `last` is outstanding in the journal as it was read: another driver that appended since has taken the run over.
+            let batch = Batch { because: last.clone(), ..Batch::of_run(state, events.clone()) };
+            (state.seq == seq).then_some(batch)
+        });
+        let Committed { records, is_stored } = resumed.await?;
+        match is_stored {
+            true => Ok(records),
+            false => Err(PortError::Unavailable("another driver took the run over".into()).into()),
         }
-        let records = match self.journal.append(expect, at, events.clone()).await {
-            Err(PortError::Ambiguous(what)) => self.look_again(what, &events)?,
-            answer => answer?,
-        };
-        records.iter().for_each(|record| self.state.place(record));
-        Ok(records)
-    }
-
-    /// "Unknown" is never "no": what was appended is either there now or it is not.
-    fn look_again(&self, what: String, events: &[Event]) -> Result<Vec<Record>, RunError> {
-        let found = self.journal.read(self.state.seq + 1, events.len())?;
-        let same =
-            found.len() == events.len() && found.iter().zip(events).all(|(record, event)| record.event == *event);
-        if same { Ok(found) } else { Err(PortError::Ambiguous(what).into()) }
     }
 }
 
