@@ -9,7 +9,7 @@
 )]
 
 use crate::diagnostic::Diagnostic;
-use crate::ir::Words;
+use crate::ir::Text;
 use crate::route::Answer;
 use crate::span::{Places, Span};
 
@@ -20,7 +20,7 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> String;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// The source text.
-    pub text: Words,
+    pub text: Text,
     /// The clauses in order.
     pub clauses: Vec<Clause>,
 }
@@ -29,11 +29,11 @@ pub struct Condition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clause {
     /// `outcome`, `preferred_label`, `context.…` or a bare context key.
-    pub key: Words,
+    pub key: Text,
     /// The comparison.
     pub operator: Operator,
     /// The text to compare with.
-    pub literal: Words,
+    pub literal: Text,
     /// True if the file has the outcome in the spelling of another engine.
     pub is_foreign: bool,
     /// Its span in the file.
@@ -142,11 +142,11 @@ impl<'a> Reader<'a> {
         let operator = self.operator()?;
         self.space();
         let begin = self.at;
-        let literal = if operator == Operator::Truthy { Words::default() } else { self.literal(key)? };
+        let literal = if operator == Operator::Truthy { Text::default() } else { self.literal(key)? };
         let [span, literal_span] = [start, begin].map(|start| self.places.span(start..self.at));
         let known = name_here(key, &literal);
         let is_foreign = known.is_some();
-        let literal = known.map_or(literal, Words::from);
+        let literal = known.map_or(literal, Text::from);
         Ok(Clause { key: key.into(), operator, literal, is_foreign, span, literal_span })
     }
 
@@ -238,12 +238,12 @@ impl<'a> Reader<'a> {
             .with_help("add a second edge to the same node, with the other condition")
     }
 
-    fn literal(&mut self, key: &str) -> Result<Words, Diagnostic> {
+    fn literal(&mut self, key: &str) -> Result<Text, Diagnostic> {
         self.space();
         let start = self.at;
         let rest = self.rest();
         if rest.starts_with('"') {
-            return self.quoted().map(Words::from);
+            return self.quoted().map(Text::from);
         }
         let text = self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'-'));
         if text.is_empty() {

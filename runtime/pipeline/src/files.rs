@@ -5,7 +5,7 @@
 
 use crate::Inputs;
 use crate::diagnostic::Diagnostic;
-use crate::holdouts::FOLDER_DEFAULT;
+use crate::holdout_roles::FOLDER_DEFAULT;
 use crate::ir::{Attribute, PathList, Pipeline};
 use crate::keyed::Attributes;
 use crate::lower::{Draft, path_fault};

@@ -4,7 +4,7 @@
 //! the hold-outs are exempt: their purpose is to fail on wrong code, and no builder may change them. The same pure function serves the
 //! warning of `check` and the stop of a run.
 
-use crate::holdouts::is_builder;
+use crate::holdout_roles::is_builder;
 use crate::ir::{Node, NodeId, PathList, Pipeline};
 use crate::lower::WHOLE;
 use std::collections::{HashMap, HashSet};

@@ -1,7 +1,7 @@
-//! The graph as others want it: JSON for programs, canonical DOT for Graphviz and for people.
+//! Output formats of a graph: JSON for programs, canonical DOT for Graphviz and for people.
 //!
-//! Both show the nodes and edges with the attributes that hold for them, defaults spread out. [`to_dot`] writes text that
-//! Graphviz accepts and that this crate reads back to the same graph.
+//! Both contain the nodes and edges with all their attributes, defaults included. [`to_dot`] writes text that Graphviz accepts and that this
+//! crate parses to the same graph.
 
 use crate::dot::quote;
 use crate::ir::{Pipeline, Subgraph};
@@ -23,11 +23,11 @@ pub struct GraphFile {
     pub name: String,
     /// Graph attributes.
     pub attributes: BTreeMap<String, String>,
-    /// Nodes in file order: `id`, `shape`, `handler`, and every attribute that holds for the node.
+    /// Nodes in file order: `id`, `shape`, `handler`, and every attribute of the node.
     pub nodes: Vec<BTreeMap<String, String>>,
-    /// Edges in file order: `from`, `to`, and every attribute that holds for the edge.
+    /// Edges in file order: `from`, `to`, and every attribute of the edge.
     pub edges: Vec<BTreeMap<String, String>>,
-    /// Subgraphs in file order, each before those in it; absent when there are none.
+    /// Subgraphs in file order, an outer one before those in it; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subgraphs: Vec<SubgraphEntry>,
 }
@@ -35,13 +35,13 @@ pub struct GraphFile {
 /// A subgraph.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SubgraphEntry {
-    /// Its name; absent when it has none.
+    /// Its name; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its label; absent when it has none.
+    /// Its label; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The index of the subgraph around it; absent when there is none.
+    /// The index of the subgraph around it; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<usize>,
     /// The nodes that are declared directly in it, in file order.
@@ -50,7 +50,7 @@ pub struct SubgraphEntry {
 
 /// Writes a pipeline for programs.
 ///
-/// An attribute that is itself called `id`, `from` or `to` does not replace the name of that key.
+/// An attribute with the key `id`, `from` or `to` does not replace the name.
 pub fn to_json(pipeline: &Pipeline) -> GraphFile {
     let nodes = pipeline.nodes.iter().map(|node| {
         let own = [("id", node.id.as_str()), ("shape", &node.shape), ("handler", node.handler.name())];
@@ -83,10 +83,9 @@ fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, Str
     given.chain(own).collect()
 }
 
-/// Canonical DOT: one statement for each line, every value quoted, attributes in order of their keys.
+/// Canonical DOT: one statement per line, every value quoted, attributes in order of their keys.
 ///
-/// Subgraphs stand at the end and name the nodes declared in them once more: the order of nodes, their attributes and their classes stay,
-/// and Graphviz draws its boxes.
+/// Subgraphs come last and name their nodes again. So the nodes keep their order, attributes and classes, and Graphviz draws the boxes.
 pub fn to_dot(pipeline: &Pipeline) -> String {
     let mut text = format!("digraph {} {{\n", quote(&pipeline.name));
     if !pipeline.attributes.is_empty() {
@@ -117,7 +116,7 @@ fn write_subgraphs(text: &mut String, pipeline: &Pipeline) {
         let name = subgraph.name.as_ref().map(|name| format!("{} ", quote(name))).unwrap_or_default();
         write_line(text, open.len(), &format!("subgraph {name}{{"));
         open.push(index);
-        // Graphviz would give a subgraph without a label that of its surroundings.
+        // Graphviz would give a subgraph without a label the label of the graph around it.
         let label = quote(subgraph.label.as_deref().unwrap_or_default());
         write_line(text, open.len(), &format!("graph [\"label\"={label}];"));
         for member in &subgraph.members {

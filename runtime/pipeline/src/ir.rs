@@ -4,9 +4,9 @@
 //! which component executes a handler, or what that component may touch.
 
 use crate::condition::Condition;
-use crate::holdouts::{Copies, NodeHoldouts};
+use crate::holdout_roles::{Copies, NodeHoldouts};
 use crate::keyed::Attributes;
-pub use crate::keyed::{Attribute, Words};
+pub use crate::keyed::{Attribute, Text};
 use crate::span::Span;
 pub use glovebox_record::{NodeId, Status};
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ pub enum Handler {
     /// Passes the previous outcome through and lets the edges decide.
     Conditional,
     /// A component does the work: `codergen`, `tool`, `verify`, or a plugin's `ns.name`.
-    Component(Words),
+    Component(Text),
     /// A handler of the specification that this version does not execute: `parallel`, `wait.human`, ….
-    Unavailable(Words),
+    Unavailable(Text),
 }
 
 impl Handler {
@@ -78,7 +78,7 @@ pub const CACHE_SOURCES: &[(&str, CacheFrom)] = &[("base", CacheFrom::Base)];
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subject {
     /// `verify_subject`: the shell text that `subject` runs if it has no arguments.
-    pub command: Option<Words>,
+    pub command: Option<Text>,
     /// `verify_subject_port`, 1 to 65535: the command starts with the stage, and the stage's commands can reach this loopback port.
     pub port: Option<u16>,
 }
@@ -100,13 +100,13 @@ pub struct Node {
     /// Its id.
     pub id: NodeId,
     /// The displayed text; the id by default.
-    pub label: Words,
+    pub label: Text,
     /// The Graphviz shape, `box` by default.
-    pub shape: Words,
+    pub shape: Text,
     /// What the node does.
     pub handler: Handler,
     /// The instruction with `$goal` expanded; the label by default for codergen (spec §2.6).
-    pub prompt: Option<Words>,
+    pub prompt: Option<Text>,
     /// Additional attempts; none if the file sets none (design §9 #1).
     pub max_retries: Option<u32>,
     /// Back-off between attempts, from `retry_policy` or the default (spec §3.6).
@@ -194,7 +194,7 @@ pub struct Edge {
     /// Target.
     pub to: NodeId,
     /// Caption and routing key.
-    pub label: Words,
+    pub label: Text,
     /// The condition; none for an unconditional edge.
     pub condition: Option<Condition>,
     /// Priority, higher first.

@@ -4,13 +4,13 @@ use crate::span::Span;
 use std::fmt;
 
 /// An immutable text. It stores up to 23 bytes inline and shares a longer text among its clones.
-pub type Words = smol_str::SmolStr;
+pub type Text = smol_str::SmolStr;
 
 /// An attribute's text and spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
     /// The value, with escapes resolved.
-    pub value: Words,
+    pub value: Text,
     /// The span of the key.
     pub key_span: Span,
     /// The span of the value, quotes included.
@@ -20,7 +20,7 @@ pub struct Attribute {
 /// Attributes in the order of their keys.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Attributes {
-    entries: Vec<(Words, Attribute)>,
+    entries: Vec<(Text, Attribute)>,
 }
 
 impl Attributes {
@@ -86,12 +86,12 @@ impl Attributes {
     }
 
     /// Keys and attributes in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Words, &Attribute)> + Clone {
+    pub fn iter(&self) -> impl Iterator<Item = (&Text, &Attribute)> + Clone {
         self.entries.iter().map(|(key, attribute)| (key, attribute))
     }
 
     /// Keys in order.
-    pub fn keys(&self) -> impl Iterator<Item = &Words> {
+    pub fn keys(&self) -> impl Iterator<Item = &Text> {
         self.entries.iter().map(|(key, _)| key)
     }
 }
@@ -112,8 +112,8 @@ impl fmt::Debug for Attributes {
 }
 
 impl<'a> IntoIterator for &'a Attributes {
-    type Item = (&'a Words, &'a Attribute);
-    type IntoIter = std::iter::Map<std::slice::Iter<'a, (Words, Attribute)>, fn(&'a (Words, Attribute)) -> Self::Item>;
+    type Item = (&'a Text, &'a Attribute);
+    type IntoIter = std::iter::Map<std::slice::Iter<'a, (Text, Attribute)>, fn(&'a (Text, Attribute)) -> Self::Item>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.entries.iter().map(|(key, attribute)| (key, attribute))
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(attributes.insert("label", attribute("other")).unwrap().value, "label");
         attributes.get_or_insert_with("label", || attribute("unused"));
         attributes.get_or_insert_with("class", || attribute("made"));
-        let keys: Vec<&str> = attributes.keys().map(Words::as_str).collect();
+        let keys: Vec<&str> = attributes.keys().map(Text::as_str).collect();
         assert_eq!(keys, ["Label", "acme.depth", "class", "label", "shape", "zebra"]);
         assert_eq!((attributes.get("label").unwrap().value.as_str(), attributes.len()), ("other", 6));
         assert!(attributes.get("depth").is_none());

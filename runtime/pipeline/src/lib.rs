@@ -2,7 +2,7 @@
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and the selection of the next edge for a running pipeline.
 //! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`files`], [`lower`], [`ir`], [`keyed`], [`attributes`], [`condition`],
-//! [`stylesheet`], [`holdouts`], [`mending`], [`transform`], [`lint`], [`route`], [`graph`].
+//! [`stylesheet`], [`holdout_roles`], [`fixability`], [`transform`], [`lint`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
 
@@ -11,14 +11,14 @@ pub mod condition;
 pub mod diagnostic;
 pub mod dot;
 pub mod files;
+pub mod fixability;
 pub mod format;
 pub mod graph;
-pub mod holdouts;
+pub mod holdout_roles;
 pub mod ir;
 pub mod keyed;
 pub mod lint;
 pub mod lower;
-pub mod mending;
 pub mod nearest;
 pub mod route;
 pub mod span;

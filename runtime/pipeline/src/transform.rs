@@ -6,7 +6,7 @@
 
 mod changes;
 mod graph;
-mod places;
+mod relocate;
 
 pub use changes::{Change, ChangeOp, ChangePlace, changes};
 pub use graph::SettledGraph;
@@ -14,7 +14,7 @@ pub use graph::SettledGraph;
 use crate::diagnostic::Diagnostic;
 use crate::ir::Pipeline;
 use crate::{Lowered, dot, lower};
-use places::Statements;
+use relocate::Statements;
 
 /// The graph attribute that names hold-outs. It is fixed before prompts are read, so a plugin must not change it.
 const SCENARIOS: &str = "scenarios";
@@ -59,9 +59,9 @@ pub fn reread(text: &str, original: &Pipeline) -> Lowered {
     diagnostics.extend(found);
     let statements = Statements::of(text, &pipeline);
     pipeline.scenarios_found = original.scenarios_found;
-    places::relocate(&mut pipeline, original);
+    relocate::relocate(&mut pipeline, original);
     for diagnostic in &mut diagnostics {
-        diagnostic.span = statements.place(diagnostic.span, &pipeline);
+        diagnostic.span = statements.original_span(diagnostic.span, &pipeline);
     }
     diagnostics.iter_mut().for_each(without_edits);
     Lowered { pipeline, diagnostics, is_parsed, is_cut, overridden: Vec::new() }

@@ -8,7 +8,7 @@ use super::{AttemptError, usage};
 use crate::event::{Isolation, Quarantined, Receipt, StageFinished};
 use crate::plan::Apart;
 use crate::plan::Binding;
-use glovebox_pipeline::holdouts::Writes;
+use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_sandbox::cache::Caches;
 use glovebox_sandbox::found::Verdict;
 use glovebox_sandbox::jail::{CommandLine, ExecPolicy};

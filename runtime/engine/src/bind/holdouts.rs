@@ -8,7 +8,7 @@ use crate::plan::binding::is_builder;
 use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::holdouts::Feedback;
+use glovebox_pipeline::holdout_roles::Feedback;
 use glovebox_sandbox::scope::Entry;
 
 /// Settles what is hidden and what is in reach. To be called before anything looks at what the scope hides.

@@ -7,7 +7,7 @@ use super::effective::{Effective, GrantInputs, place};
 use crate::plan::binding::{is_builder, runs_commands};
 use crate::plan::{Apart, Capability, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::holdouts::Writes;
+use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_sandbox::scope::Entry;
 
 /// Settles it for a stage that verifies, when it has hold-outs in reach or names the program under test. To be called when scope,

@@ -10,7 +10,7 @@ use glovebox_host::call::CommandGrant;
 use glovebox_host::component::Component;
 use glovebox_host::grants::FileTier;
 use glovebox_host::limits::Limits;
-use glovebox_pipeline::holdouts::Writes;
+use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::scope::{Entry, Scope};
 use std::sync::Arc;

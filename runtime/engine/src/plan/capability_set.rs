@@ -7,7 +7,7 @@ use super::{Binding, Confinement, HoldoutAccess, Plan};
 use crate::config::sandbox::{Network, Tier};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::FileTier;
-use glovebox_pipeline::holdouts::{Feedback, Writes};
+use glovebox_pipeline::holdout_roles::{Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::scope::Entry;
 use std::collections::{BTreeMap, BTreeSet};

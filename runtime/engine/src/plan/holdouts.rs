@@ -3,7 +3,7 @@
 //! The same words go into `run.started`, so that a run says for itself who could know what it was judged by.
 
 use super::{HoldoutAccess, Plan};
-use glovebox_pipeline::holdouts::{Copies, Feedback, Writes};
+use glovebox_pipeline::holdout_roles::{Copies, Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_sandbox::scope::Entry;
 use schemars::JsonSchema;

@@ -9,7 +9,7 @@ use crate::event::{Digest, Event, Record, RuleReport, RunId, RunStarted, SCHEMA_
 use crate::plan::HoldoutPlan;
 use crate::ports::BlobStore;
 use crate::state::RunState;
-use glovebox_pipeline::holdouts::Copies;
+use glovebox_pipeline::holdout_roles::Copies;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_sandbox::project::{self, Base, Include};
 use std::collections::BTreeMap;

@@ -5,8 +5,8 @@
 //! others are not there to mend it.
 
 use crate::state::RunState;
+use glovebox_pipeline::fixability::{leads_to, out_of_reach, reason};
 use glovebox_pipeline::ir::{Handler, Node, Pipeline};
-use glovebox_pipeline::mending::{leads_to, out_of_reach, reason};
 use glovebox_record::{Failure, FailureClass, Status};
 use std::collections::HashSet;
 

@@ -4,7 +4,7 @@
 //! a renamed program. It serves a warning only; the sandbox does not rely on it.
 
 use super::words::{Role, Word, is_shell};
-use crate::mending::resolved;
+use crate::fixability::resolved;
 
 /// The command that starts the program under test in a sandbox of its own.
 pub(super) const SUBJECT: &str = "subject";

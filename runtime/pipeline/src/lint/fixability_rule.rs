@@ -1,11 +1,11 @@
 //! The rule about fix loops that cannot succeed: a failure leads to a builder that may not write the failed script.
 //!
-//! The rule looks at the next stage only, through diamonds. The run checks again before each builder ([`crate::mending`]).
+//! The rule looks at the next stage only, through diamonds. The run checks again before each builder ([`crate::fixability`]).
 
 use super::routes::{may_hold, must_hold};
 use super::{Found, Rule, Subject};
+use crate::fixability::{out_of_reach, reason};
 use crate::ir::{Handler, Node, Status};
-use crate::mending::{out_of_reach, reason};
 use std::collections::HashSet;
 
 pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Found {

@@ -2,10 +2,10 @@
 //!
 //! These rules only report mistakes early. The sandbox enforces the scope when the stage runs.
 
-use super::holdouts::may_have;
+use super::holdout_reach::may_have;
 use super::structure::names;
 use super::{Found, Rule, Subject};
-use crate::holdouts::is_verifier;
+use crate::holdout_roles::is_verifier;
 use crate::ir::{Attribute, Handler, Node, PathList};
 use crate::lower::handler::FIRST_PARTY;
 use glovebox_names::protected;

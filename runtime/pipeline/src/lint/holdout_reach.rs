@@ -3,7 +3,7 @@
 //! These rules only warn. Binding the plan decides and records what a stage sees of the hold-outs.
 
 use super::{Found, Rule, Subject};
-use crate::holdouts::{Feedback, Writes, covers, is_builder, is_verifier, runs_scenarios};
+use crate::holdout_roles::{Feedback, Writes, covers, is_builder, is_verifier, runs_scenarios};
 use crate::ir::{Attribute, Node, Pipeline};
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;

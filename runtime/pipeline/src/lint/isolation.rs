@@ -3,15 +3,15 @@
 //! These rules only warn. The host alone knows which commands ran where, and records it.
 
 use super::execution::{CommandSite, Execution, SUBJECT, calls_subject, executions};
-use super::holdouts::may_have;
+use super::holdout_reach::may_have;
 use super::structure::names;
 use super::words::{Language, words};
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
-use crate::holdouts::{covers, is_verifier};
+use crate::fixability::workdir;
+use crate::holdout_roles::{covers, is_verifier};
 use crate::ir::{Attribute, Node, Pipeline};
-use crate::mending::workdir;
 use crate::span::Span;
 use std::collections::HashSet;
 use std::ops::Range;

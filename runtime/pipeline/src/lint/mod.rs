@@ -5,11 +5,11 @@
 
 mod attributes;
 mod execution;
+mod fixability_rule;
 mod found;
 mod guardrails;
-mod holdouts;
+mod holdout_reach;
 mod isolation;
-mod mending;
 mod not_enforced;
 mod page;
 mod routes;

@@ -2,7 +2,7 @@
 //!
 //! The caller chooses the files and passes their texts. `words` splits a text into words.
 
-use super::holdouts::model_id;
+use super::holdout_reach::model_id;
 use super::words::{Language, words};
 use super::{Diagnostic, Rule, isolation};
 use crate::diagnostic::DIAGNOSTICS_MAX;

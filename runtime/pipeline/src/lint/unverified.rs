@@ -8,7 +8,7 @@ use super::routes::{may_hold, must_hold};
 use super::subject::Link;
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
-use crate::holdouts::is_builder;
+use crate::holdout_roles::is_builder;
 use crate::ir::{Edge, Handler, Node, Status};
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;

@@ -3,8 +3,8 @@
 use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::holdouts::{COPIES, Copies, FEEDBACKS, Feedback, NodeHoldouts, WRITES};
-use crate::ir::{PathList, Subject, Words};
+use crate::holdout_roles::{COPIES, Copies, FEEDBACKS, Feedback, NodeHoldouts, WRITES};
+use crate::ir::{PathList, Subject, Text};
 
 /// The folders of `scenarios`, each with a final slash; none if the attribute is absent. An empty list is an error, because it would
 /// expose the default folder.
@@ -43,7 +43,7 @@ pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findin
 pub(super) fn subject(from: &Attributes, findings: &mut Findings<'_>) -> Subject {
     let port = findings.integer(from, "verify_subject_port", 1, u16::MAX.into());
     Subject {
-        command: findings.text(from, "verify_subject").map(Words::new),
+        command: findings.text(from, "verify_subject").map(Text::new),
         port: port.and_then(|port| u16::try_from(port).ok()),
     }
 }

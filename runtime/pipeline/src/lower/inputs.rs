@@ -7,7 +7,7 @@ use super::reader::Findings;
 use super::scope::Attributes;
 use crate::Inputs;
 use crate::diagnostic::Diagnostic;
-use crate::ir::Words;
+use crate::ir::Text;
 use crate::nearest::nearest;
 use crate::span::Span;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// The inputs of a run, and which of them the file uses.
 pub(super) struct Expansion<'a> {
     inputs: &'a Inputs,
-    goal: Words,
+    goal: Text,
     used: BTreeSet<&'a str>,
     /// Every `$name` that is not an input, for suggestions.
     seen: BTreeSet<String>,
@@ -30,7 +30,7 @@ impl<'a> Expansion<'a> {
     pub(super) fn new(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
         let mut expansion = Self {
             inputs,
-            goal: Words::default(),
+            goal: Text::default(),
             used: BTreeSet::new(),
             seen: BTreeSet::new(),
             is_settled: false,
@@ -43,7 +43,7 @@ impl<'a> Expansion<'a> {
             }
         }
         let raw = graph.get("goal").map(|attribute| attribute.value.clone());
-        let raw = raw.or_else(|| inputs.set.get("goal").map(Words::from)).unwrap_or_default();
+        let raw = raw.or_else(|| inputs.set.get("goal").map(Text::from)).unwrap_or_default();
         expansion.goal = if inputs.set.contains_key("goal") { raw } else { expansion.expand(&raw, false) };
         expansion
     }
@@ -65,11 +65,11 @@ impl<'a> Expansion<'a> {
     }
 
     /// Replaces the goal and the inputs in a prompt.
-    pub(super) fn prompt(&mut self, text: &str) -> Words {
+    pub(super) fn prompt(&mut self, text: &str) -> Text {
         self.expand(text, true)
     }
 
-    fn expand(&mut self, text: &str, with_goal: bool) -> Words {
+    fn expand(&mut self, text: &str, with_goal: bool) -> Text {
         if self.is_settled || !text.as_bytes().contains(&b'$') {
             return text.into();
         }
@@ -83,7 +83,7 @@ impl<'a> Expansion<'a> {
             self.append_value(name, with_goal, &mut expanded);
             expanded.push_str(rest);
         }
-        let text = Words::new(&expanded);
+        let text = Text::new(&expanded);
         self.expanded = expanded;
         text
     }

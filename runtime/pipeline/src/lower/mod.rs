@@ -5,7 +5,7 @@
 
 mod confine;
 pub mod handler;
-mod holdouts;
+mod holdout_attributes;
 mod inputs;
 mod node;
 mod reader;
@@ -73,7 +73,7 @@ impl<'a> Draft<'a> {
 
     /// The hold-out folders of these graph attributes. [`Draft::lower`] reports mistakes in them.
     pub(crate) fn sealed(graph: &Attributes) -> Vec<String> {
-        files::sealed(holdouts::scenarios(graph, &mut Findings::new("")).as_ref())
+        files::sealed(holdout_attributes::scenarios(graph, &mut Findings::new("")).as_ref())
     }
 
     /// Gives every value its type.
@@ -97,8 +97,8 @@ impl<'a> Draft<'a> {
         apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
         let is_declared = |id: &str| declared.has(id);
         let graph_turns_max = findings.count(&graph, "max_turns", 1);
-        let feedback = holdouts::feedback(&graph, &mut findings);
-        let scenarios = holdouts::scenarios(&graph, &mut findings);
+        let feedback = holdout_attributes::feedback(&graph, &mut findings);
+        let scenarios = holdout_attributes::scenarios(&graph, &mut findings);
         let sealed = files::sealed(scenarios.as_ref());
         files::child_fault(&graph, &sealed).into_iter().for_each(|fault| findings.push(fault));
         let mut scope = GraphScope {
@@ -127,7 +127,7 @@ impl<'a> Draft<'a> {
             fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
             scenarios,
             scenarios_found: inputs.scenarios_found,
-            scenario_copies: holdouts::copies(&graph, &mut findings),
+            scenario_copies: holdout_attributes::copies(&graph, &mut findings),
             bounds: bounds(&graph, &mut findings),
             attributes: Attributes::new(),
             span,

@@ -2,14 +2,14 @@
 
 use super::confine;
 use super::handler;
-use super::holdouts;
+use super::holdout_attributes;
 use super::inputs::Expansion;
 use super::reader::{Findings, other_spelling};
 use super::scope::{Attributes, RawNode};
 use crate::Inputs;
 use crate::files;
-use crate::holdouts::Feedback;
-use crate::ir::{Attribute, Backoff, Handler, Node, NodeId, Words};
+use crate::holdout_roles::Feedback;
+use crate::ir::{Attribute, Backoff, Handler, Node, NodeId, Text};
 
 /// Presets of attempts and delays (spec §3.6).
 const RETRY_POLICIES: &[(&str, Backoff)] = &[
@@ -43,7 +43,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
     inherit_model(&mut raw.attributes, scope.graph);
     let from = &raw.attributes;
     let label = from.get("label").filter(|label| !label.value.trim().is_empty());
-    let label = label.map_or_else(|| Words::new(raw.id.as_str()), |label| label.value.clone());
+    let label = label.map_or_else(|| Text::new(raw.id.as_str()), |label| label.value.clone());
     files::child_fault(from, scope.sealed).into_iter().for_each(|fault| findings.push(fault));
     let written = from.get("prompt").filter(|prompt| !prompt.value.trim().is_empty());
     let written = written.map(|prompt| match scope.expansion.is_settled() {
@@ -68,8 +68,8 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         read_paths: findings.scope(from, "read_paths"),
         confinement: confine::lower(from, findings),
         allowed_commands: findings.commands(from, "allowed_commands"),
-        holdouts: holdouts::node(from, scope.feedback, findings),
-        subject: holdouts::subject(from, findings),
+        holdouts: holdout_attributes::node(from, scope.feedback, findings),
+        subject: holdout_attributes::subject(from, findings),
         limits: findings.limits(from),
         auto_status: findings.boolean(from, "auto_status"),
         allow_partial: findings.boolean(from, "allow_partial"),
@@ -81,8 +81,8 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
 }
 
 /// Decides shape and handler: the handler comes from `type`, else from the shape.
-fn resolve(raw: &mut RawNode) -> (Words, Handler) {
-    let shape = Words::from(shape(raw));
+fn resolve(raw: &mut RawNode) -> (Text, Handler) {
+    let shape = Text::from(shape(raw));
     if let Some(written) = raw.attributes.get_mut("shape").filter(|written| !written.value.is_empty()) {
         written.value.clone_from(&shape);
     }
@@ -114,7 +114,7 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
     }
     if !raw.derived.is_empty() {
         let written = raw.attributes.get_or_insert_with("class", || Attribute {
-            value: Words::default(),
+            value: Text::default(),
             key_span: raw.span,
             span: raw.span,
         });

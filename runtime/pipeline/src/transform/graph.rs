@@ -121,7 +121,7 @@ pub(super) fn to_text(graph: &SettledGraph, before: &Pipeline) -> String {
         let kept = nodes.get(id.as_str()).map(|node| &node.attributes);
         statement(&mut text, &quote(id), pairs(node, &NODE_KEYS).chain(unseen(kept, &NODE_KEYS)));
     }
-    let mut known = super::places::Ends::of(before);
+    let mut known = super::relocate::Ends::of(before);
     for edge in &graph.edges {
         let (from, to) = (&edge["from"], &edge["to"]);
         let kept = known.next(from, to).map(|edge| &edge.attributes);

@@ -1,14 +1,14 @@
-//! Places of the user's file for a pipeline that was read from another text.
+//! Spans of the user's file for a pipeline that was parsed from another text.
 //!
-//! A node is the same when its id is, the n-th edge between two nodes is the n-th; their places are those of the user's file. An
-//! attribute keeps its place while it keeps its value. What is new has the place of what it is part of, at last the graph's name.
+//! Nodes match by id, and edges by their ends and their number between these ends. A matching element gets its span in the user's file. An
+//! attribute keeps its span if its value is the same. A new element gets the span of its parent, in the end that of the graph's name.
 
 use crate::ir::{Edge, Node, Pipeline, Subgraph};
 use crate::keyed::Attributes;
 use crate::span::Span;
 use std::collections::{HashMap, VecDeque};
 
-/// The edges of a pipeline by their ends, each to be met once.
+/// The edges of a pipeline by their ends; each is returned once.
 pub(super) struct Ends<'a>(HashMap<&'a str, HashMap<&'a str, VecDeque<&'a Edge>>>);
 
 impl<'a> Ends<'a> {
@@ -20,21 +20,21 @@ impl<'a> Ends<'a> {
         Self(ends)
     }
 
-    /// The next edge between the two.
+    /// The next edge between these two nodes.
     pub(super) fn next(&mut self, from: &str, to: &str) -> Option<&'a Edge> {
         self.0.get_mut(from)?.get_mut(to)?.pop_front()
     }
 }
 
-/// Moves every place of a pipeline to where the original has it.
+/// Gives every element of a pipeline its span in the original.
 pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
     pipeline.span = original.span;
-    place(&mut pipeline.attributes, Some(&original.attributes), original.span);
+    relocate_attributes(&mut pipeline.attributes, Some(&original.attributes), original.span);
     let nodes: HashMap<&str, &Node> = original.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     for node in &mut pipeline.nodes {
         let before = nodes.get(node.id.as_str());
         node.span = before.map_or(original.span, |before| before.span);
-        place(&mut node.attributes, before.map(|before| &before.attributes), node.span);
+        relocate_attributes(&mut node.attributes, before.map(|before| &before.attributes), node.span);
     }
     pipeline.subgraphs = subgraphs(pipeline, original);
     let mut ends = Ends::of(original);
@@ -44,7 +44,7 @@ pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
         edge.from_span = before.map_or_else(|| end(edge.from.as_str()), |before| before.from_span);
         edge.to_span = before.map_or_else(|| end(edge.to.as_str()), |before| before.to_span);
         edge.span = before.map_or(edge.from_span, |before| before.span);
-        place(&mut edge.attributes, before.map(|before| &before.attributes), edge.span);
+        relocate_attributes(&mut edge.attributes, before.map(|before| &before.attributes), edge.span);
         let known = before.and_then(|before| before.condition.as_ref());
         match (&mut edge.condition, known) {
             (Some(condition), Some(known)) if condition.text == known.text => *condition = known.clone(),
@@ -54,7 +54,7 @@ pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
     }
 }
 
-/// The original's boxes around those of their nodes that are still there.
+/// The subgraphs of the original, with the nodes that still exist.
 fn subgraphs(pipeline: &Pipeline, original: &Pipeline) -> Vec<Subgraph> {
     let numbers: HashMap<&str, usize> =
         pipeline.nodes.iter().enumerate().map(|(number, node)| (node.id.as_str(), number)).collect();
@@ -67,7 +67,7 @@ fn subgraphs(pipeline: &Pipeline, original: &Pipeline) -> Vec<Subgraph> {
     kept.collect()
 }
 
-fn place(attributes: &mut Attributes, before: Option<&Attributes>, whole: Span) {
+fn relocate_attributes(attributes: &mut Attributes, before: Option<&Attributes>, whole: Span) {
     let keys: Vec<String> = attributes.keys().map(|key| key.to_string()).collect();
     for key in keys {
         let Some(attribute) = attributes.get_mut(&key) else { continue };
@@ -76,7 +76,7 @@ fn place(attributes: &mut Attributes, before: Option<&Attributes>, whole: Span) 
     }
 }
 
-/// Where the statements of a canonical text begin and which attributes stand in each, as it was read.
+/// The start of each statement of a canonical text, and its attributes.
 pub(super) struct Statements {
     lines: Vec<usize>,
     has_graph: bool,
@@ -98,8 +98,8 @@ impl Statements {
         }
     }
 
-    /// The place in the user's file of something that stands at `span` of the text; `pipeline` is the relocated one.
-    pub(super) fn place(&self, span: Span, pipeline: &Pipeline) -> Span {
+    /// The span in the user's file for `span` of the canonical text; `pipeline` is the relocated one.
+    pub(super) fn original_span(&self, span: Span, pipeline: &Pipeline) -> Span {
         let line = self.lines.partition_point(|start| *start <= span.start) - 1;
         let Some(number) = line.checked_sub(1 + usize::from(self.has_graph)) else { return pipeline.span };
         if let (Some(node), Some(keys)) = (pipeline.nodes.get(number), self.nodes.get(number)) {

@@ -1,4 +1,4 @@
-//! What goes out comes back as the same pipeline, what is changed is told, and what cannot be written is refused.
+//! An unchanged graph gives the same pipeline, every change is listed, and a graph that DOT cannot express is refused.
 
 use super::*;
 use crate::ir::NodeId;
@@ -85,10 +85,10 @@ fn every_change_is_told_and_linted_at_its_place() {
         graph.edges.swap(0, 1);
     });
     let applied = applied.unwrap();
-    let told = changes(&SettledGraph::of(&before), &SettledGraph::of(&applied.lowered.pipeline));
-    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    let listed = changes(&SettledGraph::of(&before), &SettledGraph::of(&applied.lowered.pipeline));
+    let listed: Vec<String> = listed.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        listed,
         [
             "+ graph: max_steps=\"9\"",
             "- node build: timeout=\"15m\"",
@@ -111,7 +111,7 @@ fn every_change_is_told_and_linted_at_its_place() {
 }
 
 #[test]
-fn values_of_the_wrong_type_are_found_where_the_node_is() {
+fn values_of_the_wrong_type_are_reported_at_the_node() {
     let (before, applied) = answer(|graph| drop(graph.nodes[2].insert("max_retries".to_owned(), "many".to_owned())));
     let draft = applied.unwrap().lowered;
     let build = before.node(&NodeId::new("build")).unwrap();
@@ -121,7 +121,7 @@ fn values_of_the_wrong_type_are_found_where_the_node_is() {
 }
 
 #[test]
-fn what_cannot_be_the_graph_is_refused() {
+fn an_invalid_graph_is_refused() {
     let refused = |change: fn(&mut SettledGraph), reason_part: &str| {
         let reason = match answer(change).1 {
             Err(reason) => reason,

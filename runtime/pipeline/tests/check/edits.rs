@@ -6,7 +6,7 @@ use glovebox_pipeline::check;
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Severity, fixed};
 
 /// The file after every certain edit, and the edits that these bring to light.
-pub(super) fn mend(source: &str) -> String {
+pub(super) fn apply_fixes(source: &str) -> String {
     let mut text = source.to_owned();
     for _ in 0..20 {
         match fixed(&text, &run(&text).diagnostics) {
@@ -25,10 +25,10 @@ fn two_names_never_become_one_node() {
         with("\"a b\" [prompt=p] a-b [prompt=q] start -> \"a b\" -> a-b -> exit"),
         with("subgraph s { a_b [prompt=p] } start -> a_b -> a.b -> exit"),
     ] {
-        assert_eq!(mend(&kept), kept);
+        assert_eq!(apply_fixes(&kept), kept);
         assert!(errors(&kept).contains("invalid node id"), "{kept}");
     }
-    let renamed = mend(&with("a-b [prompt=p] \"日本\" [prompt=q] start -> a-b -> \"日本\" -> exit"));
+    let renamed = apply_fixes(&with("a-b [prompt=p] \"日本\" [prompt=q] start -> a-b -> \"日本\" -> exit"));
     assert_eq!(renamed, with("a_b [prompt=p] __ [prompt=q] start -> a_b -> __ -> exit"));
 }
 
@@ -39,24 +39,24 @@ fn a_name_is_renamed_everywhere_or_nowhere() {
             (0..count).map(|number| format!("n-{number} [prompt=p] start -> n-{number} -> exit\n")).collect();
         with(&nodes)
     };
-    assert_eq!(errors(&mend(&chain(DIAGNOSTICS_MAX / 2))), "");
+    assert_eq!(errors(&apply_fixes(&chain(DIAGNOSTICS_MAX / 2))), "");
     let long = chain(DIAGNOSTICS_MAX / 2 + 1);
     assert!(run(&long).is_cut);
-    assert_eq!(mend(&long), long);
+    assert_eq!(apply_fixes(&long), long);
 }
 
 #[test]
 fn a_way_is_changed_for_a_slip_and_not_for_a_guess() {
     let chain = |to: &str| with(&format!("test1 [prompt=p] implement [prompt=p] start -> test1 -> {to} -> exit"));
-    assert_eq!(mend(&chain("implment")), chain("implement"));
+    assert_eq!(apply_fixes(&chain("implment")), chain("implement"));
     for guess in ["test2", "tst", "implmnt"] {
-        assert_eq!(mend(&chain(guess)), chain(guess));
+        assert_eq!(apply_fixes(&chain(guess)), chain(guess));
         assert!(errors(&chain(guess)).contains("edge_target_exists"));
     }
     let jump =
         |to: &str| with(&format!("step_a [prompt=p] n [prompt=q, retry_target={to}] start -> step_a -> n -> exit"));
-    assert_eq!(mend(&jump("setp_a")), jump("step_a"));
-    assert_eq!(mend(&jump("step_b")), jump("step_b"));
+    assert_eq!(apply_fixes(&jump("setp_a")), jump("step_a"));
+    assert_eq!(apply_fixes(&jump("step_b")), jump("step_b"));
 }
 
 #[test]
@@ -64,21 +64,21 @@ fn a_word_is_mended_as_it_is_written() {
     let sheet = |provider: &str| {
         with(&format!("graph [model_stylesheet=\"* {{ llm_provider: {provider}; }}\"] n [prompt=p] start -> n -> exit"))
     };
-    assert_eq!(mend(&sheet("antropic")), sheet("anthropic"));
+    assert_eq!(apply_fixes(&sheet("antropic")), sheet("anthropic"));
     let escaped = sheet("\\\"antropic\\\"");
-    assert_eq!(mend(&escaped), escaped);
+    assert_eq!(apply_fixes(&escaped), escaped);
     let node = |attribute: &str| with(&format!("n [prompt=p, {attribute}] start -> n -> exit"));
-    assert_eq!(mend(&node("shape=bxo")), node("shape=box"));
-    assert_eq!(mend(&node("shape=\"bxo\"")), node("shape=\"box\""));
-    assert_eq!(mend(&node("fidelity=sumary:low")), node("fidelity=\"summary:low\""));
-    assert_eq!(mend(&node("max_retries=2.0")), node("max_retries=2"));
-    assert_eq!(mend(&node("max_retries=2.5")), node("max_retries=2.5"));
+    assert_eq!(apply_fixes(&node("shape=bxo")), node("shape=box"));
+    assert_eq!(apply_fixes(&node("shape=\"bxo\"")), node("shape=\"box\""));
+    assert_eq!(apply_fixes(&node("fidelity=sumary:low")), node("fidelity=\"summary:low\""));
+    assert_eq!(apply_fixes(&node("max_retries=2.0")), node("max_retries=2"));
+    assert_eq!(apply_fixes(&node("max_retries=2.5")), node("max_retries=2.5"));
 }
 
 #[test]
 fn a_name_that_is_taken_is_not_given_again() {
     let both = with("n [prompt=p, promt=q] start -> n -> exit");
-    assert_eq!(mend(&both), both);
+    assert_eq!(apply_fixes(&both), both);
     assert!(found(&both, Severity::Warning).contains("unknown attribute `promt`"));
 }
 
@@ -99,9 +99,9 @@ fn words_of_others_become_ours() {
             "n [prompt=p] m [prompt=q] start -> n n -> exit [condition=\"outcome={success}\"] n -> m [condition=\"outcome = {fail}\"] m -> n"
         ))
     };
-    assert_eq!(mend(&routes("succeeded", "failed")), routes("success", "fail"));
+    assert_eq!(apply_fixes(&routes("succeeded", "failed")), routes("success", "fail"));
     let own = routes("approved", "fail");
-    assert_eq!(mend(&own), own);
+    assert_eq!(apply_fixes(&own), own);
     let warnings = found(&own, Severity::Warning);
     assert!(warnings.contains("condition_outcome") && !warnings.contains("all_conditional_edges"), "{warnings}");
 
@@ -111,12 +111,12 @@ fn words_of_others_become_ours() {
         ("parallelogram", "command", "tool_command"),
         ("octagon", "tool_command", "command"),
     ] {
-        assert_eq!(mend(&stage(shape, theirs)), stage(shape, ours));
+        assert_eq!(apply_fixes(&stage(shape, theirs)), stage(shape, ours));
     }
 }
 
 #[test]
-fn whoever_reads_a_cut_list_is_told() {
+fn a_cut_list_says_so() {
     let loose = |count: usize| {
         with(&(0..count).map(|number| format!("start -> exit n{number} [prompt=p] ")).collect::<String>())
     };

@@ -1,9 +1,9 @@
-//! A builder that could not mend what failed, as a warning; the same rule stops a run.
+//! The warning about a builder that cannot fix a failed script; the same rule stops a run.
 
 use super::lint::rule;
 use super::{accept, node, with};
+use glovebox_pipeline::fixability::{leads_to, out_of_reach};
 use glovebox_pipeline::ir::NodeId;
-use glovebox_pipeline::mending::{leads_to, out_of_reach};
 use insta::assert_snapshot;
 
 /// Scripts of the command of `t`, with more attributes of it and of the graph, that `f` may not write.
@@ -54,7 +54,7 @@ fn handlers_count_as_they_are_resolved() {
     assert_eq!(
         scripts("type=tool", "type=tool, tool_command=x, allowed_write_paths=\"src/\""),
         "",
-        "tools mend nothing"
+        "tool stages fix nothing"
     );
     assert_eq!(scripts("shape=octagon, command=\"sh b.sh\"", "prompt=p, allowed_write_paths=\"src/\""), "");
     assert_eq!(scripts("prompt=p", "prompt=p, allowed_write_paths=\"src/\""), "");

@@ -373,7 +373,7 @@ fn a_start_drawn_as_a_circle_is_one() {
 }
 
 #[test]
-fn a_start_that_nobody_declares_is_one_mistake() {
+fn an_undeclared_start_is_one_mistake() {
     assert_snapshot!(errors("digraph G { start -> exit }"), @"
     edge_target_exists «start» the edge comes from `start`, which is not declared
     edge_target_exists «exit» the edge leads to `exit`, which is not declared

@@ -9,7 +9,7 @@ use glovebox_pipeline::{Inputs, check};
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-/// Rules whose mistake cannot be made without another one.
+/// Rules that always occur together with another one.
 const COMPANIONS: &[(&str, &[&str])] =
     &[("orphan_node", &["reachability"]), ("scenario_reader_feeds_builder", &["scenario_opt_out"])];
 

@@ -119,9 +119,9 @@ fn an_id_is_short_enough_for_a_folder() {
     let id = "n".repeat(128);
     accept(&with(&format!("{id} [prompt=p, allowed_write_paths=\"src/\"] start -> {id} -> exit")));
     let long = "n".repeat(129);
-    let told = errors(&with(&format!("{long} [prompt=p] start -> {long} -> exit")));
+    let reported = errors(&with(&format!("{long} [prompt=p] start -> {long} -> exit")));
     let message = format!("dot_syntax «{long}» the node id `{id}…` has 129 bytes; expected at most 128");
-    assert_eq!(told, [message.as_str(), message.as_str()].join("\n"));
+    assert_eq!(reported, [message.as_str(), message.as_str()].join("\n"));
     // Letters of two bytes are cut between letters.
     assert!(errors(&with(&format!("{} -> exit", "ö".repeat(80_000)))).contains("has 160000 bytes"));
 }
@@ -136,7 +136,7 @@ fn long_ids_are_read_in_linear_time() {
 }
 
 #[test]
-fn slips_are_named_and_mended() {
+fn typing_mistakes_are_named_and_fixed() {
     assert_snapshot!(errors(&with("build-app [prompt=p] start -> build-app -> exit")), @"
     dot_syntax «build-app» invalid node id `build-app`: expected letters (a to z), digits and `_`, with no digit first ~> «build_app»
     dot_syntax «build-app» invalid node id `build-app`: expected letters (a to z), digits and `_`, with no digit first ~> «build_app»

@@ -86,7 +86,7 @@ fn what_shows_holdouts_leads_to_no_builder() {
     assert_snapshot!(feeds("t [scenario_feedback=full] start -> b -> t t -> b [condition=\"outcome=fail\"] t -> exit"), @"scenario_reader_feeds_builder «full» all output of `t` about the hold-outs reaches the builder `b`");
     assert_snapshot!(feeds("graph [scenario_feedback=full] start -> t -> b -> exit"), @"scenario_reader_feeds_builder «t» all output of `t` about the hold-outs reaches the builder `b`");
     assert_snapshot!(feeds("r [prompt=r, codex.allow_read_scenarios=true] start -> t -> r -> b -> exit"), @"scenario_reader_feeds_builder «true» `r` may read the hold-outs and leads to the builder `b`");
-    assert_eq!(feeds("t [scenario_feedback=full] start -> b -> t -> exit"), "", "nobody builds after it");
+    assert_eq!(feeds("t [scenario_feedback=full] start -> b -> t -> exit"), "", "no builder follows");
     assert_eq!(feeds("start -> t -> b -> exit"), "", "a summary");
 }
 

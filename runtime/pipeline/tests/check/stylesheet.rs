@@ -1,6 +1,6 @@
 //! The model style sheet: specificity, order, and faults shown inside the value.
 
-use super::edits::mend;
+use super::edits::apply_fixes;
 use super::lint::rule;
 use super::{accept, errors, node, with};
 use insta::assert_snapshot;
@@ -88,7 +88,7 @@ fn shorter_names_of_other_engines_are_read() {
     other_spelling «provider» Glovebox reads `provider` as `llm_provider` ~> «llm_provider»
     other_spelling «effort» Glovebox reads `effort` as `reasoning_effort` ~> «reasoning_effort»
     ");
-    assert_eq!(mend(&written), source("* { llm_model: a; llm_provider: openai; reasoning_effort: low; }"));
+    assert_eq!(apply_fixes(&written), source("* { llm_model: a; llm_provider: openai; reasoning_effort: low; }"));
 }
 
 #[test]

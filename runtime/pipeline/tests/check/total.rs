@@ -28,7 +28,7 @@ pub(crate) fn check(source: &str) {
     checked.diagnostics.iter().for_each(|found| check_spans(source, found));
     assert!(checked.diagnostics.windows(2).all(|pair| pair[0].span.start <= pair[1].span.start), "file order");
     assert_eq!(checked.pipeline.is_none(), checked.diagnostics.iter().any(Diagnostic::is_error));
-    // The mended text is a text: whatever it says, it is read or diagnosed.
+    // The fixed text is a text like any other: it is parsed or diagnosed.
     fixed(source, &checked.diagnostics).iter().for_each(|text| drop(run(text)));
     if let Some(pipeline) = checked.pipeline {
         let dot = to_dot(&pipeline);

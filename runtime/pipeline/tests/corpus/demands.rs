@@ -1,6 +1,6 @@
 //! What holds of every file, whatever is wrong with it.
 //!
-//! Faults are told, not raised, so that one run shows those of all files. A file that refers to others gets a text for each.
+//! Faults are collected, so that one run shows those of all files. A file that refers to others gets a text for each.
 
 use crate::table::{Counts, counts};
 use glovebox_pipeline::diagnostic::{Diagnostic, fixed};

@@ -6,7 +6,7 @@ use crate::plan::Apart;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::limits::LimitSettings;
 use glovebox_host::provided::State;
-use glovebox_pipeline::holdouts::Writes;
+use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::Digest;
 use glovebox_sandbox::scope::Entry;

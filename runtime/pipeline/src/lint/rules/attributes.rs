@@ -1,4 +1,4 @@
-//! Rules about single attributes: names and values that would be read as something else, or not at all.
+//! Rules about single attributes: names and values that have another effect than meant, or none.
 
 use super::Rule;
 use crate::diagnostic::Severity::{Info, Warning};

@@ -1,8 +1,8 @@
-//! Rules about what stages may do: write scopes, and commands that are there and stay in the workspace (seed 2).
+//! Rules about the permissions of stages: write scopes, required commands, and commands that stay in the workspace (seed 2).
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Warning};
-use crate::lint::{guardrails, mending};
+use crate::lint::{fixability_rule, guardrails};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -191,7 +191,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unfixable_failure_source",
         severity: Warning,
-        check: Some(mending::unfixable_failure_source),
+        check: Some(fixability_rule::unfixable_failure_source),
         summary: "a stage after a failed tool should be able to write the scripts that the tool runs",
         help: "add the scripts to `allowed_write_paths`, or keep them in `scenarios`; without either, a failure ends the run there",
         why: "If the script itself is wrong, no round of the loop can succeed: the stage that follows the failure may not change \

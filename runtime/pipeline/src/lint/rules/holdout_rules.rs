@@ -1,14 +1,14 @@
-//! Rules about hold-outs: what gives them away, and what makes their scripts unreliable (seed 2).
+//! Rules about hold-outs: what exposes them, and what makes their scripts unreliable (seed 2).
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};
-use crate::lint::{holdouts, isolation};
+use crate::lint::{holdout_reach, isolation};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "scenario_opt_out",
         severity: Warning,
-        check: Some(holdouts::scenario_opt_out),
+        check: Some(holdout_reach::scenario_opt_out),
         summary: "a stage that hold-outs test should not read them",
         help: "remove the attribute unless you want this; the run records it",
         why: "A builder that has read the scenarios can write code that passes them and nothing else. The verdict then proves \
@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "scenario_reader_feeds_builder",
         severity: Warning,
-        check: Some(holdouts::scenario_reader_feeds_builder),
+        check: Some(holdout_reach::scenario_reader_feeds_builder),
         summary: "output that shows hold-outs should not reach a builder",
         help: "leave `scenario_feedback` at `summary`, or remove the path from the stage to a builder",
         why: "If a stage that can read hold-outs hands on its full output, the next builder learns what tests it. That is as bad \
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "prompt_mentions_scenarios",
         severity: Warning,
-        check: Some(holdouts::prompt_mentions_scenarios),
+        check: Some(holdout_reach::prompt_mentions_scenarios),
         summary: "a prompt should not mention the hold-outs",
         help: "describe the wanted behaviour instead; the folder does not exist for the stage",
         why: "The folder does not exist for a builder, so an instruction about it makes the agent search for it. An instruction \
@@ -185,7 +185,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "hardcoded_model_in_scenario",
         severity: Warning,
-        check: Some(holdouts::hardcoded_model_in_scenario),
+        check: Some(holdout_reach::hardcoded_model_in_scenario),
         summary: "a scenario should not name a live model",
         help: "read the model from the environment, or ask the provider for its list of models",
         why: "Providers retire models. From that day, a scenario with a fixed model id fails for correct code, and the loop \

@@ -1,8 +1,8 @@
-//! The table of rules, by topic. A rule is added in one of these files and nowhere else.
+//! The table of rules, by topic. Add a rule in one of these files and nowhere else.
 
 mod attributes;
 mod guardrails;
-mod holdouts;
+mod holdout_rules;
 mod reading;
 mod routes;
 mod structure;
@@ -10,15 +10,15 @@ mod structure;
 use super::Rule;
 
 const TOPICS: [&[Rule]; 6] =
-    [reading::RULES, structure::RULES, attributes::RULES, guardrails::RULES, holdouts::RULES, routes::RULES];
+    [reading::RULES, structure::RULES, attributes::RULES, guardrails::RULES, holdout_rules::RULES, routes::RULES];
 
-/// What the topics are called, in the order of the table; with each the name of its first rule.
+/// The titles of the topics in the order of the table, each with the name of its first rule.
 pub(super) const TITLES: [(&str, &str); 6] = [
     ("Reading", reading::RULES[0].id),
     ("The graph", structure::RULES[0].id),
     ("Attributes", attributes::RULES[0].id),
     ("Guardrails", guardrails::RULES[0].id),
-    ("Hold-outs", holdouts::RULES[0].id),
+    ("Hold-outs", holdout_rules::RULES[0].id),
     ("Routes", routes::RULES[0].id),
 ];
 
@@ -46,5 +46,5 @@ const JOINED: [Rule; COUNT] = {
     joined
 };
 
-/// Every rule there is.
+/// All rules.
 pub const RULES: &[Rule] = &JOINED;

@@ -1,4 +1,4 @@
-//! Rules whose findings the reader and the lowering make: what is text and what is a value.
+//! Rules that the parser and the lowering report: syntax and the types of values.
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};

@@ -1,4 +1,4 @@
-//! Rules about where outcomes lead: gaps, conditions that never hold, failures and unverified work that leave as a success.
+//! Rules about the routes of outcomes: gaps, conditions that never hold, failures and unverified work that end as a success.
 
 use super::Rule;
 use crate::diagnostic::Severity::{Info, Warning};
