@@ -7,7 +7,8 @@
 use crate::scenarios;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
-use glovebox_pipeline::files::{Files, References};
+use glovebox_pipeline::files::References;
+use glovebox_pipeline::inputs::Files;
 use glovebox_pipeline::{Inputs, Lowered};
 use rustix::fs::OFlags;
 use std::io::{ErrorKind, Read};

@@ -18,7 +18,8 @@ use crate::event::{
 };
 use crate::state::RunState;
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
-use glovebox_pipeline::route::{self, Answer, Candidate, FailureTarget};
+use glovebox_pipeline::outcome::Answer;
+use glovebox_pipeline::route::{self, Candidate, FailureTarget};
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
 use jiff::Timestamp;
 

@@ -9,12 +9,9 @@
 )]
 
 use crate::diagnostic::Diagnostic;
-use crate::ir::Text;
-use crate::route::Answer;
+use crate::keyed::Text;
+use crate::outcome::{Answer, Lookup};
 use crate::span::{Places, Span};
-
-/// Looks up a key in the run's context: its value as text, empty if there is none.
-pub type Lookup<'a> = &'a dyn Fn(&str) -> String;
 
 /// A conjunction of clauses; all must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,20 +3,17 @@
 //! A path is relative to the folder of the pipeline file. It must not leave that folder or lead into hold-outs (design §9 #25). This module
 //! reads no files: [`crate::ParsedFile::references`] lists them, and the caller passes their texts in [`crate::Inputs::files`].
 
-use crate::Inputs;
 use crate::diagnostic::Diagnostic;
 use crate::holdout_roles::FOLDER_DEFAULT;
+use crate::inputs::Inputs;
 use crate::ir::{Attribute, PathList, Pipeline};
 use crate::keyed::Attributes;
-use crate::lower::{Draft, path_fault};
+use crate::path::path_fault;
 use crate::span::Span;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The attribute that names a child pipeline.
 pub const CHILD: &str = "stack.child_dotfile";
-
-/// The texts of files by path, or the reason why a file cannot be read.
-pub type Files = BTreeMap<String, Result<String, String>>;
 
 /// The files that a pipeline refers to. Every path is valid.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,20 +26,8 @@ pub struct References {
     pub sealed: Vec<String>,
 }
 
-/// Lists the files that a draft refers to.
-pub(crate) fn references(draft: &Draft<'_>, inputs: &Inputs) -> References {
-    let graph = draft.graph(inputs);
-    let sealed = Draft::sealed(&graph);
-    let fits = |path: &&str| fault(path, &sealed).is_none();
-    let prompts = draft.of_nodes("prompt").filter_map(|prompt| reference(&prompt.value));
-    let prompts = prompts.filter(fits).map(str::to_owned).collect();
-    let mut children = named(child(&graph).into_iter().chain(draft.of_nodes(CHILD)));
-    children.retain(|(path, _)| fits(&path.as_str()));
-    References { prompts, children, sealed }
-}
-
 /// Each child once, at the first mention of its name.
-fn named<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> Vec<(String, Span)> {
+pub(crate) fn named<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> Vec<(String, Span)> {
     let mut seen = BTreeSet::new();
     let paths =
         attributes.map(|attribute| (attribute.value.trim(), attribute.span)).filter(|(path, _)| !path.is_empty());
@@ -50,7 +35,7 @@ fn named<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> Vec<(String, Sp
 }
 
 /// The path in a prompt of the form `@path`; any other prompt is plain text.
-fn reference(prompt: &str) -> Option<&str> {
+pub(crate) fn reference(prompt: &str) -> Option<&str> {
     prompt.trim().strip_prefix('@').filter(|path| !path.contains(char::is_whitespace))
 }
 
@@ -61,12 +46,12 @@ pub fn children_of(pipeline: &Pipeline) -> Vec<(String, Span)> {
     )
 }
 
-fn child(of: &Attributes) -> Option<&Attribute> {
+pub(crate) fn child(of: &Attributes) -> Option<&Attribute> {
     of.get(CHILD).filter(|child| !child.value.trim().is_empty())
 }
 
 /// The reason why a path is not allowed.
-fn fault(path: &str, sealed: &[String]) -> Option<String> {
+pub(crate) fn fault(path: &str, sealed: &[String]) -> Option<String> {
     match path_fault(path) {
         Some("empty entry") => Some("the path is empty".to_owned()),
         Some("absolute path") => Some("the path is absolute".to_owned()),

@@ -6,7 +6,7 @@
 
 use crate::holdout_roles::is_builder;
 use crate::ir::{Node, NodeId, PathList, Pipeline};
-use crate::lower::WHOLE;
+use crate::path::WHOLE;
 use std::collections::{HashMap, HashSet};
 
 /// The scripts (`*.sh`) in the command of a failed tool stage that a builder with an explicit write scope may not write, as written and

@@ -3,20 +3,9 @@
 //! Pure: the same graph, answer and context always give the same edge, and every other edge gets a reason. There is no fall-back to the
 //! first edge. A failed stage never follows a plain edge, except into a diamond, which decides by conditions.
 
-use crate::condition::Lookup;
-use crate::ir::{Edge, EdgeIndex, Handler, NodeId, Pipeline, Status};
+use crate::ir::{Edge, EdgeIndex, Handler, NodeId, Pipeline};
+use crate::outcome::{Answer, Lookup};
 use std::cmp::Reverse;
-
-/// The part of an outcome that routing reads.
-#[derive(Debug, Clone, Copy)]
-pub struct Answer<'a> {
-    /// How the stage ended.
-    pub status: Status,
-    /// The edge label that the stage prefers; empty for none.
-    pub preferred_label: &'a str,
-    /// The next nodes that the stage suggests, best first.
-    pub suggested_next_ids: &'a [String],
-}
 
 /// One outgoing edge, and why it was or was not eligible.
 #[derive(Debug, Clone, PartialEq, Eq)]

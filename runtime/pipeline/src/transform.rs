@@ -11,9 +11,10 @@ mod relocate;
 pub use changes::{Change, ChangeOp, ChangePlace, changes};
 pub use graph::SettledGraph;
 
+use crate::check::Lowered;
 use crate::diagnostic::Diagnostic;
 use crate::ir::Pipeline;
-use crate::{Lowered, dot, lower};
+use crate::{dot, lower};
 use relocate::Statements;
 
 /// The graph attribute that names hold-outs. It is fixed before prompts are read, so a plugin must not change it.

@@ -2,11 +2,12 @@
 //!
 //! Messages about paths keep the wording of seed 2, because other tools match it. The operator's grants are not known here.
 
-use super::reader::{Findings, path_fault, plain, scope_fault};
+use super::reader::{Findings, plain};
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
 use crate::ir::{CACHE_SOURCES, Confinement, NetworkWish, PathList};
 use crate::nearest::nearest;
+use crate::path::{path_fault, scope_fault};
 
 pub(super) fn lower(from: &Attributes, findings: &mut Findings<'_>) -> Confinement {
     Confinement {

@@ -5,8 +5,8 @@
 
 use super::reader::Findings;
 use super::scope::Attributes;
-use crate::Inputs;
 use crate::diagnostic::Diagnostic;
+use crate::inputs::Inputs;
 use crate::ir::Text;
 use crate::nearest::nearest;
 use crate::span::Span;

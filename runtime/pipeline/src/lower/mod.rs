@@ -9,16 +9,17 @@ mod holdout_attributes;
 mod inputs;
 mod node;
 mod reader;
+mod references;
 mod scope;
 
 pub use reader::duration;
-pub(crate) use reader::{WHOLE, other_spelling, path_fault};
+pub(crate) use reader::other_spelling;
 
-use crate::Inputs;
 use crate::condition::Condition;
 use crate::diagnostic::Diagnostic;
 use crate::dot::{Ast, Name, Statement};
 use crate::files;
+use crate::inputs::Inputs;
 use crate::ir::{Attribute, Bounds, Edge, Handler, Node, NodeId, Pipeline, STEPS_MAX_DEFAULT};
 use crate::span::Span;
 use crate::stylesheet::Stylesheet;

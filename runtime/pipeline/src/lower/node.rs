@@ -6,9 +6,9 @@ use super::holdout_attributes;
 use super::inputs::Expansion;
 use super::reader::{Findings, other_spelling};
 use super::scope::{Attributes, RawNode};
-use crate::Inputs;
 use crate::files;
 use crate::holdout_roles::Feedback;
+use crate::inputs::Inputs;
 use crate::ir::{Attribute, Backoff, Handler, Node, NodeId, Text};
 
 /// Presets of attempts and delays (spec §3.6).

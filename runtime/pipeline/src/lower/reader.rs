@@ -9,6 +9,7 @@ use crate::dot::quote;
 use crate::dot::text::decode;
 use crate::ir::{Attribute, PathList};
 use crate::nearest::nearest;
+use crate::path::{WHOLE, path_fault, scope_fault};
 use crate::span::Places;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -284,39 +285,10 @@ pub(crate) fn other_spelling(theirs: &str, ours: &str, span: crate::span::Span) 
     found.with_help(format!("write `{ours}`")).with_fix(span, ours)
 }
 
-/// The whole workspace, as an entry of a path list.
-pub(crate) const WHOLE: &str = "./";
-
 /// The canonical spelling of a path: `./` for the whole workspace, otherwise without a leading `./`.
 pub(super) fn plain(path: &str) -> &str {
     match path {
         "." | WHOLE => WHOLE,
         _ => path.strip_prefix("./").unwrap_or(path),
     }
-}
-
-/// The fault of an entry; `./` for the whole workspace is valid.
-pub(super) fn scope_fault(path: &str) -> Option<&'static str> {
-    if path == WHOLE { None } else { path_fault(path) }
-}
-
-/// The fault of an entry of a path list, in the wording of seed 2 and the path grammar of scopes.
-pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
-    if path.is_empty() {
-        return Some("empty entry");
-    }
-    if path.starts_with('/') {
-        return Some("absolute path");
-    }
-    let segments = || path.strip_suffix('/').unwrap_or(path).split('/');
-    if segments().any(|segment| segment == "..") {
-        return Some("parent segment");
-    }
-    if segments().any(|segment| segment == ".") {
-        return Some("`.` segment");
-    }
-    if segments().any(str::is_empty) {
-        return Some("empty segment");
-    }
-    path.contains('\0').then_some("NUL character")
 }

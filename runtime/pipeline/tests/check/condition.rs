@@ -4,7 +4,7 @@ use super::{edge, errors, found, run, with};
 use glovebox_pipeline::condition::Condition;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::Status;
-use glovebox_pipeline::route::Answer;
+use glovebox_pipeline::outcome::Answer;
 use glovebox_pipeline::span::{Places, Span};
 use insta::assert_snapshot;
 

@@ -1,7 +1,7 @@
 //! Prompts from files and child pipelines: what is asked for, what is put in, what is refused.
 
 use crate::{errors, node, with};
-use glovebox_pipeline::files::Files;
+use glovebox_pipeline::inputs::Files;
 use glovebox_pipeline::{Inputs, check, parse};
 
 fn given(files: &[(&str, Result<&str, &str>)]) -> Inputs {

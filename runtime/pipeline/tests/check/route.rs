@@ -2,7 +2,8 @@
 
 use super::{accept, with};
 use glovebox_pipeline::ir::{NodeId, Pipeline, Status};
-use glovebox_pipeline::route::{Answer, FailureTarget, failure_target, gate_target, normalize_label, select};
+use glovebox_pipeline::outcome::Answer;
+use glovebox_pipeline::route::{FailureTarget, failure_target, gate_target, normalize_label, select};
 
 fn pipeline(edges: &str) -> Pipeline {
     let nodes = "node [shape=box, prompt=p] s a b c d gate [shape=diamond] gate -> exit start -> s";

@@ -1,0 +1,120 @@
+//! From text to checked pipeline, in steps that a caller can take one by one: parse, lower, validate.
+//!
+//! No step can be skipped: each takes the result of the one before. Every text ends in diagnostics, none in a panic.
+
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Edit};
+use crate::dot::{self, Name};
+use crate::files::References;
+use crate::inputs::Inputs;
+use crate::ir::Pipeline;
+use crate::lint;
+use crate::lower::Draft;
+use crate::span::Span;
+
+/// The result of a check.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// The pipeline; none if a diagnostic is an error.
+    pub pipeline: Option<Pipeline>,
+    /// The findings in file order, at most [`DIAGNOSTICS_MAX`]. Syntax errors have precedence, then other errors.
+    pub diagnostics: Vec<Diagnostic>,
+    /// True if there are more findings than these.
+    pub is_cut: bool,
+}
+
+/// Parses, lowers and lints one file. Never panics, whatever the text.
+pub fn check(source: &str, inputs: &Inputs) -> Checked {
+    parse(source).check(inputs)
+}
+
+/// Parses one file, so that the caller can load the files that it refers to before the check.
+pub fn parse(source: &str) -> ParsedFile<'_> {
+    let mut draft = Draft::new(source);
+    let (ast, diagnostics) = dot::parse_each(source, |statement| draft.add(statement));
+    ParsedFile { name: ast.name, span: ast.span, left_out: ast.left_out, cut_off: ast.cut_off, draft, diagnostics }
+}
+
+/// A parsed file that is not lowered yet.
+pub struct ParsedFile<'a> {
+    name: Option<Name<'a>>,
+    span: Span,
+    left_out: usize,
+    cut_off: Option<usize>,
+    draft: Draft<'a>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl ParsedFile<'_> {
+    /// Lists the files that it refers to.
+    pub fn references(&self, inputs: &Inputs) -> References {
+        self.draft.references(inputs)
+    }
+
+    /// Gives every value its type. Never panics, whatever the text.
+    pub fn lower(self, inputs: &Inputs) -> Lowered {
+        let Self { name, span, left_out, cut_off, draft, mut diagnostics } = self;
+        let is_parsed = !diagnostics.iter().any(Diagnostic::is_error);
+        let (pipeline, found) = draft.lower(name.as_ref(), span, inputs);
+        diagnostics.extend(found.into_iter().filter(|found| cut_off.is_none_or(|at| found.span.start < at)));
+        let overridden =
+            inputs.set.keys().filter_map(|key| pipeline.attributes.get(key)).map(|attribute| attribute.span);
+        Lowered { overridden: overridden.collect(), pipeline, diagnostics, is_parsed, is_cut: left_out > 0 }
+    }
+
+    /// Lowers and lints it.
+    pub fn check(self, inputs: &Inputs) -> Checked {
+        validate(self.lower(inputs))
+    }
+}
+
+/// A lowered file that is not linted yet.
+#[derive(Debug, Clone)]
+pub struct Lowered {
+    /// The draft of the pipeline, possibly without a start or with undeclared targets; [`validate`] checks it.
+    pub pipeline: Pipeline,
+    /// The findings so far.
+    pub diagnostics: Vec<Diagnostic>,
+    /// False for a file with syntax errors.
+    pub(crate) is_parsed: bool,
+    /// True if the parser dropped findings.
+    pub(crate) is_cut: bool,
+    /// The spans of values that an input replaces.
+    pub(crate) overridden: Vec<Span>,
+}
+
+impl Lowered {
+    /// True if it has errors already.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Lints a lowered file. Does not lint a file with syntax errors, because unread text would be reported as missing.
+pub fn validate(lowered: Lowered) -> Checked {
+    let Lowered { pipeline, mut diagnostics, is_parsed, is_cut, overridden } = lowered;
+    if is_parsed {
+        diagnostics.extend(lint::run(&pipeline));
+    }
+    let valid = !diagnostics.iter().any(Diagnostic::is_error);
+    drop_overridden_fixes(&overridden, &mut diagnostics);
+    let is_cut = is_cut || diagnostics.len() > DIAGNOSTICS_MAX;
+    Checked { pipeline: valid.then_some(pipeline), diagnostics: in_order(diagnostics), is_cut }
+}
+
+/// Drops fixes inside values overridden by `--set`: the diagnostic is about the input, not the file.
+fn drop_overridden_fixes(overridden: &[Span], diagnostics: &mut [Diagnostic]) {
+    for span in overridden {
+        let is_inside = |edit: &Edit| span.start <= edit.span.start && edit.span.end <= span.end;
+        for diagnostic in diagnostics.iter_mut().filter(|found| found.fix.as_ref().is_some_and(is_inside)) {
+            diagnostic.fix = None;
+        }
+    }
+}
+
+/// Keeps the most severe [`DIAGNOSTICS_MAX`], in file order.
+fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.severity, diagnostic.rule != "dot_syntax", diagnostic.span));
+    diagnostics.truncate(DIAGNOSTICS_MAX);
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.severity));
+    diagnostics
+}

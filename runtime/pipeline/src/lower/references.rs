@@ -1,0 +1,19 @@
+//! The files that a draft refers to: prompts and child pipelines. No file is read here.
+
+use super::Draft;
+use crate::files::{CHILD, References, child, fault, named, reference};
+use crate::inputs::Inputs;
+
+impl Draft<'_> {
+    /// Lists the files that a draft refers to.
+    pub(crate) fn references(&self, inputs: &Inputs) -> References {
+        let graph = self.graph(inputs);
+        let sealed = Draft::sealed(&graph);
+        let fits = |path: &&str| fault(path, &sealed).is_none();
+        let prompts = self.of_nodes("prompt").filter_map(|prompt| reference(&prompt.value));
+        let prompts = prompts.filter(fits).map(str::to_owned).collect();
+        let mut children = named(child(&graph).into_iter().chain(self.of_nodes(CHILD)));
+        children.retain(|(path, _)| fits(&path.as_str()));
+        References { prompts, children, sealed }
+    }
+}
