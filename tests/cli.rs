@@ -124,7 +124,7 @@ fn a_component_is_inspected_and_anything_else_is_refused() {
     std::fs::write(bench.project().join("core.wasm"), wat::parse_str("(module)").unwrap()).unwrap();
     bench.glovebox(&["plugin", "inspect", "core.wasm"]).ends(7).says("a core module, expected a component");
     bench.glovebox(&["plugin", "inspect", "absent.wasm"]).ends(2).says("read `absent.wasm`");
-    bench.glovebox(&["plugin", "inspect", "/dev/zero"]).ends(7).says("it is a device, a file is expected");
+    bench.glovebox(&["plugin", "inspect", "/dev/zero"]).ends(7).says("expected a file, found a device");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn runs_are_listed_shown_and_selected() {
     assert_eq!((&shown["exit"]["code"], &shown["exit"]["name"]), (&0.into(), &"ok".into()));
     assert_eq!((&shown["changed"][0]["path"], &shown["visited"][0]["node"]), (&"src".into(), &"build".into()));
     bench.glovebox(&["show", "first", "build"]).ends(0).says("attempt").says("limit").says("-> exit");
-    bench.glovebox(&["show", "first", "biuld"]).ends(2).says("never came to a node `biuld`").says("`build`");
+    bench.glovebox(&["show", "first", "biuld"]).ends(2).says("never visited a node `biuld`").says("`build`");
     assert!(!bench.glovebox(&["show", "first", "build", "--json"]).ends(0).json().as_array().unwrap().is_empty());
 }
 
@@ -428,8 +428,8 @@ fn diff_names_binary_and_removed_files_and_knows_what_was_applied() {
         .says("--- a/gone")
         .says("b/new/moved");
     bench.glovebox(&["apply", "r"]).ends(0).says("removed gone").says("wrote   new/\n");
-    bench.glovebox(&["apply", "r"]).ends(0).says("nothing to do");
-    bench.glovebox(&["diff", "r"]).ends(0).says("differs old: the project is as the run made it").says("removed gone");
+    bench.glovebox(&["apply", "r"]).ends(0).says("nothing to apply");
+    bench.glovebox(&["diff", "r"]).ends(0).says("differs old: the project has the run's version").says("removed gone");
 }
 
 #[test]

@@ -454,9 +454,6 @@ fn a_custom_handler_is_registered_and_executed() {
     std::fs::write(bench.project().join("custom.wasm"), guests::component("(func $execute)")).unwrap();
     bench.write("glovebox.toml", "[plugins.\"acme.custom\"]\npath = \"custom.wasm\"\n");
     bench.glovebox(&["plugin", "lock"]).ends(0).says("1 plugin\n");
-    bench
-        .glovebox(&["run", "pipeline.dot", "--run-id", "r"])
-        .ends(0)
-        .says("unverified   A: by the word of acme.custom");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0).says("unverified   A: claimed by acme.custom");
     assert_eq!(bench.run_json("r", "checkpoint.json")["completed_nodes"], serde_json::json!(["start", "A"]));
 }

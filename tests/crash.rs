@@ -463,7 +463,7 @@ fn an_id_that_is_taken_is_refused_with_the_command_that_goes_on() {
     bench.glovebox(RUN).ends(2).says("run `r` exists already").says("glovebox resume r");
     assert_eq!(std::fs::read(bench.run_folder("r").join("final.json")).unwrap(), before);
     for bad in ["../r", "a/b", "latest", ".r", ""] {
-        bench.glovebox(&["run", "pipeline.dot", "--run-id", bad]).ends(2).says("no name for a run");
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", bad]).ends(2).says("not a valid run name");
     }
 }
 

@@ -200,7 +200,7 @@ fn an_agent_runs_what_its_prefixes_say_and_that_verifies_nothing() {
             facts: &[
                 Says("ran          A: echo hi grüße welt exit 0"),
                 Says("verified     nothing: no tool or verify stage ran a command"),
-                Says("unverified   A: by the word of the scripted model"),
+                Says("unverified   A: claimed by the scripted model"),
             ],
             ..PLAIN
         },
@@ -280,7 +280,7 @@ fn what_passed_but_broke_its_scope_is_not_verified() {
             graph: "T [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"no-such-program --x\"]; start -> T -> done",
             exit: 1,
             visited: "T",
-            facts: &[Says("tool_exit_code_127"), Says("`[exec]` `toolchains`")],
+            facts: &[Says("tool_exit_code_127"), Says("`toolchains`")],
             ..PLAIN
         },
     ]);

@@ -45,7 +45,7 @@ fn a_plugin_runs_only_as_it_was_locked() {
     for command in ["run", "plan"] {
         bench.glovebox(&[command, "pipeline.dot"]).ends(7).says("has the digest").says("glovebox plugin lock");
     }
-    bench.glovebox(&["plugin", "lock"]).ends(0).says("other bytes than before");
+    bench.glovebox(&["plugin", "lock"]).ends(0).says("changed bytes");
     bench.glovebox(&["run", "pipeline.dot"]).ends(0);
     bench.glovebox(&["plugin", "lock"]).ends(0).says("as before");
 }
@@ -185,7 +185,7 @@ fn a_plugin_file_is_read_to_a_bound_and_never_waited_for() {
     std::fs::remove_file(&guest).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &guest).unwrap();
     for command in [&["plugin", "lock"][..], &["plugin", "inspect", "guest.wasm"], &["run", "pipeline.dot"]] {
-        bench.glovebox(command).ends(7).says("it is a device, a file is expected");
+        bench.glovebox(command).ends(7).says("expected a file, found a device");
     }
 }
 
@@ -299,7 +299,7 @@ fn an_end_that_only_looks_like_a_bound_is_what_the_command_says() {
 #[test]
 fn a_bound_that_cannot_be_set_is_not_said_to_be() {
     let bench = acting("cd out; i=0; while [ $i -lt 140 ]; do mkdir d && cd d; i=$((i+1)); done");
-    run_tool(&bench).ends(5).says("no setting raises `depth`").never_says("raise `limits.depth`");
+    run_tool(&bench).ends(5).says("`depth` cannot be raised").never_says("raise `limits.depth`");
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn a_conflict_is_refused_as_a_whole_and_a_repeated_apply_does_nothing() {
     bench.write("out/b", "two\n");
     bench.glovebox(&["apply", "r"]).ends(0).says("wrote   out/a");
     assert_eq!((bench.read("out/a"), bench.read("out/b")), ("one\n".to_owned(), "two\n".to_owned()));
-    bench.glovebox(&["apply", "r"]).ends(0).says("nothing to do");
+    bench.glovebox(&["apply", "r"]).ends(0).says("nothing to apply");
 }
 
 /// A client of the proxy inside: one request, whose answer is printed.

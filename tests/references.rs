@@ -49,7 +49,7 @@ fn a_prompt_s_file_stands_beside_the_pipeline() {
     bench
         .glovebox(&["check", "flows/ship.dot"])
         .ends(3)
-        .says("cannot read the prompt file `prompts/build.md`: there is no such file");
+        .says("cannot read the prompt file `prompts/build.md`: the file does not exist");
 }
 
 #[test]
@@ -94,9 +94,9 @@ fn no_prompt_comes_from_elsewhere() {
     symlink("../scripts/scenarios/a.sh", &file).unwrap();
     refused("it is among the hold-outs in `scripts/scenarios/`");
     rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    refused("it is no regular file");
+    refused("it is not a regular file");
     std::fs::write(&file, b"\xff\xfe").unwrap();
-    refused("it is no UTF-8 text");
+    refused("it is not UTF-8 text");
     std::fs::write(&file, "x".repeat((1 << 20) + 1)).unwrap();
     refused("it has more than 1048576 bytes");
 }
@@ -125,7 +125,7 @@ fn children_are_checked_each_in_its_own_file() {
         .collect();
     let has = |file: &str, rule: &str| found.iter().any(|(at, id)| at == file && id == rule);
     assert!(has("below/one.dot", "attribute_value") && has("below/two.dot", "child_pipeline"), "{found:?}");
-    answer.says("cannot read the child pipeline `three.dot`: there is no such file");
+    answer.says("cannot read the child pipeline `three.dot`: the file does not exist");
 }
 
 #[test]

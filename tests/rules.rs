@@ -219,7 +219,7 @@ fn standard_input_is_a_file() {
     let (good, bad) = ("digraph g {start;exit;start->exit}", "digraph g { start; exit; start -> exti }");
     fed(&["check", "-"], good).ends(0).says("1 checked");
     fed(&["check", "-"], bad).ends(3).says("--> -:1:35");
-    fed(&["check", "--fix", "-"], bad).ends(2).says("cannot be fixed");
+    fed(&["check", "--fix", "-"], bad).ends(2).says("`--fix` cannot change standard input");
     let formatted = fed(&["fmt", "-"], good);
     assert_eq!(formatted.ends(0).stdout, "digraph g {\n  start;\n  exit;\n  start -> exit;\n}\n");
     assert_eq!(fed(&["fmt", "-"], &formatted.stdout).ends(0).stdout, formatted.stdout);

@@ -74,10 +74,10 @@ fn a_forged_project_folder_lets_apply_write_nowhere() {
     let before = bench.snapshot();
     forge(&bench, "x", |event| climb(&bench, event));
     bench.glovebox(&["apply", "x"]).ends(6).says("record 1 is not signed with your key").says("--foreign --workdir D");
-    bench.glovebox(&["resume", "x"]).ends(6).says("nothing is done on its word");
+    bench.glovebox(&["resume", "x"]).ends(6).says("its record is not trusted");
     // Signed it would still be a path that leads out of where the user stands.
     sign(&bench, "x");
-    bench.glovebox(&["apply", "x"]).ends(6).says("not below this folder");
+    bench.glovebox(&["apply", "x"]).ends(6).says("not the current folder or below it");
     assert!(!planted.exists() && bench.snapshot() == before, "nothing was written");
     // The witness that the forgery is whole: where the user says so, it is brought.
     forge(&bench, "x", str::to_owned);
@@ -88,7 +88,7 @@ fn a_forged_project_folder_lets_apply_write_nowhere() {
 #[test]
 fn a_run_that_is_not_ones_own_is_read_and_said_so() {
     let bench = bench();
-    bench.glovebox(&["show", "x"]).ends(0).never_says("may be made up");
+    bench.glovebox(&["show", "x"]).ends(0).never_says("may be forged");
     bench.glovebox(&["ls"]).ends(0).never_says("not signed by you");
     for (spoil, said) in [
         ("UPDATE signature SET mac = zeroblob(32) WHERE seq = 3", "record 3 is not signed with your key"),
@@ -99,11 +99,11 @@ fn a_run_that_is_not_ones_own_is_read_and_said_so() {
         journal(&bench, "x").execute(spoil, []).unwrap();
         for words in [&["show", "x"][..], &["diff", "x"], &["graph", "x", "--format", "ascii"], &["show", "x", "build"]]
         {
-            bench.glovebox(words).ends(0).says("may be made up").says(said);
+            bench.glovebox(words).ends(0).says("may be forged").says(said);
         }
         bench.glovebox(&["ls"]).ends(0).says("(not signed by you)");
         let plan = ["plan", "pipeline.dot", "--against", "x"];
-        bench.glovebox(&plan).ends(0).says("may be made up");
+        bench.glovebox(&plan).ends(0).says("may be forged");
         bench.glovebox(&[&plan[..], &["--deny", "widened"]].concat()).ends(6).says(said).says("--against FILE");
         bench.glovebox(&["apply", "x"]).ends(6).says(said);
         bench.glovebox(&["resume", "x"]).ends(6).says(said);
@@ -179,7 +179,7 @@ fn walls_that_were_taken_down_are_up_again_on_every_resume() {
     for words in [&["resume", "u"][..], &["resume", "u", "--dangerously-no-sandbox"]] {
         stranger(&bench, words).ends(6).says("not signed with your key");
     }
-    bench.glovebox(&["resume", "u"]).ends(6).says("say it again: `glovebox resume u --dangerously-no-sandbox`");
+    bench.glovebox(&["resume", "u"]).ends(6).says("repeat the flag: `glovebox resume u --dangerously-no-sandbox`");
     assert!(!mark.exists(), "no command ran");
     bench.glovebox(&["resume", "u", "--dangerously-no-sandbox"]).ends(0);
     assert!(mark.exists(), "the witness: the same resume with the user's word runs it");
@@ -210,7 +210,7 @@ fn a_key_that_others_know_signs_nothing_and_is_not_believed() {
     glovebox(&["run", "pipeline.dot", "--run-id", "b"]).ends(6).says("others can read it").says("chmod 600");
     assert!(!bench.run_folder("b").exists(), "a run that is refused does not exist");
     glovebox(&["apply", "a"]).ends(6).says("others can read it");
-    glovebox(&["show", "a"]).ends(0).says("others can read it").says("may be made up");
+    glovebox(&["show", "a"]).ends(0).says("others can read it").says("may be forged");
 }
 
 #[test]

@@ -40,7 +40,8 @@ fn amount(name: &str, unit: Unit, default: u64) -> Result<u64, Stop> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(default) };
     let amount = value.to_str().and_then(|text| unit.parse(text)).filter(|amount| *amount > 0);
     amount.ok_or_else(|| {
-        let message = format!("the environment variable `{name}` is `{}`, which is no amount", value.to_string_lossy());
+        let message =
+            format!("the environment variable `{name}` is `{}`, which is not an amount", value.to_string_lossy());
         let example = if unit == Unit::Bytes { "1GiB" } else { "2m" };
         Stop::new(Exit::Usage, message).with_help(format!("set it as in `{name}={example}`, or unset it"))
     })

@@ -170,7 +170,7 @@ fn listen(signals: LocalSignals) -> Result<impl Future<Output = ()>, Stop> {
     Ok(async move {
         let exit = first_of(&mut interrupt, &mut terminate).await;
         let name = if exit == Exit::Terminated { "signal TERM" } else { "signal INT" };
-        terminal::say("stopping: waiting for the stage to end; again to stop at once\n");
+        terminal::say("stopping after this stage; press Ctrl-C again to stop at once\n");
         signals.cancel(name);
         let exit = first_of(&mut interrupt, &mut terminate).await;
         std::process::exit(i32::from(exit.code()));
@@ -208,7 +208,7 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let stop = Stop::new(exit, message);
     match error {
         RunError::Holdouts(source) if matches!(source.downcast_ref(), Some(HoldoutError::Copied(_))) => stop.with_help(
-            "remove the copies or let `.gitignore` name them; where builders may read them: `scenario_copies=\"allow\"` on the graph",
+            "remove the copies or add them to `.gitignore`; if builders may read them, set `scenario_copies=\"allow\"` on the graph",
         ),
         _ => stop,
     }

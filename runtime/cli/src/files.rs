@@ -23,7 +23,7 @@ pub fn open(file: &Path) -> io::Result<File> {
 
 /// Something that stands where a file is expected.
 #[derive(Debug, thiserror::Error)]
-#[error("it is {0}, a file is expected")]
+#[error("expected a file, found {0}")]
 pub struct NotFile(pub &'static str);
 
 /// What a folder is called.
@@ -55,7 +55,10 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Stop> {
     let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
     let file = fs::canonicalize(file).map_err(failed)?;
     if !fs::metadata(&file).map_err(failed)?.is_file() {
-        return Err(Stop::new(Exit::Usage, format!("`{}` is no regular file: it cannot be replaced", file.display())));
+        return Err(Stop::new(
+            Exit::Usage,
+            format!("`{}` is not a regular file: it cannot be replaced", file.display()),
+        ));
     }
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let before = OpenOptions::new()

@@ -44,14 +44,14 @@ pub fn read_to_show(run: &RunFolder) -> Result<Vec<Record>, Stop> {
 pub fn tell_foreign(run: &RunFolder, provenance: Provenance) {
     if let Some(why) = is_foreign(provenance) {
         let id = visible::line(&run.id);
-        terminal::say(&format!("note: run `{id}` {why}: what it says of itself may be made up\n"));
+        terminal::say(&format!("note: run `{id}` {why}: its record may be forged\n"));
     }
 }
 
 /// Refuses a run that this user did not start on this machine: its record is only somebody's word.
 pub fn refuse_foreign(run: &RunFolder, provenance: Provenance, help: String) -> Result<(), Stop> {
     let Some(why) = is_foreign(provenance) else { return Ok(()) };
-    let message = format!("run `{}` {why}, so nothing is done on its word", run.id);
+    let message = format!("run `{}` {why}, so its record is not trusted", run.id);
     Err(Stop::new(Exit::Policy, message).with_help(help))
 }
 
@@ -74,11 +74,8 @@ fn open(run: &RunFolder) -> Result<SqliteReader, Stop> {
 pub fn beginning<'a>(run: &RunFolder, records: &'a [Record]) -> Result<&'a RunStarted, Stop> {
     match records.first().map(|record| &record.event) {
         Some(Event::RunStarted(started)) => Ok(started),
-        _ => Err(Stop::new(
-            Exit::Usage,
-            format!("run `{}` was killed before it began, so there is nothing in it", run.id),
-        )
-        .with_help(format!("remove `{}` and run again", run.path.display()))),
+        _ => Err(Stop::new(Exit::Usage, format!("run `{}` was killed before it began, so it is empty", run.id))
+            .with_help(format!("remove `{}` and start a new run", run.path.display()))),
     }
 }
 
@@ -89,7 +86,10 @@ pub fn unreadable(run: &RunFolder, error: &PortError) -> Stop {
     let stop = Stop::new(exit, format!("read the journal of run `{}`: {error}", run.id));
     match error {
         PortError::Unavailable(_) if !run.path.join(glovebox_engine::project::MANIFEST_FILE).exists() => stop
-            .with_help(format!("a run that was killed before it began: remove `{}` and run again", run.path.display())),
+            .with_help(format!(
+                "a run that was killed before it began: remove `{}` and start a new run",
+                run.path.display()
+            )),
         _ => stop,
     }
 }

@@ -86,7 +86,7 @@ fn read_lock(file: &Path) -> Result<Option<Lock>, Stop> {
     let text = read_text(file)?;
     let lock = Lock::parse(&text).map_err(|error| {
         Stop::new(Exit::Plugin, format!("`{}`: {error}", file.display()))
-            .with_help("look at the plugins, then write it anew with `glovebox plugin lock`")
+            .with_help("review the plugins, then run `glovebox plugin lock`")
     })?;
     Ok(Some(lock))
 }

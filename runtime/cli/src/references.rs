@@ -50,7 +50,7 @@ fn prompts(file: &Path, wanted: &References) -> Files {
         };
         let text = text.and_then(|text| {
             let rest = left.checked_sub(text.len());
-            left = rest.ok_or_else(|| format!("the prompts' files have more than {PROMPTS_BYTES_MAX} bytes"))?;
+            left = rest.ok_or_else(|| format!("the prompt files have more than {PROMPTS_BYTES_MAX} bytes"))?;
             plain(&text).ok_or_else(|| "it is empty".to_owned())
         });
         Some((path.clone(), text))
@@ -95,14 +95,14 @@ impl Folder {
         let opened = self.dir.open_with(path, OpenOptions::new().read(true).custom_flags(nonblocking));
         let opened = opened.map_err(|error| reason(&error))?;
         if !opened.metadata().map_err(|error| reason(&error))?.is_file() {
-            return Err("it is no regular file".to_owned());
+            return Err("it is not a regular file".to_owned());
         }
         let mut bytes = Vec::new();
         opened.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| reason(&error))?;
         if bytes.len() as u64 > bytes_max {
             return Err(format!("it has more than {bytes_max} bytes"));
         }
-        String::from_utf8(bytes).map_err(|_| "it is no UTF-8 text".to_owned())
+        String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
     }
 }
 
@@ -115,7 +115,7 @@ fn is_inside(place: &Path, folder: &str) -> bool {
 
 fn reason(error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => "there is no such file".to_owned(),
+        ErrorKind::NotFound => "the file does not exist".to_owned(),
         ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
             "it leads out of the pipeline's folder".to_owned()
         }

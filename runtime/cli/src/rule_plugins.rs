@@ -100,11 +100,8 @@ pub fn check_unchanged(run: &RunFolder, project: &Project, recorded: &[RuleRecor
     if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
         return refuse_withdrawn(run, project, recorded);
     }
-    let message = format!(
-        "run `{}` was judged by other rules: a component of `[rules]` or their order has changed since",
-        run.id
-    );
-    Err(Stop::new(Exit::Mismatch, message).with_help("put glovebox.toml and the components back, or run again"))
+    let message = format!("run `{}` used other rules: a component of `[rules]` or the order has changed", run.id);
+    Err(Stop::new(Exit::Mismatch, message).with_help("restore glovebox.toml and the components, or start a new run"))
 }
 
 /// What a component was allowed when the run began, it must be allowed now.
@@ -115,8 +112,8 @@ fn refuse_withdrawn(run: &RunFolder, project: &Project, recorded: &[RuleRecord])
     };
     let Some(rule) = recorded.iter().find(|rule| !allowed(rule)) else { return Ok(()) };
     let message =
-        format!("run `{}` has a graph that `{}` changed as glovebox.toml allows it no more", run.id, rule.name);
-    Err(Stop::new(Exit::Mismatch, message).with_help("put `transform` back, or run again"))
+        format!("`{1}` changed the graph of run `{0}` in a way that glovebox.toml no longer allows", run.id, rule.name);
+    Err(Stop::new(Exit::Mismatch, message).with_help("restore `transform`, or start a new run"))
 }
 
 /// Says in one line for each component that the graph is not what the file says.

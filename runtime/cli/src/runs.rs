@@ -24,7 +24,7 @@ impl RunId {
         let starts_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
         if text == "latest" || !starts_well || text.len() > ID_CHARACTERS_MAX || !text.chars().all(safe) {
             let message = format!(
-                "`{text}` is no name for a run: expected letters, digits, `-` and `_`, a letter or digit first, at most {ID_CHARACTERS_MAX}, not `latest`"
+                "`{text}` is not a valid run name: expected letters, digits, `-` and `_`, a letter or digit first, at most {ID_CHARACTERS_MAX}, not `latest`"
             );
             return Err(Stop::new(Exit::Usage, message));
         }
@@ -86,7 +86,7 @@ pub fn create(runs_dir: &Path, id: &RunId) -> Result<RunFolder, Stop> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let named = spelled(&id.0, runs_dir);
             Err(Stop::new(Exit::Usage, format!("run `{}` exists already in `{}`", id.0, runs_dir.display()))
-                .with_help(format!("go on with it: `glovebox resume {named}`, or give another `--run-id`")))
+                .with_help(format!("continue it: `glovebox resume {named}`, or choose another `--run-id`")))
         }
         Err(error) => Err(failed(&error)),
     }
@@ -102,7 +102,8 @@ pub fn select(runs_dir: &Path, selector: &str) -> Result<RunFolder, Stop> {
     let mut runs = list(runs_dir)?;
     let place = runs_dir.display();
     let absent = |message: String| {
-        Stop::new(Exit::Usage, message).with_help("list runs with `glovebox ls`, elsewhere with `--runs-dir D`")
+        Stop::new(Exit::Usage, message)
+            .with_help("list runs: `glovebox ls`; in another folder: `glovebox ls --runs-dir D`")
     };
     if runs.is_empty() {
         return Err(absent(format!("no runs in `{place}`")));

@@ -60,10 +60,8 @@ pub fn read_text(file: &Path) -> Result<String, Stop> {
 fn not_a_file(file: &Path, kind: &'static str) -> Stop {
     let stop = Stop::new(Exit::Usage, format!("`{}` is {kind}, not a file", file.display()));
     match kind {
-        files::FOLDER => stop.with_help("name the files in it, such as `pipelines/*.dot`"),
-        _ => stop.with_help(
-            "`-` reads standard input: `… | glovebox check -`; what else a pipe would give belongs into a file",
-        ),
+        files::FOLDER => stop.with_help("name its files, such as `pipelines/*.dot`"),
+        _ => stop.with_help("`-` reads standard input: `… | glovebox check -`; write other pipes to a file first"),
     }
 }
 
@@ -165,7 +163,7 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
     }
     let pipeline = glovebox_pipeline::validate(draft).pipeline.ok_or_else(|| {
         let message = format!("the pipeline of run `{}` is not valid for this version of glovebox", run.id);
-        Stop::new(Exit::Mismatch, message).with_help("go on with the version that started it")
+        Stop::new(Exit::Mismatch, message).with_help("resume it with the version that started it")
     })?;
     let rule_report = RuleReport { rules: started.rules.clone(), transformed };
     Ok(Source {

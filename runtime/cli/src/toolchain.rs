@@ -43,7 +43,7 @@ struct Missing {
 
 impl Missing {
     fn program(name: &str, toolchain: Toolchain) -> Self {
-        let help = format!("install it, or take `{}` out of `[exec] toolchains`", toolchain.as_str());
+        let help = format!("install it, or remove `{}` from `[exec] toolchains`", toolchain.as_str());
         Self { why: format!("no `{name}` in PATH"), help }
     }
 }
@@ -108,7 +108,7 @@ fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Stop> {
 }
 
 fn text(path: &Path) -> Result<String, Stop> {
-    let named = || Stop::new(Exit::Invalid, format!("a toolchain lies at `{}`, which is no UTF-8", path.display()));
+    let named = || Stop::new(Exit::Invalid, format!("the path of a toolchain is not UTF-8: `{}`", path.display()));
     path.to_str().map(str::to_owned).ok_or_else(named)
 }
 

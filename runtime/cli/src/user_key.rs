@@ -20,7 +20,7 @@ pub fn folder() -> Option<PathBuf> {
 /// The key that a new run is signed with, made at first use. Without a place for it: none, after a warning.
 pub fn to_sign() -> Result<Option<UserKey>, Stop> {
     let Some(folder) = folder() else {
-        warn_unsigned("there is no home folder");
+        warn_unsigned("no home folder");
         return Ok(None);
     };
     match UserKey::read_or_make(&folder) {
@@ -55,7 +55,7 @@ fn refused(folder: &Path, error: &io::Error) -> Stop {
     let file = folder.join(KEY_FILE);
     let message = format!("the key of your runs, `{}`, cannot be used: {error}", file.display());
     Stop::new(Exit::Policy, message).with_help(format!(
-        "if only you could read it: `chmod 700 {0} && chmod 600 {1}`; else remove it, and runs signed with it are foreign from then on",
+        "if no other user could read it: `chmod 700 {0} && chmod 600 {1}`; else remove it, and its runs become foreign",
         folder.display(),
         file.display()
     ))

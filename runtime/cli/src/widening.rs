@@ -54,7 +54,7 @@ pub fn refuse(project: &Project, rules: &[RuleRecord]) -> Result<(), Stop> {
     }
     let line = project.config.rules.get(&rule.name).map_or(0, |entry| entry.line);
     let help = format!(
-        "if it may: `transform = \"widen\"` under `[rules.\"{}\"]` (glovebox.toml:{line}), then `glovebox plugin lock`",
+        "to allow this: `transform = \"widen\"` under `[rules.\"{}\"]` (glovebox.toml:{line}), then `glovebox plugin lock`",
         rule.name
     );
     Err(Stop::new(Exit::Policy, message).with_help(help))

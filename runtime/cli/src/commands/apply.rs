@@ -19,21 +19,19 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
     let changes = Changes::read(&run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     if !arguments.foreign {
-        let look = format!("look at it with `glovebox diff {named}`; bring it all the same where you say: ");
+        let look = format!("read `glovebox diff {named}` first; then apply it with ");
         let help = format!("{look}`glovebox apply {named} --foreign --workdir D`");
         journal::refuse_foreign(&run, changes.provenance, help)?;
     }
     match changes.verdict {
         Some(Verdict::Success) => {}
         Some(Verdict::Fail) => {
-            let message = format!("run `{}` failed, so nothing vouches for its changes; nothing was written", run.id);
-            return Err(
-                Stop::new(Exit::Policy, message).with_help(format!("look at them with `glovebox diff {named}`"))
-            );
+            let message = format!("run `{}` failed, so its changes are not verified; nothing was written", run.id);
+            return Err(Stop::new(Exit::Policy, message).with_help(format!("show them: `glovebox diff {named}`")));
         }
         None => {
             let message = format!("run `{}` has not ended; nothing was written", run.id);
-            return Err(Stop::new(Exit::Usage, message).with_help(format!("go on with `glovebox resume {named}`")));
+            return Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")));
         }
     }
     let project = &destination(arguments, &run, &changes)?;
@@ -57,8 +55,9 @@ fn destination(arguments: &ApplyArguments, run: &RunFolder, changes: &Changes) -
     }
     runs::project_here(&changes.project).ok_or_else(|| {
         let started_for = visible::line(&changes.project.to_string_lossy()).into_owned();
-        let message = format!("run `{}` was started for `{started_for}`, which is not below this folder", run.id);
-        Stop::new(Exit::Policy, message).with_help("say where its changes go: `--workdir D`")
+        let message =
+            format!("run `{}` was started for `{started_for}`, which is not the current folder or below it", run.id);
+        Stop::new(Exit::Policy, message).with_help("name the project: `--workdir D`")
     })
 }
 
@@ -68,7 +67,7 @@ fn refuse(conflicts: &[Conflict], place: &str) -> Stop {
     }
     let count = counted(conflicts.len(), "conflict");
     Stop::new(Exit::Policy, format!("{count} in `{place}`, nothing was written"))
-        .with_help("put these paths back or aside, or apply to another copy with `--workdir D`")
+        .with_help("commit, stash or restore these files, or apply to another copy: `--workdir D`")
 }
 
 fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
@@ -84,7 +83,7 @@ fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
         terminal::print(&format!("wrote   {}{folder}\n", visible::line(&change.path)));
     }
     if plan.deletes.is_empty() && plan.writes.is_empty() {
-        terminal::say("nothing to do: the project already is what the run made of it\n");
+        terminal::say("nothing to apply: the project already has these changes\n");
     }
     Ok(Exit::Ok)
 }

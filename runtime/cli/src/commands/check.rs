@@ -89,7 +89,7 @@ fn is_broken(opened: &ParsedFile) -> bool {
 /// are not made.
 fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     if source::is_stdin(file) {
-        let stop = Stop::new(Exit::Usage, "standard input cannot be fixed in its place");
+        let stop = Stop::new(Exit::Usage, "`--fix` cannot change standard input");
         return Err(stop.with_help("name a file, or leave out `--fix`"));
     }
     let mut opened = open(file, inputs)?;

@@ -16,7 +16,7 @@ use std::io::Read;
 const SHOWN_BYTES_MAX: u64 = 1 << 20;
 
 /// The project has no longer what the run began with, but what it came to.
-const APPLIED: &str = "the project is as the run made it";
+const APPLIED: &str = "the project has the run's version";
 
 /// One side of a file.
 enum Side {
@@ -76,7 +76,7 @@ fn unified(old: &str, new: &str, before: &str, after: &str) -> String {
 fn before(changes: &Changes, difference: &Difference) -> Side {
     let Some(fact) = &difference.before else { return Side::Absent };
     let Ok(file) = open_before(&changes.project, &difference.path) else {
-        let words = if difference.after.is_none() { APPLIED } else { "it is not in the project any more" };
+        let words = if difference.after.is_none() { APPLIED } else { "the project no longer has it" };
         return Side::Other(words.to_owned());
     };
     let mut bytes = Vec::new();
@@ -88,7 +88,7 @@ fn before(changes: &Changes, difference: &Difference) -> Side {
         return Side::Other(APPLIED.to_owned());
     }
     if found != fact.digest {
-        return Side::Other("it was changed in the project since the run copied it".to_owned());
+        return Side::Other("the project's file changed after the run copied it".to_owned());
     }
     text(bytes)
 }

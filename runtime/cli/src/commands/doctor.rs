@@ -39,5 +39,5 @@ fn attack(arguments: &DoctorArguments, capability: &jail::Capability) -> Ended {
 #[cfg(not(target_os = "linux"))]
 fn attack(_: &DoctorArguments, _: &jail::Capability) -> Ended {
     use crate::exit::{Exit, Stop};
-    Err(Stop::new(Exit::Policy, "the attacks are system calls of Linux, and commands are confined there only"))
+    Err(Stop::new(Exit::Policy, "`--attack` works on Linux only"))
 }

@@ -42,8 +42,8 @@ fn read(arguments: &GraphArguments) -> Result<(Pipeline, Option<Overlay>), Stop>
         return Ok((source.pipeline, None));
     }
     if !arguments.inputs.is_empty() {
-        return Err(Stop::new(Exit::Usage, format!("`{target}` is a run, and a run has its inputs already"))
-            .with_help("leave out `--set`, or name a pipeline's file"));
+        return Err(Stop::new(Exit::Usage, format!("`{target}` is a run; a run has its inputs already"))
+            .with_help("remove `--set`, or name a pipeline file"));
     }
     let run = runs::select(&arguments.runs.runs_dir, target)?;
     let records = journal::read_to_show(&run)?;

@@ -96,7 +96,7 @@ pub fn verify(arguments: &HoldoutArguments) -> Ended {
         };
         text.push_str(&lines(&sealed_copy));
         match &project {
-            None => text.push_str("the project cannot be read any more\n"),
+            None => text.push_str("the project can no longer be read\n"),
             Some(found) if found.is_empty() => text.push_str("the project has the same hold-outs now\n"),
             Some(found) => text.push_str(&format!("the project has other hold-outs now:\n{}", lines(found))),
         }
@@ -114,7 +114,7 @@ fn read(arguments: &HoldoutArguments) -> Result<(RunFolder, Vec<Record>), Stop> 
 fn sealed<'a>(run: &RunFolder, started: &'a RunStarted) -> Result<&'a HoldoutsSealed, Stop> {
     started.holdouts.as_ref().ok_or_else(|| {
         Stop::new(Exit::Usage, format!("run `{}` has no hold-outs: nothing was sealed when it began", run.id))
-            .with_help("`scenarios` of the graph names their folders, `scripts/scenarios/` when it is absent")
+            .with_help("hold-outs are the folders in the graph attribute `scenarios`, by default `scripts/scenarios/`")
     })
 }
 
@@ -141,12 +141,12 @@ fn leaks(records: &[Record]) -> Vec<Leak<'_>> {
 fn lines(found: &[Deviation]) -> String {
     let line = |deviation: &Deviation| {
         let what = match deviation.difference {
-            Difference::Root => "is not the seal that was committed to",
+            Difference::Root => "is not the seal in the journal",
             Difference::Missing => "is missing",
             Difference::Added => "was added",
             Difference::Content => "has other content",
             Difference::Mode => "has another mode",
-            Difference::Odd => "is no regular file",
+            Difference::Odd => "is not a regular file",
         };
         format!("  {} {what}\n", visible::line(&deviation.path))
     };

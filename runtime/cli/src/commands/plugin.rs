@@ -37,10 +37,7 @@ pub fn lock(arguments: &LockArguments) -> Ended {
     let project = project::read_project(&arguments.workdir, arguments.file.as_deref())?;
     if !project.has_config {
         let place = arguments.workdir.display();
-        return Err(Stop::new(
-            Exit::Invalid,
-            format!("no `{CONFIG_FILE_NAME}` for `{place}`, so there is nothing to lock"),
-        ));
+        return Err(Stop::new(Exit::Invalid, format!("no `{CONFIG_FILE_NAME}` for `{place}`, nothing to lock")));
     }
     let mut agreed = Lock::default();
     for (name, entry) in &project.config.plugins {
@@ -76,7 +73,7 @@ fn locked(project: &Project, name: &str, entry: &PluginEntry) -> Result<LockedPl
 fn locked_rules(project: &Project, name: &str, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
     let found = named(project, name, &entry.path, "rules")?;
     glovebox_host::rules::check(&found).map_err(|error| {
-        Stop::new(Exit::Plugin, format!("`{}` cannot be rules: {error}", visible::line(&entry.path)))
+        Stop::new(Exit::Plugin, format!("`{}` cannot be used for rules: {error}", visible::line(&entry.path)))
     })?;
     Ok(agreement(name, &found, entry.transform.lines()))
 }
@@ -84,7 +81,7 @@ fn locked_rules(project: &Project, name: &str, entry: &RuleEntry) -> Result<Lock
 fn named(project: &Project, name: &str, path: &str, table: &str) -> Result<Inspection, Stop> {
     let found = read(&project.config_dir.join(path), project.config.component_bytes(name))?;
     if let Some(manifest) = found.manifest.as_ref().filter(|manifest| manifest.name != name) {
-        let message = format!("plugin `{name}` calls itself `{}`", manifest.name);
+        let message = format!("plugin `{name}` has the name `{}` in its manifest", manifest.name);
         return Err(Stop::new(Exit::Plugin, message).with_help(format!("name it `[{table}.\"{}\"]`", manifest.name)));
     }
     Ok(found)
@@ -107,8 +104,8 @@ fn render(plugin: &LockedPlugin, before: Option<&Lock>) -> String {
     let known = before.and_then(|lock| lock.plugins.get(&plugin.name));
     let news = match known {
         None => "new",
-        Some(known) if known.digest != plugin.digest => "other bytes than before",
-        Some(known) if known.grants != plugin.grants => "other grants than before",
+        Some(known) if known.digest != plugin.digest => "changed bytes",
+        Some(known) if known.grants != plugin.grants => "changed grants",
         Some(_) => "as before",
     };
     let mut text =

@@ -27,7 +27,7 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     let VerifiedJournal { records, provenance } = journal::read(&run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     let help =
-        format!("look at it with `glovebox show {named}`, and run its pipeline again; docs/run-directory.md says more");
+        format!("`glovebox show {named}` shows it; start a new run with `glovebox run`; see docs/run-directory.md");
     journal::refuse_foreign(&run, provenance, help)?;
     runs::repair(&run)?;
     let started = journal::beginning(&run, &records)?;
@@ -79,7 +79,7 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Prepar
             run.id
         );
         return Err(
-            Stop::new(Exit::Mismatch, message).with_help("put glovebox.toml and the plugins back, or run again")
+            Stop::new(Exit::Mismatch, message).with_help("restore glovebox.toml and the plugins, or start a new run")
         );
     }
     Ok(bound)
@@ -96,13 +96,13 @@ fn refuse_other_walls(run: &RunFolder, started: &RunStarted, no_sandbox: bool, n
                  change and send away all that you can",
                 run.id
             );
-            let help = format!("say it again: `glovebox resume {named} --dangerously-no-sandbox`");
+            let help = format!("repeat the flag: `glovebox resume {named} --dangerously-no-sandbox`");
             Err(Stop::new(Exit::Policy, message).with_help(help))
         }
         (false, true) if tier != TIER_NONE => {
             let message = format!("run `{}` was started in sandbox tier `{tier}`, which a resume never lowers", run.id);
             Err(Stop::new(Exit::Policy, message)
-                .with_help("leave `--dangerously-no-sandbox` out, or run again with it"))
+                .with_help("remove `--dangerously-no-sandbox`, or start a new run with it"))
         }
         _ => Ok(()),
     }
@@ -117,5 +117,5 @@ fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, bound: &Prepared) ->
     }
     let message =
         format!("run `{}` was started in sandbox tier `{before}`, this machine can now enforce `{now}`", run.id);
-    Err(Stop::new(Exit::Policy, message).with_help("`glovebox doctor` shows what is missing; or run again"))
+    Err(Stop::new(Exit::Policy, message).with_help("see what is missing: `glovebox doctor`; or start a new run"))
 }

@@ -57,7 +57,7 @@ fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &str, records: &[
     if about.is_empty() {
         let seen: BTreeSet<&str> = records.iter().flat_map(|record| nodes_of(&record.event)).flatten().collect();
         let seen: Vec<String> = seen.iter().map(|name| format!("`{}`", visible::line(name))).collect();
-        return Err(Stop::new(Exit::Usage, format!("run `{}` never came to a node `{node}`", arguments.run))
+        return Err(Stop::new(Exit::Usage, format!("run `{}` never visited a node `{node}`", arguments.run))
             .with_help(format!("it came to {}", seen.join(", "))));
     }
     if arguments.json {
@@ -175,7 +175,7 @@ fn network(stage: &StageFinished) -> Vec<String> {
         )
     };
     let lines: Vec<String> = hosts.chain(others).map(line).collect();
-    if lines.is_empty() { vec!["nothing was asked for".to_owned()] } else { lines }
+    if lines.is_empty() { vec!["no requests".to_owned()] } else { lines }
 }
 
 fn edge(text: &mut String, route: &RouteTaken) {

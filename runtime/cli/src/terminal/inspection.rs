@@ -20,7 +20,7 @@ pub fn render(inspection: &Inspection) -> String {
                 row("about", &visible::line(&manifest.description));
             }
         }
-        None => row("plugin", "carries no manifest: `wants` in glovebox.toml stands in for it"),
+        None => row("plugin", "has no manifest; set `wants` in glovebox.toml"),
     }
     row("world", inspection.world);
     row("digest", &inspection.digest.to_string());

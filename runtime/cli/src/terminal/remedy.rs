@@ -16,21 +16,19 @@ pub fn of(summary: &RunSummary) -> Option<String> {
     let node = summary.failed_node.as_ref().map(|node| visible::line(node.as_str())).unwrap_or_default();
     let remedy = match failure.code.as_str() {
         "tool/exit-code" | "verify/exit-code" if ended_with(summary, NO_SUCH_PROGRAM) => {
-            "exit 127 is the shell's word for a program it did not find: name its folder in glovebox.toml, `[exec]` \
-             `toolchains` or `path`"
+            "exit 127: the shell did not find a program; add its folder under `[exec]` in glovebox.toml, to `path`, or \
+             name its toolchain in `toolchains`"
                 .to_owned()
         }
         "script/exhausted" => format!("add a `[[node.{node}]]` turn to the script"),
-        "limit/max_steps" => "raise `max_steps` of the graph and `--max-steps`, whichever is lower".to_owned(),
-        "limit/max_wall_time" => {
-            "raise `max_wall_time` of the graph and `--max-wall-time`, whichever is lower".to_owned()
-        }
+        "limit/max_steps" => "raise the smaller of `max_steps` on the graph and `--max-steps`".to_owned(),
+        "limit/max_wall_time" => "raise the smaller of `max_wall_time` on the graph and `--max-wall-time`".to_owned(),
         "limit/run_disk_bytes" => {
-            "raise `disk_bytes_max` under `[run]` of glovebox.toml, and go on with `glovebox resume`".to_owned()
+            "raise `disk_bytes_max` under `[run]` in glovebox.toml, then run `glovebox resume`".to_owned()
         }
-        "limit/wall_ms" => format!("raise `timeout` of `{node}`, or what bounds `wall_ms` in glovebox.toml"),
+        "limit/wall_ms" => format!("raise `timeout` of `{node}`, or `wall_ms` in glovebox.toml"),
         "limit/turns" => format!("raise `max_turns` of `{node}`"),
-        "GoalGateUnsatisfied" => "give the gate a `retry_target`, or mend what keeps it from passing".to_owned(),
+        "GoalGateUnsatisfied" => "fix what keeps the gate from passing, or give it a `retry_target`".to_owned(),
         "route/none" => "add an edge whose condition holds, or one without a condition".to_owned(),
         _ => of_limit(failure.code.limit_name()?, &node),
     };
@@ -40,9 +38,9 @@ pub fn of(summary: &RunSummary) -> Option<String> {
 /// A bound of the table can be set; those on the shape of a changed tree cannot.
 fn of_limit(name: &str, node: &str) -> String {
     if TABLE.iter().any(|limit| limit.name == name) {
-        format!("raise `limits.{name}` of `{node}`, or what bounds it in glovebox.toml")
+        format!("raise `limits.{name}` of `{node}`, or `{name}` in glovebox.toml")
     } else {
-        format!("no setting raises `{name}`: let `{node}` leave shorter paths")
+        format!("`{name}` cannot be raised: make the paths that `{node}` writes shorter")
     }
 }
 

@@ -142,7 +142,7 @@ fn own_words(summary: &RunSummary) -> String {
     let more = summary.unverified.len().saturating_sub(OWN_WORDS_SHOWN_MAX);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let said: Vec<String> =
-        said.iter().map(|(whose, nodes)| format!("{}: by the word of {whose}", nodes.join(", "))).collect();
+        said.iter().map(|(whose, nodes)| format!("{}: claimed by {whose}", nodes.join(", "))).collect();
     format!("{}{more}", said.join("; "))
 }
 
