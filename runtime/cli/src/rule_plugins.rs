@@ -15,8 +15,8 @@ use glovebox_engine::config::TransformGrant;
 use glovebox_engine::event::RuleRecord;
 use glovebox_engine::rules::{Linted, RuleSet, digests, is_accepted, lint_builtin};
 use glovebox_pipeline::{Inputs, Lowered};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,13 +31,18 @@ pub struct RuleSets {
 impl RuleSets {
     /// Lints a file's draft with the project's rules and the built-in ones. A wrong configuration and components that may not run are
     /// printed and left out, so that they hide no finding; [`RuleSets::refused`] then has the exit.
-    pub fn lint(&mut self, draft: Lowered, file: &Path) -> Linted {
+    pub fn lint(&mut self, mut draft: Lowered, file: &Path) -> Linted {
         if draft.has_errors() {
             return lint_builtin(draft);
         }
         match self.of(file) {
-            Ok(Some(rules)) => rules.lint(draft),
-            Ok(None) => lint_builtin(draft),
+            Ok((verifiers, rules)) => {
+                draft.pipeline.set_verifiers(verifiers);
+                match rules {
+                    Some(rules) => rules.lint(draft),
+                    None => lint_builtin(draft),
+                }
+            }
             Err(stop) => {
                 terminal::report_stop(&stop);
                 self.refused.get_or_insert(stop.exit);
@@ -51,17 +56,18 @@ impl RuleSets {
         self.refused
     }
 
-    /// The rules that go with a file. Those that may not run are printed when they are met first.
-    fn of(&mut self, file: &Path) -> Result<Option<&RuleSet>, Stop> {
+    /// The plugins that are bound as verifiers, and the rules that go with a file. Those that may not run are printed when they are met first.
+    fn of(&mut self, file: &Path) -> Result<(BTreeSet<String>, Option<&RuleSet>), Stop> {
         let project = project::read_project(Path::new("."), Some(file))?;
         if project.config.rules.is_empty() {
-            return Ok(None);
+            return Ok((project.config.verifiers(), None));
         }
         let rules = match self.rule_sets.entry(project.config_dir.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(load(&project, &self.host)?.map_err(|problems| print(&problems)).ok()),
         };
-        rules.as_ref().map(Some).ok_or_else(|| Stop::silent(Exit::Plugin))
+        let rules = rules.as_ref().ok_or_else(|| Stop::silent(Exit::Plugin))?;
+        Ok((project.config.verifiers(), Some(rules)))
     }
 }
 
@@ -73,13 +79,14 @@ pub fn read_pipeline(
     inputs: &Inputs,
     workdir: &Path,
 ) -> Result<(Source, Project), Stop> {
-    let opened = ParsedFile::of(file, source::read_text(file)?, inputs);
+    let mut opened = ParsedFile::of(file, source::read_text(file)?, inputs);
     // A file that cannot be read is told before anything about the project is.
     if opened.draft.has_errors() {
         opened.concluded(lint_builtin)?;
         return Err(Stop::silent(Exit::Invalid));
     }
     let project = project::read_project(workdir, Some(file))?;
+    opened.draft.pipeline.set_verifiers(project.config.verifiers());
     if project.config.rules.is_empty() {
         return Ok((opened.concluded(lint_builtin)?, project));
     }

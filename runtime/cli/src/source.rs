@@ -156,6 +156,7 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
         files: given,
         ..Inputs::default()
     });
+    draft.pipeline.set_verifiers(started.verifiers.clone());
     let transformed = started.transformed_digest.as_ref();
     let transformed = transformed.map(|digest| changes::read_blob_text(run, &blobs, digest)).transpose()?;
     if let Some(transformed) = &transformed {

@@ -9,6 +9,7 @@ mod confinement;
 pub mod effective;
 pub mod holdouts;
 mod problem;
+pub mod role;
 pub mod subject;
 
 pub use confinement::HostCapability;
@@ -25,6 +26,7 @@ use glovebox_host::host::Host;
 use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
+use glovebox_pipeline::lower::handler::Role;
 use glovebox_sandbox::refusal::escaped;
 use glovebox_sandbox::scope::Entry;
 use std::collections::BTreeMap;
@@ -149,9 +151,11 @@ impl Binder<'_> {
         }
         let component = self.component(handler, plugin)?;
         let inspection = component.inspection();
+        let role = role::role(handler, plugin);
         let inputs = GrantInputs {
             node,
             handler,
+            role,
             inspection,
             plugin,
             limits: &self.config.limits,
@@ -176,6 +180,7 @@ impl Binder<'_> {
             component,
             digest,
             first_party,
+            role,
             tier,
             scope,
             commands,
@@ -221,7 +226,16 @@ impl Binder<'_> {
                 let message = format!("plugin `{handler}` calls itself `{named}`, `{handler}` is expected");
                 return Err(problem(message, Some(format!("name it `[plugins.\"{named}\"]` in glovebox.toml"))));
             }
-            let lines = grant_lines(&granted(&inspection, Some(entry)));
+            let granted = granted(&inspection, Some(entry));
+            let fault = role::verifier_fault(&inspection, &granted).filter(|_| entry.role == Role::Verifier);
+            if let Some(fault) = fault {
+                let help = format!(
+                    "remove `role = \"verifier\"` from `[plugins.\"{handler}\"]` (glovebox.toml:{})",
+                    entry.line
+                );
+                return Err(problem(format!("plugin `{handler}` cannot be a verifier: {fault}"), Some(help)));
+            }
+            let lines = grant_lines(&granted, entry.role);
             self.lock
                 .verify(handler, &inspection.digest.to_string(), &lines)
                 .map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;

@@ -16,9 +16,10 @@ use field::Fields;
 use glovebox_host::grants::Grants;
 use glovebox_host::limits::{LimitSettings, Limits};
 use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::lower::handler::Role;
 use glovebox_pipeline::span::Span;
 use sandbox::SandboxSetting;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The name of the file, looked up from the pipeline's folder upward to the workdir.
@@ -54,6 +55,8 @@ pub struct PluginEntry {
     pub wants: Option<Grants>,
     /// What the operator allows; absent means nothing.
     pub grants: Option<Grants>,
+    /// What part its stages have in a run; a builder unless the operator says otherwise.
+    pub role: Role,
     /// Line of the table, from 1.
     pub line: usize,
 }
@@ -144,6 +147,12 @@ impl Config {
         let mut rules: Vec<(&String, &RuleEntry)> = self.rules.iter().collect();
         rules.sort_by_key(|(_, entry)| entry.place.start);
         rules.into_iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The plugins that the operator binds as verifiers.
+    pub fn verifiers(&self) -> BTreeSet<String> {
+        let verifiers = self.plugins.iter().filter(|(_, entry)| entry.role == Role::Verifier);
+        verifiers.map(|(name, _)| name.clone()).collect()
     }
 
     /// The largest component a handler may be, bytes: what the operator wrote, whether for all stages or for this plugin, else
@@ -258,7 +267,7 @@ fn plugin(
     place: std::ops::Range<usize>,
     value: &field::Value<'_>,
 ) -> Option<PluginEntry> {
-    let (mut file, mut wants, mut grants) = (None, None, None);
+    let (mut file, mut wants, mut grants, mut role) = (None, None, None, Role::default());
     let mut names_file = false;
     for (key, value) in fields.table(path, value) {
         let name = key.get_ref().as_ref();
@@ -270,14 +279,25 @@ fn plugin(
             }
             "wants" => wants = Some(fields.grants(&field, value)),
             "grants" => grants = Some(fields.grants(&field, value)),
-            _ => fields.unknown(key, &field, &["path", "wants", "grants"]),
+            "role" => role = plugin_role(fields, &field, value),
+            _ => fields.unknown(key, &field, &["path", "wants", "grants", "role"]),
         }
     }
     let line = fields.line(place.start);
     if !names_file {
         fields.missing(path, "path", place, "path = \"target/plugin.wasm\"");
     }
-    Some(PluginEntry { path: file?, wants, grants, line })
+    Some(PluginEntry { path: file?, wants, grants, role, line })
+}
+
+fn plugin_role(fields: &mut Fields<'_>, field: &str, value: &field::Value<'_>) -> Role {
+    let roles = [Role::Builder, Role::Verifier];
+    let named = value.get_ref().as_str();
+    roles.into_iter().find(|role| named == Some(role.as_str())).unwrap_or_else(|| {
+        let message = format!("`{field}` must be `\"builder\"` or `\"verifier\"`");
+        fields.value_problem(field, value.span(), message, None);
+        Role::default()
+    })
 }
 
 fn workspace(fields: &mut Fields<'_>, value: &field::Value<'_>) -> WorkspaceSetting {

@@ -20,7 +20,7 @@ pub use stage::{CacheFilled, Isolation, StageFinished, StageReady, StageRetrying
 use glovebox_record::{Failure, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Version of the event vocabulary, written into `run.started` and into the journal's database. Other versions are refused.
@@ -149,6 +149,9 @@ pub struct RunStarted {
     /// Blob with the pipeline as the rules' transforms made it, which is what runs; absent when none changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transformed_digest: Option<Digest>,
+    /// Plugins that the operator bound as verifiers, by handler type.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub verifiers: BTreeSet<String>,
     /// Digest of the plan: what was bound, with which grants and limits.
     pub plan_digest: Digest,
     /// Blob with the list of files the workspace began with.

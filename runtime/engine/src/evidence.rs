@@ -1,8 +1,8 @@
 //! What a run came to: its verdict, its exit class, and the evidence for both.
 //!
 //! A fold of the journal's records and nothing else, so `run`, `resume`, `show` and `ls` report the same journal in the same way.
-//! A command is *verified* when the pipeline's author wrote it, it exited 0 and its stage passed. A command that a model or a plugin
-//! chose only *ran*. A stage that passed without a verified command passed on its own word.
+//! A command is *verified* when a verifier ran it, it exited 0 and its stage passed. Verifiers are tool and verify stages, and plugins
+//! that the operator bound as verifiers. Any other command only *ran*. A stage without a verified command passed on its own word.
 
 mod class;
 mod receipt;
@@ -11,10 +11,11 @@ pub use class::ExitClass;
 pub use receipt::{CommandEvidence, Proof};
 
 use crate::event::{Attempt, Event, FileChange, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict};
+use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::{Failure, FailureCode, NodeId};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Network of a sandbox that lets commands reach every host.
 const NETWORK_FULL: &str = "full";
@@ -90,6 +91,8 @@ pub struct RunSummary {
     /// When the first record was appended.
     #[serde(skip)]
     pub started_at: Option<Timestamp>,
+    #[serde(skip)]
+    verifiers: BTreeSet<String>,
     #[serde(skip)]
     canceled_by: Option<String>,
     #[serde(skip)]
@@ -169,9 +172,9 @@ impl RunSummary {
         is_out_of_disk || matches!(self.exit, ExitClass::Interrupted | ExitClass::Terminated)
     }
 
-    /// True when a tool or verify stage ran a command.
+    /// True when a verifier ran a command.
     pub fn has_pipeline_command(&self) -> bool {
-        self.receipts.iter().any(CommandEvidence::is_pipeline_command)
+        self.receipts.iter().any(|command| command.is_of_verifier)
     }
 
     /// True when the commands could reach every host.
@@ -182,8 +185,17 @@ impl RunSummary {
     fn start(&mut self, run: &RunStarted) {
         self.run_id = run.run_id.to_string();
         self.model.clone_from(&run.model);
+        self.verifiers.clone_from(&run.verifiers);
         self.pipeline.clone_from(&run.pipeline_name);
         self.network = run.sandbox.as_ref().map(|sandbox| sandbox.network.clone());
+    }
+
+    /// The role of a handler type in this run.
+    fn role(&self, handler: &str) -> Role {
+        match self.verifiers.contains(handler) {
+            true => Role::Verifier,
+            false => HandlerKind::of(handler).role().unwrap_or_default(),
+        }
     }
 
     fn resume(&mut self) {
@@ -206,7 +218,8 @@ impl RunSummary {
         let node = &stage.attempt.task.node;
         self.add_visit(stage);
         self.receipts.retain(|evidence| evidence.node != *node);
-        let receipts = stage.receipts.iter().map(|receipt| CommandEvidence::of(stage, receipt));
+        let role = self.role(&stage.handler);
+        let receipts = stage.receipts.iter().map(|receipt| CommandEvidence::of(stage, receipt, role));
         self.receipts.extend(receipts);
         self.unverified.retain(|unverified| unverified.node != *node);
         let is_verified = self.receipts.iter().any(|evidence| evidence.node == *node && evidence.verified);

@@ -32,6 +32,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         files: BTreeMap::new(),
         rules: Vec::new(),
         transformed_digest: None,
+        verifiers: std::collections::BTreeSet::new(),
         plan_digest: Digest::ZERO,
         base_digest: Digest::ZERO,
         source_dir: ".".into(),

@@ -162,16 +162,27 @@ limits! {
     refusals: Count = 1_000;
 }
 
+/// What a component mainly does, as far as the default wall time depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Turns of a model.
+    Agent,
+    /// Commands that the pipeline's author or a verifier runs.
+    Commands,
+    /// Anything else.
+    Other,
+}
+
 /// The value of a limit that another limit bounds: `command_ms` is what is left of `wall_ms`.
 pub const UNBOUNDED: u64 = u64::MAX;
 
 impl Limits {
-    /// The defaults for a handler type: first-party handlers that run commands or models get more wall time.
-    pub fn defaults_for(handler_type: &str) -> Self {
-        let wall_ms = match handler_type {
-            "codergen" => 1_800_000,
-            "tool" | "verify" => 600_000,
-            _ => 60_000,
+    /// The defaults for a kind of work: agents and commands get more wall time.
+    pub fn defaults_for(work: Work) -> Self {
+        let wall_ms = match work {
+            Work::Agent => 1_800_000,
+            Work::Commands => 600_000,
+            Work::Other => 60_000,
         };
         Limits { wall_ms, ..Limits::default() }
     }

@@ -6,15 +6,15 @@
 
 use crate::holdout_roles::is_builder;
 use crate::ir::{Node, NodeId, PathList, Pipeline};
+use crate::lower::handler::HandlerKind;
 use crate::path::WHOLE;
 use std::collections::{HashMap, HashSet};
 
 /// The scripts (`*.sh`) in the command of a failed tool stage that a builder with an explicit write scope may not write, as written and
 /// in order. Empty for every other pair of nodes.
 pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<String> {
-    let (Some(scope), "tool", true) = (&builder.allowed_write_paths, failed.handler.name(), is_builder(builder)) else {
-        return Vec::new();
-    };
+    let is_meant = failed.handler.kind() == HandlerKind::Tool && is_builder(builder);
+    let Some(scope) = builder.allowed_write_paths.as_ref().filter(|_| is_meant) else { return Vec::new() };
     let Some(command) = failed.attributes.get("tool_command") else { return Vec::new() };
     let base = workdir(failed);
     let sealed = pipeline.scenario_folders();

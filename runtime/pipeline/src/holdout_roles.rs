@@ -2,7 +2,8 @@
 //!
 //! Paths are as written in the file. This crate does not know whether a folder exists, or what a stage sees of it.
 
-use crate::ir::{Handler, Node, Pipeline};
+use crate::ir::{Node, Pipeline};
+use crate::lower::handler::Role;
 
 /// The default folder with hold-outs (seed 2).
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
@@ -59,14 +60,14 @@ pub struct NodeHoldouts {
     pub writes: Writes,
 }
 
-/// True for a builder: hold-outs test its work, so it must not learn them. Every component is one, except `tool` and `verify`.
+/// True for a builder: hold-outs test its work, so it must not learn them.
 pub fn is_builder(node: &Node) -> bool {
-    matches!(&node.handler, Handler::Component(_)) && !is_verifier(node)
+    node.role == Some(Role::Builder)
 }
 
 /// True for a verifier: it tests the work of builders and may have hold-outs in reach.
 pub fn is_verifier(node: &Node) -> bool {
-    matches!(&node.handler, Handler::Component(name) if matches!(name.as_str(), "tool" | "verify"))
+    node.role == Some(Role::Verifier)
 }
 
 /// Attributes that contain a command.

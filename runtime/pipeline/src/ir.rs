@@ -7,9 +7,10 @@ use crate::condition::Condition;
 use crate::holdout_roles::{Copies, NodeHoldouts};
 use crate::keyed::Attributes;
 pub use crate::keyed::{Attribute, Text};
+use crate::lower::handler::{HandlerKind, Role};
 use crate::span::Span;
 pub use glovebox_record::{NodeId, Status};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The behaviour of a node.
@@ -36,6 +37,11 @@ impl Handler {
             Handler::Conditional => "conditional",
             Handler::Component(name) | Handler::Unavailable(name) => name,
         }
+    }
+
+    /// What the handler is.
+    pub fn kind(&self) -> HandlerKind {
+        HandlerKind::of(self.name())
     }
 }
 
@@ -105,6 +111,8 @@ pub struct Node {
     pub shape: Text,
     /// What the node does.
     pub handler: Handler,
+    /// Its part in the run; none if no component executes it.
+    pub role: Option<Role>,
     /// The instruction with `$goal` expanded; the label by default for codergen (spec §2.6).
     pub prompt: Option<Text>,
     /// Additional attempts; none if the file sets none (design §9 #1).
@@ -252,6 +260,8 @@ pub struct Pipeline {
     pub scenarios: Option<PathList>,
     /// True if the caller found one of these folders ([`crate::Inputs::scenarios_found`]).
     pub scenarios_found: bool,
+    /// Plugins that the operator binds as verifiers, by handler type ([`Pipeline::set_verifiers`]).
+    pub verifiers: BTreeSet<String>,
     /// `scenario_copies`: whether the workspace may contain copies of hold-outs.
     pub scenario_copies: Copies,
     /// Bounds of a run.
@@ -263,6 +273,17 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
+    /// Says which plugins the operator binds as verifiers, by handler type. All other plugins are builders.
+    pub fn set_verifiers(&mut self, verifiers: BTreeSet<String>) {
+        for node in &mut self.nodes {
+            if node.handler.kind() == HandlerKind::Plugin {
+                let role = if verifiers.contains(node.handler.name()) { Role::Verifier } else { Role::Builder };
+                node.role = Some(role);
+            }
+        }
+        self.verifiers = verifiers;
+    }
+
     /// Maximum number of stage executions of a run with this `--max-steps`: the lower of flag and attribute (design §9 #23), or the
     /// default if neither is set.
     pub fn steps_max(&self, flag: Option<u64>) -> u64 {

@@ -60,6 +60,7 @@ pub fn reread(text: &str, original: &Pipeline) -> Lowered {
     diagnostics.extend(found);
     let statements = Statements::of(text, &pipeline);
     pipeline.scenarios_found = original.scenarios_found;
+    pipeline.set_verifiers(original.verifiers.clone());
     relocate::relocate(&mut pipeline, original);
     for diagnostic in &mut diagnostics {
         diagnostic.span = statements.original_span(diagnostic.span, &pipeline);

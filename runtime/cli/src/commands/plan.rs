@@ -10,8 +10,9 @@ use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::compare::{Addition, additions, compare};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
 use glovebox_engine::plan::{
-    CapabilityLists, Confinement, Plan, PlanCapabilities, PlanComponent, PlanFile, PlanNode, SandboxPlan,
+    CapabilityLists, Confinement, HoldoutPlan, Plan, PlanCapabilities, PlanComponent, PlanFile, PlanNode, SandboxPlan,
 };
+use glovebox_pipeline::lower::handler::Role;
 use std::collections::BTreeSet;
 
 /// Prints the plan, how it differs from another, and what a run of it would be refused for: nothing is executed here.
@@ -101,6 +102,24 @@ fn render(file: &PlanFile) -> String {
     for node in &file.nodes {
         text.push_str(&render_node(node));
     }
+    file.holdouts.iter().for_each(|holdouts| text.push_str(&render_holdouts(holdouts)));
+    text
+}
+
+/// The sealed folders, the nodes that reach them, and what the author opted out of.
+fn render_holdouts(holdouts: &HoldoutPlan) -> String {
+    let list = |names: &[String]| match names.is_empty() {
+        true => "nothing".to_owned(),
+        false => names.iter().map(|name| visible::line(name)).collect::<Vec<_>>().join(", "),
+    };
+    let mut text = format!("hold-outs {}\n  {:<8} {}\n", list(&holdouts.folders), "readers", list(&holdouts.reach));
+    if !holdouts.not_isolated.is_empty() {
+        let nodes = list(&holdouts.not_isolated);
+        text.push_str(&format!("  {:<8} {nodes}: own commands also see the project\n", "shared"));
+    }
+    for opt_out in &holdouts.opt_outs {
+        text.push_str(&format!("  {:<8} {}\n", "opt-out", visible::line(opt_out)));
+    }
     text
 }
 
@@ -142,7 +161,11 @@ fn walls(sandbox: &SandboxPlan) -> String {
 fn render_node(node: &PlanNode) -> String {
     let (id, handler) = (visible::line(&node.id), visible::line(&node.handler));
     let Some(component) = &node.component else { return format!("{id} ({handler}): does no work\n") };
-    let whose = if component.first_party { "built in" } else { "plugin" };
+    let whose = match (component.first_party, component.role == Role::Verifier.as_str()) {
+        (true, _) => "built in",
+        (false, true) => "plugin bound as a verifier",
+        (false, false) => "plugin",
+    };
     let mut text = could(&format!("{id} ({handler}, {whose}, files: {})", component.filesystem), &node.could);
     text.push_str(&format!("  spend    {}\n", spend(node, component)));
     if component.workdir != "." {

@@ -6,9 +6,11 @@ use crate::project::{self, Project};
 use crate::source::read_component;
 use crate::terminal::{self, inspection, visible};
 use glovebox_engine::bind::effective::{grant_lines, granted};
+use glovebox_engine::bind::role::verifier_fault;
 use glovebox_engine::config::{CONFIG_FILE_NAME, Config, PluginEntry, RuleEntry};
 use glovebox_engine::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
 use glovebox_host::inspect::Inspection;
+use glovebox_pipeline::lower::handler::Role;
 use std::io::Write;
 use std::path::Path;
 
@@ -66,7 +68,11 @@ pub fn lock(arguments: &LockArguments) -> Ended {
 
 fn locked(project: &Project, name: &str, entry: &PluginEntry) -> Result<LockedPlugin, Stop> {
     let found = named(project, name, &entry.path, "plugins")?;
-    Ok(agreement(name, &found, grant_lines(&granted(&found, Some(entry)))))
+    let granted = granted(&found, Some(entry));
+    if let Some(fault) = verifier_fault(&found, &granted).filter(|_| entry.role == Role::Verifier) {
+        return Err(Stop::new(Exit::Plugin, format!("plugin `{name}` cannot be a verifier: {fault}")));
+    }
+    Ok(agreement(name, &found, grant_lines(&granted, entry.role)))
 }
 
 /// Rules import nothing; what they can be granted is to change the graph.

@@ -6,6 +6,7 @@ use crate::shell;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::event::{ChangeOp, FileChange};
 use glovebox_engine::evidence::{CommandEvidence, Proof, QuarantinedFile, RunStatus, RunSummary};
+use glovebox_pipeline::lower::handler::HandlerKind;
 use std::fmt::Write;
 
 /// Stages named in the row of those that passed on their own word.
@@ -129,9 +130,9 @@ fn title(evidence: &CommandEvidence) -> &'static str {
 fn own_words(summary: &RunSummary) -> String {
     let mut said: Vec<(String, Vec<String>)> = Vec::new();
     for word in summary.unverified.iter().take(OWN_WORDS_SHOWN_MAX) {
-        let whose = match word.handler.as_str() {
-            "codergen" => format!("the {} model", visible::line(&summary.model)),
-            handler => visible::line(handler).into_owned(),
+        let whose = match HandlerKind::of(&word.handler) {
+            HandlerKind::Codergen => format!("the {} model", visible::line(&summary.model)),
+            _ => visible::line(&word.handler).into_owned(),
         };
         let node = visible::line(word.node.as_str()).into_owned();
         match said.iter_mut().find(|(known, _)| *known == whose) {

@@ -29,6 +29,8 @@ const NAMED_MAX: usize = 100;
 const CAPS: Caps = Caps { files_max: 100, bytes_max: 16 << 20 };
 /// Why a stage's own writes are set aside.
 const BESIDE_HOLDOUTS: &str = "scratch: the stage had hold-outs in reach, so builders do not see what it writes";
+/// Why what it writes outside its scope is a violation. No grant is proposed: nothing of it would be committed.
+const OUTSIDE_BESIDE_HOLDOUTS: &str = "not in the write scope of a stage with hold-outs in reach";
 /// Why those of a program under test are.
 const UNDER_TEST: &str = "scratch: written by the program under test";
 
@@ -131,8 +133,11 @@ impl Keeps {
         for change in found {
             match (&change.verdict, self) {
                 (Verdict::Allowed, Self::Scope) => {}
-                (Verdict::Disallowed(_), Self::Scope | Self::Nothing { is_scope_named: true }) => {
+                (Verdict::Disallowed(_), Self::Scope) => violations.push(change.path.clone()),
+                (Verdict::Disallowed(_), Self::Nothing { is_scope_named: true }) => {
                     violations.push(change.path.clone());
+                    // A wider scope would not commit it either.
+                    change.verdict = Verdict::Disallowed(OUTSIDE_BESIDE_HOLDOUTS.to_owned());
                 }
                 (_, Self::Nothing { .. }) => change.verdict = Verdict::Disallowed(BESIDE_HOLDOUTS.to_owned()),
             }

@@ -8,15 +8,15 @@ use super::confine::{confine, strict_scope};
 use super::{holdouts, subject};
 use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
-use crate::plan::binding::is_builder;
 use crate::plan::capability::Region;
 use crate::plan::{Apart, Capability, Confined, Giver, Grant, HoldoutAccess, Origin};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
-use glovebox_host::limits::{LimitSettings, Limits};
+use glovebox_host::limits::{LimitSettings, Limits, Work};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{Node, PathList};
+use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::span::Span;
 use glovebox_sandbox::scope::{Entry, Scope, intersect};
 
@@ -30,6 +30,8 @@ pub struct GrantInputs<'a> {
     pub node: &'a Node,
     /// Its handler type.
     pub handler: &'a str,
+    /// Its part in the run.
+    pub role: Role,
     /// What the component's bytes say: imports and the author's wants.
     pub inspection: &'a Inspection,
     /// The operator's table; none for what came with the binary.
@@ -85,12 +87,13 @@ pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants 
 }
 
 /// The grants as lines, sorted, as `glovebox.lock` keeps them. Limits are bounds and no permission, so they are not among them.
-pub fn grant_lines(grants: &Grants) -> Vec<String> {
+pub fn grant_lines(grants: &Grants, role: Role) -> Vec<String> {
     let mut lines = vec![format!("filesystem {}", grants.filesystem.as_str())];
     lines.extend(grants.read.iter().map(|entry| format!("read {entry}")));
     lines.extend(grants.write.iter().map(|entry| format!("write {entry}")));
     lines.extend(grants.commands.iter().map(|command| format!("run {command}")));
     lines.extend(grants.model.then(|| "model".to_owned()));
+    lines.extend((role == Role::Verifier).then(|| "role verifier".to_owned()));
     lines.sort();
     lines
 }
@@ -158,7 +161,7 @@ fn paths(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
     }
     effective.scope.hidden = HIDDEN.iter().filter_map(|text| Entry::parse(text).ok()).collect();
     holdouts::settle(inputs, effective);
-    let judges = effective.holdouts == HoldoutAccess::ReadOnly && !is_builder(inputs.plugin.is_none(), inputs.handler);
+    let judges = effective.holdouts == HoldoutAccess::ReadOnly && inputs.role == Role::Verifier;
     if judges && write.is_none() {
         // What builder's code could write here would be the verifier's word.
         effective.scope.write.clear();
@@ -215,12 +218,7 @@ fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective
     if granted.commands.is_empty() || !imports(inputs.inspection, "exec") {
         return;
     }
-    let attribute = match (inputs.plugin, inputs.handler) {
-        (None, "tool") => Some("tool_command"),
-        (None, "verify") => Some("command"),
-        _ => None,
-    };
-    if let Some(attribute) = attribute {
+    if let Some(attribute) = HandlerKind::of(inputs.handler).command() {
         let text = inputs.node.attributes.get(attribute).map(|attribute| attribute.value.to_string());
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
             effective.record_origin(Capability::Shell(text.clone()), Origin::attribute(attribute));
@@ -243,11 +241,20 @@ fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective
     }
 }
 
+/// What a component mainly does, by its role and whether it came with the binary.
+fn work(inputs: GrantInputs<'_>) -> Work {
+    match (inputs.role, inputs.plugin) {
+        (Role::Verifier, _) => Work::Commands,
+        (Role::Builder, None) => Work::Agent,
+        (Role::Builder, Some(_)) => Work::Other,
+    }
+}
+
 fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let node = inputs.node;
     let granted = inputs.plugin.and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
     let operator = granted.map_or_else(|| inputs.limits.clone(), |granted| inputs.limits.merge(granted));
-    let mut limits = Limits::defaults_for(inputs.handler);
+    let mut limits = Limits::defaults_for(work(inputs));
     limits.replace(&operator);
     let timeout = node.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     // A node's own timeout and turns stand in for the defaults, but never for what the operator wrote.

@@ -4,21 +4,21 @@
 //! blocks does not exist for it, also where it is no hold-out. A hold-out folder is in reach as a whole or not at all.
 
 use super::effective::{Effective, GrantInputs, place};
-use crate::plan::binding::is_builder;
 use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::Feedback;
+use glovebox_pipeline::lower::handler::Role;
 use glovebox_sandbox::scope::Entry;
 
 /// Settles what is hidden and what is in reach. To be called before anything looks at what the scope hides.
 pub(super) fn settle(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let blocked = inputs.node.holdouts.block_read.as_ref().map(|texts| blocked(inputs, texts, effective));
+    let is_builder = inputs.role == Role::Builder;
     let is_plugin = inputs.plugin.is_some();
-    if is_plugin {
+    if is_plugin && is_builder {
         refuse_opt_outs(inputs, blocked.as_deref(), effective);
     }
-    let is_builder = is_builder(!is_plugin, inputs.handler);
     let opts_out = !is_plugin && (inputs.node.holdouts.allow_read || blocked.is_some());
     let by_default = if is_builder && !opts_out { inputs.scenarios } else { &[] };
     effective.scope.hidden.extend(by_default.iter().chain(blocked.iter().flatten()).cloned());

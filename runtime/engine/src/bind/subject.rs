@@ -4,10 +4,11 @@
 //! nowhere where builders look. The author's opt-outs are in the plan and in the record.
 
 use super::effective::{Effective, GrantInputs, place};
-use crate::plan::binding::{is_builder, runs_commands};
+use crate::plan::binding::runs_commands;
 use crate::plan::{Apart, Capability, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::Writes;
+use glovebox_pipeline::lower::handler::Role;
 use glovebox_sandbox::scope::Entry;
 
 /// Settles it for a stage that verifies, when it has hold-outs in reach or names the program under test. To be called when scope,
@@ -15,7 +16,7 @@ use glovebox_sandbox::scope::Entry;
 pub(super) fn settle(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let node = inputs.node;
     let reaches = effective.holdouts == HoldoutAccess::ReadOnly;
-    let is_verifier = !is_builder(inputs.plugin.is_none(), inputs.handler) && runs_commands(&effective.commands);
+    let is_verifier = inputs.role == Role::Verifier && runs_commands(&effective.commands);
     let is_asked = node.subject.command.is_some();
     if !is_verifier || !(reaches || is_asked) {
         unused_base(inputs, effective);

@@ -72,7 +72,7 @@ fn unknown_fields_are_refused_by_name_and_line() {
         "config_unknown_field",
         "plugins.\"a.b\".trust",
         3,
-        "`path`, `wants`, `grants`",
+        "`path`, `wants`, `grants`, `role`",
     );
 }
 
@@ -118,6 +118,7 @@ fn values_are_checked_where_they_stand() {
     check("[run]\ndisk_bytes_max = 0", "config_value", "run.disk_bytes_max", 2, "above 0");
     check("[run]\ndisk_bytes = 1", "config_unknown_field", "run.disk_bytes", 2, "`disk_bytes_max`");
     check("[plugins.tool]\npath = \"p\"", "config_value", "plugins.\"tool\"", 1, "no plugin name");
+    check(&plugin("role = \"judge\""), "config_value", "plugins.\"a.b\".role", 3, "`\"builder\"` or `\"verifier\"`");
     check("[plugins.\"a.b\"]\npath = \"\"", "config_value", "plugins.\"a.b\".path", 2, "is empty");
     check("[plugins.\"a.b\"]\ngrants = {}", "config_missing_field", "plugins.\"a.b\".path", 1, "no `path`");
 }

@@ -4,6 +4,7 @@
 //! whether the program under test was kept from the hold-outs.
 
 use crate::event::{Isolation, Receipt, StageFinished};
+use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::NodeId;
 use serde::Serialize;
 
@@ -14,8 +15,11 @@ pub struct CommandEvidence {
     pub node: NodeId,
     /// The node's handler.
     pub handler: String,
-    /// True when the pipeline's author wrote the command, it exited 0 and its stage passed.
+    /// True when a verifier ran the command, it exited 0 and its stage passed.
     pub verified: bool,
+    /// True when a verifier ran the command: a tool or verify stage, or a plugin that the operator bound as a verifier.
+    #[serde(skip)]
+    pub is_of_verifier: bool,
     /// Whether the program under test was kept from the hold-outs; none when the stage had none in reach.
     pub isolation: Option<Isolation>,
     /// The receipt.
@@ -28,23 +32,25 @@ pub struct CommandEvidence {
 pub enum Proof {
     /// It is a program under test, and proves nothing by itself.
     Subject,
-    /// The pipeline's own command passed.
+    /// The command of a verifier passed.
     Verified,
-    /// The pipeline's own command passed, but code of a builder could have forged that.
+    /// The command of a verifier passed, but code of a builder could have forged that.
     VerifiedNotIsolated,
-    /// The pipeline's own command did not pass.
+    /// The command of a verifier did not pass.
     NotVerified,
-    /// A model or a plugin chose the command.
+    /// A model chose the command, or a plugin that is not bound as a verifier.
     Ran,
 }
 
 impl CommandEvidence {
-    pub(super) fn of(stage: &StageFinished, receipt: &Receipt) -> Self {
+    pub(super) fn of(stage: &StageFinished, receipt: &Receipt, role: Role) -> Self {
+        let is_of_verifier = role == Role::Verifier;
         let passed = stage.outcome.status.satisfies_gate() && receipt.passed();
         Self {
             node: stage.attempt.task.node.clone(),
             handler: stage.handler.clone(),
-            verified: passed && !receipt.subject && is_of_pipeline(&stage.handler),
+            verified: passed && !receipt.subject && is_of_verifier,
+            is_of_verifier,
             isolation: stage.isolation,
             receipt: receipt.clone(),
         }
@@ -52,7 +58,7 @@ impl CommandEvidence {
 
     /// Decides what the command proves.
     pub fn proof(&self) -> Proof {
-        match (self.verified, self.is_pipeline_command()) {
+        match (self.verified, self.is_of_verifier) {
             _ if self.receipt.subject => Proof::Subject,
             (true, _) if self.isolation == Some(Isolation::NotIsolated) => Proof::VerifiedNotIsolated,
             (true, _) => Proof::Verified,
@@ -60,14 +66,4 @@ impl CommandEvidence {
             (false, false) => Proof::Ran,
         }
     }
-
-    /// True when the pipeline's author wrote the command.
-    pub fn is_pipeline_command(&self) -> bool {
-        is_of_pipeline(&self.handler)
-    }
-}
-
-/// True for handlers that run what the pipeline's author wrote. Names of third-party handlers have a dot, so none can take these.
-fn is_of_pipeline(handler: &str) -> bool {
-    matches!(handler, "tool" | "verify")
 }

@@ -11,6 +11,7 @@ use glovebox_host::component::Component;
 use glovebox_host::grants::FileTier;
 use glovebox_host::limits::Limits;
 use glovebox_pipeline::holdout_roles::Writes;
+use glovebox_pipeline::lower::handler::Role;
 use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::scope::{Entry, Scope};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Binding {
     pub digest: Digest,
     /// Whether it came with the binary.
     pub first_party: bool,
+    /// Its part in the run.
+    pub role: Role,
     /// How it reaches files.
     pub tier: FileTier,
     /// What it may read, write and must not see; its commands' view as well.
@@ -100,9 +103,9 @@ impl Binding {
         runs_commands(&self.commands)
     }
 
-    /// True for a stage whose work is judged by others, so that it must not learn by what.
+    /// True for a stage whose work is judged by others, so that it must not learn what judges it.
     pub fn is_builder(&self) -> bool {
-        is_builder(self.first_party, &self.handler)
+        self.role == Role::Builder
     }
 
     /// True when what the stage writes in its scope is committed; beside hold-outs it is not, unless the node says so.
@@ -119,9 +122,4 @@ impl Binding {
 /// True when the grant lets anything run.
 pub fn runs_commands(commands: &CommandGrant) -> bool {
     commands.any || !commands.shell_texts.is_empty() || !commands.argv_prefixes.is_empty()
-}
-
-/// True for a stage whose work is judged by others, so that it must not learn by what.
-pub(crate) fn is_builder(first_party: bool, handler: &str) -> bool {
-    !first_party || !matches!(handler, "tool" | "verify")
 }

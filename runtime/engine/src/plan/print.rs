@@ -221,6 +221,8 @@ pub struct PlanComponent {
     pub digest: Digest,
     /// Whether it came with the binary.
     pub first_party: bool,
+    /// `builder` or `verifier`; a verifier may have hold-outs in reach.
+    pub role: String,
     /// The world it was built for.
     pub world: String,
     /// What it imports, sorted.
@@ -261,6 +263,7 @@ fn plan_component(binding: &Binding) -> PlanComponent {
     PlanComponent {
         digest: binding.digest,
         first_party: binding.first_party,
+        role: binding.role.as_str().to_owned(),
         world: inspection.world.to_owned(),
         imports,
         filesystem: binding.tier.as_str().to_owned(),

@@ -9,6 +9,7 @@ use crate::plan::compare::{Addition, additions};
 use crate::plan::{Capability, CapabilitySet, HoldoutAccess, Plan, PlanCapabilities, RunBounds};
 use glovebox_pipeline::Lowered;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_pipeline::lower::handler::HandlerKind;
 use glovebox_pipeline::validate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -87,10 +88,13 @@ impl Extent {
             let limits = binding.limits.iter().map(|(name, value)| Capability::Limit(name, value));
             extent.limits.insert(node.id.clone(), limits.collect());
             let verifies = !binding.is_builder()
-                && (node.goal_gate || binding.handler == "verify" || binding.holdouts == HoldoutAccess::ReadOnly);
+                && (node.goal_gate
+                    || node.handler.kind() != HandlerKind::Tool
+                    || binding.holdouts == HoldoutAccess::ReadOnly);
             if verifies {
-                let texts = binding.commands.shell_texts.iter();
-                extent.checks.extend(texts.map(|text| Check::Command(node.id.clone(), text.clone())));
+                let argv = binding.commands.argv_prefixes.iter().map(|words| words.join(" "));
+                let texts = binding.commands.shell_texts.iter().cloned().chain(argv);
+                extent.checks.extend(texts.map(|text| Check::Command(node.id.clone(), text)));
             }
         }
         extent

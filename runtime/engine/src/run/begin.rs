@@ -123,6 +123,7 @@ fn describe(new: &NewRun<'_>) -> RunStarted {
         files: BTreeMap::new(),
         rules: new.rule_report.rules.clone(),
         transformed_digest: None,
+        verifiers: new.pipeline.verifiers.clone(),
         plan_digest: new.plan_digest,
         base_digest: Digest::ZERO,
         source_dir: new.project.display().to_string(),

@@ -78,7 +78,10 @@ pub fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
         bytes: inspection.bytes,
         world: inspection.world.to_owned(),
         imports: inspection.imports.iter().map(|import| import.name.clone()).collect(),
-        grants: grant_lines(&granted(&inspection, config.plugins.get(name))),
+        grants: grant_lines(
+            &granted(&inspection, config.plugins.get(name)),
+            config.plugins.get(name).map(|entry| entry.role).unwrap_or_default(),
+        ),
     };
     Lock { plugins: [(name.to_owned(), plugin)].into() }
 }

@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
 use crate::ir::{Attribute, Handler, Node};
 use crate::keyed::Attributes;
-use crate::lower::handler::{SHAPES, TYPES};
+use crate::lower::handler::{HandlerKind, SHAPES, TYPES};
 use crate::nearest::{certain, nearest};
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -172,8 +172,9 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Found {
 pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Found {
     let is_set =
         |node: &Node, key: &str| node.attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty());
-    let unprompted =
-        |node: &&Node| node.handler.name() == "codergen" && !is_set(node, "prompt") && !is_set(node, "label");
+    let unprompted = |node: &&Node| {
+        node.handler.kind() == HandlerKind::Codergen && !is_set(node, "prompt") && !is_set(node, "label")
+    };
     let found = |node: &Node| {
         let message = format!("the agent stage `{}` has neither `prompt` nor `label`", node.id);
         rule.found(message, node.span).with_node(node.id.as_str())

@@ -6,10 +6,11 @@ use super::routes::{may_hold, must_hold};
 use super::{Found, Rule, Subject};
 use crate::fixability::{out_of_reach, reason};
 use crate::ir::{Handler, Node, Status};
+use crate::lower::handler::HandlerKind;
 use std::collections::HashSet;
 
 pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let tools = subject.working().filter(|(_, node)| node.handler.name() == "tool");
+    let tools = subject.working().filter(|(_, node)| node.handler.kind() == HandlerKind::Tool);
     let found = tools.flat_map(|(number, tool)| {
         after_failure(subject, number).into_iter().filter_map(move |builder| {
             let scripts = out_of_reach(subject.pipeline, tool, builder);

@@ -6,8 +6,8 @@ use super::holdout_reach::may_have;
 use super::structure::names;
 use super::{Found, Rule, Subject};
 use crate::holdout_roles::is_verifier;
-use crate::ir::{Attribute, Handler, Node, PathList};
-use crate::lower::handler::FIRST_PARTY;
+use crate::ir::{Attribute, Node, PathList};
+use crate::lower::handler::HandlerKind;
 use glovebox_names::protected;
 
 fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
@@ -16,7 +16,7 @@ fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
 
 /// Reports all stages in one finding, because a list is easier to read than one message for each stage.
 pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let ours = |node: &Node| matches!(&node.handler, Handler::Component(name) if FIRST_PARTY.contains(&name.as_str()));
+    let ours = |node: &Node| node.handler.kind().is_first_party();
     // With hold-outs in reach, a verifier writes nothing by default.
     let is_bound = |node: &Node| subject.has_holdouts && is_verifier(node) && may_have(subject.pipeline, node);
     let open = |node: &&Node| ours(node) && node.allowed_write_paths.is_none() && !is_bound(node);
@@ -81,19 +81,20 @@ pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 pub(super) fn tool_command_required(rule: &Rule, subject: &Subject<'_>) -> Found {
-    required(rule, subject, "tool", "tool_command")
+    required(rule, subject, HandlerKind::Tool)
 }
 
 pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> Found {
-    required(rule, subject, "verify", "command")
+    required(rule, subject, HandlerKind::Verify)
 }
 
-fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Found {
+fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> Found {
+    let Some(key) = kind.command() else { return Found::none() };
     // The attribute of another handler or another engine that may contain the command.
     const NAMES: &[&str] = &["tool_command", "command", "script"];
-    let empty = |node: &&Node| node.handler.name() == handler && text(node, key).is_none();
+    let empty = |node: &&Node| node.handler.kind() == kind && text(node, key).is_none();
     let found = |node: &Node| {
-        let message = format!("the {handler} stage `{}` has no `{key}`", node.id);
+        let message = format!("the {} stage `{}` has no `{key}`", node.handler.name(), node.id);
         let found = rule.found(message, node.span).with_node(node.id.as_str());
         let other = NAMES.iter().find_map(|name| Some((name, text(node, name)?)));
         match other.filter(|_| !node.attributes.contains_key(key)) {
@@ -110,7 +111,7 @@ fn required(rule: &Rule, subject: &Subject<'_>, handler: &str, key: &str) -> Fou
 /// Only a stage that runs a model's plan needs a list. The author wrote all other commands.
 pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     const KEY: &str = "verification.allowed_commands";
-    let open = |node: &&Node| node.handler.name() == "verification" && text(node, KEY).is_none();
+    let open = |node: &&Node| node.handler.kind() == HandlerKind::Verification && text(node, KEY).is_none();
     let found = |node: &Node| {
         let span = node.attributes.get(KEY).map_or(node.span, |attribute| attribute.span);
         rule.found(format!("{KEY} is required: `{}` fails without it", node.id), span).with_node(node.id.as_str())
@@ -119,7 +120,7 @@ pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let tools = subject.pipeline.nodes.iter().filter(|node| node.handler.name() == "tool");
+    let tools = subject.pipeline.nodes.iter().filter(|node| node.handler.kind() == HandlerKind::Tool);
     let found = |node: &Node| {
         let attribute = text(node, "tool_command")?;
         let (token, fault) = command_fault(&attribute.value)?;
@@ -136,7 +137,7 @@ pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Found {
         let message = format!("the working directory `{}` is outside the workspace", attribute.value);
         Some(rule.found(message, attribute.span).with_node(node.id.as_str()))
     };
-    let runs_commands = |node: &&Node| matches!(node.handler.name(), "tool" | "verify");
+    let runs_commands = |node: &&Node| node.handler.kind().command().is_some();
     subject.pipeline.nodes.iter().filter(runs_commands).filter_map(found).collect()
 }
 

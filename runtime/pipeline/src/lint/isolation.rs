@@ -77,7 +77,7 @@ pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// The command of a verifying stage, with its key.
 fn command(node: &Node) -> Option<(&'static str, &Attribute)> {
-    let key = if node.handler.name() == "tool" { "tool_command" } else { "command" };
+    let key = node.handler.kind().command()?;
     Some((key, written(node, key)?))
 }
 

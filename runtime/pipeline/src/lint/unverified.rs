@@ -8,8 +8,9 @@ use super::routes::{may_hold, must_hold};
 use super::subject::Link;
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
-use crate::holdout_roles::is_builder;
+use crate::holdout_roles::{is_builder, is_verifier};
 use crate::ir::{Edge, Handler, Node, Status};
+use crate::lower::handler::HandlerKind;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef;
@@ -60,7 +61,7 @@ fn unverified_paths(rule: &Rule, subject: &Subject<'_>) -> impl Iterator<Item = 
 fn builds(node: &Node) -> bool {
     let may_write = match &node.allowed_write_paths {
         Some(scope) => !scope.0.is_empty(),
-        None => node.handler.name() == "codergen",
+        None => node.handler.kind() == HandlerKind::Codergen,
     };
     is_builder(node) && may_write
 }
@@ -68,7 +69,7 @@ fn builds(node: &Node) -> bool {
 /// A stage that verifies: a command or a person decides about its success.
 fn verifies(node: &Node) -> bool {
     let by_command = node.attributes.get("verify_command").is_some_and(|command| !command.value.trim().is_empty());
-    by_command || matches!(node.handler.name(), "tool" | "verify" | "verification" | "wait.human")
+    by_command || is_verifier(node) || matches!(node.handler.kind(), HandlerKind::Verification | HandlerKind::Human)
 }
 
 struct Walk<'a, 'b> {

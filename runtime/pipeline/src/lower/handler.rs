@@ -31,17 +31,106 @@ pub const TYPES: &[&str] = &[
     "verification",
 ];
 
-/// First-party components.
-pub const FIRST_PARTY: &[&str] = &["codergen", "tool", "verify"];
+/// The part a stage has in a run (design §7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Role {
+    /// Its work is judged by others. It must not learn what judges it.
+    #[default]
+    Builder,
+    /// It judges the work of others and may have hold-outs in reach.
+    Verifier,
+}
+
+impl Role {
+    /// The word in `glovebox.toml` and in plans.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Builder => "builder",
+            Self::Verifier => "verifier",
+        }
+    }
+}
+
+/// What a handler is. This is the one place that knows the names of built-in handlers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandlerKind {
+    /// Begins the run.
+    Start,
+    /// Ends the run.
+    Exit,
+    /// Only routes.
+    Conditional,
+    /// Runs an agent on a prompt.
+    Codergen,
+    /// Runs the author's command.
+    Tool,
+    /// Runs the author's command as a check.
+    Verify,
+    /// Runs branches.
+    Parallel,
+    /// Joins branches.
+    FanIn,
+    /// Asks a person.
+    Human,
+    /// Runs child pipelines.
+    Manager,
+    /// Runs a model's plan of checks.
+    Verification,
+    /// A third-party component.
+    Plugin,
+}
+
+impl HandlerKind {
+    /// The kind of a handler type.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "start" => Self::Start,
+            "exit" => Self::Exit,
+            "conditional" => Self::Conditional,
+            "codergen" => Self::Codergen,
+            "tool" => Self::Tool,
+            "verify" => Self::Verify,
+            "parallel" => Self::Parallel,
+            "parallel.fan_in" => Self::FanIn,
+            "wait.human" => Self::Human,
+            "stack.manager_loop" => Self::Manager,
+            "verification" => Self::Verification,
+            _ => Self::Plugin,
+        }
+    }
+
+    /// True for a component that comes with the binary.
+    pub fn is_first_party(self) -> bool {
+        matches!(self, Self::Codergen | Self::Tool | Self::Verify)
+    }
+
+    /// The role of its stages, unless the operator gives a plugin another one. None when no component executes it.
+    pub fn role(self) -> Option<Role> {
+        match self {
+            Self::Tool | Self::Verify => Some(Role::Verifier),
+            Self::Codergen | Self::Plugin => Some(Role::Builder),
+            _ => None,
+        }
+    }
+
+    /// The attribute with the author's command; none for a handler that takes no command.
+    pub fn command(self) -> Option<&'static str> {
+        match self {
+            Self::Tool => Some("tool_command"),
+            Self::Verify => Some("command"),
+            _ => None,
+        }
+    }
+}
 
 /// The handler with this type name.
 pub(super) fn of_type(name: &str) -> Handler {
-    match name {
-        "start" => Handler::Start,
-        "exit" => Handler::Exit,
-        "conditional" => Handler::Conditional,
-        _ if TYPES.contains(&name) && !FIRST_PARTY.contains(&name) => Handler::Unavailable(name.into()),
-        _ => Handler::Component(name.into()),
+    match HandlerKind::of(name) {
+        HandlerKind::Start => Handler::Start,
+        HandlerKind::Exit => Handler::Exit,
+        HandlerKind::Conditional => Handler::Conditional,
+        kind if kind.role().is_some() => Handler::Component(name.into()),
+        _ => Handler::Unavailable(name.into()),
     }
 }
 

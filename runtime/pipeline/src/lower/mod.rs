@@ -27,6 +27,7 @@ use inputs::Expansion;
 use node::GraphScope;
 use reader::Findings;
 use scope::{Attributes, Declared, RawEdge, RawNode};
+use std::collections::BTreeSet;
 
 /// Lowers a parsed file. After an error the pipeline is a draft that must not run: its start may be empty, and its edges may have
 /// undeclared targets. [`crate::check`] never returns a draft.
@@ -128,6 +129,7 @@ impl<'a> Draft<'a> {
             fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
             scenarios,
             scenarios_found: inputs.scenarios_found,
+            verifiers: BTreeSet::new(),
             scenario_copies: holdout_attributes::copies(&graph, &mut findings),
             bounds: bounds(&graph, &mut findings),
             attributes: Attributes::new(),

@@ -1,7 +1,7 @@
 //! One node: from attributes as text to a [`Node`].
 
 use super::confine;
-use super::handler;
+use super::handler::{self, HandlerKind};
 use super::holdout_attributes;
 use super::inputs::Expansion;
 use super::reader::{Findings, other_spelling};
@@ -50,7 +50,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         true => prompt.value.as_str(),
         false => files::prompt(prompt, scope.inputs, scope.sealed, |fault| findings.push(fault)),
     });
-    let instruction = written.or((handler.name() == "codergen").then_some(label.as_str()));
+    let instruction = written.or((handler.kind() == HandlerKind::Codergen).then_some(label.as_str()));
     let prompt = instruction.map(|text| scope.expansion.prompt(text));
     Node {
         shape,
@@ -74,6 +74,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         auto_status: findings.boolean(from, "auto_status"),
         allow_partial: findings.boolean(from, "allow_partial"),
         id: raw.id,
+        role: handler.kind().role(),
         handler,
         attributes: raw.attributes,
         span: raw.span,
@@ -125,7 +126,7 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
 
 /// Reads `script` as `tool_command`, because other engines use that name.
 fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
-    if handler.name() != "tool" || raw.attributes.contains_key("tool_command") {
+    if handler.kind() != HandlerKind::Tool || raw.attributes.contains_key("tool_command") {
         return;
     }
     let Some(script) = raw.attributes.get("script").filter(|script| !script.value.trim().is_empty()).cloned() else {

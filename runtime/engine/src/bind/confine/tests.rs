@@ -48,6 +48,7 @@ fn of(attributes: &str, table: &str) -> Effective {
     effective(GrantInputs {
         node,
         handler,
+        role: crate::bind::role::role(handler, config.plugins.get(handler)),
         inspection: &inspection(),
         plugin: config.plugins.get(handler),
         limits: &LimitSettings::default(),

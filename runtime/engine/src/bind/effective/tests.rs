@@ -35,7 +35,13 @@ fn inspection(wants: Option<&str>, interfaces: &[&str]) -> Inspection {
 }
 
 fn plugin(wants: Option<&str>, granted: Option<&str>) -> PluginEntry {
-    PluginEntry { path: "p.wasm".to_owned(), wants: wants.map(grants), grants: granted.map(grants), line: 4 }
+    PluginEntry {
+        path: "p.wasm".to_owned(),
+        wants: wants.map(grants),
+        grants: granted.map(grants),
+        role: Role::Builder,
+        line: 4,
+    }
 }
 
 /// A node with these attributes, read like any other.
@@ -51,6 +57,7 @@ fn of(node: &Node, handler: &str, inspection: &Inspection, plugin: Option<&Plugi
     effective(GrantInputs {
         node,
         handler,
+        role: crate::bind::role::role(handler, plugin),
         inspection,
         plugin,
         limits: &limits,
@@ -180,6 +187,7 @@ fn limits_lower_and_only_the_operator_raises() {
         let found = effective(GrantInputs {
             node: &node,
             handler,
+            role: crate::bind::role::role(handler, plugin),
             inspection: &inspection,
             plugin,
             limits: &limits,

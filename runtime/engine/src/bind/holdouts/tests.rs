@@ -26,6 +26,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     effective(GrantInputs {
         node,
         handler,
+        role: crate::bind::role::role(handler, config.plugins.get(handler)),
         inspection: &inspection,
         plugin: config.plugins.get(handler),
         limits: &LimitSettings::default(),

@@ -36,6 +36,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     effective(GrantInputs {
         node,
         handler: node.handler.name(),
+        role: crate::bind::role::role(node.handler.name(), None),
         inspection: &inspection,
         plugin: None,
         limits: &LimitSettings::default(),
