@@ -20,10 +20,10 @@ use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
+use glovebox_record::scope::Entry;
 use glovebox_sandbox::holdout;
 use glovebox_sandbox::jail::{Capability, Tier};
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::scope::Entry;
 use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ pub fn warn_of_open_walls(bound: &Prepared) {
 
 /// The hold-outs to be sealed: the folders the pipeline names, each of which must be there, or the default one if it is.
 pub fn holdouts(source: &Source, project: &Project) -> Result<Vec<Entry>, Stop> {
-    let named = source.pipeline.scenarios.as_ref().map(|paths| paths.0.as_slice());
+    let named = source.pipeline.scenarios.as_deref();
     holdout::folders(&project.workdir, named).map_err(|error| {
         let stop = Stop::new(Exit::Invalid, error.to_string());
         stop.with_help("`scenarios` of the graph names folders of the project, `scripts/scenarios/` when it is absent")

@@ -28,7 +28,7 @@ pub struct Script {
 
 /// Reads the scripts of a pipeline's hold-outs, in order of their paths. What cannot be read is left out.
 pub fn read(file: &Path, pipeline: &Pipeline) -> Vec<Script> {
-    let places = pipeline.scenario_folders().into_iter().filter_map(|folder| place(file, folder));
+    let places = pipeline.scenario_folders().into_iter().filter_map(|folder| place(file, &folder));
     let mut found = Vec::new();
     places.for_each(|place| walk(&place, DEPTH_MAX, &mut found));
     found.iter().filter_map(|path| script(path)).collect()

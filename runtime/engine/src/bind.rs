@@ -27,8 +27,8 @@ use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::lower::handler::Role;
+use glovebox_record::scope::Entry;
 use glovebox_sandbox::refusal::escaped;
-use glovebox_sandbox::scope::Entry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub fn bind(
     options: &BindOptions,
 ) -> Result<Plan, BindErrors> {
     let (config, lock) = operator;
-    let scenarios = pipeline.scenario_folders().into_iter().filter_map(|folder| Entry::parse(folder).ok()).collect();
+    let scenarios = pipeline.scenario_entries();
     let sealed = options.sealed.clone();
     let mut binder = Binder {
         catalog,

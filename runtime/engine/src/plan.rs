@@ -28,7 +28,7 @@ use crate::event::{Digest, RuleReport};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
-use glovebox_sandbox::scope::Entry;
+use glovebox_record::scope::Entry;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;

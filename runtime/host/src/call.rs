@@ -31,7 +31,7 @@ pub struct CommandSetting {
     /// The jail they run in; its files are those of [`FileSetting::root`] when there are any.
     pub jail: Arc<glovebox_sandbox::jail::Jail>,
     /// Where they start when they do not say.
-    pub workdir: glovebox_sandbox::path::ScopePath,
+    pub workdir: glovebox_record::path::ScopePath,
 }
 
 /// A kind of progress the host tells while a call is under way. Lossy by design.
@@ -76,7 +76,7 @@ pub struct FileSetting {
     /// Root of the stage's view on the host.
     pub root: PathBuf,
     /// What may be read, written and must stay hidden.
-    pub scope: glovebox_sandbox::scope::Scope,
+    pub scope: glovebox_record::scope::Scope,
     /// What no grant can allow; refusals say so.
     pub protected: glovebox_sandbox::protect::Protected,
     /// Absolute paths that mean the root, such as the one commands see it at. Every other absolute path is refused.

@@ -7,7 +7,7 @@ use crate::attempt::Attempt;
 use crate::bindings::files::{Error, Host, Node};
 use crate::call::FileTier;
 use crate::wasi_files::FilesView;
-use glovebox_sandbox::path::ScopePath;
+use glovebox_record::path::ScopePath;
 use glovebox_sandbox::view::{Denied, DirectoryEntry, Kind, Operation, View};
 use std::sync::Arc;
 

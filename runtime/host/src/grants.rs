@@ -4,7 +4,7 @@
 //! sides never holds more than either of them.
 
 use crate::limits::LimitSettings;
-use glovebox_sandbox::scope::{self, Entry};
+use glovebox_record::scope::{self, Entry};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ mod descriptor;
 mod streams;
 
 use codes::{denied, kind_type};
-use glovebox_sandbox::path::ScopePath;
+use glovebox_record::path::ScopePath;
 use glovebox_sandbox::view::{Denied, DirectoryEntry, FileHandle, Operation, View};
 use std::sync::Arc;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};

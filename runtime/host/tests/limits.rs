@@ -182,7 +182,7 @@ fn with_files(limits: &[(&str, &str)]) -> (tempfile::TempDir, Call) {
     call.tier = FileTier::Workspace;
     call.files = Some(FileSetting {
         root: folder.path().to_owned(),
-        scope: glovebox_sandbox::scope::Scope::everything(),
+        scope: glovebox_record::scope::Scope::everything(),
         protected: Default::default(),
         known_as: Vec::new(),
     });

@@ -6,10 +6,11 @@
 use crate::diagnostic::Diagnostic;
 use crate::holdout_roles::FOLDER_DEFAULT;
 use crate::inputs::Inputs;
-use crate::ir::{Attribute, PathList, Pipeline};
+use crate::ir::{Attribute, Pipeline};
 use crate::keyed::Attributes;
-use crate::path::path_fault;
 use crate::span::Span;
+use glovebox_record::path::{ScopePath, ScopePathProblem};
+use glovebox_record::scope::Entry;
 use std::collections::BTreeSet;
 
 /// The attribute that names a child pipeline.
@@ -52,14 +53,15 @@ pub(crate) fn child(of: &Attributes) -> Option<&Attribute> {
 
 /// The reason why a path is not allowed.
 pub(crate) fn fault(path: &str, sealed: &[String]) -> Option<String> {
-    match path_fault(path) {
-        Some("empty entry") => Some("the path is empty".to_owned()),
-        Some("absolute path") => Some("the path is absolute".to_owned()),
-        Some("parent segment") => Some("the path contains `..`".to_owned()),
-        Some("`.` segment") => Some("the path contains a `.` segment".to_owned()),
-        Some(fault) => Some(format!("the path contains {fault}")),
-        None if path.ends_with('/') => Some("it is a folder".to_owned()),
-        None => sealed
+    let plain = path.strip_suffix('/').filter(|plain| !plain.is_empty()).unwrap_or(path);
+    match ScopePath::parse(plain) {
+        Err(ScopePathProblem::Absolute) => Some("the path is absolute".to_owned()),
+        Err(ScopePathProblem::ParentSegment) => Some("the path contains `..`".to_owned()),
+        Err(ScopePathProblem::DotSegment) => Some("the path contains a `.` segment".to_owned()),
+        Err(problem) => Some(format!("the path contains {}", problem.fault())),
+        Ok(plain) if plain.is_root() => Some("the path is empty".to_owned()),
+        Ok(_) if path.ends_with('/') => Some("it is a folder".to_owned()),
+        Ok(_) => sealed
             .iter()
             .find(|folder| path.starts_with(*folder))
             .map(|folder| format!("`{folder}` contains hold-outs")),
@@ -67,8 +69,8 @@ pub(crate) fn fault(path: &str, sealed: &[String]) -> Option<String> {
 }
 
 /// The folders from which no file may be read.
-pub(crate) fn sealed(scenarios: Option<&PathList>) -> Vec<String> {
-    scenarios.map_or_else(|| vec![FOLDER_DEFAULT.to_owned()], |named| named.0.clone())
+pub(crate) fn sealed(scenarios: Option<&[Entry]>) -> Vec<String> {
+    scenarios.map_or_else(|| vec![FOLDER_DEFAULT.to_owned()], |named| named.iter().map(ToString::to_string).collect())
 }
 
 /// The prompt of an attribute: its own text, or the text of the file that it names.

@@ -5,9 +5,10 @@
 //! warning of `check` and the stop of a run.
 
 use crate::holdout_roles::is_builder;
-use crate::ir::{Node, NodeId, PathList, Pipeline};
+use crate::ir::{Node, NodeId, Pipeline};
 use crate::lower::handler::HandlerKind;
-use crate::path::WHOLE;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Entry;
 use std::collections::{HashMap, HashSet};
 
 /// The scripts (`*.sh`) in the command of a failed tool stage that a builder with an explicit write scope may not write, as written and
@@ -21,7 +22,7 @@ pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<S
     let mut found: Vec<String> = Vec::new();
     for script in scripts(&command.value) {
         let path = resolved(base, script);
-        let is_sealed = |path: &str| sealed.iter().any(|folder| path.starts_with(folder));
+        let is_sealed = |path: &str| sealed.iter().any(|folder| path.starts_with(folder.as_str()));
         // No stage may write a path outside the workspace.
         let exempt = path.as_deref().is_some_and(|path| is_sealed(path) || writes(scope, path));
         if !exempt && !found.iter().any(|known| known == script) {
@@ -65,7 +66,7 @@ pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
 pub(crate) fn workdir(node: &Node) -> &str {
     let own =
         node.attributes.get("working_dir").map(|attribute| attribute.value.trim()).filter(|path| !path.is_empty());
-    own.or(node.confinement.workdir.as_deref()).unwrap_or_default()
+    own.or(node.confinement.workdir.as_ref().map(|folder| folder.path().as_str())).unwrap_or_default()
 }
 
 /// The words of a command that name a script, without the shell syntax around them.
@@ -91,11 +92,7 @@ pub(crate) fn resolved(base: &str, path: &str) -> Option<String> {
     Some(names.join("/"))
 }
 
-fn writes(scope: &PathList, path: &str) -> bool {
-    let grants = |entry: &String| match entry.as_str() {
-        WHOLE => true,
-        entry if entry.ends_with('/') => path.starts_with(entry),
-        entry => path == entry,
-    };
-    scope.0.iter().any(grants)
+fn writes(scope: &[Entry], path: &str) -> bool {
+    let Ok(path) = ScopePath::parse(path) else { return false };
+    scope.iter().any(|entry| if entry.is_subtree() { path.is_below(entry.path()) } else { path == *entry.path() })
 }

@@ -4,6 +4,7 @@
 
 use crate::ir::{Node, Pipeline};
 use crate::lower::handler::Role;
+use glovebox_record::scope::Entry;
 
 /// The default folder with hold-outs (seed 2).
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
@@ -53,7 +54,7 @@ pub struct NodeHoldouts {
     /// `codex.allow_read_scenarios`: a builder may read them (seed 2).
     pub allow_read: bool,
     /// `codex.block_read_paths`: what the node does not see, instead of the hold-outs (seed 2). None means the hold-outs.
-    pub block_read: Option<Vec<String>>,
+    pub block_read: Option<Vec<Entry>>,
     /// `scenario_feedback` of the node, else of the graph: how much of this node's output reaches builders.
     pub feedback: Feedback,
     /// `scenario_writes`: what happens to the files that it writes.
@@ -74,28 +75,26 @@ pub fn is_verifier(node: &Node) -> bool {
 const COMMANDS: [&str; 3] = ["tool_command", "command", "verify_command"];
 
 /// True for a node with a command that names one of the folders.
-pub fn runs_scenarios(node: &Node, folders: &[&str]) -> bool {
+pub fn runs_scenarios(node: &Node, folders: &[String]) -> bool {
     let commands = COMMANDS.iter().filter_map(|key| node.attributes.get(key));
     let names = |command: &str| folders.iter().any(|folder| command.contains(folder.trim_end_matches('/')));
     commands.into_iter().any(|command| names(&command.value))
 }
 
 /// True if one of the paths is the folder or a parent of it.
-pub fn covers(paths: &[String], folder: &str) -> bool {
-    let folder = folder.trim_end_matches('/');
-    paths
-        .iter()
-        .map(|path| path.trim_end_matches('/'))
-        .any(|path| folder == path || folder.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
+pub fn covers(paths: &[Entry], folder: &Entry) -> bool {
+    paths.iter().any(|entry| folder.path().starts_with(entry.path()))
 }
 
 impl Pipeline {
     /// The hold-out folders that the file names, or the default folder.
-    pub fn scenario_folders(&self) -> Vec<&str> {
-        match &self.scenarios {
-            Some(named) => named.0.iter().map(String::as_str).collect(),
-            None => vec![FOLDER_DEFAULT],
-        }
+    pub fn scenario_entries(&self) -> Vec<Entry> {
+        self.scenarios.clone().unwrap_or_else(|| Entry::parse(FOLDER_DEFAULT).into_iter().collect())
+    }
+
+    /// The same as text, each with a final slash.
+    pub fn scenario_folders(&self) -> Vec<String> {
+        self.scenario_entries().iter().map(ToString::to_string).collect()
     }
 
     /// True if a run has hold-outs: the file or one of its commands names a folder, or the caller found one. Linear in the file.

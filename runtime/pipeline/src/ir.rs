@@ -9,6 +9,7 @@ use crate::keyed::Attributes;
 pub use crate::keyed::{Attribute, Text};
 use crate::lower::handler::{HandlerKind, Role};
 use crate::span::Span;
+use glovebox_record::scope::Entry;
 pub use glovebox_record::{NodeId, Status};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -45,25 +46,21 @@ impl Handler {
     }
 }
 
-/// A checked list of workspace paths, such as `main.go,src/` (seed 2): relative, without `..`, no empty entry.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PathList(pub Vec<String>);
-
 /// Where a node's commands work and what they can reach. It never grants more than the operator does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Confinement {
-    /// `codex.workdir`: where commands start, `./` for the workspace itself, a final `/` otherwise (seed 2).
-    pub workdir: Option<String>,
-    /// `codex.add_dirs`: more folders that they may read, each with a final `/` (seed 2).
-    pub add_dirs: PathList,
+    /// `codex.workdir`: the folder where commands start (seed 2).
+    pub workdir: Option<Entry>,
+    /// `codex.add_dirs`: more folders that they may read (seed 2).
+    pub add_dirs: Vec<Entry>,
     /// `codex.strict_read_scope`: they see only workdir, `add_dirs`, the agent's program and the write scope (seed 2).
     pub strict_read_scope: bool,
     /// `codex.path`, if it names a file of the workspace.
-    pub program: Option<String>,
+    pub program: Option<Entry>,
     /// Folders that they may write; deleted after the stage.
-    pub scratch: PathList,
+    pub scratch: Vec<Entry>,
     /// Folders that they may write; kept during the run, never committed.
-    pub cache: PathList,
+    pub cache: Vec<Entry>,
     /// `cache_from`: what fills the caches before their first use; none for empty caches.
     pub cache_from: Option<CacheFrom>,
     /// The most that they may reach over the network.
@@ -130,9 +127,9 @@ pub struct Node {
     /// Maximum number of model turns in one attempt.
     pub max_turns: Option<u32>,
     /// What it may write; none if the file does not set it (design §9 #21).
-    pub allowed_write_paths: Option<PathList>,
+    pub allowed_write_paths: Option<Vec<Entry>>,
     /// What it may read; none for the whole workspace.
-    pub read_paths: Option<PathList>,
+    pub read_paths: Option<Vec<Entry>>,
     /// The confinement of its commands, within the operator's limits.
     pub confinement: Confinement,
     /// Commands that an agent may run: none, prefixes, or `*` for a shell (design §9 #24).
@@ -256,8 +253,8 @@ pub struct Pipeline {
     pub retry_target: Option<NodeId>,
     /// Used if `retry_target` is absent.
     pub fallback_retry_target: Option<NodeId>,
-    /// Folders with hold-outs, each with a final slash; none if the file names none.
-    pub scenarios: Option<PathList>,
+    /// Folders with hold-outs; none if the file names none.
+    pub scenarios: Option<Vec<Entry>>,
     /// True if the caller found one of these folders ([`crate::Inputs::scenarios_found`]).
     pub scenarios_found: bool,
     /// Plugins that the operator binds as verifiers, by handler type ([`Pipeline::set_verifiers`]).

@@ -1,30 +1,14 @@
-//! Which workspace paths an attribute may name: relative, inside the workspace, in the path grammar of scopes.
+//! Which workspace paths an attribute may name: the path grammar of scopes, with faults in the wording of seed 2.
 
-/// The whole workspace, as an entry of a path list.
-pub(crate) const WHOLE: &str = "./";
+use glovebox_record::path::ScopePathProblem;
+use glovebox_record::scope::Entry;
 
-/// The fault of an entry; `./` for the whole workspace is valid.
-pub(crate) fn scope_fault(path: &str) -> Option<&'static str> {
-    if path == WHOLE { None } else { path_fault(path) }
+/// Reads one path, or names its fault.
+pub(crate) fn entry_of(path: &str) -> Result<Entry, &'static str> {
+    Entry::parse(path).map_err(|error| error.problem.fault())
 }
 
-/// The fault of an entry of a path list, in the wording of seed 2 and the path grammar of scopes.
-pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
-    if path.is_empty() {
-        return Some("empty entry");
-    }
-    if path.starts_with('/') {
-        return Some("absolute path");
-    }
-    let segments = || path.strip_suffix('/').unwrap_or(path).split('/');
-    if segments().any(|segment| segment == "..") {
-        return Some("parent segment");
-    }
-    if segments().any(|segment| segment == ".") {
-        return Some("`.` segment");
-    }
-    if segments().any(str::is_empty) {
-        return Some("empty segment");
-    }
-    path.contains('\0').then_some("NUL character")
+/// Refuses the whole workspace where only parts of it make sense.
+pub(crate) fn part_of_workspace(entry: Entry) -> Result<Entry, &'static str> {
+    if entry.path().is_root() { Err(ScopePathProblem::DotSegment.fault()) } else { Ok(entry) }
 }

@@ -7,7 +7,8 @@
 //! - [`digest`]: the name of bytes;
 //! - [`change`]: what a stage changed and what was kept;
 //! - [`outcome`]: how a stage ended and why it failed;
-//! - [`evidence`]: what the host saw of a call.
+//! - [`evidence`]: what the host saw of a call;
+//! - [`path`] and [`scope`]: what a stage may read and write.
 #![forbid(unsafe_code)]
 
 pub mod change;
@@ -15,9 +16,11 @@ pub mod digest;
 pub mod evidence;
 pub mod identity;
 pub mod outcome;
+pub mod path;
+pub mod scope;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Traffic};
 pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};
-pub use outcome::{CodeFamily, Failure, FailureClass, FailureCode, Outcome, Status};
+pub use outcome::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};

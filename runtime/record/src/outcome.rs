@@ -81,7 +81,7 @@ impl FailureClass {
 
 /// Who gives a code, found by how it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CodeFamily {
+pub enum FailureFamily {
     /// `limit/<name>`: a named limit was reached.
     Limit,
     /// `trap/<kind>`: the component trapped.
@@ -162,15 +162,15 @@ impl FailureCode {
     }
 
     /// Who gives it.
-    pub fn family(&self) -> CodeFamily {
-        let Some((family, _)) = self.0.split_once('/') else { return CodeFamily::Other };
+    pub fn family(&self) -> FailureFamily {
+        let Some((family, _)) = self.0.split_once('/') else { return FailureFamily::Other };
         match family {
-            "limit" => CodeFamily::Limit,
-            "trap" => CodeFamily::Trap,
-            "provider" => CodeFamily::Provider,
-            "script" => CodeFamily::Script,
-            "plugin" | "claim" | "outcome" | "host" | "holdout" => CodeFamily::Host,
-            _ => CodeFamily::Other,
+            "limit" => FailureFamily::Limit,
+            "trap" => FailureFamily::Trap,
+            "provider" => FailureFamily::Provider,
+            "script" => FailureFamily::Script,
+            "plugin" | "claim" | "outcome" | "host" | "holdout" => FailureFamily::Host,
+            _ => FailureFamily::Other,
         }
     }
 
@@ -181,13 +181,16 @@ impl FailureCode {
 
     /// True for a failure of the model, of its provider or of the script in its place.
     pub fn is_of_model(&self) -> bool {
-        matches!(self.family(), CodeFamily::Provider | CodeFamily::Script)
+        matches!(self.family(), FailureFamily::Provider | FailureFamily::Script)
     }
 
     /// True for a code that no handler may use.
     pub fn is_reserved(&self) -> bool {
         self.0.starts_with(Self::CANCELED.as_str())
-            || matches!(self.family(), CodeFamily::Limit | CodeFamily::Trap | CodeFamily::Script | CodeFamily::Host)
+            || matches!(
+                self.family(),
+                FailureFamily::Limit | FailureFamily::Trap | FailureFamily::Script | FailureFamily::Host
+            )
     }
 
     /// True for 1 to 64 letters, digits, `/`, `_`, `-` and `.`: a name, as opposed to a text.
@@ -309,7 +312,7 @@ mod tests {
         let code = FailureCode::limit("turns");
         assert_eq!(serde_json::to_string(&code).unwrap(), "\"limit/turns\"");
         assert_eq!(serde_json::from_str::<FailureCode>("\"limit/turns\"").unwrap(), code);
-        assert_eq!((code.limit_name(), code.family()), (Some("turns"), CodeFamily::Limit));
+        assert_eq!((code.limit_name(), code.family()), (Some("turns"), FailureFamily::Limit));
         assert!(FailureCode::SCRIPT_EXHAUSTED.is_of_model() && !FailureCode::HOST_FAULT.is_of_model());
     }
 }

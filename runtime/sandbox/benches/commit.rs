@@ -10,11 +10,11 @@
 mod table;
 
 use glovebox_record::Digest;
+use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::scope::{Entry, Scope};
 use glovebox_sandbox::stage::{Limits, ViewOverrides, WorkspaceView};
 use std::cell::Cell;
 use std::fs::{self, File};

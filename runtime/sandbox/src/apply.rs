@@ -4,10 +4,10 @@
 //! already is what the run made of it is no conflict.
 
 use crate::commit::{Applying, CommitError, Obstacle, digest_of, fold};
-use crate::path::ScopePath;
 use crate::project::{Base, FileFact};
 use crate::protect::Protected;
 use crate::tree::{self, Tree};
+use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use rustix::fs::{FileType, Stat};
 use serde::Serialize;

@@ -4,11 +4,11 @@
 //! it compiled of them must not come back to a builder. A stage in which the program under test ran leaves none. Within a domain stages share what they left, and may spoil it for
 //! each other. What is in them is hostile; here it is measured and removed, never read.
 
-use crate::path::ScopePath;
-use crate::scope::{Entry, Scope};
 use crate::stage::{ViewOverrides, WorkspaceView};
 use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
 use glovebox_jail::policy::Bind;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, Scope};
 use rustix::fs::{FileType, FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;

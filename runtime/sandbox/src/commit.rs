@@ -5,10 +5,10 @@
 
 use crate::found::{Found, Op};
 use crate::link;
-use crate::path::ScopePath;
 use crate::protect::PART_PREFIX;
 use crate::stage::{Changed, StageError};
 use crate::tree::{self, Owner, Tree};
+use glovebox_record::path::ScopePath;
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;

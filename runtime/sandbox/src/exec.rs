@@ -5,8 +5,8 @@
 pub(crate) mod capture;
 pub(crate) mod pipes;
 
-use crate::path::ScopePath;
 use crate::tree::Tree;
+use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Digest};
 use std::io;
 use std::os::fd::OwnedFd;

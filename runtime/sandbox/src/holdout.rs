@@ -9,10 +9,10 @@ pub mod canary;
 mod gather;
 pub mod verify;
 
-use crate::path::{PathProblem, ScopePath};
-use crate::scope::Entry;
 use crate::tree::{self, Tree};
 use glovebox_record::Digest;
+use glovebox_record::path::{ScopePath, ScopePathProblem};
+use glovebox_record::scope::Entry;
 use rustix::fs::{FileType, Mode};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -44,7 +44,7 @@ pub enum SealError {
         /// As written.
         text: String,
         /// What is wrong.
-        problem: PathProblem,
+        problem: ScopePathProblem,
     },
     /// A folder nothing is sealed in: the project itself, its repository, its runs.
     #[error("hold-out folder `{0}`: expected a folder below the project, outside of `.git` and `.glovebox`")]
@@ -210,13 +210,12 @@ impl Seal {
 /// The folders to seal: those that are named, each of which must be there, or the default one if it is.
 ///
 /// # Errors
-/// [`SealError::Missing`] or [`SealError::NotFolder`] for a folder that cannot be sealed, [`SealError::Folder`] for no path.
-pub fn folders(project: &Path, named: Option<&[String]>) -> Result<Vec<Entry>, SealError> {
+/// [`SealError::Missing`] or [`SealError::NotFolder`] for a folder that cannot be sealed.
+pub fn folders(project: &Path, named: Option<&[Entry]>) -> Result<Vec<Entry>, SealError> {
     let Some(named) = named else { return Ok(default_folder(project)?.into_iter().collect()) };
     let source = Tree::open(project).map_err(|source| SealError::io(project, source))?;
-    let folders = entries(named)?;
-    outermost(&folders)?.iter().try_for_each(|folder| check_folder(&source, folder))?;
-    Ok(folders)
+    outermost(named)?.iter().try_for_each(|folder| check_folder(&source, folder))?;
+    Ok(named.to_vec())
 }
 
 /// Reads folder texts.

@@ -1,7 +1,7 @@
 //! Confinement: scoped views of a directory, guarded subprocesses, the private copy and its commit.
 //!
-//! Reading order: [`path`] names things inside a scope, [`scope`] says what may be done with them, [`view`] does it on a real
-//! directory without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it. Around a
+//! Reading order: [`glovebox_record::scope`] says what a stage may do with a path, [`view`] does it on a real directory
+//! without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it. Around a
 //! stage: [`project`] is the run's own copy, [`stage`] what a stage sees of it, [`exec`] is a command and [`jail`] runs it, [`found`] says
 //! what changed and, with [`protect`], what of it may stay, [`commit`] brings that back, [`quarantine`] keeps the rest, and
 //! [`apply`] takes a run's result to the user. [`holdout`] keeps what builders are judged by out of their reach, [`user_key`]
@@ -23,7 +23,6 @@ pub mod found;
 pub mod holdout;
 pub mod jail;
 mod link;
-pub mod path;
 pub mod project;
 pub mod protect;
 pub mod proxy;
@@ -32,7 +31,6 @@ pub mod refusal;
 mod relay;
 pub mod repository;
 pub mod run;
-pub mod scope;
 pub mod stage;
 pub mod subject;
 pub mod tree;

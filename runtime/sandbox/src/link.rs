@@ -3,7 +3,7 @@
 //! `..` is accepted only at the front of a target. The directories above a link are real ones, so a front `..` means what it
 //! says; behind the first name another link may stand, and `..` behind a link leads anywhere.
 
-use crate::path::ScopePath;
+use glovebox_record::path::ScopePath;
 use std::path::{Component, Path};
 
 /// Returns where a link at `path` with this target leads, or why it must not exist.

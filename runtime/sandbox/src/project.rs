@@ -4,12 +4,12 @@
 //! followed. The user's tree is only read. Invariant: [`Base`] lists exactly what was written to the copy.
 
 use crate::link;
-use crate::path::ScopePath;
 use crate::run;
-use crate::scope::{Entry, EntryProblem};
 use crate::tree::{self, Tree, WalkEntry, WalkError};
 use glovebox_names::visible::is_deceptive;
 use glovebox_record::Digest;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, EntryProblem};
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};

@@ -6,11 +6,11 @@
 
 use crate::exec::{Command, ExecError, Exit, Program};
 use crate::jail::{ExecPolicy, Jail, JailError};
-use crate::path::ScopePath;
-use crate::scope::Scope;
 use crate::stage::{StageError, ViewOverrides, WorkspaceView};
 use crate::tree::{self, Tree};
 use glovebox_record::CommandEnding;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;

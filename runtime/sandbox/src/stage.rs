@@ -17,12 +17,12 @@ pub use crate::found::{Found, Limits, Op, Verdict};
 pub use copy::Copy;
 pub use overlay::Overlay;
 
-use crate::path::ScopePath;
 use crate::protect::Protected;
-use crate::scope::{Access, Scope};
 use crate::tree::{self, WalkError};
 use copy::Allowance;
 use glovebox_jail::policy::Source;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Access, Scope};
 use rustix::fs::FileType;
 use std::fs::File;
 use std::io;

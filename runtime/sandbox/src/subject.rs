@@ -15,9 +15,9 @@ pub use glovebox_jail::subject::FOLDER;
 pub use service::{SubjectError, Subjects, Used};
 
 use crate::jail::JailSetting;
-use crate::path::ScopePath;
-use crate::scope::Scope;
 use crate::stage::ViewOverrides;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -24,10 +24,10 @@ pub use metadata::{Identity, Kind, Metadata, NewTime};
 pub use open::{Create, OpenOptions};
 pub use refuse::Operation;
 
-use crate::path::ScopePath;
 use crate::protect::Protected;
 use crate::refusal::RefusalLog;
-use crate::scope::Scope;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
 use hidden::HiddenObjects;
 use root::Root;
 use rustix::fs::{CWD, Mode, OFlags};

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::scope::Entry;
 use glovebox_sandbox::holdout::canary::{Canary, Leak, Public};
 use glovebox_sandbox::holdout::seal;
-use glovebox_sandbox::scope::Entry;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::scope::Entry;
 use glovebox_sandbox::holdout::canary::{Canary, Leak, Public};
 use glovebox_sandbox::holdout::verify::{Deviation, Difference};
 use glovebox_sandbox::holdout::{self, Seal, SealError, seal};
 use glovebox_sandbox::project::{self, Include};
-use glovebox_sandbox::scope::Entry;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;

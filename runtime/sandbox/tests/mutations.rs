@@ -4,11 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
 use glovebox_record::Digest;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Access, Entry, Scope};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::found::Limits;
-use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::scope::{Access, Entry, Scope};
 use glovebox_sandbox::stage::Copy;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

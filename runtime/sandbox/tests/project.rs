@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::scope::Entry;
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use glovebox_sandbox::apply::{self, ApplyError};
 use glovebox_sandbox::project::{self, Base, Include, ProjectError};
-use glovebox_sandbox::scope::Entry;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;

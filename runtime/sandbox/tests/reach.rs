@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::exec::{Command, Exit, Program};
 use glovebox_sandbox::holdout::{Seal, seal};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, Tier};
-use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::project::{self, Include};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::repository;
-use glovebox_sandbox::scope::{Entry, Scope};
 use glovebox_sandbox::stage::{Limits, ViewOverrides, WorkspaceView};
 use glovebox_sandbox::tree::remove_all;
 use std::fs;

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::exec::{Command, Exit, Program};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier, probe_tier};
-use glovebox_sandbox::path::ScopePath;
-use glovebox_sandbox::scope::{Entry, Scope};
 use glovebox_sandbox::stage::ViewOverrides;
 use glovebox_sandbox::subject::{SubjectSetting, Subjects, Used};
 use std::fs;

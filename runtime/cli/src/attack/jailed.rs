@@ -8,12 +8,12 @@ use glovebox_hostile::target::{
     AttackCommand, CHANGES_MAX, Change, CommandResult, Confinement, HIDDEN, NotRun, OUTPUT_BYTES_MAX, Program, Target,
     WRITE,
 };
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::exec::{self, Captured, ExecError};
 use glovebox_sandbox::found;
 use glovebox_sandbox::jail::{Bind, Bounds, ExecPolicy, Jail, JailSetting, Network, Tier};
-use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::scope::{Entry, Scope};
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{FOLDER, SubjectSetting, Subjects};
 use std::fs;

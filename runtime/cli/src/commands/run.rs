@@ -12,8 +12,8 @@ use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::{self, visible};
 use crate::{rule_plugins, user_key, widening};
 use glovebox_engine::run::{NewRun, Session};
+use glovebox_record::scope::Entry;
 use glovebox_sandbox::project::Include;
-use glovebox_sandbox::scope::Entry;
 use glovebox_sandbox::user_key::UserKey;
 use std::path::Path;
 

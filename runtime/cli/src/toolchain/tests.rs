@@ -194,7 +194,7 @@ fn cargo_builds_in_a_jail_with_a_home_of_its_own() {
                 ! touch $CARGO_HOME/registry/x 2>/dev/null";
     let command = Command {
         program: Program::Shell(text.to_owned()),
-        cwd: glovebox_sandbox::path::ScopePath::root(),
+        cwd: glovebox_record::path::ScopePath::root(),
         env: Vec::new(),
         stdin: None,
         timeout: std::time::Duration::from_secs(120),

@@ -7,8 +7,8 @@ use super::replace;
 use crate::event::{ChangeOp, Ending, StageFinished};
 use cap_std::fs::Dir;
 use glovebox_host::call::Claim;
+use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, FailureClass, FailureCode};
-use glovebox_sandbox::path::ScopePath;
 
 /// Checks every claim; the first that fails replaces the outcome. What the stage changed is in the fact by now.
 pub(super) fn check(run: &Dir, fact: &mut StageFinished, stated: &[Claim]) {

@@ -5,20 +5,19 @@
 //! entries of the scope and is enforced by absence, whatever handler the node has.
 
 use super::effective::{Effective, GrantInputs, place};
-use crate::config::sandbox::{Network, network_text, subtree};
+use crate::config::sandbox::{Network, cache_folder, network_text};
 use crate::plan::{Capability, Confined, Giver, Origin, reached};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::ir::{NetworkWish, Node, PathList};
-use glovebox_sandbox::path::ScopePath;
+use glovebox_pipeline::ir::{NetworkWish, Node};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Entry;
 use glovebox_sandbox::proxy::rules::Rules;
-use glovebox_sandbox::scope::Entry;
 
 /// The entries a strict read scope leaves to see beside the write scope; none when the node's read scope is not strict.
 pub(super) fn strict_scope(node: &Node) -> Option<Vec<Entry>> {
     let said = &node.confinement;
-    let named = said.workdir.iter().chain(&said.add_dirs.0).chain(&said.program);
-    // The pipeline's reader let no text through that is no entry; one that is none after all shows nothing.
-    said.strict_read_scope.then(|| named.filter_map(|text| Entry::parse(text).ok()).collect())
+    let named = said.workdir.iter().chain(&said.add_dirs).chain(&said.program);
+    said.strict_read_scope.then(|| named.cloned().collect())
 }
 
 /// Works out what a node's commands reach; what the operator does not grant becomes a diagnostic.
@@ -38,7 +37,7 @@ pub(super) fn confine(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     apart(inputs, &scratch, &cache, effective);
     lost_writes(inputs.node, [("scratch", &scratch), ("cache", &cache)], effective);
-    let workdir = inputs.node.confinement.workdir.as_deref().and_then(|text| Entry::parse(text).ok());
+    let workdir = inputs.node.confinement.workdir.as_ref();
     let workdir = workdir.map_or_else(ScopePath::root, |entry| entry.path().clone());
     effective.confined = Confined { network, scratch, cache, workdir };
 }
@@ -108,13 +107,13 @@ fn folder_origin(is_operators: bool, field: &'static str) -> Origin {
 }
 
 /// Adds the node's folders that nothing else stands in the place of.
-fn add_folders(node: &Node, field: &'static str, list: &PathList, folders: &mut Vec<Entry>, effective: &mut Effective) {
-    for text in &list.0 {
-        match subtree(text) {
+fn add_folders(node: &Node, field: &'static str, list: &[Entry], folders: &mut Vec<Entry>, effective: &mut Effective) {
+    for written in list {
+        match cache_folder(written.clone()) {
             Ok(entry) if folders.contains(&entry) => {}
             Ok(entry) => folders.push(entry),
             Err((fault, help)) => {
-                let error = refused(node, field, format!("`{field}` of node `{}` holds `{text}`: {fault}", node.id));
+                let error = refused(node, field, format!("`{field}` of node `{}` holds `{written}`: {fault}", node.id));
                 effective.diagnostics.push(match help {
                     Some(help) => error.with_help(help),
                     None => error,

@@ -15,10 +15,10 @@ use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
 use glovebox_host::limits::{LimitSettings, Limits, Work};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::ir::{Node, PathList};
+use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::span::Span;
-use glovebox_sandbox::scope::{Entry, Scope, intersect};
+use glovebox_record::scope::{Entry, Scope, intersect};
 
 /// Paths that do not exist for any stage: they make programs run, or are the run's own.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
@@ -140,18 +140,14 @@ fn paths(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
     let by_default = inputs.plugin.is_none() && granted.filesystem == FileTier::None;
     let (may_read, may_write): (&[Entry], &[Entry]) =
         if by_default { (&whole, &whole) } else { (&granted.read, &granted.write) };
-    let read = inputs.node.read_paths.as_ref().map(|list| entries(inputs.node, "read_paths", list, effective));
-    let write = inputs
-        .node
-        .allowed_write_paths
-        .as_ref()
-        .map(|list| entries(inputs.node, "allowed_write_paths", list, effective));
-    effective.scope.read = read.as_ref().map_or_else(|| may_read.to_vec(), |list| intersect(may_read, list));
+    let read = inputs.node.read_paths.as_deref();
+    let write = inputs.node.allowed_write_paths.as_deref();
+    effective.scope.read = read.map_or_else(|| may_read.to_vec(), |list| intersect(may_read, list));
     let strict = strict_scope(inputs.node);
     if let Some(seen) = &strict {
         effective.scope.read = intersect(&effective.scope.read, seen);
     }
-    effective.scope.write = match &write {
+    effective.scope.write = match write {
         Some(list) => intersect(may_write, list),
         None if inputs.plugin.is_none() => may_write.to_vec(),
         None => Vec::new(),
@@ -182,24 +178,6 @@ fn paths(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
     let scope = &effective.scope;
     effective.grants.extend(scope.read.iter().map(|entry| given(entry, Capability::Read, &of_read)));
     effective.grants.extend(scope.write.iter().map(|entry| given(entry, Capability::Write, &of_write)));
-}
-
-fn entries(node: &Node, attribute: &'static str, list: &PathList, effective: &mut Effective) -> Vec<Entry> {
-    let mut found = Vec::new();
-    for text in &list.0 {
-        match Entry::parse(text) {
-            Ok(entry) => found.push(entry),
-            Err(error) => effective.diagnostics.push(
-                Diagnostic::error(
-                    "path_invalid",
-                    format!("`{attribute}` of node `{}`: {error}", node.id),
-                    place(node, attribute),
-                )
-                .with_node(node.id.as_str()),
-            ),
-        }
-    }
-    found
 }
 
 fn unused_write_grant(inputs: GrantInputs<'_>, may_write: &[Entry]) -> Diagnostic {

@@ -9,7 +9,7 @@ use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::Feedback;
 use glovebox_pipeline::lower::handler::Role;
-use glovebox_sandbox::scope::Entry;
+use glovebox_record::scope::Entry;
 
 /// Settles what is hidden and what is in reach. To be called before anything looks at what the scope hides.
 pub(super) fn settle(inputs: GrantInputs<'_>, effective: &mut Effective) {
@@ -43,20 +43,14 @@ pub(super) fn settle(inputs: GrantInputs<'_>, effective: &mut Effective) {
 }
 
 /// What the node blocks. A part of a hold-out folder cannot be blocked: folders come as a whole.
-fn blocked(inputs: GrantInputs<'_>, texts: &[String], effective: &mut Effective) -> Vec<Entry> {
+fn blocked(inputs: GrantInputs<'_>, named: &[Entry], effective: &mut Effective) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for text in texts {
-        let part_of = |entry: &Entry| inputs.scenarios.iter().find(|folder| entry.path().is_below(folder.path()));
-        let fault = match Entry::parse(text) {
-            Ok(entry) => match part_of(&entry) {
-                None => {
-                    entries.push(entry);
-                    continue;
-                }
-                Some(folder) => format!("`{text}` is a part of the hold-outs in `{folder}`, expected the whole folder"),
-            },
-            Err(error) => error.to_string(),
+    for entry in named {
+        let Some(folder) = inputs.scenarios.iter().find(|folder| entry.path().is_below(folder.path())) else {
+            entries.push(entry.clone());
+            continue;
         };
+        let fault = format!("`{entry}` is a part of the hold-outs in `{folder}`, expected the whole folder");
         refuse(inputs, "codex.block_read_paths", fault, "name whole folders, such as `scripts/scenarios/`", effective);
     }
     entries

@@ -9,7 +9,7 @@ use crate::plan::{Apart, Capability, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::lower::handler::Role;
-use glovebox_sandbox::scope::Entry;
+use glovebox_record::scope::Entry;
 
 /// Settles it for a stage that verifies, when it has hold-outs in reach or names the program under test. To be called when scope,
 /// commands and hold-outs are settled.

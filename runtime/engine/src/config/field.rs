@@ -105,7 +105,7 @@ impl<'i> Fields<'i> {
     pub(super) fn scope_paths(&mut self, field: &str, value: &Value<'_>) -> Vec<String> {
         let mut found = Vec::new();
         for (text, place) in self.texts(field, value) {
-            match glovebox_sandbox::scope::Entry::parse(&text) {
+            match glovebox_record::scope::Entry::parse(&text) {
                 Ok(_) => found.push(text),
                 Err(error) => self.value_problem(field, place, format!("`{field}` holds `{text}`: {error}"), None),
             }

@@ -5,10 +5,10 @@
 
 use super::field::{Fields, Value};
 use glovebox_pipeline::nearest::nearest;
+use glovebox_record::scope::Entry;
 pub use glovebox_sandbox::jail::{Network, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::proxy::rules::Rules;
-use glovebox_sandbox::scope::Entry;
 use std::ops::Range;
 
 /// The `[sandbox]` table.
@@ -189,15 +189,19 @@ fn subtrees(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<Entr
 
 /// Reads a `scratch` or `cache` folder, or says what is wrong with it and how to mend it. What such a folder holds is never
 /// committed, so it may not be the whole workspace, and nothing protected may be in its place.
-pub fn subtree(text: &str) -> Result<Entry, (String, Option<String>)> {
-    let entry = Entry::parse(text).map_err(|problem| (problem.to_string(), None))?;
+fn subtree(text: &str) -> Result<Entry, (String, Option<String>)> {
+    cache_folder(Entry::parse(text).map_err(|problem| (problem.to_string(), None))?)
+}
+
+/// Checks such a folder.
+pub fn cache_folder(entry: Entry) -> Result<Entry, (String, Option<String>)> {
     if entry == Entry::whole() {
         return Err(("the whole workspace is no such folder".to_owned(), None));
     }
     if !entry.is_subtree() {
-        return Err(("a folder is expected".to_owned(), Some(format!("write `{text}/`"))));
+        return Err(("a folder is expected".to_owned(), Some(format!("write `{entry}/`"))));
     }
-    match Protected::default().overlap(text) {
+    match Protected::default().overlap(&entry.to_string()) {
         Some(reason) => Err((reason, None)),
         None => Ok(entry),
     }

@@ -3,7 +3,7 @@
 //! Decided from the failure's class and code, and never from the text of a reason. Codes and names are a contract with scripts.
 
 use crate::event::{RunFinished, Verdict};
-use glovebox_record::{CodeFamily, Failure, FailureClass, FailureCode};
+use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -54,7 +54,7 @@ impl ExitClass {
             FailureClass::Transient => ExitClass::Transient,
             _ if failure.code.is_of_model() => ExitClass::Provider,
             FailureClass::Contract => ExitClass::Plugin,
-            FailureClass::Internal if failure.code.family() == CodeFamily::Trap => ExitClass::Plugin,
+            FailureClass::Internal if failure.code.family() == FailureFamily::Trap => ExitClass::Plugin,
             FailureClass::Internal => ExitClass::Internal,
             FailureClass::Deterministic if failure.code == FailureCode::GATE_UNSATISFIED => ExitClass::Unverified,
             FailureClass::Deterministic => ExitClass::RunFailed,

@@ -12,8 +12,8 @@ use glovebox_host::grants::FileTier;
 use glovebox_host::limits::Limits;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::lower::handler::Role;
-use glovebox_sandbox::path::ScopePath;
-use glovebox_sandbox::scope::{Entry, Scope};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, Scope};
 use std::sync::Arc;
 
 /// What executes a node and what it may do. The empty binding denies everything; each grant says where it comes from.

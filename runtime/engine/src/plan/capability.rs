@@ -5,8 +5,8 @@
 
 use crate::config::Toolchain;
 use crate::config::sandbox::Tier;
+use glovebox_record::scope::Entry;
 use glovebox_sandbox::proxy::rules::Rules;
-use glovebox_sandbox::scope::Entry;
 use std::collections::BTreeSet;
 use std::fmt;
 

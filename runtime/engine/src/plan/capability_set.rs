@@ -9,7 +9,7 @@ use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::FileTier;
 use glovebox_pipeline::holdout_roles::{Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
-use glovebox_sandbox::scope::Entry;
+use glovebox_record::scope::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a node, or a run as a whole, can do. The default is nothing.

@@ -10,8 +10,8 @@ use super::capability_set::PlanCapabilities;
 use super::compare::Addition;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::nearest::nearest;
+use glovebox_record::scope::Entry;
 use glovebox_sandbox::proxy::rules::Rules;
-use glovebox_sandbox::scope::Entry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

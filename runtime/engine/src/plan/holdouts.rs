@@ -5,7 +5,7 @@
 use super::{HoldoutAccess, Plan};
 use glovebox_pipeline::holdout_roles::{Copies, Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
-use glovebox_sandbox::scope::Entry;
+use glovebox_record::scope::Entry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

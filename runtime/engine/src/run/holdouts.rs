@@ -97,7 +97,7 @@ impl Holdouts {
     }
 
     /// Where the sealed copy of a folder lies: what is mounted read-only at that path of the workspace.
-    pub fn source(&self, folder: &glovebox_sandbox::path::ScopePath) -> PathBuf {
+    pub fn source(&self, folder: &glovebox_record::path::ScopePath) -> PathBuf {
         self.seal.files().join(folder.as_str())
     }
 

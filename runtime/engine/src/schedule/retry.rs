@@ -5,7 +5,7 @@
 use crate::event::{Attempt, Ending, StageFinished, StageRetrying};
 use crate::state::RunState;
 use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
-use glovebox_record::{CodeFamily, Failure, FailureClass, FailureCode, Outcome, Status};
+use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
 use jiff::{SignedDuration, Timestamp};
 
 /// Brings a finished attempt into its recorded form: whether another follows, and if not, what its status counts for.
@@ -66,7 +66,7 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
 /// Failures that no repetition mends, whatever the pipeline asks for.
 fn is_final(failure: &Failure) -> bool {
     use FailureClass::{Budget, Canceled, Contract, Scope, Transient};
-    let refused_by_provider = failure.code.family() == CodeFamily::Provider && failure.class != Transient;
+    let refused_by_provider = failure.code.family() == FailureFamily::Provider && failure.class != Transient;
     matches!(failure.class, Scope | Contract | Canceled | Budget) || refused_by_provider
 }
 

@@ -5,7 +5,7 @@
 use super::codes::{denied, identity_hash, new_time, stat};
 use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
 use super::{FilesView, LISTED_MAX, Node};
-use glovebox_sandbox::path::ScopePath;
+use glovebox_record::path::ScopePath;
 use glovebox_sandbox::view::{Create, Denied, Kind, Metadata, OpenOptions, Operation, View};
 use std::sync::Arc;
 use wasmtime::component::Resource;

@@ -122,7 +122,7 @@ const HARMLESS_MODULES: &[&str] = &["json.tool", "venv", "zipfile", "tarfile", "
 /// The surroundings of a command: the hold-out folders, each with a final slash, and the first working directory.
 #[derive(Clone, Copy)]
 pub(super) struct CommandSite<'a> {
-    pub(super) sealed: &'a [&'a str],
+    pub(super) sealed: &'a [String],
     pub(super) workdir: &'a str,
 }
 
@@ -182,13 +182,13 @@ enum Owner {
     Unknown,
 }
 
-fn owner(path: &str, sealed: &[&str], base: Option<&str>) -> Owner {
+fn owner(path: &str, sealed: &[String], base: Option<&str>) -> Owner {
     let path = ["$PWD/", "${PWD}/"].iter().find_map(|here| path.strip_prefix(here)).unwrap_or(path);
     let is_known = !path.is_empty() && !path.starts_with(['/', '~', '-', '+']) && !path.contains(['$', '*', '?', '%']);
     let found = base.filter(|_| is_known).and_then(|base| resolved(base, path));
     match found {
         None => Owner::Unknown,
-        Some(path) if sealed.iter().any(|folder| format!("{path}/").starts_with(*folder)) => Owner::Sealed,
+        Some(path) if sealed.iter().any(|folder| format!("{path}/").starts_with(folder.as_str())) => Owner::Sealed,
         Some(_) => Owner::Project,
     }
 }
@@ -201,7 +201,7 @@ impl Command<'_> {
         base.filter(|_| is_known).and_then(|base| resolved(base, to))
     }
 
-    fn executed(&self, sealed: &[&str], base: Option<&str>) -> Option<Execution> {
+    fn executed(&self, sealed: &[String], base: Option<&str>) -> Option<Execution> {
         let name = match self.name.text {
             "[sys.executable" => "python",
             name if name.starts_with('/') => name.rsplit('/').next().unwrap_or(name),

@@ -6,9 +6,10 @@ use super::holdout_reach::may_have;
 use super::structure::names;
 use super::{Found, Rule, Subject};
 use crate::holdout_roles::is_verifier;
-use crate::ir::{Attribute, Node, PathList};
+use crate::ir::{Attribute, Node};
 use crate::lower::handler::HandlerKind;
 use glovebox_names::protected;
+use glovebox_record::scope::Entry;
 
 fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
@@ -33,7 +34,7 @@ pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Found {
             break;
         }
         for (key, paths) in path_lists(node) {
-            let pattern = paths.and_then(|paths| paths.0.iter().find(|path| path.contains(['*', '?'])));
+            let pattern = paths.and_then(|paths| paths.iter().find(|entry| entry.path().as_str().contains(['*', '?'])));
             if let (Some(pattern), Some(attribute)) = (pattern, node.attributes.get(key)) {
                 let message = format!("`{pattern}` in `{key}` is a file name here, not a pattern");
                 found.push(rule.found(message, attribute.span).with_node(node.id.as_str()));
@@ -48,8 +49,8 @@ pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found 
     let mut found = Found::none();
     for node in &subject.pipeline.nodes {
         let Some(attribute) = text(node, "allowed_write_paths") else { continue };
-        let paths = node.allowed_write_paths.iter().flat_map(|paths| &paths.0);
-        let refused: Vec<String> = paths.filter_map(|path| protected::reason(path)).collect();
+        let paths = node.allowed_write_paths.iter().flatten();
+        let refused: Vec<String> = paths.filter_map(|entry| protected::reason(&entry.to_string())).collect();
         let Some(first) = refused.first().filter(|_| !found.is_full()) else { continue };
         let more = if refused.len() > 1 { format!(" (and {} more paths)", refused.len() - 1) } else { String::new() };
         let message = format!("`{}` cannot write a path in `allowed_write_paths`: {first}{more}", node.id);
@@ -58,7 +59,7 @@ pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found 
     found
 }
 
-fn path_lists(node: &Node) -> [(&'static str, Option<&PathList>); 5] {
+fn path_lists(node: &Node) -> [(&'static str, Option<&Vec<Entry>>); 5] {
     let confinement = &node.confinement;
     [
         ("allowed_write_paths", node.allowed_write_paths.as_ref()),

@@ -6,6 +6,7 @@ use super::{Found, Rule, Subject};
 use crate::holdout_roles::{Feedback, Writes, covers, is_builder, is_verifier, runs_scenarios};
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::lower::handler::HandlerKind;
+use glovebox_record::scope::Entry;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use std::collections::VecDeque;
@@ -46,7 +47,7 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
 /// Describes the gap in a node's own `codex.block_read_paths`, which replaces the default.
 fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
     let blocked = node.holdouts.block_read.as_ref().filter(|_| is_builder(node))?;
-    let open = pipeline.scenario_folders().into_iter().find(|folder| !covers(blocked, folder))?;
+    let open = pipeline.scenario_entries().into_iter().find(|folder| !covers(blocked, folder))?;
     Some(format!(
         "`{}` may read the hold-outs in `{open}`: its `codex.block_read_paths` does not contain them",
         node.id
@@ -55,9 +56,9 @@ fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
 
 /// True for a stage that has hold-outs in reach if the run has any.
 pub(super) fn may_have(pipeline: &Pipeline, node: &Node) -> bool {
-    let blocks = |folder: &str| node.holdouts.block_read.as_ref().is_some_and(|blocked| covers(blocked, folder));
+    let blocks = |folder: &Entry| node.holdouts.block_read.as_ref().is_some_and(|blocked| covers(blocked, folder));
     match is_verifier(node) {
-        true => !pipeline.scenario_folders().into_iter().all(blocks),
+        true => !pipeline.scenario_entries().iter().all(blocks),
         false => is_builder(node) && (node.holdouts.allow_read || uncovered(pipeline, node).is_some()),
     }
 }

@@ -13,6 +13,7 @@ use crate::fixability::workdir;
 use crate::holdout_roles::{covers, is_verifier};
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::span::Span;
+use glovebox_record::scope::Entry;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -67,7 +68,7 @@ pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// Without `cache` there is no folder to fill.
 pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let empty = |node: &&Node| node.confinement.cache_from.is_some() && node.confinement.cache.0.is_empty();
+    let empty = |node: &&Node| node.confinement.cache_from.is_some() && node.confinement.cache.is_empty();
     let found = |node: &Node| {
         let attribute = written(node, "cache_from")?;
         Some(at(rule, node, attribute, format!("`{}` has `cache_from`, but no `cache`", node.id)))
@@ -88,15 +89,15 @@ fn sees_both(pipeline: &Pipeline, node: &Node) -> bool {
 
 /// True if the node's own commands see anything but hold-outs. Its write scope is part of what they see.
 fn sees_project(pipeline: &Pipeline, node: &Node) -> bool {
-    let folders: Vec<String> = pipeline.scenario_folders().into_iter().map(str::to_owned).collect();
-    let is_open = |path: &String| !covers(&folders, path);
+    let folders = pipeline.scenario_entries();
+    let is_open = |path: &Entry| !covers(&folders, path);
     let confinement = &node.confinement;
     let strict = confinement.strict_read_scope.then(|| {
-        let named = confinement.workdir.iter().chain(&confinement.add_dirs.0).chain(&confinement.program);
+        let named = confinement.workdir.iter().chain(&confinement.add_dirs).chain(&confinement.program);
         named.into_iter().any(is_open)
     });
-    let reads = node.read_paths.as_ref().is_none_or(|paths| paths.0.iter().any(is_open));
-    let writes = node.allowed_write_paths.as_ref().is_some_and(|paths| paths.0.iter().any(is_open));
+    let reads = node.read_paths.as_ref().is_none_or(|paths| paths.iter().any(is_open));
+    let writes = node.allowed_write_paths.as_ref().is_some_and(|paths| paths.iter().any(is_open));
     (reads && strict.unwrap_or(true)) || writes
 }
 
@@ -162,7 +163,7 @@ pub(super) fn of_script(rule: &Rule, pipeline: &Pipeline, path: &str, text: &str
 /// The stages that see the project and have the script in reach. If a command names the script, only the stages with such a command.
 fn stages_of<'a>(pipeline: &'a Pipeline, path: &str) -> Vec<&'a Node> {
     let folders = pipeline.scenario_folders();
-    let inside = folders.iter().find_map(|folder| path.find(folder).map(|at| &path[at..])).unwrap_or(path);
+    let inside = folders.iter().find_map(|folder| path.find(folder.as_str()).map(|at| &path[at..])).unwrap_or(path);
     let runs = |node: &Node| command(node).is_some_and(|(_, attribute)| attribute.value.contains(inside));
     let verifiers = || pipeline.nodes.iter().filter(|node| is_verifier(node));
     let is_named = verifiers().any(runs);
@@ -178,7 +179,7 @@ fn beside(Execution { what, is_over_holdouts, .. }: &Execution) -> String {
     }
 }
 
-fn narrow(folders: &[&str]) -> String {
+fn narrow(folders: &[String]) -> String {
     format!("show the stage's own commands only the hold-outs: `read_paths=\"{}\"`", folders.join(","))
 }
 

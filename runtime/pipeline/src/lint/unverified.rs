@@ -60,7 +60,7 @@ fn unverified_paths(rule: &Rule, subject: &Subject<'_>) -> impl Iterator<Item = 
 /// A stage that may change the workspace. A plugin without a scope may not.
 fn builds(node: &Node) -> bool {
     let may_write = match &node.allowed_write_paths {
-        Some(scope) => !scope.0.is_empty(),
+        Some(scope) => !scope.is_empty(),
         None => node.handler.kind() == HandlerKind::Codergen,
     };
     is_builder(node) && may_write

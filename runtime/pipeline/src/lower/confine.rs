@@ -2,12 +2,13 @@
 //!
 //! Messages about paths keep the wording of seed 2, because other tools match it. The operator's grants are not known here.
 
-use super::reader::{Findings, plain};
+use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{CACHE_SOURCES, Confinement, NetworkWish, PathList};
+use crate::ir::{CACHE_SOURCES, Confinement, NetworkWish};
 use crate::nearest::nearest;
-use crate::path::{path_fault, scope_fault};
+use crate::path::{entry_of, part_of_workspace};
+use glovebox_record::scope::Entry;
 
 pub(super) fn lower(from: &Attributes, findings: &mut Findings<'_>) -> Confinement {
     Confinement {
@@ -15,37 +16,41 @@ pub(super) fn lower(from: &Attributes, findings: &mut Findings<'_>) -> Confineme
         add_dirs: add_dirs(from, findings),
         strict_read_scope: findings.boolean(from, "codex.strict_read_scope"),
         program: program(from, findings),
-        scratch: findings.checked_paths(from, "scratch", subtree_fault).unwrap_or_default(),
-        cache: findings.checked_paths(from, "cache", subtree_fault).unwrap_or_default(),
+        scratch: findings.checked_paths(from, "scratch", subtree).unwrap_or_default(),
+        cache: findings.checked_paths(from, "cache", subtree).unwrap_or_default(),
         cache_from: findings.choice(from, "cache_from", CACHE_SOURCES),
         network: network(from, findings),
     }
 }
 
-fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<String> {
+fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
     let attribute = from.get("codex.workdir").filter(|attribute| !attribute.value.trim().is_empty())?;
-    let path = plain(attribute.value.trim());
-    let Some(fault) = scope_fault(path) else { return Some(folder(path)) };
+    let path = attribute.value.trim();
+    let fault = match entry_of(path) {
+        Ok(entry) => return Some(folder(&entry)),
+        Err(fault) => fault,
+    };
     let message = format!("codex.workdir contains {fault}: {path}");
     let help = "name a folder of the workspace, such as `crates/app`";
     findings.push(Diagnostic::error("path_list", message, attribute.span).with_help(help));
     None
 }
 
-fn add_dirs(from: &Attributes, findings: &mut Findings<'_>) -> PathList {
-    let written = findings.checked_paths(from, "codex.add_dirs", scope_fault).unwrap_or_default();
-    PathList(written.0.iter().map(|path| folder(path)).collect())
+fn add_dirs(from: &Attributes, findings: &mut Findings<'_>) -> Vec<Entry> {
+    findings.scope(from, "codex.add_dirs").unwrap_or_default().iter().map(folder).collect()
 }
 
 /// The path of a program in the workspace. None for a name without `/`, which is searched on PATH, and for an absolute path.
-fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<String> {
+fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
     let attribute = from.get("codex.path")?;
     let path = attribute.value.trim();
     if !path.contains('/') || path.starts_with('/') {
         return None;
     }
-    let path = path.strip_prefix("./").unwrap_or(path);
-    let Some(fault) = path_fault(path) else { return Some(path.to_owned()) };
+    let fault = match entry_of(path).and_then(part_of_workspace) {
+        Ok(entry) => return Some(entry),
+        Err(fault) => fault,
+    };
     let message = format!("codex.path contains {fault}: {path}");
     let help = "write the path relative to the workspace, such as `.factory/bin/codex`";
     findings.push(Diagnostic::error("path_list", message, attribute.span).with_help(help));
@@ -70,12 +75,13 @@ fn network(from: &Attributes, findings: &mut Findings<'_>) -> Option<NetworkWish
     None
 }
 
-/// The path with one final slash.
-fn folder(path: &str) -> String {
-    format!("{}/", path.strip_suffix('/').unwrap_or(path))
+/// The path as a folder, with or without a final slash.
+fn folder(entry: &Entry) -> Entry {
+    Entry::folder(entry.path().clone())
 }
 
 /// Accepts only folders, because a single file cannot be mounted over and dropped.
-fn subtree_fault(path: &str) -> Option<&'static str> {
-    path_fault(path).or_else(|| (!path.ends_with('/')).then_some("path without final `/`"))
+fn subtree(entry: Entry) -> Result<Entry, &'static str> {
+    let entry = part_of_workspace(entry)?;
+    if entry.is_subtree() { Ok(entry) } else { Err("path without final `/`") }
 }

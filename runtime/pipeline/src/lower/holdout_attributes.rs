@@ -4,11 +4,12 @@ use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
 use crate::holdout_roles::{COPIES, Copies, FEEDBACKS, Feedback, NodeHoldouts, WRITES};
-use crate::ir::{PathList, Subject, Text};
+use crate::ir::{Subject, Text};
+use glovebox_record::scope::Entry;
 
-/// The folders of `scenarios`, each with a final slash; none if the attribute is absent. An empty list is an error, because it would
-/// expose the default folder.
-pub(super) fn scenarios(graph: &Attributes, findings: &mut Findings<'_>) -> Option<PathList> {
+/// The folders of `scenarios`; none if the attribute is absent. An empty list is an error, because it would expose the default
+/// folder.
+pub(super) fn scenarios(graph: &Attributes, findings: &mut Findings<'_>) -> Option<Vec<Entry>> {
     let attribute = graph.get("scenarios")?;
     if attribute.value.trim().is_empty() {
         let error = Diagnostic::error("path_list", "scenarios contains empty entry", attribute.span);
@@ -16,7 +17,7 @@ pub(super) fn scenarios(graph: &Attributes, findings: &mut Findings<'_>) -> Opti
         return None;
     }
     let paths = findings.paths(graph, "scenarios")?;
-    Some(PathList(paths.0.iter().map(|path| format!("{}/", path.trim_end_matches('/'))).collect()))
+    Some(paths.iter().map(|entry| Entry::folder(entry.path().clone())).collect())
 }
 
 /// The graph's `scenario_feedback`, which nodes inherit.
@@ -33,7 +34,7 @@ pub(super) fn copies(graph: &Attributes, findings: &mut Findings<'_>) -> Copies 
 pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findings<'_>) -> NodeHoldouts {
     NodeHoldouts {
         allow_read: findings.boolean(from, "codex.allow_read_scenarios"),
-        block_read: findings.paths(from, "codex.block_read_paths").map(|paths| paths.0),
+        block_read: findings.paths(from, "codex.block_read_paths"),
         feedback: findings.choice(from, "scenario_feedback", FEEDBACKS).unwrap_or(inherited),
         writes: findings.choice(from, "scenario_writes", WRITES).unwrap_or_default(),
     }

@@ -75,7 +75,7 @@ impl<'a> Draft<'a> {
 
     /// The hold-out folders of these graph attributes. [`Draft::lower`] reports mistakes in them.
     pub(crate) fn sealed(graph: &Attributes) -> Vec<String> {
-        files::sealed(holdout_attributes::scenarios(graph, &mut Findings::new("")).as_ref())
+        files::sealed(holdout_attributes::scenarios(graph, &mut Findings::new("")).as_deref())
     }
 
     /// Gives every value its type.
@@ -101,7 +101,7 @@ impl<'a> Draft<'a> {
         let graph_turns_max = findings.count(&graph, "max_turns", 1);
         let feedback = holdout_attributes::feedback(&graph, &mut findings);
         let scenarios = holdout_attributes::scenarios(&graph, &mut findings);
-        let sealed = files::sealed(scenarios.as_ref());
+        let sealed = files::sealed(scenarios.as_deref());
         files::child_fault(&graph, &sealed).into_iter().for_each(|fault| findings.push(fault));
         let mut scope = GraphScope {
             graph: &graph,

@@ -7,10 +7,11 @@ use crate::attributes::LIMITS;
 use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
 use crate::dot::text::decode;
-use crate::ir::{Attribute, PathList};
+use crate::ir::Attribute;
 use crate::nearest::nearest;
-use crate::path::{WHOLE, path_fault, scope_fault};
+use crate::path::{entry_of, part_of_workspace};
 use crate::span::Places;
+use glovebox_record::scope::Entry;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -130,26 +131,26 @@ impl<'a> Findings<'a> {
     }
 
     /// A comma list of workspace paths (seed 2): relative, separated by `/`, with a final `/` for a folder. Empty text is an empty list.
-    pub(super) fn paths(&mut self, from: &Attributes, key: &str) -> Option<PathList> {
-        self.checked_paths(from, key, path_fault)
+    pub(super) fn paths(&mut self, from: &Attributes, key: &str) -> Option<Vec<Entry>> {
+        self.checked_paths(from, key, part_of_workspace)
     }
 
     /// Like [`Self::paths`], but accepts `./` for the whole workspace.
-    pub(super) fn scope(&mut self, from: &Attributes, key: &str) -> Option<PathList> {
-        self.checked_paths(from, key, scope_fault)
+    pub(super) fn scope(&mut self, from: &Attributes, key: &str) -> Option<Vec<Entry>> {
+        self.checked_paths(from, key, Ok)
     }
 
-    /// A comma list of paths that pass `fault_of`. Stores `./src/` as `src/`, and `.` as `./`.
+    /// A comma list of paths that pass `check`, which names the fault of any other.
     pub(super) fn checked_paths(
         &mut self,
         from: &Attributes,
         key: &str,
-        fault_of: fn(&str) -> Option<&'static str>,
-    ) -> Option<PathList> {
+        check: fn(Entry) -> Result<Entry, &'static str>,
+    ) -> Option<Vec<Entry>> {
         let attribute = from.get(key)?;
         let mut paths = Vec::new();
         if attribute.value.trim().is_empty() {
-            return Some(PathList(paths));
+            return Some(paths);
         }
         let places = self.places(attribute);
         let mut offset = 0;
@@ -157,9 +158,9 @@ impl<'a> Findings<'a> {
             let path = entry.trim();
             let start = offset + (entry.len() - entry.trim_start().len());
             offset += entry.len() + 1;
-            match fault_of(plain(path)) {
-                None => paths.push(plain(path).to_owned()),
-                Some(fault) => {
+            match entry_of(path).and_then(check) {
+                Ok(entry) => paths.push(entry),
+                Err(fault) => {
                     let shown = if path.is_empty() { String::new() } else { format!(": {path}") };
                     let message = format!("{key} contains {fault}{shown}");
                     let help = "write paths relative to the workspace, and folders with a final `/`: `src/,Cargo.toml`";
@@ -168,7 +169,7 @@ impl<'a> Findings<'a> {
                 }
             }
         }
-        Some(PathList(paths))
+        Some(paths)
     }
 
     /// A comma list of command prefixes; `*` alone means a shell. Empty text is an empty list.
@@ -283,12 +284,4 @@ fn expected_amount(name: &str) -> &'static str {
 pub(crate) fn other_spelling(theirs: &str, ours: &str, span: crate::span::Span) -> Diagnostic {
     let found = Diagnostic::info("other_spelling", format!("Glovebox reads `{theirs}` as `{ours}`"), span);
     found.with_help(format!("write `{ours}`")).with_fix(span, ours)
-}
-
-/// The canonical spelling of a path: `./` for the whole workspace, otherwise without a leading `./`.
-pub(super) fn plain(path: &str) -> &str {
-    match path {
-        "." | WHOLE => WHOLE,
-        _ => path.strip_prefix("./").unwrap_or(path),
-    }
 }

@@ -15,9 +15,15 @@ fn file(graph: &str, builder: &str, tool: &str) -> String {
     ))
 }
 
+fn entry(text: &str) -> glovebox_record::scope::Entry {
+    glovebox_record::scope::Entry::parse(text).unwrap()
+}
+
 #[test]
 fn folders_are_relative_and_end_in_a_slash() {
-    let folders = |graph: &str| accept(&file(graph, "", "")).scenarios.map(|paths| paths.0);
+    let folders = |graph: &str| {
+        accept(&file(graph, "", "")).scenarios.map(|paths| paths.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
     assert_eq!(folders(""), None);
     assert_eq!(folders("scenarios=\"checks, a/b/\""), Some(vec!["checks/".to_owned(), "a/b/".to_owned()]));
     assert_eq!(accept(&file("", "", "")).scenario_folders(), ["scripts/scenarios/"]);
@@ -37,7 +43,7 @@ fn a_node_says_its_ways_out_and_inherits_the_feedback() {
     assert_eq!(said("scenario_feedback=full", "").feedback, Feedback::Full);
     assert_eq!(said("scenario_feedback=full", "scenario_feedback=summary").feedback, Feedback::Summary);
     assert!(said("", "codex.allow_read_scenarios=true").allow_read);
-    assert_eq!(said("", "codex.block_read_paths=\"a/,b\"").block_read, Some(vec!["a/".to_owned(), "b".to_owned()]));
+    assert_eq!(said("", "codex.block_read_paths=\"a/,b\"").block_read, Some(vec![entry("a/"), entry("b")]));
     let wrong = "scenario_feedback=all, codex.allow_read_scenarios=maybe, codex.block_read_paths=\"../a\"";
     assert_snapshot!(errors(&file("", wrong, "")), @r"
     attribute_value «all» `scenario_feedback` expects one of `summary`, `full`, found `all`
@@ -99,9 +105,9 @@ fn a_verifier_beside_hold_outs_needs_no_write_scope() {
 
 #[test]
 fn a_path_covers_a_folder_by_whole_names() {
-    let check = |path: &str, folder: &str| covers(&[path.to_owned()], folder);
+    let check = |path: &str, folder: &str| covers(&[entry(path)], &entry(folder));
     assert!(check("a/b/", "a/b/") && check("a", "a/b/") && check("a/b", "a/b"));
-    assert!(!check("a/b/c/", "a/b/") && !check("a/bb", "a/b/") && !check("a/b", "a/bb/") && !covers(&[], "a/"));
+    assert!(!check("a/b/c/", "a/b/") && !check("a/bb", "a/b/") && !check("a/b", "a/bb/") && !covers(&[], &entry("a/")));
 }
 
 #[test]

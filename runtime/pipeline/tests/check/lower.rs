@@ -2,10 +2,15 @@
 
 use super::lint::rule;
 use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
-use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, NetworkWish, NodeId, PathList};
+use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, NetworkWish, NodeId};
 use glovebox_pipeline::{Inputs, check};
+use glovebox_record::scope::Entry;
 use insta::assert_snapshot;
 use std::time::Duration;
+
+fn entries(texts: &[&str]) -> Vec<Entry> {
+    texts.iter().map(|text| Entry::parse(text).unwrap()).collect()
+}
 
 #[test]
 fn a_node_without_attributes_has_the_specification_s_defaults() {
@@ -32,8 +37,8 @@ fn node_attributes_get_types() {
     assert_eq!((n.max_retries, n.max_turns, n.timeout), (Some(3), Some(7), Some(Duration::from_secs(900))));
     assert_eq!((&n.retry_target, &n.fallback_retry_target), (&Some(NodeId::new("n")), &Some(NodeId::new("start"))));
     assert!(n.goal_gate && n.auto_status && n.allow_partial);
-    assert_eq!(n.allowed_write_paths, Some(PathList(vec!["src/".to_owned()])));
-    assert_eq!(n.read_paths, Some(PathList(vec!["docs/".to_owned(), "README.md".to_owned()])));
+    assert_eq!(n.allowed_write_paths, Some(entries(&["src/"])));
+    assert_eq!(n.read_paths, Some(entries(&["docs/", "README.md"])));
     assert_eq!(n.allowed_commands, Some(vec!["cargo test".to_owned(), "git status".to_owned()]));
     assert_eq!((n.backoff.attempts, n.backoff.initial_ms, n.backoff.factor), (Some(3), 2_000, 3.0));
     let limits: Vec<(&str, u64)> = n.limits.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
@@ -44,7 +49,7 @@ fn node_attributes_get_types() {
 #[test]
 fn an_empty_scope_allows_nothing_and_is_not_an_absent_one() {
     let pipeline = accept(&with("n [allowed_write_paths=\"\", allowed_commands=\"\"] start -> n -> exit"));
-    assert_eq!(node(&pipeline, "n").allowed_write_paths, Some(PathList(Vec::new())));
+    assert_eq!(node(&pipeline, "n").allowed_write_paths, Some(Vec::new()));
     assert_eq!(node(&pipeline, "n").allowed_commands, Some(Vec::new()));
 }
 
@@ -109,8 +114,8 @@ fn the_whole_workspace_has_one_spelling() {
         let pipeline =
             accept(&with_node(&format!("allowed_write_paths=\"{written}\", read_paths=\"{written},./docs/,./a\"")));
         let (write, read) = (&node(&pipeline, "n").allowed_write_paths, &node(&pipeline, "n").read_paths);
-        assert_eq!(write, &Some(PathList(vec!["./".to_owned()])), "{written}");
-        assert_eq!(read, &Some(PathList(["./", "docs/", "a"].map(str::to_owned).to_vec())), "{written}");
+        assert_eq!(write, &Some(entries(&["./"])), "{written}");
+        assert_eq!(read, &Some(entries(&["./", "docs/", "a"])), "{written}");
     }
     assert_snapshot!(errors(&with_node("scratch=\".\"")), @"path_list «.» scratch contains `.` segment: .");
 }
@@ -144,14 +149,13 @@ fn what_confines_a_node_gets_types() {
         "codex.workdir=\"agent\", codex.add_dirs=\"examples/specs, docs/,.\", codex.strict_read_scope=true, codex.path=\"./.factory/bin/codex\", \
          scratch=\"tmp/,a/b/\", cache=\"target/\", cache_from=base, network=\"proxy:api.example.com, *.crates.io\"",
     ));
-    let list = |entries: &[&str]| PathList(entries.iter().map(|entry| (*entry).to_owned()).collect());
     let expected = Confinement {
-        workdir: Some("agent/".to_owned()),
-        add_dirs: list(&["examples/specs/", "docs/", "./"]),
+        workdir: entries(&["agent/"]).pop(),
+        add_dirs: entries(&["examples/specs/", "docs/", "./"]),
         strict_read_scope: true,
-        program: Some(".factory/bin/codex".to_owned()),
-        scratch: list(&["tmp/", "a/b/"]),
-        cache: list(&["target/"]),
+        program: entries(&[".factory/bin/codex"]).pop(),
+        scratch: entries(&["tmp/", "a/b/"]),
+        cache: entries(&["target/"]),
         cache_from: Some(CacheFrom::Base),
         network: Some(NetworkWish::Proxy(vec!["api.example.com".to_owned(), "*.crates.io".to_owned()])),
     };
@@ -160,7 +164,7 @@ fn what_confines_a_node_gets_types() {
     let of = |attributes: &str| node(&accept(&with_node(attributes)), "n").confinement.clone();
     assert_eq!(of("network=none").network, Some(NetworkWish::None));
     assert_eq!(of("network=full, scratch=\"\", codex.workdir=\"\"").network, Some(NetworkWish::Full));
-    assert_eq!(of("codex.workdir=\".\"").workdir.as_deref(), Some("./"));
+    assert_eq!(of("codex.workdir=\".\"").workdir, Some(Entry::whole()));
     assert_eq!(of("codex.path=codex").program, None, "a name is looked up on PATH");
     assert_eq!(of("codex.path=\"/opt/codex\"").program, None, "outside of the workspace");
 }

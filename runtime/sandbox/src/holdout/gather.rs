@@ -4,10 +4,10 @@
 //! and never opened.
 
 use super::{BYTES_MAX, FILES_MAX, Leaf, SealError, check_folder};
-use crate::path::ScopePath;
 use crate::project::copy_hashed;
 use crate::tree::{self, Owner, Tree, WalkEntry};
 use glovebox_names::visible::is_deceptive;
+use glovebox_record::path::ScopePath;
 use rustix::fs::{FileType, Mode};
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -4,10 +4,10 @@
 
 use super::gather::{self, Entry};
 use super::{Leaf, Seal, SealError};
-use crate::path::ScopePath;
 use crate::project::copy_hashed;
 use crate::tree::{self, Tree};
 use glovebox_record::Digest;
+use glovebox_record::path::ScopePath;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;

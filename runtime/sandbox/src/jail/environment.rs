@@ -155,7 +155,7 @@ fn invalid(message: String) -> ExecError {
 mod tests {
     use super::*;
     use crate::exec::Program;
-    use crate::path::ScopePath;
+    use glovebox_record::path::ScopePath;
     use std::time::Duration;
 
     fn build_with(policy: &[(&str, &str)], own: &[(&str, &str)]) -> Result<BTreeMap<String, OsString>, ExecError> {

@@ -6,10 +6,9 @@
 
 use super::{Changed, Found, Limits, StageError, ViewOverrides, access, copied, is_visible};
 use crate::link;
-use crate::path::ScopePath;
 use crate::protect::Protected;
-use crate::scope::Scope;
 use crate::tree::{self, Owner, Stamp, Tree, WalkEntry, WalkError};
+use glovebox_record::scope::Scope;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};

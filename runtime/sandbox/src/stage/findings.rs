@@ -5,10 +5,9 @@
 use super::StageError;
 use super::judge::{Before, Judge, Judgement};
 use crate::found::{Found, Limits, Op, Verdict};
-use crate::path::ScopePath;
 use crate::protect::Protected;
-use crate::scope::Scope;
 use crate::tree::{self, WalkEntry};
+use glovebox_record::scope::Scope;
 use rustix::fs::FileType;
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Read};

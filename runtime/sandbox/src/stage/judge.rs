@@ -5,10 +5,10 @@
 
 use crate::found::Op;
 use crate::link;
-use crate::path::ScopePath;
 use crate::protect::Protected;
-use crate::scope::Scope;
 use glovebox_names::visible::{self, is_deceptive};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;

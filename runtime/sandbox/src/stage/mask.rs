@@ -4,9 +4,9 @@
 //! grants as a whole are not listed, so the cost follows the scope's entries and not the workspace's files.
 
 use super::{ViewOverrides, access, is_visible};
-use crate::path::ScopePath;
-use crate::scope::Scope;
 use crate::tree::{self, Tree};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
 use rustix::fs::{AtFlags, FileType, Mode, XattrFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;

@@ -5,11 +5,11 @@
 
 use super::copy::open_all;
 use super::{Changed, Found, Limits, StageError, ViewOverrides, mask, upper};
-use crate::path::ScopePath;
 use crate::protect::Protected;
-use crate::scope::Scope;
 use crate::tree::{self, Stamp, Tree};
 use glovebox_jail::policy::Source;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};

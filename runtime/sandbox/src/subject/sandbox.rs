@@ -3,8 +3,8 @@
 use super::SubjectSetting;
 use crate::exec::working_directory;
 use crate::jail::{Jail, JailError, Ties};
-use crate::path::ScopePath;
 use crate::stage::{StageError, WorkspaceView};
+use glovebox_record::path::ScopePath;
 use std::path::Path;
 
 /// Why there is no place for the program under test.

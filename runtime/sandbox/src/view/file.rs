@@ -7,7 +7,7 @@ use super::denied::Denied;
 use super::metadata::{Metadata, NewTime};
 use super::refuse::Operation;
 use super::{Kind, View};
-use crate::path::ScopePath;
+use glovebox_record::path::ScopePath;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::sync::Arc;

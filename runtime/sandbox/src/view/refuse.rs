@@ -4,9 +4,9 @@
 
 use super::denied::Denied;
 use super::{Kind, View};
-use crate::path::{PathProblem, ScopePath};
-use crate::scope::{Access, Entry};
 use glovebox_record::Refusal;
+use glovebox_record::path::{ScopePath, ScopePathProblem};
+use glovebox_record::scope::{Access, Entry};
 use rustix::io::Errno;
 
 /// What was tried on a view.
@@ -116,9 +116,9 @@ impl View {
     }
 
     /// Records a text that is no path of the view, such as one that is absolute or climbs out of it.
-    pub fn refuse_path(&self, operation: Operation, text: &str, problem: PathProblem) -> Denied {
+    pub fn refuse_path(&self, operation: Operation, text: &str, problem: ScopePathProblem) -> Denied {
         let help = match (problem, self.known_as.first()) {
-            (PathProblem::Absolute, Some(name)) => {
+            (ScopePathProblem::Absolute, Some(name)) => {
                 let name = crate::refusal::escaped(name);
                 format!(
                     "no grant allows it: write paths relative to the workspace, or below `{name}`, which is the workspace"
@@ -128,11 +128,14 @@ impl View {
         };
         self.record(operation, text, problem.to_string(), help);
         match problem {
-            PathProblem::Absolute | PathProblem::ClimbsAbove => Denied::NotPermitted,
-            PathProblem::TooLong => Denied::Io(Errno::NAMETOOLONG),
-            PathProblem::Nul | PathProblem::EmptySegment | PathProblem::DotSegment | PathProblem::NotUtf8 => {
-                Denied::Invalid
-            }
+            ScopePathProblem::Absolute | ScopePathProblem::ClimbsAbove => Denied::NotPermitted,
+            ScopePathProblem::TooLong => Denied::Io(Errno::NAMETOOLONG),
+            ScopePathProblem::Nul
+            | ScopePathProblem::Empty
+            | ScopePathProblem::EmptySegment
+            | ScopePathProblem::DotSegment
+            | ScopePathProblem::ParentSegment
+            | ScopePathProblem::NotUtf8 => Denied::Invalid,
         }
     }
 

@@ -7,8 +7,8 @@ use super::View;
 use super::denied::Denied;
 use super::metadata::Kind;
 use super::refuse::Operation;
-use crate::path::ScopePath;
-use crate::scope::Access;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Access;
 
 impl View {
     /// Renames a file or directory, replacing a file or an empty directory at the new path.

@@ -6,7 +6,7 @@ use super::denied::Denied;
 use super::hidden::HiddenObjects;
 use super::metadata::Identity;
 use crate::beneath::{How, PASS, Walker};
-use crate::path::ScopePath;
+use glovebox_record::path::ScopePath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

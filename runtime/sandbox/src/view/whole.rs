@@ -8,8 +8,8 @@ use super::View;
 use super::denied::Denied;
 use super::open::OpenOptions;
 use super::refuse::Operation;
-use crate::path::ScopePath;
-use crate::scope::Access;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Access;
 use std::sync::Arc;
 
 impl View {

@@ -1,9 +1,9 @@
 //! Storing changes and applying them: again, after interruptions, and against somebody who swaps folders.
 
 use super::bench::{Bench, look, sh, snapshot};
+use glovebox_record::scope::Scope;
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use glovebox_sandbox::commit;
-use glovebox_sandbox::scope::Scope;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;

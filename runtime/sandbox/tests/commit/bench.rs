@@ -1,10 +1,10 @@
 //! A workspace, a blob store and a witness beside them.
 
+use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::found::{Found, Limits};
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::scope::{Entry, Scope};
 use glovebox_sandbox::stage::Copy;
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,9 +1,9 @@
 //! How changes are found: what is read, what is not, and where the search gives up.
 
 use super::bench::{Bench, look, put, scope, sh};
+use glovebox_record::scope::Scope;
 use glovebox_sandbox::found::{Limits, Op, Verdict};
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::stage::StageError;
 use std::fs::{self, File};
 use std::path::Path;

@@ -5,7 +5,6 @@ use glovebox_record::CommandEnding;
 use glovebox_sandbox::exec::{Command, ExecError};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Tier};
-use glovebox_sandbox::path::ScopePath;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;

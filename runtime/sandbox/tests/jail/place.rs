@@ -3,7 +3,6 @@
 use glovebox_sandbox::exec::{Command, ExecError, Exit, Program};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailError, JailSetting, Network, Source, Tier, probe_tier};
-use glovebox_sandbox::path::ScopePath;
 use glovebox_sandbox::tree::remove_all;
 use std::fs;
 use std::path::PathBuf;

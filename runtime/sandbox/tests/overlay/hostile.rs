@@ -2,10 +2,10 @@
 
 use super::bench::{Bench, put, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
+use glovebox_record::scope::Scope;
 use glovebox_sandbox::found::{Limits, Verdict};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
-use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::stage::{StageError, ViewOverrides, WorkspaceView};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use std::ffi::OsStr;

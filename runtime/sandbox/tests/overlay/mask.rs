@@ -2,8 +2,8 @@
 
 use super::bench::{Bench, entries, put, scope};
 use super::upper::{overlay, parts};
-use glovebox_sandbox::path::ScopePath;
-use glovebox_sandbox::scope::Scope;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use std::collections::BTreeSet;
 use std::fs;

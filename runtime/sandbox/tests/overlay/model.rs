@@ -4,7 +4,7 @@
 use super::bench::{Bench, entries, sh, snapshot};
 use super::mounted::{copied, overlaid};
 use super::upper::{lines, look, overlay, parts, whiteout};
-use glovebox_sandbox::scope::{Entry, Scope};
+use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -3,11 +3,11 @@
 use super::bench::{Bench, entries, scope, snapshot};
 use super::upper::{commit, lines, look, overlay};
 use glovebox_record::CommandEnding;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
 use glovebox_sandbox::exec::{Command, Program};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Tier};
-use glovebox_sandbox::path::ScopePath;
-use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,9 +2,9 @@
 
 use super::bench::{Bench, entries, put, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
-use glovebox_sandbox::path::ScopePath;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Scope;
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::stage::ViewOverrides;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,11 +1,11 @@
 //! Folders that took changes, as the kernel would have left them.
 
 use super::bench::{Bench, put};
+use glovebox_record::scope::Scope;
 use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::found::{Found, Limits, Op};
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
 use std::fs;

@@ -5,7 +5,7 @@ use crate::table::{
     TABLE,
     Try::{self, *},
 };
-use glovebox_sandbox::path::ScopePath;
+use glovebox_record::path::ScopePath;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::view::{Create, Denied, NewTime, OpenOptions, Operation, View};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The tree under attack and the witness that remembers it.
 
-use glovebox_sandbox::path::ScopePath;
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::refusal::RefusalLog;
-use glovebox_sandbox::scope::{Entry, Scope};
 use glovebox_sandbox::view::{Quota, View};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,8 @@
 //! Objects that are not what their name promises: links, pipes, sockets, devices, holes, moved directories, huge listings.
 
 use crate::fixture::{Fixture, path, scope};
+use glovebox_record::scope::Scope;
 use glovebox_sandbox::refusal::RefusalLog;
-use glovebox_sandbox::scope::Scope;
 use glovebox_sandbox::view::{Create, Denied, Kind, LIST_ENTRIES_MAX, NewTime, OpenOptions, Quota, View, ViewProblem};
 use rustix::fs::{CWD, Mode};
 use std::fs;

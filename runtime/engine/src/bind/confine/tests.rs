@@ -8,8 +8,8 @@ use glovebox_host::limits::LimitSettings;
 use glovebox_host::provided::State;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::Digest;
-use glovebox_sandbox::path::ScopePath;
-use glovebox_sandbox::scope::{Access, Entry};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Access, Entry};
 
 const EVERYTHING: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
 

@@ -5,7 +5,7 @@ use glovebox_host::inspect::{Import, Manifest};
 use glovebox_host::provided::State;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::Digest;
-use glovebox_sandbox::path::ScopePath;
+use glovebox_record::path::ScopePath;
 use proptest::prelude::*;
 
 const FULL: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
@@ -269,8 +269,8 @@ fn side() -> impl Strategy<Value = Grants> {
 fn most(read: &[Entry], write: &[Entry], path: &ScopePath) -> u8 {
     let access = Scope::new(read.to_vec(), write.to_vec(), Vec::new()).access(path);
     match access {
-        glovebox_sandbox::scope::Access::Write => 2,
-        glovebox_sandbox::scope::Access::Read => 1,
+        glovebox_record::scope::Access::Write => 2,
+        glovebox_record::scope::Access::Read => 1,
         _ => 0,
     }
 }
@@ -291,8 +291,8 @@ proptest! {
     ) {
         let entries = |list: &[&str]| list.iter().map(|text| Entry::parse(text).expect("entry")).collect::<Vec<_>>();
         let mut node = node("type=\"acme.review\"");
-        node.read_paths = read.as_ref().map(|list| PathList(owned(list)));
-        node.allowed_write_paths = write.as_ref().map(|list| PathList(owned(list)));
+        node.read_paths = read.as_ref().map(|list| entries(list));
+        node.allowed_write_paths = write.as_ref().map(|list| entries(list));
         node.allowed_commands = asked.map(|command| owned(&[command]));
         let inspection = Inspection {
             manifest: Some(Manifest { wants: wants.clone(), ..inspection(Some("{}"), &[]).manifest.expect("manifest") }),
@@ -311,7 +311,7 @@ proptest! {
             prop_assert!(may <= most(&granted.read, &granted.write, &path), "{text}");
             prop_assert!(may <= most(&node_read, &node_write, &path), "{text}");
             let hidden = text.starts_with(".git") || text.starts_with("scripts/scenarios");
-            prop_assert!(!hidden || found.scope.access(&path) == glovebox_sandbox::scope::Access::Hidden);
+            prop_assert!(!hidden || found.scope.access(&path) == glovebox_record::scope::Access::Hidden);
         }
         let asked = node.allowed_commands.clone().unwrap_or_default();
         prop_assert!(found.commands.shell_texts.is_empty());

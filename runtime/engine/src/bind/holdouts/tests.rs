@@ -8,7 +8,7 @@ use glovebox_host::inspect::Inspection;
 use glovebox_host::limits::LimitSettings;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::Digest;
-use glovebox_sandbox::scope::Entry;
+use glovebox_record::scope::Entry;
 
 /// What a node may do in a project whose folders `a/` and `b/c/` are hold-outs, sealed or only named.
 fn of(attributes: &str, is_sealed: bool) -> Effective {

@@ -9,7 +9,7 @@ use glovebox_host::provided::State;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::Digest;
-use glovebox_sandbox::scope::Entry;
+use glovebox_record::scope::Entry;
 
 /// What a node may do in a project whose folder `a/` is a hold-out, sealed or not there.
 fn of(attributes: &str, is_sealed: bool) -> Effective {

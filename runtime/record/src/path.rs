@@ -13,7 +13,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 
 /// Why a text is no path inside a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PathProblem {
+pub enum ScopePathProblem {
     /// Begins with `/`.
     #[error("the path is absolute, expected one relative to the workspace")]
     Absolute,
@@ -23,9 +23,15 @@ pub enum PathProblem {
     /// Two slashes in a row, or one at the end.
     #[error("the path has an empty segment")]
     EmptySegment,
-    /// A `.` or `..` where only plain names may stand.
-    #[error("the path has a `.` or `..` segment")]
+    /// Nothing is written.
+    #[error("the path is empty")]
+    Empty,
+    /// A `.` where only plain names may stand.
+    #[error("the path has a `.` segment")]
     DotSegment,
+    /// A `..` where only plain names may stand.
+    #[error("the path has a `..` segment")]
+    ParentSegment,
     /// `..` leads above the place the path starts from.
     #[error("the path climbs above its base")]
     ClimbsAbove,
@@ -35,6 +41,23 @@ pub enum PathProblem {
     /// Longer than [`PATH_BYTES_MAX`], or a name longer than [`NAME_BYTES_MAX`].
     #[error("the path or one of its names is too long")]
     TooLong,
+}
+
+impl ScopePathProblem {
+    /// The fault as it follows "`read_paths` contains" (seed 2).
+    pub fn fault(self) -> &'static str {
+        match self {
+            Self::Absolute => "absolute path",
+            Self::Nul => "NUL character",
+            Self::Empty => "empty entry",
+            Self::EmptySegment => "empty segment",
+            Self::DotSegment => "`.` segment",
+            Self::ParentSegment => "parent segment",
+            Self::ClimbsAbove => "path above its base",
+            Self::NotUtf8 => "text that is not UTF-8",
+            Self::TooLong => "path that is too long",
+        }
+    }
 }
 
 /// A normalised path relative to the root of a view; the empty path is the root itself.
@@ -49,15 +72,16 @@ impl ScopePath {
     }
 
     /// Accepts plain names separated by single slashes; the empty text is the root. Nothing is normalised.
-    pub fn parse(text: &str) -> Result<Self, PathProblem> {
+    pub fn parse(text: &str) -> Result<Self, ScopePathProblem> {
         check_whole(text)?;
         if text.is_empty() {
             return Ok(Self::root());
         }
         for segment in text.split('/') {
             match segment {
-                "" => return Err(PathProblem::EmptySegment),
-                "." | ".." => return Err(PathProblem::DotSegment),
+                "" => return Err(ScopePathProblem::EmptySegment),
+                "." => return Err(ScopePathProblem::DotSegment),
+                ".." => return Err(ScopePathProblem::ParentSegment),
                 name => check_name(name)?,
             }
         }
@@ -65,20 +89,20 @@ impl ScopePath {
     }
 
     /// As [`ScopePath::parse`], for bytes that came from an operating system.
-    pub fn parse_bytes(bytes: &[u8]) -> Result<Self, PathProblem> {
-        Self::parse(std::str::from_utf8(bytes).map_err(|_| PathProblem::NotUtf8)?)
+    pub fn parse_bytes(bytes: &[u8]) -> Result<Self, ScopePathProblem> {
+        Self::parse(std::str::from_utf8(bytes).map_err(|_| ScopePathProblem::NotUtf8)?)
     }
 
     /// Resolves what a guest wrote against this base: `.`, empty segments and a final slash vanish, `..` removes a name of the
     /// guest's own path and never one of the base.
-    pub fn resolve(&self, relative: &str) -> Result<Self, PathProblem> {
+    pub fn resolve(&self, relative: &str) -> Result<Self, ScopePathProblem> {
         check_whole(relative)?;
         let mut names: Vec<&str> = Vec::new();
         for segment in relative.split('/') {
             match segment {
                 "" | "." => {}
                 ".." => {
-                    names.pop().ok_or(PathProblem::ClimbsAbove)?;
+                    names.pop().ok_or(ScopePathProblem::ClimbsAbove)?;
                 }
                 name => {
                     check_name(name)?;
@@ -87,11 +111,11 @@ impl ScopePath {
             }
         }
         let joined = names.iter().fold(self.clone(), |base, name| base.child(name));
-        if joined.0.len() > PATH_BYTES_MAX { Err(PathProblem::TooLong) } else { Ok(joined) }
+        if joined.0.len() > PATH_BYTES_MAX { Err(ScopePathProblem::TooLong) } else { Ok(joined) }
     }
 
     /// Appends one or more plain names.
-    pub fn join(&self, names: &str) -> Result<Self, PathProblem> {
+    pub fn join(&self, names: &str) -> Result<Self, ScopePathProblem> {
         let below = Self::parse(names)?;
         if below.is_root() { Ok(self.clone()) } else { self.resolve(&below.0) }
     }
@@ -143,18 +167,18 @@ impl ScopePath {
     }
 }
 
-fn check_whole(text: &str) -> Result<(), PathProblem> {
+fn check_whole(text: &str) -> Result<(), ScopePathProblem> {
     if text.contains('\0') {
-        return Err(PathProblem::Nul);
+        return Err(ScopePathProblem::Nul);
     }
     if text.starts_with('/') {
-        return Err(PathProblem::Absolute);
+        return Err(ScopePathProblem::Absolute);
     }
-    if text.len() > PATH_BYTES_MAX { Err(PathProblem::TooLong) } else { Ok(()) }
+    if text.len() > PATH_BYTES_MAX { Err(ScopePathProblem::TooLong) } else { Ok(()) }
 }
 
-fn check_name(name: &str) -> Result<(), PathProblem> {
-    if name.len() > NAME_BYTES_MAX { Err(PathProblem::TooLong) } else { Ok(()) }
+fn check_name(name: &str) -> Result<(), ScopePathProblem> {
+    if name.len() > NAME_BYTES_MAX { Err(ScopePathProblem::TooLong) } else { Ok(()) }
 }
 
 impl fmt::Display for ScopePath {
@@ -164,9 +188,9 @@ impl fmt::Display for ScopePath {
 }
 
 impl TryFrom<String> for ScopePath {
-    type Error = PathProblem;
+    type Error = ScopePathProblem;
 
-    fn try_from(text: String) -> Result<Self, PathProblem> {
+    fn try_from(text: String) -> Result<Self, ScopePathProblem> {
         Self::parse(&text)
     }
 }
@@ -187,35 +211,35 @@ mod tests {
 
     #[test]
     fn parse_takes_plain_names_only() {
-        let check = |text: &str, expected: Result<&str, PathProblem>| {
+        let check = |text: &str, expected: Result<&str, ScopePathProblem>| {
             assert_eq!(ScopePath::parse(text).as_ref().map(ScopePath::as_str), expected.as_ref().copied(), "{text:?}");
         };
         check("", Ok(""));
         check("a/b.rs", Ok("a/b.rs"));
         check("..a/b..", Ok("..a/b.."));
-        check("/etc", Err(PathProblem::Absolute));
-        check("a//b", Err(PathProblem::EmptySegment));
-        check("a/", Err(PathProblem::EmptySegment));
-        check("./a", Err(PathProblem::DotSegment));
-        check("a/../b", Err(PathProblem::DotSegment));
-        check("a\0b", Err(PathProblem::Nul));
-        check(&"n".repeat(256), Err(PathProblem::TooLong));
-        check(&"n/".repeat(3000), Err(PathProblem::TooLong));
+        check("/etc", Err(ScopePathProblem::Absolute));
+        check("a//b", Err(ScopePathProblem::EmptySegment));
+        check("a/", Err(ScopePathProblem::EmptySegment));
+        check("./a", Err(ScopePathProblem::DotSegment));
+        check("a/../b", Err(ScopePathProblem::ParentSegment));
+        check("a\0b", Err(ScopePathProblem::Nul));
+        check(&"n".repeat(256), Err(ScopePathProblem::TooLong));
+        check(&"n/".repeat(3000), Err(ScopePathProblem::TooLong));
     }
 
     #[test]
     fn resolve_never_leaves_the_base() {
-        let check = |base: &str, text: &str, expected: Result<&str, PathProblem>| {
+        let check = |base: &str, text: &str, expected: Result<&str, ScopePathProblem>| {
             let got = path(base).resolve(text);
             assert_eq!(got.as_ref().map(ScopePath::as_str), expected.as_ref().copied(), "{base:?} {text:?}");
         };
         check("", "a/./b//c/", Ok("a/b/c"));
         check("src", "x/../y", Ok("src/y"));
         check("src", ".", Ok("src"));
-        check("src", "..", Err(PathProblem::ClimbsAbove));
-        check("src", "x/../../holdout", Err(PathProblem::ClimbsAbove));
-        check("", "/etc/passwd", Err(PathProblem::Absolute));
-        check("", "a\0", Err(PathProblem::Nul));
+        check("src", "..", Err(ScopePathProblem::ClimbsAbove));
+        check("src", "x/../../holdout", Err(ScopePathProblem::ClimbsAbove));
+        check("", "/etc/passwd", Err(ScopePathProblem::Absolute));
+        check("", "a\0", Err(ScopePathProblem::Nul));
     }
 
     proptest::proptest! {

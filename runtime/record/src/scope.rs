@@ -1,9 +1,10 @@
 //! What a stage may read, write and must not see, as entries over paths.
 //!
 //! An entry with a final `/` means the subtree, any other exactly that path. Hidden wins over everything and takes all below
-//! it along. This file knows rules, not disks: [`crate::view`] enforces them.
+//! it along. This file knows rules, not disks: the sandbox enforces
+//! them.
 
-use crate::path::{PathProblem, ScopePath};
+use crate::path::{ScopePath, ScopePathProblem};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -16,7 +17,7 @@ pub struct EntryProblem {
     /// What was written.
     pub text: String,
     /// What is wrong with it.
-    pub problem: PathProblem,
+    pub problem: ScopePathProblem,
 }
 
 /// One path of a grant, as the user writes it.
@@ -37,17 +38,22 @@ impl Entry {
         }
         let plain = text.strip_prefix("./").unwrap_or(text);
         let (path, subtree) = match plain.strip_suffix('/') {
-            Some("") => return Err(refused(PathProblem::Absolute)),
+            Some("") => return Err(refused(ScopePathProblem::Absolute)),
             Some(path) => (path, true),
             None => (plain, false),
         };
         let path = ScopePath::parse(path).map_err(refused)?;
-        if path.is_root() { Err(refused(PathProblem::EmptySegment)) } else { Ok(Self { path, subtree }) }
+        if path.is_root() { Err(refused(ScopePathProblem::Empty)) } else { Ok(Self { path, subtree }) }
     }
 
     /// Returns the entry for the whole workspace, written `./`.
     pub fn whole() -> Self {
-        Self { path: ScopePath::root(), subtree: true }
+        Self::folder(ScopePath::root())
+    }
+
+    /// Returns the entry for a folder and everything below it.
+    pub fn folder(path: ScopePath) -> Self {
+        Self { path, subtree: true }
     }
 
     /// Returns the path without the final slash.
