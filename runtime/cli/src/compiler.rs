@@ -6,7 +6,7 @@
 use crate::exit::{Exit, Stop};
 use glovebox_host::aot;
 use glovebox_host::compile::{CompileBounds, Compiler, MEMORY_BOUND, TIME_BOUND};
-use glovebox_host::limits::Unit;
+use glovebox_record::Unit;
 use glovebox_sandbox::worker::Worker;
 use std::path::PathBuf;
 

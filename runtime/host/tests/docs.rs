@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
-use glovebox_host::limits::{TABLE, UNBOUNDED, Unit};
+use glovebox_host::limits::{TABLE, UNBOUNDED};
+use glovebox_record::Unit;
 
 #[test]
 fn the_page_lists_every_limit_with_its_default() {

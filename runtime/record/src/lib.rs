@@ -8,6 +8,7 @@
 //! - [`change`]: what a stage changed and what was kept;
 //! - [`outcome`]: how a stage ended and why it failed;
 //! - [`evidence`]: what the host saw of a call;
+//! - [`limit`]: amounts and their units;
 //! - [`path`] and [`scope`]: what a stage may read and write.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod change;
 pub mod digest;
 pub mod evidence;
 pub mod identity;
+pub mod limit;
 pub mod outcome;
 pub mod path;
 pub mod scope;
@@ -23,4 +25,5 @@ pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Traffic};
 pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};
+pub use limit::Unit;
 pub use outcome::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};

@@ -1,7 +1,7 @@
 //! The `[run]` table: bounds of a run as a whole. Those of a pipeline (steps, wall time) are its author's; this is the operator's.
 
 use super::field::{Fields, Value};
-use glovebox_host::limits::Unit;
+use glovebox_record::Unit;
 use toml::de::DeValue;
 
 /// The `[run]` table.

@@ -11,6 +11,7 @@ use crate::ir::Attribute;
 use crate::nearest::nearest;
 use crate::path::{entry_of, part_of_workspace};
 use crate::span::Places;
+use glovebox_record::Unit;
 use glovebox_record::scope::Entry;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -205,7 +206,7 @@ impl<'a> Findings<'a> {
                     |meant| format!("did you mean `limits.{meant}`?"),
                 );
                 self.push(error.with_help(help));
-            } else if let Some(amount) = amount(name, &attribute.value) {
+            } else if let Some(amount) = Unit::of_limit(name).parse(&attribute.value) {
                 limits.insert(name.to_owned(), amount);
             } else {
                 let expected = expected_amount(name);
@@ -234,49 +235,16 @@ impl<'a> Findings<'a> {
 
 /// Reads `<integer><unit>` with `ms`, `s`, `m`, `h` or `d` (spec §2.2).
 pub fn duration(text: &str) -> Option<Duration> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let number: u64 = text[..digits].parse().ok()?;
-    let unit = match &text[digits..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    number.checked_mul(unit).map(Duration::from_millis)
-}
-
-/// Reads a limit: a number, or with `_ms` a duration, or with `_bytes` a size.
-fn amount(name: &str, text: &str) -> Option<u64> {
-    if let Ok(number) = text.parse() {
-        return Some(number);
-    }
-    if name.ends_with("_ms") {
-        return u64::try_from(duration(text)?.as_millis()).ok();
-    }
-    if !name.ends_with("_bytes") {
-        return None;
-    }
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let number: u64 = text[..digits].parse().ok()?;
-    let unit = match text[digits..].trim() {
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "kB" | "KB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        _ => return None,
-    };
-    number.checked_mul(unit)
+    let has_unit =
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !text.ends_with(|last: char| last.is_ascii_digit());
+    Unit::Milliseconds.parse(text).filter(|_| has_unit).map(Duration::from_millis)
 }
 
 fn expected_amount(name: &str) -> &'static str {
-    match name.rsplit('_').next() {
-        Some("ms") => "milliseconds or a duration such as `10s`",
-        Some("bytes") => "bytes or a size such as `64MiB`",
-        _ => "a whole number",
+    match Unit::of_limit(name) {
+        Unit::Milliseconds => "milliseconds or a duration such as `10s`",
+        Unit::Bytes => "bytes or a size such as `64MiB`",
+        Unit::Count => "a whole number",
     }
 }
 
