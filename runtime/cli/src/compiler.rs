@@ -6,7 +6,7 @@
 use crate::exit::{Exit, Stop};
 use glovebox_host::aot;
 use glovebox_host::compile::{CompileBounds, Compiler, MEMORY_BOUND, TIME_BOUND};
-use glovebox_record::Unit;
+use glovebox_record::LimitUnit;
 use glovebox_sandbox::worker::Worker;
 use std::path::PathBuf;
 
@@ -24,8 +24,8 @@ pub fn compiler() -> Result<Compiler, Stop> {
 /// The child that compiles, and its bounds.
 pub fn worker() -> Result<(Worker, CompileBounds), Stop> {
     let default = CompileBounds::default();
-    let milliseconds = amount(TIME_BOUND, Unit::Milliseconds, default.cpu_seconds * 1000)?;
-    let memory_bytes = amount(MEMORY_BOUND, Unit::Bytes, default.memory_bytes)?;
+    let milliseconds = amount(TIME_BOUND, LimitUnit::Milliseconds, default.cpu_seconds * 1000)?;
+    let memory_bytes = amount(MEMORY_BOUND, LimitUnit::Bytes, default.memory_bytes)?;
     let bounds = CompileBounds { memory_bytes, cpu_seconds: milliseconds.div_ceil(1000).max(1) };
     let worker = Worker { program: PathBuf::from("/proc/self/exe"), arguments: vec![COMMAND.to_owned()] };
     Ok((worker, bounds))
@@ -33,16 +33,16 @@ pub fn worker() -> Result<(Worker, CompileBounds), Stop> {
 
 /// Most bytes of compiled components that are kept.
 pub fn cache_bytes_max() -> Result<u64, Stop> {
-    amount(CACHE_BOUND, Unit::Bytes, aot::BYTES_MAX)
+    amount(CACHE_BOUND, LimitUnit::Bytes, aot::BYTES_MAX)
 }
 
-fn amount(name: &str, unit: Unit, default: u64) -> Result<u64, Stop> {
+fn amount(name: &str, unit: LimitUnit, default: u64) -> Result<u64, Stop> {
     let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else { return Ok(default) };
     let amount = value.to_str().and_then(|text| unit.parse(text)).filter(|amount| *amount > 0);
     amount.ok_or_else(|| {
         let message =
             format!("the environment variable `{name}` is `{}`, which is not an amount", value.to_string_lossy());
-        let example = if unit == Unit::Bytes { "1GiB" } else { "2m" };
+        let example = if unit == LimitUnit::Bytes { "1GiB" } else { "2m" };
         Stop::new(Exit::Usage, message).with_help(format!("set it as in `{name}={example}`, or unset it"))
     })
 }

@@ -3,7 +3,7 @@
 //! One table is the source of the names in `glovebox.toml`, in node attributes (`limits.<name>`) and in records. It refuses
 //! to know who asks; the rule it keeps is that settings are merged by taking the lower value.
 
-use glovebox_record::Unit;
+use glovebox_record::LimitUnit;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ pub struct Limit {
     /// Its name everywhere.
     pub name: &'static str,
     /// What it counts.
-    pub unit: Unit,
+    pub unit: LimitUnit,
     /// What holds when nobody asks for less or more.
     pub default: u64,
     /// One line for people.
@@ -30,7 +30,7 @@ macro_rules! limits {
         /// Every limit, in the order in which they are reported.
         pub const TABLE: &[Limit] = &[$(Limit {
             name: stringify!($name),
-            unit: Unit::$unit,
+            unit: LimitUnit::$unit,
             default: $default,
             doc: concat!($($doc),+),
         },)+];

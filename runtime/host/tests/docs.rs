@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test may panic.
 
 use glovebox_host::limits::{TABLE, UNBOUNDED};
-use glovebox_record::Unit;
+use glovebox_record::LimitUnit;
 
 #[test]
 fn the_page_lists_every_limit_with_its_default() {
@@ -11,11 +11,11 @@ fn the_page_lists_every_limit_with_its_default() {
     for limit in TABLE {
         let default = match (limit.unit, limit.default) {
             (_, UNBOUNDED) => "what is left of `wall_ms`".to_owned(),
-            (Unit::Bytes, bytes) if bytes >= 1 << 30 => format!("{} GiB", bytes >> 30),
-            (Unit::Bytes, bytes) => format!("{} MiB", bytes >> 20),
-            (Unit::Milliseconds, ms) => format!("{} s", ms / 1000),
-            (Unit::Count, count) if count >= 1000 => format!("{} {:03}", count / 1000, count % 1000),
-            (Unit::Count, count) => count.to_string(),
+            (LimitUnit::Bytes, bytes) if bytes >= 1 << 30 => format!("{} GiB", bytes >> 30),
+            (LimitUnit::Bytes, bytes) => format!("{} MiB", bytes >> 20),
+            (LimitUnit::Milliseconds, ms) => format!("{} s", ms / 1000),
+            (LimitUnit::Count, count) if count >= 1000 => format!("{} {:03}", count / 1000, count % 1000),
+            (LimitUnit::Count, count) => count.to_string(),
         };
         let row = format!("| `{}` | {default} | {} |", limit.name, limit.doc.trim());
         assert!(page.contains(&row), "docs/configuration.md lacks the row {row}");

@@ -25,5 +25,5 @@ pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Traffic};
 pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};
-pub use limit::Unit;
+pub use limit::LimitUnit;
 pub use outcome::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};

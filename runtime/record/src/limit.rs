@@ -4,7 +4,7 @@
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum LimitUnit {
     /// Bytes; written as an integer or with `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`.
     Bytes,
     /// Milliseconds; written as an integer or with `ms`, `s`, `m`, `h`.
@@ -13,7 +13,7 @@ pub enum Unit {
     Count,
 }
 
-impl Unit {
+impl LimitUnit {
     /// The unit that a limit's name ends in: `_bytes`, `_ms`, else a count.
     pub fn of_limit(name: &str) -> Self {
         match name.rsplit('_').next() {
@@ -26,15 +26,15 @@ impl Unit {
     /// What would be accepted, for messages.
     pub fn expected(self) -> &'static str {
         match self {
-            Unit::Bytes => "a number of bytes such as `1048576` or `64MiB`",
-            Unit::Milliseconds => "a time such as `1500` (milliseconds), `10s` or `5m`",
-            Unit::Count => "a whole number",
+            LimitUnit::Bytes => "a number of bytes such as `1048576` or `64MiB`",
+            LimitUnit::Milliseconds => "a time such as `1500` (milliseconds), `10s` or `5m`",
+            LimitUnit::Count => "a whole number",
         }
     }
 
     fn suffixes(self) -> &'static [(&'static str, u64)] {
         match self {
-            Unit::Bytes => &[
+            LimitUnit::Bytes => &[
                 ("", 1),
                 ("B", 1),
                 ("KiB", 1 << 10),
@@ -45,10 +45,10 @@ impl Unit {
                 ("MB", 1_000_000),
                 ("GB", 1_000_000_000),
             ],
-            Unit::Milliseconds => {
+            LimitUnit::Milliseconds => {
                 &[("", 1), ("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
             }
-            Unit::Count => &[("", 1)],
+            LimitUnit::Count => &[("", 1)],
         }
     }
 
@@ -72,18 +72,19 @@ mod tests {
 
     #[test]
     fn amounts() {
-        let check = |unit: Unit, text: &str, expected: Option<u64>| assert_eq!(unit.parse(text), expected, "{text}");
-        check(Unit::Bytes, "64MiB", Some(64 << 20));
-        check(Unit::Bytes, "1_000", Some(1_000));
-        check(Unit::Bytes, "2 kB", Some(2_000));
-        check(Unit::Bytes, "64mib", None);
-        check(Unit::Bytes, "-1", None);
-        check(Unit::Bytes, "", None);
-        check(Unit::Bytes, "99999999999999GiB", None);
-        check(Unit::Milliseconds, "10s", Some(10_000));
-        check(Unit::Milliseconds, "5m", Some(300_000));
-        check(Unit::Milliseconds, "1.5s", None);
-        check(Unit::Count, "40", Some(40));
-        check(Unit::Count, "40s", None);
+        let check =
+            |unit: LimitUnit, text: &str, expected: Option<u64>| assert_eq!(unit.parse(text), expected, "{text}");
+        check(LimitUnit::Bytes, "64MiB", Some(64 << 20));
+        check(LimitUnit::Bytes, "1_000", Some(1_000));
+        check(LimitUnit::Bytes, "2 kB", Some(2_000));
+        check(LimitUnit::Bytes, "64mib", None);
+        check(LimitUnit::Bytes, "-1", None);
+        check(LimitUnit::Bytes, "", None);
+        check(LimitUnit::Bytes, "99999999999999GiB", None);
+        check(LimitUnit::Milliseconds, "10s", Some(10_000));
+        check(LimitUnit::Milliseconds, "5m", Some(300_000));
+        check(LimitUnit::Milliseconds, "1.5s", None);
+        check(LimitUnit::Count, "40", Some(40));
+        check(LimitUnit::Count, "40s", None);
     }
 }

@@ -1,7 +1,7 @@
 //! The `[run]` table: bounds of a run as a whole. Those of a pipeline (steps, wall time) are its author's; this is the operator's.
 
 use super::field::{Fields, Value};
-use glovebox_record::Unit;
+use glovebox_record::LimitUnit;
 use toml::de::DeValue;
 
 /// The `[run]` table.
@@ -33,8 +33,8 @@ pub(super) fn parse(fields: &mut Fields<'_>, value: &Value<'_>) -> RunSetting {
 /// A size as limits have it; none of zero, with which no stage could ever begin.
 fn bytes(fields: &mut Fields<'_>, field: &str, value: &Value<'_>, otherwise: u64) -> u64 {
     let found = match value.get_ref() {
-        DeValue::String(text) => Unit::Bytes.parse(text),
-        DeValue::Integer(number) => Unit::Bytes.parse(number.as_str()),
+        DeValue::String(text) => LimitUnit::Bytes.parse(text),
+        DeValue::Integer(number) => LimitUnit::Bytes.parse(number.as_str()),
         _ => None,
     };
     match found.filter(|bytes| *bytes > 0) {

@@ -11,7 +11,7 @@ use crate::ir::Attribute;
 use crate::nearest::nearest;
 use crate::path::{entry_of, part_of_workspace};
 use crate::span::Places;
-use glovebox_record::Unit;
+use glovebox_record::LimitUnit;
 use glovebox_record::scope::Entry;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -206,7 +206,7 @@ impl<'a> Findings<'a> {
                     |meant| format!("did you mean `limits.{meant}`?"),
                 );
                 self.push(error.with_help(help));
-            } else if let Some(amount) = Unit::of_limit(name).parse(&attribute.value) {
+            } else if let Some(amount) = LimitUnit::of_limit(name).parse(&attribute.value) {
                 limits.insert(name.to_owned(), amount);
             } else {
                 let expected = expected_amount(name);
@@ -237,14 +237,14 @@ impl<'a> Findings<'a> {
 pub fn duration(text: &str) -> Option<Duration> {
     let has_unit =
         text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !text.ends_with(|last: char| last.is_ascii_digit());
-    Unit::Milliseconds.parse(text).filter(|_| has_unit).map(Duration::from_millis)
+    LimitUnit::Milliseconds.parse(text).filter(|_| has_unit).map(Duration::from_millis)
 }
 
 fn expected_amount(name: &str) -> &'static str {
-    match Unit::of_limit(name) {
-        Unit::Milliseconds => "milliseconds or a duration such as `10s`",
-        Unit::Bytes => "bytes or a size such as `64MiB`",
-        Unit::Count => "a whole number",
+    match LimitUnit::of_limit(name) {
+        LimitUnit::Milliseconds => "milliseconds or a duration such as `10s`",
+        LimitUnit::Bytes => "bytes or a size such as `64MiB`",
+        LimitUnit::Count => "a whole number",
     }
 }
 
