@@ -9,6 +9,8 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::exec::{Command, Program};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};

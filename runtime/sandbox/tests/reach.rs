@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::exec::{Command, Exit, Program};
 use glovebox_sandbox::holdout::{Seal, seal};

@@ -8,6 +8,7 @@ use super::{Changed, Found, Limits, StageError, ViewOverrides, access, copied, i
 use crate::link;
 use crate::protect::Protected;
 use crate::tree::{self, Owner, Stamp, Tree, WalkEntry, WalkError};
+use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use rustix::fs::FileType;
 use rustix::io::Errno;

@@ -7,6 +7,7 @@ use super::judge::{Before, Judge, Judgement};
 use crate::found::{Found, Limits, Op, Verdict};
 use crate::protect::Protected;
 use crate::tree::{self, WalkEntry};
+use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use rustix::fs::FileType;
 use std::collections::{BTreeSet, HashSet};

@@ -2,6 +2,7 @@
 
 use crate::place::{argv, each, never, output, shell};
 use glovebox_record::CommandEnding;
+use glovebox_record::path::ScopePath;
 use glovebox_sandbox::exec::{Command, ExecError};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Tier};

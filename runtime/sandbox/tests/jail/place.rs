@@ -1,5 +1,6 @@
 //! A stage's folders for one test, and a jail over them.
 
+use glovebox_record::path::ScopePath;
 use glovebox_sandbox::exec::{Command, ExecError, Exit, Program};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailError, JailSetting, Network, Source, Tier, probe_tier};
