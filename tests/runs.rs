@@ -126,6 +126,8 @@ fn a_command_verifies_a_journal_once_and_a_list_of_runs_verifies_none() {
         assert_eq!(logged(&bench, words, "verified the journal"), times, "{words:?}");
     };
     check(&["ls"], 0);
+    check(&["run", "pipeline.dot", "--script", "script.toml", "--run-id", "y", "--quiet"], 0);
+    check(&["resume", "y"], 1);
     check(&["show", "x"], 1);
     check(&["show", "x", "build"], 1);
     check(&["diff", "x"], 1);

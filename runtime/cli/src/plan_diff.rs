@@ -5,13 +5,14 @@
 
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Stop};
-use crate::prepare::{self, Prepared, Request, SharedHost};
+use crate::prepare::{self, Request, SharedHost};
 use crate::project::Project;
 use crate::source::{self, Source};
 use crate::terminal::visible;
 use crate::{journal, references, rule_plugins, runs};
 use glovebox_engine::plan::compare::{Change, PlanDiff};
 use glovebox_engine::plan::{PlanCapabilities, RunBounds};
+use glovebox_engine::run::Executor;
 use glovebox_engine::sqlite::VerifiedJournal;
 use glovebox_pipeline::Inputs;
 use glovebox_sandbox::holdout;
@@ -47,7 +48,7 @@ fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<
 }
 
 /// What a plan's nodes could do, within the bounds of a run that was started with these flags.
-pub fn capabilities(bound: &Prepared, source: &Source, arguments: &PlanArguments) -> PlanCapabilities {
+pub fn capabilities(bound: &Executor, source: &Source, arguments: &PlanArguments) -> PlanCapabilities {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     let steps_max = source.pipeline.steps_max(arguments.execution.max_steps);

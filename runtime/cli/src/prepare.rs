@@ -14,8 +14,8 @@ use glovebox_engine::attempt::Ground;
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
 use glovebox_engine::config::sandbox::Network;
-use glovebox_engine::event::SandboxRecord;
 use glovebox_engine::plan::Plan;
+use glovebox_engine::run::{Executor, Worker};
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
 use glovebox_pipeline::diagnostic::Severity;
@@ -30,20 +30,6 @@ use std::sync::Arc;
 
 /// Calls at the same time; this version executes one stage after the other.
 const POOL_SLOTS: u32 = 4;
-
-/// A plan that is ready to run, with the host that loaded its components.
-pub struct Prepared {
-    /// What may happen.
-    pub plan: Plan,
-    /// Who executes it.
-    pub host: Arc<Host>,
-    /// What stages work on and behind.
-    pub ground: Ground,
-    /// The walls around commands, for the record.
-    pub sandbox: Option<SandboxRecord>,
-    /// What no stage may change, whatever it is granted: the pipeline itself beside the fixed list.
-    pub protected: Protected,
-}
 
 /// A model script as it was read.
 pub struct ScriptFile {
@@ -89,7 +75,7 @@ pub fn bind_plan(
     source: &Source,
     project: &Project,
     request: Request<'_>,
-) -> Result<Prepared, Stop> {
+) -> Result<Executor, Stop> {
     let host = Arc::clone(host.get()?);
     let Request { script, purpose, sealed } = request;
     let found = capability::find();
@@ -110,10 +96,15 @@ pub fn bind_plan(
             let protected = protected(source, project, &plan);
             let ground = ground(&plan, project, &found)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
-            Ok(Prepared { plan, host, ground, sandbox, protected })
+            Ok(Executor { plan: Arc::new(plan), host, ground, protected, worker: Worker { name: worker(), sandbox } })
         }
         Err(errors) => Err(refuse(source, &errors)),
     }
+}
+
+/// Names who drives a run, for the record.
+fn worker() -> String {
+    format!("pid-{}", std::process::id())
 }
 
 /// Binds pipelines of the project that only stand beside the one that is to run. Nothing is printed; a missing one, or one that
@@ -151,10 +142,10 @@ fn ground(plan: &Plan, project: &Project, capability: &Capability) -> Result<Gro
 }
 
 /// Says what no wall keeps from the user: commands without any, and commands that reach everything.
-pub fn warn_of_open_walls(bound: &Prepared) {
-    let with_commands = || bound.plan.bindings.iter().filter(|(_, binding)| binding.runs_commands());
+pub fn warn_of_open_walls(executor: &Executor) {
+    let with_commands = || executor.plan.bindings.iter().filter(|(_, binding)| binding.runs_commands());
     let named = |nodes: Vec<&NodeId>| nodes.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-    if bound.plan.sandbox.is_unconfined() {
+    if executor.plan.sandbox.is_unconfined() {
         let nodes = named(with_commands().map(|(id, _)| id).collect());
         terminal::say(&format!(
             "warning: --dangerously-no-sandbox: commands of {nodes} can read, change and send away all that you can\n"

@@ -277,6 +277,18 @@ fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
     }
 }
 
+/// Folds the records of a run: its state, and the last event whose consequences may be outstanding.
+pub fn replay_records(records: &[Record]) -> Result<(RunState, Option<Event>), RunError> {
+    let (mut state, mut last) = (RunState::default(), None);
+    for record in records {
+        state.apply(record);
+        if !is_of_a_stop(&state, &record.event) {
+            last = Some(&record.event);
+        }
+    }
+    if state.run.is_some() { Ok((state, last.cloned())) } else { Err(RunError::NotStarted) }
+}
+
 /// Reads a run back: its state, and the last event whose consequences may be outstanding. `seen` is told every record with the
 /// state it led to.
 pub fn replay<J: RunLog>(

@@ -1,31 +1,48 @@
-//! A run on this machine: its directory, created or opened again, and driven to its end.
+//! A run on this machine: started or opened, and driven to its end.
 //!
-//! A [`Session`] holds the run's lock, so nobody else drives it. Creating one puts the journal's first record after everything
-//! that the record names; opening one verifies the whole chain before a word of it is believed. The workspace is the base copy
-//! and the changes of finished stages, applied again on resume, since a crash may have cut the last ones short.
+//! [`Run`] composes the journal, the attempts, the projections and the summary from a plan, so that every front end runs a pipeline in
+//! the same way. It reads no environment and prints nothing.
 
 mod begin;
 mod holdouts;
+mod session;
 mod workspace;
 
 pub use begin::NewRun;
 pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts, OpenCopy};
+pub use session::Session;
 pub use workspace::apply_changes;
 
+use crate::attempt::{AttemptError, Ground, Workbench, sweep};
 use crate::blobs::DirBlobs;
 use crate::disk::DiskGauge;
-use crate::driver::{Claim, Driver, GRACE, RunError, replay};
-use crate::event::{CacheFilled, Event, Record, SandboxRecord, StageFinished, Verdict};
-use crate::ports::{RunLog, Signals};
-use crate::sqlite::{Owner, SqliteLog};
+use crate::driver::{Claim, RunError};
+use crate::event::{Event, Record, SandboxRecord};
+use crate::evidence::RunSummary;
+use crate::plan::Plan;
+use crate::ports::{BlobStore, Signals};
+use crate::project::{ProjectError, Projector};
+use crate::sqlite::VerifiedJournal;
 use crate::state::RunState;
 use cap_std::fs::Dir;
-use glovebox_pipeline::ir::Pipeline;
-use glovebox_sandbox::run::JOURNAL_FILE;
+use glovebox_host::call::Progress;
+use glovebox_host::host::Host;
+use glovebox_record::NodeId;
+use glovebox_sandbox::project::Skipped;
+use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::user_key::UserKey;
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+/// Hints of progress that wait to be shown; more are dropped.
+const HINTS_WAITING_MAX: usize = 256;
+/// The largest pipeline that is read back.
+const SOURCE_BYTES_MAX: u64 = 1 << 30;
 
 /// The lock of whoever drives the run.
 pub const OWNER_FILE: &str = "owner.sqlite";
@@ -47,142 +64,212 @@ impl RunDir {
     pub fn workspace(&self) -> PathBuf {
         self.path.join(WORKSPACE_DIR)
     }
+
+    /// The same directory for what must not sign anything.
+    fn without_key(&self) -> io::Result<Self> {
+        Ok(Self { path: self.path.clone(), dir: self.dir.try_clone()?, key: None })
+    }
 }
 
-/// A run that this process may drive.
-pub struct Session {
-    /// Its directory, shared with whoever makes its attempts.
-    pub dir: Arc<RunDir>,
-    /// Its journal.
-    pub journal: SqliteLog,
-    /// Its blobs.
-    pub blobs: Arc<DirBlobs>,
-    /// What is known of it.
-    pub state: RunState,
-    /// Copies of hold-outs that the workspace began with, where the pipeline allows them; found by [`Session::create`].
-    pub open_copies: Vec<OpenCopy>,
-    worker: String,
-    last: Option<Event>,
-    // Let go last: until the stores above are closed nobody else may open them.
-    _owner: Owner,
+/// Who drives a run, and what confines its commands.
+#[derive(Debug, Clone, Default)]
+pub struct Worker {
+    /// The name in the journal.
+    pub name: String,
+    /// What confines commands on this machine; none when no stage runs any.
+    pub sandbox: Option<SandboxRecord>,
 }
 
-impl Session {
-    /// Opens a run that was started before: takes the lock, verifies the chain and its signatures, reads the state back. `seen` is told every
-    /// record with the state it led to, so that files can be made again.
-    pub fn open(
-        dir: RunDir,
-        worker: String,
-        seen: impl FnMut(&Record, &RunState) -> Result<(), RunError>,
-    ) -> Result<Self, RunError> {
-        let (owner, journal, blobs) = stores(&dir)?;
-        let (state, last) = replay(&journal, seen)?;
-        let open_copies = Vec::new();
-        Ok(Self { dir: Arc::new(dir), journal, blobs, state, worker, last, open_copies, _owner: owner })
+/// Everything that executes the stages of a plan on this machine.
+pub struct Executor {
+    /// What may happen.
+    pub plan: Arc<Plan>,
+    /// Executes components.
+    pub host: Arc<Host>,
+    /// What stages work on and behind.
+    pub ground: Ground,
+    /// What no stage may change, whatever its scope says.
+    pub protected: Protected,
+    /// Who drives.
+    pub worker: Worker,
+}
+
+/// Something to show while a run goes on.
+pub enum Update<'a> {
+    /// A record was appended.
+    Record(&'a Record),
+    /// Something happens within an attempt of a node. It may be lost, and the attempt's record has all that matters.
+    Activity {
+        /// The node.
+        node: &'a NodeId,
+        /// What happens.
+        progress: &'a Progress,
+    },
+}
+
+/// A run that this process drives.
+pub struct Run {
+    session: Session,
+    executor: Executor,
+    projector: Projector<DirBlobs>,
+    summary: RunSummary,
+    begun: Vec<Record>,
+}
+
+impl Run {
+    /// Starts a run in an empty directory, up to its first attempt.
+    pub async fn start(dir: RunDir, executor: Executor, new: NewRun<'_>) -> Result<Self, RunError> {
+        let (session, begun) = Session::create(dir, executor.worker.clone(), &executor.plan, new).await?;
+        let mut run = Self::of(session, executor)?;
+        run.tell(&begun)?;
+        Ok(Self { begun, ..run })
     }
 
-    /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
-    /// whatever decision was outstanding. A run that has ended is an error that says how, unless a signal stopped it.
-    pub async fn resume(
+    /// Opens a run that was started before. One that can go on is taken over, up to its next attempt; the files of one that is over
+    /// are made again. The journal is not read a second time.
+    pub async fn open(dir: RunDir, executor: Executor, verified: VerifiedJournal) -> Result<Self, RunError> {
+        let (session, records) = Session::open(dir, executor.worker.clone(), verified)?;
+        let mut run = Self::of(session, executor)?;
+        run.tell(&records)?;
+        if run.session.is_over() {
+            // The process may have died between the last record and what follows from it.
+            let Session { dir, blobs, state, .. } = &run.session;
+            apply_changes(&dir.workspace(), blobs, state.changes.values())?;
+            run.projector.caught_up().map_err(project_error)?;
+            return Ok(run);
+        }
+        sweep(&run.session.dir);
+        let begun = run.session.resume(&run.executor.plan.pipeline).await?;
+        run.tell(&begun)?;
+        Ok(Self { begun, ..run })
+    }
+
+    /// True when it had ended before it was opened, so that there is nothing to drive.
+    pub fn had_ended(&self) -> bool {
+        self.begun.is_empty()
+    }
+
+    /// What it came to so far.
+    pub fn summary(&self) -> &RunSummary {
+        &self.summary
+    }
+
+    /// What of the project the workspace could not take, for a run that was just started.
+    pub fn left_out(&self) -> &[Skipped] {
+        &self.session.left_out
+    }
+
+    /// Copies of hold-outs that every stage can read, where the pipeline allows them; for a run that was just started.
+    pub fn open_copies(&self) -> &[OpenCopy] {
+        &self.session.open_copies
+    }
+
+    /// Drives it to its end. `watch` sees every record from the start or the resume on, in order, and hints between them.
+    pub async fn drive<S: Signals>(&mut self, signals: &S, watch: impl FnMut(Update<'_>)) -> Result<(), RunError> {
+        let (sender, hints) = mpsc::channel(HINTS_WAITING_MAX);
+        let bench = self.bench(sender)?;
+        // Whole files first: a crash may have cut them short.
+        self.projector.caught_up().map_err(project_error)?;
+        let watcher = RefCell::new(Watcher { watch, node: None });
+        watcher.borrow_mut().records(&self.begun);
+        let filled = self.fill_caches(&bench, signals).await?;
+        watcher.borrow_mut().records(&filled);
+        let Self { session, executor, projector, summary, .. } = self;
+        let disk = DiskGauge::new(Arc::clone(&session.dir), Arc::clone(&session.blobs), executor.plan.disk_bytes_max);
+        let disk = disk.map_err(|error| RunError::Project(Box::new(error)))?;
+        let execute = async |claim: &Claim, state: &RunState| {
+            bench.execute(claim, state).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
+        };
+        let project = |records: &[Record], _state: &RunState| {
+            projector.tell(records)?;
+            records.iter().for_each(|record| summary.apply(record));
+            watcher.borrow_mut().records(records);
+            Ok(())
+        };
+        tokio::select! {
+            driven = session.drive(&executor.plan.pipeline, (signals, Some(&disk)), execute, project) => driven,
+            never = show(hints, &watcher) => match never {},
+        }
+    }
+
+    fn of(session: Session, executor: Executor) -> Result<Self, RunError> {
+        let dir = session.dir.dir.try_clone().map_err(|error| RunError::Project(Box::new(error)))?;
+        let projector = Projector::new(dir, Arc::clone(&session.blobs), Arc::clone(&executor.plan.pipeline));
+        Ok(Self { session, executor, projector, summary: RunSummary::default(), begun: Vec::new() })
+    }
+
+    fn tell(&mut self, records: &[Record]) -> Result<(), RunError> {
+        records.iter().for_each(|record| self.summary.apply(record));
+        self.projector.tell(records).map_err(project_error)
+    }
+
+    /// Fills caches that begin with the run's base, before the first stage changes it, and records it.
+    async fn fill_caches<S: Signals>(
         &mut self,
-        pipeline: &Pipeline,
-        sandbox: Option<SandboxRecord>,
+        bench: &Workbench<DirBlobs>,
+        signals: &S,
     ) -> Result<Vec<Record>, RunError> {
-        if let Some(verdict) = self.state.verdict.as_ref().filter(|_| self.state.is_over()) {
-            let run_id = self.run_id().into();
-            return Err(RunError::Ended { run_id, verdict: verdict.status });
-        }
-        apply_changes(&self.dir.workspace(), &self.blobs, self.state.changes.values())?;
-        let last = self.last.take();
-        let mut driver = driver(pipeline, &self.journal, &(), &self.worker, &mut self.state);
-        let resumed = driver.resume(last, sandbox).await;
-        self.state = driver.state;
-        resumed
+        let filled = bench.fill_caches(&self.session.state, signals.flag()).await;
+        let failed = |(node, error): (NodeId, AttemptError)| RunError::Execute { node, source: Box::new(error) };
+        let records = self.session.caches_filled(&self.executor.plan.pipeline, filled.map_err(failed)?).await?;
+        self.tell(&records)?;
+        Ok(records)
     }
 
-    /// Records that caches were filled.
-    pub async fn caches_filled(
-        &mut self,
-        pipeline: &Pipeline,
-        filled: Vec<CacheFilled>,
-    ) -> Result<Vec<Record>, RunError> {
-        if filled.is_empty() {
-            return Ok(Vec::new());
-        }
-        let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
-        let mut driver = driver(pipeline, &self.journal, &(), &self.worker, &mut self.state);
-        let noted = driver.note(events).await;
-        self.state = driver.state;
-        noted
+    fn bench(&self, progress: Sender<Progress>) -> Result<Workbench<DirBlobs>, RunError> {
+        let Executor { plan, host, ground, protected, .. } = &self.executor;
+        Ok(Workbench {
+            plan: Arc::clone(plan),
+            host: Arc::clone(host),
+            run: Arc::new(self.session.dir.without_key().map_err(|error| RunError::Project(Box::new(error)))?),
+            blobs: Arc::clone(&self.session.blobs),
+            ground: ground.clone(),
+            protected: protected.clone(),
+            holdouts: self.holdouts()?.map(Arc::new),
+            progress,
+        })
     }
 
-    /// Drives the run to its end, see [`Driver::drive`]. After each append the workspace follows, then `project` is told. No stage
-    /// begins while the run's folder holds more than `disk` allows.
-    pub async fn drive<S, E, P>(
-        &mut self,
-        pipeline: &Pipeline,
-        (signals, disk): (&S, Option<&DiskGauge>),
-        execute: E,
-        mut project: P,
-    ) -> Result<(), RunError>
-    where
-        S: Signals,
-        E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
-        P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
-    {
-        let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
-        let mut driver = driver(pipeline, &self.journal, signals, &self.worker, &mut self.state);
-        driver.disk = disk;
-        let driven = driver.drive(execute, |records, state| {
-            follow(&workspace, &blobs, records)?;
-            project(records, state)
-        });
-        let driven = driven.await;
-        self.state = driver.state;
-        driven
-    }
-
-    /// The run's id; empty only before it was started.
-    pub fn run_id(&self) -> &str {
-        self.state.run.as_ref().map_or("", |run| run.run_id.as_str())
-    }
-
-    /// True when nothing of it is left to do; one that a signal stopped can be resumed.
-    pub fn is_over(&self) -> bool {
-        self.state.is_over()
-    }
-
-    /// How it ended, if it has.
-    pub fn verdict(&self) -> Option<Verdict> {
-        self.state.verdict.as_ref().map(|ended| ended.status)
+    fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {
+        let Session { dir, blobs, state, .. } = &self.session;
+        let Some(started) = &state.run else { return Err(RunError::NotStarted) };
+        let source = blobs.read_all(&started.pipeline_digest, SOURCE_BYTES_MAX)?;
+        Holdouts::open(dir, state, &String::from_utf8_lossy(&source))
+            .map_err(|error| RunError::Holdouts(Box::new(error)))
     }
 }
 
-fn driver<'a, J: RunLog, S>(
-    pipeline: &'a Pipeline,
-    journal: &'a J,
-    signals: &'a S,
-    worker: &str,
-    state: &mut RunState,
-) -> Driver<'a, J, S> {
-    let (worker, state) = (worker.to_owned(), std::mem::take(state));
-    Driver { pipeline, journal, signals, worker, grace: GRACE, disk: None, state }
+fn project_error(error: ProjectError) -> RunError {
+    RunError::Project(Box::new(error))
 }
 
-/// The lock first: nothing of a run is opened for writing without it.
-fn stores(dir: &RunDir) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
-    let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
-    let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), dir.key.clone())?;
-    let blobs = Arc::new(DirBlobs::open_in(&dir.dir)?);
-    Ok((owner, journal, blobs))
+/// Shows records and hints, and knows the node that hints are about: one stage runs at a time.
+struct Watcher<W> {
+    watch: W,
+    node: Option<NodeId>,
 }
 
-/// Applies the changes of stages that were just committed.
-fn follow(workspace: &Path, blobs: &DirBlobs, records: &[Record]) -> Result<(), Box<dyn Error + Send + Sync>> {
-    for record in records {
-        if let Event::StageFinished(finished) = &record.event {
-            apply_changes(workspace, blobs, finished.changes.iter())?;
+impl<W: FnMut(Update<'_>)> Watcher<W> {
+    fn records(&mut self, records: &[Record]) {
+        for record in records {
+            if let Event::StageStarted(stage) = &record.event {
+                self.node = Some(stage.attempt.task.node.clone());
+            }
+            (self.watch)(Update::Record(record));
         }
     }
-    Ok(())
+
+    fn activity(&mut self, progress: &Progress) {
+        if let Some(node) = &self.node {
+            (self.watch)(Update::Activity { node, progress });
+        }
+    }
+}
+
+/// Shows hints for as long as it is polled; never ends, since a run outlives its hints.
+async fn show<W: FnMut(Update<'_>)>(mut hints: Receiver<Progress>, watcher: &RefCell<Watcher<W>>) -> Infallible {
+    while let Some(hint) = hints.recv().await {
+        watcher.borrow_mut().activity(&hint);
+    }
+    std::future::pending().await
 }

@@ -19,6 +19,7 @@ use crate::ports::{PortError, RunLog};
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use queue::Leases;
+use rows::Tip;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,11 +48,31 @@ impl SqliteLog {
         if tip.seq > 0 {
             tracing::debug!(records = tip.seq, "verified the journal");
         }
-        match signature::provenance(&connection, key.as_ref())? {
-            Provenance::Foreign { seq } => return Err(PortError::Foreign { seq }),
-            Provenance::Unsigned if key.is_some() => return Err(PortError::Foreign { seq: 1 }),
-            Provenance::Unsigned | Provenance::Own => {}
-        }
+        signature::require_own(signature::provenance(&connection, key.as_ref())?, key.as_ref())?;
+        Self::start(path, connection, (tip, key))
+    }
+
+    /// Opens a journal of which `verified` has been read, and verifies only the records that were appended since, which it returns.
+    /// Refused are a journal that another user signed, and an unsigned one where what follows is to be signed.
+    pub fn reopen(
+        path: &Path,
+        key: Option<UserKey>,
+        verified: &VerifiedJournal,
+    ) -> Result<(Self, Vec<Record>), PortError> {
+        let connection = connection::writable(path)?;
+        let known = verified.records.last().map_or(Tip::START, |last| Tip { seq: last.seq, hash: last.hash });
+        let tail = rows::read_after(&connection, &known)?;
+        let tip = tail.last().map_or(known, |last| Tip { seq: last.seq, hash: last.hash });
+        // Signatures of the known records were checked; with new records, all are checked again.
+        let provenance = match tail.is_empty() {
+            true => verified.provenance,
+            false => signature::provenance(&connection, key.as_ref())?,
+        };
+        signature::require_own(provenance, key.as_ref())?;
+        Ok((Self::start(path, connection, (tip, key))?, tail))
+    }
+
+    fn start(path: &Path, connection: Connection, (tip, key): (Tip, Option<UserKey>)) -> Result<Self, PortError> {
         let reader = connection::read_only(path)?;
         let (told, last) = watch::channel(tip.seq);
         let writer = Writer::start(connection, (tip, key), told)?;

@@ -11,14 +11,13 @@ use glovebox_engine::attempt::{Ground, Prepared, Workbench};
 use glovebox_engine::bind::{BindOptions, HostCapability, bind};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::driver::{Claim, RunError};
-use glovebox_engine::event::RuleReport;
 use glovebox_engine::event::{
     Attempt, BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Task, Work,
 };
 use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::{Plan, PolicyKind};
 use glovebox_engine::ports::BlobStore;
-use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session};
+use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session, Worker};
 use glovebox_engine::state::{FailedStage, RunState};
 use glovebox_host::call::{Artifact, Report};
 use glovebox_host::input::StageInput;
@@ -84,25 +83,18 @@ impl Place {
     async fn begin(&self) -> Result<(Session, Vec<Record>), RunError> {
         let new = NewRun {
             run_id: "run-1".into(),
-            worker: "w".into(),
-            pipeline: &self.plan.pipeline,
             source: &self.source,
             files: &BTreeMap::new(),
-            rule_report: &RuleReport::default(),
             pipeline_path: "pipeline.dot".into(),
             project: &self.path("project"),
             include: Include::parse(&["./"]).unwrap(),
-            holdouts: self.plan.holdout_plan(),
-            plan_digest: self.plan.digest(),
-            model: "simulated".into(),
             script: None,
             inputs: BTreeMap::new(),
-            sandbox: None,
             steps_max: None,
             wall_max: None,
             labels: BTreeMap::new(),
         };
-        Session::create(self.run_dir(), new).await
+        Session::create(self.run_dir(), Worker { name: "w".into(), sandbox: None }, &self.plan, new).await
     }
 
     fn open(&self, started: &RunStarted) -> Result<Option<Holdouts>, HoldoutError> {

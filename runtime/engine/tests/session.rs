@@ -4,19 +4,24 @@
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use glovebox_engine::config::ExecSetting;
+use glovebox_engine::config::sandbox::SandboxSetting;
 use glovebox_engine::driver::{Claim, RunError};
 use glovebox_engine::event::{ChangeOp, Digest, Ending, Event, FileChange, Record, RuleReport, StageFinished, Verdict};
-use glovebox_engine::plan::HoldoutPlan;
+use glovebox_engine::plan::{Confinement, Plan, SandboxPlan};
 use glovebox_engine::ports::{BlobStore, PortError, RunLog};
-use glovebox_engine::run::{NewRun, RunDir, Session, apply_changes};
+use glovebox_engine::run::{NewRun, RunDir, Session, Worker, apply_changes};
 use glovebox_engine::signals::LocalSignals;
+use glovebox_engine::sqlite::{Provenance, SqliteReader, VerifiedJournal};
 use glovebox_engine::state::RunState;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, check};
 use glovebox_record::{Outcome, Status};
 use glovebox_sandbox::project::{Base, Include};
+use glovebox_sandbox::run::JOURNAL_FILE;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 const SOURCE: &str = "digraph g { goal=\"ship\"; max_steps=30; start [shape=Mdiamond]; exit [shape=Msquare];
     a [prompt=\"x\"]; b [prompt=\"y\"]; start -> a -> b -> exit }";
@@ -49,33 +54,57 @@ impl Place {
     async fn create(&self) -> (Session, Vec<Record>) {
         let new = NewRun {
             run_id: "run-1".into(),
-            worker: "first".into(),
-            pipeline: &self.pipeline,
             source: SOURCE,
             files: &BTreeMap::new(),
-            rule_report: &RuleReport::default(),
             pipeline_path: "pipeline.dot".into(),
             project: &self.path("project"),
             include: Include::default(),
-            holdouts: HoldoutPlan::default(),
-            plan_digest: Digest::of(b"plan"),
-            model: "scripted".into(),
             script: Some(b"script"),
             inputs: BTreeMap::new(),
-            sandbox: None,
             steps_max: Some(100),
             wall_max: None,
             labels: BTreeMap::new(),
         };
-        Session::create(self.run_dir(), new).await.unwrap()
+        Session::create(self.run_dir(), worker("first"), &plan(&self.pipeline), new).await.unwrap()
     }
 
     fn open(&self) -> Session {
-        Session::open(self.run_dir(), "second".into(), |_, _| Ok(())).unwrap()
+        open(self.run_dir(), "second").unwrap()
     }
 
     fn read(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.path("run/workspace").join(path)).ok()
+    }
+}
+
+fn worker(name: &str) -> Worker {
+    Worker { name: name.to_owned(), sandbox: None }
+}
+
+/// Opens the run as `resume` does: reads and verifies its journal, then takes it over.
+fn open(dir: RunDir, name: &str) -> Result<Session, RunError> {
+    let verified = SqliteReader::open(&dir.path.join(JOURNAL_FILE))?.read_verified(None)?;
+    Ok(Session::open(dir, worker(name), verified)?.0)
+}
+
+/// A plan whose stages these tests execute themselves.
+fn plan(pipeline: &Pipeline) -> Plan {
+    Plan {
+        pipeline: Arc::new(pipeline.clone()),
+        bindings: BTreeMap::new(),
+        exec: ExecSetting::default(),
+        workspace_include: Vec::new(),
+        sealed: Vec::new(),
+        sandbox: SandboxPlan {
+            confinement: Confinement::NotNeeded,
+            setting: SandboxSetting::default(),
+            degradations: Vec::new(),
+        },
+        rule_report: RuleReport::default(),
+        model: "scripted".into(),
+        script: None,
+        disk_bytes_max: u64::MAX,
+        warnings: Vec::new(),
     }
 }
 
@@ -156,7 +185,7 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
 
     let mut session = place.open();
     assert_eq!((session.run_id(), session.verdict()), ("run-1", None));
-    session.resume(&place.pipeline, None).await.unwrap();
+    session.resume(&place.pipeline).await.unwrap();
     assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
     drive(&place, &mut session, true).await.unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
@@ -182,7 +211,7 @@ async fn a_finished_run_says_so() {
     drop(session);
     let mut session = place.open();
     let before = kinds(&session);
-    let error = session.resume(&place.pipeline, None).await.unwrap_err();
+    let error = session.resume(&place.pipeline).await.unwrap_err();
     assert_eq!(error.to_string(), "run `run-1` has ended already (success), expected one that was interrupted");
     assert_eq!(kinds(&session), before);
 }
@@ -191,7 +220,7 @@ async fn a_finished_run_says_so() {
 async fn nobody_else_may_drive_a_run_that_is_driven() {
     let place = Place::new();
     let (session, _) = place.create().await;
-    let error = Session::open(place.run_dir(), "second".into(), |_, _| Ok(())).err().expect("it is taken");
+    let error = open(place.run_dir(), "second").err().expect("it is taken");
     assert!(matches!(error, RunError::Port(PortError::Unavailable(_))), "{error}");
     drop(session);
     place.open();
@@ -200,7 +229,8 @@ async fn nobody_else_may_drive_a_run_that_is_driven() {
 #[tokio::test]
 async fn a_directory_without_a_first_record_is_no_run() {
     let place = Place::new();
-    let error = Session::open(place.run_dir(), "second".into(), |_, _| Ok(())).err().expect("nothing was started");
+    let nothing = VerifiedJournal { records: Vec::new(), provenance: Provenance::Own };
+    let error = Session::open(place.run_dir(), worker("second"), nothing).err().expect("nothing was started");
     assert!(matches!(error, RunError::NotStarted), "{error}");
 }
 
@@ -215,7 +245,7 @@ async fn a_rotten_blob_stops_a_resume() {
     std::fs::write(place.path(blob.to_str().unwrap()), "bad").unwrap();
     std::fs::remove_file(place.path("run/workspace/made/new.txt")).unwrap();
     let mut session = place.open();
-    let error = session.resume(&place.pipeline, None).await.unwrap_err();
+    let error = session.resume(&place.pipeline).await.unwrap_err();
     assert!(matches!(error, RunError::Workspace(_)), "{error}");
     assert_eq!(place.read("made/new.txt"), None, "nothing that is not what was stored gets into the workspace");
 }
@@ -230,8 +260,8 @@ async fn child() {
     let path = Path::new(&folder).join("run");
     let dir = RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path, key: None };
     let pipeline = check(SOURCE, &Inputs::default()).pipeline.unwrap();
-    let mut session = Session::open(dir, format!("process {}", std::process::id()), |_, _| Ok(())).unwrap();
-    session.resume(&pipeline, None).await.unwrap();
+    let mut session = open(dir, &format!("process {}", std::process::id())).unwrap();
+    session.resume(&pipeline).await.unwrap();
     let blobs = session.blobs.clone();
     let stage = async |claim: &Claim, _: &RunState| -> Result<StageFinished, Failed> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;

@@ -5,9 +5,9 @@
 
 use crate::arguments::ResumeArguments;
 use crate::changes;
-use crate::drive::{self, Drive};
+use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
-use crate::prepare::{self, Prepared, Purpose, Request, SharedHost};
+use crate::prepare::{self, Purpose, Request, SharedHost};
 use crate::runs::{self, RunFolder};
 use crate::source::{self, Source};
 use crate::terminal::progress::{Manner, Reporter};
@@ -15,7 +15,7 @@ use crate::{journal, project, rule_plugins, user_key};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
-use glovebox_engine::run::{Session, apply_changes};
+use glovebox_engine::run::{Executor, Run};
 use glovebox_engine::sqlite::VerifiedJournal;
 use glovebox_sandbox::holdout;
 use std::path::Path;
@@ -24,37 +24,31 @@ use std::path::Path;
 pub fn resume(arguments: &ResumeArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
-    let VerifiedJournal { records, provenance } = journal::read(&run)?;
+    let verified = journal::read(&run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     let help =
         format!("`glovebox show {named}` shows it; start a new run with `glovebox run`; see docs/run-directory.md");
-    journal::refuse_foreign(&run, provenance, help)?;
+    journal::refuse_foreign(&run, verified.provenance, help)?;
     runs::repair(&run)?;
-    let started = journal::beginning(&run, &records)?;
+    let started = journal::beginning(&run, &verified.records)?;
     refuse_other_walls(&run, started, arguments.dangerously_no_sandbox, &named)?;
     let source = source::of_run(&run, started)?;
-    let bound = bind(&run, started, &source)?;
-    drive::runtime()?.block_on(go_on(&bound, &source, &run, manner))?;
-    drive::conclude(&run, manner, &arguments.runs.runs_dir)
+    let executor = bind(&run, started, &source)?;
+    let ended = drive::runtime()?.block_on(go_on(executor, &run, verified, manner))?;
+    drive::conclude(&run, ended.summary(), manner, &arguments.runs.runs_dir)
 }
 
-async fn go_on(bound: &Prepared, source: &Source, run: &RunFolder, manner: Manner) -> Result<(), Stop> {
-    let failed = |error| drive::stop(run, &error);
-    let dir = drive::open_dir(run, user_key::to_verify()?)?;
-    let opened = Session::open(dir, super::run::worker(), |_record, _state| Ok(()));
-    let mut session = opened.map_err(failed)?;
-    if session.is_over() {
-        // The process may have died between the last record and what follows from it.
-        apply_changes(&session.dir.workspace(), &session.blobs, session.state.changes.values()).map_err(failed)?;
-        return drive::project(run, &bound.plan.pipeline, &session.blobs).map(drop);
+async fn go_on(executor: Executor, folder: &RunFolder, verified: VerifiedJournal, manner: Manner) -> Result<Run, Stop> {
+    let dir = drive::open_dir(folder, user_key::to_verify()?)?;
+    let reporter = Reporter::new(manner, &executor.plan.pipeline);
+    let mut run = Run::open(dir, executor, verified).await.map_err(|error| drive::stop(folder, &error))?;
+    if !run.had_ended() {
+        drive::drive(&mut run, folder, reporter).await?;
     }
-    glovebox_engine::attempt::sweep(&session.dir);
-    let begun = session.resume(&source.pipeline, bound.sandbox.clone()).await.map_err(failed)?;
-    let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
-    Drive { bound, source, run, reporter }.drive(session, &begun).await
+    Ok(run)
 }
 
-fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Prepared, Stop> {
+fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Executor, Stop> {
     let project = project::read_project(Path::new(&started.source_dir), Some(&source.file))?;
     rule_plugins::check_unchanged(run, &project, &started.rules)?;
     let script = match &started.script_digest {
@@ -70,10 +64,10 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Prepar
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let request = Request { script: script.as_ref(), purpose, sealed: holdouts };
-    let bound = prepare::bind_plan(&SharedHost::default(), source, &project, request)?;
-    prepare::warn_of_open_walls(&bound);
-    refuse_lower_tier(run, started, &bound)?;
-    if bound.plan.digest() != started.plan_digest {
+    let executor = prepare::bind_plan(&SharedHost::default(), source, &project, request)?;
+    prepare::warn_of_open_walls(&executor);
+    refuse_lower_tier(run, started, &executor)?;
+    if executor.plan.digest() != started.plan_digest {
         let message = format!(
             "run `{}` was started with another plan: a component, a grant or a limit has changed since",
             run.id
@@ -82,7 +76,7 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Prepar
             Stop::new(Exit::Mismatch, message).with_help("restore glovebox.toml and the plugins, or start a new run")
         );
     }
-    Ok(bound)
+    Ok(executor)
 }
 
 /// A flag that takes walls down holds for one command: it is given again, or the run does not go on. Nor does it take down walls that
@@ -109,9 +103,9 @@ fn refuse_other_walls(run: &RunFolder, started: &RunStarted, no_sandbox: bool, n
 }
 
 /// What stood around the run's first stages stands around its last ones: a tier is never lowered on the way.
-fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, bound: &Prepared) -> Result<(), Stop> {
+fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, executor: &Executor) -> Result<(), Stop> {
     let before = Tier::parse(&started.sandbox_tier);
-    let (Some(before), Some(now)) = (before, bound.plan.sandbox.tier()) else { return Ok(()) };
+    let (Some(before), Some(now)) = (before, executor.plan.sandbox.tier()) else { return Ok(()) };
     if now >= before {
         return Ok(());
     }

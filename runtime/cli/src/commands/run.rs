@@ -1,17 +1,17 @@
 //! `glovebox run`: a pipeline in a private copy of the project, to its end.
 
 use crate::arguments::RunArguments;
-use crate::changes::Changes;
-use crate::drive::{self, Drive};
+use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
-use crate::prepare::{self, Prepared, Purpose, Request, ScriptFile, SharedHost};
+use crate::prepare::{self, Purpose, Request, ScriptFile, SharedHost};
 use crate::project::Project;
 use crate::runs::{self, RunFolder, RunId};
-use crate::source::{self, Source};
+use crate::source;
 use crate::terminal::progress::{Manner, Reporter};
 use crate::terminal::{self, visible};
 use crate::{rule_plugins, user_key, widening};
-use glovebox_engine::run::{NewRun, Session};
+use glovebox_engine::plan::Plan;
+use glovebox_engine::run::{Executor, NewRun, Run};
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::user_key::UserKey;
@@ -30,76 +30,68 @@ pub fn run(arguments: RunArguments) -> Ended {
     let script = arguments.execution.script.as_deref().map(prepare::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
-    let bound = prepare::bind_plan(host, &source, &project, request)?;
-    prepare::warn_of_open_walls(&bound);
+    let executor = prepare::bind_plan(host, &source, &project, request)?;
+    prepare::warn_of_open_walls(&executor);
     let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, &id)?;
     let new = NewRun {
         run_id: run.id.as_str().into(),
-        worker: worker(),
-        pipeline: &source.pipeline,
         source: &source.text,
         files: &source.files,
-        rule_report: &source.rule_report,
         pipeline_path: absolute(&source.file),
         project: &project.workdir,
-        include: include(&bound, &project, &run)?,
-        holdouts: bound.plan.holdout_plan(),
-        plan_digest: bound.plan.digest(),
-        model: bound.plan.model.clone(),
+        include: include(&executor.plan, &project, &run)?,
         script: script.as_ref().map(|file: &ScriptFile| file.text.as_bytes()),
         inputs: arguments.project.inputs.iter().cloned().collect(),
-        sandbox: bound.sandbox.clone(),
         steps_max: arguments.execution.max_steps,
         wall_max: arguments.execution.max_wall_time,
         labels: std::collections::BTreeMap::new(),
     };
     let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
-    drive::runtime()?.block_on(begin(&bound, &source, (&run, key), new, manner))?;
-    drive::conclude(&run, manner, &arguments.runs.runs_dir)
+    let ended = drive::runtime()?.block_on(begin(executor, (&run, key), new, manner))?;
+    drive::conclude(&run, ended.summary(), manner, &arguments.runs.runs_dir)
 }
 
 async fn begin(
-    bound: &Prepared,
-    source: &Source,
-    (run, key): (&RunFolder, Option<UserKey>),
+    executor: Executor,
+    (folder, key): (&RunFolder, Option<UserKey>),
     new: NewRun<'_>,
     manner: Manner,
-) -> Result<(), Stop> {
-    let created = Session::create(drive::open_dir(run, key)?, new).await;
-    let (session, begun) = created.map_err(|error| {
-        runs::discard(run);
-        drive::stop(run, &error)
+) -> Result<Run, Stop> {
+    let reporter = Reporter::new(manner, &executor.plan.pipeline);
+    let started = Run::start(drive::open_dir(folder, key)?, executor, new).await;
+    let mut run = started.map_err(|error| {
+        runs::discard(folder);
+        drive::stop(folder, &error)
     })?;
-    report_left_out(run)?;
-    report_open_copies(&session);
-    let reporter = Reporter::new(manner, source.pipeline.nodes.iter().map(|node| node.id.as_str()));
-    Drive { bound, source, run, reporter }.drive(session, &begun).await
+    report_left_out(&run);
+    report_open_copies(&run);
+    drive::drive(&mut run, folder, reporter).await?;
+    Ok(run)
 }
 
 /// Names what of the project no stage will find, since the copy could not take it. Ignored files are left out in silence.
-fn report_left_out(run: &RunFolder) -> Result<(), Stop> {
-    let left_out = Changes::read(run)?.base.skipped;
+fn report_left_out(run: &Run) {
+    let left_out = run.left_out();
     for skipped in left_out.iter().take(LEFT_OUT_SHOWN_MAX) {
         terminal::say(&format!("warning: left out of the run: {}: {}\n", visible::line(&skipped.path), skipped.reason));
     }
     if left_out.len() > LEFT_OUT_SHOWN_MAX {
         terminal::say(&format!("warning: left out of the run: {} more\n", left_out.len() - LEFT_OUT_SHOWN_MAX));
     }
-    Ok(())
 }
 
 /// Names hold-outs that the workspace has under another name, where the pipeline allows it: every stage can read them there.
-fn report_open_copies(session: &Session) {
-    for open in session.open_copies.iter().take(LEFT_OUT_SHOWN_MAX) {
+fn report_open_copies(run: &Run) {
+    for open in run.open_copies().iter().take(LEFT_OUT_SHOWN_MAX) {
         let (holdout, copy) = (visible::line(&open.holdout), visible::line(&open.copy));
         terminal::say(&format!("warning: hold-out {holdout} is also at {copy}, where every stage can read it\n"));
     }
 }
 
 /// What goes into the copy beside what git knows; never the runs themselves.
-fn include(bound: &Prepared, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
-    let mut include = Include::parse(&bound.plan.workspace_include)
+fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
+    let mut include = Include::parse(&plan.workspace_include)
         .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))?;
     let runs_dir = run.path.parent().and_then(|folder| folder.strip_prefix(&project.workdir).ok());
     if let Some(inside) = runs_dir.and_then(Path::to_str).filter(|inside| !inside.is_empty()) {
@@ -107,11 +99,6 @@ fn include(bound: &Prepared, project: &Project, run: &RunFolder) -> Result<Inclu
         include.leave_out.extend(entry.ok());
     }
     Ok(include)
-}
-
-/// Who drives a run, for the record.
-pub fn worker() -> String {
-    format!("pid-{}", std::process::id())
 }
 
 fn absolute(file: &Path) -> String {

@@ -6,6 +6,7 @@
 use crate::terminal::{self, duration, lines, visible};
 use glovebox_engine::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished};
 use glovebox_host::call::Progress;
+use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::Status;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
@@ -56,8 +57,8 @@ pub struct Reporter {
 
 impl Reporter {
     /// Shows progress over the nodes of a pipeline, in file order.
-    pub fn new<'a>(manner: Manner, nodes: impl Iterator<Item = &'a str>) -> Self {
-        let nodes: Vec<&str> = nodes.collect();
+    pub fn new(manner: Manner, pipeline: &Pipeline) -> Self {
+        let nodes: Vec<&str> = pipeline.nodes.iter().map(|node| node.id.as_str()).collect();
         let manner = manner.for_nodes(nodes.len());
         let board = (manner == Manner::Live).then(|| Board::new(nodes.into_iter()));
         Self { manner, board }

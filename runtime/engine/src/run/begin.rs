@@ -3,52 +3,38 @@
 //! Everything that `run.started` names is durable before it is appended. A directory without that record is no run, whatever
 //! else lies in it.
 
-use super::{HoldoutError, RunDir, Session, driver, holdouts, stores};
+use super::session::{driver, stores};
+use super::{HoldoutError, RunDir, Session, Worker, holdouts};
 use crate::driver::RunError;
-use crate::event::{Digest, Event, Record, RuleReport, RunId, RunStarted, SCHEMA_VERSION, SandboxRecord};
-use crate::plan::HoldoutPlan;
+use crate::event::{Digest, Event, Record, RunId, RunStarted, SCHEMA_VERSION, SandboxRecord};
+use crate::plan::Plan;
 use crate::ports::BlobStore;
 use crate::state::RunState;
 use glovebox_pipeline::holdout_roles::Copies;
-use glovebox_pipeline::ir::Pipeline;
 use glovebox_sandbox::project::{self, Base, Include};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything a run begins with.
+/// What a run begins with, beside its plan.
 pub struct NewRun<'a> {
     /// Its id.
     pub run_id: RunId,
-    /// Who drives it.
-    pub worker: String,
-    /// The checked pipeline.
-    pub pipeline: &'a Pipeline,
     /// Its source, kept so that a resume reads the same.
     pub source: &'a str,
     /// The texts of the files that the source refers to, kept likewise.
     pub files: &'a BTreeMap<String, String>,
-    /// What the project's rule components made of it.
-    pub rule_report: &'a RuleReport,
     /// Where the source was read from, for people.
     pub pipeline_path: String,
     /// The user's project; only read.
     pub project: &'a Path,
     /// Ignored files that are copied all the same.
     pub include: Include,
-    /// What is sealed and left out of the copy.
-    pub holdouts: HoldoutPlan,
-    /// Digest of the plan.
-    pub plan_digest: Digest,
-    /// `scripted` or `simulated`.
-    pub model: String,
     /// The script of a scripted model.
     pub script: Option<&'a [u8]>,
     /// `--set` values.
     pub inputs: BTreeMap<String, String>,
-    /// The walls around its commands; none when no stage runs any.
-    pub sandbox: Option<SandboxRecord>,
     /// `--max-steps`; the lower of this and the pipeline's own counts, or this alone when the pipeline does not say.
     pub steps_max: Option<u64>,
     /// `--max-wall-time`; the lower of this and the pipeline's own counts.
@@ -60,22 +46,27 @@ pub struct NewRun<'a> {
 impl Session {
     /// Starts a run in an empty directory: copies the project, stores what the first record names, appends it with all that
     /// follows up to the first attempt. Returns what was appended, for the projections.
-    pub async fn create(dir: RunDir, new: NewRun<'_>) -> Result<(Self, Vec<Record>), RunError> {
+    pub async fn create(
+        dir: RunDir,
+        worker: Worker,
+        plan: &Plan,
+        mut new: NewRun<'_>,
+    ) -> Result<(Self, Vec<Record>), RunError> {
         let (owner, journal, blobs) = stores(&dir)?;
-        let mut include = new.include.clone();
+        let mut include = std::mem::take(&mut new.include);
         // Before anything else: whatever is made of the project later does not have them.
-        let holdouts = holdouts::seal(&dir, new.project, &new.holdouts, &mut include).await?;
+        let holdouts = holdouts::seal(&dir, new.project, &plan.holdout_plan(), &mut include).await?;
         let (from, to) = (new.project.to_path_buf(), dir.workspace());
         let base = copy(from, to, include).await?;
         let open_copies = match &holdouts {
             Some(_) => holdouts::open_copies(&dir, &base).map_err(|error| RunError::Holdouts(Box::new(error)))?,
             None => Vec::new(),
         };
-        if !open_copies.is_empty() && new.pipeline.scenario_copies == Copies::Refuse {
+        if !open_copies.is_empty() && plan.pipeline.scenario_copies == Copies::Refuse {
             return Err(RunError::Holdouts(Box::new(HoldoutError::Copied(open_copies))));
         }
-        let base = serde_json::to_vec(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
-        let transformed = new.rule_report.transformed.as_ref();
+        let bytes = serde_json::to_vec(&base).map_err(|error| RunError::Workspace(Box::new(error)))?;
+        let transformed = plan.rule_report.transformed.as_ref();
         let started = RunStarted {
             pipeline_digest: blobs.put_bytes(new.source.as_bytes())?,
             files: new
@@ -84,17 +75,17 @@ impl Session {
                 .map(|(path, text)| Ok((path.clone(), blobs.put_bytes(text.as_bytes())?)))
                 .collect::<Result<_, RunError>>()?,
             transformed_digest: transformed.map(|text| blobs.put_bytes(text.as_bytes())).transpose()?,
-            base_digest: blobs.put_bytes(&base)?,
+            base_digest: blobs.put_bytes(&bytes)?,
             script_digest: new.script.map(|script| blobs.put_bytes(script)).transpose()?,
             holdouts,
-            ..describe(&new)
+            ..describe(&worker, plan, new)
         };
         let mut state = RunState::default();
-        let mut driver = driver(new.pipeline, &journal, &(), &new.worker, &mut state);
+        let mut driver = driver(&plan.pipeline, &journal, &(), &worker.name, &mut state);
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
         let state = driver.state;
-        let dir = Arc::new(dir);
-        let session = Self { dir, journal, blobs, state, worker: new.worker, last: None, open_copies, _owner: owner };
+        let (dir, left_out) = (Arc::new(dir), base.skipped);
+        let session = Self { dir, journal, blobs, state, worker, last: None, open_copies, left_out, _owner: owner };
         Ok((session, records))
     }
 }
@@ -107,35 +98,36 @@ async fn copy(from: PathBuf, to: PathBuf, include: Include) -> Result<Base, RunE
     }
 }
 
-fn describe(new: &NewRun<'_>) -> RunStarted {
-    let wall_max = new.pipeline.wall_max(new.wall_max);
-    let attributes = &new.pipeline.attributes;
+fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
+    let pipeline = &plan.pipeline;
+    let wall_max = pipeline.wall_max(new.wall_max);
+    let attributes = &pipeline.attributes;
     RunStarted {
         schema_version: SCHEMA_VERSION,
         engine_version: env!("CARGO_PKG_VERSION").to_owned(),
-        run_id: new.run_id.clone(),
+        run_id: new.run_id,
         generation: 0,
-        pipeline_name: new.pipeline.name.clone(),
-        goal: new.pipeline.goal.clone(),
+        pipeline_name: pipeline.name.clone(),
+        goal: pipeline.goal.clone(),
         graph: attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect(),
-        pipeline_path: new.pipeline_path.clone(),
+        pipeline_path: new.pipeline_path,
         pipeline_digest: Digest::ZERO,
         files: BTreeMap::new(),
-        rules: new.rule_report.rules.clone(),
+        rules: plan.rule_report.rules.clone(),
         transformed_digest: None,
-        verifiers: new.pipeline.verifiers.clone(),
-        plan_digest: new.plan_digest,
+        verifiers: pipeline.verifiers.clone(),
+        plan_digest: plan.digest(),
         base_digest: Digest::ZERO,
         source_dir: new.project.display().to_string(),
-        model: new.model.clone(),
+        model: plan.model.clone(),
         script_digest: None,
-        inputs: new.inputs.clone(),
-        sandbox_tier: tier_word(new.sandbox.as_ref()),
-        sandbox: new.sandbox.clone(),
-        steps_max: new.pipeline.steps_max(new.steps_max),
+        inputs: new.inputs,
+        sandbox_tier: tier_word(worker.sandbox.as_ref()),
+        sandbox: worker.sandbox.clone(),
+        steps_max: pipeline.steps_max(new.steps_max),
         wall_max_ms: wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
         holdouts: None,
-        labels: new.labels.clone(),
+        labels: new.labels,
     }
 }
 

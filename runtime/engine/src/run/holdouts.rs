@@ -24,6 +24,9 @@ pub enum HoldoutError {
     /// They could not be sealed or opened.
     #[error(transparent)]
     Seal(#[from] SealError),
+    /// The sealed copy cannot be opened again.
+    #[error(transparent)]
+    Reopen(SealError),
     /// They are not those the run began with.
     #[error(
         "the sealed hold-outs differ from what the journal says in {0} places, expected none; `glovebox holdout verify` names them"
@@ -83,8 +86,8 @@ impl Holdouts {
     pub fn open(run: &RunDir, state: &RunState, source: &str) -> Result<Option<Self>, HoldoutError> {
         let Some(started) = &state.run else { return Ok(None) };
         let Some(sealed) = &started.holdouts else { return Ok(None) };
-        let seal = Seal::open(&run.path.join(HOLDOUTS_DIR))?;
-        let deviations = seal.verify(&sealed.root, &seal.files())?;
+        let seal = Seal::open(&run.path.join(HOLDOUTS_DIR)).map_err(HoldoutError::Reopen)?;
+        let deviations = seal.verify(&sealed.root, &seal.files()).map_err(HoldoutError::Reopen)?;
         if !deviations.is_empty() {
             return Err(HoldoutError::Differs(deviations.len()));
         }
@@ -92,7 +95,8 @@ impl Holdouts {
         let texts = [source, started.goal.as_str()].into_iter().chain(inputs).collect();
         // A run that is taken up again has the work of its stages in the workspace; they must not choose what is public.
         let written = state.changes.keys().map(String::as_str).collect();
-        let canary = Canary::of(&seal, &Public { texts, folder: Some(&run.workspace()), written })?;
+        let canary = Canary::of(&seal, &Public { texts, folder: Some(&run.workspace()), written })
+            .map_err(HoldoutError::Reopen)?;
         Ok(Some(Self { seal, canary }))
     }
 

@@ -18,6 +18,11 @@ pub(super) struct Tip {
     pub(super) hash: Digest,
 }
 
+impl Tip {
+    /// The end of a journal without records.
+    pub(super) const START: Tip = Tip { seq: 0, hash: Digest::ZERO };
+}
+
 /// A row as stored.
 struct Stored {
     seq: u64,
@@ -41,6 +46,14 @@ pub(super) fn verify(connection: &Connection) -> Result<Tip, PortError> {
         tip = Tip { seq: stored.seq, hash: stored.hash };
     }
     Ok(tip)
+}
+
+/// Reads the records after one that was verified, and checks each; one that is no longer what it was is corrupt.
+pub(super) fn read_after(connection: &Connection, known: &Tip) -> Result<Vec<Record>, PortError> {
+    if before(connection, known.seq + 1)? != *known {
+        return Err(corrupt(known.seq, "it is not what it was when the journal was verified"));
+    }
+    read(connection, known.seq + 1, usize::MAX)
 }
 
 /// Reads records and checks each against its predecessor.

@@ -44,6 +44,15 @@ pub(super) fn sign(connection: &Connection, key: &UserKey, seq: u64, hash: &Dige
     Ok(())
 }
 
+/// Refuses a journal that the key does not vouch for: what is appended to it must be signed like what is there.
+pub(super) fn require_own(provenance: Provenance, key: Option<&UserKey>) -> Result<(), PortError> {
+    match provenance {
+        Provenance::Foreign { seq } => Err(PortError::Foreign { seq }),
+        Provenance::Unsigned if key.is_some() => Err(PortError::Foreign { seq: 1 }),
+        Provenance::Unsigned | Provenance::Own => Ok(()),
+    }
+}
+
 /// Whose journal it is. To be asked after the chain was verified, since only hashes are signed.
 pub(super) fn provenance(connection: &Connection, key: Option<&UserKey>) -> Result<Provenance, PortError> {
     let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'signature'";

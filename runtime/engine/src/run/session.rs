@@ -1,0 +1,158 @@
+//! A run's stores under its lock, driven by whoever makes its attempts.
+//!
+//! A [`Session`] holds the run's lock, so no other process drives the run. Creating one appends the journal's first record after
+//! everything that the record names is stored. Opening one takes records that were verified and reads only what follows them. The
+//! workspace is the base copy and the changes of finished stages, applied again on resume, since a crash may have cut the last short.
+
+use super::{OWNER_FILE, OpenCopy, RunDir, Worker, apply_changes};
+use crate::blobs::DirBlobs;
+use crate::disk::DiskGauge;
+use crate::driver::{Claim, Driver, GRACE, RunError, replay_records};
+use crate::event::{CacheFilled, Event, Record, StageFinished, Verdict};
+use crate::ports::{RunLog, Signals};
+use crate::sqlite::{Owner, SqliteLog, VerifiedJournal};
+use crate::state::RunState;
+use glovebox_pipeline::ir::Pipeline;
+use glovebox_sandbox::project::Skipped;
+use glovebox_sandbox::run::JOURNAL_FILE;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A run that this process may drive.
+pub struct Session {
+    /// Its directory, shared with whoever makes its attempts.
+    pub dir: Arc<RunDir>,
+    /// Its journal.
+    pub journal: SqliteLog,
+    /// Its blobs.
+    pub blobs: Arc<DirBlobs>,
+    /// What is known of it.
+    pub state: RunState,
+    /// Copies of hold-outs that the workspace began with, where the pipeline allows them; found by [`Session::create`].
+    pub open_copies: Vec<OpenCopy>,
+    /// What of the project the copy could not take; found by [`Session::create`].
+    pub left_out: Vec<Skipped>,
+    pub(super) worker: Worker,
+    pub(super) last: Option<Event>,
+    // Let go last: until the stores above are closed nobody else may open them.
+    pub(super) _owner: Owner,
+}
+
+impl Session {
+    /// Opens a run that was started before: takes the lock, verifies what was appended since `verified` was read, and folds the
+    /// state. Returns every record, for the projections.
+    pub fn open(dir: RunDir, worker: Worker, verified: VerifiedJournal) -> Result<(Self, Vec<Record>), RunError> {
+        let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
+        let (journal, tail) = SqliteLog::reopen(&dir.path.join(JOURNAL_FILE), dir.key.clone(), &verified)?;
+        let mut records = verified.records;
+        records.extend(tail);
+        let (state, last) = replay_records(&records)?;
+        let blobs = Arc::new(DirBlobs::open_in(&dir.dir)?);
+        let (open_copies, left_out) = (Vec::new(), Vec::new());
+        let dir = Arc::new(dir);
+        let session = Self { dir, journal, blobs, state, worker, last, open_copies, left_out, _owner: owner };
+        Ok((session, records))
+    }
+
+    /// Takes the run over: brings the workspace to where the journal says, abandons an attempt that was cut off and appends
+    /// whatever decision was outstanding. A run that has ended is an error that says how, unless a signal stopped it.
+    pub async fn resume(&mut self, pipeline: &Pipeline) -> Result<Vec<Record>, RunError> {
+        if let Some(verdict) = self.state.verdict.as_ref().filter(|_| self.state.is_over()) {
+            let run_id = self.run_id().into();
+            return Err(RunError::Ended { run_id, verdict: verdict.status });
+        }
+        apply_changes(&self.dir.workspace(), &self.blobs, self.state.changes.values())?;
+        let last = self.last.take();
+        let mut driver = driver(pipeline, &self.journal, &(), &self.worker.name, &mut self.state);
+        let resumed = driver.resume(last, self.worker.sandbox.clone()).await;
+        self.state = driver.state;
+        resumed
+    }
+
+    /// Records that caches were filled.
+    pub async fn caches_filled(
+        &mut self,
+        pipeline: &Pipeline,
+        filled: Vec<CacheFilled>,
+    ) -> Result<Vec<Record>, RunError> {
+        if filled.is_empty() {
+            return Ok(Vec::new());
+        }
+        let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
+        let mut driver = driver(pipeline, &self.journal, &(), &self.worker.name, &mut self.state);
+        let noted = driver.note(events).await;
+        self.state = driver.state;
+        noted
+    }
+
+    /// Drives the run to its end, see [`Driver::drive`]. After each append the workspace follows, then `project` is told. No stage
+    /// begins while the run's folder holds more than `disk` allows.
+    pub async fn drive<S, E, P>(
+        &mut self,
+        pipeline: &Pipeline,
+        (signals, disk): (&S, Option<&DiskGauge>),
+        execute: E,
+        mut project: P,
+    ) -> Result<(), RunError>
+    where
+        S: Signals,
+        E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
+        P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
+    {
+        let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
+        let mut driver = driver(pipeline, &self.journal, signals, &self.worker.name, &mut self.state);
+        driver.disk = disk;
+        let driven = driver.drive(execute, |records, state| {
+            follow(&workspace, &blobs, records)?;
+            project(records, state)
+        });
+        let driven = driven.await;
+        self.state = driver.state;
+        driven
+    }
+
+    /// The run's id; empty only before it was started.
+    pub fn run_id(&self) -> &str {
+        self.state.run.as_ref().map_or("", |run| run.run_id.as_str())
+    }
+
+    /// True when nothing of it is left to do; one that a signal stopped can be resumed.
+    pub fn is_over(&self) -> bool {
+        self.state.is_over()
+    }
+
+    /// How it ended, if it has.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.state.verdict.as_ref().map(|ended| ended.status)
+    }
+}
+
+pub(super) fn driver<'a, J: RunLog, S>(
+    pipeline: &'a Pipeline,
+    journal: &'a J,
+    signals: &'a S,
+    worker: &str,
+    state: &mut RunState,
+) -> Driver<'a, J, S> {
+    let (worker, state) = (worker.to_owned(), std::mem::take(state));
+    Driver { pipeline, journal, signals, worker, grace: GRACE, disk: None, state }
+}
+
+/// The lock first: nothing of a run is opened for writing without it.
+pub(super) fn stores(dir: &RunDir) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
+    let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
+    let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), dir.key.clone())?;
+    let blobs = Arc::new(DirBlobs::open_in(&dir.dir)?);
+    Ok((owner, journal, blobs))
+}
+
+/// Applies the changes of stages that were just committed.
+fn follow(workspace: &Path, blobs: &DirBlobs, records: &[Record]) -> Result<(), Box<dyn Error + Send + Sync>> {
+    for record in records {
+        if let Event::StageFinished(finished) = &record.event {
+            apply_changes(workspace, blobs, finished.changes.iter())?;
+        }
+    }
+    Ok(())
+}
