@@ -456,18 +456,6 @@ fn a_run_that_came_with_a_project_has_nobodys_consent() {
 }
 
 #[test]
-fn an_id_that_is_taken_is_refused_with_the_command_that_goes_on() {
-    let bench = bench();
-    bench.glovebox(RUN).ends(0);
-    let before = std::fs::read(bench.run_folder("r").join("final.json")).unwrap();
-    bench.glovebox(RUN).ends(2).says("run `r` exists already").says("glovebox resume r");
-    assert_eq!(std::fs::read(bench.run_folder("r").join("final.json")).unwrap(), before);
-    for bad in ["../r", "a/b", "latest", ".r", ""] {
-        bench.glovebox(&["run", "pipeline.dot", "--run-id", bad]).ends(2).says("not a valid run name");
-    }
-}
-
-#[test]
 fn two_processes_never_drive_one_run() {
     let bench = Workbench::with_pipeline(&PIPELINE.replace("sleep 0.05; grep", "sleep 2; grep"));
     bench.write("script.toml", SCRIPT);

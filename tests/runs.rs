@@ -424,3 +424,15 @@ fn what_a_run_keeps_beside_blobs_counts_too() {
         assert_eq!(done, serde_json::json!(["start", "a"]), "{what}");
     }
 }
+
+#[test]
+fn an_id_that_is_taken_is_refused_with_the_command_that_goes_on() {
+    let bench = bench();
+    let before = std::fs::read(bench.run_folder("x").join("final.json")).unwrap();
+    let again = ["run", "pipeline.dot", "--script", "script.toml", "--run-id", "x"];
+    bench.glovebox(&again).ends(2).says("run `x` exists already").says("glovebox resume x");
+    assert_eq!(std::fs::read(bench.run_folder("x").join("final.json")).unwrap(), before);
+    for bad in ["../r", "a/b", "latest", ".r", ""] {
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", bad]).ends(2).says("not a valid run name");
+    }
+}

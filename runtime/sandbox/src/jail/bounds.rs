@@ -42,7 +42,7 @@ impl Default for Bounds {
 
 impl Bounds {
     /// Returns the bounds that the helper enforces.
-    pub(super) fn for_helper(&self) -> policy::Bounds {
+    pub(super) fn enforced_inside(&self) -> policy::Bounds {
         policy::Bounds {
             cpu_seconds: self.cpu_ms.div_ceil(1000),
             memory_bytes: self.command_memory_bytes,

@@ -400,7 +400,7 @@ fn over(jail: &Jail, is_shell: bool, ended: &Ended, usage: Usage, before: Usage)
     }
     // A shell exits with 128 plus the number of the signal that ended its program.
     let through_shell = ended.code.filter(|code| is_shell && *code > 128).map(|code| code - 128);
-    let cpu_spent = ended.cpu_ms >= jail.bounds.for_helper().cpu_seconds.saturating_mul(1000);
+    let cpu_spent = ended.cpu_ms >= jail.bounds.enforced_inside().cpu_seconds.saturating_mul(1000);
     match (ended.signal, through_shell) {
         (Some(SIGXCPU | SIGKILL), _) | (_, Some(SIGXCPU | SIGKILL)) if cpu_spent => Some("cpu_ms".to_owned()),
         // The kernel sends it for a file that is too large. A command that sends it to itself could also make such a file.

@@ -150,7 +150,7 @@ pub(super) fn check(setting: &JailSetting, ties: &Ties, source: &Source) -> Resu
             Network::Full => policy::Network::Full,
         },
         sockets: ties.sockets,
-        bounds: setting.bounds.for_helper(),
+        bounds: setting.bounds.enforced_inside(),
         cgroup_procs: Vec::new(),
     };
     let folder = matches!(policy.workspace.source, Source::Directory(_)).then(|| from[0].clone());

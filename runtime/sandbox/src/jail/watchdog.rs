@@ -104,7 +104,7 @@ impl Watchdog {
 
 /// Returns the limit that the processes themselves passed, if any.
 fn over(sample: &Sample, bounds: &Bounds) -> Option<&'static str> {
-    let cpu_ticks_max = bounds.for_helper().cpu_seconds.saturating_mul(rustix::param::clock_ticks_per_second());
+    let cpu_ticks_max = bounds.enforced_inside().cpu_seconds.saturating_mul(rustix::param::clock_ticks_per_second());
     if threads(sample) > bounds.processes {
         return Some("processes");
     }
