@@ -45,7 +45,10 @@ fn an_unmet_gate_finds_its_target_on_four_levels() {
             graph: "graph [max_steps=5]; node [prompt=x]; imp; t [goal_gate=true, retry_target=imp, test.outcome=fail]; start -> imp -> t -> done",
             exit: 5,
             visited: "imp t imp t",
-            facts: &[Is("final.json", "/failure_code", "limit/max_steps"), Says("help         raise `max_steps`")],
+            facts: &[
+                Is("final.json", "/failure_code", "limit/max_steps"),
+                Says("help         raise the smaller of `max_steps`"),
+            ],
             ..PLAIN
         },
     ]);
@@ -198,7 +201,7 @@ fn an_agent_runs_what_its_prefixes_say_and_that_verifies_nothing() {
             script: "[[node.A]]\ntool = [{ name = \"shell\", arguments = { command = \"echo hi 'grüße welt'\" } }]\n[[node.A]]\ntext = \"done\"\n",
             visited: "A",
             facts: &[
-                Says("ran          A: echo hi grüße welt exit 0"),
+                Says("ran          A: echo hi 'grüße welt' exit 0"),
                 Says("verified     nothing: no tool or verify stage ran a command"),
                 Says("unverified   A: claimed by the scripted model"),
             ],
@@ -251,7 +254,7 @@ fn what_passed_but_broke_its_scope_is_not_verified() {
             graph: "V [shape=octagon, allowed_write_paths=\"\", command=\"echo x > x.txt\"]; start -> V -> done",
             exit: 6,
             visited: "V",
-            facts: &[Says("not verified V: sh -c echo x > x.txt exit 0")],
+            facts: &[Says("not verified V: sh -c 'echo x > x.txt' exit 0")],
             ..PLAIN
         },
         Case {

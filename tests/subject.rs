@@ -57,7 +57,7 @@ fn honest_code_is_verified_and_the_record_says_how() {
     let isolated = bench(ISOLATED, &asks("subject"), HONEST);
     run(&isolated)
         .ends(0)
-        .says("verified     judge: sh -c sh scripts/scenarios/check.sh")
+        .says("verified     judge: sh -c 'sh scripts/scenarios/check.sh'")
         .says("subject      judge: sh src/prog.sh");
     let open = bench(OPEN, &asks(""), HONEST);
     run(&open).ends(0).says("verified (subject not isolated) judge:");
@@ -161,7 +161,7 @@ fn a_server_under_test_is_reached_at_its_port() {
     let check = format!("{ask}; test \"$got\" = '{SECRET}'");
     let bench = bench(&attributes, &check, HONEST);
     bench.write("serve.pl", serve);
-    run(&bench).ends(0).says("subject      judge: sh -c perl serve.pl");
+    run(&bench).ends(0).says("subject      judge: sh -c 'perl serve.pl'");
     script(&bench, &["cat scripts/scenarios/check.sh"]);
     bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "s"]).ends(1);
 }

@@ -65,7 +65,7 @@ fn a_role_that_the_lock_does_not_have_is_refused() {
 fn a_component_that_may_ask_a_model_is_no_verifier() {
     let bench = bench("asks-model", "role = \"verifier\"");
     for command in [&["plugin", "lock"][..], &["plan", "pipeline.dot"], &["run", "pipeline.dot"]] {
-        bench.glovebox(command).ends(7).says("cannot be a verifier: it imports `llm`");
+        bench.glovebox(command).ends(7).says("cannot be a verifier: it imports `chat`, `llm`");
     }
     assert!(!bench.has("glovebox.lock"));
 }

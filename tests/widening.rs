@@ -43,7 +43,7 @@ fn whatever_a_transform_widens_is_refused_unless_it_is_accepted() {
         (r#""read_paths":"src/""#, r#""read_paths":"./""#, "node `build`: read ./"),
         (r#""max_turns":"5""#, r#""max_turns":"6""#, "node `build`: spend 6 turns"),
         (r#""max_turns":"5""#, r#""allowed_commands":"cargo test""#, "node `build`: run cargo test"),
-        (r#""max_turns":"5""#, r#""codex.allow_read_scenarios":"true""#, "node `build`: read scripts/scenarios/"),
+        (r#""max_turns":"5""#, r#""codex.allow_read_scenarios":"true""#, "node `build`: hold-outs scripts/scenarios/"),
         ("sh scripts/scenarios/check.sh", "true", "node `judge`: run true"),
         (
             "sh scripts/scenarios/check.sh",

@@ -212,7 +212,7 @@ async fn a_run_goes_on_only_with_the_hold_outs_it_began_with() {
     std::fs::write(place.path("run/holdouts/files/checks/a.sh"), "exit 0\n").unwrap();
     assert!(matches!(place.open(started(&records)), Err(HoldoutError::Differs(1))));
     std::fs::remove_file(place.path("run/holdouts/seal.json")).unwrap();
-    assert!(matches!(place.open(started(&records)), Err(HoldoutError::Seal(_))));
+    assert!(matches!(place.open(started(&records)), Err(HoldoutError::Reopen(_))));
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn a_verifier_tells_its_verdict_and_hints() {
         settle(&place, "t", |_| {}, report(SECRET, Some(("tool/exit-code", "tool_exit_code_1")))).await;
     let told = serde_json::to_string(&fact.outcome).unwrap();
     assert!(!told.contains("apples") && told.contains("verdict: fail") && told.contains(HINT), "{told}");
-    let expected = "tool/exit-code: withheld: hold-out scenarios were in reach of that stage";
+    let expected = "withheld: hold-out scenarios were in reach of that stage";
     assert_eq!(fact.outcome.failure.as_ref().map(|failure| failure.reason.as_str()), Some(expected));
     assert!(fact.outcome.context_updates.is_empty(), "no condition names `tool.output`");
     assert!(String::from_utf8(answer).unwrap().contains("apples"), "people can read the whole answer");

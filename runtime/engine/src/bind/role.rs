@@ -22,9 +22,11 @@ pub(super) fn role(handler: &str, plugin: Option<&PluginEntry>) -> Role {
 /// Why a component with these grants may not be bound as a verifier; none when it may.
 pub fn verifier_fault(inspection: &Inspection, granted: &Grants) -> Option<String> {
     let ours = inspection.imports.iter().filter_map(|import| import.name.strip_prefix("glovebox:plugin/"));
-    let mut names = ours.map(|rest| rest.split('@').next().unwrap_or(rest));
-    if let Some(name) = names.find(|name| !IMPORTS.contains(name)) {
-        return Some(format!("it imports `{name}`, and a verifier may import `control` and `exec` only"));
+    let names = ours.map(|rest| rest.split('@').next().unwrap_or(rest)).filter(|name| !IMPORTS.contains(name));
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    if !names.is_empty() {
+        let names = names.join(", ");
+        return Some(format!("it imports {names}, and a verifier may import `control` and `exec` only"));
     }
     if granted.filesystem == FileTier::Posix {
         return Some(

@@ -101,7 +101,7 @@ fn a_reason_has_no_path_number_or_text_of_the_stage() {
         assert_eq!(failure.class, FailureClass::Deterministic);
         assert_eq!(format!("{}|{}", failure.code, failure.reason), expected);
     };
-    let withheld = |code: &str| format!("{code}|{code}: {WITHHELD}");
+    let withheld = |code: &str| format!("{code}|{WITHHELD}");
     check("tool", "tool/exit-code", "tool_exit_code_42", &withheld("tool/exit-code"));
     check("tool", "tool/signal", "tool_command ended by 42", &withheld("tool/signal"));
     let at = "the stage reached `limits.wall_ms` (5) at `expected 42 apples`";
@@ -113,7 +113,7 @@ fn a_reason_has_no_path_number_or_text_of_the_stage() {
     check("verify", "verify/exit-code", SECRET, &withheld("verify/exit-code"));
     check("codergen", SECRET, SECRET, &withheld("stage/failed"));
     check("tool", "trap/unreachable", SECRET, &withheld("trap/unreachable"));
-    let scope = format!("scope/write|guardrail_violation: wrote disallowed files: {WITHHELD}");
+    let scope = format!("scope/write|guardrail_violation: wrote disallowed files (names {WITHHELD})");
     check("tool", "scope/write", SECRET, &scope);
     let trapped = StageFinished { ending: Ending::Trapped(SECRET.to_owned()), ..fact("tool", "trap/x", SECRET) };
     assert_eq!(redacted(trapped).ending, Ending::Trapped(WITHHELD.to_owned()));
