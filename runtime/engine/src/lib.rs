@@ -1,7 +1,7 @@
 //! Runs a pipeline: plan, schedule, journal, attempts, artifacts.
 //!
 //! `Plan -run-> Event* -fold-> RunState -project-> files`. The journal is written first and everything else is derived from
-//! it. Reading order: [`event`] and [`outcome`] (the facts), [`ports`] (where they are kept), [`sqlite`], [`blobs`] and
+//! it. Reading order: [`event`] (the facts; their vocabulary is the crate `glovebox-record`), [`ports`] (where they are kept), [`sqlite`], [`blobs`] and
 //! [`signals`] (the adapters for one machine), [`context`] and [`state`] (the fold), [`schedule`] (what follows),
 //! [`driver`] (the loop), [`run`] (a run's directory), [`evidence`] (what a run came to),
 //! [`config`] and [`lock`] (what the operator says), [`plan`] (what a run stays inside of), [`project`] (its files).

@@ -3,6 +3,8 @@
 //! A change of a field's name, form or default breaks it. To accept such a change, raise `SCHEMA_VERSION`, edit the events in
 //! `golden/journal.jsonl`, and run the test with `UPDATE_GOLDEN=1`, which writes the lines and their hashes anew.
 
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
 use glovebox_engine::event::{Digest, Event, Record, SCHEMA_VERSION, canonical, chain};
 use jiff::Timestamp;
 use serde_json::Value;

@@ -16,7 +16,7 @@ fn file(graph: &str, builder: &str, tool: &str) -> String {
 }
 
 fn entry(text: &str) -> glovebox_record::scope::Entry {
-    glovebox_record::scope::Entry::parse(text).unwrap()
+    glovebox_record::scope::Entry::parse(text).expect("an entry of a scope")
 }
 
 #[test]

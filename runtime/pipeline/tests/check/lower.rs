@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use std::time::Duration;
 
 fn entries(texts: &[&str]) -> Vec<Entry> {
-    texts.iter().map(|text| Entry::parse(text).unwrap()).collect()
+    texts.iter().map(|text| Entry::parse(text).expect("an entry of a scope")).collect()
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! The battery: every attack the sandbox must stop as one table, the world it is tried in, and the verdict.
+//! The attack battery: every attack that the sandbox must stop as one table, where it is tried, and the result.
 //!
-//! Reading order: [`row`] is one attack and what is expected of it, [`rows`] is the table, [`outside`] lays out canaries and a victim
-//! and notices when one is touched, [`ground`] is the place behind the walls where an attack runs, [`battery`] runs the table and
-//! [`judge`] decides. The program that attacks is this package's binary.
+//! Reading order: [`row`] is one attack and its expected result, [`rows`] is the table. [`host_fixture`] lays out canaries and a victim on
+//! the host and notices a touch, [`target`] is the sandbox in which an attack runs. [`battery`] runs the table, [`observe`] collects what
+//! the witnesses saw, and [`evaluate`] decides. The program that attacks is this package's binary.
 //!
-//! The crate knows no sandbox: who has one implements [`ground::Confinement`]. A verdict never rests on the attacker's word alone.
+//! The crate knows no sandbox: a caller that has one implements [`target::Confinement`]. A result never rests on the attacker's word alone.
 
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]

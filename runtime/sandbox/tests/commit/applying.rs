@@ -65,7 +65,7 @@ fn what_an_interrupted_write_left_is_gone_after_the_next() {
     sh(copy.root(), "echo new > a");
     let changes = made.store(&look(&copy), &copy);
     // A blob whose content is not what it is called: refused, and the workspace keeps what it had.
-    let digest = changes[0].digest.clone().unwrap();
+    let digest = changes[0].digest.unwrap();
     let forged = commit::apply(&made.workspace(), &changes, &|_| {
         let path = made.dir.path().join("forged");
         fs::write(&path, "evil").unwrap();
