@@ -20,7 +20,7 @@ const WORKERS: usize = 4;
 
 /// Runs every row against the tier of the request.
 pub fn run(request: &AttackRequest) -> Result<Vec<RowResult>, String> {
-    // Whoever asked is the only reader: without it nothing goes on.
+    // Only the caller reads the answer. If it has gone, the battery stops.
     let _best_effort = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
     let tier = Tier::parse(&request.tier).ok_or_else(|| format!("there is no tier `{}`", request.tier))?;
     let host = Host::new(host_config(request)).map_err(|error| error.to_string())?;
