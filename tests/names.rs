@@ -4,7 +4,7 @@
 
 mod workbench;
 
-use glovebox_engine::project::files::RUN_NAMES;
+use glovebox_engine::project::run_files::RUN_NAMES;
 use glovebox_names::visible::is_deceptive;
 use std::collections::BTreeSet;
 use std::path::Path;

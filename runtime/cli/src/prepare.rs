@@ -10,7 +10,7 @@ use crate::source::{self, Source};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
 use crate::{capability, compiler, toolchain, user_key};
-use glovebox_engine::attempt::Ground;
+use glovebox_engine::attempt::SandboxEnv;
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
 use glovebox_engine::config::sandbox::Network;
@@ -94,9 +94,15 @@ pub fn bind_plan(
             let diagnostics = plan.warnings.clone();
             source::report(&findings(source, diagnostics), Severity::Warning);
             let protected = protected(source, project, &plan);
-            let ground = ground(&plan, project, &found)?;
+            let sandbox_env = sandbox_env(&plan, project, &found)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
-            Ok(Executor { plan: Arc::new(plan), host, ground, protected, worker: Worker { name: worker(), sandbox } })
+            Ok(Executor {
+                plan: Arc::new(plan),
+                host,
+                sandbox_env,
+                protected,
+                worker: Worker { name: worker(), sandbox },
+            })
         }
         Err(errors) => Err(refuse(source, &errors)),
     }
@@ -131,8 +137,8 @@ pub fn plans_beside(
 }
 
 /// What the stages of a plan work on and behind, on this machine.
-fn ground(plan: &Plan, project: &Project, capability: &Capability) -> Result<Ground, Stop> {
-    Ok(Ground {
+fn sandbox_env(plan: &Plan, project: &Project, capability: &Capability) -> Result<SandboxEnv, Stop> {
+    Ok(SandboxEnv {
         tier: plan.sandbox.tier(),
         can_mount: capability.tier == Some(Tier::Full),
         policy: toolchain::exec_policy(&plan.exec, &plan.sandbox)?,
@@ -152,7 +158,7 @@ pub fn warn_of_open_walls(executor: &Executor) {
         ));
         return;
     }
-    let open = with_commands().filter(|(_, binding)| binding.confined.network == Network::Full);
+    let open = with_commands().filter(|(_, binding)| binding.command_access.network == Network::Full);
     let open: Vec<&NodeId> = open.map(|(id, _)| id).collect();
     if !open.is_empty() {
         let nodes = named(open);

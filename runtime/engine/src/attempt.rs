@@ -3,17 +3,17 @@
 //! It decides nothing about retries or routes. What it hands back names only blobs that are stored already, and nothing has
 //! reached the workspace by then: that follows the commit. A stage that did not end by itself changes nothing (design §9 #22).
 
-mod apart;
 mod claims;
 mod feedback;
-mod fill;
+mod fill_caches;
 mod input;
-mod place;
+mod leak_check;
 mod redact;
+mod sandbox;
+mod subject;
 mod usage;
-mod watch;
 
-pub use place::{Ground, Place, REPOSITORIES_DIR};
+pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
 
 use crate::driver::Claim;
 use crate::event::{Artifact, AttemptId, Captured, Digest, Quarantined, StageFinished};
@@ -21,7 +21,6 @@ use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir};
 use crate::state::RunState;
-use apart::Keeps;
 use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSetting, FileTier, LogLine, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
@@ -37,10 +36,11 @@ use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{self, Found, StageError, WorkspaceView};
 use glovebox_sandbox::subject::{SubjectError, Used};
-use place::{Sealed, Surroundings};
+use sandbox::{AttemptPaths, Sealed};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use subject::Keeps;
 use tokio::sync::mpsc::Sender;
 
 /// Folder of the private copies in a run directory.
@@ -103,7 +103,7 @@ pub struct Workbench<B> {
     /// Where bytes are kept.
     pub blobs: Arc<B>,
     /// What stages work on and behind.
-    pub ground: Ground,
+    pub sandbox_env: SandboxEnv,
     /// What no stage may change, whatever its scope says.
     pub protected: Protected,
     /// The run's hold-outs; none when it has none.
@@ -117,26 +117,26 @@ pub struct Prepared {
     /// What the host is asked.
     pub call: Call,
     /// Where the stage works; none when it can change nothing.
-    pub place: Option<Place>,
+    pub sandbox: Option<AttemptSandbox>,
 }
 
 impl<B: BlobStore + 'static> Workbench<B> {
     /// Makes one attempt from its private copy to the fact that is to be committed. What becomes of the fact is the driver's
     /// business; an attempt whose future is dropped leaves its folder to [`sweep`].
     pub async fn execute(&self, claim: &Claim, state: &RunState) -> Result<StageFinished, AttemptError> {
-        let Prepared { call, place } = self.prepare(claim, state).await?;
+        let Prepared { call, sandbox } = self.prepare(claim, state).await?;
         let (_, binding) = self.bound(&claim.attempt.task.node)?;
         let report = self.host.execute(&binding.component, call).await;
-        self.finish(claim, report, place).await
+        self.finish(claim, report, sandbox).await
     }
 
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
     /// stage reads the workspace itself and has no way to change it.
     pub async fn prepare(&self, claim: &Claim, state: &RunState) -> Result<Prepared, AttemptError> {
         let (node, binding) = self.bound(&claim.attempt.task.node)?;
-        let place = if binding.needs_copy() { Some(self.place(claim, binding).await?) } else { None };
-        let root = place.as_ref().map_or_else(|| self.run.workspace(), Place::root);
-        let jail = place.as_ref().filter(|_| binding.runs_commands()).and_then(Place::jail);
+        let sandbox = if binding.needs_copy() { Some(self.open_sandbox(claim, binding).await?) } else { None };
+        let root = sandbox.as_ref().map_or_else(|| self.run.workspace(), AttemptSandbox::root);
+        let jail = sandbox.as_ref().filter(|_| binding.runs_commands()).and_then(AttemptSandbox::jail);
         let model = match binding.model {
             true => Some(self.guarded(&node.id, input::model(node, &self.plan, state)?)),
             false => None,
@@ -144,19 +144,19 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let call = Call {
             input: self.input(node, binding, claim, state)?,
             tier: binding.tier,
-            files: files(binding, &root, place.is_some(), &self.protected)
-                .map(|files| FileSetting { known_as: self.ground.known_as(binding, &root), ..files }),
+            files: files(binding, &root, sandbox.is_some(), &self.protected)
+                .map(|files| FileSetting { known_as: self.sandbox_env.known_as(binding, &root), ..files }),
             commands: jail.map(|jail| CommandSetting {
                 grant: binding.commands.clone(),
                 jail,
-                workdir: binding.confined.workdir.clone(),
+                workdir: binding.command_access.workdir.clone(),
             }),
             model,
             limits: binding.limits.clone(),
             canceled: Arc::clone(&claim.canceled),
             progress: self.progress.clone(),
         };
-        Ok(Prepared { call, place })
+        Ok(Prepared { call, sandbox })
     }
 
     /// Makes a fact of what the host saw: stores every byte it names, sets aside what was not allowed, checks claims, and
@@ -165,15 +165,15 @@ impl<B: BlobStore + 'static> Workbench<B> {
         &self,
         claim: &Claim,
         report: Report,
-        place: Option<Place>,
+        sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
         let (node, _) = self.bound(&claim.attempt.task.node)?;
-        let Some(holdouts) = &self.holdouts else { return self.settle(claim, report, place).await };
+        let Some(holdouts) = &self.holdouts else { return self.settle(claim, report, sandbox).await };
         let withheld = self.plan.withholds(&node.id).then(|| redact::hints(&report, holdouts.canary()));
-        let mut fact = self.settle(claim, report, place).await?;
-        let says = self.plan.is_watched(&node.id);
+        let mut fact = self.settle(claim, report, sandbox).await?;
+        let says = self.plan.is_leak_checked(&node.id);
         if says || withheld.is_some() {
-            watch::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
+            leak_check::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
         }
         if let Some(hints) = withheld {
             fact.artifacts.push(self.whole_answer(&fact)?);
@@ -182,11 +182,16 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(fact)
     }
 
-    async fn settle(&self, claim: &Claim, report: Report, place: Option<Place>) -> Result<StageFinished, AttemptError> {
+    async fn settle(
+        &self,
+        claim: &Claim,
+        report: Report,
+        sandbox: Option<AttemptSandbox>,
+    ) -> Result<StageFinished, AttemptError> {
         let (node, binding) = self.bound(&claim.attempt.task.node)?;
         let mut finished = self.record(claim, node, report)?;
-        finished.0.isolation = apart::isolation(binding, &self.ground);
-        let Some(place) = place else {
+        finished.0.isolation = subject::isolation(binding, &self.sandbox_env);
+        let Some(sandbox) = sandbox else {
             claims::check(&self.run.dir, &mut finished.0, &finished.1);
             return Ok(finished.0);
         };
@@ -200,10 +205,10 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 ..stage::Limits::default()
             },
             attempt_id: claim.attempt.id.clone(),
-            keeps: Keeps::of(binding.apart.as_ref(), node.allowed_write_paths.is_some()),
+            keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
         };
         let (mut fact, stated) = finished;
-        tokio::task::spawn_blocking(move || examine.take(place, &mut fact, &stated).map(|()| fact))
+        tokio::task::spawn_blocking(move || examine.take(sandbox, &mut fact, &stated).map(|()| fact))
             .await
             .map_err(|error| AttemptError::Thread(error.to_string()))?
     }
@@ -236,7 +241,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
     fn guarded(&self, node: &NodeId, model: Model) -> Model {
         match &self.holdouts {
-            Some(holdouts) if self.plan.is_watched(node) => watch::guarded(model, holdouts),
+            Some(holdouts) if self.plan.is_leak_checked(node) => leak_check::guarded(model, holdouts),
             _ => model,
         }
     }
@@ -255,10 +260,10 @@ impl<B: BlobStore + 'static> Workbench<B> {
         found.ok_or_else(|| AttemptError::Unbound(id.clone()))
     }
 
-    async fn place(&self, claim: &Claim, binding: &Binding) -> Result<Place, AttemptError> {
+    async fn open_sandbox(&self, claim: &Claim, binding: &Binding) -> Result<AttemptSandbox, AttemptError> {
         let folder = format!("{STAGE_DIR}/{}", claim.attempt.id);
         self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
-        let around = Surroundings {
+        let paths = AttemptPaths {
             workspace: self.run.workspace(),
             run: self.run.path.clone(),
             folder: self.run.path.join(folder),
@@ -268,11 +273,11 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .as_ref()
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             sealed_paths: self.plan.sealed.clone(),
-            cache_base: Some(fill::base(&self.run, &claim.attempt.task.node)).filter(|base| base.is_dir()),
+            cache_base: Some(fill_caches::base(&self.run, &claim.attempt.task.node)).filter(|base| base.is_dir()),
             canceled: Arc::clone(&claim.canceled),
         };
-        let (ground, binding) = (self.ground.clone(), binding.clone());
-        let made = tokio::task::spawn_blocking(move || Place::make(&ground, &binding, &around)).await;
+        let (env, binding) = (self.sandbox_env.clone(), binding.clone());
+        let made = tokio::task::spawn_blocking(move || AttemptSandbox::open(&env, &binding, &paths)).await;
         made.map_err(|error| AttemptError::Thread(error.to_string()))?
     }
 
@@ -376,26 +381,31 @@ struct Examine<B> {
 }
 
 impl<B: BlobStore> Examine<B> {
-    fn take(self, mut place: Place, fact: &mut StageFinished, stated: &[Stated]) -> Result<(), AttemptError> {
-        let taken = place.close().and_then(|closed| {
+    fn take(
+        self,
+        mut sandbox: AttemptSandbox,
+        fact: &mut StageFinished,
+        stated: &[Stated],
+    ) -> Result<(), AttemptError> {
+        let taken = sandbox.close().and_then(|closed| {
             closed.spent.iter().for_each(|spent| usage::of_jail(spent, fact));
-            apart::spent(&closed.subjects, fact);
+            subject::spent(&closed.subjects, fact);
             let Used { calls, views, .. } = closed.subjects;
-            apart::receipts(calls, fact);
+            subject::receipts(calls, fact);
             let changes = match fact.ending {
-                crate::event::Ending::Returned => self.changes(&place.view, fact),
+                crate::event::Ending::Returned => self.changes(&sandbox.view, fact),
                 _ => Ok(()),
             };
             changes?;
             match views.is_empty() {
                 true => Ok(()),
-                false => apart::set_aside(views, &self.quarantine()?, (&self.limits, &self.protected), fact),
+                false => subject::set_aside(views, &self.quarantine()?, (&self.limits, &self.protected), fact),
             }
         });
         if taken.is_ok() {
             claims::check(&self.run.dir, fact, stated);
         }
-        if let Err(error) = place.view.remove() {
+        if let Err(error) = sandbox.view.remove() {
             tracing::warn!(%error, "the stage's files were not removed");
         }
         remove_folder(&self.run, &format!("{STAGE_DIR}/{}", self.attempt_id));

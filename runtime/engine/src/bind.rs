@@ -4,15 +4,15 @@
 //! would not enforce or names a handler nobody has (exit 3), a plugin is not what was agreed to (exit 7), a node may run
 //! commands that nothing confines as the operator demands (exit 6). Reading files is the caller's business; bytes come in.
 
-pub mod confine;
-mod confinement;
+mod choose_tier;
+pub mod command_access;
 pub mod effective;
-pub mod holdouts;
+pub mod holdout_access;
 mod problem;
 pub mod role;
 pub mod subject;
 
-pub use confinement::HostCapability;
+pub use choose_tier::HostCapability;
 pub use problem::{BindClass, BindErrors};
 
 use crate::components::{Catalog, PluginFile, PluginProblem};
@@ -78,7 +78,7 @@ pub fn bind(
             bindings.insert(node.id.clone(), binding);
         }
     }
-    let sandbox = confinement::choose(&bindings, &config.sandbox, options);
+    let sandbox = choose_tier::choose_tier(&bindings, &config.sandbox, options);
     if let (Confinement::Unmet(problem), false) = (&sandbox.confinement, options.plan_only) {
         binder.errors.policy = Some(Box::new(problem.clone()));
     }
@@ -163,8 +163,18 @@ impl Binder<'_> {
             scenarios: &self.scenarios,
             sealed: &self.sealed,
         };
-        let Effective { tier, scope, commands, confined, holdouts, apart, model, limits, mut grants, diagnostics } =
-            effective(inputs);
+        let Effective {
+            tier,
+            scope,
+            commands,
+            command_access,
+            holdouts,
+            separation,
+            model,
+            limits,
+            mut grants,
+            diagnostics,
+        } = effective(inputs);
         let (wrong, odd): (Vec<_>, Vec<_>) = diagnostics.into_iter().partition(Diagnostic::is_error);
         self.errors.diagnostics.extend(wrong);
         warnings.extend(odd);
@@ -184,9 +194,9 @@ impl Binder<'_> {
             tier,
             scope,
             commands,
-            confined,
+            command_access,
             holdouts,
-            apart,
+            separation,
             limits,
             model,
             grants,

@@ -8,7 +8,7 @@
 use crate::attempt::{QUARANTINE_DIR, REPOSITORIES_DIR, STAGE_DIR};
 use crate::blobs::{BLOBS_DIR, DirBlobs};
 use crate::event::{RunFinished, StageFinished};
-use crate::project::files::{history_folder, task_folder};
+use crate::project::run_files::{history_folder, task_folder};
 use crate::run::{HOLDOUTS_DIR, RunDir, WORKSPACE_DIR};
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use glovebox_record::{Failure, FailureClass, FailureCode};

@@ -3,18 +3,18 @@
 //! The journal is a promise: [`glovebox_record`] holds the types that host and sandbox produce, and a golden journal freezes
 //! them. A field may be added with a default; none is renamed or removed without a new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
 
-mod holdouts;
+mod holdouts_sealed;
 mod record;
-mod rules;
+mod rule_report;
 mod stage;
 
 pub use glovebox_record::{
     Artifact, Attempt, AttemptId, BranchId, Captured, ChangeOp, Digest, Ending, FileChange, HostTraffic, LimitUse,
     NodeId, NotADigest, Quarantined, Receipt, Refusal, RunId, Subject, Task, Traffic, Work,
 };
-pub use holdouts::HoldoutsSealed;
+pub use holdouts_sealed::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
-pub use rules::{GraphChange, RuleRecord, RuleReport};
+pub use rule_report::{GraphChange, RuleRecord, RuleReport};
 pub use stage::{CacheFilled, Isolation, StageFinished, StageReady, StageRetrying, StageStarted};
 
 use glovebox_record::{Failure, Status};

@@ -7,21 +7,21 @@ pub mod binding;
 pub mod capability;
 mod capability_set;
 pub mod compare;
-mod confinement;
 pub mod deny;
-mod holdouts;
+mod holdout_readers;
 pub mod origin;
 pub mod print;
+mod sandbox;
 
-pub use binding::{Apart, Binding, Confined, HoldoutAccess};
+pub use binding::{Binding, CommandAccess, HoldoutAccess, Separation};
 pub use capability::Capability;
 pub use capability_set::{CapabilitySet, PlanCapabilities, RunBounds, reached};
-pub use confinement::{
-    Confinement, PlanSandbox, PolicyKind, PolicyProblem, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE, TIER_UNCONFINED,
-};
-pub use holdouts::HoldoutPlan;
+pub use holdout_readers::HoldoutPlan;
 pub use origin::{Giver, Grant, Origin};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin};
+pub use sandbox::{
+    Confinement, PlanSandbox, PolicyKind, PolicyProblem, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE, TIER_UNCONFINED,
+};
 
 use crate::config::ExecSetting;
 use crate::event::{Digest, RuleReport};

@@ -5,8 +5,8 @@
 //! that a reader is told nothing twice and never sees the past come back.
 
 pub mod checkpoint;
-pub mod files;
 pub mod manifest;
+pub mod run_files;
 pub mod schema;
 pub mod stage;
 pub mod status;
@@ -168,7 +168,7 @@ impl<B: BlobStore> Projector<B> {
     fn flush(&mut self) -> Result<(), ProjectError> {
         self.flush_files()?;
         for (path, lines) in [(PROGRESS_FILE, &mut self.progress), (TRACE_FILE, &mut self.trace)] {
-            files::append(&self.dir, path, lines).map_err(|source| io_error(path, source))?;
+            run_files::append(&self.dir, path, lines).map_err(|source| io_error(path, source))?;
             lines.clear();
         }
         self.flush_live()
@@ -179,7 +179,7 @@ impl<B: BlobStore> Projector<B> {
             match content {
                 Content::Bytes(bytes) => self.replace(&path, &mut &bytes[..])?,
                 Content::Blob(digest) => self.replace(&path, &mut self.blobs.open(&digest)?)?,
-                Content::Nothing => files::remove(&self.dir, &path).map_err(|source| io_error(&path, source))?,
+                Content::Nothing => run_files::remove(&self.dir, &path).map_err(|source| io_error(&path, source))?,
             }
         }
         Ok(())
@@ -191,7 +191,7 @@ impl<B: BlobStore> Projector<B> {
     }
 
     fn replace(&self, path: &str, bytes: &mut dyn io::Read) -> Result<(), ProjectError> {
-        files::replace(&self.dir, path, bytes).map_err(|source| io_error(path, source))
+        run_files::replace(&self.dir, path, bytes).map_err(|source| io_error(path, source))
     }
 
     fn file<T: Serialize>(&mut self, path: &str, content: &T) -> Result<(), ProjectError> {

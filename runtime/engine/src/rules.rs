@@ -5,8 +5,8 @@
 //! bounded. A component that traps, hits a bound or breaks its contract is an error of the pipeline's check, never a pass.
 
 mod chain;
+mod finding_text;
 mod widening;
-mod words;
 
 pub use widening::{Extent, Trail, Wider, attributed, is_accepted};
 
@@ -15,6 +15,7 @@ use crate::config::{Config, TransformGrant};
 use crate::event::{Digest, RuleRecord, RuleReport};
 use crate::lock::Lock;
 use chain::{Asked, TransformChain};
+use finding_text::{diagnostic, rule_name};
 use glovebox_host::host::Host;
 use glovebox_host::inspect::inspect;
 use glovebox_host::limits::LimitSettings;
@@ -24,7 +25,6 @@ use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::transform::SettledGraph;
 use glovebox_pipeline::{Checked, Lowered, validate};
 use std::collections::BTreeMap;
-use words::{diagnostic, rule_name};
 
 /// The most findings of one component over one graph.
 pub const FINDINGS_MAX: usize = 50;

@@ -13,7 +13,7 @@ pub use holdouts::{HOLDOUTS_DIR, HoldoutError, Holdouts, OpenCopy};
 pub use session::Session;
 pub use workspace::apply_changes;
 
-use crate::attempt::{AttemptError, Ground, Workbench, sweep};
+use crate::attempt::{AttemptError, SandboxEnv, Workbench, sweep};
 use crate::blobs::DirBlobs;
 use crate::disk::DiskGauge;
 use crate::driver::{Claim, RunError};
@@ -87,7 +87,7 @@ pub struct Executor {
     /// Executes components.
     pub host: Arc<Host>,
     /// What stages work on and behind.
-    pub ground: Ground,
+    pub sandbox_env: SandboxEnv,
     /// What no stage may change, whatever its scope says.
     pub protected: Protected,
     /// Who drives.
@@ -217,13 +217,13 @@ impl Run {
     }
 
     fn bench(&self, progress: Sender<Progress>) -> Result<Workbench<DirBlobs>, RunError> {
-        let Executor { plan, host, ground, protected, .. } = &self.executor;
+        let Executor { plan, host, sandbox_env, protected, .. } = &self.executor;
         Ok(Workbench {
             plan: Arc::clone(plan),
             host: Arc::clone(host),
             run: Arc::new(self.session.dir.without_key().map_err(|error| RunError::Project(Box::new(error)))?),
             blobs: Arc::clone(&self.session.blobs),
-            ground: ground.clone(),
+            sandbox_env: sandbox_env.clone(),
             protected: protected.clone(),
             holdouts: self.holdouts()?.map(Arc::new),
             progress,

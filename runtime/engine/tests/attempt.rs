@@ -5,7 +5,7 @@ mod components;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use components::{agreed, catalog, component, config, host, pipeline, plan};
-use glovebox_engine::attempt::{Ground, Prepared, Workbench, sweep};
+use glovebox_engine::attempt::{Prepared, SandboxEnv, Workbench, sweep};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::driver::Claim;
 use glovebox_engine::event::{Attempt, BranchId, ChangeOp, Digest, Ending, StageFinished, Task, Work};
@@ -47,7 +47,7 @@ impl Bench {
             host: host(),
             blobs: Arc::new(DirBlobs::open_in(&dir).expect("blobs")),
             run: Arc::new(RunDir { path, dir, key: None }),
-            ground: Ground {
+            sandbox_env: SandboxEnv {
                 tier: None,
                 can_mount: false,
                 policy: glovebox_sandbox::jail::ExecPolicy::default(),
@@ -67,10 +67,10 @@ impl Bench {
 
     /// Makes the copy, lets `act` loose on it and settles what a stage with that report did.
     async fn settle(&self, act: impl FnOnce(&Path), report: Report) -> StageFinished {
-        let Prepared { call, place } = self.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+        let Prepared { call, sandbox } = self.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
         drop(call);
-        act(&place.as_ref().expect("a stage that may write works on a copy").root());
-        let fact = self.bench.finish(&claim(), report, place).await.expect("settled");
+        act(&sandbox.as_ref().expect("a stage that may write works on a copy").root());
+        let fact = self.bench.finish(&claim(), report, sandbox).await.expect("settled");
         assert_eq!(std::fs::read_dir(self.path("stage")).expect("list").count(), 0, "the copy is removed");
         assert_eq!(std::fs::read(self.path("workspace/src/lib.rs")).expect("read"), b"old", "nothing is committed yet");
         fact
@@ -237,13 +237,13 @@ async fn a_claim_without_evidence_fails_the_stage() {
 #[tokio::test]
 async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
     let bench = Bench::new("type=\"acme.review\"");
-    let Prepared { call, place } = bench.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+    let Prepared { call, sandbox } = bench.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
     let files = call.files.expect("it may read");
-    assert!(place.is_none() && call.commands.is_none() && call.model.is_none() && files.scope.write.is_empty());
+    assert!(sandbox.is_none() && call.commands.is_none() && call.model.is_none() && files.scope.write.is_empty());
     assert_eq!(files.root, bench.path("workspace"));
     let writer = Bench::new("type=\"acme.review\", allowed_write_paths=\"src/\"");
-    let Prepared { place, .. } = writer.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
-    let root = place.expect("place").root();
+    let Prepared { sandbox, .. } = writer.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+    let root = sandbox.expect("sandbox").root();
     assert!(root.join("src/lib.rs").exists() && !root.join("secret.txt").exists(), "only what it may see exists");
     sweep(&writer.bench.run);
     assert!(!writer.path("stage").exists());

@@ -7,7 +7,7 @@ mod components;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use components::{catalog, config, host, whole};
-use glovebox_engine::attempt::{Ground, Prepared, Workbench};
+use glovebox_engine::attempt::{Prepared, SandboxEnv, Workbench};
 use glovebox_engine::bind::{BindOptions, HostCapability, bind};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::driver::{Claim, RunError};
@@ -110,7 +110,7 @@ impl Place {
             host: host(),
             run: Arc::new(self.run_dir()),
             blobs: Arc::clone(&session.blobs),
-            ground: Ground {
+            sandbox_env: SandboxEnv {
                 tier: Some(Tier::Full),
                 can_mount: true,
                 policy: ExecPolicy::default(),
@@ -173,7 +173,7 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
 
 async fn settle(place: &Place, node: &str, act: impl FnOnce(&Path), report: Report) -> (StageFinished, Vec<u8>) {
     let bench = place.bench().await;
-    let Prepared { call, place: stage } = bench.prepare(&claim(node), &RunState::default()).await.unwrap();
+    let Prepared { call, sandbox: stage } = bench.prepare(&claim(node), &RunState::default()).await.unwrap();
     drop(call);
     act(&stage.as_ref().unwrap().root());
     let fact = bench.finish(&claim(node), report, stage).await.unwrap();
@@ -317,7 +317,7 @@ async fn a_builder_that_quotes_a_hold_out_fails_and_is_quoted_nowhere() {
 }
 
 #[tokio::test]
-async fn a_verifier_leaves_nothing_behind_and_what_it_may_commit_is_watched() {
+async fn a_verifier_leaves_nothing_behind_and_what_it_may_commit_is_leak_checked() {
     let place = Place::new("label=b", "scenario_writes=commit");
     assert_eq!(place.plan.holdout_plan().opt_outs, ["builders see what `t` writes"]);
     let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
@@ -364,7 +364,7 @@ async fn who_opted_out_is_recorded_and_not_watched() {
         (vec!["b".into(), "t".into()], vec!["builder `b` may read hold-outs".into()])
     );
     let id = glovebox_pipeline::ir::NodeId::new("b");
-    assert!(!place.plan.is_watched(&id) && place.plan.withholds(&id));
+    assert!(!place.plan.is_leak_checked(&id) && place.plan.withholds(&id));
     assert_ne!(place.plan.digest(), Digest::ZERO);
     let json = serde_json::to_value(place.plan.to_json()).unwrap();
     assert_eq!(json["holdouts"]["opt_outs"][0], "builder `b` may read hold-outs");

@@ -76,7 +76,7 @@ fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
             format!("{} (names {WITHHELD})", super::GUARDRAIL.trim_end_matches(": "))
         }
         None if code == FailureCode::CANCELED => "the run was told to stop".to_owned(),
-        None if code == FailureCode::HOLDOUT_LEAK => super::watch::reason(super::watch::IN_A_FILE),
+        None if code == FailureCode::HOLDOUT_LEAK => super::leak_check::reason(super::leak_check::IN_A_FILE),
         None => WITHHELD.to_owned(),
     };
     Failure::new(failure.class, code, reason)

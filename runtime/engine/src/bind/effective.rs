@@ -4,12 +4,12 @@
 //! operator wrote. Deny by default: a third-party component without grants, or on a node without `allowed_write_paths`, has
 //! nothing to write (design §9 #21), and what a component does not import it is not given.
 
-use super::confine::{confine, strict_scope};
-use super::{holdouts, subject};
+use super::command_access::{command_access, strict_scope};
+use super::{holdout_access, subject};
 use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
 use crate::plan::capability::Region;
-use crate::plan::{Apart, Capability, Confined, Giver, Grant, HoldoutAccess, Origin};
+use crate::plan::{Capability, CommandAccess, Giver, Grant, HoldoutAccess, Origin, Separation};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
@@ -56,11 +56,11 @@ pub struct Effective {
     /// What it may run.
     pub commands: CommandGrant,
     /// What its commands reach beyond the scope.
-    pub confined: Confined,
+    pub command_access: CommandAccess,
     /// What it may do with hold-outs.
     pub holdouts: HoldoutAccess,
     /// How it is kept apart from the program it judges; none for a stage that judges none.
-    pub apart: Option<Apart>,
+    pub separation: Option<Separation>,
     /// Whether it may ask the model.
     pub model: bool,
     /// Bounds of one attempt.
@@ -104,8 +104,8 @@ pub fn effective(inputs: GrantInputs<'_>) -> Effective {
     let mut effective = Effective { tier: granted.filesystem, ..Effective::default() };
     paths(inputs, &granted, &mut effective);
     commands(inputs, &granted, &mut effective);
-    confine(inputs, &mut effective);
-    subject::settle(inputs, &mut effective);
+    command_access(inputs, &mut effective);
+    subject::separate(inputs, &mut effective);
     effective.model = granted.model && imports(inputs.inspection, "llm");
     if effective.model {
         effective.record_origin(Capability::Model, source(inputs, "model"));
@@ -156,7 +156,7 @@ fn paths(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
         effective.diagnostics.push(unused_write_grant(inputs, may_write));
     }
     effective.scope.hidden = HIDDEN.iter().filter_map(|text| Entry::parse(text).ok()).collect();
-    holdouts::settle(inputs, effective);
+    holdout_access::decide(inputs, effective);
     let judges = effective.holdouts == HoldoutAccess::ReadOnly && inputs.role == Role::Verifier;
     if judges && write.is_none() {
         // What builder's code could write here would be the verifier's word.
@@ -265,13 +265,13 @@ fn lower_by_attribute(node: &Node, name: &str, value: u64, limits: &mut Limits, 
         let message = format!("`{attribute}` of node `{}`: {error}", node.id);
         effective
             .diagnostics
-            .push(Diagnostic::error("limit_unknown", message, place(node, &attribute)).with_node(node.id.as_str()));
+            .push(Diagnostic::error("limit_unknown", message, span_of(node, &attribute)).with_node(node.id.as_str()));
         return;
     }
     let Some((name, bound)) = limits.iter().find(|(known, _)| *known == name) else { return };
     if value > bound {
         let message = format!("`{attribute}` of node `{}` asks for {value}, the bound is {bound}", node.id);
-        let diagnostic = Diagnostic::warning("limit_not_raised", message, place(node, &attribute))
+        let diagnostic = Diagnostic::warning("limit_not_raised", message, span_of(node, &attribute))
             .with_help(format!(
                 "a node can only lower a bound; raise it with `{name} = {value}` under `[limits]` in glovebox.toml"
             ))
@@ -290,7 +290,7 @@ fn settings(pairs: &[(&str, u64)]) -> LimitSettings {
 }
 
 /// Where an attribute stands; the node itself when a default brought it.
-pub(super) fn place(node: &Node, attribute: &str) -> Span {
+pub(super) fn span_of(node: &Node, attribute: &str) -> Span {
     node.attributes.get(attribute).map_or(node.span, |attribute| attribute.span)
 }
 

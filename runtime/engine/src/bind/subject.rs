@@ -3,9 +3,9 @@
 //! Pure. The program under test is builders' code. It gets walls of its own, and what a stage leaves that has hold-outs in reach goes
 //! nowhere where builders look. The author's opt-outs are in the plan and in the record.
 
-use super::effective::{Effective, GrantInputs, place};
+use super::effective::{Effective, GrantInputs, span_of};
 use crate::plan::binding::runs_commands;
-use crate::plan::{Apart, Capability, HoldoutAccess, Origin};
+use crate::plan::{Capability, HoldoutAccess, Origin, Separation};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::lower::handler::Role;
@@ -13,7 +13,7 @@ use glovebox_record::scope::Entry;
 
 /// Settles it for a stage that verifies, when it has hold-outs in reach or names the program under test. To be called when scope,
 /// commands and hold-outs are settled.
-pub(super) fn settle(inputs: GrantInputs<'_>, effective: &mut Effective) {
+pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let node = inputs.node;
     let reaches = effective.holdouts == HoldoutAccess::ReadOnly;
     let is_verifier = inputs.role == Role::Verifier && runs_commands(&effective.commands);
@@ -28,7 +28,7 @@ pub(super) fn settle(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     let sealed = |entry: &Entry| inputs.sealed.iter().any(|folder| folder.covers(entry));
     // What lies in a scratch folder of the workspace is shown too.
-    let shown = effective.scope.read.iter().chain(&effective.scope.write).chain(&effective.confined.scratch);
+    let shown = effective.scope.read.iter().chain(&effective.scope.write).chain(&effective.command_access.scratch);
     let is_isolated = reaches && shown.into_iter().all(sealed);
     let writes = if reaches { node.holdouts.writes } else { Writes::Commit };
     let command = node.subject.command.as_ref().map(ToString::to_string);
@@ -38,7 +38,7 @@ pub(super) fn settle(inputs: GrantInputs<'_>, effective: &mut Effective) {
     if reaches && writes == Writes::Commit {
         effective.record_origin(Capability::CommitBesideHoldouts, Origin::attribute("scenario_writes=\"commit\""));
     }
-    effective.apart = Some(Apart { command, port: node.subject.port, is_isolated, writes, cache_from_base });
+    effective.separation = Some(Separation { command, port: node.subject.port, is_isolated, writes, cache_from_base });
 }
 
 /// Warns of a `cache_from` that does nothing: without hold-outs in reach a cache is kept as it is.
@@ -50,7 +50,7 @@ fn unused_base(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let message = format!(
         "node `{id}` has no hold-outs in reach: its cache is kept between its visits, `cache_from` does nothing"
     );
-    let warning = Diagnostic::warning("cache_from", message, place(inputs.node, "cache_from"));
+    let warning = Diagnostic::warning("cache_from", message, span_of(inputs.node, "cache_from"));
     effective.diagnostics.push(warning.with_node(id.as_str()));
 }
 

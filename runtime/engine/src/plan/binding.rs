@@ -36,11 +36,11 @@ pub struct Binding {
     /// What it may run.
     pub commands: CommandGrant,
     /// What its commands reach beyond the scope: network, scratch, cache; and where they start.
-    pub confined: Confined,
+    pub command_access: CommandAccess,
     /// What it may do with hold-outs.
     pub holdouts: HoldoutAccess,
     /// How it is kept apart from the program it judges; none for a stage that judges none.
-    pub apart: Option<Apart>,
+    pub separation: Option<Separation>,
     /// Bounds of one attempt.
     pub limits: Limits,
     /// Whether it may ask the model.
@@ -51,7 +51,7 @@ pub struct Binding {
 
 /// What commands of a node reach beyond its scope. The default denies everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Confined {
+pub struct CommandAccess {
     /// What they reach over the network.
     pub network: Network,
     /// Subtrees they may write that are dropped after the stage.
@@ -84,7 +84,7 @@ impl HoldoutAccess {
 
 /// How a verifying stage is kept apart from the program under test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Apart {
+pub struct Separation {
     /// The shell text of `verify_subject`.
     pub command: Option<String>,
     /// The port of its loopback at which the stage's commands reach it.
@@ -110,7 +110,7 @@ impl Binding {
 
     /// True when what the stage writes in its scope is committed; beside hold-outs it is not, unless the node says so.
     pub fn keeps_writes(&self) -> bool {
-        self.apart.as_ref().is_none_or(|apart| apart.writes == Writes::Commit)
+        self.separation.as_ref().is_none_or(|separation| separation.writes == Writes::Commit)
     }
 
     /// True when the stage may change files, itself or through a command, and so works on a private copy.

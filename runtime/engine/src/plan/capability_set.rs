@@ -126,9 +126,9 @@ impl Plan {
             let open = self.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path()));
             found.extend(open.map(|folder| Capability::ReadHoldouts(region(folder))));
         }
-        if let Some(apart) = &binding.apart {
-            found.extend(apart.command.clone().map(Capability::Subject));
-            let commits = apart.writes == Writes::Commit && binding.holdouts == HoldoutAccess::ReadOnly;
+        if let Some(separation) = &binding.separation {
+            found.extend(separation.command.clone().map(Capability::Subject));
+            let commits = separation.writes == Writes::Commit && binding.holdouts == HoldoutAccess::ReadOnly;
             found.extend(commits.then_some(Capability::CommitBesideHoldouts));
         }
         if binding.runs_commands() {
@@ -143,9 +143,9 @@ impl Plan {
 
     fn of_commands(&self, binding: &Binding, found: &mut CapabilitySet) {
         found.extend(of_grant(&binding.commands));
-        found.extend(reached(&binding.confined.network));
-        found.extend(binding.confined.scratch.iter().cloned().map(Capability::Scratch));
-        found.extend(binding.confined.cache.iter().cloned().map(Capability::Cache));
+        found.extend(reached(&binding.command_access.network));
+        found.extend(binding.command_access.scratch.iter().cloned().map(Capability::Scratch));
+        found.extend(binding.command_access.cache.iter().cloned().map(Capability::Cache));
         found.extend(self.sandbox.setting.read.iter().cloned().map(Capability::ReadMachine));
         let tier = match self.sandbox.confinement {
             Confinement::Tier(Tier::Unconfined) => Tier::Unconfined,

@@ -2,7 +2,7 @@
 //!
 //! What an earlier attempt left and the latest did not is removed, so that no answer is taken for another's.
 
-use super::files::{history_folder, task_folder};
+use super::run_files::{history_folder, task_folder};
 use super::status::{Owner, encode};
 use super::{Content, ProjectError, Projector};
 use crate::event::{Attempt, Receipt, Record, StageFinished, StagePassed};

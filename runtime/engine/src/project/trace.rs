@@ -3,7 +3,7 @@
 //! The types of lines and their fields are those other tools read; the keys of a line are in alphabetical order. A line is made
 //! from one record and the state before and after it, so the same journal gives the same lines.
 
-use super::files::task_folder;
+use super::run_files::task_folder;
 use crate::context::Context;
 use crate::event::{Event, NodeId, Record, RouteTaken, RunId, StageFinished, Task, Verdict};
 use crate::state::RunState;

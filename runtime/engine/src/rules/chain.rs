@@ -3,8 +3,8 @@
 //! The first that fails ends the way: what it answered is not taken, nobody after it is asked, and there is no pipeline. What was
 //! changed is told as remarks, one for each node, edge or the graph, and marks the findings about it.
 
+use super::finding_text::{TRANSFORM, bounded, rule_name};
 use super::widening::Trail;
-use super::words::{TRANSFORM, bounded, rule_name};
 use crate::config::TransformGrant;
 use glovebox_host::limits::LimitSettings;
 use glovebox_host::rules::RuleComponent;

@@ -2,7 +2,7 @@
 
 use crate::bind::effective::{Effective, GrantInputs, effective};
 use crate::config::Config;
-use crate::plan::Apart;
+use crate::plan::Separation;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::limits::LimitSettings;
 use glovebox_host::provided::State;
@@ -54,7 +54,7 @@ fn a_stage_beside_hold_outs_writes_nothing_unless_it_says_so() {
         let found = of(&format!("{TOOL}, {attributes}"), is_sealed);
         let scope: Vec<String> = found.scope.write.iter().map(ToString::to_string).collect();
         assert_eq!(
-            (scope, found.apart.map(|apart| apart.writes)),
+            (scope, found.separation.map(|separation| separation.writes)),
             (write.iter().map(ToString::to_string).collect(), writes)
         );
     };
@@ -64,14 +64,14 @@ fn a_stage_beside_hold_outs_writes_nothing_unless_it_says_so() {
     check("allowed_write_paths=\"out/\", scenario_writes=commit", true, &["out/"], Some(Writes::Commit));
     check("verify_subject=\"sh x\"", false, &["./"], Some(Writes::Commit));
     check("codex.block_read_paths=\"a/\"", true, &["./"], None);
-    assert_eq!(of("prompt=p, codex.allow_read_scenarios=true", true).apart, None, "a builder judges nothing");
+    assert_eq!(of("prompt=p, codex.allow_read_scenarios=true", true).separation, None, "a builder judges nothing");
 }
 
 #[test]
 fn only_a_stage_that_sees_no_file_of_the_project_is_isolated() {
     let check = |attributes: &str, expected: bool| {
-        let apart = of(&format!("{TOOL}, {attributes}"), true).apart;
-        assert_eq!(apart.map(|apart| apart.is_isolated), Some(expected), "{attributes}");
+        let separation = of(&format!("{TOOL}, {attributes}"), true).separation;
+        assert_eq!(separation.map(|separation| separation.is_isolated), Some(expected), "{attributes}");
     };
     check("label=l", false);
     check("read_paths=\"a/\"", true);
@@ -84,16 +84,16 @@ fn only_a_stage_that_sees_no_file_of_the_project_is_isolated() {
 
 #[test]
 fn the_program_under_test_and_its_port_are_the_nodes() {
-    let apart =
+    let separation =
         of(&format!("{TOOL}, verify_subject=\"sh x\", verify_subject_port=8080, cache=\"c/\", cache_from=base"), true);
-    let expected = Apart {
+    let expected = Separation {
         command: Some("sh x".to_owned()),
         port: Some(8080),
         is_isolated: false,
         writes: Writes::Scratch,
         cache_from_base: true,
     };
-    assert_eq!(apart.apart, Some(expected));
+    assert_eq!(separation.separation, Some(expected));
     let without = of(&format!("{TOOL}, cache=\"c/\", cache_from=base"), false);
     assert!(without.diagnostics.iter().any(|found| found.message.contains("`cache_from` does nothing")));
 }

@@ -3,11 +3,11 @@
 //! It has the builders' view of the tree and walls of its own. What it and a stage beside hold-outs write is set aside and never
 //! committed: a builder would read it.
 
-use super::place::{Ground, Surroundings, policy, setting};
+use super::sandbox::{AttemptPaths, SandboxEnv, policy, setting};
 use super::{AttemptError, usage};
 use crate::event::{Isolation, Quarantined, Receipt, StageFinished};
-use crate::plan::Apart;
 use crate::plan::Binding;
+use crate::plan::Separation;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::cache::Caches;
@@ -62,33 +62,33 @@ impl Private<'_> {
 
 /// Offers the program under test to a stage that judges one, where the walls can keep the two apart.
 pub(super) fn offer(
-    ground: &Ground,
+    env: &SandboxEnv,
     binding: &Binding,
-    around: &Surroundings,
+    paths: &AttemptPaths,
 ) -> Result<Option<Subjects>, AttemptError> {
-    let tier = ground.tier.filter(|tier| tier.has_own_root());
-    let Some((apart, tier)) = binding.apart.as_ref().zip(tier) else { return Ok(None) };
+    let tier = env.tier.filter(|tier| tier.has_own_root());
+    let Some((separation, tier)) = binding.separation.as_ref().zip(tier) else { return Ok(None) };
     let mounts = tier == Tier::Full;
     let limits = &binding.limits;
-    let (cache, inside) = (&binding.confined.cache, ground.inside());
+    let (cache, inside) = (&binding.command_access.cache, env.inside());
     let mut extra = ViewOverrides::default();
     let mut inner = Vec::new();
     if mounts && !cache.is_empty() {
-        let caches = around.private().caches(SUBJECT, cache)?;
+        let caches = paths.private().caches(SUBJECT, cache)?;
         extra.mount_points = caches.mount_points();
         inner = caches.binds(&inside)?;
     }
-    let of_jail = setting(ground, binding, around);
-    let policy = ExecPolicy { grace: GRACE, ..policy(ground, binding) };
+    let of_jail = setting(env, binding, paths);
+    let policy = ExecPolicy { grace: GRACE, ..policy(env, binding) };
     let subjects = Subjects::offer(SubjectSetting {
         jail: JailSetting { policy, network: Network::None, inner, ..of_jail },
-        workspace: around.workspace.clone(),
-        scope: view(binding, &around.sealed_paths).with_scratch(cache.clone()),
+        workspace: paths.workspace.clone(),
+        scope: view(binding, &paths.sealed_paths).with_scratch(cache.clone()),
         extra,
         mounts,
-        workdir: binding.confined.workdir.clone(),
-        command: apart.command.clone(),
-        port: apart.port,
+        workdir: binding.command_access.workdir.clone(),
+        command: separation.command.clone(),
+        port: separation.port,
         timeout: Duration::from_millis(limits.command_ms.min(limits.wall_ms)),
         calls_max: limits.commands,
     });
@@ -120,9 +120,9 @@ pub(super) enum Keeps {
 
 impl Keeps {
     /// Says it for a node.
-    pub(super) fn of(apart: Option<&Apart>, is_scope_named: bool) -> Self {
-        match apart {
-            Some(Apart { writes: Writes::Scratch, .. }) => Self::Nothing { is_scope_named },
+    pub(super) fn of(separation: Option<&Separation>, is_scope_named: bool) -> Self {
+        match separation {
+            Some(Separation { writes: Writes::Scratch, .. }) => Self::Nothing { is_scope_named },
             _ => Self::Scope,
         }
     }
@@ -147,11 +147,11 @@ impl Keeps {
 }
 
 /// Whether a stage's verdict was reached where no code of a builder ran; none when it had no hold-outs in reach.
-pub(super) fn isolation(binding: &Binding, ground: &Ground) -> Option<Isolation> {
+pub(super) fn isolation(binding: &Binding, env: &SandboxEnv) -> Option<Isolation> {
     let reaches = binding.holdouts == crate::plan::HoldoutAccess::ReadOnly && !binding.is_builder();
     // Where nothing can be mounted a cache is the workspace's own folder, with what builders left there.
-    let shows_caches = !binding.confined.cache.is_empty() && !ground.tier.is_some_and(Tier::can_mount);
-    let is_isolated = binding.apart.as_ref().is_some_and(|apart| apart.is_isolated) && !shows_caches;
+    let shows_caches = !binding.command_access.cache.is_empty() && !env.tier.is_some_and(Tier::can_mount);
+    let is_isolated = binding.separation.as_ref().is_some_and(|separation| separation.is_isolated) && !shows_caches;
     reaches.then_some(if is_isolated { Isolation::Isolated } else { Isolation::NotIsolated })
 }
 

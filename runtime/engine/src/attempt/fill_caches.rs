@@ -3,8 +3,8 @@
 //! A stage that judges keeps no cache from visit to visit, since builders' code may have run in it. What the stage's own command makes
 //! of the files the run began with is older than every builder of the run. Its verdict over them counts for nothing.
 
-use super::place::{Ground, Place, Sealed, Surroundings};
-use super::{AttemptError, STAGE_DIR, Workbench, apart};
+use super::sandbox::{AttemptPaths, AttemptSandbox, SandboxEnv, Sealed};
+use super::{AttemptError, STAGE_DIR, Workbench, subject};
 use crate::event::{CacheFilled, Receipt};
 use crate::plan::Binding;
 use crate::ports::BlobStore;
@@ -45,13 +45,13 @@ impl<B: BlobStore + 'static> Workbench<B> {
         canceled: Arc<AtomicBool>,
     ) -> Result<Vec<CacheFilled>, (NodeId, AttemptError)> {
         let mut filled = Vec::new();
-        if !state.changes.is_empty() || !self.ground.tier.is_some_and(|tier| tier.can_mount()) {
+        if !state.changes.is_empty() || !self.sandbox_env.tier.is_some_and(|tier| tier.can_mount()) {
             return Ok(filled);
         }
         for (id, binding) in &self.plan.bindings {
-            let is_wanted = binding.apart.as_ref().is_some_and(|apart| apart.cache_from_base);
+            let is_wanted = binding.separation.as_ref().is_some_and(|separation| separation.cache_from_base);
             let is_done = state.caches_filled.contains(id);
-            if !is_wanted || is_done || binding.confined.cache.is_empty() || canceled.load(Ordering::Relaxed) {
+            if !is_wanted || is_done || binding.command_access.cache.is_empty() || canceled.load(Ordering::Relaxed) {
                 continue;
             }
             let told = |error: AttemptError| (id.clone(), error);
@@ -74,7 +74,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let folder = format!("{STAGE_DIR}/fill-{}", name(id));
         super::remove_folder(&self.run, &folder);
         self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
-        let around = Surroundings {
+        let paths = AttemptPaths {
             workspace: self.run.workspace(),
             run: self.run.path.clone(),
             folder: self.run.path.join(&folder),
@@ -87,12 +87,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
             cache_base: None,
             canceled: Arc::clone(&canceled),
         };
-        let (ground, binding, into) = (self.ground.clone(), binding.clone(), base(&self.run, id));
-        let made = tokio::task::spawn_blocking(move || fill(&ground, &binding, &around, &into, &canceled)).await;
+        let (env, binding, into) = (self.sandbox_env.clone(), binding.clone(), base(&self.run, id));
+        let made = tokio::task::spawn_blocking(move || fill(&env, &binding, &paths, &into, &canceled)).await;
         let calls = made.map_err(|error| AttemptError::Thread(error.to_string()))?;
         super::remove_folder(&self.run, &folder);
         let receipts = calls?.into_iter().enumerate().map(|(index, (call, is_subject))| {
-            let receipt = apart::receipt(format!("fill-{}/{}", name(id), index + 1), call);
+            let receipt = subject::receipt(format!("fill-{}/{}", name(id), index + 1), call);
             Receipt { subject: is_subject, ..receipt }
         });
         Ok(CacheFilled { node: id.clone(), receipts: receipts.collect() })
@@ -101,18 +101,18 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
 /// Runs the stage's command over the base and keeps its caches. Returns what ran, each with whether it was a program under test.
 fn fill(
-    ground: &Ground,
+    env: &SandboxEnv,
     binding: &Binding,
-    around: &Surroundings,
+    paths: &AttemptPaths,
     into: &Path,
     canceled: &AtomicBool,
 ) -> Result<Vec<(Call, bool)>, AttemptError> {
-    let mut place = Place::make(ground, binding, around)?;
+    let mut sandbox = AttemptSandbox::open(env, binding, paths)?;
     let mut calls = Vec::new();
-    if let (Some(jail), Some(text)) = (place.jail(), binding.commands.shell_texts.first()) {
+    if let (Some(jail), Some(text)) = (sandbox.jail(), binding.commands.shell_texts.first()) {
         let command = Command {
             program: Program::Shell(text.clone()),
-            cwd: binding.confined.workdir.clone(),
+            cwd: binding.command_access.workdir.clone(),
             env: Vec::new(),
             stdin: None,
             timeout: Duration::from_millis(binding.limits.command_ms.min(binding.limits.wall_ms)),
@@ -121,11 +121,11 @@ fn fill(
         let exit = jail.run(&command, canceled).map_err(|error| AttemptError::Thread(error.to_string()))?;
         calls.push((Call { words, cwd, exit, status: jail.status().clone() }, false));
     }
-    let closed = place.close()?;
+    let closed = sandbox.close()?;
     calls.extend(closed.subjects.calls.into_iter().map(|call| (call, true)));
-    let views = closed.subjects.views.into_iter().chain([place.view]);
+    let views = closed.subjects.views.into_iter().chain([sandbox.view]);
     views.into_iter().try_for_each(|view| view.remove())?;
-    keep(&around.folder, into, &calls)?;
+    keep(&paths.folder, into, &calls)?;
     Ok(calls)
 }
 
@@ -137,8 +137,8 @@ fn keep(folder: &Path, into: &Path, calls: &[(Call, bool)]) -> Result<(), Attemp
     if !has_ended || calls.iter().any(|(call, _)| call.exit.over.is_some()) {
         return Ok(());
     }
-    for who in [apart::STAGE, apart::SUBJECT] {
-        cache::keep(&folder.join(apart::cache_folder(who)), &into.join(who), cache::BYTES_MAX)?;
+    for who in [subject::STAGE, subject::SUBJECT] {
+        cache::keep(&folder.join(subject::cache_folder(who)), &into.join(who), cache::BYTES_MAX)?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ const IN_ITS_ANSWER: &str = "its answer";
 /// Lets the model neither be told nor tell a hold-out.
 pub(super) fn guarded(model: Model, holdouts: &Arc<Holdouts>) -> Model {
     let holdouts = Arc::clone(holdouts);
-    model.guarded(TextGuard::new(move |text| holdouts.canary().find(text).map(|leak| place(&leak))))
+    model.guarded(TextGuard::new(move |text| holdouts.canary().find(text).map(|leak| at_line(&leak))))
 }
 
 /// Looks through what a stage changed and, for one that must not know hold-outs, through all it says.
@@ -54,11 +54,11 @@ fn fail(fact: &mut StageFinished, what: &str, leak: &Leak) {
         text.clear();
     }
     let help = "nothing allows it; what stages with hold-outs write, builders read".to_owned();
-    fact.refusals.push(Refusal { operation: "tell".to_owned(), path: place(leak), reason, help });
+    fact.refusals.push(Refusal { operation: "tell".to_owned(), path: at_line(leak), reason, help });
     fact.refusals_total = fact.refusals_total.saturating_add(1);
 }
 
-fn place(leak: &Leak) -> String {
+fn at_line(leak: &Leak) -> String {
     format!("{}:{}", leak.file, leak.line)
 }
 

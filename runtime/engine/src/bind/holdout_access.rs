@@ -3,7 +3,7 @@
 //! Pure. A built-in builder opts out as seed 2 says, with a word in the plan for each way out; a plugin cannot. What a node
 //! blocks does not exist for it, also where it is no hold-out. A hold-out folder is in reach as a whole or not at all.
 
-use super::effective::{Effective, GrantInputs, place};
+use super::effective::{Effective, GrantInputs, span_of};
 use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -12,7 +12,7 @@ use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::scope::Entry;
 
 /// Settles what is hidden and what is in reach. To be called before anything looks at what the scope hides.
-pub(super) fn settle(inputs: GrantInputs<'_>, effective: &mut Effective) {
+pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let blocked = inputs.node.holdouts.block_read.as_ref().map(|texts| blocked(inputs, texts, effective));
     let is_builder = inputs.role == Role::Builder;
     let is_plugin = inputs.plugin.is_some();
@@ -74,7 +74,7 @@ fn refuse_opt_outs(inputs: GrantInputs<'_>, blocked: Option<&[Entry]>, effective
 
 fn refuse(inputs: GrantInputs<'_>, attribute: &str, fault: String, help: &str, effective: &mut Effective) {
     let message = format!("`{attribute}` of node `{}`: {fault}", inputs.node.id);
-    let error = Diagnostic::error("holdout_access", message, place(inputs.node, attribute)).with_help(help);
+    let error = Diagnostic::error("holdout_access", message, span_of(inputs.node, attribute)).with_help(help);
     effective.diagnostics.push(error.with_node(inputs.node.id.as_str()));
 }
 

@@ -4,9 +4,9 @@
 //! what they hold is never committed. Seed 2's read scope (`codex.workdir`, `codex.add_dirs`, `codex.strict_read_scope`) becomes
 //! entries of the scope and is enforced by absence, whatever handler the node has.
 
-use super::effective::{Effective, GrantInputs, place};
+use super::effective::{Effective, GrantInputs, span_of};
 use crate::config::sandbox::{Network, cache_folder, network_text};
-use crate::plan::{Capability, Confined, Giver, Origin, reached};
+use crate::plan::{Capability, CommandAccess, Giver, Origin, reached};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NetworkWish, Node};
 use glovebox_record::path::ScopePath;
@@ -21,7 +21,7 @@ pub(super) fn strict_scope(node: &Node) -> Option<Vec<Entry>> {
 }
 
 /// Works out what a node's commands reach; what the operator does not grant becomes a diagnostic.
-pub(super) fn confine(inputs: GrantInputs<'_>, effective: &mut Effective) {
+pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let network = network(inputs, effective);
     let mut scratch = inputs.sandbox.scratch.clone();
     let mut cache = inputs.sandbox.cache.clone();
@@ -35,11 +35,11 @@ pub(super) fn confine(inputs: GrantInputs<'_>, effective: &mut Effective) {
         let origin = folder_origin(inputs.sandbox.cache.contains(entry), "cache");
         effective.record_origin(Capability::Cache(entry.clone()), origin);
     }
-    apart(inputs, &scratch, &cache, effective);
+    check_overlaps(inputs, &scratch, &cache, effective);
     lost_writes(inputs.node, [("scratch", &scratch), ("cache", &cache)], effective);
     let workdir = inputs.node.confinement.workdir.as_ref();
     let workdir = workdir.map_or_else(ScopePath::root, |entry| entry.path().clone());
-    effective.confined = Confined { network, scratch, cache, workdir };
+    effective.command_access = CommandAccess { network, scratch, cache, workdir };
 }
 
 fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
@@ -63,7 +63,7 @@ fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
             network_text(granted)
         );
         let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
-        let error = Diagnostic::error("network_not_granted", message, place(inputs.node, "network")).with_help(help);
+        let error = Diagnostic::error("network_not_granted", message, span_of(inputs.node, "network")).with_help(help);
         effective.diagnostics.push(error.with_node(inputs.node.id.as_str()));
         return Network::None;
     };
@@ -124,7 +124,7 @@ fn add_folders(node: &Node, field: &'static str, list: &[Entry], folders: &mut V
 }
 
 /// No folder may be two things: scratch, cache, and what is hidden from somebody exclude each other.
-fn apart(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], effective: &mut Effective) {
+fn check_overlaps(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], effective: &mut Effective) {
     let node = inputs.node;
     let hidden: Vec<Entry> = effective.scope.hidden.iter().chain(inputs.scenarios).cloned().collect();
     for (field, folders) in [("scratch", scratch), ("cache", cache)] {
@@ -151,7 +151,7 @@ fn lost_writes(node: &Node, folders: [(&str, &[Entry]); 2], effective: &mut Effe
             let Some(written) = effective.scope.write.iter().find(|entry| folder.covers(entry)) else { continue };
             let message =
                 format!("node `{}` may write `{written}`, but `{folder}` is {field} and never committed", node.id);
-            let warning = Diagnostic::warning("write_not_committed", message, place(node, "allowed_write_paths"))
+            let warning = Diagnostic::warning("write_not_committed", message, span_of(node, "allowed_write_paths"))
                 .with_help(format!("leave `{written}` out of `allowed_write_paths`, or `{folder}` out of `{field}`"));
             effective.diagnostics.push(warning.with_node(node.id.as_str()));
         }
@@ -163,7 +163,7 @@ fn overlap(one: &Entry, other: &Entry) -> bool {
 }
 
 fn refused(node: &Node, attribute: &str, message: String) -> Diagnostic {
-    Diagnostic::error("sandbox_folder", message, place(node, attribute)).with_node(node.id.as_str())
+    Diagnostic::error("sandbox_folder", message, span_of(node, attribute)).with_node(node.id.as_str())
 }
 
 #[cfg(test)]

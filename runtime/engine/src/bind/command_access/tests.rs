@@ -74,7 +74,7 @@ fn a_node_lowers_the_network_and_never_raises_it() {
     let granted = |attributes: &str, table: &str| {
         let found = of(attributes, table);
         assert!(found.diagnostics.is_empty(), "{attributes} {table}: {:#?}", found.diagnostics);
-        network_text(&found.confined.network)
+        network_text(&found.command_access.network)
     };
     let proxy = "network = { proxy = [\"api.example.com\", \"*.crates.io\"] }";
     assert_eq!(granted("prompt=x", ""), "none");
@@ -90,7 +90,7 @@ fn a_node_lowers_the_network_and_never_raises_it() {
         let message = format!("node `n` asks for the network `{asked}`, the operator grants `{grants}`");
         let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
         assert_eq!(only(&found), ("network_not_granted", true, message.as_str(), help.as_str()));
-        assert_eq!(found.confined.network, Network::None);
+        assert_eq!(found.command_access.network, Network::None);
     };
     refused("prompt=x, network=full", "", "full", "none", "\"full\"");
     refused("prompt=x, network=full", proxy, "full", "proxy:api.example.com,*.crates.io", "\"full\"");
@@ -110,7 +110,7 @@ fn a_strict_read_scope_leaves_workdir_added_folders_and_write_scope() {
     {
         let found = of(&format!("{handler}, {strict}"), "");
         assert_eq!(texts(&found.scope.read), ["agent/", "examples/specs/", ".factory/bin/codex"], "{handler}");
-        assert_eq!(found.confined.workdir.as_str(), "agent");
+        assert_eq!(found.command_access.workdir.as_str(), "agent");
         let check = |path: &str, expected: Access| {
             assert_eq!(found.scope.access(&ScopePath::parse(path).expect("path")), expected, "{handler} {path}");
         };
@@ -136,13 +136,13 @@ fn a_strict_read_scope_leaves_workdir_added_folders_and_write_scope() {
 #[test]
 fn read_scopes_narrow_each_other_and_a_statement_narrows_nothing() {
     let open = of("prompt=x, codex.workdir=agent, codex.add_dirs=docs", "");
-    assert_eq!((texts(&open.scope.read), open.confined.workdir.as_str()), (vec!["./".to_owned()], "agent"));
+    assert_eq!((texts(&open.scope.read), open.command_access.workdir.as_str()), (vec!["./".to_owned()], "agent"));
     let both = of("prompt=x, read_paths=\"agent/a.md,docs/\", codex.workdir=agent, codex.strict_read_scope=true", "");
     assert_eq!(texts(&both.scope.read), ["agent/a.md"]);
     let alone = of("prompt=x, codex.strict_read_scope=true, allowed_write_paths=\"src/\"", "");
     assert_eq!((texts(&alone.scope.read), texts(&alone.scope.write)), (vec![], vec!["src/".to_owned()]));
     let whole = of("prompt=x, codex.strict_read_scope=true, codex.workdir=\".\"", "");
-    assert_eq!((texts(&whole.scope.read), whole.confined.workdir.is_root()), (vec!["./".to_owned()], true));
+    assert_eq!((texts(&whole.scope.read), whole.command_access.workdir.is_root()), (vec!["./".to_owned()], true));
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn folders_of_operator_and_node_stand_together() {
     let found =
         of("prompt=x, scratch=\"tmp/\", cache=\"target/,.ccache/\"", "scratch = [\"log/\"]\ncache = [\"target/\"]");
     assert!(found.diagnostics.is_empty(), "{:#?}", found.diagnostics);
-    assert_eq!(texts(&found.confined.scratch), ["log/", "tmp/"]);
-    assert_eq!(texts(&found.confined.cache), ["target/", ".ccache/"]);
+    assert_eq!(texts(&found.command_access.scratch), ["log/", "tmp/"]);
+    assert_eq!(texts(&found.command_access.cache), ["target/", ".ccache/"]);
     let origins: Vec<String> = found.grants.iter().map(|one| format!("{}: {}", one.capability, one.origin)).collect();
     assert!(origins.contains(&"scratch tmp/: `scratch` of the node".to_owned()), "{origins:?}");
     assert!(origins.contains(&"cache target/: `cache` under `[sandbox]` of glovebox.toml".to_owned()), "{origins:?}");

@@ -5,7 +5,7 @@
 //! executor's threads.
 
 use super::AttemptError;
-use super::apart::{self, Private};
+use super::subject::{self, Private};
 use crate::plan::Binding;
 use crate::plan::HoldoutAccess;
 use glovebox_host::grants::FileTier;
@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 
 /// What all stages of a run work on and behind; the operator's, never a stage's.
 #[derive(Debug, Clone)]
-pub struct Ground {
+pub struct SandboxEnv {
     /// Which walls commands run behind; none when no stage runs any.
     pub tier: Option<Tier>,
     /// Whether this machine lets a jail mount an overlay, so that a large workspace need not be copied for each stage.
@@ -41,7 +41,7 @@ const WORKSPACE_INSIDE: &str = "/workspace";
 /// Folders a jail has of its own, below which no workspace can be.
 const OWN: [&str; 11] = ["/proc", "/dev", "/sys", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/run"];
 
-impl Ground {
+impl SandboxEnv {
     /// The workspace's path inside a jail with a root of its own: stable between runs, so that build caches stay valid.
     pub(super) fn inside(&self) -> PathBuf {
         let project = &self.project;
@@ -64,7 +64,7 @@ impl Ground {
 }
 
 /// What of the run lies around an attempt.
-pub(super) struct Surroundings {
+pub(super) struct AttemptPaths {
     /// The run's workspace.
     pub(super) workspace: PathBuf,
     /// The run's folder.
@@ -83,7 +83,7 @@ pub(super) struct Surroundings {
     pub(super) canceled: Arc<AtomicBool>,
 }
 
-impl Surroundings {
+impl AttemptPaths {
     /// The attempt's caches that end with it.
     pub(super) fn private(&self) -> Private<'_> {
         Private { folder: &self.folder, base: self.cache_base.as_deref() }
@@ -99,7 +99,7 @@ pub(super) struct Sealed {
 }
 
 /// The files of an attempt and its jail.
-pub struct Place {
+pub struct AttemptSandbox {
     /// The files.
     pub view: WorkspaceView,
     jail: Option<Arc<Jail>>,
@@ -117,42 +117,42 @@ pub(super) struct Closed {
 
 /// What lies in the workspace for one stage and is not the workspace's.
 #[derive(Default)]
-struct Inner {
+struct Mounts {
     extra: ViewOverrides,
     binds: Vec<Bind>,
     scratch: Vec<Entry>,
     caches: Option<Caches>,
 }
 
-impl Place {
+impl AttemptSandbox {
     /// Makes the files and, when commands may run or the files are an overlay, the jail.
-    pub(super) fn make(ground: &Ground, binding: &Binding, around: &Surroundings) -> Result<Self, AttemptError> {
-        let mounts = ground.tier.map_or(ground.can_mount, |tier| tier == Tier::Full);
-        let inside = ground.inside();
-        let Inner { mut extra, mut binds, scratch, caches } =
-            if mounts { mounted(&inside, binding, around)? } else { copied(binding, around)? };
-        if let Some(bind) = repository(ground, binding, around).filter(|_| mounts) {
+    pub(super) fn open(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Result<Self, AttemptError> {
+        let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
+        let inside = env.inside();
+        let Mounts { mut extra, mut binds, scratch, caches } =
+            if mounts { mounted(&inside, binding, paths)? } else { copied(binding, paths)? };
+        if let Some(bind) = repository(env, binding, paths).filter(|_| mounts) {
             extra.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
             binds.push(bind);
         }
         let scope = binding.scope.clone().with_scratch(scratch);
-        let at = around.folder.join(FILES_DIR);
+        let at = paths.folder.join(FILES_DIR);
         let view = match mounts {
-            true => WorkspaceView::choose(&around.workspace, &at, &scope, &extra)?,
-            false => WorkspaceView::copy(&around.workspace, &at, &scope, &extra)?,
+            true => WorkspaceView::choose(&paths.workspace, &at, &scope, &extra)?,
+            false => WorkspaceView::copy(&paths.workspace, &at, &scope, &extra)?,
         };
-        let mut subjects = apart::offer(ground, binding, around)?;
+        let mut subjects = subject::offer(env, binding, paths)?;
         let needs_jail = binding.runs_commands() || view.root().is_none();
         let jail = needs_jail.then(|| {
-            let network = binding.confined.network.clone();
-            let mut setting = JailSetting { inner: binds, network, ..setting(ground, binding, around) };
-            subjects.iter().for_each(|_| apart::in_path(&mut setting));
+            let network = binding.command_access.network.clone();
+            let mut setting = JailSetting { inner: binds, network, ..setting(env, binding, paths) };
+            subjects.iter().for_each(|_| subject::in_path(&mut setting));
             let ties = subjects.as_ref().map(Subjects::ties).unwrap_or_default();
             Jail::open_tied(&setting, view.source()?, &ties).map(Arc::new).map_err(AttemptError::from)
         });
         let jail = jail.transpose()?;
         if let Some((subjects, jail)) = subjects.as_mut().zip(jail.as_ref()) {
-            subjects.begin(jail, &around.canceled)?;
+            subjects.begin(jail, &paths.canceled)?;
         }
         Ok(Self { jail, view, caches, subjects })
     }
@@ -175,7 +175,7 @@ impl Place {
     /// Ends the jail: when this returns nothing of the stage is alive, and its files can be looked at.
     pub(super) fn close(&mut self) -> Result<Closed, AttemptError> {
         let spent = self.close_jail()?;
-        Ok(Closed { spent, subjects: apart::ended(self.subjects.take())? })
+        Ok(Closed { spent, subjects: subject::ended(self.subjects.take())? })
     }
 
     fn close_jail(&mut self) -> Result<Option<ResourceUsage>, AttemptError> {
@@ -198,22 +198,22 @@ pub const REPOSITORIES_DIR: &str = "repository";
 const FILES_DIR: &str = "files";
 
 /// Hold-outs and caches as mounts.
-fn mounted(inside: &Path, binding: &Binding, around: &Surroundings) -> Result<Inner, AttemptError> {
+fn mounted(inside: &Path, binding: &Binding, paths: &AttemptPaths) -> Result<Mounts, AttemptError> {
     // What lies at a cache's place in the workspace itself is nothing: the cache is mounted over it.
-    let scratch = binding.confined.scratch.iter().chain(&binding.confined.cache).cloned().collect();
-    let mut inner = Inner { scratch, ..Inner::default() };
+    let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
+    let mut inner = Mounts { scratch, ..Mounts::default() };
     let text = |path: &Path| path.to_string_lossy().into_owned();
     // A component's files are the copy or the merged folder, where a mount may not show: what it reads is laid in.
-    let laid = if binding.tier == FileTier::None { Vec::new() } else { layers(around)? };
-    let by_mount = if laid.is_empty() { &around.holdouts[..] } else { &[] };
+    let laid = if binding.tier == FileTier::None { Vec::new() } else { layers(paths)? };
+    let by_mount = if laid.is_empty() { &paths.holdouts[..] } else { &[] };
     inner.extra.layers.extend(laid);
     for (path, source) in by_mount {
         let at = text(&inside.join(path.as_str()));
         inner.extra.mount_points.push(path.clone());
         inner.binds.push(Bind { source: text(source), at, writable: false, optional: false });
     }
-    if !binding.confined.cache.is_empty() && binding.runs_commands() {
-        let caches = caches(binding, around)?;
+    if !binding.command_access.cache.is_empty() && binding.runs_commands() {
+        let caches = caches(binding, paths)?;
         inner.extra.mount_points.extend(caches.mount_points());
         inner.binds.extend(caches.binds(inside)?);
         inner.caches = Some(caches);
@@ -223,73 +223,73 @@ fn mounted(inside: &Path, binding: &Binding, around: &Surroundings) -> Result<In
 
 /// The caches of a stage's own commands. Where builders' code could run among them beside hold-outs, they end with the attempt: what
 /// it left there would decide the next verdict.
-fn caches(binding: &Binding, around: &Surroundings) -> Result<Caches, AttemptError> {
-    let entries = &binding.confined.cache;
+fn caches(binding: &Binding, paths: &AttemptPaths) -> Result<Caches, AttemptError> {
+    let entries = &binding.command_access.cache;
     let reaches = binding.holdouts == HoldoutAccess::ReadOnly;
-    // A builder that was given hold-outs has no `apart`; an isolated verdict must not begin with its cache.
-    if reaches && binding.apart.as_ref().is_none_or(|apart| !apart.is_isolated) {
-        return around.private().caches(apart::STAGE, entries);
+    // A builder that was given hold-outs has no `separation`; an isolated verdict must not begin with its cache.
+    if reaches && binding.separation.as_ref().is_none_or(|separation| !separation.is_isolated) {
+        return paths.private().caches(subject::STAGE, entries);
     }
     let domain = if reaches { Domain::Verifier } else { Domain::Builder };
-    Ok(Caches::open(&around.run, domain, entries)?)
+    Ok(Caches::open(&paths.run, domain, entries)?)
 }
 
 /// Hold-outs copied in; caches are scratch, since nothing can be mounted.
-fn copied(binding: &Binding, around: &Surroundings) -> Result<Inner, AttemptError> {
-    let scratch = binding.confined.scratch.iter().chain(&binding.confined.cache).cloned().collect();
-    Ok(Inner {
+fn copied(binding: &Binding, paths: &AttemptPaths) -> Result<Mounts, AttemptError> {
+    let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
+    Ok(Mounts {
         scratch,
-        extra: ViewOverrides { layers: layers(around)?, ..ViewOverrides::default() },
-        ..Inner::default()
+        extra: ViewOverrides { layers: layers(paths)?, ..ViewOverrides::default() },
+        ..Mounts::default()
     })
 }
 
 /// The hold-outs as a layer, which is all or nothing: a stage that may see some of them would see the others too.
-fn layers(around: &Surroundings) -> Result<Vec<PathBuf>, AttemptError> {
-    let Some(sealed) = around.sealed.as_ref().filter(|_| !around.holdouts.is_empty()) else { return Ok(Vec::new()) };
-    if around.holdouts.len() < sealed.folders { Err(AttemptError::Holdouts) } else { Ok(vec![sealed.files.clone()]) }
+fn layers(paths: &AttemptPaths) -> Result<Vec<PathBuf>, AttemptError> {
+    let Some(sealed) = paths.sealed.as_ref().filter(|_| !paths.holdouts.is_empty()) else { return Ok(Vec::new()) };
+    if paths.holdouts.len() < sealed.folders { Err(AttemptError::Holdouts) } else { Ok(vec![sealed.files.clone()]) }
 }
 
 /// The jail of a stage, without a network and with nothing mounted inside its workspace.
-pub(super) fn setting(ground: &Ground, binding: &Binding, around: &Surroundings) -> JailSetting {
+pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> JailSetting {
     JailSetting {
-        tier: ground.tier.unwrap_or(Tier::Full),
-        policy: policy(ground, binding),
+        tier: env.tier.unwrap_or(Tier::Full),
+        policy: policy(env, binding),
         network: Network::None,
         bounds: bounds(binding),
-        inside: ground.inside(),
+        inside: env.inside(),
         inner: Vec::new(),
-        hidden: hidden(ground, around),
-        folder: around.folder.clone(),
+        hidden: hidden(env, paths),
+        folder: paths.folder.clone(),
     }
 }
 
 /// What no bind may show: the run and all that lie beside it, the project, and what is the user's alone.
-fn hidden(ground: &Ground, around: &Surroundings) -> Vec<PathBuf> {
-    let runs = around.run.parent().unwrap_or(&around.run).to_owned();
-    [around.run.clone(), runs, ground.project.clone()].into_iter().chain(ground.private.iter().cloned()).collect()
+fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
+    let runs = paths.run.parent().unwrap_or(&paths.run).to_owned();
+    [paths.run.clone(), runs, env.project.clone()].into_iter().chain(env.private.iter().cloned()).collect()
 }
 
 /// The synthetic repository, where the project has one and commands run in walls that can show it. Without it `git` finds none,
 /// which is no reason to fail a stage.
-fn repository(ground: &Ground, binding: &Binding, around: &Surroundings) -> Option<Bind> {
-    let is_wanted = binding.runs_commands() && ground.tier == Some(Tier::Full);
-    if !is_wanted || !repository::is_wanted(&ground.project, &ground.policy) {
+fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Bind> {
+    let is_wanted = binding.runs_commands() && env.tier == Some(Tier::Full);
+    if !is_wanted || !repository::is_wanted(&env.project, &env.policy) {
         return None;
     }
-    let open = |view: &WorkspaceView| Ok(Jail::open(&setting(ground, binding, around), view.source()?)?);
-    let all = around.run.join(REPOSITORIES_DIR);
-    let kept = repository::kept(&around.workspace, &binding.scope, &all, &open);
+    let open = |view: &WorkspaceView| Ok(Jail::open(&setting(env, binding, paths), view.source()?)?);
+    let all = paths.run.join(REPOSITORIES_DIR);
+    let kept = repository::kept(&paths.workspace, &binding.scope, &all, &open);
     let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
-    let at = text(ground.inside().join(REPOSITORY_DIR));
+    let at = text(env.inside().join(REPOSITORY_DIR));
     Some(Bind { source: text(kept), at, writable: false, optional: false })
 }
 
 /// The operator's policy with the stage's cap on output.
-pub(super) fn policy(ground: &Ground, binding: &Binding) -> ExecPolicy {
-    let output_bytes_max = ground.policy.output_bytes_max.min(binding.limits.command_output_bytes);
-    ExecPolicy { output_bytes_max, ..ground.policy.clone() }
+pub(super) fn policy(env: &SandboxEnv, binding: &Binding) -> ExecPolicy {
+    let output_bytes_max = env.policy.output_bytes_max.min(binding.limits.command_output_bytes);
+    ExecPolicy { output_bytes_max, ..env.policy.clone() }
 }
 
 fn bounds(binding: &Binding) -> Bounds {

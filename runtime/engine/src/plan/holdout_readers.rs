@@ -38,13 +38,13 @@ impl Plan {
         let (mut reach, mut not_isolated, mut opt_outs) = (Vec::new(), Vec::new(), Vec::new());
         for (id, binding) in reaching {
             reach.push(id.to_string());
-            if binding.apart.as_ref().is_some_and(|apart| !apart.is_isolated) {
+            if binding.separation.as_ref().is_some_and(|separation| !separation.is_isolated) {
                 not_isolated.push(id.to_string());
             }
             if binding.is_builder() {
                 opt_outs.push(format!("builder `{id}` may read hold-outs"));
             }
-            if binding.apart.as_ref().is_some_and(|apart| apart.writes == Writes::Commit) {
+            if binding.separation.as_ref().is_some_and(|separation| separation.writes == Writes::Commit) {
                 opt_outs.push(format!("builders see what `{id}` writes"));
             }
             if self.feedback(id) == Feedback::Full {
@@ -73,12 +73,12 @@ impl Plan {
 
     /// True when nothing the node is told or says may contain a hold-out. Where some stage tells them in full it is no leak any
     /// more that another one knows them.
-    pub fn is_watched(&self, node: &NodeId) -> bool {
+    pub fn is_leak_checked(&self, node: &NodeId) -> bool {
         let absent = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::Absent);
-        absent && !self.sealed.is_empty() && !self.tells_all()
+        absent && !self.sealed.is_empty() && !self.discloses_holdouts()
     }
 
-    fn tells_all(&self) -> bool {
+    fn discloses_holdouts(&self) -> bool {
         let reaches = |binding: &super::Binding| binding.holdouts == HoldoutAccess::ReadOnly;
         self.bindings.iter().any(|(id, binding)| reaches(binding) && self.feedback(id) == Feedback::Full)
     }

@@ -23,17 +23,17 @@ pub struct HostCapability {
 }
 
 /// Settles what a plan's commands run in. Not enough is [`Confinement::Unmet`].
-pub(super) fn choose(
+pub(super) fn choose_tier(
     bindings: &BTreeMap<NodeId, Binding>,
     setting: &SandboxSetting,
     options: &BindOptions,
 ) -> SandboxPlan {
     let with_commands = || bindings.iter().filter(|(_, binding)| binding.runs_commands());
     let nodes: Vec<NodeId> = with_commands().map(|(id, _)| id.clone()).collect();
-    let over_proxy = with_commands().filter(|(_, binding)| matches!(binding.confined.network, Network::Proxy(_)));
+    let over_proxy = with_commands().filter(|(_, binding)| matches!(binding.command_access.network, Network::Proxy(_)));
     let over_proxy: Vec<NodeId> = over_proxy.map(|(id, _)| id.clone()).collect();
     let available = &options.available;
-    let apart = |tier: Tier| subjects_beyond(bindings, tier);
+    let not_separable = |tier: Tier| subjects_beyond(bindings, tier);
     let confinement = match available.tier {
         _ if nodes.is_empty() => Confinement::NotNeeded,
         // Commands without walls find the sealed copy, whosever they are.
@@ -44,8 +44,8 @@ pub(super) fn choose(
         _ if options.no_sandbox && !over_proxy.is_empty() => {
             Confinement::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(Tier::Unconfined) })
         }
-        _ if options.no_sandbox && !apart(Tier::Unconfined).is_empty() => Confinement::Unmet(PolicyProblem {
-            nodes: apart(Tier::Unconfined),
+        _ if options.no_sandbox && !not_separable(Tier::Unconfined).is_empty() => Confinement::Unmet(PolicyProblem {
+            nodes: not_separable(Tier::Unconfined),
             kind: PolicyKind::NoSubject(Tier::Unconfined),
         }),
         _ if options.no_sandbox => Confinement::Tier(Tier::Unconfined),
@@ -53,8 +53,8 @@ pub(super) fn choose(
         Some(tier @ (Tier::Landlock | Tier::Bwrap)) if tier >= setting.require && !over_proxy.is_empty() => {
             Confinement::Unmet(PolicyProblem { nodes: over_proxy, kind: PolicyKind::NoProxy(tier) })
         }
-        Some(tier) if tier >= setting.require && !apart(tier).is_empty() => {
-            Confinement::Unmet(PolicyProblem { nodes: apart(tier), kind: PolicyKind::NoSubject(tier) })
+        Some(tier) if tier >= setting.require && !not_separable(tier).is_empty() => {
+            Confinement::Unmet(PolicyProblem { nodes: not_separable(tier), kind: PolicyKind::NoSubject(tier) })
         }
         // What is called unconfined confines nothing, whoever says that it is available.
         Some(tier) if tier >= setting.require && tier != Tier::Unconfined => Confinement::Tier(tier),
@@ -70,8 +70,8 @@ pub(super) fn choose(
 /// Nodes whose program under test the tier cannot run apart from their own commands, or not serve at a port.
 fn subjects_beyond(bindings: &BTreeMap<NodeId, Binding>, tier: Tier) -> Vec<NodeId> {
     let is_beyond = |binding: &Binding| {
-        binding.apart.as_ref().is_some_and(|apart| {
-            apart.command.is_some() && !tier.has_own_root() || apart.port.is_some() && tier != Tier::Full
+        binding.separation.as_ref().is_some_and(|separation| {
+            separation.command.is_some() && !tier.has_own_root() || separation.port.is_some() && tier != Tier::Full
         })
     };
     bindings.iter().filter(|(_, binding)| is_beyond(binding)).map(|(id, _)| id.clone()).collect()
