@@ -4,18 +4,18 @@
 
 use crate::project::cache_dir;
 use glovebox_engine::bind::HostCapability;
-use glovebox_sandbox::jail::{Capability, probe};
+use glovebox_sandbox::jail::{ProbeReport, probe};
 
 /// File in the cache folder that keeps the answer.
 const CAPABILITY_FILE: &str = "sandbox.json";
 
 /// Finds what can be enforced, from the cache when nothing has changed since.
-pub fn find() -> Capability {
+pub fn find() -> ProbeReport {
     probe(cache_dir().map(|folder| folder.join(CAPABILITY_FILE)).as_deref())
 }
 
 /// The same for the binder: the highest tier, and why there is no higher one.
-pub fn to_bind(found: &Capability) -> HostCapability {
+pub fn to_bind(found: &ProbeReport) -> HostCapability {
     let joined = |texts: Vec<String>| texts.join("\n");
     HostCapability {
         tier: found.tier,

@@ -22,7 +22,7 @@ use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::holdout;
-use glovebox_sandbox::jail::{Capability, Tier};
+use glovebox_sandbox::jail::{ProbeReport, Tier};
 use glovebox_sandbox::protect::Protected;
 use std::cell::OnceCell;
 use std::path::Path;
@@ -137,7 +137,7 @@ pub fn plans_beside(
 }
 
 /// What the stages of a plan work on and behind, on this machine.
-fn sandbox_env(plan: &Plan, project: &Project, capability: &Capability) -> Result<SandboxEnv, Stop> {
+fn sandbox_env(plan: &Plan, project: &Project, capability: &ProbeReport) -> Result<SandboxEnv, Stop> {
     Ok(SandboxEnv {
         tier: plan.sandbox.tier(),
         can_mount: capability.tier == Some(Tier::Full),

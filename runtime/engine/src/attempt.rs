@@ -35,7 +35,7 @@ use glovebox_sandbox::jail::JailError;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{self, Found, StageError, WorkspaceView};
-use glovebox_sandbox::subject::{SubjectError, Used};
+use glovebox_sandbox::subject::{EndedSubjects, SubjectError};
 use sandbox::{AttemptPaths, Sealed};
 use std::io;
 use std::path::PathBuf;
@@ -390,7 +390,7 @@ impl<B: BlobStore> Examine<B> {
         let taken = sandbox.close().and_then(|closed| {
             closed.spent.iter().for_each(|spent| usage::of_jail(spent, fact));
             subject::spent(&closed.subjects, fact);
-            let Used { calls, views, .. } = closed.subjects;
+            let EndedSubjects { calls, views, .. } = closed.subjects;
             subject::receipts(calls, fact);
             let changes = match fact.ending {
                 crate::event::Ending::Returned => self.changes(&sandbox.view, fact),

@@ -71,7 +71,7 @@ pub struct Caches {
 
 /// What the caches of a domain hold after a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settled {
+pub struct CacheUsage {
     /// Bytes on disk; a lower bound where they were dropped.
     pub bytes: u64,
     /// True when they were over the bound, or could not be measured, and are gone.
@@ -140,12 +140,12 @@ impl Caches {
     ///
     /// # Errors
     /// [`CacheError::Io`] when what is to be dropped cannot be removed.
-    pub fn settle(self, bytes_max: u64) -> Result<Settled, CacheError> {
+    pub fn enforce_limit(self, bytes_max: u64) -> Result<CacheUsage, CacheError> {
         let measured = measure(&self.domain, bytes_max);
         let bytes = measured.unwrap_or(bytes_max);
         let over = measured.is_none_or(|bytes| bytes > bytes_max);
         if !over || flock(&self.held, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Ok(Settled { bytes, dropped: false });
+            return Ok(CacheUsage { bytes, dropped: false });
         }
         for entry in fs::read_dir(&self.domain).map_err(failed("list", &self.domain))? {
             let path = entry.map_err(failed("list", &self.domain))?.path();
@@ -153,7 +153,7 @@ impl Caches {
                 tree::remove_all(&path).map_err(failed("remove", &path))?;
             }
         }
-        Ok(Settled { bytes, dropped: true })
+        Ok(CacheUsage { bytes, dropped: true })
     }
 }
 
@@ -272,12 +272,12 @@ mod tests {
         fs::create_dir(folder.join("deep")).unwrap();
         fs::write(folder.join("deep/file"), vec![1; 64 << 10]).unwrap();
         fs::set_permissions(folder.join("deep"), fs::Permissions::from_mode(0o000)).unwrap();
-        let settled = open().settle(1 << 20).unwrap();
-        assert!(!settled.dropped && settled.bytes > 64 << 10, "{settled:?}");
+        let usage = open().enforce_limit(1 << 20).unwrap();
+        assert!(!usage.dropped && usage.bytes > 64 << 10, "{usage:?}");
         let other = open();
-        assert!(!open().settle(32 << 10).unwrap().dropped, "somebody uses it");
+        assert!(!open().enforce_limit(32 << 10).unwrap().dropped, "somebody uses it");
         assert!(folder.join("deep/file").exists());
-        assert!(other.settle(32 << 10).unwrap().dropped);
+        assert!(other.enforce_limit(32 << 10).unwrap().dropped);
         assert!(!folder.exists() && outside.path().join("canary").exists());
         assert!(sources(run.path(), Domain::Builder, &["target/"])[0].exists());
     }

@@ -29,15 +29,15 @@ pub(crate) use binary::program_bytes;
 pub use bounds::{Bounds, ResourceUsage};
 pub use exec_policy::ExecPolicy;
 pub use glovebox_jail::policy::{Bind, Source};
-pub use glovebox_jail::wire::Act;
-pub use probe::{Capability, Missing, probe, probe_tier};
+pub use glovebox_jail::wire::SelfTestCheck;
+pub use probe::{Missing, ProbeReport, probe, probe_tier};
 pub use reaper::wait_for_cleanup;
 pub use receipt::CommandLine;
-pub use setting::{HOME_INSIDE, JailSetting, Network, Ties};
+pub use setting::{HOME_INSIDE, JailChannels, JailSetting, Network};
 pub use tier::Tier;
 
 use crate::exec::{Command, ExecError, Exit};
-use crate::proxy::outside::{Internet, Outside};
+use crate::proxy::dialer::{Dialer, Internet};
 use crate::proxy::{self, Proxy};
 use cgroup::Cgroup;
 use control::Control;
@@ -141,27 +141,36 @@ impl Jail {
     /// # Errors
     /// [`JailError::Setting`] before anything was started, [`JailError::Build`] when this system cannot build it.
     pub fn open(setting: &JailSetting, source: Source) -> Result<Self, JailError> {
-        Self::open_tied(setting, source, &Ties::default())
+        Self::open_with_channels(setting, source, &JailChannels::default())
     }
 
     /// The same with ties to a part of this program.
     ///
     /// # Errors
     /// As [`Jail::open`]; [`JailError::Build`] where the tier has no such tie.
-    pub fn open_tied(setting: &JailSetting, source: Source, ties: &Ties) -> Result<Self, JailError> {
-        Self::build(setting, source, ties, Arc::new(Internet))
+    pub fn open_with_channels(
+        setting: &JailSetting,
+        source: Source,
+        channels: &JailChannels,
+    ) -> Result<Self, JailError> {
+        Self::build(setting, source, channels, Arc::new(Internet))
     }
 
     /// The same with another way out for the proxy of [`Network::Proxy`].
     ///
     /// # Errors
     /// As [`Jail::open`].
-    pub fn open_with(setting: &JailSetting, source: Source, outside: Arc<dyn Outside>) -> Result<Self, JailError> {
-        Self::build(setting, source, &Ties::default(), outside)
+    pub fn open_with_dialer(setting: &JailSetting, source: Source, dialer: Arc<dyn Dialer>) -> Result<Self, JailError> {
+        Self::build(setting, source, &JailChannels::default(), dialer)
     }
 
-    fn build(setting: &JailSetting, source: Source, ties: &Ties, outside: Arc<dyn Outside>) -> Result<Self, JailError> {
-        let Checked { mut policy, workspace, folder, writable } = setting::check(setting, ties, &source)?;
+    fn build(
+        setting: &JailSetting,
+        source: Source,
+        channels: &JailChannels,
+        dialer: Arc<dyn Dialer>,
+    ) -> Result<Self, JailError> {
+        let Checked { mut policy, workspace, folder, writable } = setting::check(setting, channels, &source)?;
         let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
         // The helper waits for its first request, so the work here costs no time.
         let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
@@ -194,7 +203,7 @@ impl Jail {
             usage: Mutex::default(),
             cgroup,
         };
-        if let Err(error) = jail.set_up(&control, policy, outside) {
+        if let Err(error) = jail.set_up(&control, policy, dialer) {
             // Closed before the jail is dropped: this ends a helper without a namespace.
             drop(control);
             return Err(error);
@@ -207,7 +216,7 @@ impl Jail {
     }
 
     /// Sends the setup and reads replies until the jail is ready.
-    fn set_up(&mut self, control: &Control, policy: Policy, outside: Arc<dyn Outside>) -> Result<(), JailError> {
+    fn set_up(&mut self, control: &Control, policy: Policy, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
         let has_sockets = policy.sockets;
         let setup = Request::Setup(Box::new(policy));
         let deadline = Instant::now() + OPEN_MAX;
@@ -236,7 +245,7 @@ impl Jail {
                         let sockets = descriptors.next().ok_or_else(|| self.missing("the descriptor for sockets"))?;
                         self.sockets = Some(Sockets::new(sockets));
                     }
-                    return self.start_proxy(listener, outside);
+                    return self.start_proxy(listener, dialer);
                 }
                 Reply::Failed(failure) => {
                     return Err(JailError::Build { tier: self.status.tier, step: failure.step, text: failure.text });
@@ -257,11 +266,11 @@ impl Jail {
     }
 
     /// Starts the proxy on the socket that listens inside.
-    fn start_proxy(&mut self, listener: Option<OwnedFd>, outside: Arc<dyn Outside>) -> Result<(), JailError> {
+    fn start_proxy(&mut self, listener: Option<OwnedFd>, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
         if let Network::Proxy(domains) = &self.network {
             let rules = setting::rules(domains)?;
             let listener = listener.ok_or_else(|| self.missing("the proxy's socket"))?;
-            let proxy = Proxy::start_with(listener, rules, proxy::Bounds::default(), outside);
+            let proxy = Proxy::start_with(listener, rules, proxy::Bounds::default(), dialer);
             self.proxy = Some(proxy.map_err(io_error("start the proxy"))?);
         }
         Ok(())
@@ -303,7 +312,7 @@ impl Jail {
     /// Makes a TCP socket in the jail's network, to connect to a port of its loopback or to listen on one.
     ///
     /// # Errors
-    /// Without [`Ties::sockets`], and when the jail is gone.
+    /// Without [`JailChannels::sockets`], and when the jail is gone.
     pub fn socket(&self) -> io::Result<OwnedFd> {
         let sockets = self.sockets.as_ref();
         sockets.ok_or_else(|| io::Error::other("the sandbox gives no sockets"))?.open()

@@ -11,7 +11,7 @@ pub mod rules;
 mod address;
 mod client_hello;
 mod connection;
-pub mod outside;
+pub mod dialer;
 mod refused;
 mod request_head;
 mod serving;

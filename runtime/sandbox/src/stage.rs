@@ -92,8 +92,8 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// [`StageError::Io`] when `at` exists already or the system refuses.
-    pub fn copy(workspace: &Path, at: &Path, scope: &Scope, extra: &ViewOverrides) -> Result<Self, StageError> {
-        Copy::with(workspace, at, scope, extra).map(Self::Copy)
+    pub fn copy(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
+        Copy::with(workspace, at, scope, overrides).map(Self::Copy)
     }
 
     /// Prepares an overlay in the new folder `at`. Denied: everything hidden or not granted does not exist; the workspace is
@@ -101,8 +101,8 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// [`StageError::Io`] when `at` exists already, a path is not UTF-8 or the system refuses.
-    pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, extra: &ViewOverrides) -> Result<Self, StageError> {
-        Overlay::create(workspace, at, scope, extra).map(Self::Overlay)
+    pub fn overlay(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
+        Overlay::create(workspace, at, scope, overrides).map(Self::Overlay)
     }
 
     /// Makes a copy when what the stage sees is small, else an overlay; also a copy when files of the workspace belong to
@@ -110,11 +110,11 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// As [`WorkspaceView::copy`] and [`WorkspaceView::overlay`].
-    pub fn choose(workspace: &Path, at: &Path, scope: &Scope, extra: &ViewOverrides) -> Result<Self, StageError> {
-        if copy::is_small(workspace, scope, extra, SMALL)? || !overlay::is_ours(workspace)? {
-            return Self::copy(workspace, at, scope, extra);
+    pub fn choose(workspace: &Path, at: &Path, scope: &Scope, overrides: &ViewOverrides) -> Result<Self, StageError> {
+        if copy::is_small(workspace, scope, overrides, SMALL)? || !overlay::is_ours(workspace)? {
+            return Self::copy(workspace, at, scope, overrides);
         }
-        Self::overlay(workspace, at, scope, extra)
+        Self::overlay(workspace, at, scope, overrides)
     }
 
     /// Returns where a jail takes the files from.

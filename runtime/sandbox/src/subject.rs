@@ -12,7 +12,7 @@ mod service;
 
 pub use call::Call;
 pub use glovebox_jail::subject::FOLDER;
-pub use service::{SubjectError, Subjects, Used};
+pub use service::{EndedSubjects, SubjectError, Subjects};
 
 use crate::jail::JailSetting;
 use crate::stage::ViewOverrides;
@@ -32,7 +32,7 @@ pub struct SubjectSetting {
     /// What of it there is: what builders see.
     pub scope: Scope,
     /// What lies in it that is not the workspace's.
-    pub extra: ViewOverrides,
+    pub overrides: ViewOverrides,
     /// Whether the files may be an overlay.
     pub mounts: bool,
     /// Where it starts when it is asked for from a folder that is not in its view.

@@ -10,7 +10,7 @@
 mod jailed;
 
 use glovebox_hostile::battery;
-use glovebox_hostile::evaluate::{JudgedRow, Verdict};
+use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
 use glovebox_hostile::host_fixture::HostFixture;
 use glovebox_hostile::row::{Limits, Row};
 use glovebox_hostile::target::{AttackCommand, Confinement, Program, Target};
@@ -47,7 +47,7 @@ fn is_here(tier: Tier) -> bool {
 /// One battery at a time: some rows are judged by the machine's free space, which another battery uses and gives back.
 static BATTERY: Mutex<()> = Mutex::new(());
 
-fn attack(tier: Tier) -> Vec<JudgedRow> {
+fn attack(tier: Tier) -> Vec<EvaluatedRow> {
     let _one = BATTERY.lock().unwrap_or_else(PoisonError::into_inner);
     let program = hostile();
     let folder = tempfile::tempdir().unwrap();

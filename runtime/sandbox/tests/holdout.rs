@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::holdout::canary::{Canary, Leak, Public};
+use glovebox_sandbox::holdout::canary::{Canary, Leak, PublicSummary};
 use glovebox_sandbox::holdout::verify::{Deviation, Difference};
 use glovebox_sandbox::holdout::{self, Seal, SealError, seal};
 use glovebox_sandbox::project::{self, Include};
@@ -226,7 +226,7 @@ fn the_copy_of_the_project_does_not_know_what_is_left_out() {
 }
 
 fn canary(bench: &Bench, public: &[&str]) -> Canary {
-    Canary::of(&bench.seal(), &Public { texts: public.to_vec(), ..Public::default() }).unwrap()
+    Canary::of(&bench.seal(), &PublicSummary { texts: public.to_vec(), ..PublicSummary::default() }).unwrap()
 }
 
 #[test]
@@ -327,8 +327,11 @@ fn what_is_public_anyway_is_not_a_leak() {
     fs::write(workspace.join("readme.md"), SCENARIO.lines().nth(2).unwrap()).unwrap();
     symlink("/dev/zero", workspace.join("endless")).unwrap();
     let seal = Seal::open(&bench.sealed()).unwrap();
-    let none =
-        Canary::of(&seal, &Public { texts: vec![comment], folder: Some(&workspace), ..Public::default() }).unwrap();
+    let none = Canary::of(
+        &seal,
+        &PublicSummary { texts: vec![comment], folder: Some(&workspace), ..PublicSummary::default() },
+    )
+    .unwrap();
     assert!(none.is_empty() && none.find(SCENARIO).is_none());
 }
 

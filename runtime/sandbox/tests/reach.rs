@@ -24,7 +24,7 @@ const SECRET: &str = "exit $(( $(cat answer.txt) + 41 ))";
 /// What a stage sees beside its scope: for its files, and for its jail.
 #[derive(Default)]
 struct Reach {
-    extra: ViewOverrides,
+    overrides: ViewOverrides,
     inner: Vec<Bind>,
 }
 
@@ -33,7 +33,7 @@ impl Reach {
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
         let bind = Bind { source: text(source), at: text(inside.join(path)), writable: false, optional: false };
         let mount_points = vec![ScopePath::parse(path).unwrap()];
-        Self { extra: ViewOverrides { layers: Vec::new(), mount_points }, inner: vec![bind] }
+        Self { overrides: ViewOverrides { layers: Vec::new(), mount_points }, inner: vec![bind] }
     }
 }
 
@@ -93,8 +93,8 @@ impl Place {
         let stage = |is_overlay: bool| {
             let (workspace, at) = (self.at("run/workspace"), self.at("run").join(format!("stage-{is_overlay}")));
             let view = match is_overlay {
-                true => WorkspaceView::overlay(&workspace, &at, scope, &reach.extra).unwrap(),
-                false => WorkspaceView::copy(&workspace, &at, scope, &reach.extra).unwrap(),
+                true => WorkspaceView::overlay(&workspace, &at, scope, &reach.overrides).unwrap(),
+                false => WorkspaceView::copy(&workspace, &at, scope, &reach.overrides).unwrap(),
             };
             let jail = self.open(&view, reach.inner.clone(), Tier::Full);
             let exit = jail.run(&shell(command), &AtomicBool::new(false)).unwrap();
@@ -180,11 +180,11 @@ fn what_a_stage_planted_there_is_not_what_a_verifier_runs() {
 fn where_nothing_can_be_mounted_they_are_laid_into_the_copy() {
     let place = Place::new();
     let reach = Reach {
-        extra: ViewOverrides { layers: vec![place.seal.files()], ..ViewOverrides::default() },
+        overrides: ViewOverrides { layers: vec![place.seal.files()], ..ViewOverrides::default() },
         ..Reach::default()
     };
     let view =
-        WorkspaceView::copy(&place.at("run/workspace"), &place.at("run/stage"), &Scope::everything(), &reach.extra)
+        WorkspaceView::copy(&place.at("run/workspace"), &place.at("run/stage"), &Scope::everything(), &reach.overrides)
             .unwrap();
     let jail = place.open(&view, Vec::new(), Tier::Landlock);
     let exit = jail

@@ -8,7 +8,7 @@ use glovebox_sandbox::exec::{Command, Exit, Program};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier, probe_tier};
 use glovebox_sandbox::stage::ViewOverrides;
-use glovebox_sandbox::subject::{SubjectSetting, Subjects, Used};
+use glovebox_sandbox::subject::{EndedSubjects, SubjectSetting, Subjects};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -61,7 +61,7 @@ impl Bench {
             jail: setting(&root, tier),
             workspace: root.join("workspace"),
             scope,
-            extra: ViewOverrides::default(),
+            overrides: ViewOverrides::default(),
             mounts: tier == Tier::Full,
             workdir: ScopePath::root(),
             command: None,
@@ -72,7 +72,8 @@ impl Bench {
         change(&mut asked);
         let mut subjects = Subjects::offer(asked).unwrap();
         let copy = root.join("copy").to_str().unwrap().to_owned();
-        let jail = Jail::open_tied(&setting(&root, tier), Source::Directory(copy), &subjects.ties()).unwrap();
+        let jail =
+            Jail::open_with_channels(&setting(&root, tier), Source::Directory(copy), &subjects.channels()).unwrap();
         subjects.begin(&jail, &AtomicBool::new(false)).unwrap();
         Self { dir, jail, subjects }
     }
@@ -89,7 +90,7 @@ impl Bench {
     }
 
     /// Ends both sandboxes. The folder lives as long as what is returned.
-    fn end(self) -> (Used, tempfile::TempDir) {
+    fn end(self) -> (EndedSubjects, tempfile::TempDir) {
         self.jail.end().unwrap();
         (self.subjects.end().unwrap(), self.dir)
     }

@@ -7,7 +7,7 @@ use crate::jailed::JailConfinement;
 use crate::message::{AttackRequest, AttackRow, RowResult};
 use glovebox_host::compile::{CompileBounds, Compiler};
 use glovebox_host::host::{Host, HostConfig};
-use glovebox_hostile::evaluate::{JudgedRow, Verdict};
+use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
 use glovebox_hostile::{battery, rows};
 use glovebox_sandbox::jail::{self, Tier};
 use glovebox_sandbox::worker::Worker;
@@ -45,7 +45,7 @@ fn host_config(request: &AttackRequest) -> HostConfig {
     }
 }
 
-fn result(one: &JudgedRow, tier: Tier) -> RowResult {
+fn result(one: &EvaluatedRow, tier: Tier) -> RowResult {
     let gap = one.row.gap(tier.as_str()).filter(|_| one.verdict == Verdict::KnownGap);
     let row = AttackRow {
         id: one.row.id.to_owned(),

@@ -8,7 +8,7 @@ use glovebox_host::component::Component;
 use glovebox_host::host::Host;
 use glovebox_host::input::{AttemptIdentity, StageInput};
 use glovebox_host::limits::Limits;
-use glovebox_hostile::evaluate::{AttackResult, Finding, JudgedRow, evaluate};
+use glovebox_hostile::evaluate::{AttackResult, EvaluatedRow, Finding, evaluate};
 use glovebox_hostile::row::{Payload, Proof, Row};
 use glovebox_record::Ending;
 use glovebox_record::scope::{Entry, Scope};
@@ -34,7 +34,7 @@ const WRITE: [&str; 3] = ["out/", "src/main.rs", "go.mod"];
 const OWN_PATH: &str = "/home/me/proj";
 
 /// Tries every row in a new folder below `parent`, which is gone afterwards.
-pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<JudgedRow>, String> {
+pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<EvaluatedRow>, String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let component = host.load(INTRUDER).map_err(|error| failed("load the hostile component", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

@@ -90,12 +90,12 @@ impl Confinement for JailConfinement {
         let setting = setting(self.tier, fixture, limits)?;
         let source = view.source().map_err(|error| error.to_string())?;
         let subjects = limits.subject.then(|| self.offer(fixture, limits, &setting)).transpose()?;
-        let ties = subjects.as_ref().map(Subjects::ties).unwrap_or_default();
+        let channels = subjects.as_ref().map(Subjects::channels).unwrap_or_default();
         let mut setting = setting;
         if subjects.is_some() {
             setting.policy.path.insert(0, FOLDER.into());
         }
-        let jail = Jail::open_tied(&setting, source, &ties).map_err(|error| error.to_string())?;
+        let jail = Jail::open_with_channels(&setting, source, &channels).map_err(|error| error.to_string())?;
         let hostile = fixture.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
         Ok(JailTarget { jail, view, subjects, hostile, is_apart: self.is_apart })
     }
@@ -108,7 +108,7 @@ impl JailConfinement {
             jail: jail.clone(),
             workspace: fixture.project(),
             scope: scope(HIDDEN)?,
-            extra: ViewOverrides::default(),
+            overrides: ViewOverrides::default(),
             mounts: self.tier == Tier::Full,
             workdir: ScopePath::root(),
             command: None,

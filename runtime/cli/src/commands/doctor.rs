@@ -24,7 +24,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Ended {
 }
 
 #[cfg(target_os = "linux")]
-fn attack(arguments: &DoctorArguments, capability: &jail::Capability) -> Ended {
+fn attack(arguments: &DoctorArguments, capability: &jail::ProbeReport) -> Ended {
     use crate::doctor::attack;
     let tier = attack::tier(arguments.tier, capability)?;
     let report = attack::attack(tier, capability)?;
@@ -37,7 +37,7 @@ fn attack(arguments: &DoctorArguments, capability: &jail::Capability) -> Ended {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn attack(_: &DoctorArguments, _: &jail::Capability) -> Ended {
+fn attack(_: &DoctorArguments, _: &jail::ProbeReport) -> Ended {
     use crate::exit::{Exit, Stop};
     Err(Stop::new(Exit::Policy, "`--attack` works on Linux only"))
 }

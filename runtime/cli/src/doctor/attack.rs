@@ -7,7 +7,7 @@ use super::message::{AttackAnswer, AttackRequest, RowResult};
 use super::report::AttackReport;
 use crate::exit::{Exit, Stop};
 use crate::{compiler, project};
-use glovebox_sandbox::jail::{Capability, Tier, probe_tier};
+use glovebox_sandbox::jail::{ProbeReport, Tier, probe_tier};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ use std::time::Instant;
 const PROGRAM: &str = "glovebox-attack";
 
 /// Runs every row against a tier.
-pub fn attack(tier: Tier, capability: &Capability) -> Result<AttackReport, Stop> {
+pub fn attack(tier: Tier, capability: &ProbeReport) -> Result<AttackReport, Stop> {
     let begin = Instant::now();
     let folder = TemporaryFolder::new().map_err(|error| Stop::io("make a folder for the attacks", &error))?;
     let rows = start(&request(tier, &folder)?)?;
@@ -66,7 +66,7 @@ fn missing(program: &std::path::Path) -> Stop {
 }
 
 /// The tier to attack: the one that was asked for, else the best there is.
-pub fn tier(asked: Option<Tier>, capability: &Capability) -> Result<Tier, Stop> {
+pub fn tier(asked: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop> {
     let best = capability.tier.ok_or_else(|| {
         Stop::new(Exit::Policy, "this machine can confine no command, so there is nothing to attack")
             .with_help("`glovebox doctor` says what it lacks")

@@ -7,7 +7,7 @@ use crate::project::Project;
 use crate::terminal::visible;
 use crate::toolchain;
 use glovebox_engine::plan::{Confinement, SandboxPlan};
-use glovebox_sandbox::jail::{Capability, Tier};
+use glovebox_sandbox::jail::{ProbeReport, Tier};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;
@@ -35,7 +35,7 @@ pub struct MachineReport {
     /// Why there is no better tier, best first.
     pub missing: Vec<MissingTier>,
     /// What the self-test tried in the tier.
-    pub self_test: Vec<SelfTestAct>,
+    pub self_test: Vec<SelfTestCheck>,
     /// What commands can be given of the network in the tier.
     pub network: Vec<String>,
     /// What else was looked at.
@@ -55,7 +55,7 @@ pub struct MissingTier {
 
 /// One act of the self-test.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct SelfTestAct {
+pub struct SelfTestCheck {
     /// What was tried.
     pub name: String,
     /// Whether it has to work, or to fail.
@@ -79,7 +79,7 @@ pub struct Check {
 
 impl MachineReport {
     /// Puts together what was found out.
-    pub fn new(capability: &Capability, project: &Project, cache: Option<&Path>) -> Self {
+    pub fn new(capability: &ProbeReport, project: &Project, cache: Option<&Path>) -> Self {
         let required = project.config.sandbox.require.as_str();
         let least = Tier::parse(required);
         Self {
@@ -90,7 +90,7 @@ impl MachineReport {
             landlock_abi: capability.landlock_abi,
             degradations: capability.degradations.clone(),
             missing: capability.missing.iter().map(missing).collect(),
-            self_test: capability.acts.iter().map(act).collect(),
+            self_test: capability.checks.iter().map(self_test_check).collect(),
             network: network(capability.tier),
             checks: checks(project, capability, cache),
         }
@@ -110,7 +110,7 @@ impl MachineReport {
         let weaker = if self.degradations.is_empty() { "nothing".to_owned() } else { self.degradations.join(", ") };
         text.push_str(&line("weaker", &weaker));
         text.push_str(&line("network", &self.network.join(", ")));
-        text.push_str(&line("self-test", &format!("{} acts came out as they must", self.self_test.len())));
+        text.push_str(&line("self-test", &format!("{} checks gave the expected result", self.self_test.len())));
         for check in &self.checks {
             let mark = if check.is_good { "" } else { " (!)" };
             text.push_str(&line(&check.name, &format!("{}{mark}", check.found)));
@@ -141,8 +141,8 @@ fn missing(missing: &glovebox_sandbox::jail::Missing) -> MissingTier {
     MissingTier { tier, reason, remedy }
 }
 
-fn act(act: &glovebox_sandbox::jail::Act) -> SelfTestAct {
-    SelfTestAct { name: act.name.clone(), must_work: act.must_work, answer: act.answer.clone() }
+fn self_test_check(check: &glovebox_sandbox::jail::SelfTestCheck) -> SelfTestCheck {
+    SelfTestCheck { name: check.name.clone(), must_work: check.must_work, answer: check.answer.clone() }
 }
 
 fn network(tier: Option<Tier>) -> Vec<String> {
@@ -155,7 +155,7 @@ fn network(tier: Option<Tier>) -> Vec<String> {
     modes.iter().map(|mode| (*mode).to_owned()).collect()
 }
 
-fn checks(project: &Project, capability: &Capability, cache: Option<&Path>) -> Vec<Check> {
+fn checks(project: &Project, capability: &ProbeReport, cache: Option<&Path>) -> Vec<Check> {
     let tier = capability.tier;
     let is_held = !capability.degradations.iter().any(|known| known.starts_with("memory="));
     vec![

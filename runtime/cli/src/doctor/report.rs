@@ -5,7 +5,7 @@
 use super::message::{AttackRow, RowResult};
 use crate::exit::Exit;
 use crate::terminal::{self, visible};
-use glovebox_sandbox::jail::{Capability, Tier};
+use glovebox_sandbox::jail::{ProbeReport, Tier};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ pub struct Totals {
 
 impl AttackReport {
     /// Puts the verdicts together.
-    pub fn new(tier: Tier, capability: &Capability, results: Vec<RowResult>, duration_ms: u64) -> Self {
+    pub fn new(tier: Tier, capability: &ProbeReport, results: Vec<RowResult>, duration_ms: u64) -> Self {
         Self {
             version: ATTACKS_VERSION,
             tier: tier.as_str().to_owned(),

@@ -16,7 +16,7 @@ use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, ResourceUsage, Tier};
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
-use glovebox_sandbox::subject::{Subjects, Used};
+use glovebox_sandbox::subject::{EndedSubjects, Subjects};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -112,13 +112,13 @@ pub(super) struct Closed {
     /// What its own commands used; none when it had no jail.
     pub(super) spent: Option<ResourceUsage>,
     /// What its programs under test used and left.
-    pub(super) subjects: Used,
+    pub(super) subjects: EndedSubjects,
 }
 
 /// What lies in the workspace for one stage and is not the workspace's.
 #[derive(Default)]
 struct Mounts {
-    extra: ViewOverrides,
+    overrides: ViewOverrides,
     binds: Vec<Bind>,
     scratch: Vec<Entry>,
     caches: Option<Caches>,
@@ -129,17 +129,17 @@ impl AttemptSandbox {
     pub(super) fn open(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Result<Self, AttemptError> {
         let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
         let inside = env.inside();
-        let Mounts { mut extra, mut binds, scratch, caches } =
+        let Mounts { mut overrides, mut binds, scratch, caches } =
             if mounts { mounted(&inside, binding, paths)? } else { copied(binding, paths)? };
         if let Some(bind) = repository(env, binding, paths).filter(|_| mounts) {
-            extra.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
+            overrides.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
             binds.push(bind);
         }
         let scope = binding.scope.clone().with_scratch(scratch);
         let at = paths.folder.join(FILES_DIR);
         let view = match mounts {
-            true => WorkspaceView::choose(&paths.workspace, &at, &scope, &extra)?,
-            false => WorkspaceView::copy(&paths.workspace, &at, &scope, &extra)?,
+            true => WorkspaceView::choose(&paths.workspace, &at, &scope, &overrides)?,
+            false => WorkspaceView::copy(&paths.workspace, &at, &scope, &overrides)?,
         };
         let mut subjects = subject::offer(env, binding, paths)?;
         let needs_jail = binding.runs_commands() || view.root().is_none();
@@ -147,8 +147,8 @@ impl AttemptSandbox {
             let network = binding.command_access.network.clone();
             let mut setting = JailSetting { inner: binds, network, ..setting(env, binding, paths) };
             subjects.iter().for_each(|_| subject::in_path(&mut setting));
-            let ties = subjects.as_ref().map(Subjects::ties).unwrap_or_default();
-            Jail::open_tied(&setting, view.source()?, &ties).map(Arc::new).map_err(AttemptError::from)
+            let channels = subjects.as_ref().map(Subjects::channels).unwrap_or_default();
+            Jail::open_with_channels(&setting, view.source()?, &channels).map(Arc::new).map_err(AttemptError::from)
         });
         let jail = jail.transpose()?;
         if let Some((subjects, jail)) = subjects.as_mut().zip(jail.as_ref()) {
@@ -183,10 +183,10 @@ impl AttemptSandbox {
         // The call is over, and with it every other holder.
         let jail = Arc::into_inner(jail).ok_or_else(|| AttemptError::Thread("its jail is still in use".to_owned()))?;
         let spent = jail.end()?;
-        if let Some(settled) = self.caches.take().map(|caches| caches.settle(cache::BYTES_MAX)).transpose()?
-            && settled.dropped
+        if let Some(usage) = self.caches.take().map(|caches| caches.enforce_limit(cache::BYTES_MAX)).transpose()?
+            && usage.dropped
         {
-            tracing::warn!(bytes = settled.bytes, "the build caches were over their bound and are dropped");
+            tracing::warn!(bytes = usage.bytes, "the build caches were over their bound and are dropped");
         }
         Ok(Some(spent))
     }
@@ -206,15 +206,15 @@ fn mounted(inside: &Path, binding: &Binding, paths: &AttemptPaths) -> Result<Mou
     // A component's files are the copy or the merged folder, where a mount may not show: what it reads is laid in.
     let laid = if binding.tier == FileTier::None { Vec::new() } else { layers(paths)? };
     let by_mount = if laid.is_empty() { &paths.holdouts[..] } else { &[] };
-    inner.extra.layers.extend(laid);
+    inner.overrides.layers.extend(laid);
     for (path, source) in by_mount {
         let at = text(&inside.join(path.as_str()));
-        inner.extra.mount_points.push(path.clone());
+        inner.overrides.mount_points.push(path.clone());
         inner.binds.push(Bind { source: text(source), at, writable: false, optional: false });
     }
     if !binding.command_access.cache.is_empty() && binding.runs_commands() {
         let caches = caches(binding, paths)?;
-        inner.extra.mount_points.extend(caches.mount_points());
+        inner.overrides.mount_points.extend(caches.mount_points());
         inner.binds.extend(caches.binds(inside)?);
         inner.caches = Some(caches);
     }
@@ -239,7 +239,7 @@ fn copied(binding: &Binding, paths: &AttemptPaths) -> Result<Mounts, AttemptErro
     let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
     Ok(Mounts {
         scratch,
-        extra: ViewOverrides { layers: layers(paths)?, ..ViewOverrides::default() },
+        overrides: ViewOverrides { layers: layers(paths)?, ..ViewOverrides::default() },
         ..Mounts::default()
     })
 }

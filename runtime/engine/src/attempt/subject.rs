@@ -17,7 +17,7 @@ use glovebox_sandbox::jail::{JailSetting, Network, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{self, Found, StageError, ViewOverrides, WorkspaceView};
-use glovebox_sandbox::subject::{Call, FOLDER, SubjectSetting, Subjects, Used};
+use glovebox_sandbox::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -71,11 +71,11 @@ pub(super) fn offer(
     let mounts = tier == Tier::Full;
     let limits = &binding.limits;
     let (cache, inside) = (&binding.command_access.cache, env.inside());
-    let mut extra = ViewOverrides::default();
+    let mut overrides = ViewOverrides::default();
     let mut inner = Vec::new();
     if mounts && !cache.is_empty() {
         let caches = paths.private().caches(SUBJECT, cache)?;
-        extra.mount_points = caches.mount_points();
+        overrides.mount_points = caches.mount_points();
         inner = caches.binds(&inside)?;
     }
     let of_jail = setting(env, binding, paths);
@@ -84,7 +84,7 @@ pub(super) fn offer(
         jail: JailSetting { policy, network: Network::None, inner, ..of_jail },
         workspace: paths.workspace.clone(),
         scope: view(binding, &paths.sealed_paths).with_scratch(cache.clone()),
-        extra,
+        overrides,
         mounts,
         workdir: binding.command_access.workdir.clone(),
         command: separation.command.clone(),
@@ -219,11 +219,11 @@ fn keep(
 }
 
 /// Everything that is left of the programs under test once they are dead.
-pub(super) fn ended(subjects: Option<Subjects>) -> Result<Used, AttemptError> {
+pub(super) fn ended(subjects: Option<Subjects>) -> Result<EndedSubjects, AttemptError> {
     Ok(subjects.map(Subjects::end).transpose()?.unwrap_or_default())
 }
 
 /// Adds what only the sandboxes saw.
-pub(super) fn spent(used: &Used, fact: &mut StageFinished) {
-    used.spent.iter().for_each(|spent| usage::of_jail(spent, fact));
+pub(super) fn spent(used: &EndedSubjects, fact: &mut StageFinished) {
+    used.usage.iter().for_each(|spent| usage::of_jail(spent, fact));
 }

@@ -9,7 +9,7 @@ use crate::event::HoldoutsSealed;
 use crate::plan::HoldoutPlan;
 use crate::state::RunState;
 use glovebox_record::Digest;
-use glovebox_sandbox::holdout::canary::{Canary, Public};
+use glovebox_sandbox::holdout::canary::{Canary, PublicSummary};
 use glovebox_sandbox::holdout::{self, Seal, SealError};
 use glovebox_sandbox::project::{Base, Include};
 use std::collections::HashMap;
@@ -95,7 +95,7 @@ impl Holdouts {
         let texts = [source, started.goal.as_str()].into_iter().chain(inputs).collect();
         // A run that is taken up again has the work of its stages in the workspace; they must not choose what is public.
         let written = state.changes.keys().map(String::as_str).collect();
-        let canary = Canary::of(&seal, &Public { texts, folder: Some(&run.workspace()), written })
+        let canary = Canary::of(&seal, &PublicSummary { texts, folder: Some(&run.workspace()), written })
             .map_err(HoldoutError::Reopen)?;
         Ok(Some(Self { seal, canary }))
     }

@@ -3,7 +3,7 @@
 //! Rows that share a limits are dealt into as many targets as there are workers; a row that would disturb others has one for itself.
 //! Attacks of components are not run here: see [`components`].
 
-use crate::evaluate::{AttackResult, Finding, JudgedRow, evaluate};
+use crate::evaluate::{AttackResult, EvaluatedRow, Finding, evaluate};
 use crate::host_fixture::HostFixture;
 use crate::observe;
 use crate::row::{Limits, Payload, Proof, Row};
@@ -37,7 +37,7 @@ pub fn run<W: Confinement>(
     parent: &Path,
     rows: &[Row],
     workers: usize,
-) -> Vec<JudgedRow> {
+) -> Vec<EvaluatedRow> {
     let (next, judged) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let chunks = deal(rows, workers.max(1));
     std::thread::scope(|scope| {
@@ -54,12 +54,12 @@ pub fn run<W: Confinement>(
     });
     let mut judged = judged.into_inner().unwrap_or_default();
     // What the machine did not let be tried, such as for want of memory, once more by itself. What got through never is.
-    for one in judged.iter_mut().filter(|one: &&mut JudgedRow| one.is_untried) {
+    for one in judged.iter_mut().filter(|one: &&mut EvaluatedRow| one.is_untried) {
         if let Some(second) = run_chunk(confinement, program, parent, &[one.row]).pop() {
             *one = second;
         }
     }
-    judged.sort_by_key(|one: &JudgedRow| rows.iter().position(|row| row.id == one.row.id));
+    judged.sort_by_key(|one: &EvaluatedRow| rows.iter().position(|row| row.id == one.row.id));
     judged
 }
 
@@ -79,7 +79,7 @@ fn deal(rows: &[Row], workers: usize) -> Vec<Vec<Row>> {
     chunks
 }
 
-fn run_chunk<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, rows: &[Row]) -> Vec<JudgedRow> {
+fn run_chunk<W: Confinement>(confinement: &W, program: &[u8], parent: &Path, rows: &[Row]) -> Vec<EvaluatedRow> {
     let tier = confinement.tier();
     let broken = |reason: &str| {
         let finding = Finding { failed: Some(NotRun::from(reason.to_owned())), ..Finding::default() };
@@ -112,7 +112,7 @@ fn conclude(
     changes: &Result<Vec<Change>, String>,
     expects_refusal: bool,
     tier: &str,
-) -> Vec<JudgedRow> {
+) -> Vec<EvaluatedRow> {
     let judged = rows.iter().zip(findings).map(|(row, finding)| match changes {
         Err(reason) if !expects_refusal => {
             let failed = Some(NotRun { reason: format!("the stage failed as a whole: {reason}"), by_attack: true });

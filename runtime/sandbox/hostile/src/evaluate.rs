@@ -78,7 +78,7 @@ impl Finding {
 
 /// The verdict on one row, with its reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JudgedRow {
+pub struct EvaluatedRow {
     /// Which.
     pub row: Row,
     /// The verdict.
@@ -92,14 +92,19 @@ pub struct JudgedRow {
 }
 
 /// Decides about one attack. `changes` is what its stage left, or why the stage failed.
-pub fn evaluate(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> JudgedRow {
+pub fn evaluate(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> EvaluatedRow {
     let mut through = outside(finding);
-    let done =
-        |verdict, answer: String, witness: String| JudgedRow { row: *row, verdict, answer, witness, is_untried: false };
+    let done = |verdict, answer: String, witness: String| EvaluatedRow {
+        row: *row,
+        verdict,
+        answer,
+        witness,
+        is_untried: false,
+    };
     if let Some(NotRun { reason, by_attack }) = not_tried(row, finding, changes)
         && through.is_empty()
     {
-        return JudgedRow { is_untried: !by_attack, ..done(Verdict::Broken, reason, "not tried".to_owned()) };
+        return EvaluatedRow { is_untried: !by_attack, ..done(Verdict::Broken, reason, "not tried".to_owned()) };
     }
     through.extend(by_proof(row, finding, changes, tier));
     let verdict = match (row.must_work(), through.is_empty()) {

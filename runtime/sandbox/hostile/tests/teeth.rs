@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
 use glovebox_hostile::battery;
-use glovebox_hostile::evaluate::{JudgedRow, Verdict};
+use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
 use glovebox_hostile::host_fixture::HostFixture;
 use glovebox_hostile::row::{Limits, Row};
 use glovebox_hostile::rows;
@@ -69,7 +69,7 @@ impl Target for Open {
     }
 }
 
-fn tried(ids: &[&str]) -> Vec<JudgedRow> {
+fn tried(ids: &[&str]) -> Vec<EvaluatedRow> {
     let table = rows::all();
     let named: Vec<Row> = ids.iter().map(|id| *table.iter().find(|row| row.id == *id).expect(id)).collect();
     let program = std::fs::read(env!("CARGO_BIN_EXE_glovebox-hostile")).unwrap();

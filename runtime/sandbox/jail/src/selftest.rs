@@ -1,4 +1,4 @@
-//! The test of the walls from behind them: acts that must fail and acts that must work.
+//! The test of the walls from behind them: checks that must fail and checks that must work.
 //!
 //! Runs as a command runs, after everything was given up. It says what happened; whether that is as it should be
 //! the host decides, with its own witnesses, as a wall that lies would lie here.
@@ -6,7 +6,7 @@
 
 use crate::raw::{self, Foreign};
 use glovebox_jail::policy::{Confinement, Network, Policy};
-use glovebox_jail::wire::{Act, Targets};
+use glovebox_jail::wire::{SelfTestCheck, Targets};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::io::{Errno, read};
 use rustix::mount::{MountFlags, mount};
@@ -20,25 +20,25 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// Tries everything and writes the acts as JSON to standard output. False when that was not possible.
+/// Tries everything and writes the checks as JSON to standard output. False when that was not possible.
 pub(crate) fn run(policy: &Policy, targets: &Targets) -> bool {
-    let mut acts = Acts::default();
-    files(&mut acts, policy, targets);
-    neighbours(&mut acts, targets);
-    kernel(&mut acts);
+    let mut checks = SelfTestChecks::default();
+    files(&mut checks, policy, targets);
+    neighbours(&mut checks, targets);
+    kernel(&mut checks);
     if policy.network != Network::Full {
-        network(&mut acts, policy, targets);
+        network(&mut checks, policy, targets);
     }
-    required(&mut acts, policy);
-    let text = serde_json::to_vec(&acts.0).unwrap_or_default();
+    required(&mut checks, policy);
+    let text = serde_json::to_vec(&checks.0).unwrap_or_default();
     let mut output = io::stdout().lock();
     output.write_all(&text).and_then(|()| output.flush()).is_ok()
 }
 
 #[derive(Debug, Default)]
-struct Acts(Vec<Act>);
+struct SelfTestChecks(Vec<SelfTestCheck>);
 
-impl Acts {
+impl SelfTestChecks {
     fn forbid<T>(&mut self, name: &str, answer: Result<T, impl Into<io::Error>>) {
         self.note(name, false, answer);
     }
@@ -52,35 +52,35 @@ impl Acts {
             Ok(_) => (true, "ok".to_owned()),
             Err(error) => (false, error.into().to_string()),
         };
-        self.0.push(Act { name: name.to_owned(), must_work, worked, answer });
+        self.0.push(SelfTestCheck { name: name.to_owned(), must_work, worked, answer });
     }
 }
 
-fn files(acts: &mut Acts, policy: &Policy, targets: &Targets) {
-    acts.forbid("read-outside", open(targets.secret.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
-    acts.forbid("list-outside", fs::read_dir(&targets.folder));
-    acts.forbid("write-outside", fs::write(format!("{}/written", targets.folder), "x"));
-    acts.forbid("link-outside", fs::hard_link(&targets.secret, format!("{}/.linked", policy.tmp)));
-    acts.forbid("read-shadow", fs::read("/etc/shadow"));
-    acts.forbid("write-system", fs::write("/usr/glovebox-written", "x"));
-    acts.forbid("write-kernel-setting", fs::write("/proc/sys/kernel/hostname", "x"));
+fn files(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
+    checks.forbid("read-outside", open(targets.secret.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
+    checks.forbid("list-outside", fs::read_dir(&targets.folder));
+    checks.forbid("write-outside", fs::write(format!("{}/written", targets.folder), "x"));
+    checks.forbid("link-outside", fs::hard_link(&targets.secret, format!("{}/.linked", policy.tmp)));
+    checks.forbid("read-shadow", fs::read("/etc/shadow"));
+    checks.forbid("write-system", fs::write("/usr/glovebox-written", "x"));
+    checks.forbid("write-kernel-setting", fs::write("/proc/sys/kernel/hostname", "x"));
     let device = rustix::fs::makedev(0, 0);
     let place = format!("{}/.device", policy.tmp);
-    acts.forbid("make-device", mknodat(CWD, place.as_str(), FileType::CharacterDevice, Mode::RUSR, device));
+    checks.forbid("make-device", mknodat(CWD, place.as_str(), FileType::CharacterDevice, Mode::RUSR, device));
     let lent = format!("{}/.lent", policy.tmp);
     let mode = Mode::RWXU | Mode::SUID;
-    acts.forbid("make-setuid", open(lent.as_str(), OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, mode));
-    acts.forbid("read-first-process", fs::read("/proc/1/environ"));
+    checks.forbid("make-setuid", open(lent.as_str(), OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, mode));
+    checks.forbid("read-first-process", fs::read("/proc/1/environ"));
 }
 
-fn neighbours(acts: &mut Acts, targets: &Targets) {
+fn neighbours(checks: &mut SelfTestChecks, targets: &Targets) {
     // An id that means somebody in here says nothing about the host; those in here must not be signaled by mistake.
     if let Some(pid) = Pid::from_raw(targets.process) {
-        acts.forbid("signal-host", test_kill_process(pid));
+        checks.forbid("signal-host", test_kill_process(pid));
     }
-    acts.forbid("read-host-memory", fs::read(format!("/proc/{}/mem", targets.process)));
-    acts.forbid("read-host-environment", fs::read(format!("/proc/{}/environ", targets.process)));
-    acts.forbid("inherited-descriptor", read(rustix::stdio::stdin(), &mut [0_u8; 0]).and_then(|_| leftover()));
+    checks.forbid("read-host-memory", fs::read(format!("/proc/{}/mem", targets.process)));
+    checks.forbid("read-host-environment", fs::read(format!("/proc/{}/environ", targets.process)));
+    checks.forbid("inherited-descriptor", read(rustix::stdio::stdin(), &mut [0_u8; 0]).and_then(|_| leftover()));
 }
 
 /// Any descriptor beside the three that a command is given.
@@ -92,33 +92,33 @@ fn leftover() -> Result<(), Errno> {
     if others.count() > 1 { Ok(()) } else { Err(Errno::BADF) }
 }
 
-fn kernel(acts: &mut Acts) {
-    acts.forbid("user-namespace", raw::unshare(UnshareFlags::NEWUSER));
-    acts.forbid("mount", mount("tmpfs", "/tmp", "tmpfs", MountFlags::empty(), None));
+fn kernel(checks: &mut SelfTestChecks) {
+    checks.forbid("user-namespace", raw::unshare(UnshareFlags::NEWUSER));
+    checks.forbid("mount", mount("tmpfs", "/tmp", "tmpfs", MountFlags::empty(), None));
     for call in Foreign::ALL {
-        acts.forbid(call.name(), raw::call_foreign(call));
+        checks.forbid(call.name(), raw::call_foreign(call));
     }
-    acts.forbid("vsock", socket_with(AddressFamily::VSOCK, SocketType::STREAM, SocketFlags::CLOEXEC, None));
-    acts.forbid("packet-socket", socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, None));
-    acts.forbid("capabilities", crate::credentials::demand_none().map_or_else(|_| Ok(()), |()| Err(Errno::PERM)));
+    checks.forbid("vsock", socket_with(AddressFamily::VSOCK, SocketType::STREAM, SocketFlags::CLOEXEC, None));
+    checks.forbid("packet-socket", socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, None));
+    checks.forbid("capabilities", crate::credentials::demand_none().map_or_else(|_| Ok(()), |()| Err(Errno::PERM)));
     let identity = rustix::process::geteuid();
-    acts.forbid(
+    checks.forbid(
         "root-inside",
         if identity.is_root() && crate::credentials::is_mapped() { Ok(()) } else { Err(Errno::PERM) },
     );
 }
 
-fn network(acts: &mut Acts, policy: &Policy, targets: &Targets) {
+fn network(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
     let host = SocketAddrV4::new(Ipv4Addr::LOCALHOST, targets.port);
-    acts.forbid("tcp-host", TcpStream::connect_timeout(&host.into(), Duration::from_millis(200)));
-    acts.forbid("udp-host", ask(host));
+    checks.forbid("tcp-host", TcpStream::connect_timeout(&host.into(), Duration::from_millis(200)));
+    checks.forbid("udp-host", ask(host));
     let outside = SocketAddrV4::new(Ipv4Addr::new(169, 254, 169, 254), 80);
-    acts.forbid("tcp-outside", TcpStream::connect_timeout(&outside.into(), Duration::from_millis(200)));
-    acts.forbid("unix-host", knock(SocketAddrUnix::new(targets.socket.as_str())));
-    acts.forbid("abstract-host", knock(SocketAddrUnix::new_abstract_name(targets.abstract_socket.as_bytes())));
+    checks.forbid("tcp-outside", TcpStream::connect_timeout(&outside.into(), Duration::from_millis(200)));
+    checks.forbid("unix-host", knock(SocketAddrUnix::new(targets.socket.as_str())));
+    checks.forbid("abstract-host", knock(SocketAddrUnix::new_abstract_name(targets.abstract_socket.as_bytes())));
     if policy.confinement == Confinement::Landlock {
         let pair = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
-        acts.forbid("datagram-pair", pair);
+        checks.forbid("datagram-pair", pair);
     }
 }
 
@@ -135,19 +135,19 @@ fn knock(address: Result<SocketAddrUnix, Errno>) -> Result<(), Errno> {
     connect(socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?, &address?)
 }
 
-fn required(acts: &mut Acts, policy: &Policy) {
+fn required(checks: &mut SelfTestChecks, policy: &Policy) {
     for (name, folder) in
         [("write-workspace", policy.workspace.at.as_str()), ("write-tmp", &policy.tmp), ("write-home", &policy.home)]
     {
-        acts.demand(name, write_and_rename(folder));
+        checks.demand(name, write_and_rename(folder));
     }
-    acts.demand("write-null", fs::write("/dev/null", "x"));
-    acts.demand(
+    checks.demand("write-null", fs::write("/dev/null", "x"));
+    checks.demand(
         "read-random",
         fs::File::open("/dev/urandom").and_then(|mut file| io::Read::read_exact(&mut file, &mut [0; 8])),
     );
-    acts.demand("fork", fork());
-    acts.demand(
+    checks.demand("fork", fork());
+    checks.demand(
         "socket-pair",
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).and_then(|(here, there)| {
             send(&here, b"x", rustix::net::SendFlags::empty())?;
@@ -155,8 +155,8 @@ fn required(acts: &mut Acts, policy: &Policy) {
         }),
     );
     if policy.confinement.has_namespaces() {
-        acts.demand("loopback", loopback());
-        acts.demand("terminal", terminal());
+        checks.demand("loopback", loopback());
+        checks.demand("terminal", terminal());
     }
 }
 

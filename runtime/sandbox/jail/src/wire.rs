@@ -50,7 +50,7 @@ pub enum Program {
         /// Absolute folders.
         folders: Vec<String>,
     },
-    /// The helper's own test of the walls: acts that must fail and acts that must work, as JSON on standard output.
+    /// The helper's own test of the walls: checks that must fail and checks that must work, as JSON on standard output.
     SelfTest(Targets),
 }
 
@@ -72,10 +72,10 @@ pub struct Targets {
     pub process: i32,
 }
 
-/// One act of the self-test.
+/// One check of the self-test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Act {
+pub struct SelfTestCheck {
     /// What was tried, such as `read-outside`.
     pub name: String,
     /// True for what has to work, false for what has to fail.

@@ -35,7 +35,7 @@ pub struct Leak {
 
 /// What everybody sees anyway. The default: nothing.
 #[derive(Debug, Default)]
-pub struct Public<'p> {
+pub struct PublicSummary<'p> {
     /// Texts that builders are given.
     pub texts: Vec<&'p str>,
     /// A folder that builders see. It is read to a bound, and no link in it is followed.
@@ -63,7 +63,7 @@ impl Canary {
     ///
     /// # Errors
     /// [`SealError::Io`] when the sealed copy or the public folder cannot be read.
-    pub fn of(seal: &Seal, public: &Public<'_>) -> Result<Self, SealError> {
+    pub fn of(seal: &Seal, public: &PublicSummary<'_>) -> Result<Self, SealError> {
         let files = seal.files();
         let tree = Tree::open(&files).map_err(|source| SealError::io(&files, source))?;
         let sealed = Sealed { tree, leaves: seal.leaves() };

@@ -9,7 +9,7 @@ mod remedy;
 mod witness;
 
 use super::run::{Invocation, Streams, run_request};
-use super::{Act, Bounds, Jail, JailSetting, JailStatus, Network, Tier};
+use super::{Bounds, Jail, JailSetting, JailStatus, Network, SelfTestCheck, Tier};
 use crate::jail::ExecPolicy;
 use crate::tree::remove_all;
 use glovebox_jail::policy::Source;
@@ -29,7 +29,7 @@ const TEST_MAX: Duration = Duration::from_secs(30);
 /// What this machine can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Capability {
+pub struct ProbeReport {
     /// The best tier whose self-test passed; none when this machine cannot confine commands.
     pub tier: Option<Tier>,
     /// Landlock's ABI that is enforced in it; 0 where none is.
@@ -39,7 +39,7 @@ pub struct Capability {
     /// Why no better tier, best first.
     pub missing: Vec<Missing>,
     /// What the self-test tried in the tier.
-    pub acts: Vec<Act>,
+    pub checks: Vec<SelfTestCheck>,
 }
 
 /// A tier this machine does not have.
@@ -56,7 +56,7 @@ pub struct Missing {
 
 /// Finds out what this machine can enforce. Keeps the best result in `cache`, for this boot, kernel, user, helper and control group.
 /// A worse result is never kept, so that a remedy works at once. Blocks for a few hundred milliseconds at most.
-pub fn probe(cache: Option<&Path>) -> Capability {
+pub fn probe(cache: Option<&Path>) -> ProbeReport {
     if !cfg!(target_os = "linux") {
         return unsupported();
     }
@@ -66,9 +66,9 @@ pub fn probe(cache: Option<&Path>) -> Capability {
     let mut missing = Vec::new();
     for tier in Tier::CONFINING {
         match attempt(tier, cache.and_then(Path::parent)) {
-            Ok((status, acts)) => {
+            Ok((status, checks)) => {
                 let JailStatus { landlock_abi, degradations, .. } = status;
-                let found = Capability { tier: Some(tier), landlock_abi, degradations, missing, acts };
+                let found = ProbeReport { tier: Some(tier), landlock_abi, degradations, missing, checks };
                 if let (Some(Tier::Full), Some(cache)) = (found.tier, cache)
                     && let Err(error) = cache::write(cache, &found)
                 {
@@ -79,7 +79,7 @@ pub fn probe(cache: Option<&Path>) -> Capability {
             Err(reason) => missing.push(lacks(tier, reason)),
         }
     }
-    Capability { tier: None, landlock_abi: 0, degradations: Vec::new(), missing, acts: Vec::new() }
+    ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing, checks: Vec::new() }
 }
 
 /// Finds out whether this machine can enforce this one tier. Blocks as long as [`probe`], and keeps nothing.
@@ -97,15 +97,15 @@ fn lacks(tier: Tier, reason: String) -> Missing {
     Missing { tier, remedy: remedy::of(tier, &reason), reason }
 }
 
-fn unsupported() -> Capability {
+fn unsupported() -> ProbeReport {
     let reason = "this version confines no host programs on this system".to_owned();
     let remedy = "run pipelines with commands on Linux, or in a Linux virtual machine".to_owned();
     let missing = Tier::CONFINING.map(|tier| Missing { tier, reason: reason.clone(), remedy: remedy.clone() });
-    Capability { tier: None, landlock_abi: 0, degradations: Vec::new(), missing: missing.into(), acts: Vec::new() }
+    ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing: missing.into(), checks: Vec::new() }
 }
 
 /// Opens a jail of this tier and runs its self-test. The error says what failed.
-fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<Act>), String> {
+fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestCheck>), String> {
     let folder = ProbeFolder::new(near).map_err(|error| format!("could not make a folder for the test: {error}"))?;
     let witness = Witness::new(&folder.0).map_err(|error| format!("could not set up witnesses: {error}"))?;
     let setting = JailSetting {
@@ -125,14 +125,14 @@ fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<Act>), St
         Source::Directory(path("lower"))
     };
     let jail = Jail::open(&setting, source).map_err(|error| error.to_string())?;
-    let acts = self_test(&jail, &witness)?;
+    let checks = self_test(&jail, &witness)?;
     let status = jail.status().clone();
     jail.end().map_err(|error| error.to_string())?;
     witness.check()?;
-    Ok((status, acts))
+    Ok((status, checks))
 }
 
-fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<Act>, String> {
+fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<SelfTestCheck>, String> {
     let program = Program::SelfTest(witness.targets());
     let env = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
     let request = Request::Run(Command { program, arguments: Vec::new(), env, cwd: String::new() });
@@ -146,18 +146,19 @@ fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<Act>, String> {
         return Err(format!("the self-test ended as `{}` {:?} {text}", exit.how.as_str(), exit.code));
     }
     let said = [exit.stdout.head, exit.stdout.tail].concat();
-    let acts: Vec<Act> = serde_json::from_slice(&said).map_err(|error| format!("the self-test's report: {error}"))?;
-    evaluate(&acts)?;
-    Ok(acts)
+    let checks: Vec<SelfTestCheck> =
+        serde_json::from_slice(&said).map_err(|error| format!("the self-test's report: {error}"))?;
+    evaluate(&checks)?;
+    Ok(checks)
 }
 
-/// Checks that every act ended as it must, and that both kinds were tried.
-fn evaluate(acts: &[Act]) -> Result<(), String> {
-    if let Some(act) = acts.iter().find(|act| act.must_work != act.worked) {
-        let came_out = if act.worked { "worked but must fail" } else { "failed but must work" };
-        return Err(format!("self-test: `{}` {came_out}: {}", act.name, act.answer));
+/// Checks that every check ended as it must, and that both kinds were tried.
+fn evaluate(checks: &[SelfTestCheck]) -> Result<(), String> {
+    if let Some(check) = checks.iter().find(|check| check.must_work != check.worked) {
+        let came_out = if check.worked { "worked but must fail" } else { "failed but must work" };
+        return Err(format!("self-test: `{}` {came_out}: {}", check.name, check.answer));
     }
-    if [true, false].iter().any(|kind| !acts.iter().any(|act| act.must_work == *kind)) {
+    if [true, false].iter().any(|kind| !checks.iter().any(|check| check.must_work == *kind)) {
         return Err("the self-test tried nothing".to_owned());
     }
     Ok(())
@@ -200,12 +201,15 @@ mod tests {
 
     #[test]
     fn a_test_that_tried_nothing_or_failed_is_no_proof() {
-        let act = |must_work, worked| Act { name: "a".to_owned(), must_work, worked, answer: String::new() };
-        assert!(evaluate(&[act(true, true), act(false, false)]).is_ok());
-        assert!(evaluate(&[act(true, true), act(false, true)]).is_err());
-        assert!(evaluate(&[act(true, false), act(false, false)]).is_err());
+        let check =
+            |must_work, worked| SelfTestCheck { name: "a".to_owned(), must_work, worked, answer: String::new() };
+        assert!(evaluate(&[check(true, true), check(false, false)]).is_ok());
+        assert!(evaluate(&[check(true, true), check(false, true)]).is_err());
+        assert!(evaluate(&[check(true, false), check(false, false)]).is_err());
         assert!(
-            evaluate(&[act(true, true)]).is_err() && evaluate(&[act(false, false)]).is_err() && evaluate(&[]).is_err()
+            evaluate(&[check(true, true)]).is_err()
+                && evaluate(&[check(false, false)]).is_err()
+                && evaluate(&[]).is_err()
         );
     }
 }

@@ -57,9 +57,9 @@ pub struct JailSetting {
 
 /// What ties a jail to a part of this program, beyond its control socket. The default: nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ties {
+pub struct JailChannels {
     /// A folder of this program's own that is shown read-only at [`glovebox_jail::subject::FOLDER`].
-    pub offer: Option<PathBuf>,
+    pub client_folder: Option<PathBuf>,
     /// Whether this program may take sockets of the jail's network; [`Tier::Full`] only.
     pub sockets: bool,
 }
@@ -107,7 +107,7 @@ impl Writable {
 }
 
 /// Checks everything and makes the folders walls without a root of their own need.
-pub(super) fn check(setting: &JailSetting, ties: &Ties, source: &Source) -> Result<Checked, JailError> {
+pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Source) -> Result<Checked, JailError> {
     if let Network::Proxy(domains) = &setting.network {
         rules(domains)?;
     }
@@ -121,7 +121,7 @@ pub(super) fn check(setting: &JailSetting, ties: &Ties, source: &Source) -> Resu
     let at = if has_root { normal(&setting.inside)? } else { first_of(&from)?.clone() };
     let binds = if has_root {
         // After what was asked for, so that nothing lies over a mask.
-        [binds(&setting.policy.binds, &hidden, &at)?, masks(setting, &hidden)?, offered(ties)?].concat()
+        [binds(&setting.policy.binds, &hidden, &at)?, masks(setting, &hidden)?, offered(channels)?].concat()
     } else {
         unrooted(setting, &hidden)?
     };
@@ -149,7 +149,7 @@ pub(super) fn check(setting: &JailSetting, ties: &Ties, source: &Source) -> Resu
             Network::Proxy(_) => policy::Network::Proxy,
             Network::Full => policy::Network::Full,
         },
-        sockets: ties.sockets,
+        sockets: channels.sockets,
         bounds: setting.bounds.enforced_inside(),
         cgroup_procs: Vec::new(),
     };
@@ -224,8 +224,8 @@ fn masks(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, JailErr
 }
 
 /// The folder with the command that starts the program under test.
-fn offered(ties: &Ties) -> Result<Vec<Bind>, JailError> {
-    let Some(folder) = &ties.offer else { return Ok(Vec::new()) };
+fn offered(channels: &JailChannels) -> Result<Vec<Bind>, JailError> {
+    let Some(folder) = &channels.client_folder else { return Ok(Vec::new()) };
     let at = subject::FOLDER.to_owned();
     Ok(vec![Bind { source: text(&canonical(folder)?)?, at, writable: false, optional: false }])
 }

@@ -24,7 +24,7 @@ const V4: &[(Ipv4Addr, u32, &str)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4, "reserved"),
 ];
 
-/// IPv6 ranges with a name of their own. Outside 2000::/3 everything else is refused too.
+/// IPv6 ranges with a name of their own. Dialer 2000::/3 everything else is refused too.
 const V6: &[(Ipv6Addr, u32, &str)] = &[
     (Ipv6Addr::UNSPECIFIED, 128, "unspecified"),
     (Ipv6Addr::LOCALHOST, 128, "loopback"),

@@ -6,8 +6,8 @@
 use super::Bounds;
 use super::address;
 use super::client_hello::{self, HELLO_BYTES_MAX, Hello};
+use super::dialer::Dialer;
 use super::host::Host;
-use super::outside::Outside;
 use super::refused::Refused;
 use super::request_head::{self, HEAD_BYTES_MAX, Kind, Request};
 use super::rules::{PORT_HTTP, PORT_TLS, Rules};
@@ -37,7 +37,7 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) struct Shared {
     pub(super) rules: Rules,
     pub(super) bounds: Bounds,
-    pub(super) outside: Arc<dyn Outside>,
+    pub(super) dialer: Arc<dyn Dialer>,
     pub(super) ledger: Ledger,
 }
 
@@ -125,7 +125,7 @@ fn permitted(request: &Request, rules: &Rules) -> Result<(), Refused> {
 fn reach(request: &Request, shared: &Shared, stop: Stop<'_>) -> Result<Result<TcpStream, Refused>, Ended> {
     let host = &request.host;
     let until = Instant::now() + shared.bounds.dial;
-    let addresses = match resolve(host, &shared.outside, stop, until) {
+    let addresses = match resolve(host, &shared.dialer, stop, until) {
         Ok(addresses) if !addresses.is_empty() => addresses,
         Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(Ended::Gone),
         _ => return Ok(Err(Refused::Unresolved(host.clone()))),
@@ -135,7 +135,7 @@ fn reach(request: &Request, shared: &Shared, stop: Stop<'_>) -> Result<Result<Tc
         return Ok(Err(Refused::Address(host.clone(), kind)));
     }
     for address in addresses.into_iter().take(ADDRESSES_MAX) {
-        match dial(SocketAddr::new(address, request.port), &*shared.outside, stop, until) {
+        match dial(SocketAddr::new(address, request.port), &*shared.dialer, stop, until) {
             Ok(stream) => return Ok(Ok(stream)),
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(Ended::Gone),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -165,24 +165,24 @@ impl Drop for Resolving {
 }
 
 /// Asks the resolver on a thread of its own, which may outlive the question: it holds a name and a pipe, and ends by itself.
-fn resolve(host: &Host, outside: &Arc<dyn Outside>, stop: Stop<'_>, until: Instant) -> io::Result<Vec<IpAddr>> {
+fn resolve(host: &Host, dialer: &Arc<dyn Dialer>, stop: Stop<'_>, until: Instant) -> io::Result<Vec<IpAddr>> {
     let counted = Resolving::begin()?;
     let (answered, answers) = io::pipe()?;
     let slot = Arc::new(Mutex::new(Err(ErrorKind::NotFound.into())));
-    let (name, outside, filled) = (host.clone(), Arc::clone(outside), Arc::clone(&slot));
+    let (name, dialer, filled) = (host.clone(), Arc::clone(dialer), Arc::clone(&slot));
     thread::Builder::new().name("proxy-resolve".to_owned()).spawn(move || {
-        let found = outside.resolve(name.as_str());
+        let found = dialer.resolve(name.as_str());
         *filled.lock().unwrap_or_else(PoisonError::into_inner) = found;
         // In this order: whoever hears of the answer finds nothing of ours held by this thread any more.
-        drop((outside, counted, answers));
+        drop((dialer, counted, answers));
     })?;
     stop.wait_for(&answered, PollFlags::IN, until)?;
     let mut found = slot.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut *found, Ok(Vec::new()))
 }
 
-fn dial(address: SocketAddr, outside: &dyn Outside, stop: Stop<'_>, until: Instant) -> io::Result<TcpStream> {
-    let stream = TcpStream::from(outside.dial(address)?);
+fn dial(address: SocketAddr, dialer: &dyn Dialer, stop: Stop<'_>, until: Instant) -> io::Result<TcpStream> {
+    let stream = TcpStream::from(dialer.dial(address)?);
     stop.wait_for(&stream, PollFlags::OUT, until)?;
     stream.take_error()?.map_or(Ok(stream), |error| Err(io::Error::new(ErrorKind::ConnectionRefused, error)))
 }

@@ -1,7 +1,7 @@
 //! A proxy from its start to its end, and what it may use.
 
 use super::connection::{Shared, serve};
-use super::outside::{Internet, Outside};
+use super::dialer::{Dialer, Internet};
 use super::rules::Rules;
 use super::traffic::{Ledger, ProxyRecord};
 use crate::acceptor::{Acceptor, Threads};
@@ -49,8 +49,8 @@ impl Proxy {
     }
 
     /// The same with other bounds and another way out.
-    pub fn start_with(listener: OwnedFd, rules: Rules, bounds: Bounds, outside: Arc<dyn Outside>) -> io::Result<Proxy> {
-        let shared = Arc::new(Shared { rules, bounds, outside, ledger: Ledger::default() });
+    pub fn start_with(listener: OwnedFd, rules: Rules, bounds: Bounds, dialer: Arc<dyn Dialer>) -> io::Result<Proxy> {
+        let shared = Arc::new(Shared { rules, bounds, dialer, ledger: Ledger::default() });
         let of_thread = Arc::clone(&shared);
         let threads = Threads { name: "proxy", connections: bounds.connections, stack_bytes: STACK_BYTES };
         let serving = move |client: OwnedFd, stop: crate::relay::Stop<'_>| {

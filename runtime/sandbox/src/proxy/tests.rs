@@ -1,7 +1,7 @@
 //! The proxy over real sockets. Names and the way out are the test's own: every public address leads to one server on loopback,
 //! and what was looked up and dialled is written down.
 
-use super::outside::{Outside, start};
+use super::dialer::{Dialer, start};
 use super::rules::Rules;
 use super::traffic::ProxyRecord;
 use super::*;
@@ -28,7 +28,7 @@ struct Staged {
     gate: Option<Mutex<Receiver<()>>>,
 }
 
-impl Outside for Staged {
+impl Dialer for Staged {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         self.seen.lock().unwrap().push(name.to_owned());
         if let Some(gate) = &self.gate {
@@ -47,7 +47,7 @@ impl Outside for Staged {
 struct Stage {
     proxy: Option<Proxy>,
     at: SocketAddr,
-    outside: Arc<Staged>,
+    dialer: Arc<Staged>,
     server: TcpListener,
 }
 
@@ -59,7 +59,7 @@ impl Stage {
     fn with(rules: &[&str], answers: &[&[&str]], bounds: Bounds, gate: Option<Receiver<()>>) -> Self {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let answers = answers.iter().map(|list| list.iter().map(|text| text.parse().unwrap()).collect()).collect();
-        let outside = Arc::new(Staged {
+        let dialer = Arc::new(Staged {
             answers: Mutex::new(answers),
             server: server.local_addr().unwrap(),
             seen: Mutex::default(),
@@ -68,8 +68,8 @@ impl Stage {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
         let rules = Rules::parse(&rules.iter().map(|rule| (*rule).to_owned()).collect::<Vec<_>>()).unwrap();
-        let proxy = Proxy::start_with(listener.into(), rules, bounds, outside.clone()).unwrap();
-        Self { proxy: Some(proxy), at, outside, server }
+        let proxy = Proxy::start_with(listener.into(), rules, bounds, dialer.clone()).unwrap();
+        Self { proxy: Some(proxy), at, dialer, server }
     }
 
     fn client(&self, first: &[u8]) -> TcpStream {
@@ -113,13 +113,13 @@ impl Stage {
     }
 
     fn seen(&self) -> Vec<String> {
-        self.outside.seen.lock().unwrap().clone()
+        self.dialer.seen.lock().unwrap().clone()
     }
 
     /// Stops the proxy and demands that nothing of it is left.
     fn stop(&mut self) -> ProxyRecord {
         let traffic = self.proxy.take().unwrap().stop();
-        assert_eq!(Arc::strong_count(&self.outside), 1, "a thread outlived the proxy");
+        assert_eq!(Arc::strong_count(&self.dialer), 1, "a thread outlived the proxy");
         assert!(TcpStream::connect(self.at).is_err(), "the listener outlived the proxy");
         traffic
     }

@@ -65,13 +65,18 @@ impl Copy {
         Self::with(workspace, at, scope, &ViewOverrides::default())
     }
 
-    pub(super) fn with(workspace: &Path, at: &Path, scope: &Scope, extra: &ViewOverrides) -> Result<Self, StageError> {
+    pub(super) fn with(
+        workspace: &Path,
+        at: &Path,
+        scope: &Scope,
+        overrides: &ViewOverrides,
+    ) -> Result<Self, StageError> {
         let failed = |source| StageError::io(at, source);
-        let (source, layers) = (open(workspace)?, open_all(&extra.layers)?);
+        let (source, layers) = (open(workspace)?, open_all(&overrides.layers)?);
         let tree = Tree::create(at).map_err(failed)?;
         let device = tree.inode().map_err(failed)?.0;
         let mut filling = Filling::new(&tree, scope);
-        filling.all(&source, &layers, &extra.mount_points)?;
+        filling.all(&source, &layers, &overrides.mount_points)?;
         let Filling { facts, left_out, .. } = filling;
         let complete = file_clock();
         let (at, scope) = (at.to_owned(), scope.clone());
@@ -138,7 +143,7 @@ impl From<WalkError> for Stop {
 pub(super) fn is_small(
     workspace: &Path,
     scope: &Scope,
-    extra: &ViewOverrides,
+    overrides: &ViewOverrides,
     most: Allowance,
 ) -> Result<bool, StageError> {
     let mut left = Some(most);
@@ -150,7 +155,7 @@ pub(super) fn is_small(
         });
         if left.is_some() { Ok(true) } else { Err(Stop::Large) }
     };
-    let mut counted = open_all(&extra.layers)?.iter().try_for_each(|layer| tree::walk(layer, &mut count));
+    let mut counted = open_all(&overrides.layers)?.iter().try_for_each(|layer| tree::walk(layer, &mut count));
     if counted.is_ok() {
         counted = tree::walk(&open(workspace)?, &mut |met| match is_visible(met.kind(), access(scope, met.path)) {
             true => count(met),

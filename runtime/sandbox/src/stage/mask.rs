@@ -60,9 +60,9 @@ pub(super) fn unseen(
 }
 
 /// Fills the new folder `mask` with whiteouts for what the stage cannot see, and with directories to mount on.
-pub(super) fn fill(mask: &Tree, workspace: &Tree, scope: &Scope, extra: &ViewOverrides) -> io::Result<()> {
+pub(super) fn fill(mask: &Tree, workspace: &Tree, scope: &Scope, overrides: &ViewOverrides) -> io::Result<()> {
     let mut filling = Filling { mask, workspace, made: BTreeSet::new(), node: None };
-    for path in &extra.mount_points {
+    for path in &overrides.mount_points {
         filling.make_mount_point(Path::new(path.as_str()))?;
     }
     unseen(workspace, scope, Path::new(""), &mut |path| filling.hide(path).map(|()| true))?;

@@ -42,23 +42,28 @@ impl Overlay {
         workspace: &Path,
         at: &Path,
         scope: &Scope,
-        extra: &ViewOverrides,
+        overrides: &ViewOverrides,
     ) -> Result<Self, StageError> {
         let failed = |source| StageError::io(at, source);
         let source = Tree::open(workspace).map_err(|source| StageError::io(workspace, source))?;
-        let layers = open_all(&extra.layers)?;
+        let layers = open_all(&overrides.layers)?;
         drop(Tree::create(at).map_err(failed)?);
         let mask = Tree::create(&at.join("mask")).map_err(failed)?;
-        mask::fill(&mask, &source, scope, extra).map_err(failed)?;
+        mask::fill(&mask, &source, scope, overrides).map_err(failed)?;
         let upper = Tree::create(&at.join("upper")).map_err(failed)?;
         let top = upper.directory(Path::new("")).map_err(failed)?;
         rustix::fs::fchmod(&top, tree::DIRECTORY_MODE).map_err(|error| failed(error.into()))?;
         drop(Tree::create(&at.join("work")).map_err(failed)?);
         let begun = begun(&top).map_err(failed)?;
         let device = upper.inode().map_err(failed)?.0;
-        let lower =
-            Lower { workspace: source, layers, mount_points: extra.mount_points.clone(), scope: scope.clone(), begun };
-        let source = layered(workspace, at, &extra.layers)?;
+        let lower = Lower {
+            workspace: source,
+            layers,
+            mount_points: overrides.mount_points.clone(),
+            scope: scope.clone(),
+            begun,
+        };
+        let source = layered(workspace, at, &overrides.layers)?;
         Ok(Self { at: at.to_owned(), source, upper, device, lower })
     }
 

@@ -2,7 +2,7 @@
 
 use super::SubjectSetting;
 use crate::exec::working_directory;
-use crate::jail::{Jail, JailError, Ties};
+use crate::jail::{Jail, JailChannels, JailError};
 use crate::stage::{StageError, WorkspaceView};
 use glovebox_record::path::ScopePath;
 use std::path::Path;
@@ -29,12 +29,13 @@ impl SubjectSandbox {
     /// Makes both; the files in the folder `name` of the attempt's.
     pub(super) fn make(setting: &SubjectSetting, name: &str, sockets: bool) -> Result<Self, SubjectSandboxError> {
         let at = setting.jail.folder.join(name);
-        let (workspace, scope, extra) = (&setting.workspace, &setting.scope, &setting.extra);
+        let (workspace, scope, overrides) = (&setting.workspace, &setting.scope, &setting.overrides);
         let view = match setting.mounts {
-            true => WorkspaceView::choose(workspace, &at, scope, extra)?,
-            false => WorkspaceView::copy(workspace, &at, scope, extra)?,
+            true => WorkspaceView::choose(workspace, &at, scope, overrides)?,
+            false => WorkspaceView::copy(workspace, &at, scope, overrides)?,
         };
-        let jail = Jail::open_tied(&setting.jail, view.source()?, &Ties { offer: None, sockets })?;
+        let jail =
+            Jail::open_with_channels(&setting.jail, view.source()?, &JailChannels { client_folder: None, sockets })?;
         Ok(Self { view, jail })
     }
 

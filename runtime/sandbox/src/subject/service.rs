@@ -6,7 +6,7 @@ use super::client_folder;
 use super::port::Server;
 use super::sandbox::SubjectSandbox;
 use crate::acceptor::{Acceptor, Threads};
-use crate::jail::{Jail, JailError, ResourceUsage, Ties};
+use crate::jail::{Jail, JailChannels, JailError, ResourceUsage};
 use crate::stage::WorkspaceView;
 use std::io;
 use std::path::PathBuf;
@@ -130,11 +130,11 @@ pub struct Subjects {
 
 /// What a stage's programs under test left.
 #[derive(Debug, Default)]
-pub struct Used {
+pub struct EndedSubjects {
     /// Those that ran, in the order of their ends.
     pub calls: Vec<Call>,
     /// What each sandbox used.
-    pub spent: Vec<ResourceUsage>,
+    pub usage: Vec<ResourceUsage>,
     /// The files of each sandbox, nothing alive in them any more.
     pub views: Vec<WorkspaceView>,
 }
@@ -154,8 +154,8 @@ impl Subjects {
     }
 
     /// What the verifier's jail must be opened with. Its PATH must begin with [`glovebox_jail::subject::FOLDER`].
-    pub fn ties(&self) -> Ties {
-        Ties { offer: Some(self.offer.clone()), sockets: self.shared.setting.port.is_some() }
+    pub fn channels(&self) -> JailChannels {
+        JailChannels { client_folder: Some(self.offer.clone()), sockets: self.shared.setting.port.is_some() }
     }
 
     /// Starts the program of `verify_subject` when it serves a port, and waits until it accepts, at most 30 seconds and no
@@ -175,13 +175,13 @@ impl Subjects {
     ///
     /// # Errors
     /// [`SubjectError::Jail`] when something could not be killed.
-    pub fn end(mut self) -> Result<Used, SubjectError> {
+    pub fn end(mut self) -> Result<EndedSubjects, SubjectError> {
         self.accepting = None;
-        let mut used = Used::default();
+        let mut used = EndedSubjects::default();
         let (served, call) = self.server.take().map_or((None, None), Server::end);
         let place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner).take();
         for SubjectSandbox { view, jail } in place.into_iter().chain(served) {
-            used.spent.push(jail.end()?);
+            used.usage.push(jail.end()?);
             used.views.push(view);
         }
         let mut calls = self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner);

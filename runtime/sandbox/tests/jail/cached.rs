@@ -20,7 +20,7 @@ fn run(run_folder: &Path, domain: Domain, text: &str, disk_bytes: u64) -> (Exit,
     let exit = jail.run(&shell(text), &never()).unwrap();
     jail.end().unwrap();
     assert!(!place.written("target/kept").exists(), "a cache was written to the workspace's layer");
-    let dropped = caches.settle(1 << 20).unwrap().dropped;
+    let dropped = caches.enforce_limit(1 << 20).unwrap().dropped;
     (exit, dropped)
 }
 

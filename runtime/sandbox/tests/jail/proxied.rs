@@ -6,7 +6,7 @@
 use crate::place::{Place, argv, never, output};
 use glovebox_sandbox::exec::{Command, Exit};
 use glovebox_sandbox::jail::{Bind, Jail, Network, Tier};
-use glovebox_sandbox::proxy::outside::{Outside, start};
+use glovebox_sandbox::proxy::dialer::{Dialer, start};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -61,7 +61,7 @@ fn serve_one(server: TcpListener, answer: &'static str) -> JoinHandle<Vec<u8>> {
 #[derive(Debug)]
 struct Staged(SocketAddr);
 
-impl Outside for Staged {
+impl Dialer for Staged {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         let inside = name.starts_with("inside.").then_some(Ipv4Addr::LOCALHOST.into());
         Ok(vec![inside.unwrap_or(PUBLIC.parse().unwrap())])
@@ -90,8 +90,8 @@ impl Stage {
         setting.policy.binds = vec![Bind { source: at.clone(), at, writable: false, optional: false }];
         setting.policy.path.push(tools);
         setting.network = Network::Proxy(domains.iter().map(|domain| (*domain).to_owned()).collect());
-        let outside = Arc::new(Staged(server.local_addr().unwrap()));
-        Self { jail: Jail::open_with(&setting, place.source(), outside).unwrap(), server, _place: place }
+        let dialer = Arc::new(Staged(server.local_addr().unwrap()));
+        Self { jail: Jail::open_with_dialer(&setting, place.source(), dialer).unwrap(), server, _place: place }
     }
 
     /// What a client inside heard.

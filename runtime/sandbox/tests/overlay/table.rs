@@ -27,9 +27,9 @@ fn check(build: impl Fn(&Upper) -> &Upper, expected: &[&str]) {
     check_in(&usual(), &ViewOverrides::default(), build, expected);
 }
 
-fn check_in(scope: &Scope, extra: &ViewOverrides, build: impl Fn(&Upper) -> &Upper, expected: &[&str]) {
+fn check_in(scope: &Scope, overrides: &ViewOverrides, build: impl Fn(&Upper) -> &Upper, expected: &[&str]) {
     let made = Bench::new(FILES);
-    let view = overlay(&made, scope, extra);
+    let view = overlay(&made, scope, overrides);
     build(&Upper::of(&view));
     let before = snapshot(&made.workspace());
     assert_eq!(lines(&look(&view)), expected);

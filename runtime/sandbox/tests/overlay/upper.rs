@@ -24,8 +24,8 @@ pub(crate) fn parts(view: &WorkspaceView) -> (Vec<PathBuf>, PathBuf, PathBuf) {
     }
 }
 
-pub(crate) fn overlay(made: &Bench, scope: &Scope, extra: &ViewOverrides) -> WorkspaceView {
-    WorkspaceView::overlay(&made.workspace(), &made.dir.path().join("attempt"), scope, extra).unwrap()
+pub(crate) fn overlay(made: &Bench, scope: &Scope, overrides: &ViewOverrides) -> WorkspaceView {
+    WorkspaceView::overlay(&made.workspace(), &made.dir.path().join("attempt"), scope, overrides).unwrap()
 }
 
 pub(crate) fn look(view: &WorkspaceView) -> Vec<Found> {

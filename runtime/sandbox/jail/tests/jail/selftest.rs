@@ -1,8 +1,8 @@
-//! The helper's own test of its walls, held against witnesses outside; and the same acts without walls, where they come through.
+//! The helper's own test of its walls, held against witnesses outside; and the same checks without walls, where they come through.
 
 use crate::fixture::{Jail, Place};
 use glovebox_jail::policy::Confinement;
-use glovebox_jail::wire::{Act, Command, Program, Targets};
+use glovebox_jail::wire::{Command, Program, SelfTestCheck, Targets};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, listen, socket_with};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -53,7 +53,7 @@ impl Witnesses {
     }
 }
 
-fn acts(jail: &Jail, witnesses: &Witnesses) -> Vec<Act> {
+fn checks(jail: &Jail, witnesses: &Witnesses) -> Vec<SelfTestCheck> {
     let program = Program::SelfTest(witnesses.targets.clone());
     let command = Command { program, arguments: Vec::new(), env: Vec::new(), cwd: String::new() };
     let came = jail.try_run(command, "").unwrap();
@@ -67,9 +67,9 @@ fn all_acts_come_out_as_they_must() {
         let place = Place::new();
         let witnesses = Witnesses::new(&place);
         let jail = Jail::start(&place.policy(confinement));
-        let acts = acts(&jail, &witnesses);
-        let wrong: Vec<_> = acts.iter().filter(|act| act.worked != act.must_work).collect();
-        assert!(wrong.is_empty() && acts.len() > 30, "{confinement:?} {wrong:#?}");
+        let checks = checks(&jail, &witnesses);
+        let wrong: Vec<_> = checks.iter().filter(|check| check.worked != check.must_work).collect();
+        assert!(wrong.is_empty() && checks.len() > 30, "{confinement:?} {wrong:#?}");
         witnesses.saw_nobody(&place);
         drop(jail);
         assert_eq!(crate::fixture::names(&place.path("upper")), Vec::<String>::new(), "the test leaves nothing");
@@ -82,7 +82,7 @@ fn without_walls_the_same_acts_come_through() {
     let place = Place::new();
     let witnesses = Witnesses::new(&place);
     let jail = Jail::start(&place.policy(Confinement::Unconfined));
-    let acts = acts(&jail, &witnesses);
+    let checks = checks(&jail, &witnesses);
     for name in [
         "read-outside",
         "list-outside",
@@ -93,7 +93,7 @@ fn without_walls_the_same_acts_come_through() {
         "signal-host",
         "ptrace",
     ] {
-        assert!(acts.iter().any(|act| act.name == name && act.worked), "{name} {acts:#?}");
+        assert!(checks.iter().any(|check| check.name == name && check.worked), "{name} {checks:#?}");
     }
     assert!(witnesses.tcp.accept().is_ok() && place.path("outside/written").exists());
     assert!(witnesses.sockets.iter().all(|socket| accept(socket).is_ok()));

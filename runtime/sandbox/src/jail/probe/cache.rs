@@ -4,7 +4,7 @@
 //! or not what a probe could have found is taken for absent, and everything is found out again.
 
 use super::super::{Tier, binary};
-use super::{Capability, evaluate, witness};
+use super::{ProbeReport, evaluate, witness};
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 const VERSION: u32 = 2;
-/// A report has some forty acts of a hundred bytes.
+/// A report has some forty checks of a hundred bytes.
 const BYTES_MAX: u64 = 256 << 10;
 
 #[derive(Serialize, Deserialize)]
@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 256 << 10;
 struct Kept {
     version: u32,
     machine: Machine,
-    capability: Capability,
+    capability: ProbeReport,
 }
 
 /// What a result is true for.
@@ -50,7 +50,7 @@ impl Machine {
 }
 
 /// Returns what was found out before, if it is about this machine as it is.
-pub(super) fn read(path: &Path) -> Option<Capability> {
+pub(super) fn read(path: &Path) -> Option<ProbeReport> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     let meta = file.metadata().ok()?;
@@ -64,12 +64,12 @@ pub(super) fn read(path: &Path) -> Option<Capability> {
     let sound = kept.version == VERSION
         && kept.machine == Machine::this().ok()?
         && kept.capability.tier == Some(Tier::Full)
-        && evaluate(&kept.capability.acts).is_ok();
+        && evaluate(&kept.capability.checks).is_ok();
     sound.then_some(kept.capability)
 }
 
 /// Keeps a result; whoever reads meanwhile sees the old file or the new one.
-pub(super) fn write(path: &Path, capability: &Capability) -> io::Result<()> {
+pub(super) fn write(path: &Path, capability: &ProbeReport) -> io::Result<()> {
     let kept = Kept { version: VERSION, machine: Machine::this()?, capability: capability.clone() };
     let fresh = path.with_extension(format!("{}.new", witness::draw()?));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -82,18 +82,19 @@ pub(super) fn write(path: &Path, capability: &Capability) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Act;
+    use super::super::SelfTestCheck;
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    fn found() -> Capability {
-        let act = |must_work| Act { name: "a".to_owned(), must_work, worked: must_work, answer: String::new() };
-        Capability {
+    fn found() -> ProbeReport {
+        let check =
+            |must_work| SelfTestCheck { name: "a".to_owned(), must_work, worked: must_work, answer: String::new() };
+        ProbeReport {
             tier: Some(Tier::Full),
             landlock_abi: 6,
             degradations: Vec::new(),
             missing: Vec::new(),
-            acts: vec![act(true), act(false)],
+            checks: vec![check(true), check(false)],
         }
     }
 

@@ -97,7 +97,7 @@ fn a_stop_does_not_wait_for_a_resolver() {
     proxy.stop();
     assert!(end_of(client).is_empty());
     drop(gate);
-    while Arc::strong_count(&stage.outside) > 1 {
+    while Arc::strong_count(&stage.dialer) > 1 {
         thread::yield_now();
     }
 }
@@ -108,5 +108,5 @@ fn dropping_a_proxy_stops_it() {
     let client = stage.client(b"GET");
     drop(stage.proxy.take());
     assert!(end_of(client).is_empty());
-    assert_eq!(Arc::strong_count(&stage.outside), 1);
+    assert_eq!(Arc::strong_count(&stage.dialer), 1);
 }

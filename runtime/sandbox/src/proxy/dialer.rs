@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket}
 use std::os::fd::OwnedFd;
 
 /// What names mean and how addresses are reached.
-pub trait Outside: std::fmt::Debug + Send + Sync + 'static {
+pub trait Dialer: std::fmt::Debug + Send + Sync + 'static {
     /// Returns every address of a name; waits as long as the resolver does.
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 
@@ -20,7 +20,7 @@ pub trait Outside: std::fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Internet;
 
-impl Outside for Internet {
+impl Dialer for Internet {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         Ok((format!("{name}.").as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect())
     }
