@@ -13,7 +13,7 @@ use crate::widening;
 use glovebox_engine::components::{PluginFile, PluginProblem};
 use glovebox_engine::config::TransformGrant;
 use glovebox_engine::event::RuleRecord;
-use glovebox_engine::rules::{Linted, RuleSet, digests, is_accepted, lint_builtin};
+use glovebox_engine::rules::{Linted, RuleFiles, RuleSet, digests, is_accepted, lint_builtin};
 use glovebox_pipeline::{Inputs, Lowered};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +103,8 @@ pub fn check_unchanged(run: &RunFolder, project: &Project, recorded: &[RuleRecor
         return Ok(());
     }
     let lock = project.lock.clone().unwrap_or_default();
-    let now = digests(&project.config, &lock, &files(project)).map_err(|problems| refuse(&problems))?;
+    let now = digests(RuleFiles { config: &project.config, lock: &lock, files: &files(project) })
+        .map_err(|problems| refuse(&problems))?;
     if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
         return refuse_withdrawn(run, project, recorded);
     }
@@ -115,7 +116,7 @@ pub fn check_unchanged(run: &RunFolder, project: &Project, recorded: &[RuleRecor
 fn refuse_withdrawn(run: &RunFolder, project: &Project, recorded: &[RuleRecord]) -> Result<(), Stop> {
     let allowed = |rule: &RuleRecord| {
         let grant = project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
-        is_accepted(grant, &rule.widened) && (rule.changes_total == 0 || grant != TransformGrant::None)
+        is_accepted(grant, rule) && (rule.changes_total == 0 || grant != TransformGrant::None)
     };
     let Some(rule) = recorded.iter().find(|rule| !allowed(rule)) else { return Ok(()) };
     let message =
@@ -134,7 +135,8 @@ fn tell_changes(rules: &[RuleRecord]) {
 
 fn load(project: &Project, host: &SharedHost) -> Result<Result<RuleSet, Vec<PluginProblem>>, Stop> {
     let lock = project.lock.clone().unwrap_or_default();
-    Ok(RuleSet::load(&project.config, &lock, &files(project), host.get()?))
+    let rules = RuleFiles { config: &project.config, lock: &lock, files: &files(project) };
+    Ok(RuleSet::load(rules, host.get()?))
 }
 
 fn files(project: &Project) -> BTreeMap<String, PluginFile> {

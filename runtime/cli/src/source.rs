@@ -11,7 +11,7 @@ use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
 use glovebox_engine::event::RuleReport;
 use glovebox_engine::event::RunStarted;
-use glovebox_engine::rules::{Linted, Trail, lint_builtin};
+use glovebox_engine::rules::{Linted, TransformStep, lint_builtin};
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::files::References;
 use glovebox_pipeline::inputs::Files;
@@ -96,7 +96,7 @@ pub struct Source {
     /// What the project's rule components made of it.
     pub rule_report: RuleReport,
     /// What each of them made of it, one after the other; empty for a run that is read back.
-    pub trail: Trail,
+    pub trail: Vec<TransformStep>,
 }
 
 /// A file that was read and lowered, but not linted.
@@ -167,14 +167,7 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
         Stop::new(Exit::Mismatch, message).with_help("resume it with the version that started it")
     })?;
     let rule_report = RuleReport { rules: started.rules.clone(), transformed };
-    Ok(Source {
-        file: PathBuf::from(&started.pipeline_path),
-        text,
-        pipeline,
-        files,
-        rule_report,
-        trail: Trail::default(),
-    })
+    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline, files, rule_report, trail: Vec::new() })
 }
 
 /// Prints findings that are at least that bad.

@@ -19,17 +19,16 @@ const LINES_MAX: usize = 5;
 
 /// Records with each component what the pipeline may do after it and not as its file has it.
 pub fn record(host: &SharedHost, source: &mut Source, project: &Project) -> Result<(), Stop> {
-    let trail = source.trail.clone();
-    let (names, pipelines): (Vec<_>, Vec<_>) = trail.pipelines().into_iter().unzip();
+    let trail = std::mem::take(&mut source.trail).into_iter();
+    let (plugins, pipelines): (Vec<_>, Vec<_>) = trail.map(|step| (step.plugin, step.pipeline)).unzip();
     if pipelines.is_empty() {
         return Ok(());
     }
     let plans = prepare::plans_beside(host, &pipelines, project, &prepare::holdouts(source, project)?)?;
-    let extents: Vec<_> = names.into_iter().zip(pipelines.iter().zip(&plans).map(extent)).collect();
+    let extents: Vec<_> = plugins.into_iter().zip(pipelines.iter().zip(&plans).map(extent)).collect();
     let found = attributed(&extents);
-    for rule in &mut source.rule_report.rules {
-        let lines = found.get(&rule.name).map_or(&[][..], Vec::as_slice);
-        rule.widen(&lines.iter().map(ToString::to_string).collect::<Vec<_>>());
+    for (position, rule) in source.rule_report.rules.iter_mut().enumerate() {
+        rule.widen(found.get(&position).into_iter().flatten().map(ToString::to_string));
     }
     Ok(())
 }
@@ -44,7 +43,7 @@ fn extent((pipeline, plan): (&Option<Pipeline>, &Option<Plan>)) -> Extent {
 pub fn refuse(project: &Project, rules: &[RuleRecord]) -> Result<(), Stop> {
     let grant =
         |rule: &RuleRecord| project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
-    let Some(rule) = rules.iter().find(|rule| !is_accepted(grant(rule), &rule.widened)) else { return Ok(()) };
+    let Some(rule) = rules.iter().find(|rule| !is_accepted(grant(rule), rule)) else { return Ok(()) };
     let mut message = format!("`{}` widens what the pipeline may do:", rule.name);
     for line in rule.widened.iter().take(LINES_MAX) {
         message.push_str(&format!("\n  {}", visible::line(line)));

@@ -18,7 +18,7 @@ pub use problem::{BindClass, BindErrors};
 use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::event::RuleReport;
-use crate::lock::Lock;
+use crate::lock::{Lock, Offer};
 use crate::plan::{Binding, Confinement, Plan};
 use effective::{Effective, GrantInputs, effective, grant_lines, granted};
 use glovebox_host::component::Component;
@@ -247,7 +247,7 @@ impl Binder<'_> {
             }
             let lines = grant_lines(&granted, entry.role);
             self.lock
-                .verify(handler, &inspection.digest.to_string(), &lines)
+                .verify(Offer { name: handler, digest: inspection.digest, grants: &lines })
                 .map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
         }
         let loaded = self.host.load_within(&bytes, self.config.component_bytes(handler));

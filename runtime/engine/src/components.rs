@@ -1,11 +1,11 @@
 //! Components as bytes: where they come from, and why one may not run.
 //!
-//! Reads nothing: bytes come in. Which of them are loaded, and with which grants, is decided by the binder and by the rules.
+//! This module opens no file: the caller passes bytes. The binder and the rule set decide which components are loaded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The components at hand, as bytes.
+/// All components that a plan can use, as bytes.
 #[derive(Default)]
 pub struct Catalog {
     /// What came with the binary, by handler type.
@@ -16,10 +16,17 @@ pub struct Catalog {
 
 /// A plugin's file, read or not.
 pub struct PluginFile {
-    /// Where it lies, for messages.
+    /// Its path, for messages.
     pub path: String,
     /// Its bytes, or why it could not be read.
     pub bytes: Result<Arc<[u8]>, String>,
+}
+
+impl PluginFile {
+    /// Its bytes, or why it could not be read.
+    pub fn content(&self) -> Result<&Arc<[u8]>, &str> {
+        self.bytes.as_ref().map_err(String::as_str)
+    }
 }
 
 /// A plugin that may not run.
@@ -27,8 +34,8 @@ pub struct PluginFile {
 pub struct PluginProblem {
     /// The handler type.
     pub name: String,
-    /// The thing, the place, the expected.
+    /// What is wrong, where, and what is expected.
     pub message: String,
-    /// How to mend it.
+    /// What to do about it.
     pub help: Option<String>,
 }

@@ -1,9 +1,9 @@
-//! `glovebox.lock`: which bytes the operator agreed to run, and under which grants.
+//! `glovebox.lock`: the components and grants that the operator agreed to.
 //!
-//! Written by `glovebox plugin lock` alone, read by everything that runs. A plugin that is absent, whose bytes differ or whose
-//! grants were widened since is refused; so is a lock of a version this program does not know. Where the file lies, and the
-//! plugin's bytes, are somebody else's business.
+//! Only `glovebox plugin lock` writes it. A plugin that is not in the lock, has other bytes or has more grants does not run, and a
+//! lock of an unknown version is refused. This module reads text: it opens neither the file nor the plugins.
 
+use glovebox_record::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct LockedPlugin {
     /// Its name, as in `[plugins."ns.name"]`.
     pub name: String,
     /// BLAKE3 of the component's bytes, `blake3:` and 64 hex digits.
-    pub digest: String,
+    pub digest: Digest,
     /// Size of the component.
     pub bytes: u64,
     /// The world it was built for, such as `handler`.
@@ -38,54 +38,55 @@ pub struct LockedPlugin {
     pub grants: Vec<String>,
 }
 
+/// A plugin that is to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// BLAKE3 of its bytes.
+    pub digest: Digest,
+    /// What it is granted, one line each.
+    pub grants: &'a [String],
+}
+
 /// Why a lock could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Not TOML, or fields that do not belong there.
-    #[error("`{LOCK_FILE_NAME}` cannot be read: {0}")]
+    /// Not TOML, an unknown field or a value of the wrong form.
+    #[error("`{LOCK_FILE_NAME}` is not a valid lock file: {0}")]
     Syntax(#[from] toml::de::Error),
     /// Written by another program version.
-    #[error("`{LOCK_FILE_NAME}` is of version {found}, version {LOCK_VERSION} is expected")]
+    #[error("`{LOCK_FILE_NAME}` has version {found}, expected version {LOCK_VERSION}")]
     Version {
         /// What the file says.
         found: u32,
     },
-    /// One name twice: which one was agreed to is anybody's guess.
+    /// One name twice.
     #[error("`{LOCK_FILE_NAME}` lists the plugin `{0}` twice")]
     Duplicate(String),
-    /// A digest that is none.
-    #[error(
-        "`{LOCK_FILE_NAME}` gives the plugin `{name}` the digest `{digest}`: `blake3:` and 64 hex digits are expected"
-    )]
-    Digest {
-        /// The plugin.
-        name: String,
-        /// As written.
-        digest: String,
-    },
 }
 
 /// Why a plugin may not run (exit 7).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockMismatch {
-    /// Nobody agreed to it.
+    /// The operator has not agreed to it.
     #[error("plugin `{name}` is not in `{LOCK_FILE_NAME}`")]
     Absent {
         /// The plugin.
         name: String,
     },
     /// Other bytes than those agreed to.
-    #[error("plugin `{name}` has the digest {found}, but {locked} is locked")]
+    #[error("plugin `{name}` has the digest {found}, but the lock has {locked}")]
     Digest {
         /// The plugin.
         name: String,
         /// In the lock.
-        locked: String,
-        /// Of the bytes at hand.
-        found: String,
+        locked: Digest,
+        /// Of the plugin's bytes.
+        found: Digest,
     },
     /// More is granted than what was agreed to.
-    #[error("plugin `{name}` is granted `{grant}`, which was not locked")]
+    #[error("plugin `{name}` is granted `{grant}`, but the lock does not have this grant")]
     Grant {
         /// The plugin.
         name: String,
@@ -95,9 +96,9 @@ pub enum LockMismatch {
 }
 
 impl LockMismatch {
-    /// The command that mends it, once the operator has looked.
+    /// The commands to inspect the plugin and to agree to it.
     pub fn help(&self) -> &'static str {
-        "look at it with `glovebox plugin inspect`, then agree to it with `glovebox plugin lock`"
+        "inspect it with `glovebox plugin inspect`, then agree to it with `glovebox plugin lock`"
     }
 }
 
@@ -125,9 +126,6 @@ impl Lock {
         let file: LockFile = toml::from_str(text)?;
         let mut plugins = BTreeMap::new();
         for plugin in file.plugins {
-            if !is_digest(&plugin.digest) {
-                return Err(LockError::Digest { name: plugin.name, digest: plugin.digest });
-            }
             if let Some(twice) = plugins.insert(plugin.name.clone(), plugin) {
                 return Err(LockError::Duplicate(twice.name));
             }
@@ -147,36 +145,32 @@ impl Lock {
         text
     }
 
-    /// Checks bytes and grants at hand against what was agreed to. Fewer grants than agreed to are fine.
-    pub fn verify(&self, name: &str, digest: &str, grants: &[String]) -> Result<(), LockMismatch> {
-        let name_owned = || name.to_owned();
-        let Some(locked) = self.plugins.get(name) else {
-            return Err(LockMismatch::Absent { name: name_owned() });
-        };
-        if locked.digest != digest {
-            let (locked, found) = (locked.digest.clone(), digest.to_owned());
-            return Err(LockMismatch::Digest { name: name_owned(), locked, found });
+    /// Checks a plugin against what the operator agreed to. Fewer grants than agreed to are fine.
+    pub fn verify(&self, offer: Offer<'_>) -> Result<(), LockMismatch> {
+        let name = || offer.name.to_owned();
+        let Some(locked) = self.plugins.get(offer.name) else { return Err(LockMismatch::Absent { name: name() }) };
+        if locked.digest != offer.digest {
+            return Err(LockMismatch::Digest { name: name(), locked: locked.digest, found: offer.digest });
         }
-        match grants.iter().find(|grant| !locked.grants.contains(grant)) {
-            Some(grant) => Err(LockMismatch::Grant { name: name_owned(), grant: grant.clone() }),
+        match offer.grants.iter().find(|grant| !locked.grants.contains(grant)) {
+            Some(grant) => Err(LockMismatch::Grant { name: name(), grant: grant.clone() }),
             None => Ok(()),
         }
     }
-}
-
-fn is_digest(text: &str) -> bool {
-    text.strip_prefix("blake3:")
-        .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn digest(digit: char) -> Digest {
+        digit.to_string().repeat(64).parse().expect("64 digits")
+    }
+
     fn locked(name: &str, byte: char) -> LockedPlugin {
         LockedPlugin {
             name: name.to_owned(),
-            digest: format!("blake3:{}", byte.to_string().repeat(64)),
+            digest: digest(byte),
             bytes: 1234,
             world: "handler".to_owned(),
             imports: vec!["glovebox:plugin/control@0.1.0".to_owned()],
@@ -212,20 +206,20 @@ mod tests {
         let unknown = lock().to_text().replacen("world =", "network = true\nworld =", 1);
         assert!(matches!(Lock::parse(&unknown), Err(LockError::Syntax(_))));
         let upper = lock().to_text().replacen(&"a".repeat(64), &"A".repeat(64), 1);
-        assert!(matches!(Lock::parse(&upper), Err(LockError::Digest { .. })));
+        assert!(matches!(Lock::parse(&upper), Err(LockError::Syntax(_))));
     }
 
     #[test]
     fn verify_refuses_absence_other_bytes_and_wider_grants() {
         let lock = lock();
-        let digest = format!("blake3:{}", "a".repeat(64));
+        let digest = digest('a');
         let grants = ["read src/".to_owned()];
-        assert_eq!(lock.verify("a.one", &digest, &grants), Ok(()));
-        assert_eq!(lock.verify("c.three", &digest, &grants), Err(LockMismatch::Absent { name: "c.three".to_owned() }));
-        assert!(matches!(lock.verify("b.two", &digest, &grants), Err(LockMismatch::Digest { .. })));
+        let offer = |name| Offer { name, digest, grants: &grants };
+        assert_eq!(lock.verify(offer("a.one")), Ok(()));
+        assert_eq!(lock.verify(offer("c.three")), Err(LockMismatch::Absent { name: "c.three".to_owned() }));
+        assert!(matches!(lock.verify(offer("b.two")), Err(LockMismatch::Digest { .. })));
         let wider = ["read src/".to_owned(), "read tests/".to_owned()];
-        assert!(
-            matches!(lock.verify("a.one", &digest, &wider), Err(LockMismatch::Grant { grant, .. }) if grant == "read tests/")
-        );
+        let mismatch = lock.verify(Offer { grants: &wider, ..offer("a.one") });
+        assert!(matches!(mismatch, Err(LockMismatch::Grant { grant, .. }) if grant == "read tests/"));
     }
 }

@@ -1,4 +1,6 @@
-//! Runs a pipeline against given answers, without journal, clock or component: the tests' way to ask the scheduler what it does.
+//! Runs a pipeline with given answers, without journal, clock or component. Only tests use it, to see what the scheduler does.
+
+#![cfg(test)]
 
 use crate::event::{
     Attempt, AttemptId, Digest, Ending, Event, NodeId, Record, RunStarted, SCHEMA_VERSION, StageFinished, StageStarted,

@@ -76,10 +76,14 @@ fn a_plugin_is_what_was_agreed_to_or_does_not_run() {
     assert!(with(&bytes, &review, &lock).is_ok());
     let absent = refused(with(&bytes, &review, &Lock::default()), BindClass::Plugin, &["is not in `glovebox.lock`"]);
     assert!(absent.plugins[0].help.as_deref().is_some_and(|help| help.contains("glovebox plugin lock")));
-    refused(with(&other, &review, &lock), BindClass::Plugin, &["has the digest", "is locked"]);
+    refused(with(&other, &review, &lock), BindClass::Plugin, &["has the digest", "but the lock has"]);
     refused(with(&renamed, &review, &lock), BindClass::Plugin, &["calls itself `acme.other`"]);
     let wider = config(&REVIEW.replace("\"REVIEW.md\"", "\"REVIEW.md\", \"src/\""));
-    refused(with(&bytes, &wider, &lock), BindClass::Plugin, &["is granted `write src/`, which was not locked"]);
+    refused(
+        with(&bytes, &wider, &lock),
+        BindClass::Plugin,
+        &["is granted `write src/`, but the lock does not have this grant"],
+    );
     let narrower = config(&REVIEW.replace("read = [\"src/\"], ", ""));
     assert!(with(&bytes, &narrower, &lock).is_ok(), "less than agreed to is fine");
     let mut unread = catalog(&[]);
@@ -266,7 +270,7 @@ fn the_digest_covers_who_judged_and_what_came_of_it() {
             .digest()
     };
     let judged = |bytes: &[u8], changes: &[Change], transformed: Option<&str>| {
-        let rules = vec![RuleRecord::new("acme.house", Digest::of(bytes), changes)];
+        let rules = vec![RuleRecord::new("acme.house".to_owned(), Digest::of(bytes), changes.to_vec())];
         digest(RuleReport { rules, transformed: transformed.map(str::to_owned) })
     };
     let renamed = Change {

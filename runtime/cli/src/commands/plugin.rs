@@ -98,7 +98,7 @@ fn agreement(name: &str, found: &Inspection, grants: Vec<String>) -> LockedPlugi
     imports.sort();
     LockedPlugin {
         name: name.to_owned(),
-        digest: found.digest.to_string(),
+        digest: found.digest,
         bytes: found.bytes,
         world: found.world.to_owned(),
         imports,

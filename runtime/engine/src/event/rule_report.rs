@@ -1,4 +1,4 @@
-//! What the first record says of the project's own rules: who judged the graph, and what they changed in it.
+//! What the first record says of custom rules: the plugins that checked the graph, and what they changed in it.
 
 use super::Digest;
 use glovebox_pipeline::transform::{Change, ChangeOp, ChangePlace};
@@ -11,7 +11,7 @@ const VALUE_BYTES_MAX: usize = 256;
 /// The most changes of one component that are recorded one by one.
 const CHANGES_MAX: usize = 200;
 
-/// A component of rules that judged the graph.
+/// A rule plugin that checked the graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleRecord {
     /// Its name in `[rules]`.
@@ -29,7 +29,7 @@ pub struct RuleRecord {
     pub widened: Vec<String>,
 }
 
-/// What the rule components made of a pipeline. A resume uses it instead of asking them again. The default: no rules.
+/// What the rule plugins made of a pipeline. `resume` uses it and does not call them again. The default: no rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleReport {
     /// The components in order, and what each changed.
@@ -61,48 +61,57 @@ pub struct GraphChange {
 }
 
 impl RuleRecord {
-    /// Records a component and what it changed.
-    pub fn new(name: &str, digest: Digest, changes: &[Change]) -> Self {
-        let kept = changes.iter().take(CHANGES_MAX).map(GraphChange::of).collect();
-        Self { name: name.to_owned(), digest, changes: kept, changes_total: changes.len() as u64, widened: Vec::new() }
+    /// Records a plugin and what it changed.
+    pub fn new(name: String, digest: Digest, changes: Vec<Change>) -> Self {
+        let changes_total = changes.len() as u64;
+        let changes = changes.into_iter().take(CHANGES_MAX).map(GraphChange::of).collect();
+        Self { name, digest, changes, changes_total, widened: Vec::new() }
     }
 
-    /// Records what the component widened.
-    pub fn widen(&mut self, lines: &[String]) {
-        self.widened = lines.iter().take(CHANGES_MAX).map(|line| cut(line)).collect();
+    /// Records what the plugin widened.
+    pub fn widen(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.widened = lines.into_iter().take(CHANGES_MAX).map(cut).collect();
     }
 }
 
 impl GraphChange {
-    fn of(change: &Change) -> Self {
-        let (node, edge) = match &change.place {
+    fn of(change: Change) -> Self {
+        let Change { op, place, attribute, before, after } = change;
+        let (node, edge) = match place {
             ChangePlace::Graph => (None, None),
-            ChangePlace::Node(id) => (Some(id.clone()), None),
-            ChangePlace::Edge(from, to) => (None, Some((from.clone(), to.clone()))),
+            ChangePlace::Node(id) => (Some(id), None),
+            ChangePlace::Edge(from, to) => (None, Some((from, to))),
         };
-        let cut = |value: &Option<String>| value.as_deref().map(cut);
-        let (before, after) = (cut(&change.before), cut(&change.after));
-        Self { op: change.op.as_str().to_owned(), node, edge, attribute: change.attribute.clone(), before, after }
+        Self { op: op.as_str().to_owned(), node, edge, attribute, before: before.map(cut), after: after.map(cut) }
+    }
+}
+
+impl From<GraphChange> for Change {
+    fn from(change: GraphChange) -> Self {
+        let GraphChange { op, node, edge, attribute, before, after } = change;
+        let place = match (node, edge) {
+            (Some(id), _) => ChangePlace::Node(id),
+            (None, Some((from, to))) => ChangePlace::Edge(from, to),
+            (None, None) => ChangePlace::Graph,
+        };
+        Change { op: ChangeOp::parse(&op).unwrap_or(ChangeOp::Changed), place, attribute, before, after }
     }
 }
 
 /// `+ node build: timeout="5m"`, as [`Change`] is printed.
 impl fmt::Display for GraphChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match (&self.node, &self.edge) {
-            (Some(id), _) => ChangePlace::Node(id.clone()),
-            (None, Some((from, to))) => ChangePlace::Edge(from.clone(), to.clone()),
-            (None, None) => ChangePlace::Graph,
-        };
-        let op = ChangeOp::parse(&self.op).unwrap_or(ChangeOp::Changed);
-        let (attribute, before, after) = (self.attribute.clone(), self.before.clone(), self.after.clone());
-        Change { op, place, attribute, before, after }.fmt(f)
+        Change::from(self.clone()).fmt(f)
     }
 }
 
-fn cut(value: &str) -> String {
+fn cut(mut value: String) -> String {
     let end = value.floor_char_boundary(VALUE_BYTES_MAX);
-    if end < value.len() { format!("{}…", &value[..end]) } else { value.to_owned() }
+    if end < value.len() {
+        value.truncate(end);
+        value.push('…');
+    }
+    value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

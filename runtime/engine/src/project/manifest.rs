@@ -1,33 +1,34 @@
 //! `manifest.json` and `final.json`: how a run began and how it ended.
 //!
-//! Both say what one record of the journal says, in the words other tools read (spec §5.6, seed 3). `final.json` exists once the
+//! Each repeats one record of the journal, with the field names that other tools read (spec §5.6, seed 3). `final.json` exists once the
 //! run has ended, whichever way; its status is binary and a canceled run is a failed one (design §9 #15).
 
 use crate::event::{Digest, NodeId, Record, RunFinished, RunId, RunStarted, Verdict};
+use crate::run::WORKSPACE_DIR;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What `manifest.json` holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "manifest.json")]
-pub struct ManifestFile {
+pub struct ManifestFile<'a> {
     /// Always 1.
     pub schema_version: u32,
     /// The run's id.
-    pub run_id: RunId,
+    pub run_id: &'a RunId,
     /// The graph's name.
-    pub name: String,
+    pub name: &'a str,
     /// The goal, inputs expanded.
-    pub goal: String,
+    pub goal: &'a str,
     /// When the run began, RFC 3339.
     pub started_at: String,
     /// Where the pipeline was read from.
-    pub pipeline_path: String,
+    pub pipeline_path: &'a str,
     /// The folder the workspace was copied from.
-    pub original_workdir: String,
+    pub original_workdir: &'a str,
     /// The run's own copy of it, relative to the run directory.
-    pub workspace_path: String,
+    pub workspace_path: &'a str,
     /// Blob with the pipeline's source.
     pub pipeline_digest: Digest,
     /// Digest of the plan.
@@ -35,52 +36,52 @@ pub struct ManifestFile {
     /// Blob with the list of files the workspace began with.
     pub base_digest: Digest,
     /// `scripted` or `simulated`.
-    pub model: String,
+    pub model: &'a str,
     /// Blob with the script; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script_digest: Option<Digest>,
     /// `--set` values.
-    pub inputs: BTreeMap<String, String>,
+    pub inputs: &'a BTreeMap<String, String>,
     /// Confinement of subprocesses.
-    pub sandbox_tier: String,
+    pub sandbox_tier: &'a str,
     /// Most steps of the run.
     pub steps_max: u64,
     /// Free labels.
-    pub labels: BTreeMap<String, String>,
+    pub labels: &'a BTreeMap<String, String>,
     /// Version of the program.
-    pub engine_version: String,
+    pub engine_version: &'a str,
 }
 
-impl ManifestFile {
-    /// Says in the file's words what `run.started` says.
-    pub fn of(record: &Record, started: &RunStarted) -> Self {
+impl<'a> ManifestFile<'a> {
+    /// Writes `run.started` with the file's field names.
+    pub fn of(record: &Record, started: &'a RunStarted) -> Self {
         Self {
             schema_version: 1,
-            run_id: started.run_id.clone(),
-            name: started.pipeline_name.clone(),
-            goal: started.goal.clone(),
+            run_id: &started.run_id,
+            name: &started.pipeline_name,
+            goal: &started.goal,
             started_at: record.at.to_string(),
-            pipeline_path: started.pipeline_path.clone(),
-            original_workdir: started.source_dir.clone(),
-            workspace_path: "workspace".to_owned(),
+            pipeline_path: &started.pipeline_path,
+            original_workdir: &started.source_dir,
+            workspace_path: WORKSPACE_DIR,
             pipeline_digest: started.pipeline_digest,
             plan_digest: started.plan_digest,
             base_digest: started.base_digest,
-            model: started.model.clone(),
+            model: &started.model,
             script_digest: started.script_digest,
-            inputs: started.inputs.clone(),
-            sandbox_tier: started.sandbox_tier.clone(),
+            inputs: &started.inputs,
+            sandbox_tier: &started.sandbox_tier,
             steps_max: started.steps_max,
-            labels: started.labels.clone(),
-            engine_version: started.engine_version.clone(),
+            labels: &started.labels,
+            engine_version: &started.engine_version,
         }
     }
 }
 
 /// What `final.json` holds (seed 3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "final.json")]
-pub struct FinalFile {
+pub struct FinalFile<'a> {
     /// When the run ended, RFC 3339.
     pub timestamp: String,
     /// `success` or `fail`.
@@ -91,16 +92,16 @@ pub struct FinalFile {
     pub final_git_commit_sha: String,
     /// The stage's reason, unchanged; absent after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure_reason: Option<String>,
+    pub failure_reason: Option<&'a str>,
     /// Class the host decided; absent after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure_class: Option<String>,
+    pub failure_class: Option<&'a str>,
     /// Stable code; absent after success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure_code: Option<String>,
+    pub failure_code: Option<&'a str>,
     /// The exit that was reached; absent after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_node: Option<NodeId>,
+    pub exit_node: Option<&'a NodeId>,
     /// Stage executions and passed nodes.
     pub steps: u64,
     /// Everything any stage was refused.
@@ -124,19 +125,19 @@ pub struct Totals {
     pub quarantined: u64,
 }
 
-impl FinalFile {
-    /// Says in the file's words what `run.finished` says.
-    pub fn of(record: &Record, run_id: RunId, finished: &RunFinished, totals: Totals) -> Self {
+impl<'a> FinalFile<'a> {
+    /// Writes `run.finished` with the file's field names.
+    pub fn of(record: &Record, run_id: RunId, finished: &'a RunFinished, totals: Totals) -> Self {
         let failure = finished.failure.as_ref();
         Self {
             timestamp: record.at.to_string(),
             status: finished.status,
             run_id,
             final_git_commit_sha: String::new(),
-            failure_reason: failure.map(|failure| failure.reason.clone()),
-            failure_class: failure.map(|failure| failure.class.as_str().to_owned()),
-            failure_code: failure.map(|failure| failure.code.to_string()),
-            exit_node: finished.exit_node.clone(),
+            failure_reason: failure.map(|failure| failure.reason.as_str()),
+            failure_class: failure.map(|failure| failure.class.as_str()),
+            failure_code: failure.map(|failure| failure.code.as_str()),
+            exit_node: finished.exit_node.as_ref(),
             steps: totals.steps,
             refusals_total: totals.refusals,
             quarantined: totals.quarantined,

@@ -15,10 +15,10 @@ use schemars::{Schema, schema_for};
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("checkpoint", schema_for!(CheckpointFile)),
-        ("final", schema_for!(FinalFile)),
-        ("manifest", schema_for!(ManifestFile)),
+        ("final", schema_for!(FinalFile<'_>)),
+        ("manifest", schema_for!(ManifestFile<'_>)),
         ("plan", schema_for!(PlanFile)),
-        ("receipts", schema_for!(ReceiptsFile)),
+        ("receipts", schema_for!(ReceiptsFile<'_>)),
         ("record", schema_for!(Record)),
         ("status", schema_for!(StatusFile)),
         ("trace", schema_for!(TraceLine)),

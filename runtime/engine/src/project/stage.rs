@@ -5,27 +5,27 @@
 use super::run_files::{history_folder, task_folder};
 use super::status::{Owner, encode};
 use super::{Content, ProjectError, Projector};
-use crate::event::{Attempt, Receipt, Record, StageFinished, StagePassed};
+use crate::event::{Artifact, Attempt, Receipt, Record, StageFinished, StagePassed};
 use crate::ports::BlobStore;
 use glovebox_record::Outcome;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// Names in a node's folder that an artifact never gets.
 const OWN_NAMES: [&str; 4] = ["status.json", "stdout.log", "stderr.log", "receipts.json"];
 
 /// What `<node>/receipts.json` holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(title = "receipts.json")]
-pub struct ReceiptsFile {
+pub struct ReceiptsFile<'a> {
     /// Always 1.
     pub schema_version: u32,
     /// The attempt that ran them.
     #[serde(flatten)]
-    pub attempt: Attempt,
+    pub attempt: &'a Attempt,
     /// One per command, in order.
-    pub receipts: Vec<Receipt>,
+    pub receipts: &'a [Receipt],
 }
 
 /// A line of `checkpoint.json`'s log.
@@ -45,10 +45,9 @@ impl<B: BlobStore> Projector<B> {
             let content = captured.as_ref().map_or(Content::Nothing, |captured| Content::Blob(captured.digest));
             self.waiting.insert(format!("{folder}/{name}"), content);
         }
-        let receipts =
-            ReceiptsFile { schema_version: 1, attempt: finished.attempt.clone(), receipts: finished.receipts.clone() };
+        let receipts = ReceiptsFile { schema_version: 1, attempt: &finished.attempt, receipts: &finished.receipts };
         self.file(&format!("{folder}/receipts.json"), &receipts)?;
-        self.artifacts(folder, finished);
+        self.artifacts(finished);
         Ok(())
     }
 
@@ -59,10 +58,11 @@ impl<B: BlobStore> Projector<B> {
         self.file(&format!("{}/status.json", task_folder(&task)), &encode(&outcome, owner))
     }
 
-    fn artifacts(&mut self, folder: String, finished: &StageFinished) {
+    fn artifacts(&mut self, finished: &StageFinished) {
+        let folder = task_folder(&finished.attempt.task);
         let history = history_folder(&finished.attempt);
         let mut names = BTreeSet::new();
-        for artifact in finished.artifacts.iter().filter(|artifact| is_artifact_name(&artifact.name)) {
+        for artifact in finished.artifacts.iter().filter(|artifact| has_valid_name(artifact)) {
             self.waiting.insert(format!("{folder}/{}", artifact.name), Content::Blob(artifact.digest));
             self.waiting.insert(format!("{history}/{}", artifact.name), Content::Blob(artifact.digest));
             names.insert(artifact.name.clone());
@@ -76,7 +76,7 @@ impl<B: BlobStore> Projector<B> {
 }
 
 /// The host checked the name already; the run directory does not depend on that.
-fn is_artifact_name(name: &str) -> bool {
+fn has_valid_name(Artifact { name, .. }: &Artifact) -> bool {
     (1..=64).contains(&name.len())
         && !name.starts_with('.')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
@@ -85,16 +85,22 @@ fn is_artifact_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_artifact_name;
+    use super::has_valid_name;
+    use crate::event::{Artifact, Digest};
+
+    fn is_valid(name: &str) -> bool {
+        let media_type = "text/plain".to_owned();
+        has_valid_name(&Artifact { name: name.to_owned(), media_type, digest: Digest::ZERO, bytes: 0 })
+    }
 
     #[test]
     fn no_artifact_takes_a_name_of_the_engine_or_leads_elsewhere() {
         for name in ["prompt.md", "response.md", "tool.stdout.txt", "a-b_c"] {
-            assert!(is_artifact_name(name), "{name}");
+            assert!(is_valid(name), "{name}");
         }
         for name in ["", "..", ".status.json.new", "a/b", "status.json", "STATUS.json", "receipts.json", "x\0"] {
-            assert!(!is_artifact_name(name), "{name}");
+            assert!(!is_valid(name), "{name}");
         }
-        assert!(!is_artifact_name(&"a".repeat(65)));
+        assert!(!is_valid(&"a".repeat(65)));
     }
 }

@@ -1,176 +1,185 @@
-//! A draft on its way through the transforms: each sees what the one before it made.
+//! A draft on its way through the transforms: each plugin sees what the plugin before it made.
 //!
-//! The first that fails ends the way: what it answered is not taken, nobody after it is asked, and there is no pipeline. What was
-//! changed is told as remarks, one for each node, edge or the graph, and marks the findings about it.
+//! The first plugin that fails ends the chain: its answer is dropped, no later plugin is called, and there is no pipeline. Each
+//! change is reported as a remark, one for each node, each edge and the graph, and findings about a changed place name the plugin.
 
-use super::finding_text::{TRANSFORM, bounded, rule_name};
-use super::widening::Trail;
+use super::RulePlugin;
+use super::finding_text::bounded;
+use super::widening::TransformStep;
 use crate::config::TransformGrant;
 use glovebox_host::limits::LimitSettings;
-use glovebox_host::rules::RuleComponent;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_pipeline::span::Span;
 use glovebox_pipeline::transform::{Applied, Change, ChangePlace, SettledGraph, apply, changes};
 use glovebox_pipeline::{Checked, Lowered, validate};
 use std::collections::HashSet;
+use std::fmt;
 
-/// The most places of one component's changes that are told one by one.
+/// The most places of one plugin's changes that are reported one by one.
 const PLACES_MAX: usize = 50;
 
-pub(super) struct TransformChain {
+pub(super) struct TransformChain<'p> {
     draft: Lowered,
-    /// The draft as canonical text, once somebody changed it, and what the user's file says.
-    text: Option<(String, Lowered)>,
-    told: Vec<Diagnostic>,
-    /// What each component that was asked changed.
-    pub(super) changes: Vec<Vec<Change>>,
-    /// Findings of reading the user's file: they speak of its text.
-    own: Vec<Diagnostic>,
-    /// Who changed what.
-    touched: Vec<(String, ChangePlace)>,
-    /// The file as it was read, and what each component that changed it made of it.
-    pub(super) trail: Trail,
+    /// The user's file as it was read, once a plugin changed it. Its findings speak of its text.
+    file: Option<Lowered>,
+    /// Earlier drafts, each with the plugin that made it.
+    superseded: Vec<(&'p RulePlugin, Lowered)>,
+    /// The plugin that made the draft, and the draft as canonical text.
+    latest: Option<(&'p RulePlugin, String)>,
+    remarks: Vec<Diagnostic>,
+    /// What each plugin changed that answered.
+    changes: Vec<(&'p RulePlugin, Vec<Change>)>,
     is_open: bool,
 }
 
-/// A component that is asked, and what the operator allows it.
-#[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) name: &'a str,
-    pub(super) grant: TransformGrant,
-    /// Line of its table in glovebox.toml.
-    pub(super) line: usize,
+/// What came out of the transforms.
+pub(super) struct Transformed {
+    /// The pipeline and its findings.
+    pub(super) checked: Checked,
+    /// The pipeline as canonical text; none when no plugin changed it.
+    pub(super) text: Option<String>,
+    /// What each plugin changed, in the order of the plugins; those that were not called are missing at the end.
+    pub(super) changes: Vec<Vec<Change>>,
+    /// The user's file, and what each plugin made of it; empty when no plugin changed it.
+    pub(super) trail: Vec<TransformStep>,
 }
 
-/// What to do about a component that gives no answer.
-pub(super) fn remedy(name: &str) -> String {
-    format!("mend the component, or leave `[rules.\"{name}\"]` out of glovebox.toml")
-}
-
-impl TransformChain {
+impl<'p> TransformChain<'p> {
     pub(super) fn open(draft: Lowered) -> Self {
-        let own = draft.diagnostics.clone();
         Self {
             draft,
-            text: None,
-            told: Vec::new(),
+            file: None,
+            superseded: Vec::new(),
+            latest: None,
+            remarks: Vec::new(),
             changes: Vec::new(),
-            own,
-            touched: Vec::new(),
-            trail: Trail::default(),
             is_open: true,
         }
     }
 
-    /// A draft that nobody is shown.
+    /// A draft that no plugin sees.
     pub(super) fn closed(draft: Lowered) -> Self {
         Self { is_open: false, ..Self::open(draft) }
     }
 
-    /// Asks a component for another graph.
-    pub(super) fn through(&mut self, asked: Asked<'_>, component: &RuleComponent, limits: &LimitSettings) {
-        let name = asked.name;
+    /// Lets a plugin change the draft.
+    pub(super) fn apply(&mut self, plugin: &'p RulePlugin, limits: &LimitSettings) {
         if !self.is_open {
             return;
         }
+        let name = &plugin.name;
         let graph = SettledGraph::of(&self.draft.pipeline);
         let json = serde_json::to_string(&graph).expect("a graph holds text and numbers only");
-        let answered = match component.transform(&json, limits) {
+        let answered = match plugin.component.transform(&json, limits) {
             Ok(Ok(answer)) => answer,
             Ok(Err(refusal)) => {
-                return self.stop(name, format!("`{name}` refuses the graph: {}", bounded(&refusal)), None);
+                return self
+                    .stop(plugin.error(format!("`{name}` refuses the graph: {}", bounded(&refusal)), &self.draft));
             }
             Err(fault) => {
-                let message = format!("the transform of `{name}` gave no answer: {fault}");
-                return self.stop(name, message, Some(remedy(name)));
+                let found = plugin.error(format!("the transform of `{name}` failed: {fault}"), &self.draft);
+                return self.stop(found.with_help(plugin.remedy()));
             }
         };
-        let Some(answer) = answered else { return self.changes.push(Vec::new()) };
+        let Some(answer) = answered else { return self.changes.push((plugin, Vec::new())) };
         match SettledGraph::parse(&answer).and_then(|answer| apply(&self.draft.pipeline, &answer)) {
-            Ok(applied) => self.take(asked, &graph, applied),
+            Ok(applied) => self.accept(plugin, &graph, applied),
             Err(reason) => {
-                let message = format!("the transform of `{name}` answered no graph: {}", bounded(&reason));
-                self.stop(name, message, Some(remedy(name)));
+                let message = format!("the transform of `{name}` returned an invalid graph: {}", bounded(&reason));
+                self.stop(plugin.error(message, &self.draft).with_help(plugin.remedy()));
             }
         }
     }
 
-    fn take(&mut self, asked: Asked<'_>, before: &SettledGraph, applied: Applied) {
-        let name = asked.name;
+    /// Puts a plugin's graph in the place of the draft, if it has no errors and the operator allows its changes.
+    fn accept(&mut self, plugin: &'p RulePlugin, before: &SettledGraph, applied: Applied) {
+        let name = &plugin.name;
         let Applied { text, lowered: mut draft } = applied;
         if draft.has_errors() {
             draft.diagnostics.retain(Diagnostic::is_error);
             for found in &mut draft.diagnostics {
                 found.message = bounded(&found.message);
-                note(found, &format!("as `{name}` answered the graph"));
+                add_note(found, &format_args!("in the graph that `{name}` returned"));
             }
-            self.told.append(&mut draft.diagnostics);
+            self.remarks.append(&mut draft.diagnostics);
             self.is_open = false;
             return;
         }
         let found = changes(before, &SettledGraph::of(&draft.pipeline));
-        if let Some(first) = found.first().filter(|_| asked.grant == TransformGrant::None) {
-            let first = bounded(&first.to_string());
+        if let Some(first) = found.first().filter(|_| plugin.grant == TransformGrant::None) {
             let message = format!(
-                "`{name}` changes the graph, and glovebox.toml does not allow that; the first of {} changes: {first}",
-                found.len()
+                "`{name}` changes the graph, but glovebox.toml does not allow it; first of {} changes: {}",
+                found.len(),
+                bounded(&first.to_string())
             );
             let help = format!(
-                "if it may: `transform = true` under `[rules.\"{name}\"]` (glovebox.toml:{}), then `glovebox plugin lock`",
-                asked.line
+                "to allow it, set `transform = true` under `[rules.\"{name}\"]` (glovebox.toml:{}), then run `glovebox plugin lock`",
+                plugin.line
             );
-            return self.stop(name, message, Some(help));
+            return self.stop(plugin.error(message, &self.draft).with_help(help));
         }
         if !found.is_empty() {
-            self.trail.add(name, &self.draft, &draft);
-            self.told.extend(told(name, &found, &self.draft.pipeline, &draft.pipeline));
-            self.touched.extend(found.iter().map(|change| (name.to_owned(), change.place.clone())));
-            // As many as the file has values: each is looked up, not searched for.
-            let known: HashSet<(&str, &str)> = self.own.iter().map(|own| (&*own.rule, own.message.as_str())).collect();
-            draft.diagnostics.retain(|found| !known.contains(&(&*found.rule, found.message.as_str())));
-            draft.diagnostics.extend(self.own.iter().cloned());
-            let before = std::mem::replace(&mut self.draft, draft);
-            let original = self.text.take().map_or(before, |(_, original)| original);
-            self.text = Some((text, original));
+            self.remarks.extend(remarks(plugin, &found, [&self.draft.pipeline, &draft.pipeline]));
+            self.replace_draft(plugin, draft, text);
         }
-        self.changes.push(found);
+        self.changes.push((plugin, found));
     }
 
-    fn stop(&mut self, name: &str, message: String, help: Option<String>) {
-        let found = Diagnostic::error(rule_name(name, None), message, self.draft.pipeline.span);
-        self.told.push(Diagnostic { help, ..found });
+    fn replace_draft(&mut self, plugin: &'p RulePlugin, draft: Lowered, text: String) {
+        let before = std::mem::replace(&mut self.draft, draft);
+        match self.latest.replace((plugin, text)) {
+            Some((maker, _)) => self.superseded.push((maker, before)),
+            None => self.file = Some(before),
+        }
+        let own = self.file.as_ref().map_or(&[][..], |file| &file.diagnostics);
+        // As many as the file has values: each is looked up, not searched for.
+        let known: HashSet<(&str, &str)> = own.iter().map(|own| (&*own.rule, own.message.as_str())).collect();
+        self.draft.diagnostics.retain(|found| !known.contains(&(&*found.rule, found.message.as_str())));
+        self.draft.diagnostics.extend(own.iter().cloned());
+    }
+
+    fn stop(&mut self, found: Diagnostic) {
+        self.remarks.push(found);
         self.is_open = false;
     }
 
-    /// Lints what came out. A finding that the user's file does not have says who changed the place, and offers no edit of that file.
-    pub(super) fn validated(self) -> (Checked, Option<String>) {
+    /// Lints what came out. A finding that the user's file does not have names the plugin that changed the place, and offers no edit
+    /// of that file.
+    pub(super) fn finish(self) -> Transformed {
         let mut checked = validate(self.draft);
-        let text = self.text.map(|(text, original)| {
-            let known = validate(original).diagnostics;
+        let mut trail = Vec::new();
+        if let (Some(file), Some((last, _))) = (self.file, &self.latest) {
+            let Checked { pipeline, diagnostics: known, .. } = validate(file);
             for found in checked.diagnostics.iter_mut().filter(|found| !known.contains(found)) {
                 found.fix = None;
-                let who = self.touched.iter().find(|(_, place)| is_about(found, place));
-                let who = who.filter(|_| !known.iter().any(|known| says_the_same(known, found)));
-                who.iter().for_each(|(name, _)| note(found, &format!("`{name}` changed it")));
+                let changed = |changes: &[Change]| changes.iter().any(|change| is_about(found, &change.place));
+                let maker = self.changes.iter().find(|(_, changes)| changed(changes));
+                if let Some((plugin, _)) = maker.filter(|_| !known.iter().any(|known| is_same_finding(known, found))) {
+                    add_note(found, &format_args!("`{}` changed it", plugin.name));
+                }
             }
-            text
-        });
-        if self.told.iter().any(Diagnostic::is_error) {
+            trail.push(TransformStep { plugin: None, pipeline });
+            let between = self.superseded.into_iter();
+            trail.extend(between.map(|(plugin, draft)| TransformStep::of(plugin, validate(draft).pipeline)));
+            trail.push(TransformStep::of(last, checked.pipeline.clone()));
+        }
+        if self.remarks.iter().any(Diagnostic::is_error) {
             checked.pipeline = None;
         }
-        checked.diagnostics.extend(self.told);
-        (checked, text)
+        checked.diagnostics.extend(self.remarks);
+        let changes = self.changes.into_iter().map(|(_, changes)| changes).collect();
+        Transformed { checked, text: self.latest.map(|(_, text)| text), changes, trail }
     }
 }
 
-fn says_the_same(one: &Diagnostic, other: &Diagnostic) -> bool {
+fn is_same_finding(one: &Diagnostic, other: &Diagnostic) -> bool {
     (&one.rule, &one.message) == (&other.rule, &other.message)
 }
 
-fn note(found: &mut Diagnostic, text: &str) {
-    let before = if found.note.is_empty() { String::new() } else { format!("{}; ", found.note) };
-    found.note = before + text;
+fn add_note(found: &mut Diagnostic, note: &dyn fmt::Display) {
+    let separator = if found.note.is_empty() { "" } else { "; " };
+    found.note += &format!("{separator}{note}");
 }
 
 fn is_about(found: &Diagnostic, place: &ChangePlace) -> bool {
@@ -183,8 +192,8 @@ fn is_about(found: &Diagnostic, place: &ChangePlace) -> bool {
     }
 }
 
-/// Remarks about a component's changes, one for each place.
-fn told(name: &str, changes: &[Change], before: &Pipeline, after: &Pipeline) -> Vec<Diagnostic> {
+/// Remarks about a plugin's changes, one for each place.
+fn remarks(plugin: &RulePlugin, changes: &[Change], [before, after]: [&Pipeline; 2]) -> Vec<Diagnostic> {
     let mut places: Vec<(&ChangePlace, Vec<String>)> = Vec::new();
     for change in changes {
         match places.last_mut().filter(|(place, _)| *place == &change.place) {
@@ -192,14 +201,13 @@ fn told(name: &str, changes: &[Change], before: &Pipeline, after: &Pipeline) -> 
             None => places.push((&change.place, vec![change.to_string()])),
         }
     }
-    let count = places.len();
-    let rule = || rule_name(name, Some(TRANSFORM));
-    let mut told: Vec<Diagnostic> = Vec::new();
+    let (name, count) = (&plugin.name, places.len());
+    let mut remarks: Vec<Diagnostic> = Vec::new();
     for (place, lines) in places.into_iter().take(PLACES_MAX) {
         let message = format!("`{name}` changes the graph: {}", lines.join(", "));
         let span = span_of(place, after).or_else(|| span_of(place, before)).unwrap_or(after.span);
-        let found = Diagnostic::info(rule(), bounded(&message), span);
-        told.push(match place {
+        let found = Diagnostic::info(plugin.transform_rule(), bounded(&message), span);
+        remarks.push(match place {
             ChangePlace::Graph => found,
             ChangePlace::Node(id) => found.with_node(id),
             ChangePlace::Edge(from, to) => found.with_edge(from, to),
@@ -207,11 +215,10 @@ fn told(name: &str, changes: &[Change], before: &Pipeline, after: &Pipeline) -> 
     }
     if count > PLACES_MAX {
         let message = format!("`{name}` changes the graph at {} more places", count - PLACES_MAX);
-        told.push(
-            Diagnostic::info(rule(), message, after.span).with_help("`glovebox plan FILE --json` lists the changes"),
-        );
+        let found = Diagnostic::info(plugin.transform_rule(), message, after.span);
+        remarks.push(found.with_help("`glovebox plan FILE --json` lists the changes"));
     }
-    told
+    remarks
 }
 
 fn span_of(place: &ChangePlace, pipeline: &Pipeline) -> Option<Span> {

@@ -1,38 +1,31 @@
-//! What a pipeline may do after a component of rules has changed it, beside what it may do as its file has it.
+//! What a pipeline may do after a rule plugin changed it, compared with what its file allows.
 //!
-//! A component with `transform = true` can write every attribute of the pipeline. So the plans are compared, not the graphs. Wider is
-//! every capability beyond the file's own, every raised limit, every opt-out of hold-outs, and every check that is gone. A file that
+//! A plugin with `transform = true` can write every attribute of the pipeline. So the plans are compared, not the graphs. Wider means:
+//! a capability that the file's plan does not cover, a raised limit, an opt-out of hold-outs, or a check that is gone. A file that
 //! cannot be planned allows nothing, so everything is wider.
 
+use super::RulePlugin;
 use crate::config::TransformGrant;
+use crate::event::RuleRecord;
 use crate::plan::compare::{Addition, additions};
-use crate::plan::{Capability, CapabilitySet, HoldoutAccess, Plan, PlanCapabilities, RunBounds};
-use glovebox_pipeline::Lowered;
+use crate::plan::{Capability, HoldoutAccess, Plan, PlanCapabilities, RunBounds};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_pipeline::lower::handler::HandlerKind;
-use glovebox_pipeline::validate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The file as it was read, and what each component that changed it made of it, in order. Empty when none did.
-#[derive(Debug, Clone, Default)]
-pub struct Trail {
-    file: Option<Lowered>,
-    after: Vec<(String, Lowered)>,
+/// A pipeline before or after a transform.
+#[derive(Debug, Clone)]
+pub struct TransformStep {
+    /// The position in the rule set of the plugin that made it; none for the user's file as it was read.
+    pub plugin: Option<usize>,
+    /// The pipeline; none when it has errors.
+    pub pipeline: Option<Pipeline>,
 }
 
-impl Trail {
-    /// Adds what a component made of a draft.
-    pub(super) fn add(&mut self, name: &str, before: &Lowered, after: &Lowered) {
-        self.file.get_or_insert_with(|| before.clone());
-        self.after.push((name.to_owned(), after.clone()));
-    }
-
-    /// The pipelines in order, the file's own first, each with the component that made it. One with errors is none.
-    pub fn pipelines(&self) -> Vec<(Option<&str>, Option<Pipeline>)> {
-        let file = self.file.iter().map(|file| (None, file));
-        let after = self.after.iter().map(|(name, after)| (Some(name.as_str()), after));
-        file.chain(after).map(|(name, draft)| (name, validate(draft.clone()).pipeline)).collect()
+impl TransformStep {
+    pub(super) fn of(plugin: &RulePlugin, pipeline: Option<Pipeline>) -> Self {
+        Self { plugin: Some(plugin.position), pipeline }
     }
 }
 
@@ -40,7 +33,7 @@ impl Trail {
 #[derive(Debug, Clone, Default)]
 pub struct Extent {
     capabilities: PlanCapabilities,
-    limits: BTreeMap<NodeId, CapabilitySet>,
+    limits: Vec<Addition>,
     opt_outs: BTreeSet<String>,
     checks: BTreeSet<Check>,
 }
@@ -69,8 +62,8 @@ impl fmt::Display for Wider {
             What::Capability(Addition { node: Some(node), capability }) => write!(f, "node `{node}`: {capability}"),
             What::Capability(Addition { node: None, capability }) => write!(f, "the run: {capability}"),
             What::OptOut(text) => write!(f, "hold-outs: {text}"),
-            What::Gone(Check::Gate(node)) => write!(f, "node `{node}`: is not a goal gate any more"),
-            What::Gone(Check::Command(node, text)) => write!(f, "node `{node}`: does not check with {text} any more"),
+            What::Gone(Check::Gate(node)) => write!(f, "node `{node}`: no longer a goal gate"),
+            What::Gone(Check::Command(node, text)) => write!(f, "node `{node}`: no longer checks with {text}"),
         }
     }
 }
@@ -85,8 +78,9 @@ impl Extent {
                 extent.checks.insert(Check::Gate(node.id.clone()));
             }
             let Some(binding) = plan.binding(&node.id) else { continue };
-            let limits = binding.limits.iter().map(|(name, value)| Capability::Limit(name, value));
-            extent.limits.insert(node.id.clone(), limits.collect());
+            let of_node =
+                |(name, value)| Addition { node: Some(node.id.clone()), capability: Capability::Limit(name, value) };
+            extent.limits.extend(binding.limits.iter().map(of_node));
             let verifies = !binding.is_builder()
                 && (node.goal_gate
                     || node.handler.kind() != HandlerKind::Tool
@@ -104,9 +98,9 @@ impl Extent {
     pub fn minus(&self, other: &Extent) -> Vec<Wider> {
         let more = additions(&other.capabilities, &self.capabilities).into_iter().map(What::Capability);
         // A new node is reported by its capabilities, not by its limits.
-        let known = self.limits.iter().filter(|(node, _)| other.capabilities.nodes.contains_key(*node));
-        let limits = known.flat_map(|(node, limits)| limits.iter().map(move |limit| (node, limit)));
-        let limits = limits.map(|(node, limit)| Addition { node: Some(node.clone()), capability: limit.clone() });
+        let is_known =
+            |limit: &&Addition| limit.node.as_ref().is_some_and(|node| other.capabilities.nodes.contains_key(node));
+        let limits = self.limits.iter().filter(is_known).cloned();
         let opt_outs = self.opt_outs.iter().cloned().map(What::OptOut);
         let gone = other.checks.difference(&self.checks).cloned().map(What::Gone);
         let all = more.chain(limits.map(What::Capability)).chain(opt_outs).chain(gone).map(Wider);
@@ -115,35 +109,35 @@ impl Extent {
 
     fn allows(&self, wider: &Wider) -> bool {
         match &wider.0 {
-            What::Capability(Addition { node, capability }) => {
-                let own = match node {
-                    Some(node) if matches!(capability, Capability::Limit(..)) => self.limits.get(node),
-                    Some(node) => self.capabilities.nodes.get(node),
-                    None => Some(&self.capabilities.run),
-                };
-                own.unwrap_or(&CapabilitySet::default()).allows(capability)
+            What::Capability(Addition { node, capability: limit @ Capability::Limit(..) }) => {
+                let own = self.limits.iter().filter(|own| own.node == *node);
+                limit.minus(own.map(|own| &own.capability)).is_empty()
             }
+            What::Capability(Addition { node: Some(node), capability }) => {
+                self.capabilities.nodes.get(node).is_some_and(|own| own.allows(capability))
+            }
+            What::Capability(Addition { node: None, capability }) => self.capabilities.run.allows(capability),
             What::OptOut(text) => self.opt_outs.contains(text),
             What::Gone(check) => !self.checks.contains(check),
         }
     }
 }
 
-/// What each component widened, by its name: of all that the last plan allows beyond the first, each by the last component before
-/// which it was not allowed.
-pub fn attributed(extents: &[(Option<&str>, Extent)]) -> BTreeMap<String, Vec<Wider>> {
-    let mut found: BTreeMap<String, Vec<Wider>> = BTreeMap::new();
+/// What each plugin widened, by its position in the rule set. Everything that the last plan allows and the first does not is attributed
+/// to the last plugin before which it was not allowed. Each extent comes with the plugin that made its pipeline.
+pub fn attributed(extents: &[(Option<usize>, Extent)]) -> BTreeMap<usize, Vec<Wider>> {
+    let mut found: BTreeMap<usize, Vec<Wider>> = BTreeMap::new();
     let (Some((_, file)), Some((_, last))) = (extents.first(), extents.last()) else { return found };
     for wider in last.minus(file) {
         let step = extents.windows(2).rev().find(|step| !step[0].1.allows(&wider));
-        if let Some((Some(name), _)) = step.map(|step| &step[1]) {
-            found.entry((*name).to_owned()).or_default().push(wider);
+        if let Some((Some(plugin), _)) = step.map(|step| &step[1]) {
+            found.entry(*plugin).or_default().push(wider);
         }
     }
     found
 }
 
-/// True when a component with this grant may have widened this much.
-pub fn is_accepted(grant: TransformGrant, widened: &[String]) -> bool {
-    widened.is_empty() || grant == TransformGrant::Widen
+/// True when a plugin with this grant may have widened the pipeline as recorded.
+pub fn is_accepted(grant: TransformGrant, rule: &RuleRecord) -> bool {
+    rule.widened.is_empty() || grant == TransformGrant::Widen
 }

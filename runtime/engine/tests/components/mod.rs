@@ -74,7 +74,7 @@ pub fn agreed(config: &Config, name: &str, bytes: &[u8]) -> Lock {
     let inspection = inspect(bytes).expect("component");
     let plugin = LockedPlugin {
         name: name.to_owned(),
-        digest: inspection.digest.to_string(),
+        digest: inspection.digest,
         bytes: inspection.bytes,
         world: inspection.world.to_owned(),
         imports: inspection.imports.iter().map(|import| import.name.clone()).collect(),
