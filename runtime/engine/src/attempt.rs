@@ -34,7 +34,7 @@ use glovebox_sandbox::commit::{self, CommitError};
 use glovebox_sandbox::jail::JailError;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
-use glovebox_sandbox::stage::{self, Found, StageError, WorkspaceView};
+use glovebox_sandbox::stage::{ChangeLimits, Found, StageError, WorkspaceView};
 use glovebox_sandbox::subject::{EndedSubjects, SubjectError};
 use sandbox::{AttemptPaths, Sealed};
 use std::io;
@@ -152,7 +152,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 workdir: binding.command_access.workdir.clone(),
             }),
             model,
-            limits: binding.limits.clone(),
+            limits: binding.limits,
             canceled: Arc::clone(&claim.canceled),
             progress: self.progress.clone(),
         };
@@ -199,11 +199,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             run: Arc::clone(&self.run),
             blobs: Arc::clone(&self.blobs),
             protected: self.protected.clone(),
-            limits: stage::Limits {
-                write_bytes: binding.limits.write_bytes,
-                write_entries: binding.limits.write_entries,
-                ..stage::Limits::default()
-            },
+            limits: ChangeLimits::of(binding.limits),
             attempt_id: claim.attempt.id.clone(),
             keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
         };
@@ -375,7 +371,7 @@ struct Examine<B> {
     run: Arc<RunDir>,
     blobs: Arc<B>,
     protected: Protected,
-    limits: stage::Limits,
+    limits: ChangeLimits,
     attempt_id: AttemptId,
     keeps: Keeps,
 }

@@ -14,10 +14,10 @@ pub use run::RunSetting;
 
 use field::Fields;
 use glovebox_host::grants::Grants;
-use glovebox_host::limits::{LimitSettings, Limits};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_pipeline::span::Span;
+use glovebox_record::{LimitName, LimitSettings, Limits};
 use sandbox::SandboxSetting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -160,7 +160,7 @@ impl Config {
     pub fn component_bytes(&self, handler: &str) -> u64 {
         let granted = self.plugins.get(handler).and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
         let operator = granted.map_or_else(|| self.limits.clone(), |granted| self.limits.merge(granted));
-        operator.get("component_bytes").unwrap_or_else(|| Limits::default().component_bytes)
+        operator.get(LimitName::ComponentBytes).unwrap_or_else(|| Limits::default().component_bytes)
     }
 
     /// Parses the file's text, or gives everything that is wrong with it in file order.

@@ -17,12 +17,12 @@ use crate::lock::{Lock, Offer};
 use chain::{TransformChain, Transformed};
 use glovebox_host::host::Host;
 use glovebox_host::inspect::inspect;
-use glovebox_host::limits::LimitSettings;
 use glovebox_host::rules::RuleComponent;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::transform::{Change, SettledGraph};
 use glovebox_pipeline::{Checked, Lowered, validate};
+use glovebox_record::LimitSettings;
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -14,7 +14,7 @@ use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::RunDir;
 use glovebox_engine::state::RunState;
 use glovebox_host::call::{Claim as Stated, Report};
-use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome, Receipt, Status};
+use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, LimitName, Outcome, Receipt, Status};
 use glovebox_sandbox::protect::Protected;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -255,7 +255,7 @@ async fn a_component_is_executed_from_copy_to_fact() {
     let fact = bench.bench.execute(&claim(), &RunState::default()).await.expect("executed");
     assert_eq!((&fact.attempt, fact.retrying), (&claim().attempt, false));
     assert_eq!(fact.turns_used, 3, "it asks its model until the limit");
-    let turns = fact.usage.iter().find(|usage| usage.name == "turns").expect("reported");
+    let turns = fact.usage.iter().find(|usage| usage.name == LimitName::Turns).expect("reported");
     assert_eq!((turns.used, turns.limit), (Some(3), 3));
     assert!(fact.changes.is_empty() && !bench.path("stage/A1").exists());
 }

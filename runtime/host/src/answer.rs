@@ -8,7 +8,7 @@ use crate::call::{Claim, FileTier};
 use crate::ending::Ended;
 use crate::input::{OutgoingEdge, StageInput};
 use glovebox_names::visible::is_deceptive;
-use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome, Status};
+use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Outcome, Status};
 use glovebox_sandbox::refusal::escaped;
 use glovebox_sandbox::view::View;
 use serde_json::Value;
@@ -97,7 +97,7 @@ fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
         return Some(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, crate::llm::leak_reason(what)));
     }
     if bytes > attempt.limits.outcome_bytes {
-        return crate::ending::limit_hit("outcome_bytes", &attempt.limits).outcome.failure;
+        return crate::ending::limit_hit(LimitName::OutcomeBytes, &attempt.limits).outcome.failure;
     }
     None
 }
@@ -109,9 +109,9 @@ fn checked(outcome: Outcome, claims: Vec<Claim>, attempt: &Attempt) -> (Outcome,
         return put_failure(outcome, Failure::new(FailureClass::Deterministic, code, problem.as_str()));
     }
     if let Some(name) = attempt.conversation.limit_hit.filter(|_| !attempt.conversation.declared_success) {
-        let bound = attempt.limits.get(name).unwrap_or_default();
+        let bound = attempt.limits.get(name);
         let reason = format!("limit `{name}` ({bound}) reached without an earlier declared success");
-        return put_failure(outcome, Failure::new(FailureClass::Budget, FailureCode::limit(name), reason));
+        return put_failure(outcome, Failure::new(FailureClass::Budget, FailureCode::limit(name.as_str()), reason));
     }
     if attempt.is_canceled() && matches!(outcome.status, Status::Fail | Status::Retry) {
         return put_failure(outcome, crate::ending::cancellation());

@@ -6,12 +6,11 @@
 use crate::bindings::types;
 use crate::call::{Artifact, CommandSetting, FileTier, LogLine, Progress};
 use crate::limiter::Meter;
-use crate::limits::Limits;
 use crate::llm::Conversation;
 use crate::stdio::Output;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
-use glovebox_record::{Receipt, Refusal};
+use glovebox_record::{Limits, Receipt, Refusal};
 use glovebox_sandbox::refusal::RefusalLog;
 use glovebox_sandbox::view::{Kind, View};
 use std::sync::Arc;

@@ -4,9 +4,8 @@
 
 pub use crate::grants::FileTier;
 use crate::input::StageInput;
-use crate::limits::Limits;
 use crate::model::Model;
-use glovebox_record::{CommandEnding, Ending, LimitUse, Outcome, Receipt, Refusal};
+use glovebox_record::{CommandEnding, Ending, LimitUse, Limits, Outcome, Receipt, Refusal};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 use crate::attempt::Attempt;
 use crate::bindings::control::Host;
 use crate::call::{Artifact, LogLine, Progress};
-use crate::limits::UNBOUNDED;
+use glovebox_record::LimitName;
 
 /// Names the runtime writes beside a stage's record.
 const RESERVED: &[&str] = &["status.json", "stdout.log", "stderr.log", "receipts.json", "log.ndjson"];
@@ -52,10 +52,7 @@ impl Host for Attempt {
     }
 
     fn limits(&mut self) -> wasmtime::Result<Vec<(String, u64)>> {
-        let named = self.limits.iter().map(|(name, value)| {
-            let value = if value == UNBOUNDED { self.limits.wall_ms } else { value };
-            (name.replace('_', "-"), value)
-        });
+        let named = LimitName::ALL.iter().map(|name| (name.as_str().replace('_', "-"), self.limits.bound(*name)));
         Ok(named.collect())
     }
 

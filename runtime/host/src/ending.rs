@@ -1,10 +1,9 @@
 //! How a call that did not return ended, found by the type of its error and never by its text.
 
 use crate::call::Claim;
-use crate::limits::Limits;
 use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
-use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome};
+use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Limits, Outcome};
 use glovebox_sandbox::refusal::escaped;
 use std::fmt::Display;
 use wasmtime::{Error, PoolConcurrencyLimitError, Trap, WasmBacktrace};
@@ -44,15 +43,15 @@ pub(crate) struct Circumstances<'a> {
 pub(crate) fn judge(error: &Error, circumstances: &Circumstances<'_>) -> Ended {
     if let Some(stop) = error.downcast_ref::<Stop>() {
         return match stop {
-            Stop::Limit(name) => limit_hit(name, circumstances.limits),
+            Stop::Limit(name) => limit_hit(*name, circumstances.limits),
             Stop::Canceled => canceled(),
         };
     }
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
-        return limit_hit("resources", circumstances.limits);
+        return limit_hit(LimitName::Resources, circumstances.limits);
     }
     if circumstances.carried_too_much.is(error) {
-        return limit_hit("hostcall_bytes", circumstances.limits);
+        return limit_hit(LimitName::HostcallBytes, circumstances.limits);
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return trapped(trap_kind(*trap), trap.to_string(), error, circumstances.stderr_tail);
@@ -68,11 +67,11 @@ pub(crate) fn judge(error: &Error, circumstances: &Circumstances<'_>) -> Ended {
 }
 
 /// A named limit ended the call.
-pub(crate) fn limit_hit(name: &str, limits: &Limits) -> Ended {
-    let reason = format!("limit `{name}` ({}) reached", limits.get(name).unwrap_or_default());
+pub(crate) fn limit_hit(name: LimitName, limits: &Limits) -> Ended {
+    let reason = format!("limit `{name}` ({}) reached", limits.get(name));
     Ended::by_host(
-        Ending::LimitHit(name.to_owned()),
-        Failure::new(FailureClass::Budget, FailureCode::limit(name), reason),
+        Ending::LimitHit(name.to_string()),
+        Failure::new(FailureClass::Budget, FailureCode::limit(name.as_str()), reason),
     )
 }
 

@@ -6,10 +6,9 @@
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
 use crate::call::{CommandGrant, Progress};
-use crate::limits::TABLE;
 use crate::stop::Stop;
 use glovebox_record::path::ScopePath;
-use glovebox_record::{CommandEnding, Receipt};
+use glovebox_record::{CommandEnding, LimitName, Receipt};
 use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
 use glovebox_sandbox::jail::CommandLine;
 use glovebox_sandbox::refusal::escaped;
@@ -100,11 +99,11 @@ impl Attempt {
     /// Says why a command's end ends the call as well: its guest must not make a success of a command that was killed for a
     /// bound, nor have what it wrote by then committed (design §9 #22). A time that the guest itself asked for is no bound.
     fn ends_call(&self, receipt: &Receipt, time: CommandTime) -> Option<Stop> {
-        match (receipt.how, &receipt.over) {
+        match (receipt.how, receipt.over) {
             (CommandEnding::Canceled, _) => Some(Stop::Canceled),
-            (CommandEnding::TimedOut, _) if self.remaining().is_zero() => Some(Stop::Limit("wall_ms")),
+            (CommandEnding::TimedOut, _) if self.remaining().is_zero() => Some(Stop::Limit(LimitName::WallMs)),
             (CommandEnding::TimedOut, _) => time.bound.map(Stop::Limit),
-            (_, Some(over)) => TABLE.iter().find(|limit| limit.name == *over).map(|limit| Stop::Limit(limit.name)),
+            (_, Some(over)) => Some(Stop::Limit(over)),
             _ => None,
         }
     }
@@ -142,13 +141,14 @@ impl Attempt {
 struct CommandTime {
     timeout: Duration,
     /// None where the guest asked for less than any bound.
-    bound: Option<&'static str>,
+    bound: Option<LimitName>,
 }
 
 impl CommandTime {
     fn of(asked_ms: Option<u64>, command_ms: u64, remaining: Duration) -> Self {
         let command = Duration::from_millis(command_ms);
-        let (most, bound) = if command <= remaining { (command, "command_ms") } else { (remaining, "wall_ms") };
+        let (most, bound) =
+            if command <= remaining { (command, LimitName::CommandMs) } else { (remaining, LimitName::WallMs) };
         match asked_ms.map(Duration::from_millis) {
             Some(asked) if asked < most => Self { timeout: asked, bound: None },
             _ => Self { timeout: most, bound: Some(bound) },
@@ -310,16 +310,16 @@ mod tests {
 
     #[test]
     fn a_time_the_guest_asked_for_is_no_bound() {
-        let check = |asked_ms, command_ms, remaining_ms, expected: (u64, Option<&'static str>)| {
+        let check = |asked_ms, command_ms, remaining_ms, expected: (u64, Option<LimitName>)| {
             let time = CommandTime::of(asked_ms, command_ms, Duration::from_millis(remaining_ms));
             assert_eq!((time.timeout, time.bound), (Duration::from_millis(expected.0), expected.1), "{asked_ms:?}");
         };
-        check(None, 500, 900, (500, Some("command_ms")));
-        check(None, 900, 500, (500, Some("wall_ms")));
-        check(None, u64::MAX, 500, (500, Some("wall_ms")));
+        check(None, 500, 900, (500, Some(LimitName::CommandMs)));
+        check(None, 900, 500, (500, Some(LimitName::WallMs)));
+        check(None, u64::MAX, 500, (500, Some(LimitName::WallMs)));
         check(Some(100), 500, 900, (100, None));
-        check(Some(500), 500, 900, (500, Some("command_ms")));
-        check(Some(u64::MAX), 500, 900, (500, Some("command_ms")));
+        check(Some(500), 500, 900, (500, Some(LimitName::CommandMs)));
+        check(Some(u64::MAX), 500, 900, (500, Some(LimitName::CommandMs)));
     }
 
     #[test]

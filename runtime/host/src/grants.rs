@@ -3,7 +3,7 @@
 //! The default is nothing. A field this host could not enforce is an error and never ignored; the intersection of two
 //! sides never holds more than either of them.
 
-use crate::limits::LimitSettings;
+use glovebox_record::LimitSettings;
 use glovebox_record::scope::{self, Entry};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};

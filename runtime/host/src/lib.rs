@@ -9,7 +9,6 @@
 pub mod call;
 pub mod grants;
 pub mod input;
-pub mod limits;
 pub mod model;
 
 // From bytes to a component.

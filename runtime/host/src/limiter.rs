@@ -4,6 +4,7 @@
 //! call at once, so that the record names the bound instead of what a guest makes of a failed allocation.
 
 use crate::stop::Stop;
+use glovebox_record::{LimitName, Limits};
 use glovebox_sandbox::exec::Exit;
 use wasmtime::{Error, ResourceLimiter, Result};
 
@@ -80,7 +81,7 @@ impl OfCommands {
 }
 
 impl Meter {
-    pub(crate) fn new(limits: &crate::limits::Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Meter {
             memory_bytes_max: limits.memory_bytes,
             table_elements_max: limits.table_elements,
@@ -100,7 +101,7 @@ impl ResourceLimiter for Meter {
         let growth = desired.saturating_sub(current) as u64;
         let total = self.memory_bytes.saturating_add(growth);
         if total > self.memory_bytes_max {
-            return Err(Error::new(Stop::Limit("memory_bytes")));
+            return Err(Error::new(Stop::Limit(LimitName::MemoryBytes)));
         }
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
@@ -119,7 +120,7 @@ impl ResourceLimiter for Meter {
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> Result<bool> {
         let total = self.table_elements.saturating_add(desired.saturating_sub(current) as u64);
         if total > self.table_elements_max {
-            return Err(Error::new(Stop::Limit("table_elements")));
+            return Err(Error::new(Stop::Limit(LimitName::TableElements)));
         }
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
@@ -152,7 +153,7 @@ mod tests {
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(meter.memory_growing(0, 40, None).unwrap());
         let stop = meter.memory_growing(40, 41, None).unwrap_err();
-        assert_eq!(stop.downcast_ref(), Some(&Stop::Limit("memory_bytes")));
+        assert_eq!(stop.downcast_ref(), Some(&Stop::Limit(LimitName::MemoryBytes)));
         meter.memory_grow_failed(Error::msg("no pages")).unwrap();
         assert_eq!((meter.memory_bytes, meter.memory_bytes_peak), (60, 100));
         assert!(!meter.memory_growing(0, 30, Some(20)).unwrap());

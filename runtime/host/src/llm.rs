@@ -8,7 +8,7 @@ use crate::bindings::chat::{Message, Part, Usage};
 use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response};
 use crate::call::Progress;
 use crate::model::{Answer, Model, ModelError};
-use glovebox_record::Status;
+use glovebox_record::{LimitName, Status};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use wasmtime::Result;
@@ -25,7 +25,7 @@ pub(crate) struct Conversation {
     /// Whether the last outcome that was declared in so many words is a success.
     pub(crate) declared_success: bool,
     /// The bound a request was refused for.
-    pub(crate) limit_hit: Option<&'static str>,
+    pub(crate) limit_hit: Option<LimitName>,
     /// What a script that ran dry had to say.
     pub(crate) exhausted: Option<String>,
     /// What was found out to contain a hold-out; nothing is asked any more after that.
@@ -70,7 +70,7 @@ impl Attempt {
             return Err(error("canceled", "the run was told to stop", false));
         }
         if u64::from(self.conversation.turns) >= self.limits.turns {
-            return Err(self.over("turns", self.limits.turns));
+            return Err(self.over(LimitName::Turns));
         }
         self.listen("prompt", || asked_texts(request))?;
         self.tell(Progress::ModelTurn(self.conversation.turns + 1));
@@ -89,7 +89,7 @@ impl Attempt {
         self.listen("response", || answered_texts(&answer))?;
         if !answer.tool_calls.is_empty() {
             if u64::from(self.conversation.tool_rounds) >= self.limits.tool_rounds {
-                return Err(self.over("tool_rounds", self.limits.tool_rounds));
+                return Err(self.over(LimitName::ToolRounds));
             }
             self.conversation.tool_rounds += 1;
         }
@@ -120,9 +120,9 @@ impl Attempt {
         error("not-granted", "the stage has no model; `grants = { model = true }` would allow it", false)
     }
 
-    fn over(&mut self, name: &'static str, bound: u64) -> Error {
+    fn over(&mut self, name: LimitName) -> Error {
         self.conversation.limit_hit.get_or_insert(name);
-        error("limit-exceeded", &format!("limit `{name}` ({bound}) reached"), false)
+        error("limit-exceeded", &format!("limit `{name}` ({}) reached", self.limits.get(name)), false)
     }
 }
 

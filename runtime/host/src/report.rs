@@ -4,18 +4,18 @@ use crate::attempt::Attempt;
 use crate::call::Report;
 use crate::component::Component;
 use crate::ending::Ended;
-use crate::limits::{Limits, UNBOUNDED};
-use glovebox_record::{FailureClass, LimitUse, Outcome};
+use glovebox_record::{FailureClass, LimitName, LimitUse, Limits, Outcome};
+use glovebox_sandbox::view::View;
 use std::time::Duration;
 
 /// The report of a call that ran.
 pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, duration: Duration) -> Report {
     attempt.count_handles();
     let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let usage = attempt.limits.iter().map(|(name, limit)| LimitUse {
-        name: name.to_owned(),
-        used: used(name, component, &attempt, &ended.outcome, duration_ms),
-        limit: bound(limit, &attempt.limits),
+    let usage = LimitName::ALL.iter().map(|name| LimitUse {
+        name: *name,
+        used: used(*name, component, &attempt, &ended.outcome, duration_ms),
+        limit: attempt.limits.bound(*name),
     });
     Report {
         usage: usage.collect(),
@@ -39,16 +39,13 @@ pub(crate) fn of(component: &Component, mut attempt: Attempt, ended: Ended, dura
 
 /// The report of a call whose guest was never started; the component is known unless the host itself failed.
 pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ended: Ended) -> Report {
-    let used = |name: &str| match (name, component) {
-        ("component_bytes", Some(component)) => Some(component.inspection.bytes),
-        ("instances", Some(component)) => Some(component.instances()),
+    let used = |name| match (name, component) {
+        (LimitName::ComponentBytes, Some(component)) => Some(component.inspection.bytes),
+        (LimitName::Instances, Some(component)) => Some(component.instances()),
         _ => None,
     };
-    let usage = limits.iter().map(|(name, limit)| LimitUse {
-        name: name.to_owned(),
-        used: used(name),
-        limit: bound(limit, limits),
-    });
+    let usage =
+        LimitName::ALL.iter().map(|name| LimitUse { name: *name, used: used(*name), limit: limits.bound(*name) });
     Report {
         usage: usage.collect(),
         outcome: ended.outcome,
@@ -67,60 +64,48 @@ pub(crate) fn without_guest(component: Option<&Component>, limits: &Limits, ende
     }
 }
 
-fn bound(limit: u64, limits: &Limits) -> u64 {
-    if limit == UNBOUNDED { limits.wall_ms } else { limit }
-}
-
-fn used(name: &str, component: &Component, attempt: &Attempt, outcome: &Outcome, duration_ms: u64) -> Option<u64> {
-    let measured = of_commands(name, attempt).unwrap_or_else(|| Some(of_call(name, component, attempt, duration_ms)));
+fn used(name: LimitName, component: &Component, attempt: &Attempt, outcome: &Outcome, duration_ms: u64) -> Option<u64> {
+    let measured = measured(name, component, attempt, duration_ms);
     // What ended the call was used up, even where the last, refused step was not counted.
     match &outcome.failure {
-        Some(failure) if failure.class == FailureClass::Budget && failure.code.limit_name() == Some(name) => {
-            measured.max(attempt.limits.get(name))
+        Some(failure) if failure.class == FailureClass::Budget && failure.code.limit_name() == Some(name.as_str()) => {
+            measured.max(Some(attempt.limits.get(name)))
         }
         _ => measured,
     }
 }
 
-/// What commands used; nothing for a limit that is not on commands.
-fn of_commands(name: &str, attempt: &Attempt) -> Option<Option<u64>> {
-    let used = &attempt.meter.of_commands;
+/// What was counted; a limit on commands has no count before the first command.
+fn measured(name: LimitName, component: &Component, attempt: &Attempt, duration_ms: u64) -> Option<u64> {
+    let (meter, view) = (&attempt.meter, attempt.view.as_deref());
+    let of_commands = &meter.of_commands;
     Some(match name {
-        "command_ms" => used.command_ms,
-        "command_output_bytes" => used.command_output_bytes,
-        "cpu_ms" => used.cpu_ms,
-        "command_memory_bytes" => used.command_memory_bytes,
-        "processes" => used.processes,
-        "descriptors" => used.descriptors,
-        "file_bytes" => used.file_bytes,
-        "tmp_bytes" => used.tmp_bytes,
+        LimitName::WallMs => duration_ms,
+        LimitName::MemoryBytes => meter.memory_bytes_peak,
+        LimitName::TableElements => meter.table_elements_peak,
+        LimitName::Instances => component.instances(),
+        LimitName::Resources => meter.resources_peak,
+        LimitName::HostcallBytes => meter.hostcall_bytes_peak,
+        LimitName::OutputBytes => attempt.stdout.total_bytes().max(attempt.stderr.total_bytes()),
+        LimitName::WriteBytes => view.map_or(0, View::written_bytes),
+        LimitName::WriteEntries => view.map_or(0, View::written_entries),
+        LimitName::ComponentBytes => component.inspection.bytes,
+        LimitName::Turns => u64::from(attempt.conversation.turns),
+        LimitName::ToolRounds => u64::from(attempt.conversation.tool_rounds),
+        LimitName::ArtifactBytes => meter.artifact_bytes,
+        LimitName::LogLines => meter.log_lines,
+        LimitName::CommandMs => return of_commands.command_ms,
+        LimitName::CommandOutputBytes => return of_commands.command_output_bytes,
+        LimitName::Commands => meter.commands,
+        LimitName::CpuMs => return of_commands.cpu_ms,
+        LimitName::CommandMemoryBytes => return of_commands.command_memory_bytes,
+        LimitName::Processes => return of_commands.processes,
+        LimitName::Descriptors => return of_commands.descriptors,
+        LimitName::FileBytes => return of_commands.file_bytes,
+        LimitName::TmpBytes => return of_commands.tmp_bytes,
         // Only known when the jail has ended, so the engine adds it.
-        "disk_bytes" => None,
-        _ => return None,
+        LimitName::DiskBytes => return None,
+        LimitName::OutcomeBytes => meter.outcome_bytes,
+        LimitName::Refusals => attempt.refusals.total(),
     })
-}
-
-fn of_call(name: &str, component: &Component, attempt: &Attempt, duration_ms: u64) -> u64 {
-    let meter = &attempt.meter;
-    match name {
-        "wall_ms" => duration_ms,
-        "memory_bytes" => meter.memory_bytes_peak,
-        "table_elements" => meter.table_elements_peak,
-        "instances" => component.instances(),
-        "resources" => meter.resources_peak,
-        "hostcall_bytes" => meter.hostcall_bytes_peak,
-        "output_bytes" => attempt.stdout.total_bytes().max(attempt.stderr.total_bytes()),
-        "write_bytes" => attempt.view.as_ref().map_or(0, |view| view.written_bytes()),
-        "write_entries" => attempt.view.as_ref().map_or(0, |view| view.written_entries()),
-        "component_bytes" => component.inspection.bytes,
-        "turns" => u64::from(attempt.conversation.turns),
-        "tool_rounds" => u64::from(attempt.conversation.tool_rounds),
-        "artifact_bytes" => meter.artifact_bytes,
-        "log_lines" => meter.log_lines,
-        "commands" => meter.commands,
-        "outcome_bytes" => meter.outcome_bytes,
-        "refusals" => attempt.refusals.total(),
-        // A row of the table without a measure would be a limit nobody reports.
-        other => unreachable!("limit `{other}` is not measured"),
-    }
 }

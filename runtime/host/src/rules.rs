@@ -8,11 +8,10 @@ use crate::ending::{self, Circumstances};
 use crate::host::Host;
 use crate::inspect::{Inspection, inspect};
 use crate::limiter::Meter;
-use crate::limits::{LimitSettings, Limits};
 use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
 use contract::Rules;
-use glovebox_record::Digest;
+use glovebox_record::{Digest, LimitName, LimitSettings, Limits};
 use std::time::{Duration, Instant};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Error, Store, UpdateDeadline};
@@ -144,7 +143,7 @@ impl RuleComponent {
         let deadline = Instant::now() + Duration::from_millis(limits.wall_ms);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(move |_| match Instant::now() >= deadline {
-            true => Err(Error::new(Stop::Limit("wall_ms"))),
+            true => Err(Error::new(Stop::Limit(LimitName::WallMs))),
             false => Ok(UpdateDeadline::Continue(1)),
         });
         store

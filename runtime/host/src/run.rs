@@ -10,14 +10,14 @@ use crate::call::{Call, FileSetting, Progress, Report};
 use crate::component::Component;
 use crate::ending::{self, Circumstances};
 use crate::limiter::Meter;
-use crate::limits::Limits;
 use crate::llm::Conversation;
 use crate::probe::CarriedTooMuch;
 use crate::report;
 use crate::stdio::Output;
 use crate::stop::Stop;
+use glovebox_record::{LimitName, Limits};
 use glovebox_sandbox::refusal::RefusalLog;
-use glovebox_sandbox::view::{Quota, View, ViewProblem};
+use glovebox_sandbox::view::{View, ViewProblem};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::component::ResourceTable;
@@ -33,7 +33,7 @@ const RANDOM_BYTES_MAX: u64 = 1 << 20;
 /// Runs a call on the current thread, which may block.
 pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooMuch) -> Report {
     let started = Instant::now();
-    let (limits, canceled) = (call.limits.clone(), Arc::clone(&call.canceled));
+    let (limits, canceled) = (call.limits, Arc::clone(&call.canceled));
     if let Some(name) = over_static(component, &limits) {
         return report::without_guest(Some(component), &limits, ending::limit_hit(name, &limits));
     }
@@ -97,18 +97,18 @@ fn stop_of(limits: &Limits, started: Instant, canceled: &std::sync::atomic::Atom
     if canceled.load(std::sync::atomic::Ordering::Relaxed) {
         Some(Stop::Canceled)
     } else if started.elapsed() >= Duration::from_millis(limits.wall_ms) {
-        Some(Stop::Limit("wall_ms"))
+        Some(Stop::Limit(LimitName::WallMs))
     } else {
         None
     }
 }
 
 /// What the binary says it needs, against what this call may have.
-fn over_static(component: &Component, limits: &Limits) -> Option<&'static str> {
+fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
     if component.inspection.bytes > limits.component_bytes {
-        return Some("component_bytes");
+        return Some(LimitName::ComponentBytes);
     }
-    (component.instances() > limits.instances).then_some("instances")
+    (component.instances() > limits.instances).then_some(LimitName::Instances)
 }
 
 fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput), String> {
@@ -120,9 +120,8 @@ fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput),
         let _ = told.try_send(Progress::Refused(refusal.clone()));
     });
     let refusals = Arc::new(refusals);
-    let quota = Quota { write_bytes: limits.write_bytes, write_entries: limits.write_entries };
     let open = |files: FileSetting| {
-        let view = View::open(&files.root, files.scope, quota, Arc::clone(&refusals))?;
+        let view = View::open(&files.root, files.scope, limits, Arc::clone(&refusals))?;
         Ok::<_, ViewProblem>(view.protecting(files.protected).known_as(files.known_as))
     };
     let view = files.map(open);
@@ -178,7 +177,7 @@ fn store_of(component: &Component, attempt: Attempt) -> Store<Attempt> {
             return Err(Error::new(Stop::Canceled));
         }
         if Instant::now() >= deadline {
-            return Err(Error::new(Stop::Limit("wall_ms")));
+            return Err(Error::new(Stop::Limit(LimitName::WallMs)));
         }
         Ok(UpdateDeadline::Yield(1))
     });

@@ -1,12 +1,13 @@
 //! Why the host ended a call. It travels as a typed error through wasmtime and is found again by its type, never by text.
 
+use glovebox_record::LimitName;
 use std::fmt;
 
 /// The host's reason to end a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// A named limit.
-    Limit(&'static str),
+    Limit(LimitName),
     /// The run was told to stop.
     Canceled,
 }

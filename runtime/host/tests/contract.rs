@@ -8,8 +8,8 @@ use glovebox_host::call::{CommandGrant, CommandSetting, Progress};
 use glovebox_host::component::LoadError;
 use glovebox_host::model::{Model, Script, TextGuard};
 use glovebox_record::path::ScopePath;
-use glovebox_record::{CommandEnding, Ending, FailureClass, Status};
-use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
+use glovebox_record::{CommandEnding, Ending, FailureClass, LimitName, Status};
+use glovebox_sandbox::jail::{Jail, JailSetting, Network, Source, Tier};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,18 +47,18 @@ fn script(turns: &str) -> Option<Model> {
 
 #[test]
 fn turns_are_counted_by_the_host() {
-    let mut call = call(&[("turns", "3")]);
+    let mut call = call(&[(LimitName::Turns, 3)]);
     call.model = Some(Model::bind("n", &[], None, 0, 0).unwrap());
     let report = execute("asks-model", call);
     expect_failure(&report, FailureClass::Budget, "limit/turns");
     assert_eq!((report.ending.clone(), report.outcome.notes.as_str(), report.turns_used), (Ending::Returned, "03", 3));
-    assert_eq!(usage(&report, "turns"), (3, 3));
+    assert_eq!(usage(&report, LimitName::Turns), (3, 3));
 }
 
 #[test]
 fn a_success_declared_before_the_turns_ran_out_counts() {
     let check = |declared: &str, expected: Status| {
-        let mut call = call(&[("turns", "2")]);
+        let mut call = call(&[(LimitName::Turns, 2)]);
         call.model = script(&format!("[[node.n]]\n{declared}\n[[node.n]]\ntext = 'more'\n[[node.n]]\ntext = 'x'\n"));
         assert_eq!(execute("asks-model", call).outcome.status, expected, "{declared}");
     };
@@ -73,11 +73,11 @@ fn a_success_declared_before_the_turns_ran_out_counts() {
 
 #[test]
 fn tool_rounds_are_counted_by_the_host() {
-    let mut call = call(&[("tool_rounds", "2")]);
+    let mut call = call(&[(LimitName::ToolRounds, 2)]);
     call.model = script(&"[[node.n]]\ntool = [{ name = 'glob' }]\n".repeat(5));
     let report = execute("asks-model", call);
     expect_failure(&report, FailureClass::Budget, "limit/tool_rounds");
-    assert_eq!(usage(&report, "tool_rounds"), (2, 2));
+    assert_eq!(usage(&report, LimitName::ToolRounds), (2, 2));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn commands(prefix: &str) -> CommandSetting {
         tier: Tier::Unconfined,
         policy: glovebox_sandbox::jail::ExecPolicy::default(),
         network: Network::None,
-        bounds: Bounds::default(),
+        limits: glovebox_record::Limits::default(),
         inside: copy.clone(),
         inner: Vec::new(),
         hidden: Vec::new(),
@@ -157,7 +157,7 @@ fn commands_need_a_grant() {
 
 #[test]
 fn commands_are_counted() {
-    let mut call = call(&[("commands", "0")]);
+    let mut call = call(&[(LimitName::Commands, 0)]);
     call.commands = Some(commands("true"));
     assert_eq!(execute("runs-command", call).outcome.notes, "limit");
 }
@@ -170,13 +170,13 @@ fn a_granted_command_leaves_a_receipt_that_proves_a_claim() {
     assert_eq!((report.outcome.status, report.outcome.notes.as_str()), (Status::Success, "run-1/n/1"), "{report:?}");
     let receipt = &report.receipts[0];
     assert_eq!((receipt.how, receipt.code, receipt.tier.as_str()), (CommandEnding::Exited, Some(0), "unconfined"));
-    assert_eq!(usage(&report, "commands"), (1, 1000));
+    assert_eq!(usage(&report, LimitName::Commands), (1, 1000));
     assert!(report.touched_files);
 }
 
 #[test]
 fn a_command_ends_with_its_call() {
-    let mut call = call(&[("wall_ms", "2s")]);
+    let mut call = call(&[(LimitName::WallMs, 2_000)]);
     call.commands = Some(commands("sleep"));
     let began = Instant::now();
     let report = execute("sleeping-command", call);
@@ -190,10 +190,10 @@ fn a_command_ends_with_its_call() {
 
 #[test]
 fn a_command_has_its_own_bound() {
-    let mut call = call(&[("command_ms", "200ms")]);
+    let mut call = call(&[(LimitName::CommandMs, 200)]);
     call.commands = Some(commands("sleep"));
     let report = execute("sleeping-command", call);
-    expect_limit(&report, "command_ms");
+    expect_limit(&report, LimitName::CommandMs);
     assert_eq!(report.receipts[0].how, CommandEnding::TimedOut);
 }
 
@@ -239,11 +239,11 @@ fn artifacts_cannot_be_put_elsewhere() {
 
 #[test]
 fn what_a_command_prints_is_kept_up_to_a_bound() {
-    let mut call = call(&[("command_output_bytes", "64KiB")]);
+    let mut call = call(&[(LimitName::CommandOutputBytes, 64 << 10)]);
     call.commands = Some(commands("seq"));
     let report = execute("loud-command", call);
     assert!(report.outcome.notes.starts_with("1\n2\n3\n"), "{report:?}");
     assert_eq!(report.receipts[0].stdout_bytes, 6_888_896);
-    let (used, limit) = usage(&report, "command_output_bytes");
+    let (used, limit) = usage(&report, LimitName::CommandOutputBytes);
     assert!(used <= limit && limit == 64 << 10, "{used} of {limit}");
 }

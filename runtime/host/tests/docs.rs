@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
-use glovebox_host::limits::{TABLE, UNBOUNDED};
-use glovebox_record::LimitUnit;
+use glovebox_record::limit::UNBOUNDED;
+use glovebox_record::{LimitName, LimitUnit};
 
 #[test]
 fn the_page_lists_every_limit_with_its_default() {
     let page = include_str!("../../../docs/configuration.md");
-    for limit in TABLE {
+    for limit in LimitName::ALL.iter().map(|name| name.row()) {
         let default = match (limit.unit, limit.default) {
             (_, UNBOUNDED) => "what is left of `wall_ms`".to_owned(),
             (LimitUnit::Bytes, bytes) if bytes >= 1 << 30 => format!("{} GiB", bytes >> 30),

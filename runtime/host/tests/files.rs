@@ -20,9 +20,8 @@ use glovebox_host::call::{Call, FileSetting, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::{AttemptIdentity, StageInput};
-use glovebox_host::limits::{LimitSettings, Limits};
-use glovebox_record::Ending;
 use glovebox_record::scope::Scope;
+use glovebox_record::{Ending, LimitName, Limits};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::view::Denied;
 use rustix::fs::{CWD, Mode};
@@ -68,9 +67,9 @@ fn rules() -> Scope {
     scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/"])
 }
 
-fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(&str, &str)], steps: &[Step<'_>]) -> Call {
+fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u64)], steps: &[Step<'_>]) -> Call {
     let mut bounds = Limits { wall_ms: 20_000, ..Limits::default() };
-    bounds.replace(&LimitSettings::from_pairs(limits.iter().copied()).unwrap());
+    bounds.replace(&limits.iter().copied().collect());
     let attempt = AttemptIdentity {
         run_id: "run-1".to_owned(),
         run_generation: 0,
@@ -290,10 +289,10 @@ fn every_way_to_write_has_the_same_quota() {
     for way in ["w", "W", "a"] {
         let fixture = Fixture::new();
         let steps = [("o52", "out/f"), (way, "12345678"), (way, "12345678"), (way, "1")];
-        let report = execute(call(&fixture, FileTier::Posix, rules(), &[("write_bytes", "10")], &steps));
+        let report = execute(call(&fixture, FileTier::Posix, rules(), &[(LimitName::WriteBytes, 10)], &steps));
         assert_eq!(answers(&report), ["ok", "ok", "quota", "ok"], "{way}");
         assert!(fs::metadata(fixture.root().join("out/f")).unwrap().len() <= 10, "{way}");
-        let used = report.usage.iter().find(|usage| usage.name == "write_bytes").unwrap();
+        let used = report.usage.iter().find(|usage| usage.name == LimitName::WriteBytes).unwrap();
         assert_eq!((used.used, used.limit), (Some(9), 10), "{way}");
         assert!(report.refusals.iter().any(|refusal| refusal.help.contains("limits.write_bytes")), "{way}");
     }
@@ -302,7 +301,7 @@ fn every_way_to_write_has_the_same_quota() {
 #[test]
 fn entries_and_whole_files_have_the_quota_too() {
     let fixture = Fixture::new();
-    let limits = [("write_bytes", "10"), ("write_entries", "2")];
+    let limits = [(LimitName::WriteBytes, 10), (LimitName::WriteEntries, 2)];
     let long = [("A", "0123456789a"), ("Fw", "out/own")];
     let rest = [("A", "0"), ("Fw", "out/f"), ("o52", "out/g"), ("z4", ""), ("m", "out/h")];
     let steps: Vec<Step<'_>> = long.into_iter().chain(rest).collect();

@@ -7,7 +7,7 @@ mod world;
 use glovebox_host::call::{Call, FileSetting, FileTier};
 use glovebox_host::component::LoadError;
 use glovebox_host::host::{Host, HostConfig};
-use glovebox_record::{Ending, FailureClass, Status};
+use glovebox_record::{Ending, FailureClass, LimitName, Status};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,25 +25,24 @@ fn every_guest_has_a_test() {
 #[test]
 fn every_limit_is_reported() {
     let report = run("log-flood", &[]);
-    let names: Vec<&str> = report.usage.iter().map(|usage| usage.name.as_str()).collect();
-    let table: Vec<&str> = glovebox_host::limits::TABLE.iter().map(|limit| limit.name).collect();
-    assert_eq!(names, table);
-    assert!(usage(&report, "memory_bytes").0 >= 2 << 16);
-    assert!(usage(&report, "instances").0 >= 1);
+    let names: Vec<LimitName> = report.usage.iter().map(|usage| usage.name).collect();
+    assert_eq!(names, LimitName::ALL);
+    assert!(usage(&report, LimitName::MemoryBytes).0 >= 2 << 16);
+    assert!(usage(&report, LimitName::Instances).0 >= 1);
 }
 
 #[test]
 fn an_endless_loop_ends_at_the_wall() {
     let began = Instant::now();
-    let report = run("endless-loop", &[("wall_ms", "200ms")]);
-    expect_limit(&report, "wall_ms");
+    let report = run("endless-loop", &[(LimitName::WallMs, 200)]);
+    expect_limit(&report, LimitName::WallMs);
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_ne!(report.ending, Ending::Returned);
 }
 
 #[test]
 fn a_sleeping_guest_ends_at_the_wall() {
-    expect_limit(&run("sleeps", &[("wall_ms", "200ms")]), "wall_ms");
+    expect_limit(&run("sleeps", &[(LimitName::WallMs, 200)]), LimitName::WallMs);
 }
 
 #[test]
@@ -74,32 +73,32 @@ fn a_canceled_call_is_not_started() {
 
 #[test]
 fn memory_is_bounded() {
-    let report = run("memory-hog", &[("memory_bytes", "8MiB")]);
-    expect_limit(&report, "memory_bytes");
-    assert_eq!(usage(&report, "memory_bytes"), (8 << 20, 8 << 20));
+    let report = run("memory-hog", &[(LimitName::MemoryBytes, 8 << 20)]);
+    expect_limit(&report, LimitName::MemoryBytes);
+    assert_eq!(usage(&report, LimitName::MemoryBytes), (8 << 20, 8 << 20));
 }
 
 #[test]
 fn tables_are_bounded() {
-    expect_limit(&run("table-hog", &[]), "table_elements");
+    expect_limit(&run("table-hog", &[]), LimitName::TableElements);
 }
 
 #[test]
 fn instances_are_bounded_before_anything_is_compiled() {
     let error = world().host.load(&guests::build("crowd")).err().unwrap();
     assert!(matches!(error, LoadError::TooManyInstances { count: 100.., limit: 64 }), "{error}");
-    expect_limit(&run("log-flood", &[("instances", "0")]), "instances");
+    expect_limit(&run("log-flood", &[(LimitName::Instances, 0)]), LimitName::Instances);
 }
 
 #[test]
 fn handles_are_bounded() {
-    expect_limit(&run("handle-hog", &[("resources", "100")]), "resources");
+    expect_limit(&run("handle-hog", &[(LimitName::Resources, 100)]), LimitName::Resources);
 }
 
 #[test]
 fn what_a_host_call_carries_is_bounded() {
-    expect_limit(&run("huge-argument", &[]), "hostcall_bytes");
-    let report = run("huge-argument", &[("hostcall_bytes", "32MiB")]);
+    expect_limit(&run("huge-argument", &[]), LimitName::HostcallBytes);
+    let report = run("huge-argument", &[(LimitName::HostcallBytes, 32 << 20)]);
     assert_eq!((report.ending, report.outcome.status), (Ending::Returned, Status::Success));
 }
 
@@ -112,7 +111,7 @@ fn components_are_bounded_before_anything_is_compiled() {
     bytes.extend_from_slice(&[0x80 | (filler >> 14 & 0x7f) as u8, (filler >> 21 & 0x7f) as u8, 1, b'x']);
     bytes.resize(bytes.len() + filler - 2, 0);
     assert!(matches!(world().host.load(&bytes).err().unwrap(), LoadError::TooLarge { .. }));
-    expect_limit(&run("traps", &[("component_bytes", "100")]), "component_bytes");
+    expect_limit(&run("traps", &[(LimitName::ComponentBytes, 100)]), LimitName::ComponentBytes);
 }
 
 #[test]
@@ -144,9 +143,9 @@ fn exiting_is_no_answer() {
 
 #[test]
 fn output_is_cut_and_does_not_kill() {
-    let report = run("output-flood", &[("output_bytes", "64KiB")]);
+    let report = run("output-flood", &[(LimitName::OutputBytes, 64 << 10)]);
     assert_eq!((&report.ending, report.outcome.status), (&Ending::Returned, Status::Success));
-    assert_eq!(usage(&report, "output_bytes"), (4 << 20, 64 << 10));
+    assert_eq!(usage(&report, LimitName::OutputBytes), (4 << 20, 64 << 10));
     assert!(report.stderr.len() < (64 << 10) + 100);
     assert!(String::from_utf8_lossy(&report.stderr).ends_with("limit `output_bytes`]\n"));
 }
@@ -155,7 +154,7 @@ fn output_is_cut_and_does_not_kill() {
 fn log_lines_are_cut_and_do_not_kill() {
     let report = run("log-flood", &[]);
     assert_eq!((&report.ending, report.outcome.status), (&Ending::Returned, Status::Success));
-    assert_eq!(usage(&report, "log_lines"), (30_000, 10_000));
+    assert_eq!(usage(&report, LimitName::LogLines), (30_000, 10_000));
     assert_eq!((report.log.len(), report.log[0].message.as_str()), (10_000, "much ado"));
 }
 
@@ -163,20 +162,20 @@ fn log_lines_are_cut_and_do_not_kill() {
 fn an_outcome_is_bounded() {
     let report = run("shouts", &[]);
     expect_failure(&report, FailureClass::Budget, "limit/outcome_bytes");
-    assert_eq!(usage(&report, "outcome_bytes"), (2 << 20, 1 << 20));
-    let report = run("shouts", &[("outcome_bytes", "4MiB")]);
+    assert_eq!(usage(&report, LimitName::OutcomeBytes), (2 << 20, 1 << 20));
+    let report = run("shouts", &[(LimitName::OutcomeBytes, 4 << 20)]);
     assert_eq!(report.outcome.status, Status::Success);
     assert!(report.outcome.notes.len() < 65 << 10);
 }
 
 #[test]
 fn artifacts_are_bounded_even_when_empty() {
-    let report = run("artifact-flood", &[("artifact_bytes", "1MiB")]);
+    let report = run("artifact-flood", &[(LimitName::ArtifactBytes, 1 << 20)]);
     assert_eq!((report.outcome.status, report.artifacts.len()), (Status::Success, 256));
-    assert_eq!(usage(&report, "artifact_bytes"), (1 << 20, 1 << 20));
+    assert_eq!(usage(&report, LimitName::ArtifactBytes), (1 << 20, 1 << 20));
 }
 
-fn with_files(limits: &[(&str, &str)]) -> (tempfile::TempDir, Call) {
+fn with_files(limits: &[(LimitName, u64)]) -> (tempfile::TempDir, Call) {
     let folder = tempfile::tempdir().unwrap();
     let mut call = call(limits);
     call.tier = FileTier::Workspace;
@@ -191,20 +190,20 @@ fn with_files(limits: &[(&str, &str)]) -> (tempfile::TempDir, Call) {
 
 #[test]
 fn written_bytes_are_bounded() {
-    let (folder, call) = with_files(&[("write_bytes", "100KiB")]);
+    let (folder, call) = with_files(&[(LimitName::WriteBytes, 100 << 10)]);
     let report = execute("write-hog", call);
     assert_eq!((&report.ending, report.outcome.notes.as_str()), (&Ending::Returned, "quota"));
-    assert_eq!(usage(&report, "write_bytes"), (96 << 10, 100 << 10));
+    assert_eq!(usage(&report, LimitName::WriteBytes), (96 << 10, 100 << 10));
     assert_eq!(std::fs::metadata(folder.path().join("big.bin")).unwrap().len(), 32 << 10);
     assert!(report.touched_files);
 }
 
 #[test]
 fn created_entries_are_bounded() {
-    let (folder, call) = with_files(&[("write_entries", "10")]);
+    let (folder, call) = with_files(&[(LimitName::WriteEntries, 10)]);
     let report = execute("entry-hog", call);
     assert_eq!(report.outcome.notes, "quota");
-    assert_eq!(usage(&report, "write_entries"), (10, 10));
+    assert_eq!(usage(&report, LimitName::WriteEntries), (10, 10));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 10);
 }
 
@@ -212,7 +211,7 @@ fn created_entries_are_bounded() {
 fn refusals_are_kept_up_to_a_bound_and_counted_beyond() {
     let report = run("refusal-flood", &[]);
     assert_eq!((report.refusals.len(), report.refusals_total), (1000, 5000));
-    assert_eq!(usage(&report, "refusals"), (5000, 1000));
+    assert_eq!(usage(&report, LimitName::Refusals), (5000, 1000));
 }
 
 #[test]

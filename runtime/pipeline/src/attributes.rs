@@ -58,36 +58,6 @@ pub fn instead_of(name: &str) -> Option<&'static str> {
 pub const NAMESPACES: &[&str] =
     &["limits.", "test.", "codex.", "agent.", "verification.", "tool_hooks.", "human.", "manager.", "stack.", "env_"];
 
-/// Limits that `limits.<name>` may set. A name ends in its unit (bytes, milliseconds) or is a count.
-pub const LIMITS: &[&str] = &[
-    "wall_ms",
-    "memory_bytes",
-    "table_elements",
-    "instances",
-    "resources",
-    "hostcall_bytes",
-    "output_bytes",
-    "write_bytes",
-    "write_entries",
-    "component_bytes",
-    "turns",
-    "tool_rounds",
-    "artifact_bytes",
-    "log_lines",
-    "command_ms",
-    "command_output_bytes",
-    "commands",
-    "cpu_ms",
-    "command_memory_bytes",
-    "processes",
-    "descriptors",
-    "file_bytes",
-    "tmp_bytes",
-    "disk_bytes",
-    "outcome_bytes",
-    "refusals",
-];
-
 /// Names for programs that draw the graph.
 pub const DRAWING: &[&str] = &[
     "URL",

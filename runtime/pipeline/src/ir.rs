@@ -9,9 +9,10 @@ use crate::keyed::Attributes;
 pub use crate::keyed::{Attribute, Text};
 use crate::lower::handler::{HandlerKind, Role};
 use crate::span::Span;
+use glovebox_record::LimitSettings;
 use glovebox_record::scope::Entry;
 pub use glovebox_record::{NodeId, Status};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The behaviour of a node.
@@ -138,8 +139,8 @@ pub struct Node {
     pub holdouts: NodeHoldouts,
     /// The program under test, which runs apart from the stage's own commands.
     pub subject: Subject,
-    /// Limits from `limits.<name>` attributes, in the unit at the end of the name (bytes, milliseconds, else a count).
-    pub limits: BTreeMap<String, u64>,
+    /// Limits from `limits.<name>` attributes.
+    pub limits: LimitSettings,
     /// A missing status counts as a success (spec App. C, design §9 #14).
     pub auto_status: bool,
     /// A partial result is accepted when no retries are left.

@@ -4,6 +4,7 @@
 //! refusal is made, so that printing one can never drive a terminal.
 
 use crate::digest::Digest;
+use crate::limit::LimitName;
 use glovebox_names::visible;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,7 @@ pub enum Ending {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitUse {
     /// The limit's name, which carries the unit: `_bytes`, `_ms`, else a count.
-    pub name: String,
+    pub name: LimitName,
     /// Used; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
@@ -130,7 +131,7 @@ pub struct Receipt {
     pub subject: bool,
     /// The limit it passed, when it was ended for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub over: Option<String>,
+    pub over: Option<LimitName>,
     /// How it ended.
     pub how: CommandEnding,
     /// Exit code when it exited.

@@ -8,7 +8,7 @@
 //! - [`change`]: what a stage changed and what was kept;
 //! - [`outcome`]: how a stage ended and why it failed;
 //! - [`evidence`]: what the host saw of a call;
-//! - [`limit`]: amounts and their units;
+//! - [`limit`]: the one table of limits, amounts and their units;
 //! - [`path`] and [`scope`]: what a stage may read and write.
 #![forbid(unsafe_code)]
 
@@ -25,5 +25,5 @@ pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Traffic};
 pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};
-pub use limit::LimitUnit;
+pub use limit::{LimitName, LimitSettings, LimitUnit, Limits};
 pub use outcome::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};

@@ -1,68 +1,251 @@
-//! Amounts as people write them: bytes, times, counts.
+//! The one table of the limits of a call: each name with its unit, its default and its purpose.
 //!
-//! The one parser for `glovebox.toml`, node attributes and the command line.
+//! Pipeline attributes (`limits.<name>`), `glovebox.toml`, host, sandbox, `plan` and the docs read this table. Limits of a whole run are
+//! not in it. A limit has no bounds but those of its unit: an operator can set any amount, a node can only lower it.
 
-/// What a limit counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LimitUnit {
-    /// Bytes; written as an integer or with `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`.
-    Bytes,
-    /// Milliseconds; written as an integer or with `ms`, `s`, `m`, `h`.
-    Milliseconds,
-    /// Things; written as an integer.
-    Count,
+mod settings;
+mod unit;
+
+pub use settings::{LimitError, LimitSettings};
+pub use unit::LimitUnit;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize, Serializer};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+/// The amount of a limit that another limit bounds: `command_ms` is what is left of `wall_ms`.
+pub const UNBOUNDED: u64 = u64::MAX;
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// Its name in files, attributes, records and messages.
+    pub name: &'static str,
+    /// What it counts.
+    pub unit: LimitUnit,
+    /// The amount if nobody sets one.
+    pub default: u64,
+    /// Its purpose in one line.
+    pub doc: &'static str,
 }
 
-impl LimitUnit {
-    /// The unit that a limit's name ends in: `_bytes`, `_ms`, else a count.
-    pub fn of_limit(name: &str) -> Self {
-        match name.rsplit('_').next() {
-            Some("bytes") => Self::Bytes,
-            Some("ms") => Self::Milliseconds,
-            _ => Self::Count,
-        }
-    }
+macro_rules! limits {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:ident: $unit:ident = $default:expr;)+) => {
+        /// The name of a limit. Names sort as their texts do.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum LimitName { $($(#[doc = $doc])+ $variant,)+ }
 
-    /// What would be accepted, for messages.
-    pub fn expected(self) -> &'static str {
-        match self {
-            LimitUnit::Bytes => "a number of bytes such as `1048576` or `64MiB`",
-            LimitUnit::Milliseconds => "a time such as `1500` (milliseconds), `10s` or `5m`",
-            LimitUnit::Count => "a whole number",
-        }
-    }
+        /// The amounts of all limits of one call, each in the unit of its name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Limits { $($(#[doc = $doc])+ pub $name: u64,)+ }
 
-    fn suffixes(self) -> &'static [(&'static str, u64)] {
-        match self {
-            LimitUnit::Bytes => &[
-                ("", 1),
-                ("B", 1),
-                ("KiB", 1 << 10),
-                ("MiB", 1 << 20),
-                ("GiB", 1 << 30),
-                ("kB", 1_000),
-                ("KB", 1_000),
-                ("MB", 1_000_000),
-                ("GB", 1_000_000_000),
-            ],
-            LimitUnit::Milliseconds => {
-                &[("", 1), ("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
+        impl LimitName {
+            /// Every limit, in the order of reports.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The row of the table.
+            pub const fn row(self) -> &'static Limit {
+                match self {
+                    $(Self::$variant => &Limit {
+                        name: stringify!($name),
+                        unit: LimitUnit::$unit,
+                        default: $default,
+                        doc: concat!($($doc),+),
+                    },)+
+                }
             }
-            LimitUnit::Count => &[("", 1)],
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($name: $default,)+ }
+            }
+        }
+
+        impl Limits {
+            /// The amount of a limit.
+            pub fn get(&self, name: LimitName) -> u64 {
+                match name { $(LimitName::$variant => self.$name,)+ }
+            }
+
+            fn slot(&mut self, name: LimitName) -> &mut u64 {
+                match name { $(LimitName::$variant => &mut self.$name,)+ }
+            }
+        }
+    };
+}
+
+limits! {
+    /// Wall time of the call.
+    WallMs wall_ms: Milliseconds = 60_000;
+    /// Linear memory, summed over all memories of the component.
+    MemoryBytes memory_bytes: Bytes = 256 << 20;
+    /// Table elements, summed over all tables.
+    TableElements table_elements: Count = 20_000;
+    /// Core instances, and as many memories and tables.
+    Instances instances: Count = 64;
+    /// Live handles: open files, streams, completions.
+    Resources resources: Count = 1_024;
+    /// Bytes a single host call may copy out of the component.
+    HostcallBytes hostcall_bytes: Bytes = 16 << 20;
+    /// Bytes kept of stdout and of stderr, each; the rest is cut with a marker.
+    OutputBytes output_bytes: Bytes = 1 << 20;
+    /// Bytes written to files.
+    WriteBytes write_bytes: Bytes = 256 << 20;
+    /// Files and directories created, renamed or removed.
+    WriteEntries write_entries: Count = 10_000;
+    /// Size of the component itself, before anything is compiled.
+    ComponentBytes component_bytes: Bytes = 64 << 20;
+    /// Model turns.
+    Turns turns: Count = 40;
+    /// Model turns that ask for tools.
+    ToolRounds tool_rounds: Count = 40;
+    /// Bytes of kept artifacts.
+    ArtifactBytes artifact_bytes: Bytes = 16 << 20;
+    /// Log lines and events.
+    LogLines log_lines: Count = 10_000;
+    /// Wall time of one command; never more than what is left of the call.
+    CommandMs command_ms: Milliseconds = UNBOUNDED;
+    /// Bytes kept of each output stream of a command.
+    CommandOutputBytes command_output_bytes: Bytes = 1 << 20;
+    /// Commands run.
+    Commands commands: Count = 1_000;
+    /// Processor time of one process of a command.
+    CpuMs cpu_ms: Milliseconds = 600_000;
+    /// Memory of all processes of a command together; watched and soft where no cgroup holds it.
+    CommandMemoryBytes command_memory_bytes: Bytes = 4 << 30;
+    /// Processes and threads of a command at the same time.
+    Processes processes: Count = 512;
+    /// Open descriptors of one process of a command.
+    Descriptors descriptors: Count = 1_024;
+    /// Size of one file a command writes.
+    FileBytes file_bytes: Bytes = 1 << 30;
+    /// Size of a command's `/tmp`, and of its `/dev/shm`.
+    TmpBytes tmp_bytes: Bytes = 512 << 20;
+    /// Bytes that a stage's commands may keep in the workspace.
+    DiskBytes disk_bytes: Bytes = 2 << 30;
+    /// Bytes of a handler's answer: context updates, notes, hints, claims.
+    OutcomeBytes outcome_bytes: Bytes = 1 << 20;
+    /// Refusals kept in the record; more are only counted.
+    Refusals refusals: Count = 1_000;
+}
+
+impl LimitName {
+    /// The name as text.
+    pub const fn as_str(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What the limit counts.
+    pub const fn unit(self) -> LimitUnit {
+        self.row().unit
+    }
+}
+
+impl FromStr for LimitName {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let found = Self::ALL.iter().find(|name| name.as_str() == text);
+        found.copied().ok_or_else(|| LimitError::Unknown { name: text.to_owned() })
+    }
+}
+
+impl Ord for LimitName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl PartialOrd for LimitName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for LimitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for LimitName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for LimitName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Cow::<str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for LimitName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "LimitName".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+/// What a component mainly does, as far as the default wall time depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// Turns of a model.
+    Agent,
+    /// Commands that the pipeline's author or a verifier runs.
+    Commands,
+    /// Anything else.
+    Other,
+}
+
+impl Limits {
+    /// The defaults for a workload: agents and commands get more wall time.
+    pub fn defaults_for(workload: Workload) -> Self {
+        let wall_ms = match workload {
+            Workload::Agent => 1_800_000,
+            Workload::Commands => 600_000,
+            Workload::Other => Self::default().wall_ms,
+        };
+        Self { wall_ms, ..Self::default() }
+    }
+
+    /// The amount that holds: that of `wall_ms` where the limit has none of its own.
+    pub fn bound(&self, name: LimitName) -> u64 {
+        match self.get(name) {
+            UNBOUNDED => self.wall_ms,
+            amount => amount,
         }
     }
 
-    /// Reads an amount in this unit; none when the text is not one or does not fit 64 bits.
-    pub fn parse(self, text: &str) -> Option<u64> {
-        let text = text.trim();
-        let split = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
-        let (digits, suffix) = text.split_at(split);
-        if digits.is_empty() || digits.starts_with('_') || digits.ends_with('_') {
-            return None;
+    /// Replaces the amounts that are set; for the operator's `[limits]`, which stand in for the defaults.
+    pub fn replace(&mut self, settings: &LimitSettings) {
+        for (name, amount) in settings.iter() {
+            *self.slot(name) = amount;
         }
-        let number: u64 = digits.replace('_', "").parse().ok()?;
-        let (_, factor) = self.suffixes().iter().find(|(name, _)| *name == suffix.trim())?;
-        number.checked_mul(*factor)
+    }
+
+    /// Lowers the amounts that are set; never raises one.
+    pub fn lower(&mut self, settings: &LimitSettings) {
+        for (name, amount) in settings.iter() {
+            let slot = self.slot(name);
+            *slot = amount.min(*slot);
+        }
+    }
+
+    /// Every amount by name, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (LimitName, u64)> + '_ {
+        LimitName::ALL.iter().map(|name| (*name, self.get(*name)))
     }
 }
 
@@ -71,20 +254,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts() {
-        let check =
-            |unit: LimitUnit, text: &str, expected: Option<u64>| assert_eq!(unit.parse(text), expected, "{text}");
-        check(LimitUnit::Bytes, "64MiB", Some(64 << 20));
-        check(LimitUnit::Bytes, "1_000", Some(1_000));
-        check(LimitUnit::Bytes, "2 kB", Some(2_000));
-        check(LimitUnit::Bytes, "64mib", None);
-        check(LimitUnit::Bytes, "-1", None);
-        check(LimitUnit::Bytes, "", None);
-        check(LimitUnit::Bytes, "99999999999999GiB", None);
-        check(LimitUnit::Milliseconds, "10s", Some(10_000));
-        check(LimitUnit::Milliseconds, "5m", Some(300_000));
-        check(LimitUnit::Milliseconds, "1.5s", None);
-        check(LimitUnit::Count, "40", Some(40));
-        check(LimitUnit::Count, "40s", None);
+    fn commands_are_bounded_by_default() {
+        let check = |name: LimitName, written: &str| {
+            assert_eq!(name.unit().parse(written), Some(Limits::default().get(name)), "{name}");
+        };
+        check(LimitName::CpuMs, "10m");
+        check(LimitName::CommandMemoryBytes, "4GiB");
+        check(LimitName::Processes, "512");
+        check(LimitName::Descriptors, "1024");
+        check(LimitName::FileBytes, "1GiB");
+        check(LimitName::TmpBytes, "512MiB");
+        check(LimitName::DiskBytes, "2GiB");
+    }
+
+    #[test]
+    fn a_name_ends_in_its_unit() {
+        for name in LimitName::ALL {
+            let unit = match name.as_str().rsplit('_').next() {
+                Some("bytes") => LimitUnit::Bytes,
+                Some("ms") => LimitUnit::Milliseconds,
+                _ => LimitUnit::Count,
+            };
+            assert_eq!((name.unit(), name.as_str().parse()), (unit, Ok(*name)));
+        }
+    }
+
+    #[test]
+    fn a_command_has_the_wall_time_of_its_call() {
+        let limits = Limits { wall_ms: 7, ..Limits::default() };
+        assert_eq!((limits.bound(LimitName::CommandMs), limits.bound(LimitName::Turns)), (7, 40));
+    }
+
+    #[test]
+    fn the_lower_wins_and_never_rises() {
+        let wants = LimitSettings::from_iter([(LimitName::Turns, 50), (LimitName::MemoryBytes, 1 << 30)]);
+        let grants = LimitSettings::from_iter([(LimitName::MemoryBytes, 64 << 20)]);
+        let merged = wants.merge(&grants);
+        let get = |name| merged.get(name);
+        assert_eq!((get(LimitName::Turns), get(LimitName::MemoryBytes)), (Some(50), Some(64 << 20)));
+        let mut limits = Limits::default();
+        limits.lower(&merged);
+        assert_eq!((limits.turns, limits.memory_bytes), (40, 64 << 20));
+        limits.replace(&merged);
+        assert_eq!(limits.turns, 50);
     }
 }

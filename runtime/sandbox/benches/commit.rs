@@ -9,13 +9,13 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_record::Digest;
 use glovebox_record::scope::{Entry, Scope};
+use glovebox_record::{Digest, Limits};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
+use glovebox_sandbox::jail::{Jail, JailSetting, Network, Source, Tier};
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::stage::{Limits, ViewOverrides, WorkspaceView};
+use glovebox_sandbox::stage::{ChangeLimits, ViewOverrides, WorkspaceView};
 use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::Read;
@@ -90,7 +90,7 @@ fn jail(folder: &Path, view: &WorkspaceView) -> Jail {
         tier: Tier::Full,
         policy: ExecPolicy::default(),
         network: Network::None,
-        bounds: Bounds::default(),
+        limits: Limits::default(),
         hidden: vec![inside.clone()],
         inside,
         inner: Vec::new(),
@@ -160,7 +160,7 @@ fn upper(view: &WorkspaceView) -> PathBuf {
 }
 
 fn take(view: &WorkspaceView, workspace: &Path, blobs: &Path) {
-    let limits = Limits { write_entries: 100_000, ..Limits::default() };
+    let limits = ChangeLimits::of(Limits { write_entries: 100_000, ..Limits::default() });
     let found = view.changes(&limits, &Protected::default()).unwrap();
     let mut keep = |content: &mut dyn Read| {
         let mut bytes = Vec::new();

@@ -9,13 +9,14 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
+use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::exec::{Command, Program};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source, Tier};
+use glovebox_sandbox::jail::{Jail, JailSetting, Network, Source, Tier};
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::stage::{Copy, Limits};
+use glovebox_sandbox::stage::{ChangeLimits, Copy};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -50,7 +51,7 @@ fn jails(folder: &Path, tier: Tier, megabytes: usize) {
         tier,
         policy: ExecPolicy::default(),
         network: Network::None,
-        bounds: Bounds::default(),
+        limits: Limits::default(),
         inside: "/workspace".into(),
         inner: Vec::new(),
         hidden: Vec::new(),
@@ -105,7 +106,7 @@ fn copy(folder: &Path, files: usize) {
     let stage = || {
         timed(|| {
             let copy = Copy::create(&workspace, &at, &scope).unwrap();
-            assert!(copy.changes(&Limits::default(), &Protected::default()).unwrap().is_empty());
+            assert!(copy.changes(&ChangeLimits::default(), &Protected::default()).unwrap().is_empty());
             copy.remove().unwrap();
         })
     };

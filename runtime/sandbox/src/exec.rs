@@ -7,7 +7,7 @@ pub(crate) mod pipes;
 
 use crate::tree::Tree;
 use glovebox_record::path::ScopePath;
-use glovebox_record::{CommandEnding, Digest};
+use glovebox_record::{CommandEnding, Digest, LimitName};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -81,8 +81,8 @@ pub struct Exit {
     pub file_peak_bytes: Option<u64>,
     /// Bytes in the fullest of `/tmp`, home and `/dev/shm` at its end; none when these are folders of the host.
     pub tmp_bytes: Option<u64>,
-    /// The limit that it passed, and for which it was killed or could not continue; a name of `[limits]`.
-    pub over: Option<String>,
+    /// The limit that it passed, and for which it was killed or could not continue.
+    pub over: Option<LimitName>,
 }
 
 /// Why a command did not run or could not be ended.

@@ -2,25 +2,31 @@
 //!
 //! Nothing is looked for here: [`crate::stage`] finds and judges, whatever kind of files the stage had.
 
-use serde::{Deserialize, Serialize};
+use glovebox_record::Limits;
+use serde::Serialize;
 use std::path::PathBuf;
 
-/// Caps of what a stage may change; reaching one fails the stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    /// Bytes in changed files, counted by length; limit `write_bytes`.
-    pub write_bytes: u64,
-    /// Changed entries; limit `write_entries`.
-    pub write_entries: u64,
-    /// Levels of directories; limit `depth`.
+/// Caps of what a stage may change; reaching one fails the stage. Those on the shape of a tree cannot be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeLimits {
+    /// The limits of the stage. `write_bytes` counts changed files by length, `write_entries` changed entries.
+    pub stage: Limits,
+    /// Levels of directories.
     pub depth: u32,
-    /// Bytes in one name; limit `name_bytes`.
+    /// Bytes in one name.
     pub name_bytes: u32,
 }
 
-impl Default for Limits {
+impl ChangeLimits {
+    /// Returns the caps of a stage.
+    pub fn of(stage: Limits) -> Self {
+        Self { stage, ..Self::default() }
+    }
+}
+
+impl Default for ChangeLimits {
     fn default() -> Self {
-        Self { write_bytes: 256 << 20, write_entries: 10_000, depth: 128, name_bytes: 255 }
+        Self { stage: Limits::default(), depth: 128, name_bytes: 255 }
     }
 }
 

@@ -26,7 +26,7 @@ mod tier;
 mod watchdog;
 
 pub(crate) use binary::program_bytes;
-pub use bounds::{Bounds, ResourceUsage};
+pub use bounds::ResourceUsage;
 pub use exec_policy::ExecPolicy;
 pub use glovebox_jail::policy::{Bind, Source};
 pub use glovebox_jail::wire::SelfTestCheck;
@@ -44,6 +44,7 @@ use control::Control;
 use disk::Disk;
 use glovebox_jail::policy::Policy;
 use glovebox_jail::wire::{Reply, Request};
+use glovebox_record::Limits;
 use namespaces::Namespaces;
 use processes::JailProcesses;
 use reaper::JailCleanup;
@@ -123,7 +124,7 @@ pub struct Jail {
     tmp: PathBuf,
     policy: ExecPolicy,
     network: Network,
-    bounds: Bounds,
+    limits: Limits,
     disk: Disk,
     processes: JailProcesses,
     namespaces: Namespaces,
@@ -136,7 +137,7 @@ impl Jail {
     /// Starts a helper and waits until it has built the jail. Blocks for milliseconds.
     ///
     /// Denied to everything that runs in it, with [`Tier::Full`]: every file that is not the system's own programs, a bind or
-    /// the workspace; the network, the host's processes, its terminal; more than [`Bounds`]; outliving the jail.
+    /// the workspace; the network, the host's processes, its terminal; more than [`Limits`]; outliving the jail.
     ///
     /// # Errors
     /// [`JailError::Setting`] before anything was started, [`JailError::Build`] when this system cannot build it.
@@ -174,7 +175,7 @@ impl Jail {
         let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
         // The helper waits for its first request, so the work here costs no time.
         let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
-        let cgroup = Cgroup::make(&setting.bounds).inspect_err(|why| tracing::debug!(why, "no control group")).ok();
+        let cgroup = Cgroup::make(&setting.limits).inspect_err(|why| tracing::debug!(why, "no control group")).ok();
         let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
         policy.cgroup_procs = procs.iter().map(|path| setting::text(path)).collect::<Result<_, _>>()?;
         let disk = watched(&policy.workspace.source, setting);
@@ -195,7 +196,7 @@ impl Jail {
             tmp,
             policy: setting.policy.clone(),
             network: setting.network.clone(),
-            bounds: setting.bounds,
+            limits: setting.limits,
             disk,
             processes,
             namespaces: Namespaces::of(setting.tier),
@@ -409,7 +410,7 @@ fn watched(source: &Source, setting: &JailSetting) -> Disk {
     let before = folders.len();
     folders.extend(setting.inner.iter().filter(|bind| bind.writable).map(|bind| PathBuf::from(&bind.source)));
     let filled = filled || folders.len() > before;
-    Disk::new(folders, setting.bounds.disk_bytes, filled)
+    Disk::new(folders, setting.limits.disk_bytes, filled)
 }
 
 fn io_error(act: &'static str) -> impl Fn(io::Error) -> JailError {

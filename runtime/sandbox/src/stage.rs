@@ -13,7 +13,7 @@ mod mask;
 mod overlay;
 mod upper;
 
-pub use crate::found::{Found, Limits, Op, Verdict};
+pub use crate::found::{ChangeLimits, Found, Op, Verdict};
 pub use copy::Copy;
 pub use overlay::Overlay;
 
@@ -141,7 +141,7 @@ impl WorkspaceView {
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
-    pub fn changes(&self, limits: &Limits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
         match self {
             Self::Copy(copy) => copy.changes(limits, protected),
             Self::Overlay(overlay) => overlay.changes(limits, protected),

@@ -28,6 +28,7 @@ use crate::protect::Protected;
 use crate::refusal::RefusalLog;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
+use glovebox_record::{LimitName, Limits};
 use hidden::HiddenObjects;
 use root::Root;
 use rustix::fs::{CWD, Mode, OFlags};
@@ -35,21 +36,6 @@ use rustix::io::Errno;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// How much may be written through a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
-    /// Bytes, counted as written or as growth of a file, whichever is more; limit `write_bytes`.
-    pub write_bytes: u64,
-    /// Files and directories created, renamed or removed; limit `write_entries`.
-    pub write_entries: u64,
-}
-
-impl Default for Quota {
-    fn default() -> Self {
-        Self { write_bytes: 256 << 20, write_entries: 10_000 }
-    }
-}
 
 /// Why a view could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +75,7 @@ pub struct View {
     protected: Protected,
     known_as: Vec<String>,
     hidden: HiddenObjects,
-    quota: Quota,
+    limits: Limits,
     written_bytes: AtomicU64,
     written_entries: AtomicU64,
     touched: AtomicBool,
@@ -100,8 +86,8 @@ impl View {
     /// Opens `root`, which the caller trusts, and indexes what lies at and below the hidden entries.
     ///
     /// Denied to whoever uses the view: everything outside the scope, every symbolic link, link and special file, writing to
-    /// a file that has a second name, and more than the quota.
-    pub fn open(root: &Path, scope: Scope, quota: Quota, refusals: Arc<RefusalLog>) -> Result<Self, ViewProblem> {
+    /// a file that has a second name, and more than `write_bytes` and `write_entries`.
+    pub fn open(root: &Path, scope: Scope, limits: Limits, refusals: Arc<RefusalLog>) -> Result<Self, ViewProblem> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, root, flags, Mode::empty())
             .map_err(|source| ViewProblem::Root { root: root.display().to_string(), source })?;
@@ -113,7 +99,7 @@ impl View {
             protected: Protected::default(),
             known_as: Vec::new(),
             hidden,
-            quota,
+            limits,
             written_bytes: AtomicU64::new(0),
             written_entries: AtomicU64::new(0),
             touched: AtomicBool::new(false),
@@ -160,11 +146,6 @@ impl View {
         &self.scope
     }
 
-    /// Returns the bounds on writing.
-    pub fn quota(&self) -> Quota {
-        self.quota
-    }
-
     /// Returns the record of what was denied.
     pub fn refusals(&self) -> &Arc<RefusalLog> {
         &self.refusals
@@ -198,16 +179,16 @@ impl View {
 
     /// Charges bytes before they are written.
     fn charge_bytes(&self, path: &ScopePath, bytes: u64) -> Result<(), Denied> {
-        if charge(&self.written_bytes, bytes, self.quota.write_bytes) {
+        if charge(&self.written_bytes, bytes, self.limits.write_bytes) {
             return Ok(());
         }
-        Err(self.refuse_quota(path, "write_bytes", self.quota.write_bytes))
+        Err(self.refuse_quota(path, LimitName::WriteBytes))
     }
 
     /// Charges one change of an entry, does it, and gives the charge back when that failed.
     fn charged_entry<T>(&self, path: &ScopePath, change: impl FnOnce() -> Result<T, Errno>) -> Result<T, Denied> {
-        if !charge(&self.written_entries, 1, self.quota.write_entries) {
-            return Err(self.refuse_quota(path, "write_entries", self.quota.write_entries));
+        if !charge(&self.written_entries, 1, self.limits.write_entries) {
+            return Err(self.refuse_quota(path, LimitName::WriteEntries));
         }
         match change() {
             Ok(changed) => {

@@ -7,7 +7,7 @@ use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Entry, Scope};
 use glovebox_sandbox::commit;
-use glovebox_sandbox::found::Limits;
+use glovebox_sandbox::found::ChangeLimits;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::Copy;
 use proptest::prelude::*;
@@ -138,7 +138,7 @@ proptest! {
         acts.iter().for_each(|act| perform(&at, act));
         let wanted = snapshot(&at);
         let protected = Protected::default();
-        let found = copy.changes(&Limits::default(), &protected).unwrap();
+        let found = copy.changes(&ChangeLimits::default(), &protected).unwrap();
         let mut keep = |content: &mut dyn Read| {
             let mut bytes = Vec::new();
             content.read_to_end(&mut bytes)?;

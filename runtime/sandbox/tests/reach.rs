@@ -2,16 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::exec::{Command, Exit, Program};
 use glovebox_sandbox::holdout::{Seal, seal};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, Tier};
+use glovebox_sandbox::jail::{Bind, Jail, JailSetting, Network, Tier};
 use glovebox_sandbox::project::{self, Include};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::repository;
-use glovebox_sandbox::stage::{Limits, ViewOverrides, WorkspaceView};
+use glovebox_sandbox::stage::{ChangeLimits, ViewOverrides, WorkspaceView};
 use glovebox_sandbox::tree::remove_all;
 use std::fs;
 use std::path::PathBuf;
@@ -73,7 +74,7 @@ impl Place {
             tier,
             policy: ExecPolicy::default(),
             network: Network::None,
-            bounds: Bounds::default(),
+            limits: Limits::default(),
             inside: self.at("project"),
             inner,
             hidden: vec![self.at("project"), self.at("run")],
@@ -99,7 +100,7 @@ impl Place {
             let jail = self.open(&view, reach.inner.clone(), Tier::Full);
             let exit = jail.run(&shell(command), &AtomicBool::new(false)).unwrap();
             jail.end().unwrap();
-            let found = view.changes(&Limits::default(), &Protected::new(&["scripts/scenarios/"])).unwrap();
+            let found = view.changes(&ChangeLimits::default(), &Protected::new(&["scripts/scenarios/"])).unwrap();
             let allowed = found.iter().filter(|found| found.is_allowed()).map(|found| found.path.clone()).collect();
             view.remove().unwrap();
             (exit, allowed)
@@ -195,7 +196,7 @@ fn where_nothing_can_be_mounted_they_are_laid_into_the_copy() {
         .unwrap();
     jail.end().unwrap();
     assert!(said(&exit).contains("code 42"), "{}", said(&exit));
-    let found = view.changes(&Limits::default(), &Protected::new(&["scripts/scenarios/"])).unwrap();
+    let found = view.changes(&ChangeLimits::default(), &Protected::new(&["scripts/scenarios/"])).unwrap();
     assert!(found.iter().all(|found| !found.is_allowed()), "{found:?}");
     assert_eq!(place.seal.verify(&place.seal.root(), &place.seal.files()).unwrap(), []);
 }

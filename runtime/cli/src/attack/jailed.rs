@@ -12,7 +12,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::exec::{self, Captured, ExecError};
 use glovebox_sandbox::found;
-use glovebox_sandbox::jail::{Bind, Bounds, ExecPolicy, Jail, JailSetting, Network, Tier};
+use glovebox_sandbox::jail::{Bind, ExecPolicy, Jail, JailSetting, Network, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{FOLDER, SubjectSetting, Subjects};
@@ -167,7 +167,7 @@ impl Target for JailTarget {
             code: exit.code,
             stdout: kept(exit.stdout),
             stderr: kept(exit.stderr),
-            over: exit.over,
+            over: exit.over.map(|limit| limit.to_string()),
         };
         Ok(if is_subject { of_subject(seen) } else { seen })
     }
@@ -179,7 +179,8 @@ impl Target for JailTarget {
             used.views.into_iter().try_for_each(WorkspaceView::remove).map_err(|error| error.to_string())?;
         }
         let (write_bytes, write_entries, depth) = CHANGES_MAX;
-        let limits = found::Limits { write_bytes, write_entries, depth, ..found::Limits::default() };
+        let stage = glovebox_record::Limits { write_bytes, write_entries, ..glovebox_record::Limits::default() };
+        let limits = found::ChangeLimits { depth, ..found::ChangeLimits::of(stage) };
         let found = self.view.changes(&limits, &Protected::new(HIDDEN));
         let changes = found.map(|found| {
             let change = |one: &found::Found| Change {
@@ -217,21 +218,21 @@ fn setting(tier: Tier, fixture: &HostFixture, limits: &Limits) -> Result<JailSet
         grace: Duration::from_millis(200),
         ..ExecPolicy::default()
     };
-    let bounds = Bounds {
-        cpu_ms: limits.cpu_seconds * 1000,
-        command_memory_bytes: limits.memory_bytes,
+    let limits_of_jail = glovebox_record::Limits {
+        cpu_ms: limits.cpu_ms,
+        command_memory_bytes: limits.command_memory_bytes,
         processes: limits.processes,
         file_bytes: FILE_BYTES,
         tmp_bytes: limits.tmp_bytes,
         disk_bytes: limits.disk_bytes,
-        ..Bounds::default()
+        ..glovebox_record::Limits::default()
     };
     let network = if limits.proxy { Network::Proxy(vec![ALLOWED.to_owned()]) } else { Network::None };
     Ok(JailSetting {
         tier,
         policy,
         network,
-        bounds,
+        limits: limits_of_jail,
         inside: "/workspace".into(),
         inner: Vec::new(),
         hidden: vec![fixture.folder().to_owned()],

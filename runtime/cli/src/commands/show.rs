@@ -154,7 +154,7 @@ fn attempt(text: &mut String, stage: &StageFinished) {
     for usage in &stage.usage {
         // What was not measured, or not used at all, says nothing.
         if let Some(used) = usage.used.filter(|used| *used > 0) {
-            row("limit", &format!("{} {used} of {}", visible::line(&usage.name), usage.limit));
+            row("limit", &format!("{} {used} of {}", usage.name, usage.limit));
         }
     }
 }

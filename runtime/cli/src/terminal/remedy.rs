@@ -5,7 +5,7 @@
 
 use crate::terminal::visible;
 use glovebox_engine::evidence::RunSummary;
-use glovebox_host::limits::TABLE;
+use glovebox_record::LimitName;
 
 /// The code a shell ends with when there is no such program.
 const NO_SUCH_PROGRAM: i32 = 127;
@@ -37,7 +37,7 @@ pub fn of(summary: &RunSummary) -> Option<String> {
 
 /// A bound of the table can be set; those on the shape of a changed tree cannot.
 fn of_limit(name: &str, node: &str) -> String {
-    if TABLE.iter().any(|limit| limit.name == name) {
+    if name.parse::<LimitName>().is_ok() {
         format!("raise `limits.{name}` of `{node}`, or `{name}` in glovebox.toml")
     } else {
         format!("`{name}` cannot be raised: make the paths that `{node}` writes shorter")

@@ -170,7 +170,7 @@ fn a_home_is_never_shown_for_a_toolchain_in_it() {
 #[test]
 fn cargo_builds_in_a_jail_with_a_home_of_its_own() {
     use glovebox_sandbox::exec::{Command, Program};
-    use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Source};
+    use glovebox_sandbox::jail::{Jail, JailSetting, Network, Source};
     let place = home(&["root/src/main.rs", "attempt/", "project/"]);
     let at = |name: &str| place.path().canonicalize().unwrap().join(name);
     fs::write(at("root/src/main.rs"), "fn main() { print!(\"built\") }").unwrap();
@@ -183,7 +183,7 @@ fn cargo_builds_in_a_jail_with_a_home_of_its_own() {
         tier: Tier::Full,
         policy,
         network: Network::None,
-        bounds: Bounds::default(),
+        limits: glovebox_record::Limits::default(),
         inside: at("project"),
         inner: Vec::new(),
         hidden: vec![at("project")],

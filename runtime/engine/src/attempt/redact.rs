@@ -84,7 +84,7 @@ fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
 
 /// A bound that was reached, by its name and value.
 fn bound(fact: &StageFinished, name: &str) -> String {
-    let row = fact.usage.iter().find(|row| row.name == name);
+    let row = fact.usage.iter().find(|row| row.name.as_str() == name);
     let value = row.map(|row| format!(" ({})", row.limit)).unwrap_or_default();
     format!("the stage reached `limits.{name}`{value}")
 }

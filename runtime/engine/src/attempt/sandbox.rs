@@ -13,7 +13,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::cache::{self, Caches, Domain};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Bounds, Jail, JailSetting, Network, ResourceUsage, Tier};
+use glovebox_sandbox::jail::{Bind, Jail, JailSetting, Network, ResourceUsage, Tier};
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{EndedSubjects, Subjects};
@@ -256,7 +256,7 @@ pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths)
         tier: env.tier.unwrap_or(Tier::Full),
         policy: policy(env, binding),
         network: Network::None,
-        bounds: bounds(binding),
+        limits: binding.limits,
         inside: env.inside(),
         inner: Vec::new(),
         hidden: hidden(env, paths),
@@ -290,17 +290,4 @@ fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Opti
 pub(super) fn policy(env: &SandboxEnv, binding: &Binding) -> ExecPolicy {
     let output_bytes_max = env.policy.output_bytes_max.min(binding.limits.command_output_bytes);
     ExecPolicy { output_bytes_max, ..env.policy.clone() }
-}
-
-fn bounds(binding: &Binding) -> Bounds {
-    let limits = &binding.limits;
-    Bounds {
-        cpu_ms: limits.cpu_ms,
-        command_memory_bytes: limits.command_memory_bytes,
-        processes: limits.processes,
-        descriptors: limits.descriptors,
-        file_bytes: limits.file_bytes,
-        tmp_bytes: limits.tmp_bytes,
-        disk_bytes: limits.disk_bytes,
-    }
 }

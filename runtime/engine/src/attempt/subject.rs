@@ -16,7 +16,7 @@ use glovebox_sandbox::jail::{CommandLine, ExecPolicy};
 use glovebox_sandbox::jail::{JailSetting, Network, Tier};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
-use glovebox_sandbox::stage::{self, Found, StageError, ViewOverrides, WorkspaceView};
+use glovebox_sandbox::stage::{ChangeLimits, Found, StageError, ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -172,7 +172,7 @@ pub(super) fn receipt(id: String, call: Call) -> Receipt {
 pub(super) fn set_aside(
     used: Vec<WorkspaceView>,
     into: &Path,
-    bounds: (&stage::Limits, &Protected),
+    bounds: (&ChangeLimits, &Protected),
     fact: &mut StageFinished,
 ) -> Result<(), AttemptError> {
     for (number, view) in used.into_iter().enumerate() {
@@ -189,7 +189,7 @@ pub(super) fn set_aside(
 fn keep(
     view: &WorkspaceView,
     folder: &Path,
-    (limits, protected): (&stage::Limits, &Protected),
+    (limits, protected): (&ChangeLimits, &Protected),
     fact: &mut StageFinished,
 ) -> Result<(), AttemptError> {
     let mut found = match view.changes(limits, protected) {

@@ -13,12 +13,13 @@ use crate::plan::{Capability, CommandAccess, Giver, Grant, HoldoutAccess, Origin
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
-use glovebox_host::limits::{LimitSettings, Limits, Work};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::span::Span;
+use glovebox_record::limit::Workload;
 use glovebox_record::scope::{Entry, Scope, intersect};
+use glovebox_record::{LimitName, LimitSettings, Limits};
 
 /// Paths that do not exist for any stage: they make programs run, or are the run's own.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
@@ -220,11 +221,11 @@ fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective
 }
 
 /// What a component mainly does, by its role and whether it came with the binary.
-fn work(inputs: GrantInputs<'_>) -> Work {
+fn workload(inputs: GrantInputs<'_>) -> Workload {
     match (inputs.role, inputs.plugin) {
-        (Role::Verifier, _) => Work::Commands,
-        (Role::Builder, None) => Work::Agent,
-        (Role::Builder, Some(_)) => Work::Other,
+        (Role::Verifier, _) => Workload::Commands,
+        (Role::Builder, None) => Workload::Agent,
+        (Role::Builder, Some(_)) => Workload::Other,
     }
 }
 
@@ -232,17 +233,18 @@ fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let node = inputs.node;
     let granted = inputs.plugin.and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
     let operator = granted.map_or_else(|| inputs.limits.clone(), |granted| inputs.limits.merge(granted));
-    let mut limits = Limits::defaults_for(work(inputs));
+    let mut limits = Limits::defaults_for(workload(inputs));
     limits.replace(&operator);
     let timeout = node.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     // A node's own timeout and turns stand in for the defaults, but never for what the operator wrote.
-    let own = [("wall_ms", "timeout", timeout), ("turns", "max_turns", node.max_turns.map(u64::from))];
+    let turns = node.max_turns.map(u64::from);
+    let own = [(LimitName::WallMs, "timeout", timeout), (LimitName::Turns, "max_turns", turns)];
     for (name, attribute, value) in own {
         let Some(value) = value else { continue };
         let bound = operator.get(name).map_or(value, |most| most.min(value));
-        limits.replace(&settings(&[(name, bound)]));
-        if name == "turns" && operator.get("tool_rounds").is_none() {
-            limits.replace(&settings(&[("tool_rounds", limits.tool_rounds.max(bound))]));
+        limits.replace(&LimitSettings::from_iter([(name, bound)]));
+        if name == LimitName::Turns && operator.get(LimitName::ToolRounds).is_none() {
+            limits.tool_rounds = limits.tool_rounds.max(bound);
         }
         effective.record_origin(Capability::Limit(name, bound), Origin::attribute(attribute));
     }
@@ -250,25 +252,17 @@ fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
         inputs.inspection.manifest.as_ref().map(|manifest| &manifest.wants),
         inputs.plugin.and_then(|p| p.wants.as_ref()),
     ] {
-        limits.lower(&wants.map(|wants| wants.limits.clone()).unwrap_or_default());
+        limits.lower(wants.map_or(&LimitSettings::default(), |wants| &wants.limits));
     }
-    for (name, value) in &node.limits {
-        lower_by_attribute(node, name, *value, &mut limits, effective);
+    for (name, value) in node.limits.iter() {
+        lower_by_attribute(node, name, value, &mut limits, effective);
     }
     effective.limits = limits;
 }
 
-fn lower_by_attribute(node: &Node, name: &str, value: u64, limits: &mut Limits, effective: &mut Effective) {
+fn lower_by_attribute(node: &Node, name: LimitName, value: u64, limits: &mut Limits, effective: &mut Effective) {
     let attribute = format!("limits.{name}");
-    let mut setting = LimitSettings::default();
-    if let Err(error) = setting.set(name, &value.to_string()) {
-        let message = format!("`{attribute}` of node `{}`: {error}", node.id);
-        effective
-            .diagnostics
-            .push(Diagnostic::error("limit_unknown", message, span_of(node, &attribute)).with_node(node.id.as_str()));
-        return;
-    }
-    let Some((name, bound)) = limits.iter().find(|(known, _)| *known == name) else { return };
+    let bound = limits.get(name);
     if value > bound {
         let message = format!("`{attribute}` of node `{}` asks for {value}, the bound is {bound}", node.id);
         let diagnostic = Diagnostic::warning("limit_not_raised", message, span_of(node, &attribute))
@@ -279,14 +273,8 @@ fn lower_by_attribute(node: &Node, name: &str, value: u64, limits: &mut Limits, 
         effective.diagnostics.push(diagnostic);
         return;
     }
-    limits.lower(&setting);
+    limits.lower(&LimitSettings::from_iter([(name, value)]));
     effective.record_origin(Capability::Limit(name, value), Origin::attribute(attribute));
-}
-
-fn settings(pairs: &[(&str, u64)]) -> LimitSettings {
-    let texts: Vec<(&str, String)> = pairs.iter().map(|(name, value)| (*name, value.to_string())).collect();
-    LimitSettings::from_pairs(texts.iter().map(|(name, value)| (*name, value.as_str())))
-        .expect("names and numbers are our own")
 }
 
 /// Where an attribute stands; the node itself when a default brought it.

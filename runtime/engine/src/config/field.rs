@@ -5,8 +5,8 @@
 
 use super::{Config, ConfigProblem};
 use glovebox_host::grants::Grants;
-use glovebox_host::limits::LimitSettings;
 use glovebox_pipeline::span::Span;
+use glovebox_record::LimitSettings;
 use serde_json::json;
 use std::ops::Range;
 use toml::Spanned;

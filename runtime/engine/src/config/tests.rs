@@ -42,14 +42,14 @@ fn a_full_file_is_read() {
     let plugin = &config.plugins["acme.review"];
     let grants = plugin.grants.as_ref().expect("grants");
     assert_eq!((plugin.path.as_str(), plugin.line), ("target/review.wasm", 2));
-    assert_eq!((grants.filesystem, grants.limits.get("memory_bytes")), (FileTier::Posix, Some(64 << 20)));
+    assert_eq!((grants.filesystem, grants.limits.get(LimitName::MemoryBytes)), (FileTier::Posix, Some(64 << 20)));
     assert_eq!(plugin.wants.as_ref().expect("wants").write[0].to_string(), "REVIEW.md");
     assert_eq!(config.workspace.include, ["fixtures/big.bin"]);
     assert_eq!(config.exec.toolchains, [Toolchain::Rust]);
     assert_eq!(config.exec.path, ["/opt/x/bin"]);
     assert_eq!(config.exec.env["LANG"], "C.UTF-8");
     assert_eq!(config.run.disk_bytes_max, 2 << 30);
-    assert_eq!((config.limits.get("wall_ms"), config.limits.get("turns")), (Some(10_000), Some(5)));
+    assert_eq!((config.limits.get(LimitName::WallMs), config.limits.get(LimitName::Turns)), (Some(10_000), Some(5)));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use crate::config::Toolchain;
 use crate::config::sandbox::Tier;
+use glovebox_record::LimitName;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::proxy::rules::Rules;
 use std::collections::BTreeSet;
@@ -77,8 +78,8 @@ pub enum Capability {
     SandboxTier(Tier),
     /// Uses up to so much of a resource.
     Spend(Resource, u64),
-    /// Has this bound for one attempt, by the limit's name.
-    Limit(&'static str, u64),
+    /// Has this bound for one attempt.
+    Limit(LimitName, u64),
 }
 
 impl Capability {

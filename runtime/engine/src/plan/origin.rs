@@ -7,6 +7,7 @@ use super::capability::{Capability, Resource};
 use crate::config::CONFIG_FILE_NAME;
 use crate::config::sandbox::Tier;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_record::LimitName;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -86,7 +87,7 @@ impl Grant {
             (C::Read(given) | C::Write(given), C::Read(region))
             | (C::Write(given), C::Write(region))
             | (C::ReadHoldouts(given), C::ReadHoldouts(region)) => given.entry.covers(&region.entry),
-            (C::Limit(name, _), C::Spend(Resource::Turns, _)) => *name == "turns",
+            (C::Limit(name, _), C::Spend(Resource::Turns, _)) => *name == LimitName::Turns,
             (given, wanted) => given == wanted,
         }
     }

@@ -269,7 +269,7 @@ fn plan_component(binding: &Binding) -> PlanComponent {
         filesystem: binding.tier.as_str().to_owned(),
         hidden: binding.scope.hidden.iter().map(ToString::to_string).collect(),
         workdir: binding.command_access.workdir.to_string(),
-        limits: binding.limits.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        limits: binding.limits.iter().map(|(name, value)| (name.to_string(), value)).collect(),
         origins,
     }
 }

@@ -7,12 +7,12 @@ use super::RulePlugin;
 use super::finding_text::bounded;
 use super::widening::TransformStep;
 use crate::config::TransformGrant;
-use glovebox_host::limits::LimitSettings;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_pipeline::span::Span;
 use glovebox_pipeline::transform::{Applied, Change, ChangePlace, SettledGraph, apply, changes};
 use glovebox_pipeline::{Checked, Lowered, validate};
+use glovebox_record::LimitSettings;
 use std::collections::HashSet;
 use std::fmt;
 

@@ -9,8 +9,7 @@ use glovebox_host::call::{Call, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::input::{AttemptIdentity, StageInput};
-use glovebox_host::limits::{LimitSettings, Limits};
-use glovebox_record::{Ending, FailureClass, Status};
+use glovebox_record::{Ending, FailureClass, LimitName, Limits, Status};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -69,9 +68,9 @@ pub fn load(name: &str) -> Arc<Component> {
     world().host.load(&guests::build(name)).unwrap()
 }
 
-pub fn call(limits: &[(&str, &str)]) -> Call {
+pub fn call(limits: &[(LimitName, u64)]) -> Call {
     let mut bounds = Limits { wall_ms: 30_000, ..Limits::default() };
-    bounds.replace(&LimitSettings::from_pairs(limits.iter().copied()).unwrap());
+    bounds.replace(&limits.iter().copied().collect());
     let attempt = AttemptIdentity {
         run_id: "run-1".to_owned(),
         run_generation: 0,
@@ -109,11 +108,11 @@ pub fn execute(name: &str, call: Call) -> Report {
     world().runtime.block_on(world().host.execute(&component, call))
 }
 
-pub fn run(name: &str, limits: &[(&str, &str)]) -> Report {
+pub fn run(name: &str, limits: &[(LimitName, u64)]) -> Report {
     execute(name, call(limits))
 }
 
-pub fn usage(report: &Report, name: &str) -> (u64, u64) {
+pub fn usage(report: &Report, name: LimitName) -> (u64, u64) {
     let found = report.usage.iter().find(|usage| usage.name == name).unwrap();
     (found.used.unwrap(), found.limit)
 }
@@ -129,9 +128,9 @@ pub fn expect_failure(report: &Report, class: FailureClass, code: &str) {
 }
 
 #[track_caller]
-pub fn expect_limit(report: &Report, name: &str) {
+pub fn expect_limit(report: &Report, name: LimitName) {
     expect_failure(report, FailureClass::Budget, &format!("limit/{name}"));
-    assert_eq!(report.ending, Ending::LimitHit(name.to_owned()));
+    assert_eq!(report.ending, Ending::LimitHit(name.to_string()));
     let (used, limit) = usage(report, name);
     assert!(used >= limit, "{name}: used {used} of {limit}");
 }

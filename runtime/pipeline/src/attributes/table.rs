@@ -1,7 +1,8 @@
 //! The table of attributes, one entry each, and the page of it for `docs/`.
 
 use super::Carrier::{self, Edge, Graph, Node};
-use super::{DRAWING, Known, LIMITS};
+use super::{DRAWING, Known};
+use glovebox_record::LimitName;
 use std::fmt::Write;
 
 const G: &[Carrier] = &[Graph];
@@ -436,7 +437,7 @@ pub fn reference() -> String {
         &mut text,
         "Limits",
         "Names of `limits.<name>`. A name ends in its unit; a name without a unit is a count.",
-        LIMITS,
+        &LimitName::ALL.iter().map(|name| name.as_str()).collect::<Vec<_>>(),
     );
     listed(
         &mut text,

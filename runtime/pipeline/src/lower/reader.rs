@@ -3,7 +3,6 @@
 //! An invalid value counts as absent for the rest of the lowering. The file does not run, because an invalid value is an error.
 
 use super::scope::Attributes;
-use crate::attributes::LIMITS;
 use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
 use crate::dot::text::decode;
@@ -11,8 +10,8 @@ use crate::ir::Attribute;
 use crate::nearest::nearest;
 use crate::path::{entry_of, part_of_workspace};
 use crate::span::Places;
-use glovebox_record::LimitUnit;
 use glovebox_record::scope::Entry;
+use glovebox_record::{LimitName, LimitSettings, LimitUnit};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -194,23 +193,26 @@ impl<'a> Findings<'a> {
     }
 
     /// Every `limits.<name>` attribute.
-    pub(super) fn limits(&mut self, from: &Attributes) -> std::collections::BTreeMap<String, u64> {
-        let mut limits = std::collections::BTreeMap::new();
+    pub(super) fn limits(&mut self, from: &Attributes) -> LimitSettings {
+        let mut limits = LimitSettings::default();
         for (key, attribute) in from {
             let Some(name) = key.strip_prefix("limits.") else { continue };
-            if !LIMITS.contains(&name) {
+            let Ok(limit) = name.parse::<LimitName>() else {
                 let error = Diagnostic::error("limit_known", format!("unknown limit `{name}`"), attribute.key_span);
-                let meant = nearest(name, LIMITS.iter().copied());
-                let help = meant.map_or_else(
-                    || format!("use one of {}", LIMITS.join(", ")),
+                let known = || LimitName::ALL.iter().map(|limit| limit.as_str());
+                let help = nearest(name, known()).map_or_else(
+                    || format!("use one of {}", known().collect::<Vec<_>>().join(", ")),
                     |meant| format!("did you mean `limits.{meant}`?"),
                 );
                 self.push(error.with_help(help));
-            } else if let Some(amount) = LimitUnit::of_limit(name).parse(&attribute.value) {
-                limits.insert(name.to_owned(), amount);
-            } else {
-                let expected = expected_amount(name);
-                self.wrong(attribute, format!("`{key}` expects {expected}, found `{}`", attribute.value), None);
+                continue;
+            };
+            match limit.unit().parse(&attribute.value) {
+                Some(amount) => limits.set(limit, amount),
+                None => {
+                    let expected = expected_amount(limit.unit());
+                    self.wrong(attribute, format!("`{key}` expects {expected}, found `{}`", attribute.value), None);
+                }
             }
         }
         limits
@@ -240,8 +242,8 @@ pub fn duration(text: &str) -> Option<Duration> {
     LimitUnit::Milliseconds.parse(text).filter(|_| has_unit).map(Duration::from_millis)
 }
 
-fn expected_amount(name: &str) -> &'static str {
-    match LimitUnit::of_limit(name) {
+fn expected_amount(unit: LimitUnit) -> &'static str {
+    match unit {
         LimitUnit::Milliseconds => "milliseconds or a duration such as `10s`",
         LimitUnit::Bytes => "bytes or a size such as `64MiB`",
         LimitUnit::Count => "a whole number",

@@ -41,7 +41,7 @@ fn node_attributes_get_types() {
     assert_eq!(n.read_paths, Some(entries(&["docs/", "README.md"])));
     assert_eq!(n.allowed_commands, Some(vec!["cargo test".to_owned(), "git status".to_owned()]));
     assert_eq!((n.backoff.attempts, n.backoff.initial_ms, n.backoff.factor), (Some(3), 2_000, 3.0));
-    let limits: Vec<(&str, u64)> = n.limits.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
+    let limits: Vec<(&str, u64)> = n.limits.iter().map(|(name, amount)| (name.as_str(), amount)).collect();
     assert_eq!(limits, [("memory_bytes", 64 << 20), ("turns", 3), ("wall_ms", 10_000)]);
     assert_eq!(n.classes, ["code", "critical"]);
 }

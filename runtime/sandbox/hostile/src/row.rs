@@ -57,11 +57,11 @@ pub struct Limits {
     /// Wall time of the command.
     pub timeout_ms: u64,
     /// Bytes of memory of all processes.
-    pub memory_bytes: u64,
+    pub command_memory_bytes: u64,
     /// Processes and threads.
     pub processes: u64,
-    /// Seconds of processor time of one process.
-    pub cpu_seconds: u64,
+    /// Processor time of one process in milliseconds.
+    pub cpu_ms: u64,
     /// Bytes of `/tmp` and `/dev/shm`, each.
     pub tmp_bytes: u64,
     /// Bytes on disk.
@@ -77,9 +77,9 @@ impl Limits {
     pub const SHARED: Self = Self {
         alone: false,
         timeout_ms: 10_000,
-        memory_bytes: 512 << 20,
+        command_memory_bytes: 512 << 20,
         processes: 96,
-        cpu_seconds: 20,
+        cpu_ms: 20_000,
         tmp_bytes: 32 << 20,
         disk_bytes: 2 << 30,
         proxy: false,

@@ -24,13 +24,13 @@ const INOTIFY_PARTS: u64 = 4;
 
 /// Sets the resource limits of a command, in the process that becomes it.
 pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Failure> {
-    let cpu_seconds = bounds.cpu_seconds.saturating_add(CPU_SECONDS_BEYOND);
+    let cpu_seconds = bounds.cpu_ms.div_ceil(1000).saturating_add(CPU_SECONDS_BEYOND);
     let mut limits = vec![
         // 0 would still feed a program of the host that takes core dumps; 1 is what the system takes for none at all.
         (Resource::Core, 1, 1),
         // The first signal of the soft limit can be answered, the hard one a second later cannot.
         (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
-        (Resource::Data, bounds.memory_bytes, bounds.memory_bytes),
+        (Resource::Data, bounds.command_memory_bytes, bounds.command_memory_bytes),
         (Resource::Fsize, bounds.file_bytes, bounds.file_bytes),
         (Resource::Memlock, 1 << 20, 1 << 20),
         (Resource::Msgqueue, 0, 0),
@@ -74,8 +74,8 @@ pub(crate) fn limit_shared(proc: impl AsFd, bounds: &Bounds) {
         all.map(|all| set(&proc, of_jail, (all / INOTIFY_PARTS).max(1)));
     }
     // For an ordinary user they cannot be set; the host counts segments in any case.
-    set(&proc, "sys/kernel/shmall", bounds.memory_bytes.div_ceil(rustix::param::page_size() as u64));
-    set(&proc, "sys/kernel/shmmax", bounds.memory_bytes);
+    set(&proc, "sys/kernel/shmall", bounds.command_memory_bytes.div_ceil(rustix::param::page_size() as u64));
+    set(&proc, "sys/kernel/shmmax", bounds.command_memory_bytes);
 }
 
 fn read(proc: impl AsFd, path: &str) -> Option<String> {

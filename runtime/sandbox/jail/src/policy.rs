@@ -129,10 +129,10 @@ pub enum Network {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
-    /// Seconds of processor time of one process.
-    pub cpu_seconds: u64,
+    /// Processor time of one process in milliseconds; the system counts whole seconds.
+    pub cpu_ms: u64,
     /// Bytes of memory of all processes together. The host enforces it; the helper bounds the data of each process.
-    pub memory_bytes: u64,
+    pub command_memory_bytes: u64,
     /// Processes and threads at the same time.
     pub processes: u64,
     /// Open descriptors of one process.

@@ -1,56 +1,20 @@
 //! What commands of one jail may use, and what they used.
 //!
-//! The names are those of `[limits]` in `glovebox.toml`. A limit that was passed is reported under its name.
+//! The limits are those of the one table. A limit that was passed is reported under its name.
 
 use crate::proxy::traffic::ProxyRecord;
 use glovebox_jail::policy;
+use glovebox_record::Limits;
 
-/// What may be used. 0 means nothing, not "unlimited".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// Processor time of one process in milliseconds, rounded up to seconds; limit `cpu_ms`.
-    pub cpu_ms: u64,
-    /// Memory of all processes together; limit `command_memory_bytes`.
-    pub command_memory_bytes: u64,
-    /// Processes and threads at the same time; limit `processes`.
-    pub processes: u64,
-    /// Open descriptors of one process; limit `descriptors`.
-    pub descriptors: u64,
-    /// Bytes of one file; limit `file_bytes`.
-    pub file_bytes: u64,
-    /// Bytes of `/tmp` and of `/dev/shm`, each; limit `tmp_bytes`.
-    pub tmp_bytes: u64,
-    /// Bytes on disk that commands may add to the workspace; limit `disk_bytes`.
-    pub disk_bytes: u64,
-}
-
-impl Default for Bounds {
-    /// Ten minutes of processor time, 4 GiB of memory, 512 processes, 1,024 descriptors, files of 1 GiB, 512 MiB of `/tmp`,
-    /// 2 GiB on disk.
-    fn default() -> Self {
-        Self {
-            cpu_ms: 600_000,
-            command_memory_bytes: 4 << 30,
-            processes: 512,
-            descriptors: 1024,
-            file_bytes: 1 << 30,
-            tmp_bytes: 512 << 20,
-            disk_bytes: 2 << 30,
-        }
-    }
-}
-
-impl Bounds {
-    /// Returns the bounds that the helper enforces.
-    pub(super) fn enforced_inside(&self) -> policy::Bounds {
-        policy::Bounds {
-            cpu_seconds: self.cpu_ms.div_ceil(1000),
-            memory_bytes: self.command_memory_bytes,
-            processes: self.processes,
-            descriptors: self.descriptors,
-            file_bytes: self.file_bytes,
-            tmp_bytes: self.tmp_bytes,
-        }
+/// Returns the part of the limits that the helper enforces. An amount of 0 means nothing, not "unlimited".
+pub(super) fn enforced_inside(limits: &Limits) -> policy::Bounds {
+    policy::Bounds {
+        cpu_ms: limits.cpu_ms,
+        command_memory_bytes: limits.command_memory_bytes,
+        processes: limits.processes,
+        descriptors: limits.descriptors,
+        file_bytes: limits.file_bytes,
+        tmp_bytes: limits.tmp_bytes,
     }
 }
 

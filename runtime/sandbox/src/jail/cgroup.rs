@@ -5,7 +5,7 @@
 //! The whole group is not killed at once when it runs out of memory: that would take the jail's first process too, and with it
 //! the certainty that nothing is left. The host sees the event and has the command killed.
 
-use super::bounds::Bounds;
+use glovebox_record::Limits;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
 use std::io;
@@ -58,13 +58,13 @@ pub(super) struct Usage {
 
 impl Cgroup {
     /// Makes a group that holds memory and processes; the text says why there is none.
-    pub(super) fn make(bounds: &Bounds) -> Result<Self, String> {
+    pub(super) fn make(limits: &Limits) -> Result<Self, String> {
         let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
         let own = Own { groups: &groups, mounts: &mounts };
-        let second = make_second(&own, bounds);
+        let second = make_second(&own, limits);
         let Err(why) = second else { return second };
-        make_first(&own, bounds).map_err(|also| format!("version 2: {why}; version 1: {also}"))
+        make_first(&own, limits).map_err(|also| format!("version 2: {why}; version 1: {also}"))
     }
 
     /// Returns the files the helper writes itself into. It has one thread, and a thread that moves itself waits for nobody;
@@ -182,7 +182,7 @@ impl Own<'_> {
     }
 }
 
-fn make_second(own: &Own<'_>, bounds: &Bounds) -> Result<Cgroup, String> {
+fn make_second(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
     let (folder, mounted) = own.folder(None).ok_or("not mounted")?;
     let within = folder.ancestors().take(ANCESTORS_MAX).take_while(|ancestor| ancestor.starts_with(&mounted));
     let mut refused = "no ancestor hands memory and pids to its children".to_owned();
@@ -195,8 +195,8 @@ fn make_second(own: &Own<'_>, bounds: &Bounds) -> Result<Cgroup, String> {
             Ok(made) => {
                 let group = Cgroup { memory: made.clone(), pids: made, version: Version::Two };
                 let limits = [
-                    ("memory.max", bounds.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES)),
-                    ("pids.max", bounds.processes.saturating_add(OWN_PROCESSES)),
+                    ("memory.max", limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES)),
+                    ("pids.max", limits.processes.saturating_add(OWN_PROCESSES)),
                 ];
                 limits.into_iter().try_for_each(|(name, value)| limit(&group.memory, name, value))?;
                 // Missing where the kernel counts no swap.
@@ -209,7 +209,7 @@ fn make_second(own: &Own<'_>, bounds: &Bounds) -> Result<Cgroup, String> {
     Err(refused)
 }
 
-fn make_first(own: &Own<'_>, bounds: &Bounds) -> Result<Cgroup, String> {
+fn make_first(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("only root may".to_owned());
     }
@@ -221,11 +221,11 @@ fn make_first(own: &Own<'_>, bounds: &Bounds) -> Result<Cgroup, String> {
     // From here on dropping removes what was made; the second is the first until it exists.
     let mut group = Cgroup { pids: memory.clone(), memory, version: Version::One };
     group.pids = made("pids")?;
-    let bytes = bounds.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES);
+    let bytes = limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES);
     limit(&group.memory, "memory.limit_in_bytes", bytes)?;
     // Missing where the kernel counts no swap.
     let _ = limit(&group.memory, "memory.memsw.limit_in_bytes", bytes);
-    limit(&group.pids, "pids.max", bounds.processes.saturating_add(OWN_PROCESSES))?;
+    limit(&group.pids, "pids.max", limits.processes.saturating_add(OWN_PROCESSES))?;
     Ok(group)
 }
 

@@ -7,6 +7,7 @@
 
 use super::watchdog::Watchdog;
 use crate::tree::{self, PATH_BYTES_MAX, Tree};
+use glovebox_record::LimitName;
 use rustix::fs::{Dir, FileType};
 use std::ffi::OsStr;
 use std::io;
@@ -88,7 +89,7 @@ impl Disk {
             };
             if self.is_over(nameless) {
                 // Another watch may have been first.
-                let _ = watching.over.set("disk_bytes");
+                let _ = watching.over.set(LimitName::DiskBytes);
                 return;
             }
             watching.pause((begin.elapsed() * PAUSE_FACTOR).max(LOOK_MIN));

@@ -9,11 +9,12 @@ mod remedy;
 mod witness;
 
 use super::run::{Invocation, Streams, run_request};
-use super::{Bounds, Jail, JailSetting, JailStatus, Network, SelfTestCheck, Tier};
+use super::{Jail, JailSetting, JailStatus, Network, SelfTestCheck, Tier};
 use crate::jail::ExecPolicy;
 use crate::tree::remove_all;
 use glovebox_jail::policy::Source;
 use glovebox_jail::wire::{Command, Program, Request};
+use glovebox_record::Limits;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -112,7 +113,7 @@ fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestC
         tier,
         policy: ExecPolicy::default(),
         network: Network::None,
-        bounds: Bounds::default(),
+        limits: Limits::default(),
         inside: PathBuf::from("/workspace"),
         inner: Vec::new(),
         hidden: vec![folder.0.clone()],

@@ -115,7 +115,7 @@ mod tests {
         for program in ["true", "sleep"] {
             let child = std::process::Command::new(program).arg("0.1").spawn().unwrap();
             let process = format!("/proc/{}", child.id());
-            let cgroup = Cgroup::make(&crate::jail::Bounds::default()).ok();
+            let cgroup = Cgroup::make(&glovebox_record::Limits::default()).ok();
             let files = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
             assert!(files.iter().all(|file| file.exists()));
             reap_later(JailCleanup { child, merged: None, cgroup });

@@ -28,7 +28,7 @@ impl CommandLine {
             tier: status.tier.as_str().to_owned(),
             degradations: status.degradations.clone(),
             subject: false,
-            over: exit.over.clone(),
+            over: exit.over,
             how: exit.how,
             code: exit.code,
             duration_ms: u64::try_from(exit.duration.as_millis()).unwrap_or(u64::MAX),

@@ -15,7 +15,7 @@ use crate::exec::pipes::Pipes;
 use crate::exec::{Command, ExecError, Exit, Program, io_error, not_begun, working_directory};
 use glovebox_jail::wire::{self, Ended, Failure, Reply, Request};
 use glovebox_names::visible;
-use glovebox_record::CommandEnding;
+use glovebox_record::{CommandEnding, LimitName};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
@@ -43,7 +43,7 @@ enum Stop {
     /// At its timeout, or because the run was canceled. It gets SIGTERM first.
     Requested(CommandEnding),
     /// It passed this limit.
-    Over(&'static str),
+    Over(LimitName),
 }
 
 /// How a command ended.
@@ -132,7 +132,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     };
     let mut outcome = return_control(jail, held, outcome, before, &mut control)?;
     if outcome.stop.is_none() && jail.disk.is_over_at_end(begin.elapsed()) {
-        outcome.stop = Some(Stop::Over("disk_bytes"));
+        outcome.stop = Some(Stop::Over(LimitName::DiskBytes));
     }
     // The reader of a pipe may be slow; what the host keeps is read at once.
     let deadline =
@@ -287,12 +287,12 @@ impl<'d> CommandDriver<'d> {
             return Some(Stop::Requested(CommandEnding::TimedOut));
         }
         if let Some(limit) = watchdog.over.get() {
-            return Some(Stop::Over(limit));
+            return Some(Stop::Over(*limit));
         }
         if now >= *group_poll {
             *group_poll = now + GROUP_POLL;
             if is_out_of_memory(self.jail, before) {
-                return Some(Stop::Over("command_memory_bytes"));
+                return Some(Stop::Over(LimitName::CommandMemoryBytes));
             }
         }
         None
@@ -368,7 +368,7 @@ fn exit(jail: &Jail, finished: Finished) -> Exit {
         (_, _, signal) => (CommandEnding::Signaled, signal.or(Some(SIGKILL))),
     };
     let over = match outcome.stop {
-        Some(Stop::Over(limit)) => Some(limit.to_owned()),
+        Some(Stop::Over(limit)) => Some(limit),
         Some(Stop::Requested(_)) => None,
         None => over(jail, is_shell, &ended, usage, before),
     };
@@ -394,19 +394,19 @@ fn exit(jail: &Jail, finished: Finished) -> Exit {
 
 /// Finds the limit that stopped a command although the host did not end it. A command chooses its exit code, so only measurements
 /// count.
-fn over(jail: &Jail, is_shell: bool, ended: &Ended, usage: Usage, before: Usage) -> Option<String> {
+fn over(jail: &Jail, is_shell: bool, ended: &Ended, usage: Usage, before: Usage) -> Option<LimitName> {
     if usage.killed > before.killed {
-        return Some("command_memory_bytes".to_owned());
+        return Some(LimitName::CommandMemoryBytes);
     }
     // A shell exits with 128 plus the number of the signal that ended its program.
     let through_shell = ended.code.filter(|code| is_shell && *code > 128).map(|code| code - 128);
-    let cpu_spent = ended.cpu_ms >= jail.bounds.enforced_inside().cpu_seconds.saturating_mul(1000);
+    let cpu_spent = ended.cpu_ms >= jail.limits.cpu_ms.div_ceil(1000).saturating_mul(1000);
     match (ended.signal, through_shell) {
-        (Some(SIGXCPU | SIGKILL), _) | (_, Some(SIGXCPU | SIGKILL)) if cpu_spent => Some("cpu_ms".to_owned()),
+        (Some(SIGXCPU | SIGKILL), _) | (_, Some(SIGXCPU | SIGKILL)) if cpu_spent => Some(LimitName::CpuMs),
         // The kernel sends it for a file that is too large. A command that sends it to itself could also make such a file.
-        (Some(SIGXFSZ), _) => Some("file_bytes".to_owned()),
-        (_, Some(SIGXFSZ)) if jail.disk.has_file_of(jail.bounds.file_bytes) => Some("file_bytes".to_owned()),
-        _ if ended.code != Some(0) && usage.forks_refused > before.forks_refused => Some("processes".to_owned()),
+        (Some(SIGXFSZ), _) => Some(LimitName::FileBytes),
+        (_, Some(SIGXFSZ)) if jail.disk.has_file_of(jail.limits.file_bytes) => Some(LimitName::FileBytes),
+        _ if ended.code != Some(0) && usage.forks_refused > before.forks_refused => Some(LimitName::Processes),
         _ => None,
     }
 }

@@ -3,10 +3,12 @@
 //! Everything is checked before a helper exists: what is bound is followed once here, and nothing that would show the run's
 //! record, the user's project or the kernel's own files is accepted, whoever asks for it.
 
-use super::{Bounds, ExecPolicy, JailError, Tier};
+use super::bounds::enforced_inside;
+use super::{ExecPolicy, JailError, Tier};
 use crate::proxy::rules::Rules;
 use glovebox_jail::policy::{self, Bind, Policy, Source, Workspace};
 use glovebox_jail::subject;
+use glovebox_record::Limits;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Component, Path, PathBuf};
@@ -44,7 +46,7 @@ pub struct JailSetting {
     /// What can be reached.
     pub network: Network,
     /// What may be used up.
-    pub bounds: Bounds,
+    pub limits: Limits,
     /// Path of the workspace inside, where the tier has a root of its own; else it is where its files are.
     pub inside: PathBuf,
     /// Mounts inside the workspace: absolute paths below `inside`, whose mount points exist in its layers.
@@ -150,7 +152,7 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
             Network::Full => policy::Network::Full,
         },
         sockets: channels.sockets,
-        bounds: setting.bounds.enforced_inside(),
+        bounds: enforced_inside(&setting.limits),
         cgroup_procs: Vec::new(),
     };
     let folder = matches!(policy.workspace.source, Source::Directory(_)).then(|| from[0].clone());

@@ -4,8 +4,8 @@
 //! long is followed by a longer pause.
 
 use super::Jail;
-use super::bounds::Bounds;
 use super::processes::Sample;
+use glovebox_record::{LimitName, Limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(super) struct Watchdog {
     /// Set when the command has ended.
     pub(super) ended: AtomicBool,
     /// The first limit that was found to be passed.
-    pub(super) over: OnceLock<&'static str>,
+    pub(super) over: OnceLock<LimitName>,
     /// Bytes of files without a name on disk, in the last sample.
     pub(super) held_disk_bytes: AtomicU64,
     /// Whether more of them may exist than were measured.
@@ -76,18 +76,18 @@ impl Watchdog {
         *self.peaks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self, jail: &Jail) -> Option<&'static str> {
+    fn check(&self, jail: &Jail) -> Option<LimitName> {
         let sample = jail.processes.sample();
         self.held_disk_bytes.store(sample.held.disk_bytes, Ordering::Relaxed);
         self.hides_disk.store(sample.held.hides_disk, Ordering::Relaxed);
-        let max = jail.bounds.command_memory_bytes;
+        let max = jail.limits.command_memory_bytes;
         let memory = jail.cgroup.is_none().then(|| jail.processes.memory_bytes(&sample, max));
         let hides = jail.cgroup.is_none() && jail.processes.hides_memory(&sample, max);
         self.note(&sample, memory);
         if memory.is_some_and(|bytes| bytes > max) || hides {
-            return Some("command_memory_bytes");
+            return Some(LimitName::CommandMemoryBytes);
         }
-        over(&sample, &jail.bounds)
+        over(&sample, &jail.limits)
     }
 
     fn note(&self, sample: &Sample, memory: Option<u64>) {
@@ -103,12 +103,12 @@ impl Watchdog {
 }
 
 /// Returns the limit that the processes themselves passed, if any.
-fn over(sample: &Sample, bounds: &Bounds) -> Option<&'static str> {
-    let cpu_ticks_max = bounds.enforced_inside().cpu_seconds.saturating_mul(rustix::param::clock_ticks_per_second());
-    if threads(sample) > bounds.processes {
-        return Some("processes");
+fn over(sample: &Sample, limits: &Limits) -> Option<LimitName> {
+    let cpu_ticks_max = limits.cpu_ms.div_ceil(1000).saturating_mul(rustix::param::clock_ticks_per_second());
+    if threads(sample) > limits.processes {
+        return Some(LimitName::Processes);
     }
-    sample.processes.iter().any(|one| one.cpu_ticks >= cpu_ticks_max.max(1)).then_some("cpu_ms")
+    sample.processes.iter().any(|one| one.cpu_ticks >= cpu_ticks_max.max(1)).then_some(LimitName::CpuMs)
 }
 
 fn threads(sample: &Sample) -> u64 {

@@ -6,7 +6,7 @@ use super::StageError;
 use super::copy::{Copy, Fact};
 use super::findings::{self, Findings};
 use super::judge::{Before, Kind};
-use crate::found::{Found, Limits, Op};
+use crate::found::{ChangeLimits, Found, Op};
 use crate::protect::Protected;
 use crate::tree::{self, Stamp, WalkEntry};
 use glovebox_record::scope::Scope;
@@ -53,7 +53,7 @@ impl Before for Copy {
 }
 
 /// Finds what differs from what was copied, sorted by path, what was removed first.
-pub(super) fn changes(copy: &Copy, limits: &Limits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+pub(super) fn changes(copy: &Copy, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
     let mut search = Search { copy, findings: Findings::new(copy, limits, protected, Some(copy.facts.len())) };
     tree::walk(&copy.tree, &mut |met| search.compare(met))?;
     search.find_removed()?;

@@ -4,7 +4,7 @@
 //! remembered, so that an untouched one need not be read again, unless it was copied in the clock tick in which the stage
 //! could already begin.
 
-use super::{Changed, Found, Limits, StageError, ViewOverrides, access, copied, is_visible};
+use super::{ChangeLimits, Changed, Found, StageError, ViewOverrides, access, copied, is_visible};
 use crate::link;
 use crate::protect::Protected;
 use crate::tree::{self, Owner, Stamp, Tree, WalkEntry, WalkError};
@@ -94,7 +94,7 @@ impl Copy {
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
-    pub fn changes(&self, limits: &Limits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
         copied::changes(self, limits, protected)
     }
 

@@ -4,7 +4,7 @@
 
 use super::StageError;
 use super::judge::{Before, Judge, Judgement};
-use crate::found::{Found, Limits, Op, Verdict};
+use crate::found::{ChangeLimits, Found, Op, Verdict};
 use crate::protect::Protected;
 use crate::tree::{self, WalkEntry};
 use glovebox_record::path::ScopePath;
@@ -23,7 +23,7 @@ const UNCHANGED_MAX: u64 = 1_000_000;
 /// Changes being collected.
 pub(crate) struct Findings<'s> {
     judge: Judge<'s>,
-    limits: &'s Limits,
+    limits: &'s ChangeLimits,
     /// Paths that are still what they were, or were replaced by something of the same place.
     pub(crate) seen: HashSet<PathBuf>,
     found: Vec<Found>,
@@ -38,7 +38,7 @@ impl<'s> Findings<'s> {
     /// Begins a search among `known` entries; one that does not know how many bounds it by a fixed number.
     pub(crate) fn new(
         before: &'s dyn Before,
-        limits: &'s Limits,
+        limits: &'s ChangeLimits,
         protected: &'s Protected,
         known: Option<usize>,
     ) -> Self {
@@ -71,8 +71,8 @@ impl<'s> Findings<'s> {
     }
 
     fn push(&mut self, path: &Path, op: Op, verdict: Verdict) -> Result<(), StageError> {
-        if self.found.len() as u64 >= self.limits.write_entries {
-            return Err(limit("write_entries", self.limits.write_entries, path));
+        if self.found.len() as u64 >= self.limits.stage.write_entries {
+            return Err(limit("write_entries", self.limits.stage.write_entries, path));
         }
         self.found.push(Found { path: tree::shown(path), op, verdict, raw: path.to_owned() });
         Ok(())
@@ -81,8 +81,8 @@ impl<'s> Findings<'s> {
     /// Refuses to go on when an entry is one too many, too deep or too long.
     pub(crate) fn check_size(&mut self, met: &WalkEntry<'_>) -> Result<(), StageError> {
         self.paths += 1;
-        if self.paths > self.unchanged_max.saturating_add(self.limits.write_entries) {
-            return Err(limit("write_entries", self.limits.write_entries, met.path));
+        if self.paths > self.unchanged_max.saturating_add(self.limits.stage.write_entries) {
+            return Err(limit("write_entries", self.limits.stage.write_entries, met.path));
         }
         if met.depth > self.limits.depth {
             return Err(limit("depth", self.limits.depth.into(), met.path));
@@ -106,8 +106,8 @@ impl<'s> Findings<'s> {
             (tree::length(&met.stat), u64::try_from(met.stat.st_blocks).unwrap_or(0).saturating_mul(512));
         let is_ahead = taken <= length.saturating_mul(2).saturating_add(AHEAD_BYTES);
         self.bytes = self.bytes.saturating_add(if is_ahead { length } else { taken });
-        if self.bytes > self.limits.write_bytes {
-            return Err(limit("write_bytes", self.limits.write_bytes, met.path));
+        if self.bytes > self.limits.stage.write_bytes {
+            return Err(limit("write_bytes", self.limits.stage.write_bytes, met.path));
         }
         Ok(())
     }

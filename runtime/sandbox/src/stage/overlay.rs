@@ -4,7 +4,7 @@
 //! workspace's files. The stage's own folder holds `mask`, `upper` and `work`; inside none of these names exists.
 
 use super::copy::open_all;
-use super::{Changed, Found, Limits, StageError, ViewOverrides, mask, upper};
+use super::{ChangeLimits, Changed, Found, StageError, ViewOverrides, mask, upper};
 use crate::protect::Protected;
 use crate::tree::{self, Stamp, Tree};
 use glovebox_jail::policy::Source;
@@ -76,7 +76,7 @@ impl Overlay {
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
-    pub fn changes(&self, limits: &Limits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+    pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
         upper::changes(self, limits, protected)
     }
 

@@ -9,7 +9,7 @@ use super::judge::Kind;
 use super::lower_entry::{Lookup, LowerEntry};
 use super::overlay::Overlay;
 use super::{StageError, mask};
-use crate::found::{Found, Limits, Op};
+use crate::found::{ChangeLimits, Found, Op};
 use crate::protect::Protected;
 use crate::tree::{self, Owner, WalkEntry};
 use rustix::fs::FileType;
@@ -36,7 +36,11 @@ const ESCAPED: &[u8] = b"user.overlay.overlay.";
 const FORGED: &str = "it has an overlay attribute that only a forger sets";
 
 /// Finds what the stage changed, sorted by path, what was removed first.
-pub(super) fn changes(overlay: &Overlay, limits: &Limits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+pub(super) fn changes(
+    overlay: &Overlay,
+    limits: &ChangeLimits,
+    protected: &Protected,
+) -> Result<Vec<Found>, StageError> {
     let lookup = Lookup::new(&overlay.lower);
     let findings = Findings::new(&lookup, limits, protected, None);
     let (gone, pure, forged) = (Vec::new(), HashSet::new(), HashSet::new());

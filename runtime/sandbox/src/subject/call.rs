@@ -10,7 +10,7 @@ use crate::jail::JailStatus;
 use crate::relay::{Stop, Woken};
 use glovebox_jail::control::{receive_frame, send_frame};
 use glovebox_jail::subject::{Answer, End, NOT_STARTED, Request};
-use glovebox_record::CommandEnding;
+use glovebox_record::{CommandEnding, LimitName};
 use rustix::event::PollFlags;
 use rustix::net::RecvFlags;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -213,7 +213,7 @@ fn watch(caller: &OwnedFd, stop: Stop<'_>, ended: &PipeReader, (gone, done): (&A
 /// How a program ended, for the caller.
 fn end(exit: &Exit) -> End {
     let number = exit.code.and_then(|code| u8::try_from(code & 0xff).ok()).unwrap_or(SIGKILL);
-    let limit = exit.over.as_deref().or((exit.how == CommandEnding::TimedOut).then_some("command_ms"));
+    let limit = exit.over.or((exit.how == CommandEnding::TimedOut).then_some(LimitName::CommandMs));
     let code = match exit.how {
         // It ended by itself, but not within its bounds: no success.
         CommandEnding::Exited if number == 0 && limit.is_some() => 128 + SIGKILL,

@@ -4,9 +4,9 @@
 
 use super::denied::Denied;
 use super::{Kind, View};
-use glovebox_record::Refusal;
 use glovebox_record::path::{ScopePath, ScopePathProblem};
 use glovebox_record::scope::{Access, Entry};
+use glovebox_record::{LimitName, Refusal};
 use rustix::io::Errno;
 
 /// What was tried on a view.
@@ -109,7 +109,8 @@ impl View {
         Denied::NotPermitted
     }
 
-    pub(super) fn refuse_quota(&self, path: &ScopePath, limit: &str, value: u64) -> Denied {
+    pub(super) fn refuse_quota(&self, path: &ScopePath, limit: LimitName) -> Denied {
+        let value = self.limits.get(limit);
         let reason = format!("limit `{limit}` of {value} is used up");
         self.record(Operation::Write, &path.to_string(), reason, format!("raise `limits.{limit}`"));
         Denied::Quota

@@ -8,6 +8,7 @@ use super::View;
 use super::denied::Denied;
 use super::open::OpenOptions;
 use super::refuse::Operation;
+use glovebox_record::LimitName;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use std::sync::Arc;
@@ -35,8 +36,8 @@ impl View {
         self.require(Operation::Write, path, Access::Write)?;
         self.make_parents(path)?;
         let length = content.len() as u64;
-        if self.quota.write_bytes.saturating_sub(self.written_bytes()) < length {
-            return Err(self.refuse_quota(path, "write_bytes", self.quota.write_bytes));
+        if self.limits.write_bytes.saturating_sub(self.written_bytes()) < length {
+            return Err(self.refuse_quota(path, LimitName::WriteBytes));
         }
         self.open_file(path, OpenOptions::REPLACE)?.write_at(content, 0)
     }

@@ -3,7 +3,7 @@
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::commit;
-use glovebox_sandbox::found::{Found, Limits};
+use glovebox_sandbox::found::{ChangeLimits, Found};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::Copy;
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ pub(crate) fn sh(at: &Path, script: &str) {
 }
 
 pub(crate) fn look(copy: &Copy) -> Vec<Found> {
-    copy.changes(&Limits::default(), &Protected::default()).unwrap()
+    copy.changes(&ChangeLimits::default(), &Protected::default()).unwrap()
 }
 
 pub(crate) fn entries(texts: &[&str]) -> Vec<Entry> {

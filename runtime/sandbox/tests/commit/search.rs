@@ -1,8 +1,9 @@
 //! How changes are found: what is read, what is not, and where the search gives up.
 
 use super::bench::{Bench, look, put, scope, sh};
+use glovebox_record::Limits;
 use glovebox_record::scope::Scope;
-use glovebox_sandbox::found::{Limits, Op, Verdict};
+use glovebox_sandbox::found::{ChangeLimits, Op, Verdict};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::StageError;
 use std::fs::{self, File};
@@ -27,7 +28,7 @@ fn a_change_that_sets_its_times_back_is_found() {
 
 #[test]
 fn each_limit_is_named() {
-    let check = |limits: Limits, script: &str, expected: &str| {
+    let check = |limits: ChangeLimits, script: &str, expected: &str| {
         let made = Bench::new(&[("a", "a")]);
         let copy = made.copy(&Scope::everything());
         sh(copy.root(), script);
@@ -37,12 +38,13 @@ fn each_limit_is_named() {
         }
         copy.remove().unwrap();
     };
-    let small = Limits { write_entries: 20, ..Limits::default() };
+    let default = ChangeLimits::default();
+    let small = ChangeLimits::of(Limits { write_entries: 20, ..Limits::default() });
     check(small, "for i in $(seq 30); do : > f$i; done", "write_entries");
-    check(Limits::default(), "truncate -s 1T sparse", "write_bytes");
-    check(Limits::default(), &format!("mkdir -p {}", "d/".repeat(140)), "depth");
+    check(default, "truncate -s 1T sparse", "write_bytes");
+    check(default, &format!("mkdir -p {}", "d/".repeat(140)), "depth");
     let name = "n".repeat(200);
-    check(Limits { name_bytes: 100, ..Limits::default() }, &format!("touch {name}"), "name_bytes");
+    check(ChangeLimits { name_bytes: 100, ..default }, &format!("touch {name}"), "name_bytes");
 }
 
 #[test]
@@ -52,7 +54,7 @@ fn a_tree_of_five_thousand_levels_is_refused_and_removed() {
     deepen(copy.root(), "d", 5_000);
     deepen(copy.root(), &"n".repeat(200), 30);
     let check = |depth: u32, expected: &str| match copy
-        .changes(&Limits { depth, ..Limits::default() }, &Protected::default())
+        .changes(&ChangeLimits { depth, ..ChangeLimits::default() }, &Protected::default())
     {
         Err(StageError::Limit { limit, .. }) => assert_eq!(limit, expected),
         other => panic!("{other:?}"),

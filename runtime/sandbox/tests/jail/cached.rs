@@ -1,6 +1,7 @@
 //! Build caches in jails: kept for the same domain, never part of the workspace, bounded like everything on disk.
 
 use crate::place::{Place, never, output, shell};
+use glovebox_record::LimitName;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::cache::{Caches, Domain};
 use glovebox_sandbox::exec::Exit;
@@ -15,7 +16,7 @@ fn run(run_folder: &Path, domain: Domain, text: &str, disk_bytes: u64) -> (Exit,
     let caches = Caches::open(run_folder, domain, &[Entry::parse("target/").unwrap()]).unwrap();
     let mut setting = place.setting();
     setting.inner = caches.binds(&place.inside()).unwrap();
-    setting.bounds.disk_bytes = disk_bytes;
+    setting.limits.disk_bytes = disk_bytes;
     let jail = Jail::open(&setting, place.source()).unwrap();
     let exit = jail.run(&shell(text), &never()).unwrap();
     jail.end().unwrap();
@@ -41,6 +42,6 @@ fn what_a_command_adds_to_a_cache_counts_as_disk() {
     let folder = tempfile::tempdir().unwrap();
     let text = "i=0; while [ $i -lt 200 ]; do head -c 1000000 /dev/zero > target/$i; i=$((i+1)); sleep 0.02; done";
     let (exit, dropped) = run(folder.path(), Domain::Builder, text, 8 << 20);
-    assert_eq!(exit.over.as_deref(), Some("disk_bytes"), "{exit:?}");
+    assert_eq!(exit.over, Some(LimitName::DiskBytes), "{exit:?}");
     assert!(dropped);
 }

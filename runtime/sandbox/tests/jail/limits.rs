@@ -1,16 +1,16 @@
 //! What commands may use up, and the name under which they are told so.
 
 use crate::place::{Place, each, never, shell};
-use glovebox_record::CommandEnding;
+use glovebox_record::{CommandEnding, LimitName};
 use glovebox_sandbox::jail::Tier;
 
 #[test]
 fn processor_time_ends() {
     each(|place| {
-        let jail = place.open(|setting| setting.bounds.cpu_ms = 1_000).unwrap();
+        let jail = place.open(|setting| setting.limits.cpu_ms = 1_000).unwrap();
         for text in ["while :; do :; done", "sh -c 'while :; do :; done'; exit $?"] {
             let exit = jail.run(&shell(text), &never()).unwrap();
-            assert_eq!(exit.over.as_deref(), Some("cpu_ms"), "{text}: {exit:?}");
+            assert_eq!(exit.over, Some(LimitName::CpuMs), "{text}: {exit:?}");
             assert!(exit.cpu_ms >= 500, "{exit:?}");
         }
     });
@@ -19,10 +19,10 @@ fn processor_time_ends() {
 #[test]
 fn a_file_ends() {
     each(|place| {
-        let jail = place.open(|setting| setting.bounds.file_bytes = 1 << 20).unwrap();
+        let jail = place.open(|setting| setting.limits.file_bytes = 1 << 20).unwrap();
         for text in ["exec head -c 3000000 /dev/zero > large", "head -c 3000000 /dev/zero > large; exit $?"] {
             let exit = jail.run(&shell(text), &never()).unwrap();
-            assert_eq!(exit.over.as_deref(), Some("file_bytes"), "{text}: {exit:?}");
+            assert_eq!(exit.over, Some(LimitName::FileBytes), "{text}: {exit:?}");
         }
         assert!(place.written("large").metadata().unwrap().len() <= 1 << 20);
     });
@@ -31,16 +31,12 @@ fn a_file_ends() {
 #[test]
 fn memory_of_all_processes_together_ends() {
     each(|place| {
-        let jail = place.open(|setting| setting.bounds.command_memory_bytes = 96 << 20).unwrap();
+        let jail = place.open(|setting| setting.limits.command_memory_bytes = 96 << 20).unwrap();
         // Sixteen that each hold as many megabytes and more.
         let hog =
             "for i in $(seq 16); do (x=$(head -c 16000000 /dev/zero | tr '\\0' x); sleep 20) & done; wait; sleep 20";
         let exit = jail.run(&shell(hog), &never()).unwrap();
-        assert_eq!(
-            (exit.how, exit.over.as_deref()),
-            (CommandEnding::Signaled, Some("command_memory_bytes")),
-            "{exit:?}"
-        );
+        assert_eq!((exit.how, exit.over), (CommandEnding::Signaled, Some(LimitName::CommandMemoryBytes)), "{exit:?}");
         assert!(exit.memory_peak_bytes > 64 << 20, "{exit:?}");
         let exit = jail.run(&shell("true"), &never()).unwrap();
         assert_eq!((exit.code, exit.over), (Some(0), None), "the next command is not blamed");
@@ -50,10 +46,10 @@ fn memory_of_all_processes_together_ends() {
 #[test]
 fn what_is_on_disk_ends() {
     each(|place| {
-        let jail = place.open(|setting| setting.bounds.disk_bytes = 8 << 20).unwrap();
+        let jail = place.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
         let text = "for i in 1 2 3 4 5 6 7 8 9; do head -c 3000000 /dev/urandom > f$i; done; sleep 30";
         let exit = jail.run(&shell(text), &never()).unwrap();
-        assert_eq!((exit.how, exit.over.as_deref()), (CommandEnding::Signaled, Some("disk_bytes")), "{exit:?}");
+        assert_eq!((exit.how, exit.over), (CommandEnding::Signaled, Some(LimitName::DiskBytes)), "{exit:?}");
         assert!(jail.end().unwrap().disk_peak_bytes.unwrap() > 8 << 20);
     });
 }
@@ -65,9 +61,9 @@ const NAMELESS: &str = "my $block = 'x' x (1 << 20); my @held; for (1 .. 12) { o
 #[test]
 fn what_is_on_disk_without_a_name_ends() {
     each(|place| {
-        let jail = place.open(|setting| setting.bounds.disk_bytes = 8 << 20).unwrap();
+        let jail = place.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
         let exit = jail.run(&shell(&format!("exec perl -e '{}'", NAMELESS.replace('\'', "\""))), &never()).unwrap();
-        assert_eq!((exit.how, exit.over.as_deref()), (CommandEnding::Signaled, Some("disk_bytes")), "{exit:?}");
+        assert_eq!((exit.how, exit.over), (CommandEnding::Signaled, Some(LimitName::DiskBytes)), "{exit:?}");
         assert!(jail.end().unwrap().disk_peak_bytes.unwrap() > 8 << 20);
     });
 }
@@ -75,16 +71,16 @@ fn what_is_on_disk_without_a_name_ends() {
 #[test]
 fn what_a_quick_command_leaves_on_disk_ends_as_well() {
     each(|place| {
-        let jail = place.open(|setting| setting.bounds.disk_bytes = 8 << 20).unwrap();
+        let jail = place.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
         let exit = jail.run(&shell("head -c 20000000 /dev/urandom > large"), &never()).unwrap();
-        assert_eq!(exit.over.as_deref(), Some("disk_bytes"), "{exit:?}");
+        assert_eq!(exit.over, Some(LimitName::DiskBytes), "{exit:?}");
     });
 }
 
 #[test]
 fn an_exit_code_is_no_proof_of_a_bound() {
     each(|place| {
-        let jail = place.open(|setting| setting.bounds.file_bytes = 1 << 20).unwrap();
+        let jail = place.open(|setting| setting.limits.file_bytes = 1 << 20).unwrap();
         for code in [152, 153, 137] {
             let exit = jail.run(&shell(&format!("exit {code}")), &never()).unwrap();
             assert_eq!((exit.code, exit.over), (Some(code), None));
@@ -97,9 +93,9 @@ fn an_exit_code_is_no_proof_of_a_bound() {
 #[test]
 fn a_process_that_its_parent_disowns_ends_the_command() {
     each(|place| {
-        let jail = place.open(|setting| setting.bounds.cpu_ms = 1_000).unwrap();
+        let jail = place.open(|setting| setting.limits.cpu_ms = 1_000).unwrap();
         let exit = jail.run(&shell("sh -c 'while :; do :; done'; sleep 30; exit 0"), &never()).unwrap();
-        assert_eq!((exit.how, exit.over.as_deref()), (CommandEnding::Signaled, Some("cpu_ms")), "{exit:?}");
+        assert_eq!((exit.how, exit.over), (CommandEnding::Signaled, Some(LimitName::CpuMs)), "{exit:?}");
     });
 }
 
@@ -132,7 +128,7 @@ fn bounds_that_nothing_holds_are_named() {
 #[test]
 fn temporary_files_end() {
     let place = Place::new(Tier::Full);
-    let jail = place.open(|setting| setting.bounds.tmp_bytes = 1 << 20).unwrap();
+    let jail = place.open(|setting| setting.limits.tmp_bytes = 1 << 20).unwrap();
     let exit = jail.run(&shell("head -c 5000000 /dev/zero > /tmp/large"), &never()).unwrap();
     assert_ne!(exit.code, Some(0));
     let exit = jail.run(&shell("stat -c %s /tmp/large"), &never()).unwrap();
@@ -143,7 +139,7 @@ fn temporary_files_end() {
 #[test]
 fn processes_end() {
     let place = Place::new(Tier::Full);
-    let jail = place.open(|setting| setting.bounds.processes = 40).unwrap();
+    let jail = place.open(|setting| setting.limits.processes = 40).unwrap();
     let text = "for i in $(seq 200); do sleep 5 & done; wait";
     let exit = jail.run(&shell(text), &never()).unwrap();
     assert!(exit.processes_peak <= Some(45), "{exit:?}");

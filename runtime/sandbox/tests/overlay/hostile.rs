@@ -2,8 +2,9 @@
 
 use super::bench::{Bench, put, scope, snapshot};
 use super::upper::{Upper, commit, lines, look, overlay};
+use glovebox_record::Limits;
 use glovebox_record::scope::Scope;
-use glovebox_sandbox::found::{Limits, Verdict};
+use glovebox_sandbox::found::{ChangeLimits, Verdict};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
 use glovebox_sandbox::stage::{StageError, ViewOverrides, WorkspaceView};
@@ -23,7 +24,7 @@ fn made() -> (Bench, WorkspaceView, Upper) {
     (made, view, upper)
 }
 
-fn limit(view: &WorkspaceView, limits: &Limits) -> &'static str {
+fn limit(view: &WorkspaceView, limits: &ChangeLimits) -> &'static str {
     match view.changes(limits, &Protected::default()) {
         Err(StageError::Limit { limit, path, .. }) => {
             assert!(path.len() < 300, "{path}");
@@ -41,7 +42,7 @@ fn a_hundred_thousand_files_stop_at_the_cap() {
     for n in 0..100_000 {
         drop(openat(&folder, format!("{n}"), OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap());
     }
-    assert_eq!(limit(&view, &Limits::default()), "write_entries");
+    assert_eq!(limit(&view, &ChangeLimits::default()), "write_entries");
     view.remove().unwrap();
 }
 
@@ -51,9 +52,11 @@ fn a_removed_tree_counts_as_its_entries() {
     let made = Bench::new(&files.iter().map(|(path, content)| (path.as_str(), content.as_str())).collect::<Vec<_>>());
     let view = overlay(&made, &Scope::everything(), &ViewOverrides::default());
     Upper::of(&view).gone("src");
-    assert_eq!(limit(&view, &Limits { write_entries: 50, ..Limits::default() }), "write_entries");
+    assert_eq!(limit(&view, &ChangeLimits::of(Limits { write_entries: 50, ..Limits::default() })), "write_entries");
     assert_eq!(
-        view.changes(&Limits { write_entries: 51, ..Limits::default() }, &Protected::default()).unwrap().len(),
+        view.changes(&ChangeLimits::of(Limits { write_entries: 51, ..Limits::default() }), &Protected::default())
+            .unwrap()
+            .len(),
         51
     );
 }
@@ -70,26 +73,26 @@ fn deepen(at: &Path, name: &str, levels: u32) {
 fn depth_names_and_bytes_are_capped() {
     let (_made, view, upper) = made();
     deepen(&upper.0, "d", 5_000);
-    assert_eq!(limit(&view, &Limits::default()), "depth");
-    assert_eq!(limit(&view, &Limits { depth: 10_000, ..Limits::default() }), "path_bytes");
+    assert_eq!(limit(&view, &ChangeLimits::default()), "depth");
+    assert_eq!(limit(&view, &ChangeLimits { depth: 10_000, ..ChangeLimits::default() }), "path_bytes");
     view.remove().unwrap();
 
     let (_made, view, upper) = made();
     upper.file(&"n".repeat(255), "x");
-    assert_eq!(limit(&view, &Limits { name_bytes: 254, ..Limits::default() }), "name_bytes");
+    assert_eq!(limit(&view, &ChangeLimits { name_bytes: 254, ..ChangeLimits::default() }), "name_bytes");
     assert_eq!(lines(&look(&view)), [format!("!write {}", "n".repeat(255))]);
 
     let (_made, view, upper) = made();
     upper.file("src/sparse", "");
     File::options().write(true).open(upper.at("src/sparse")).unwrap().set_len(1 << 40).unwrap();
-    assert_eq!(limit(&view, &Limits::default()), "write_bytes");
+    assert_eq!(limit(&view, &ChangeLimits::default()), "write_bytes");
 
     // Blocks beyond the end take space although no length says so.
     let (_made, view, upper) = made();
     upper.file("src/ahead", "x");
     let file = File::options().write(true).open(upper.at("src/ahead")).unwrap();
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, 8 << 20).unwrap();
-    assert_eq!(limit(&view, &Limits { write_bytes: 4 << 20, ..Limits::default() }), "write_bytes");
+    assert_eq!(limit(&view, &ChangeLimits::of(Limits { write_bytes: 4 << 20, ..Limits::default() })), "write_bytes");
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use super::bench::{Bench, entries, scope, snapshot};
 use super::upper::{commit, lines, look, overlay};
-use glovebox_record::CommandEnding;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
+use glovebox_record::{CommandEnding, Limits};
 use glovebox_sandbox::exec::{Command, Program};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bounds, Jail, JailSetting, Network, Tier};
+use glovebox_sandbox::jail::{Jail, JailSetting, Network, Tier};
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ fn open(made: &Bench, view: &WorkspaceView) -> Jail {
         tier: Tier::Full,
         policy: ExecPolicy::default(),
         network: Network::None,
-        bounds: Bounds::default(),
+        limits: Limits::default(),
         hidden: vec![inside.clone()],
         inside,
         inner: Vec::new(),

@@ -4,7 +4,7 @@ use super::bench::{Bench, put};
 use glovebox_record::scope::Scope;
 use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::commit;
-use glovebox_sandbox::found::{Found, Limits, Op};
+use glovebox_sandbox::found::{ChangeLimits, Found, Op};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
@@ -29,7 +29,7 @@ pub(crate) fn overlay(made: &Bench, scope: &Scope, overrides: &ViewOverrides) ->
 }
 
 pub(crate) fn look(view: &WorkspaceView) -> Vec<Found> {
-    view.changes(&Limits::default(), &Protected::default()).unwrap()
+    view.changes(&ChangeLimits::default(), &Protected::default()).unwrap()
 }
 
 /// Each change as `op path`, disallowed ones with `!` before.

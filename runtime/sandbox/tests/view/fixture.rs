@@ -1,9 +1,10 @@
 //! The tree under attack and the witness that remembers it.
 
+use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::refusal::RefusalLog;
-use glovebox_sandbox::view::{Quota, View};
+use glovebox_sandbox::view::View;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -54,11 +55,11 @@ impl Fixture {
 
     /// Opens the tree with everything readable, `out/` and `src/main.rs` writable, `scenarios/holdout/` hidden.
     pub(crate) fn view(&self) -> View {
-        self.view_with(scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/"]), Quota::default())
+        self.view_with(scope(&["./"], &["out/", "src/main.rs"], &["scenarios/holdout/"]), Limits::default())
     }
 
-    pub(crate) fn view_with(&self, scope: Scope, quota: Quota) -> View {
-        let view = View::open(self.root(), scope, quota, Arc::new(RefusalLog::default())).unwrap();
+    pub(crate) fn view_with(&self, scope: Scope, limits: Limits) -> View {
+        let view = View::open(self.root(), scope, limits, Arc::new(RefusalLog::default())).unwrap();
         view.known_as(vec!["/home/me/proj".to_owned()])
     }
 

@@ -1,9 +1,10 @@
 //! Objects that are not what their name promises: links, pipes, sockets, devices, holes, moved directories, huge listings.
 
 use crate::fixture::{Fixture, path, scope};
+use glovebox_record::Limits;
 use glovebox_record::scope::Scope;
 use glovebox_sandbox::refusal::RefusalLog;
-use glovebox_sandbox::view::{Create, Denied, Kind, LIST_ENTRIES_MAX, NewTime, OpenOptions, Quota, View, ViewProblem};
+use glovebox_sandbox::view::{Create, Denied, Kind, LIST_ENTRIES_MAX, NewTime, OpenOptions, View, ViewProblem};
 use rustix::fs::{CWD, Mode};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -39,7 +40,7 @@ fn pipes_and_sockets_are_refused_at_once() {
 
 #[test]
 fn devices_are_refused() {
-    let view = View::open(Path::new("/dev"), Scope::everything(), Quota::default(), Arc::default()).unwrap();
+    let view = View::open(Path::new("/dev"), Scope::everything(), Limits::default(), Arc::default()).unwrap();
     let view = Arc::new(view);
     for wish in [OpenOptions::READ, OpenOptions::REPLACE] {
         assert_eq!(view.open_file(&path("null"), wish).map(drop), Err(Denied::NotPermitted));
@@ -49,8 +50,8 @@ fn devices_are_refused() {
 #[test]
 fn holes_cost_their_size() {
     let fixture = Fixture::new();
-    let quota = Quota { write_bytes: 1 << 20, write_entries: 10 };
-    let view = Arc::new(fixture.view_with(scope(&["./"], &["out/"], &[]), quota));
+    let limits = Limits { write_bytes: 1 << 20, write_entries: 10, ..Limits::default() };
+    let view = Arc::new(fixture.view_with(scope(&["./"], &["out/"], &[]), limits));
     let file = view.open_file(&path("out/sparse"), WRITE).unwrap();
     assert_eq!(file.set_len(1 << 40), Err(Denied::Quota));
     assert_eq!(file.write_at(b"x", 1 << 40), Err(Denied::Quota));
@@ -68,8 +69,8 @@ fn holes_cost_their_size() {
 #[test]
 fn entries_are_counted() {
     let fixture = Fixture::new();
-    let quota = Quota { write_bytes: 100, write_entries: 3 };
-    let view = Arc::new(fixture.view_with(scope(&["./"], &["out/"], &[]), quota));
+    let limits = Limits { write_bytes: 100, write_entries: 3, ..Limits::default() };
+    let view = Arc::new(fixture.view_with(scope(&["./"], &["out/"], &[]), limits));
     view.make_directory(&path("out/a")).unwrap();
     assert_eq!(view.make_directory(&path("out/a")), Err(Denied::Exists));
     view.write_file(&path("out/b"), b"1").unwrap();
@@ -106,7 +107,7 @@ fn a_hidden_path_that_is_a_link_fails_closed() {
     let fixture = Fixture::new();
     symlink("src", fixture.root().join("hold")).unwrap();
     for hidden in ["hold/", "hold", "hold/deep"] {
-        let opened = View::open(fixture.root(), scope(&["./"], &[], &[hidden]), Quota::default(), Arc::default());
+        let opened = View::open(fixture.root(), scope(&["./"], &[], &[hidden]), Limits::default(), Arc::default());
         assert!(matches!(opened, Err(ViewProblem::HiddenLink { .. })), "{hidden}");
     }
 }
@@ -114,7 +115,7 @@ fn a_hidden_path_that_is_a_link_fails_closed() {
 #[test]
 fn directories_of_grants_can_be_made_but_nothing_beside_them() {
     let fixture = Fixture::new();
-    let view = Arc::new(fixture.view_with(scope(&[], &["new/deep/", "a/b/c.md"], &[]), Quota::default()));
+    let view = Arc::new(fixture.view_with(scope(&[], &["new/deep/", "a/b/c.md"], &[]), Limits::default()));
     view.write_file(&path("new/deep/er/x"), b"1").unwrap();
     view.write_file(&path("a/b/c.md"), b"2").unwrap();
     assert_eq!(view.write_file(&path("a/b/d.md"), b"3"), Err(Denied::NotFound));
@@ -168,7 +169,7 @@ fn a_log_tells_of_refusals_as_they_happen() {
     let fixture = Fixture::new();
     let (tell, told) = mpsc::channel();
     let log = RefusalLog::new(1).on_refusal(move |refusal| tell.send(refusal.path.clone()).unwrap());
-    let view = View::open(fixture.root(), scope(&[], &["out/"], &[]), Quota::default(), Arc::new(log)).unwrap();
+    let view = View::open(fixture.root(), scope(&[], &["out/"], &[]), Limits::default(), Arc::new(log)).unwrap();
     assert_eq!(view.unlink(&path("ro/a\u{1b}[2J")), Err(Denied::NotFound));
     assert_eq!(view.unlink(&path("ro/b")), Err(Denied::NotFound));
     assert_eq!(told.try_iter().collect::<Vec<_>>(), ["ro/a\\x1b[2J"]);

@@ -44,7 +44,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         },
         retrying: false,
         ending: Ending::Returned,
-        usage: vec![LimitUse { name: "wall_ms".to_owned(), used: Some(42), limit: 5 }],
+        usage: vec![LimitUse { name: glovebox_record::LimitName::WallMs, used: Some(42), limit: 5 }],
         refusals: Vec::new(),
         refusals_total: 0,
         receipts: vec![

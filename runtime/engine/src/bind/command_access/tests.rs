@@ -4,12 +4,11 @@ use crate::bind::effective::{Effective, GrantInputs, effective};
 use crate::config::Config;
 use crate::config::sandbox::{Network, network_text};
 use glovebox_host::inspect::{Import, Inspection, Manifest};
-use glovebox_host::limits::LimitSettings;
 use glovebox_host::provided::State;
 use glovebox_pipeline::ir::NodeId;
-use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Entry};
+use glovebox_record::{Digest, LimitSettings};
 
 const EVERYTHING: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
 

@@ -4,8 +4,8 @@ use super::*;
 use glovebox_host::inspect::{Import, Manifest};
 use glovebox_host::provided::State;
 use glovebox_pipeline::ir::NodeId;
-use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
+use glovebox_record::{Digest, LimitName};
 use proptest::prelude::*;
 
 const FULL: &str = r#"{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}"#;
@@ -179,8 +179,8 @@ fn commands_are_what_the_author_wrote_or_granted_prefixes() {
 
 #[test]
 fn limits_lower_and_only_the_operator_raises() {
-    let bound = |attributes: &str, operator: &[(&str, &str)], granted: Option<&str>, name: &str| {
-        let limits = LimitSettings::from_pairs(operator.iter().copied()).expect("limits");
+    let bound = |attributes: &str, operator: &[(LimitName, u64)], granted: Option<&str>, name: LimitName| {
+        let limits = operator.iter().copied().collect();
         let (node, inspection, plugin) = (node(attributes), inspection(Some(FULL), &[]), plugin(None, granted));
         let handler = if granted.is_some() { "acme.review" } else { "codergen" };
         let plugin = granted.is_some().then_some(&plugin);
@@ -195,35 +195,39 @@ fn limits_lower_and_only_the_operator_raises() {
             scenarios: &scenarios(),
             sealed: &[],
         });
-        (found.limits.get(name).expect("limit"), found.diagnostics.first().map(|told| told.rule.clone()))
+        (found.limits.get(name), found.diagnostics.first().map(|told| told.rule.clone()))
     };
-    assert_eq!(bound("prompt=x", &[], None, "wall_ms"), (1_800_000, None));
+    assert_eq!(bound("prompt=x", &[], None, LimitName::WallMs), (1_800_000, None));
     assert_eq!(
-        bound("prompt=x, timeout=\"2h\"", &[], None, "wall_ms"),
+        bound("prompt=x, timeout=\"2h\"", &[], None, LimitName::WallMs),
         (7_200_000, None),
         "a node's timeout stands in for the default"
     );
-    assert_eq!(bound("prompt=x, timeout=\"2h\"", &[("wall_ms", "10s")], None, "wall_ms"), (10_000, None));
-    assert_eq!(bound("prompt=x, timeout=\"5s\"", &[("wall_ms", "10s")], None, "wall_ms"), (5_000, None));
-    assert_eq!(bound("prompt=x, max_turns=3", &[], None, "turns"), (3, None));
-    assert_eq!(bound("prompt=x, max_turns=90", &[], None, "tool_rounds"), (90, None));
-    assert_eq!(bound("prompt=x, max_turns=90", &[("turns", "50")], None, "turns"), (50, None));
-    assert_eq!(bound("prompt=x, limits.memory_bytes=1048576", &[], None, "memory_bytes"), (1_048_576, None));
-    let raised = bound("prompt=x, limits.turns=9999", &[], None, "turns");
+    assert_eq!(
+        bound("prompt=x, timeout=\"2h\"", &[(LimitName::WallMs, 10_000)], None, LimitName::WallMs),
+        (10_000, None)
+    );
+    assert_eq!(
+        bound("prompt=x, timeout=\"5s\"", &[(LimitName::WallMs, 10_000)], None, LimitName::WallMs),
+        (5_000, None)
+    );
+    assert_eq!(bound("prompt=x, max_turns=3", &[], None, LimitName::Turns), (3, None));
+    assert_eq!(bound("prompt=x, max_turns=90", &[], None, LimitName::ToolRounds), (90, None));
+    assert_eq!(bound("prompt=x, max_turns=90", &[(LimitName::Turns, 50)], None, LimitName::Turns), (50, None));
+    assert_eq!(bound("prompt=x, limits.memory_bytes=1048576", &[], None, LimitName::MemoryBytes), (1_048_576, None));
+    let raised = bound("prompt=x, limits.turns=9999", &[], None, LimitName::Turns);
     assert_eq!(raised, (40, Some("limit_not_raised".into())));
-    assert_eq!(bound("prompt=x, limits.turns=9999", &[("turns", "10000")], None, "turns"), (9999, None));
+    assert_eq!(
+        bound("prompt=x, limits.turns=9999", &[(LimitName::Turns, 10000)], None, LimitName::Turns),
+        (9999, None)
+    );
     let plugin = r#"{"limits":{"memory_bytes":"512MiB"}}"#;
-    assert_eq!(bound("type=\"acme.review\"", &[], Some(plugin), "memory_bytes").0, 512 << 20);
-    assert_eq!(bound("type=\"acme.review\"", &[("memory_bytes", "64MiB")], Some(plugin), "memory_bytes").0, 64 << 20);
-    assert_eq!(bound("type=\"acme.review\"", &[], Some("{}"), "wall_ms").0, 60_000);
-}
-
-#[test]
-fn a_limit_nobody_has_is_told_even_if_no_lint_did() {
-    let mut node = node("prompt=x");
-    node.limits.insert("fuel".to_owned(), 1);
-    let found = of(&node, "codergen", &inspection(Some(FULL), &[]), None);
-    assert_eq!((&*found.diagnostics[0].rule, found.diagnostics[0].is_error()), ("limit_unknown", true));
+    assert_eq!(bound("type=\"acme.review\"", &[], Some(plugin), LimitName::MemoryBytes).0, 512 << 20);
+    assert_eq!(
+        bound("type=\"acme.review\"", &[(LimitName::MemoryBytes, 64 << 20)], Some(plugin), LimitName::MemoryBytes).0,
+        64 << 20
+    );
+    assert_eq!(bound("type=\"acme.review\"", &[], Some("{}"), LimitName::WallMs).0, 60_000);
 }
 
 #[test]
@@ -321,15 +325,7 @@ proptest! {
                 prop_assert!(is_covered(prefix, commands), "{prefix:?} {commands:?}");
             }
         }
-        let turns = granted.limits.get("turns").unwrap_or(40).min(wants.limits.get("turns").unwrap_or(u64::MAX));
+        let turns = granted.limits.get(LimitName::Turns).unwrap_or(40).min(wants.limits.get(LimitName::Turns).unwrap_or(u64::MAX));
         prop_assert_eq!(found.limits.turns, turns);
     }
-}
-
-#[test]
-fn a_node_may_lower_every_limit_the_host_has() {
-    let known: Vec<&str> = glovebox_host::limits::TABLE.iter().map(|limit| limit.name).collect();
-    let mut written = glovebox_pipeline::attributes::LIMITS.to_vec();
-    written.sort_by_key(|name| known.iter().position(|known| known == name));
-    assert_eq!(written, known);
 }

@@ -5,10 +5,9 @@ use crate::config::Config;
 use crate::plan::Capability;
 use crate::plan::HoldoutAccess::{self, Absent, ReadOnly};
 use glovebox_host::inspect::Inspection;
-use glovebox_host::limits::LimitSettings;
 use glovebox_pipeline::ir::NodeId;
-use glovebox_record::Digest;
 use glovebox_record::scope::Entry;
+use glovebox_record::{Digest, LimitSettings};
 
 /// What a node may do in a project whose folders `a/` and `b/c/` are hold-outs, sealed or only named.
 fn of(attributes: &str, is_sealed: bool) -> Effective {

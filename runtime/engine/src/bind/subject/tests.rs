@@ -4,12 +4,11 @@ use crate::bind::effective::{Effective, GrantInputs, effective};
 use crate::config::Config;
 use crate::plan::Separation;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
-use glovebox_host::limits::LimitSettings;
 use glovebox_host::provided::State;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::ir::NodeId;
-use glovebox_record::Digest;
 use glovebox_record::scope::Entry;
+use glovebox_record::{Digest, LimitSettings};
 
 /// What a node may do in a project whose folder `a/` is a hold-out, sealed or not there.
 fn of(attributes: &str, is_sealed: bool) -> Effective {

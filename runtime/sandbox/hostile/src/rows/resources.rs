@@ -2,7 +2,8 @@
 
 use crate::row::{Limits, Proof, Row};
 
-const SMALL: Limits = Limits { memory_bytes: 96 << 20, timeout_ms: 8_000, tmp_bytes: 512 << 20, ..Limits::ALONE };
+const SMALL: Limits =
+    Limits { command_memory_bytes: 96 << 20, timeout_ms: 8_000, tmp_bytes: 512 << 20, ..Limits::ALONE };
 /// What is held shows after a moment.
 const HOLDING: Limits = Limits { timeout_ms: 20_000, ..SMALL };
 const FULL_DISK: Limits = Limits { disk_bytes: 24 << 20, timeout_ms: 20_000, ..Limits::ALONE };
@@ -11,7 +12,7 @@ const WATCHED: &str = "without a cgroup processes are only watched";
 pub(super) const WATCHED_ROOT: &str = "without a cgroup root's processes are only watched";
 const CROWDED: Limits = Limits { processes: 48, timeout_ms: 8_000, ..Limits::ALONE };
 const SHORT: Limits = Limits { timeout_ms: 700, ..Limits::ALONE };
-const BURNING: Limits = Limits { cpu_seconds: 1, timeout_ms: 6_000, ..Limits::ALONE };
+const BURNING: Limits = Limits { cpu_ms: 1_000, timeout_ms: 6_000, ..Limits::ALONE };
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[

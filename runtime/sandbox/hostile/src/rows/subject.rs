@@ -6,7 +6,8 @@
 use crate::row::{Limits, Proof, Row};
 
 const TESTED: Limits = Limits { subject: true, ..Limits::SHARED };
-const SMALL: Limits = Limits { memory_bytes: 96 << 20, timeout_ms: 8_000, tmp_bytes: 512 << 20, alone: true, ..TESTED };
+const SMALL: Limits =
+    Limits { command_memory_bytes: 96 << 20, timeout_ms: 8_000, tmp_bytes: 512 << 20, alone: true, ..TESTED };
 const SHORT: Limits = Limits { timeout_ms: 700, alone: true, ..TESTED };
 const CROWDED: Limits = Limits { processes: 48, timeout_ms: 8_000, alone: true, ..TESTED };
 

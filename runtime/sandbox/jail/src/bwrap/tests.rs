@@ -21,7 +21,14 @@ fn policy() -> Policy {
         gid: 1001,
         network: Network::None,
         sockets: false,
-        bounds: Bounds { cpu_seconds: 1, memory_bytes: 1, processes: 1, descriptors: 1, file_bytes: 1, tmp_bytes: 1 },
+        bounds: Bounds {
+            cpu_ms: 1,
+            command_memory_bytes: 1,
+            processes: 1,
+            descriptors: 1,
+            file_bytes: 1,
+            tmp_bytes: 1,
+        },
         cgroup_procs: Vec::new(),
     }
 }

@@ -79,8 +79,8 @@ impl Place {
 
 pub(crate) fn bounds() -> Bounds {
     Bounds {
-        cpu_seconds: 60,
-        memory_bytes: 4 << 30,
+        cpu_ms: 60_000,
+        command_memory_bytes: 4 << 30,
         processes: 400,
         descriptors: 256,
         file_bytes: 64 << 20,
