@@ -8,9 +8,8 @@ use crate::rule_plugins::RuleSets;
 use crate::source::{ParsedFile, TEXT_BYTES_MAX};
 use crate::terminal::diagnostics::Findings;
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::files::{References, children_of, endless_child, unreadable_child};
+use glovebox_pipeline::files::{Child, References, children_of};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_pipeline::span::Span;
 use glovebox_pipeline::{Checked, Inputs};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -63,11 +62,11 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn below(&mut self, file: &Path, named: &mut Findings, wanted: &References) -> Vec<Findings> {
         let mut found = Vec::new();
-        for (path, span) in &wanted.children {
-            match self.next(file, path, *span, &wanted.sealed) {
+        for named_child in &wanted.children {
+            match self.next(file, named_child, &wanted.sealed) {
                 Ok(None) => {}
                 Ok(Some((place, source))) => {
-                    let child = file.with_file_name("").join(path);
+                    let child = file.with_file_name("").join(&named_child.path);
                     let opened = ParsedFile::of(&child, source, &Inputs::default());
                     let CheckedFile { mut findings, wanted, .. } = check_file(opened, self.rule_sets);
                     self.way.push(place);
@@ -84,30 +83,20 @@ impl Walk<'_> {
     }
 
     /// Reads a child of a file; none when it was read before.
-    fn next(
-        &mut self,
-        file: &Path,
-        path: &str,
-        span: Span,
-        sealed: &[String],
-    ) -> Result<Option<Read>, Box<Diagnostic>> {
-        let unreadable = |reason: String| Box::new(unreadable_child(path, &reason, span));
+    fn next(&mut self, file: &Path, child: &Child, sealed: &[String]) -> Result<Option<Read>, Box<Diagnostic>> {
+        let unreadable = |reason: String| Box::new(child.unreadable(reason));
         let folder = Folder::of(file).map_err(unreadable)?;
-        let place = folder.place(path).map_err(unreadable)?;
+        let place = folder.place(&child.path).map_err(unreadable)?;
         if self.way.contains(&place) {
-            return Err(Box::new(endless_child(path, "leads back to itself", span)));
+            return Err(Box::new(child.leads_back()));
         }
         if self.way.len() > DEPTH_MAX {
-            return Err(Box::new(endless_child(
-                path,
-                &format!("is more than {DEPTH_MAX} files below the first"),
-                span,
-            )));
+            return Err(Box::new(child.is_too_deep(DEPTH_MAX)));
         }
         if self.met.contains(&place) {
             return Ok(None);
         }
-        let source = folder.read(path, sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
+        let source = folder.read(&child.path, sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
         self.met.insert(place.clone());
         Ok(Some((place, source)))
     }

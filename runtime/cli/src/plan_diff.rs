@@ -7,14 +7,14 @@ use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Stop};
 use crate::prepare::{self, Request, SharedHost};
 use crate::project::Project;
-use crate::source::{self, Source};
+use crate::source::{self, CheckedPipeline};
 use crate::terminal::visible;
 use crate::{journal, references, rule_plugins, runs};
 use glovebox_engine::plan::compare::{Change, PlanDiff};
 use glovebox_engine::plan::{PlanCapabilities, RunBounds};
 use glovebox_engine::run::Executor;
 use glovebox_engine::sqlite::VerifiedJournal;
-use glovebox_pipeline::Inputs;
+use glovebox_pipeline::{Inputs, Source};
 use glovebox_sandbox::holdout;
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<
 }
 
 /// What a plan's nodes could do, within the bounds of a run that was started with these flags.
-pub fn capabilities(bound: &Executor, source: &Source, arguments: &PlanArguments) -> PlanCapabilities {
+pub fn capabilities(bound: &Executor, source: &CheckedPipeline, arguments: &PlanArguments) -> PlanCapabilities {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     let steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
@@ -61,7 +61,7 @@ fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
     let files = references::read(file, text, &inputs).files;
     inputs.set.retain(|key, value| {
         let alone = Inputs { set: [(key.clone(), value.clone())].into(), files: files.clone(), ..Inputs::default() };
-        let checked = glovebox_pipeline::check(text, &alone);
+        let checked = glovebox_pipeline::check(Source::new(text), &alone);
         checked.diagnostics.iter().all(|diagnostic| diagnostic.rule != "input_declared")
     });
     inputs

@@ -6,7 +6,7 @@
 use crate::builtins::BUILTINS;
 use crate::exit::{Exit, Stop};
 use crate::project::{Project, cache_dir};
-use crate::source::{self, Source};
+use crate::source::{self, CheckedPipeline};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, visible};
 use crate::{capability, compiler, toolchain, user_key};
@@ -72,7 +72,7 @@ pub enum Purpose {
 /// Binds a pipeline, or stops after everything that stands against it has been printed.
 pub fn bind_plan(
     host: &SharedHost,
-    source: &Source,
+    source: &CheckedPipeline,
     project: &Project,
     request: Request<'_>,
 ) -> Result<Executor, Stop> {
@@ -169,7 +169,7 @@ pub fn warn_of_open_walls(executor: &Executor) {
 }
 
 /// The hold-outs to be sealed: the folders the pipeline names, each of which must be there, or the default one if it is.
-pub fn holdouts(source: &Source, project: &Project) -> Result<Vec<Entry>, Stop> {
+pub fn holdouts(source: &CheckedPipeline, project: &Project) -> Result<Vec<Entry>, Stop> {
     let named = source.pipeline.scenarios.as_deref();
     holdout::folders(&project.workdir, named).map_err(|error| {
         let stop = Stop::new(Exit::Invalid, error.to_string());
@@ -178,19 +178,19 @@ pub fn holdouts(source: &Source, project: &Project) -> Result<Vec<Entry>, Stop> 
 }
 
 /// The pipeline's file, where it lies in the project, and the hold-outs.
-fn protected(source: &Source, project: &Project, plan: &Plan) -> Protected {
+fn protected(source: &CheckedPipeline, project: &Project, plan: &Plan) -> Protected {
     let file = std::fs::canonicalize(&source.file).unwrap_or_else(|_| source.file.clone());
     let inside = file.strip_prefix(&project.workdir).ok().and_then(Path::to_str);
     let sealed = plan.sealed.iter().map(ToString::to_string);
     Protected::new(&inside.map(str::to_owned).into_iter().chain(sealed).collect::<Vec<_>>())
 }
 
-fn findings(source: &Source, diagnostics: Vec<glovebox_pipeline::diagnostic::Diagnostic>) -> Findings {
+fn findings(source: &CheckedPipeline, diagnostics: Vec<glovebox_pipeline::diagnostic::Diagnostic>) -> Findings {
     Findings { file: source.file.display().to_string(), source: source.text.clone(), diagnostics }
 }
 
 /// Prints everything that stands against a plan; the class decides the exit code.
-fn refuse(source: &Source, errors: &BindErrors) -> Stop {
+fn refuse(source: &CheckedPipeline, errors: &BindErrors) -> Stop {
     let findings = findings(source, errors.diagnostics.clone());
     source::report(&findings, Severity::Warning);
     for problem in &errors.plugins {

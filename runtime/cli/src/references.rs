@@ -7,6 +7,7 @@
 use crate::scenarios;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::files::References;
 use glovebox_pipeline::inputs::Files;
 use glovebox_pipeline::{Inputs, Lowered};
@@ -31,7 +32,7 @@ pub struct Referring {
 
 /// Reads a pipeline's text with the texts of the files that it refers to.
 pub fn read(file: &Path, source: &str, inputs: &Inputs) -> Referring {
-    let text = glovebox_pipeline::parse(source);
+    let text = glovebox_pipeline::parse(Source::new(source));
     let wanted = text.references(inputs);
     let mut inputs = inputs.clone();
     inputs.files = prompts(file, &wanted);

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Stop};
 use crate::prepare::SharedHost;
 use crate::project::{self, Project};
 use crate::runs::RunFolder;
-use crate::source::{self, ParsedFile, Source};
+use crate::source::{self, CheckedPipeline, ParsedFile};
 use crate::terminal::{self, visible};
 use crate::widening;
 use glovebox_engine::components::{PluginFile, PluginProblem};
@@ -78,7 +78,7 @@ pub fn read_pipeline(
     file: &Path,
     inputs: &Inputs,
     workdir: &Path,
-) -> Result<(Source, Project), Stop> {
+) -> Result<(CheckedPipeline, Project), Stop> {
     let mut opened = ParsedFile::of(file, source::read_text(file)?, inputs);
     // A file that cannot be read is told before anything about the project is.
     if opened.draft.has_errors() {

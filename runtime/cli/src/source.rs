@@ -12,6 +12,7 @@ use crate::terminal::{self, diagnostics};
 use glovebox_engine::event::RuleReport;
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::rules::{Linted, TransformStep, lint_builtin};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::files::References;
 use glovebox_pipeline::inputs::Files;
@@ -84,7 +85,7 @@ pub fn inputs(set: &[(String, String)]) -> Inputs {
 
 /// A pipeline that has no errors, with its text.
 #[derive(Debug)]
-pub struct Source {
+pub struct CheckedPipeline {
     /// The file as the user named it.
     pub file: PathBuf,
     /// Its text.
@@ -121,14 +122,14 @@ impl ParsedFile {
     }
 
     /// Prints what was found by judging the draft; with an error among it this stops with exit 3.
-    pub fn concluded(self, judge: impl FnOnce(Lowered) -> Linted) -> Result<Source, Stop> {
+    pub fn concluded(self, judge: impl FnOnce(Lowered) -> Linted) -> Result<CheckedPipeline, Stop> {
         let Linted { checked: Checked { pipeline, diagnostics, .. }, report: rule_report, trail } = judge(self.draft);
         let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
         report(&findings, Severity::Warning);
         match pipeline.filter(|_| findings.count(Severity::Error) == 0) {
             Some(pipeline) => {
                 let files = self.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
-                Ok(Source { file: self.file, text: findings.source, pipeline, files, rule_report, trail })
+                Ok(CheckedPipeline { file: self.file, text: findings.source, pipeline, files, rule_report, trail })
             }
             None => Err(invalid(&findings)),
         }
@@ -137,12 +138,12 @@ impl ParsedFile {
 
 /// Reads and checks a pipeline as its file has it, whatever rules the project has. Findings go to stderr; with an error among them
 /// this stops with exit 3.
-pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<Source, Stop> {
+pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<CheckedPipeline, Stop> {
     ParsedFile::of(file, read_text(file)?, inputs).concluded(lint_builtin)
 }
 
 /// The pipeline as a run keeps it, not as the file is now; transformed where the run's is.
-pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
+pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, Stop> {
     let blobs = changes::open_blobs(run)?;
     let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
     let files = started.files.iter().map(|(path, digest)| {
@@ -151,7 +152,7 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
     });
     let files: BTreeMap<String, String> = files.collect::<Result<_, Stop>>()?;
     let given = files.iter().map(|(path, text)| (path.clone(), Ok(text.clone()))).collect();
-    let mut draft = glovebox_pipeline::parse(&text).lower(&Inputs {
+    let mut draft = glovebox_pipeline::parse(Source::new(&text)).lower(&Inputs {
         set: started.inputs.clone(),
         files: given,
         ..Inputs::default()
@@ -160,14 +161,21 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<Source, Stop> {
     let transformed = started.transformed_digest.as_ref();
     let transformed = transformed.map(|digest| changes::read_blob_text(run, &blobs, digest)).transpose()?;
     if let Some(transformed) = &transformed {
-        draft = transform::reread(transformed, &draft.pipeline);
+        draft = transform::reread(Source::new(transformed), &draft.pipeline);
     }
     let pipeline = glovebox_pipeline::validate(draft).pipeline.ok_or_else(|| {
         let message = format!("the pipeline of run `{}` is not valid for this version of glovebox", run.id);
         Stop::new(Exit::Mismatch, message).with_help("resume it with the version that started it")
     })?;
     let rule_report = RuleReport { rules: started.rules.clone(), transformed };
-    Ok(Source { file: PathBuf::from(&started.pipeline_path), text, pipeline, files, rule_report, trail: Vec::new() })
+    Ok(CheckedPipeline {
+        file: PathBuf::from(&started.pipeline_path),
+        text,
+        pipeline,
+        files,
+        rule_report,
+        trail: Vec::new(),
+    })
 }
 
 /// Prints findings that are at least that bad.

@@ -6,7 +6,7 @@
 use crate::exit::{Exit, Stop};
 use crate::prepare::{self, SharedHost};
 use crate::project::Project;
-use crate::source::Source;
+use crate::source::CheckedPipeline;
 use crate::terminal::visible;
 use glovebox_engine::config::TransformGrant;
 use glovebox_engine::event::RuleRecord;
@@ -18,7 +18,7 @@ use glovebox_pipeline::ir::Pipeline;
 const LINES_MAX: usize = 5;
 
 /// Records with each component what the pipeline may do after it and not as its file has it.
-pub fn record(host: &SharedHost, source: &mut Source, project: &Project) -> Result<(), Stop> {
+pub fn record(host: &SharedHost, source: &mut CheckedPipeline, project: &Project) -> Result<(), Stop> {
     let trail = std::mem::take(&mut source.trail).into_iter();
     let (plugins, pipelines): (Vec<_>, Vec<_>) = trail.map(|step| (step.plugin, step.pipeline)).unzip();
     if pipelines.is_empty() {

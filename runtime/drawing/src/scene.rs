@@ -10,6 +10,7 @@ use super::shape::Shape;
 use super::text::{one_line, width, wrap};
 use glovebox_pipeline::condition::{Clause, Condition, Operator};
 use glovebox_pipeline::ir::{Edge, EdgeIndex, Node, Pipeline};
+use glovebox_pipeline::key;
 use std::collections::{HashMap, HashSet};
 
 /// Room around the picture.
@@ -35,7 +36,7 @@ pub(crate) enum Direction {
 impl Direction {
     /// What the pipeline asks for: `TB`, `BT`, `LR` or `RL`; down unless it says.
     pub(crate) fn of(pipeline: &Pipeline) -> Direction {
-        match pipeline.attributes.get("rankdir").map(|attribute| attribute.value.trim()) {
+        match pipeline.attributes.get(key::RANKDIR).map(|attribute| attribute.value.trim()) {
             Some("LR") => Direction::Right,
             Some("RL") => Direction::Left,
             Some("BT") => Direction::Up,
@@ -275,7 +276,8 @@ fn times(taken: u32) -> String {
 /// A condition as short as it is clear: the outcome's value alone, `context.` left out.
 fn said(condition: &Condition) -> String {
     let clause = |clause: &Clause| {
-        let key = clause.key.strip_prefix("context.").unwrap_or(&clause.key);
+        let key = clause.key.as_str();
+        let key = key.strip_prefix("context.").unwrap_or(key);
         match (key, clause.operator) {
             ("outcome", Operator::Equal) => clause.literal.to_string(),
             ("outcome", Operator::NotEqual) => format!("not {}", clause.literal),
@@ -288,7 +290,7 @@ fn said(condition: &Condition) -> String {
 }
 
 fn tone(condition: &Condition) -> Tone {
-    let outcome = condition.clauses.iter().find(|clause| matches!(clause.key.as_str(), "outcome" | "context.outcome"));
+    let outcome = condition.clauses.iter().find(|clause| clause.key.is_outcome());
     let Some(outcome) = outcome else { return Tone::Plain };
     match (outcome.operator, outcome.literal.as_str()) {
         (Operator::Equal, "success" | "partial_success") | (Operator::NotEqual, "fail") => Tone::Success,

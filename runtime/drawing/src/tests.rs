@@ -4,13 +4,14 @@ use super::drawing::{Drawing, DrawnEdge, DrawnNode};
 use super::geometry::{Point, Size, cut_vertically};
 use super::{CharSet, draw, to_svg, to_text};
 use glovebox_pipeline::Inputs;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use proptest::prelude::*;
 
 /// The pipeline of a text, valid or not: a picture must not depend on what a lint says.
 fn pipeline(source: &str) -> Pipeline {
-    let (ast, _) = glovebox_pipeline::dot::parse(source);
-    glovebox_pipeline::lower::lower(source, ast, &Inputs::default()).0
+    let (ast, _) = glovebox_pipeline::dot::parse(Source::new(source));
+    glovebox_pipeline::lower::lower(Source::new(source), ast, &Inputs::default()).0
 }
 
 const SHAPES: [&str; 10] = [

@@ -13,6 +13,7 @@ pub mod role;
 pub mod subject;
 
 pub use choose_tier::HostCapability;
+use glovebox_pipeline::key;
 pub use problem::{BindClass, BindErrors};
 
 use crate::components::{Catalog, PluginFile, PluginProblem};
@@ -257,7 +258,7 @@ impl Binder<'_> {
     fn unknown_type(&self, node: &Node, handler: &str) -> Diagnostic {
         let known = self.catalog.builtins.keys().chain(self.config.plugins.keys()).map(String::as_str);
         let nearest = glovebox_pipeline::nearest::nearest(handler, known);
-        let place = node.attributes.get("type").map_or(node.span, |attribute| attribute.span);
+        let place = node.attributes.get(key::TYPE).map_or(node.span, |attribute| attribute.span);
         let message =
             format!("node `{}` has the type `{handler}`, which no built-in handler and no plugin has", node.id);
         let diagnostic = Diagnostic::error("type_unknown", message, place).with_node(node.id.as_str());

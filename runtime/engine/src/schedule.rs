@@ -158,7 +158,7 @@ fn leave_stage(pipeline: &Pipeline, state: &RunState, node: &NodeId, outcome: &O
         branch: BranchId::main(),
         from: node.clone(),
         to,
-        how: found.how.to_owned(),
+        how: found.how.as_str().to_owned(),
         edge,
         candidates: candidates(pipeline, found.candidates),
     })]
@@ -187,7 +187,7 @@ fn follow_edge(pipeline: &Pipeline, state: &RunState, node: &NodeId, outcome: &O
         branch: BranchId::main(),
         from: node.clone(),
         to: pipeline.edges[index.0].to.clone(),
-        how: selection.how.to_owned(),
+        how: selection.how.as_str().to_owned(),
         edge: Some(index.0),
         candidates: candidates(pipeline, selection.candidates),
     })]

@@ -7,6 +7,7 @@ use crate::event::{
 };
 use crate::schedule::{finalize_attempt, schedule};
 use crate::state::{OpenTask, RunState};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, dot, lower};
 use glovebox_record::Outcome;
@@ -15,8 +16,8 @@ use std::collections::BTreeMap;
 
 /// Lowers a file without linting it: the scheduler must stay inside its bounds for any graph.
 pub(crate) fn pipeline(source: &str) -> Pipeline {
-    let (ast, _) = dot::parse(source);
-    lower::lower(source, ast, &Inputs::default()).0
+    let (ast, _) = dot::parse(Source::new(source));
+    lower::lower(Source::new(source), ast, &Inputs::default()).0
 }
 
 /// A first record with these bounds.

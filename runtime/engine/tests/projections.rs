@@ -10,6 +10,7 @@ use glovebox_engine::event::{
 };
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::project::Projector;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use serde_json::Value;
@@ -38,7 +39,7 @@ impl Run {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("tempdir");
         let blobs = Arc::new(DirBlobs::open_in(&open(folder.path())).expect("blobs"));
-        let checked = glovebox_pipeline::check(PIPELINE, &glovebox_pipeline::Inputs::default());
+        let checked = glovebox_pipeline::check(Source::new(PIPELINE), &glovebox_pipeline::Inputs::default());
         let pipeline = Arc::new(checked.pipeline.unwrap_or_else(|| panic!("{:?}", checked.diagnostics)));
         Self { folder, blobs, pipeline }
     }

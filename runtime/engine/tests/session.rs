@@ -14,6 +14,7 @@ use glovebox_engine::run::{NewRun, RunDir, Session, Worker, apply_changes};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_engine::sqlite::{Provenance, SqliteReader, VerifiedJournal};
 use glovebox_engine::state::RunState;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, check};
 use glovebox_record::{Outcome, Status};
@@ -38,7 +39,7 @@ impl Place {
         std::fs::write(folder.path().join("project/src/main.rs"), "fn main() {}").unwrap();
         std::fs::write(folder.path().join("project/old.txt"), "old").unwrap();
         std::fs::create_dir(folder.path().join("run")).unwrap();
-        let pipeline = check(SOURCE, &Inputs::default()).pipeline.expect("the graph is valid");
+        let pipeline = check(Source::new(SOURCE), &Inputs::default()).pipeline.expect("the graph is valid");
         Self { folder, pipeline }
     }
 
@@ -259,7 +260,7 @@ async fn child() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
     let path = Path::new(&folder).join("run");
     let dir = RunDir { dir: Dir::open_ambient_dir(&path, ambient_authority()).unwrap(), path, key: None };
-    let pipeline = check(SOURCE, &Inputs::default()).pipeline.unwrap();
+    let pipeline = check(Source::new(SOURCE), &Inputs::default()).pipeline.unwrap();
     let mut session = open(dir, &format!("process {}", std::process::id())).unwrap();
     session.resume(&pipeline).await.unwrap();
     let blobs = session.blobs.clone();

@@ -3,10 +3,14 @@
 //! They come from spec appendix A, from other engines, and from this runtime (guardrails, limits, tests). Unknown names are kept for
 //! plugins; the lints `attribute_known` and `attribute_unread` report them.
 
+mod page;
 mod table;
 
+use crate::key::Key;
 use crate::nearest::nearest;
-pub use table::{ATTRIBUTES, reference};
+pub use page::reference;
+use std::fmt;
+pub use table::ATTRIBUTES;
 
 /// The kinds of elements with attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,33 +27,128 @@ pub enum Carrier {
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
     /// Its key.
-    pub name: &'static str,
+    pub key: Key<'static>,
     /// The elements on which it has an effect.
     pub on: &'static [Carrier],
-    /// The type of its value: `text`, `integer`, `boolean`, `duration`, `paths`, `commands`, `node`, `condition`, …
-    pub value: &'static str,
+    /// The type of its value.
+    pub value: ValueKind,
     /// The default: a value in backticks, or a description; `required` if there is none.
     pub default: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
-    /// Its source: a section of the specification, other engines, or this runtime.
-    pub source: &'static str,
+    /// Its source.
+    pub source: DefinedBy,
     /// What to do instead, if this version does not enforce it. A run refuses such an attribute.
     pub instead: Option<&'static str>,
 }
 
-/// Name prefixes. A run refuses every name with such a prefix that the table does not list as enforced.
+/// The type of an attribute's value. The page of attributes describes each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueKind {
+    /// A limit: a number, or a number with a unit.
+    Amount,
+    /// `true` or `false`.
+    Boolean,
+    /// Prefixes of commands.
+    Commands,
+    /// The condition of an edge.
+    Condition,
+    /// An integer with a unit of time.
+    Duration,
+    /// A word for the effort of a model.
+    Effort,
+    /// How much earlier context a session gets.
+    Fidelity,
+    /// A whole number.
+    Integer,
+    /// What a stage's commands can reach.
+    Network,
+    /// The id of a declared node.
+    NodeName,
+    /// A decimal number.
+    Number,
+    /// The status of an outcome.
+    Outcome,
+    /// One path of the workspace.
+    Path,
+    /// Paths of the workspace.
+    Paths,
+    /// A preset for retries.
+    Policy,
+    /// A shape of Graphviz.
+    Shape,
+    /// Rules with model settings.
+    Stylesheet,
+    /// Any text.
+    Text,
+}
+
+impl fmt::Display for ValueKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Amount => "amount",
+            Self::Boolean => "boolean",
+            Self::Commands => "commands",
+            Self::Condition => "condition",
+            Self::Duration => "duration",
+            Self::Effort => "effort",
+            Self::Fidelity => "fidelity",
+            Self::Integer => "integer",
+            Self::Network => "network",
+            Self::NodeName => "node",
+            Self::Number => "number",
+            Self::Outcome => "outcome",
+            Self::Path => "path",
+            Self::Paths => "paths",
+            Self::Policy => "policy",
+            Self::Shape => "shape",
+            Self::Stylesheet => "stylesheet",
+            Self::Text => "text",
+        })
+    }
+}
+
+/// Who defines an attribute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefinedBy {
+    /// This section of the Attractor specification.
+    Spec(&'static str),
+    /// This section of the specification of the coding agent's loop.
+    CodingAgentLoop(&'static str),
+    /// Other engines for Attractor pipelines.
+    OtherEngines,
+    /// This runtime.
+    Glovebox,
+}
+
+impl fmt::Display for DefinedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spec(section) => write!(f, "spec {section}"),
+            Self::CodingAgentLoop(section) => write!(f, "coding-agent-loop {section}"),
+            Self::OtherEngines => f.write_str("other engines"),
+            Self::Glovebox => f.write_str("glovebox"),
+        }
+    }
+}
+
+/// Finds the attribute of the table with this key.
+pub fn known(key: Key<'_>) -> Option<&'static Known> {
+    ATTRIBUTES.iter().find(|known| known.key == key)
+}
+
+/// Key prefixes. A run refuses every name with such a prefix that the table does not list as enforced.
 pub const REFUSED_NAMESPACES: &[&str] =
     &["codex.", "agent.", "verification.", "tool_hooks.", "human.", "manager.", "stack."];
 
 /// What to do instead of an attribute that this version does not enforce. None for an enforced attribute, and for an unknown name, which
 /// may belong to a plugin.
-pub fn instead_of(name: &str) -> Option<&'static str> {
-    match ATTRIBUTES.iter().find(|known| known.name == name) {
+pub fn instead_of(key: Key<'_>) -> Option<&'static str> {
+    match known(key) {
         Some(known) => known.instead,
         None => REFUSED_NAMESPACES
             .iter()
-            .any(|space| name.starts_with(space))
+            .any(|space| key.as_str().starts_with(space))
             .then_some("remove it: Glovebox does not read it"),
     }
 }
@@ -124,22 +223,22 @@ pub const DRAWING: &[&str] = &[
     "id",
 ];
 
-/// True if the name has an effect on this carrier, or is in a namespace.
-pub fn is_known(name: &str, carrier: Carrier) -> bool {
-    match ATTRIBUTES.iter().find(|known| known.name == name) {
-        Some(known) => known.on.contains(&carrier) || DRAWING.contains(&name),
+/// True if the key has an effect on this carrier, or is in a namespace.
+pub fn is_known(key: Key<'_>, carrier: Carrier) -> bool {
+    let is_drawing = DRAWING.contains(&key.as_str());
+    match known(key) {
+        Some(known) => known.on.contains(&carrier) || is_drawing,
         None => {
-            (NAMESPACES.iter().any(|space| name.starts_with(space)) && guard_meant(name).is_none())
-                || DRAWING.contains(&name)
+            (NAMESPACES.iter().any(|space| key.as_str().starts_with(space)) && guard_meant(key).is_none()) || is_drawing
         }
     }
 }
 
-/// The attribute that a name in a namespace probably means, because a misspelt guard would guard nothing.
-pub fn guard_meant(name: &str) -> Option<&'static str> {
-    let (space, word) = name.split_once('.').filter(|(space, _)| *space != "limits")?;
-    let guards =
-        || ATTRIBUTES.iter().filter_map(|known| Some((known.name, known.name.strip_prefix(space)?.strip_prefix('.')?)));
+/// The attribute that a key in a namespace probably means, because a misspelt guard would guard nothing.
+pub fn guard_meant(key: Key<'_>) -> Option<Key<'static>> {
+    let (space, word) = key.as_str().split_once('.').filter(|(space, _)| *space != "limits")?;
+    let own_word = |known: &Known| known.key.as_str().strip_prefix(space)?.strip_prefix('.');
+    let guards = || ATTRIBUTES.iter().filter_map(|known| Some((known.key, own_word(known)?)));
     let meant = nearest(word, guards().map(|(_, word)| word))?;
-    guards().find(|(_, word)| *word == meant).map(|(name, _)| name).filter(|known| *known != name)
+    guards().find(|(_, word)| *word == meant).map(|(known, _)| known).filter(|known| *known != key)
 }

@@ -7,8 +7,10 @@ use crate::dot::{self, Name};
 use crate::files::References;
 use crate::inputs::Inputs;
 use crate::ir::Pipeline;
+use crate::key::Key;
 use crate::lint;
 use crate::lower::Draft;
+use crate::source::Source;
 use crate::span::Span;
 
 /// The result of a check.
@@ -23,12 +25,12 @@ pub struct Checked {
 }
 
 /// Parses, lowers and lints one file. Never panics, whatever the text.
-pub fn check(source: &str, inputs: &Inputs) -> Checked {
+pub fn check(source: Source<'_>, inputs: &Inputs) -> Checked {
     parse(source).check(inputs)
 }
 
 /// Parses one file, so that the caller can load the files that it refers to before the check.
-pub fn parse(source: &str) -> ParsedFile<'_> {
+pub fn parse(source: Source<'_>) -> ParsedFile<'_> {
     let mut draft = Draft::new(source);
     let (ast, diagnostics) = dot::parse_each(source, |statement| draft.add(statement));
     ParsedFile { name: ast.name, span: ast.span, left_out: ast.left_out, cut_off: ast.cut_off, draft, diagnostics }
@@ -57,7 +59,7 @@ impl ParsedFile<'_> {
         let (pipeline, found) = draft.lower(name.as_ref(), span, inputs);
         diagnostics.extend(found.into_iter().filter(|found| cut_off.is_none_or(|at| found.span.start < at)));
         let overridden =
-            inputs.set.keys().filter_map(|key| pipeline.attributes.get(key)).map(|attribute| attribute.span);
+            inputs.set.keys().filter_map(|key| pipeline.attributes.get(Key::new(key))).map(|attribute| attribute.span);
         Lowered { overridden: overridden.collect(), pipeline, diagnostics, is_parsed, is_cut: left_out > 0 }
     }
 

@@ -12,6 +12,8 @@ use crate::diagnostic::Diagnostic;
 use crate::keyed::Text;
 use crate::outcome::{Answer, Lookup};
 use crate::span::{Places, Span};
+use glovebox_record::Status;
+use std::fmt;
 
 /// A conjunction of clauses; all must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +27,8 @@ pub struct Condition {
 /// One comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clause {
-    /// `outcome`, `preferred_label`, `context.…` or a bare context key.
-    pub key: Text,
+    /// What it reads.
+    pub key: ConditionKey,
     /// The comparison.
     pub operator: Operator,
     /// The text to compare with.
@@ -38,6 +40,64 @@ pub struct Clause {
     /// The span of the literal, quotes included; empty for a bare key.
     pub literal_span: Span,
 }
+
+/// What a clause reads: `outcome`, `preferred_label`, `context.…` or a bare context key. Words that are separated by dots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConditionKey(Text);
+
+impl ConditionKey {
+    /// Parses a key; none unless each word begins with a letter or `_`.
+    fn parse(text: &str) -> Option<Self> {
+        let mut begins = true;
+        for byte in text.bytes() {
+            if begins && !(byte.is_ascii_alphabetic() || byte == b'_') {
+                return None;
+            }
+            begins = byte == b'.';
+        }
+        (!begins).then(|| Self(text.into()))
+    }
+
+    /// The key as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// True if it reads the status of the outcome.
+    pub fn is_outcome(&self) -> bool {
+        matches!(self.as_str(), "outcome" | "context.outcome")
+    }
+
+    /// True if it reads the label that the stage prefers.
+    pub fn is_preferred_label(&self) -> bool {
+        self.as_str() == "preferred_label"
+    }
+
+    /// The value that it reads. A `context.x` key is looked up as `context.x`, then as `x` (spec §10.4).
+    fn resolve(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
+        let key = self.as_str();
+        match key {
+            "outcome" => answer.status.as_str().to_owned(),
+            "preferred_label" => answer.preferred_label.to_owned(),
+            _ => {
+                let value = lookup(key);
+                match key.strip_prefix("context.") {
+                    Some(rest) if value.is_empty() => lookup(rest),
+                    _ => value,
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for ConditionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Statuses with another name in other engines.
+const OTHER_STATUSES: [(&str, Status); 2] = [("succeeded", Status::Success), ("failed", Status::Fail)];
 
 /// Comparison operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,13 +131,13 @@ impl Condition {
 
     /// True if a clause reads the outcome's status.
     pub fn reads_outcome(&self) -> bool {
-        self.clauses.iter().any(|clause| matches!(clause.key.as_str(), "outcome" | "context.outcome"))
+        self.clauses.iter().any(|clause| clause.key.is_outcome())
     }
 }
 
 impl Clause {
     fn holds(&self, answer: &Answer<'_>, lookup: Lookup<'_>) -> bool {
-        let value = resolve(&self.key, answer, lookup);
+        let value = self.key.resolve(answer, lookup);
         self.admits(&value)
     }
 
@@ -87,36 +147,6 @@ impl Clause {
             Operator::Equal => value == self.literal,
             Operator::NotEqual => value != self.literal,
             Operator::Truthy => !value.is_empty() && value != "false",
-        }
-    }
-}
-
-/// `BareLiteral` or `Integer` of the grammar (spec §10.2).
-fn is_bare(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-    is_number || text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-}
-
-/// The name here for an outcome with another name in other engines.
-fn name_here(key: &str, literal: &str) -> Option<&'static str> {
-    match (key, literal) {
-        ("outcome" | "context.outcome", "succeeded") => Some("success"),
-        ("outcome" | "context.outcome", "failed") => Some("fail"),
-        _ => None,
-    }
-}
-
-fn resolve(key: &str, answer: &Answer<'_>, lookup: Lookup<'_>) -> String {
-    match key {
-        "outcome" => answer.status.as_str().to_owned(),
-        "preferred_label" => answer.preferred_label.to_owned(),
-        _ => {
-            let value = lookup(key);
-            match key.strip_prefix("context.") {
-                Some(rest) if value.is_empty() => lookup(rest),
-                _ => value,
-            }
         }
     }
 }
@@ -139,26 +169,25 @@ impl<'a> Reader<'a> {
         let operator = self.operator()?;
         self.space();
         let begin = self.at;
-        let literal = if operator == Operator::Truthy { Text::default() } else { self.literal(key)? };
+        let literal = if operator == Operator::Truthy { Text::default() } else { self.literal(&key)? };
         let [span, literal_span] = [start, begin].map(|start| self.places.span(start..self.at));
-        let known = name_here(key, &literal);
-        let is_foreign = known.is_some();
-        let literal = known.map_or(literal, Text::from);
-        Ok(Clause { key: key.into(), operator, literal, is_foreign, span, literal_span })
+        let foreign = OTHER_STATUSES.iter().find(|(theirs, _)| key.is_outcome() && *theirs == literal);
+        let is_foreign = foreign.is_some();
+        let literal = foreign.map_or(literal, |(_, status)| Text::new_static(status.as_str()));
+        Ok(Clause { key, operator, literal, is_foreign, span, literal_span })
     }
 
-    fn key(&mut self) -> Result<&'a str, Diagnostic> {
+    fn key(&mut self) -> Result<ConditionKey, Diagnostic> {
         let start = self.at;
         let key = self.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
         if key.is_empty() {
             return Err(self.no_key());
         }
-        if !is_path(key) {
+        ConditionKey::parse(key).ok_or_else(|| {
             let message =
                 format!("invalid key `{key}`: expected `outcome`, `preferred_label` or `context.` and a name");
-            return Err(self.error(message, start..self.at));
-        }
-        Ok(key)
+            self.error(message, start..self.at)
+        })
     }
 
     fn no_key(&self) -> Diagnostic {
@@ -212,7 +241,7 @@ impl<'a> Reader<'a> {
         }
         let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         match word.as_str() {
-            "and" | "AND" => self.wrong_word(&word, "&&"),
+            "and" | "AND" => self.wrong_conjunction(word.len()),
             "or" | "OR" => self.no_or(word.len()),
             "" => {
                 self.error(format!("expected `=` or `!=`, found `{}`", &self.text[self.next_char()]), self.next_char())
@@ -223,10 +252,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn wrong_word(&self, word: &str, instead: &str) -> Diagnostic {
-        let range = self.at..self.at + word.len();
-        let diagnostic = self.error(format!("expected `{instead}` between comparisons, found `{word}`"), range.clone());
-        self.fixed(diagnostic.with_help(format!("write `{instead}`")), range, instead)
+    /// Reports a word of this length that stands in the place of `&&`.
+    fn wrong_conjunction(&self, length: usize) -> Diagnostic {
+        let range = self.at..self.at + length;
+        let message = format!("expected `&&` between comparisons, found `{}`", &self.text[range.clone()]);
+        self.fixed(self.error(message, range.clone()).with_help("write `&&`"), range, "&&")
     }
 
     fn no_or(&self, length: usize) -> Diagnostic {
@@ -235,7 +265,7 @@ impl<'a> Reader<'a> {
             .with_help("add a second edge to the same node, with the other condition")
     }
 
-    fn literal(&mut self, key: &str) -> Result<Text, Diagnostic> {
+    fn literal(&mut self, key: &ConditionKey) -> Result<Text, Diagnostic> {
         self.space();
         let start = self.at;
         let rest = self.rest();
@@ -256,13 +286,16 @@ impl<'a> Reader<'a> {
             };
             return Err(self.error(message, self.next_char()).with_help(help));
         }
-        match is_bare(text) {
+        // `BareLiteral` or `Integer` of the grammar (spec §10.2).
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        match is_number || text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
             true => Ok(text.into()),
             false => Err(self.not_bare(key, start)),
         }
     }
 
-    fn not_bare(&self, key: &str, start: usize) -> Diagnostic {
+    fn not_bare(&self, key: &ConditionKey, start: usize) -> Diagnostic {
         let text = &self.text[start..self.at];
         let message =
             format!("`{text}` needs quotes: a bare value must be a whole number, or begin with a letter or `_`");
@@ -271,7 +304,7 @@ impl<'a> Reader<'a> {
         self.fixed(diagnostic.with_help(format!("write `{key}={quoted}`")), start..self.at, &quoted)
     }
 
-    fn no_literal(&self, key: &str) -> Diagnostic {
+    fn no_literal(&self, key: &ConditionKey) -> Diagnostic {
         let here = self.next_char();
         match self.rest().chars().next() {
             None | Some('&' | '|') => self
@@ -321,7 +354,7 @@ impl<'a> Reader<'a> {
             return Err(self.no_or(2));
         }
         if rest.starts_with('&') {
-            return Err(self.wrong_word("&", "&&"));
+            return Err(self.wrong_conjunction(1));
         }
         if rest.starts_with('|') {
             return Err(self.no_or(1));
@@ -332,7 +365,7 @@ impl<'a> Reader<'a> {
     fn no_conjunction(&self) -> Diagnostic {
         let word: String = self.rest().chars().take_while(|c| !c.is_whitespace()).collect();
         match word.as_str() {
-            "and" | "AND" => self.wrong_word(&word, "&&"),
+            "and" | "AND" => self.wrong_conjunction(word.len()),
             "or" | "OR" => self.no_or(word.len()),
             _ => self
                 .error(
@@ -378,16 +411,4 @@ impl<'a> Reader<'a> {
             false => diagnostic,
         }
     }
-}
-
-/// True for words that are separated by dots and do not begin with a digit.
-fn is_path(key: &str) -> bool {
-    let mut begins = true;
-    for byte in key.bytes() {
-        if begins && !(byte.is_ascii_alphabetic() || byte == b'_') {
-            return false;
-        }
-        begins = byte == b'.';
-    }
-    !begins
 }

@@ -3,6 +3,7 @@
 //! A diagnostic is data: rule, span, message and, if it is certain, the fix. It is never printed here, and it is never an error of the
 //! runtime. A file has at most [`DIAGNOSTICS_MAX`], in file order.
 
+use crate::source::Source;
 use crate::span::Span;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +39,8 @@ impl Severity {
 }
 
 /// Applies all fixes to a file; of two that overlap, the first. None if there is no fix to apply.
-pub fn fixed(source: &str, diagnostics: &[Diagnostic]) -> Option<String> {
+pub fn fixed(source: Source<'_>, diagnostics: &[Diagnostic]) -> Option<String> {
+    let source = source.text();
     let mut edits: Vec<&Edit> = diagnostics.iter().filter_map(|diagnostic| diagnostic.fix.as_ref()).collect();
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     let mut text = String::with_capacity(source.len());

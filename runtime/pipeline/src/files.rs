@@ -7,41 +7,76 @@ use crate::diagnostic::Diagnostic;
 use crate::holdout_roles::FOLDER_DEFAULT;
 use crate::inputs::Inputs;
 use crate::ir::{Attribute, Pipeline};
+use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;
 use glovebox_record::path::{ScopePath, ScopePathProblem};
 use glovebox_record::scope::Entry;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// The attribute that names a child pipeline.
-pub const CHILD: &str = "stack.child_dotfile";
+pub const CHILD: Key<'static> = key::STACK_CHILD_DOTFILE;
 
 /// The files that a pipeline refers to. Every path is valid.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
     /// Files with prompts.
     pub prompts: BTreeSet<String>,
-    /// The child pipelines of the graph and of its nodes, each with a span of its name.
-    pub children: Vec<(String, Span)>,
+    /// The child pipelines of the graph and of its nodes.
+    pub children: Vec<Child>,
     /// Hold-out folders, each with a final slash; the caller must not read a file in them.
     pub sealed: Vec<String>,
 }
 
+/// A child pipeline, at the first mention of its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Its path, from the folder of the pipeline file.
+    pub path: String,
+    /// The span of its name.
+    pub span: Span,
+}
+
+impl Child {
+    /// Reports a child pipeline that cannot be read.
+    pub fn unreadable(&self, reason: impl fmt::Display) -> Diagnostic {
+        let message = format!("cannot read the child pipeline `{}`: {reason}", self.path);
+        let help = "write the path from the folder of this pipeline, such as `children/build.dot`";
+        Diagnostic::error("child_pipeline", message, self.span).with_help(help)
+    }
+
+    /// Reports a child pipeline that leads back to a file above it.
+    pub fn leads_back(&self) -> Diagnostic {
+        self.endless(format!("the child pipeline `{}` leads back to itself", self.path))
+    }
+
+    /// Reports a child pipeline that is nested deeper than the maximum.
+    pub fn is_too_deep(&self, depth_max: usize) -> Diagnostic {
+        self.endless(format!("the child pipeline `{}` is more than {depth_max} files below the first", self.path))
+    }
+
+    fn endless(&self, message: impl Into<String>) -> Diagnostic {
+        let help = "remove `stack.child_dotfile` from one of these pipelines";
+        Diagnostic::error("child_pipeline", message, self.span).with_help(help)
+    }
+}
+
 /// Each child once, at the first mention of its name.
-pub(crate) fn named<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> Vec<(String, Span)> {
+pub(crate) fn named<'a>(attributes: impl Iterator<Item = &'a Attribute>) -> Vec<Child> {
     let mut seen = BTreeSet::new();
     let paths =
         attributes.map(|attribute| (attribute.value.trim(), attribute.span)).filter(|(path, _)| !path.is_empty());
-    paths.filter(|(path, _)| seen.insert(*path)).map(|(path, span)| (path.to_owned(), span)).collect()
+    paths.filter(|(path, _)| seen.insert(*path)).map(|(path, span)| Child { path: path.to_owned(), span }).collect()
 }
 
 /// The path in a prompt of the form `@path`; any other prompt is plain text.
-pub(crate) fn reference(prompt: &str) -> Option<&str> {
-    prompt.trim().strip_prefix('@').filter(|path| !path.contains(char::is_whitespace))
+pub(crate) fn reference(prompt: &Attribute) -> Option<&str> {
+    prompt.value.trim().strip_prefix('@').filter(|path| !path.contains(char::is_whitespace))
 }
 
-/// The child pipelines of a valid pipeline, each with a span of its name.
-pub fn children_of(pipeline: &Pipeline) -> Vec<(String, Span)> {
+/// The child pipelines of a valid pipeline.
+pub fn children_of(pipeline: &Pipeline) -> Vec<Child> {
     named(
         child(&pipeline.attributes).into_iter().chain(pipeline.nodes.iter().filter_map(|node| child(&node.attributes))),
     )
@@ -80,7 +115,7 @@ pub(crate) fn prompt<'a>(
     sealed: &[String],
     report: impl FnOnce(Diagnostic),
 ) -> &'a str {
-    let Some(path) = reference(&attribute.value) else { return &attribute.value };
+    let Some(path) = reference(attribute) else { return &attribute.value };
     let reason = match (fault(path, sealed), inputs.files.get(path)) {
         (Some(fault), _) => fault,
         (None, Some(Ok(text))) => return text,
@@ -96,20 +131,6 @@ pub(crate) fn prompt<'a>(
 /// Reports an invalid path of the child pipeline of the graph or a node.
 pub(crate) fn child_fault(of: &Attributes, sealed: &[String]) -> Option<Diagnostic> {
     let attribute = child(of)?;
-    let path = attribute.value.trim();
-    Some(unreadable_child(path, &fault(path, sealed)?, attribute.span))
-}
-
-/// Reports a child pipeline that cannot be read, at the span that names it.
-pub fn unreadable_child(path: &str, reason: &str, span: Span) -> Diagnostic {
-    let message = format!("cannot read the child pipeline `{path}`: {reason}");
-    let help = "write the path from the folder of this pipeline, such as `children/build.dot`";
-    Diagnostic::error("child_pipeline", message, span).with_help(help)
-}
-
-/// Reports a child pipeline that leads back to a file above it, or is nested too deep.
-pub fn endless_child(path: &str, reason: &str, span: Span) -> Diagnostic {
-    let message = format!("the child pipeline `{path}` {reason}");
-    Diagnostic::error("child_pipeline", message, span)
-        .with_help("remove `stack.child_dotfile` from one of these pipelines")
+    let child = Child { path: attribute.value.trim().to_owned(), span: attribute.span };
+    Some(child.unreadable(fault(&child.path, sealed)?))
 }

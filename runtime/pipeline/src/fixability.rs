@@ -5,7 +5,8 @@
 //! warning of `check` and the stop of a run.
 
 use crate::holdout_roles::is_builder;
-use crate::ir::{Node, NodeId, Pipeline};
+use crate::ir::{Attribute, Node, NodeId, Pipeline};
+use crate::key;
 use crate::lower::handler::HandlerKind;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
@@ -16,11 +17,11 @@ use std::collections::{HashMap, HashSet};
 pub fn out_of_reach(pipeline: &Pipeline, failed: &Node, builder: &Node) -> Vec<String> {
     let is_meant = failed.handler.kind() == HandlerKind::Tool && is_builder(builder);
     let Some(scope) = builder.allowed_write_paths.as_ref().filter(|_| is_meant) else { return Vec::new() };
-    let Some(command) = failed.attributes.get("tool_command") else { return Vec::new() };
+    let Some(command) = failed.attributes.get(key::TOOL_COMMAND) else { return Vec::new() };
     let base = workdir(failed);
     let sealed = pipeline.scenario_folders();
     let mut found: Vec<String> = Vec::new();
-    for script in scripts(&command.value) {
+    for script in scripts(command) {
         let path = resolved(base, script);
         let is_sealed = |path: &str| sealed.iter().any(|folder| path.starts_with(folder.as_str()));
         // No stage may write a path outside the workspace.
@@ -65,14 +66,14 @@ pub fn leads_to(pipeline: &Pipeline, from: &NodeId, to: &NodeId) -> bool {
 /// The directory in which the command of a tool or verify stage starts.
 pub(crate) fn workdir(node: &Node) -> &str {
     let own =
-        node.attributes.get("working_dir").map(|attribute| attribute.value.trim()).filter(|path| !path.is_empty());
+        node.attributes.get(key::WORKING_DIR).map(|attribute| attribute.value.trim()).filter(|path| !path.is_empty());
     own.or(node.confinement.workdir.as_ref().map(|folder| folder.path().as_str())).unwrap_or_default()
 }
 
 /// The words of a command that name a script, without the shell syntax around them.
-fn scripts(command: &str) -> impl Iterator<Item = &str> {
+fn scripts(command: &Attribute) -> impl Iterator<Item = &str> {
     let in_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@' | '%');
-    let words = command.split(move |c: char| !in_path(c));
+    let words = command.value.split(move |c: char| !in_path(c));
     words.filter(|word| word.strip_suffix(".sh").is_some_and(|stem| !stem.is_empty() && !stem.ends_with('/')))
 }
 

@@ -5,7 +5,8 @@
 //! twice changes nothing, and formatting never changes the meaning.
 
 use crate::diagnostic::Diagnostic;
-use crate::dot::{self, Ast, Attr, Comment, Name, Statement, Target, Value, quote};
+use crate::dot::{self, Ast, Attr, Comment, Keyword, Name, Statement, Target, Value, is_identifier, is_numeral, quote};
+use crate::source::Source;
 
 /// The maximum width of a statement on one line, in characters.
 const WIDTH: usize = 120;
@@ -14,7 +15,7 @@ const WIDTH: usize = 120;
 ///
 /// # Errors
 /// The file's diagnostics, if it has syntax errors: formatting would lose the text that the parser could not read.
-pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
+pub fn format(source: Source<'_>) -> Result<String, Vec<Diagnostic>> {
     let (ast, diagnostics) = dot::parse(source);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(diagnostics);
@@ -25,7 +26,7 @@ pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
 }
 
 struct Writer<'a> {
-    source: &'a str,
+    source: Source<'a>,
     /// Comments that are not written yet.
     comments: &'a [Comment],
     out: String,
@@ -44,11 +45,11 @@ impl Writer<'_> {
         self.out.push_str(&format!("digraph {name}{{"));
         // Comments before the opening brace move after it.
         self.last = ast.name.as_ref().map_or(ast.span.start, |name| name.span.end);
-        self.last = self.source[self.last..].find('{').map_or(self.last, |at| self.last + at + 1);
+        self.last = self.source.text()[self.last..].find('{').map_or(self.last, |at| self.last + at + 1);
         self.body(&ast.body, ast.span.end.saturating_sub(1));
         self.out.push('}');
         self.last = ast.span.end;
-        self.comments_before(self.source.len());
+        self.comments_before(self.source.text().len());
         self.out.push('\n');
     }
 
@@ -91,7 +92,7 @@ impl Writer<'_> {
             Statement::Subgraph { name, body, span } => {
                 let name = name.as_ref().map(|name| format!("{} ", bare_or_quoted(name))).unwrap_or_default();
                 self.out.push_str(&format!("subgraph {name}{{"));
-                self.last = self.source[span.start..].find('{').map_or(span.start, |at| span.start + at + 1);
+                self.last = self.source.text()[span.start..].find('{').map_or(span.start, |at| span.start + at + 1);
                 self.body(body, span.end.saturating_sub(1));
                 self.out.push('}');
                 self.last = span.end;
@@ -157,7 +158,7 @@ impl Writer<'_> {
         while let Some(comment) = self.comments.first().copied().filter(|comment| comment.span.start < before) {
             self.comments = &self.comments[1..];
             let text = self.comment(comment);
-            let between = self.source.get(self.last..comment.span.start).unwrap_or_default();
+            let between = self.source.text().get(self.last..comment.span.start).unwrap_or_default();
             if self.out.is_empty() {
             } else if between.contains('\n') || self.ends_with_line_comment() {
                 self.line_break(comment.span.start);
@@ -187,7 +188,7 @@ impl Writer<'_> {
     }
 
     fn comment(&self, comment: Comment) -> String {
-        let text = comment.span.of(self.source).trim_end();
+        let text = self.source.at(comment.span).trim_end();
         match text.strip_prefix('#') {
             Some(rest) => format!("//{rest}"),
             None => text.replace("\r\n", "\n"),
@@ -201,7 +202,7 @@ impl Writer<'_> {
 
     /// Begins a new line, after an empty line if the source has one.
     fn line_break(&mut self, start: usize) {
-        let between = self.source.get(self.last..start).unwrap_or_default();
+        let between = self.source.text().get(self.last..start).unwrap_or_default();
         if between.matches('\n').count() > 1 && !self.out.ends_with('{') {
             self.out.push('\n');
         }
@@ -231,7 +232,7 @@ fn pair(attribute: &Attr<'_>) -> String {
 
 /// A value keeps its quotes, and gets quotes if Graphviz needs them.
 fn value(value: &Value<'_>) -> String {
-    if !value.quoted && (is_plain(&value.text) || is_number(&value.text)) {
+    if !value.quoted && (is_plain(&value.text) || is_numeral(&value.text)) {
         value.text.to_string()
     } else {
         quote(&value.text)
@@ -244,17 +245,5 @@ fn bare_or_quoted(name: &Name<'_>) -> String {
 
 /// True for a word that never needs quotes.
 fn is_plain(text: &str) -> bool {
-    const KEYWORDS: [&str; 6] = ["node", "edge", "graph", "digraph", "subgraph", "strict"];
-    let mut bytes = text.bytes();
-    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
-        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && !KEYWORDS.iter().any(|keyword| text.eq_ignore_ascii_case(keyword))
-}
-
-/// True for a number in Graphviz: `-?(.5 | 5 | 5. | 5.5)`.
-fn is_number(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let all = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    all(whole) && all(fraction) && !(whole.is_empty() && fraction.is_empty())
+    is_identifier(text) && Keyword::of(text).is_none()
 }

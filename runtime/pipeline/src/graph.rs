@@ -3,13 +3,13 @@
 //! Both contain the nodes and edges with all their attributes, defaults included. [`to_dot`] writes text that Graphviz accepts and that this
 //! crate parses to the same graph.
 
-use crate::dot::quote;
-use crate::ir::{Pipeline, Subgraph};
+use crate::dot::{Writer, quote};
+use crate::ir::{Element, Pipeline, Subgraph};
+use crate::key::Key;
 use crate::keyed::Attributes;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Version of [`GraphFile`].
 pub const SCHEMA_VERSION: u32 = 1;
@@ -87,60 +87,42 @@ fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, Str
 ///
 /// Subgraphs come last and name their nodes again. So the nodes keep their order, attributes and classes, and Graphviz draws the boxes.
 pub fn to_dot(pipeline: &Pipeline) -> String {
-    let mut text = format!("digraph {} {{\n", quote(&pipeline.name));
+    let mut writer = Writer::new(&pipeline.name);
     if !pipeline.attributes.is_empty() {
-        write_statement(&mut text, "graph", &pipeline.attributes);
+        writer.statement(Element::Graph, pairs(&pipeline.attributes));
     }
     for node in &pipeline.nodes {
-        write_statement(&mut text, &quote(node.id.as_str()), &node.attributes);
+        writer.statement(Element::Node(&node.id), pairs(&node.attributes));
     }
     for edge in &pipeline.edges {
-        write_statement(
-            &mut text,
-            &format!("{} -> {}", quote(edge.from.as_str()), quote(edge.to.as_str())),
-            &edge.attributes,
-        );
+        writer.statement(Element::Edge(&edge.from, &edge.to), pairs(&edge.attributes));
     }
-    write_subgraphs(&mut text, pipeline);
-    text.push_str("}\n");
-    text
+    write_subgraphs(&mut writer, pipeline);
+    writer.finish()
 }
 
-fn write_subgraphs(text: &mut String, pipeline: &Pipeline) {
+fn pairs(attributes: &Attributes) -> impl Iterator<Item = (Key<'_>, &str)> {
+    attributes.iter().map(|(key, attribute)| (key, attribute.value.as_str()))
+}
+
+fn write_subgraphs(writer: &mut Writer, pipeline: &Pipeline) {
     let mut open: Vec<usize> = Vec::new();
     for (index, subgraph) in pipeline.subgraphs.iter().enumerate() {
         while open.last().copied() != subgraph.parent && !open.is_empty() {
             open.pop();
-            write_line(text, open.len(), "}");
+            writer.line(open.len(), "}");
         }
         let name = subgraph.name.as_ref().map(|name| format!("{} ", quote(name))).unwrap_or_default();
-        write_line(text, open.len(), &format!("subgraph {name}{{"));
+        writer.line(open.len(), format_args!("subgraph {name}{{"));
         open.push(index);
         // Graphviz would give a subgraph without a label the label of the graph around it.
         let label = quote(subgraph.label.as_deref().unwrap_or_default());
-        write_line(text, open.len(), &format!("graph [\"label\"={label}];"));
+        writer.line(open.len(), format_args!("graph [\"label\"={label}];"));
         for member in &subgraph.members {
-            write_line(text, open.len(), &format!("{};", quote(pipeline.nodes[*member].id.as_str())));
+            writer.line(open.len(), format_args!("{};", quote(pipeline.nodes[*member].id.as_str())));
         }
     }
     for depth in (0..open.len()).rev() {
-        write_line(text, depth, "}");
+        writer.line(depth, "}");
     }
-}
-
-fn write_line(text: &mut String, depth: usize, line: &str) {
-    text.extend(std::iter::repeat_n("  ", depth + 1));
-    text.push_str(line);
-    text.push('\n');
-}
-
-fn write_statement(text: &mut String, subject: &str, attributes: &Attributes) {
-    text.push_str("  ");
-    text.push_str(subject);
-    for (index, (key, attribute)) in attributes.iter().enumerate() {
-        let separator = if index == 0 { " [" } else { ", " };
-        write!(text, "{separator}{}={}", quote(key), quote(&attribute.value))
-            .expect("writing to a string does not fail");
-    }
-    text.push_str(if attributes.is_empty() { ";\n" } else { "];\n" });
 }

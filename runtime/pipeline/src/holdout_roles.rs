@@ -3,6 +3,7 @@
 //! Paths are as written in the file. This crate does not know whether a folder exists, or what a stage sees of it.
 
 use crate::ir::{Node, Pipeline};
+use crate::key::{self, Key};
 use crate::lower::handler::Role;
 use glovebox_record::scope::Entry;
 
@@ -72,11 +73,11 @@ pub fn is_verifier(node: &Node) -> bool {
 }
 
 /// Attributes that contain a command.
-const COMMANDS: [&str; 3] = ["tool_command", "command", "verify_command"];
+const COMMANDS: [Key<'static>; 3] = [key::TOOL_COMMAND, key::COMMAND, key::VERIFY_COMMAND];
 
 /// True for a node with a command that names one of the folders.
 pub fn runs_scenarios(node: &Node, folders: &[String]) -> bool {
-    let commands = COMMANDS.iter().filter_map(|key| node.attributes.get(key));
+    let commands = COMMANDS.into_iter().filter_map(|key| node.attributes.get(key));
     let names = |command: &str| folders.iter().any(|folder| command.contains(folder.trim_end_matches('/')));
     commands.into_iter().any(|command| names(&command.value))
 }

@@ -5,6 +5,7 @@
 
 use crate::condition::Condition;
 use crate::holdout_roles::{Copies, NodeHoldouts};
+use crate::key;
 use crate::keyed::Attributes;
 pub use crate::keyed::{Attribute, Text};
 use crate::lower::handler::{HandlerKind, Role};
@@ -153,6 +154,15 @@ pub struct Node {
     pub span: Span,
 }
 
+/// An element of the graph that has attributes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Element<'a> {
+    Graph,
+    Node(&'a NodeId),
+    /// From one node to another.
+    Edge(&'a NodeId, &'a NodeId),
+}
+
 /// A subgraph, for drawings. Its defaults and classes are already part of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subgraph {
@@ -286,7 +296,7 @@ impl Pipeline {
     /// default if neither is set.
     pub fn steps_max(&self, flag: Option<u64>) -> u64 {
         match flag {
-            Some(flag) if self.attributes.contains_key("max_steps") => flag.min(self.bounds.steps_max),
+            Some(flag) if self.attributes.contains_key(key::MAX_STEPS) => flag.min(self.bounds.steps_max),
             Some(flag) => flag,
             None => self.bounds.steps_max,
         }

@@ -1,5 +1,6 @@
 //! Attributes by key, as a sorted list: a node has a handful of them, and a file has thousands of nodes.
 
+use crate::key::Key;
 use crate::span::Span;
 use std::fmt;
 
@@ -35,41 +36,41 @@ impl Attributes {
     }
 
     /// Finds a key: its index, or the index where it would be inserted.
-    fn position(&self, key: &str) -> Result<usize, usize> {
-        self.entries.binary_search_by(|(own, _)| own.as_str().cmp(key))
+    fn position(&self, key: Key<'_>) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(own, _)| own.as_str().cmp(key.as_str()))
     }
 
     /// Returns the attribute of that key.
-    pub fn get(&self, key: &str) -> Option<&Attribute> {
+    pub fn get(&self, key: Key<'_>) -> Option<&Attribute> {
         // With so few entries, comparing each is faster than a binary search: most differ in length already.
-        self.entries.iter().find(|(own, _)| own == key).map(|(_, attribute)| attribute)
+        self.entries.iter().find(|(own, _)| own == key.as_str()).map(|(_, attribute)| attribute)
     }
 
     /// Returns the attribute of that key, to be changed.
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut Attribute> {
-        self.entries.iter_mut().find(|(own, _)| own == key).map(|(_, attribute)| attribute)
+    pub fn get_mut(&mut self, key: Key<'_>) -> Option<&mut Attribute> {
+        self.entries.iter_mut().find(|(own, _)| own == key.as_str()).map(|(_, attribute)| attribute)
     }
 
     /// True when the key is there.
-    pub fn contains_key(&self, key: &str) -> bool {
+    pub fn contains_key(&self, key: Key<'_>) -> bool {
         self.get(key).is_some()
     }
 
     /// Sets an attribute; returns the one it replaces.
-    pub fn insert(&mut self, key: &str, attribute: Attribute) -> Option<Attribute> {
+    pub fn insert(&mut self, key: Key<'_>, attribute: Attribute) -> Option<Attribute> {
         match self.position(key) {
             Ok(at) => Some(std::mem::replace(&mut self.entries[at].1, attribute)),
             Err(at) => {
-                self.entries.insert(at, (key.into(), attribute));
+                self.entries.insert(at, (key.as_str().into(), attribute));
                 None
             }
         }
     }
 
     /// Returns the attribute of that key, made when it is absent.
-    pub fn get_or_insert_with(&mut self, key: &str, make: impl FnOnce() -> Attribute) -> &mut Attribute {
+    pub fn get_or_insert_with(&mut self, key: Key<'_>, make: impl FnOnce() -> Attribute) -> &mut Attribute {
         let at = self.position(key).unwrap_or_else(|at| {
-            self.entries.insert(at, (key.into(), make()));
+            self.entries.insert(at, (key.as_str().into(), make()));
             at
         });
         &mut self.entries[at].1
@@ -86,21 +87,26 @@ impl Attributes {
     }
 
     /// Keys and attributes in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Text, &Attribute)> + Clone {
-        self.entries.iter().map(|(key, attribute)| (key, attribute))
+    pub fn iter(&self) -> impl Iterator<Item = (Key<'_>, &Attribute)> + Clone {
+        self.entries.iter().map(|(key, attribute)| (Key::new(key), attribute))
+    }
+
+    /// Keys and attributes in order, the attributes to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key<'_>, &mut Attribute)> {
+        self.entries.iter_mut().map(|(key, attribute)| (Key::new(key), attribute))
     }
 
     /// Keys in order.
-    pub fn keys(&self) -> impl Iterator<Item = &Text> {
-        self.entries.iter().map(|(key, _)| key)
+    pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
+        self.entries.iter().map(|(key, _)| Key::new(key))
     }
 }
 
-impl std::ops::Index<&str> for Attributes {
+impl std::ops::Index<Key<'_>> for Attributes {
     type Output = Attribute;
 
     /// The attribute of a key that is known to be there.
-    fn index(&self, key: &str) -> &Attribute {
+    fn index(&self, key: Key<'_>) -> &Attribute {
         self.get(key).expect("the caller has checked that the attribute is there")
     }
 }
@@ -112,17 +118,18 @@ impl fmt::Debug for Attributes {
 }
 
 impl<'a> IntoIterator for &'a Attributes {
-    type Item = (&'a Text, &'a Attribute);
+    type Item = (Key<'a>, &'a Attribute);
     type IntoIter = std::iter::Map<std::slice::Iter<'a, (Text, Attribute)>, fn(&'a (Text, Attribute)) -> Self::Item>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.entries.iter().map(|(key, attribute)| (key, attribute))
+        self.entries.iter().map(|(key, attribute)| (Key::new(key), attribute))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key;
 
     fn attribute(value: &str) -> Attribute {
         Attribute { value: value.into(), key_span: Span::default(), span: Span::default() }
@@ -132,14 +139,14 @@ mod tests {
     fn entries_are_in_order_and_replaced_not_doubled() {
         let mut attributes = Attributes::new();
         for key in ["shape", "acme.depth", "label", "zebra", "Label"] {
-            assert_eq!(attributes.insert(key, attribute(key)), None, "{key}");
+            assert_eq!(attributes.insert(Key::new(key), attribute(key)), None, "{key}");
         }
-        assert_eq!(attributes.insert("label", attribute("other")).unwrap().value, "label");
-        attributes.get_or_insert_with("label", || attribute("unused"));
-        attributes.get_or_insert_with("class", || attribute("made"));
-        let keys: Vec<&str> = attributes.keys().map(Text::as_str).collect();
+        assert_eq!(attributes.insert(key::LABEL, attribute("other")).unwrap().value, "label");
+        attributes.get_or_insert_with(key::LABEL, || attribute("unused"));
+        attributes.get_or_insert_with(key::CLASS, || attribute("made"));
+        let keys: Vec<&str> = attributes.keys().map(Key::as_str).collect();
         assert_eq!(keys, ["Label", "acme.depth", "class", "label", "shape", "zebra"]);
-        assert_eq!((attributes.get("label").unwrap().value.as_str(), attributes.len()), ("other", 6));
-        assert!(attributes.get("depth").is_none());
+        assert_eq!((attributes.get(key::LABEL).unwrap().value.as_str(), attributes.len()), ("other", 6));
+        assert!(attributes.get(Key::new("depth")).is_none());
     }
 }

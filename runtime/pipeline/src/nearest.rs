@@ -46,18 +46,17 @@ impl Folded {
 
 /// The nearest candidate, the first of several; none when all are too far or the word is too long to be compared.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    search(word, candidates, &mut Budget(PAIRS_MAX))
+    search(&Folded::of(word)?, candidates, &mut Budget(PAIRS_MAX))
 }
 
-fn search<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>, budget: &mut Budget) -> Option<&'a str> {
-    let word = Folded::of(word)?;
+fn search<'a>(word: &Folded, candidates: impl IntoIterator<Item = &'a str>, budget: &mut Budget) -> Option<&'a str> {
     let bound = (word.chars / 3).max(1);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         let Some(other) = Folded::of(candidate).filter(|other| other.chars.abs_diff(word.chars) <= bound) else {
             continue;
         };
-        if !budget.pay(&word, &other) {
+        if !budget.pay(word, &other) {
             break;
         }
         let distance = word.distance(&other);
@@ -72,25 +71,26 @@ fn search<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>, budget:
 /// candidate is as near, and what tells `step_1` from `step_2` and `plan_a` from `plan_b` is the same in both. None when there are too
 /// many candidates to be certain.
 pub fn certain<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    only(word, candidates, &mut Budget(PAIRS_MAX))
-}
-
-fn only<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>, budget: &mut Budget) -> Option<&'a str> {
     const CHARS_MIN: usize = 4;
     let written = Folded::of(word).filter(|word| word.chars >= CHARS_MIN)?;
+    only(&written, candidates, &mut Budget(PAIRS_MAX)).filter(|found| marks(word) == marks(found))
+}
+
+/// The only candidate that differs from the word by one slip; none if there are several, or too many to compare.
+fn only<'a>(written: &Folded, candidates: impl IntoIterator<Item = &'a str>, budget: &mut Budget) -> Option<&'a str> {
     let mut found = None;
     for candidate in candidates {
         let Some(other) = Folded::of(candidate).filter(|other| other.chars.abs_diff(written.chars) <= 1) else {
             continue;
         };
-        if !budget.pay(&written, &other) {
+        if !budget.pay(written, &other) {
             return None;
         }
         if written.distance(&other) <= 1 && found.replace(candidate).is_some() {
             return None;
         }
     }
-    found.filter(|found| marks(word) == marks(found))
+    found
 }
 
 /// What tells a name from others of its series: digits, parts of one character, a capital at the end.
@@ -106,7 +106,7 @@ fn marks(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, CHARS_MAX, PAIRS_MAX, certain, nearest, only, search};
+    use super::{Budget, CHARS_MAX, Folded, PAIRS_MAX, certain, nearest, only, search};
 
     #[test]
     fn only_a_slip_is_certain() {
@@ -142,8 +142,10 @@ mod tests {
     /// Pairs of characters that both searches compared.
     fn pairs(word: &str, candidates: &[&str]) -> usize {
         let (mut near, mut sure) = (Budget(PAIRS_MAX), Budget(PAIRS_MAX));
-        search(word, candidates.iter().copied(), &mut near);
-        only(word, candidates.iter().copied(), &mut sure);
+        if let Some(word) = Folded::of(word) {
+            search(&word, candidates.iter().copied(), &mut near);
+            only(&word, candidates.iter().copied(), &mut sure);
+        }
         2 * PAIRS_MAX - near.0 - sure.0
     }
 

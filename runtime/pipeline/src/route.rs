@@ -25,10 +25,53 @@ pub struct Candidate {
 pub struct Selection {
     /// The edge. None if no edge is eligible, which fails the run with `no route from node X for outcome Y`.
     pub edge: Option<EdgeIndex>,
-    /// The step that decided: `condition`, `preferred_label`, `suggested_id`, `default`, `weight`, `lexical`; `none` without an edge.
-    pub how: &'static str,
+    /// The step that decided; [`Step::Nothing`] without an edge.
+    pub how: Step,
     /// Every outgoing edge in file order.
     pub candidates: Vec<Candidate>,
+}
+
+/// The step of the selection that decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A condition holds.
+    Condition,
+    /// The stage prefers this label.
+    PreferredLabel,
+    /// The stage suggests this node.
+    SuggestedId,
+    /// The edge has `default=true`.
+    Default,
+    /// The edge has the highest weight.
+    Weight,
+    /// Among equal weights, the target's id comes first.
+    Lexical,
+    /// A failed stage jumps to its `retry_target`.
+    RetryTarget,
+    /// A failed stage jumps to its `fallback_retry_target`.
+    FallbackRetryTarget,
+    /// A failed stage takes a plain edge into a diamond.
+    Diamond,
+    /// No step: there is no route.
+    Nothing,
+}
+
+impl Step {
+    /// The word used in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Condition => "condition",
+            Self::PreferredLabel => "preferred_label",
+            Self::SuggestedId => "suggested_id",
+            Self::Default => "default",
+            Self::Weight => "weight",
+            Self::Lexical => "lexical",
+            Self::RetryTarget => "retry_target",
+            Self::FallbackRetryTarget => "fallback_retry_target",
+            Self::Diamond => "diamond",
+            Self::Nothing => "none",
+        }
+    }
 }
 
 /// The target after a failed stage.
@@ -47,8 +90,8 @@ pub enum FailureTarget {
 pub struct FailureRoute {
     /// The target.
     pub target: FailureTarget,
-    /// The step that decided: `condition`, `retry_target`, `fallback_retry_target`, `diamond`; `none` for a stop.
-    pub how: &'static str,
+    /// The step that decided; [`Step::Nothing`] for a stop.
+    pub how: Step,
     /// Every outgoing edge in file order.
     pub candidates: Vec<Candidate>,
 }
@@ -79,16 +122,16 @@ pub fn failure_target(pipeline: &Pipeline, node: &NodeId, answer: &Answer<'_>, l
     let failing: Vec<_> = holding.into_iter().filter(|(_, edge)| reads_outcome(edge)).collect();
     let stage = pipeline.node(node);
     let (how, target, eligible) = if let Some((index, _)) = best(&failing) {
-        ("condition", FailureTarget::Edge(index), failing)
+        (Step::Condition, FailureTarget::Edge(index), failing)
     } else if let Some(target) = stage.and_then(|stage| stage.retry_target.clone()) {
-        ("retry_target", FailureTarget::Node(target), Vec::new())
+        (Step::RetryTarget, FailureTarget::Node(target), Vec::new())
     } else if let Some(target) = stage.and_then(|stage| stage.fallback_retry_target.clone()) {
-        ("fallback_retry_target", FailureTarget::Node(target), Vec::new())
+        (Step::FallbackRetryTarget, FailureTarget::Node(target), Vec::new())
     } else {
         let into_diamond: Vec<_> = plain.into_iter().filter(|(_, edge)| leads_to_diamond(pipeline, edge)).collect();
         match best(&into_diamond) {
-            Some((index, _)) => ("diamond", FailureTarget::Edge(index), into_diamond),
-            None => ("none", FailureTarget::Stop, Vec::new()),
+            Some((index, _)) => (Step::Diamond, FailureTarget::Edge(index), into_diamond),
+            None => (Step::Nothing, FailureTarget::Stop, Vec::new()),
         }
     };
     let candidates = edges
@@ -139,30 +182,30 @@ fn split<'a>(edges: &[(EdgeIndex, &'a Edge)], answer: &Answer<'_>, lookup: Looku
 }
 
 /// Finds the first step with eligible edges, and these edges.
-fn narrow<'a>(holding: Listed<'a>, plain: Listed<'a>, answer: &Answer<'_>) -> (&'static str, Listed<'a>) {
+fn narrow<'a>(holding: Listed<'a>, plain: Listed<'a>, answer: &Answer<'_>) -> (Step, Listed<'a>) {
     if !holding.is_empty() {
-        return ("condition", holding);
+        return (Step::Condition, holding);
     }
     let wanted = normalize_label(answer.preferred_label);
     if !wanted.is_empty()
         && let Some(found) = plain.iter().find(|(_, edge)| normalize_label(&edge.label) == wanted)
     {
-        return ("preferred_label", vec![*found]);
+        return (Step::PreferredLabel, vec![*found]);
     }
     for id in answer.suggested_next_ids {
         if let Some(found) = plain.iter().find(|(_, edge)| edge.to.as_str() == id.trim()) {
-            return ("suggested_id", vec![*found]);
+            return (Step::SuggestedId, vec![*found]);
         }
     }
     let defaults: Listed<'_> = plain.iter().filter(|(_, edge)| edge.default).copied().collect();
     if !defaults.is_empty() {
-        return ("default", defaults);
+        return (Step::Default, defaults);
     }
     let heaviest = plain.iter().map(|(_, edge)| edge.weight).max();
     match plain.iter().filter(|(_, edge)| Some(edge.weight) == heaviest).count() {
-        0 => ("none", plain),
-        1 => ("weight", plain),
-        _ => ("lexical", plain),
+        0 => (Step::Nothing, plain),
+        1 => (Step::Weight, plain),
+        _ => (Step::Lexical, plain),
     }
 }
 
@@ -187,7 +230,7 @@ fn edge_verdict(
     index: EdgeIndex,
     edge: &Edge,
     eligible: &[(EdgeIndex, &Edge)],
-    how: &str,
+    how: Step,
     answer: &Answer<'_>,
 ) -> (bool, String) {
     let matched = eligible.iter().any(|(other, _)| *other == index);
@@ -195,10 +238,10 @@ fn edge_verdict(
     let reason = match (&edge.condition, matched) {
         (Some(_), false) => format!("condition does not hold for outcome {}", answer.status.as_str()),
         (Some(_), true) if chosen => "condition holds".to_owned(),
-        (None, true) if chosen => format!("chosen by {how}"),
+        (None, true) if chosen => format!("chosen by {}", how.as_str()),
         (_, true) => "another eligible edge has more weight or an earlier target id".to_owned(),
-        (None, false) if how == "condition" => "an edge with a condition that holds takes precedence".to_owned(),
-        (None, false) => format!("another edge is chosen by {how}"),
+        (None, false) if how == Step::Condition => "an edge with a condition that holds takes precedence".to_owned(),
+        (None, false) => format!("another edge is chosen by {}", how.as_str()),
     };
     (matched, reason)
 }

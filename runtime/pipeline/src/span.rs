@@ -3,6 +3,7 @@
 //! A span is a half-open range of byte offsets. It knows nothing of lines; the printer has the text. [`Places`] maps offsets in a decoded
 //! string value (escapes resolved) back to the source text, so that a diagnostic points at the mistake inside a condition or a style sheet.
 
+use crate::source::Source;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::Range;
@@ -31,11 +32,6 @@ impl Span {
     pub fn after(self) -> Span {
         Span::new(self.end, self.end)
     }
-
-    /// The text that it covers; empty if it is outside the text.
-    pub fn of(self, source: &str) -> &str {
-        source.get(self.start..self.end).unwrap_or_default()
-    }
 }
 
 /// Maps offsets in a decoded value back to the source text.
@@ -50,8 +46,8 @@ pub struct Places {
 
 impl Places {
     /// Decodes the value at `span` of the source again and records each shift by an escape. Linear in the span.
-    pub fn of(source: &str, span: Span) -> Self {
-        let raw = span.of(source);
+    pub fn of(source: Source<'_>, span: Span) -> Self {
+        let raw = source.at(span);
         let mut start = span.start;
         let mut shifts = Vec::new();
         if let Some(inner) = raw.strip_prefix('"') {

@@ -9,14 +9,32 @@
 )]
 
 use crate::diagnostic::Diagnostic;
-use crate::ir::Attribute;
+use crate::ir::{Attribute, NodeId};
+use crate::key::{self, Key};
+use crate::lower::other_spelling;
 use crate::nearest::nearest;
 use crate::span::{Places, Span};
 use std::collections::HashMap;
 use std::ops::Range;
 
 /// The properties that a rule may set.
-pub const PROPERTIES: &[&str] = &["llm_model", "llm_provider", "reasoning_effort"];
+pub const PROPERTIES: [Key<'static>; 3] = [key::LLM_MODEL, key::LLM_PROVIDER, key::REASONING_EFFORT];
+
+/// Properties with a shorter name in other engines.
+const OTHER_NAMES: [(&str, Key<'static>); 3] =
+    [("model", key::LLM_MODEL), ("provider", key::LLM_PROVIDER), ("effort", key::REASONING_EFFORT)];
+
+/// The nodes to which a rule applies.
+enum Selector {
+    /// `*`
+    Every,
+    /// `box`
+    Shape(String),
+    /// `.class`
+    Class(String),
+    /// `#node_id`
+    Node(NodeId),
+}
 
 /// Rules by selector. Among equal selectors the later rule wins.
 #[derive(Debug, Clone, Default)]
@@ -24,11 +42,11 @@ pub struct Stylesheet {
     universal: Declarations,
     shapes: HashMap<String, Declarations>,
     /// With the number of the rule, because a node may have several classes.
-    classes: HashMap<String, Vec<(usize, &'static str, Attribute)>>,
-    ids: HashMap<String, Declarations>,
+    classes: HashMap<String, Vec<(usize, Key<'static>, Attribute)>>,
+    ids: HashMap<NodeId, Declarations>,
 }
 
-type Declarations = Vec<(&'static str, Attribute)>;
+type Declarations = Vec<(Key<'static>, Attribute)>;
 
 impl Stylesheet {
     /// Parses a style sheet. A rule with a fault is dropped; the others apply.
@@ -39,7 +57,7 @@ impl Stylesheet {
         while reader.more() {
             number += 1;
             match reader.rule() {
-                Ok((selector, declarations)) => sheet.add(number, &selector, declarations),
+                Ok((selector, declarations)) => sheet.add(number, selector, declarations),
                 Err(fault) => {
                     reader.faults.push(fault);
                     reader.skip_rule();
@@ -49,40 +67,29 @@ impl Stylesheet {
         (sheet, reader.faults)
     }
 
-    fn add(&mut self, number: usize, selector: &str, declarations: Declarations) {
-        match (selector.chars().next(), selector.get(1..).unwrap_or_default()) {
-            (Some('*'), _) => self.universal.extend(declarations),
-            (Some('#'), id) => self.ids.entry(id.to_owned()).or_default().extend(declarations),
-            (Some('.'), class) => {
+    fn add(&mut self, number: usize, selector: Selector, declarations: Declarations) {
+        match selector {
+            Selector::Every => self.universal.extend(declarations),
+            Selector::Node(id) => self.ids.entry(id).or_default().extend(declarations),
+            Selector::Class(class) => {
                 let numbered = declarations.into_iter().map(|(property, value)| (number, property, value));
-                self.classes.entry(class.to_owned()).or_default().extend(numbered);
+                self.classes.entry(class).or_default().extend(numbered);
             }
-            _ => self.shapes.entry(selector.to_owned()).or_default().extend(declarations),
+            Selector::Shape(shape) => self.shapes.entry(shape).or_default().extend(declarations),
         }
     }
 
     /// The properties of a node: id over class over shape over `*`, and the later of equal selectors (spec §8.3).
-    pub fn apply(&self, id: &str, shape: &str, classes: &[&str]) -> Vec<(&'static str, Attribute)> {
+    pub fn apply(&self, id: &NodeId, shape: &str, classes: &[&str]) -> Declarations {
         let mut by_class: Vec<_> = classes.iter().filter_map(|class| self.classes.get(*class)).flatten().collect();
         by_class.sort_by_key(|(number, _, _)| *number);
-        let mut held: HashMap<&'static str, &Attribute> = HashMap::new();
+        let mut held: HashMap<Key<'static>, &Attribute> = HashMap::new();
         held.extend(self.universal.iter().map(|(property, value)| (*property, value)));
         held.extend(self.shapes.get(shape).into_iter().flatten().map(|(property, value)| (*property, value)));
         held.extend(by_class.into_iter().map(|(_, property, value)| (*property, value)));
         held.extend(self.ids.get(id).into_iter().flatten().map(|(property, value)| (*property, value)));
         held.into_iter().map(|(property, value)| (property, value.clone())).collect()
     }
-}
-
-/// The name here for a property with a shorter name in other engines.
-fn name_here(name: &str) -> Option<&'static &'static str> {
-    let known = match name {
-        "model" => "llm_model",
-        "provider" => "llm_provider",
-        "effort" => "reasoning_effort",
-        _ => return None,
-    };
-    PROPERTIES.iter().find(|property| **property == known)
 }
 
 struct Reader<'a> {
@@ -98,10 +105,12 @@ impl<'a> Reader<'a> {
         self.at < self.text.len()
     }
 
-    fn rule(&mut self) -> Result<(String, Declarations), Diagnostic> {
+    fn rule(&mut self) -> Result<(Selector, Declarations), Diagnostic> {
         let selector = self.selector()?;
         self.space();
-        self.expect('{', "after the selector")?;
+        if !self.eat('{') {
+            return Err(self.fault("expected `{` after the selector", self.next_char()));
+        }
         let mut declarations = Vec::new();
         loop {
             self.space();
@@ -116,56 +125,62 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn selector(&mut self) -> Result<String, Diagnostic> {
-        let start = self.at;
+    fn selector(&mut self) -> Result<Selector, Diagnostic> {
         if self.eat('*') {
-            return Ok("*".to_owned());
+            return Ok(Selector::Every);
         }
-        let mark = self.eat('.') || self.eat('#');
+        let is_class = self.eat('.');
+        let is_id = !is_class && self.eat('#');
         let name = self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
         if name.is_empty() {
-            let found = if mark { "expected a name after `.` or `#`" } else { "expected a selector" };
+            let found = if is_class || is_id { "expected a name after `.` or `#`" } else { "expected a selector" };
             let fault = self.fault(found, self.next_char());
             return Err(fault.with_help("write `*`, a shape such as `box`, `.class` or `#node_id`"));
         }
-        Ok(self.text[start..self.at].to_owned())
+        Ok(match (is_class, is_id) {
+            (true, _) => Selector::Class(name.to_owned()),
+            (_, true) => Selector::Node(NodeId::new(name)),
+            _ => Selector::Shape(name.to_owned()),
+        })
     }
 
-    fn declaration(&mut self) -> Result<(&'static str, Attribute), Diagnostic> {
+    fn declaration(&mut self) -> Result<(Key<'static>, Attribute), Diagnostic> {
         let start = self.at;
         let name = self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
         let key = start..self.at;
-        let property = match PROPERTIES.iter().find(|property| **property == name).or_else(|| name_here(name)) {
-            Some(property) => property,
-            None => return Err(self.no_property(name, key)),
-        };
-        if *property != name && self.places.exact() {
-            self.faults.push(crate::lower::other_spelling(name, property, self.places.span(key.clone())));
+        let key_span = self.places.span(key.clone());
+        let own = PROPERTIES.into_iter().find(|property| property.as_str() == name);
+        let other = || OTHER_NAMES.into_iter().find(|(theirs, _)| *theirs == name).map(|(_, property)| property);
+        let Some(property) = own.or_else(other) else { return Err(self.no_property(key)) };
+        if own.is_none() && self.places.exact() {
+            self.faults.push(other_spelling(name, property.as_str(), key_span));
         }
         self.space();
-        self.expect(':', "after the property")?;
+        if !self.eat(':') {
+            return Err(self.fault("expected `:` after the property", self.next_char()));
+        }
         self.space();
         let (value, range) = self.value()?;
-        if *property == "reasoning_effort" && !["low", "medium", "high"].contains(&value.as_str()) {
+        if property == key::REASONING_EFFORT && !["low", "medium", "high"].contains(&value.as_str()) {
             let message = format!("`reasoning_effort` expects `low`, `medium` or `high`, found `{value}`");
             return Err(self.fault(message, range));
         }
-        Ok((
-            *property,
-            Attribute { value: value.into(), key_span: self.places.span(key), span: self.places.span(range) },
-        ))
+        Ok((property, Attribute { value: value.into(), key_span, span: self.places.span(range) }))
     }
 
-    fn no_property(&self, name: &str, range: Range<usize>) -> Diagnostic {
+    fn no_property(&self, range: Range<usize>) -> Diagnostic {
+        let name = &self.text[range.clone()];
         if name.is_empty() {
             return self.fault("expected a property or `}`", self.next_char());
         }
-        let fault = self.fault(format!("unknown property `{name}`"), range.clone());
-        match nearest(name, PROPERTIES.iter().copied()) {
+        let known = PROPERTIES.map(Key::as_str);
+        let fault = self.fault(format!("unknown property `{name}`"), range);
+        match nearest(name, known) {
             Some(meant) if self.places.exact() => {
-                fault.with_help(format!("did you mean `{meant}`?")).with_fix(self.places.span(range), meant)
+                let span = fault.span;
+                fault.with_help(format!("did you mean `{meant}`?")).with_fix(span, meant)
             }
-            _ => fault.with_help(format!("use one of {}", PROPERTIES.join(", "))),
+            _ => fault.with_help(format!("use one of {}", known.join(", "))),
         }
     }
 
@@ -190,13 +205,6 @@ impl<'a> Reader<'a> {
     fn skip_rule(&mut self) {
         let length = self.rest().find('}').map_or(self.rest().len(), |length| length + 1);
         self.at += length;
-    }
-
-    fn expect(&mut self, wanted: char, position: &str) -> Result<(), Diagnostic> {
-        if self.eat(wanted) {
-            return Ok(());
-        }
-        Err(self.fault(format!("expected `{wanted}` {position}"), self.next_char()))
     }
 
     fn eat(&mut self, wanted: char) -> bool {

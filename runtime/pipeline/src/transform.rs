@@ -14,11 +14,13 @@ pub use graph::SettledGraph;
 use crate::check::Lowered;
 use crate::diagnostic::Diagnostic;
 use crate::ir::Pipeline;
+use crate::key::{self, Key};
+use crate::source::Source;
 use crate::{dot, lower};
 use relocate::Statements;
 
 /// The graph attribute that names hold-outs. It is fixed before prompts are read, so a plugin must not change it.
-const SCENARIOS: &str = "scenarios";
+const SCENARIOS: Key<'static> = key::SCENARIOS;
 
 /// A changed graph after parsing.
 #[derive(Debug, Clone)]
@@ -34,7 +36,7 @@ pub struct Applied {
 /// # Errors
 /// The reason why it is not a valid graph, or must not replace `before`. The text may quote the answer, so the caller must escape it.
 pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<Applied, String> {
-    if answer.attributes.get(SCENARIOS).map(String::as_str)
+    if answer.attributes.get(SCENARIOS.as_str()).map(String::as_str)
         != before.attributes.get(SCENARIOS).map(|attribute| attribute.value.as_str())
     {
         return Err(format!(
@@ -43,7 +45,7 @@ pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<Applied, String
         ));
     }
     let text = graph::to_text(answer, before);
-    let lowered = reread(&text, before);
+    let lowered = reread(Source::new(&text), before);
     if !lowered.has_errors() {
         graph::agree(answer, &lowered.pipeline)?;
     }
@@ -52,7 +54,7 @@ pub fn apply(before: &Pipeline, answer: &SettledGraph) -> Result<Applied, String
 
 /// Parses canonical text of [`apply`], with every value final. Spans are those of `original`, the pipeline before the change; a new
 /// element has the span of the graph's name.
-pub fn reread(text: &str, original: &Pipeline) -> Lowered {
+pub fn reread(text: Source<'_>, original: &Pipeline) -> Lowered {
     let (ast, mut diagnostics) = dot::parse(text);
     let is_parsed = !diagnostics.iter().any(Diagnostic::is_error);
     let is_cut = ast.left_out > 0;

@@ -10,7 +10,8 @@ use crate::terminal::{self, counted, machine, visible};
 use crate::{children, files, scenarios};
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, fixed};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_pipeline::{Inputs, lint};
+use glovebox_pipeline::lint::{self, Script};
+use glovebox_pipeline::{Inputs, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -96,7 +97,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     let before = opened.text.clone();
     for _ in 0..FIX_ROUNDS_MAX.min(FIX_BYTES_MAX / before.len().max(1)) {
         let found = glovebox_pipeline::validate(opened.draft.clone()).diagnostics;
-        let Some(text) = fixed(&opened.text, &found) else { break };
+        let Some(text) = fixed(Source::new(&opened.text), &found) else { break };
         let next = ParsedFile::of(file, text, inputs);
         if is_broken(&next) && !is_broken(&opened) {
             break;
@@ -113,7 +114,8 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
 /// What was found in each script of a pipeline's hold-outs, by the script's path; scripts without a finding are left out.
 fn look_at_scripts(file: &Path, pipeline: &Pipeline) -> BTreeMap<String, Findings> {
     let scripts = scenarios::read(file, pipeline);
-    let texts: Vec<(&str, &str)> = scripts.iter().map(|script| (&*script.path, &*script.text)).collect();
+    let texts: Vec<Script<'_>> =
+        scripts.iter().map(|script| Script { path: &script.path, text: &script.text }).collect();
     let mut found: BTreeMap<String, Findings> = BTreeMap::new();
     for finding in lint::scripts(pipeline, &texts) {
         let text = scripts.iter().find(|script| script.path == finding.path).map(|script| script.text.clone());

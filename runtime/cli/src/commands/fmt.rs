@@ -5,6 +5,7 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, counted, visible};
 use crate::{files, source};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::format::format;
 
@@ -40,7 +41,7 @@ pub fn fmt(arguments: &FmtArguments) -> Ended {
 /// True when the file was not in the one way. Standard input is answered on standard output, whatever way it was in.
 fn one(file: &std::path::Path, is_check: bool) -> Result<bool, Stop> {
     let text = source::read_text(file)?;
-    let formatted = format(&text).map_err(|diagnostics| {
+    let formatted = format(Source::new(&text)).map_err(|diagnostics| {
         let findings = Findings { file: file.display().to_string(), source: text.clone(), diagnostics };
         source::report(&findings, Severity::Error);
         source::invalid(&findings)

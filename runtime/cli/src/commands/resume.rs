@@ -9,7 +9,7 @@ use crate::drive;
 use crate::exit::{Ended, Exit, Stop};
 use crate::prepare::{self, Purpose, Request, SharedHost};
 use crate::runs::{self, RunFolder};
-use crate::source::{self, Source};
+use crate::source::{self, CheckedPipeline};
 use crate::terminal::progress::{Manner, Reporter};
 use crate::{journal, project, rule_plugins, user_key};
 use glovebox_engine::config::sandbox::Tier;
@@ -48,7 +48,7 @@ async fn go_on(executor: Executor, folder: &RunFolder, verified: VerifiedJournal
     Ok(run)
 }
 
-fn bind(run: &RunFolder, started: &RunStarted, source: &Source) -> Result<Executor, Stop> {
+fn bind(run: &RunFolder, started: &RunStarted, source: &CheckedPipeline) -> Result<Executor, Stop> {
     let project = project::read_project(Path::new(&started.source_dir), Some(&source.file))?;
     rule_plugins::check_unchanged(run, &project, &started.rules)?;
     let script = match &started.script_digest {

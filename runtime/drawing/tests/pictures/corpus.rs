@@ -4,6 +4,7 @@
 
 use crate::well_formed;
 use glovebox_drawing::{CharSet, draw, to_json, to_svg, to_text};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, dot, lower};
 use std::path::{Path, PathBuf};
@@ -49,10 +50,10 @@ fn check_all(folder: &Path) -> usize {
     let (mut faults, mut count) = (Vec::new(), 0);
     for path in files(folder) {
         let source = std::fs::read_to_string(&path).unwrap();
-        let (ast, syntax) = dot::parse(&source);
+        let (ast, syntax) = dot::parse(Source::new(&source));
         if syntax.is_empty() {
             count += 1;
-            let (pipeline, _) = lower::lower(&source, ast, &Inputs::default());
+            let (pipeline, _) = lower::lower(Source::new(&source), ast, &Inputs::default());
             faults.extend(check(&pipeline).err().map(|fault| format!("{}: {fault}", path.display())));
         }
     }

@@ -9,6 +9,7 @@ mod corpus;
 mod well_formed;
 
 use glovebox_drawing::{CharSet, DrawnGraph, NodeProgress, Overlay, draw, to_json, to_svg, to_text};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::{EdgeIndex, NodeId, Pipeline, Status};
 use glovebox_pipeline::{Inputs, dot, lower};
 use std::fmt::Write;
@@ -24,9 +25,9 @@ fn pipeline(name: &str) -> Pipeline {
 }
 
 fn read(source: &str) -> Pipeline {
-    let (ast, diagnostics) = dot::parse(source);
+    let (ast, diagnostics) = dot::parse(Source::new(source));
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    lower::lower(source, ast, &Inputs::default()).0
+    lower::lower(Source::new(source), ast, &Inputs::default()).0
 }
 
 const GRAPHS: [&str; 15] = [

@@ -9,6 +9,7 @@ use crate::config::sandbox::{Network, cache_folder, network_text};
 use crate::plan::{Capability, CommandAccess, Giver, Origin, reached};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NetworkWish, Node};
+use glovebox_pipeline::key::{self, Key};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::proxy::rules::Rules;
@@ -25,18 +26,18 @@ pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective)
     let network = network(inputs, effective);
     let mut scratch = inputs.sandbox.scratch.clone();
     let mut cache = inputs.sandbox.cache.clone();
-    add_folders(inputs.node, "scratch", &inputs.node.confinement.scratch, &mut scratch, effective);
-    add_folders(inputs.node, "cache", &inputs.node.confinement.cache, &mut cache, effective);
+    add_folders(inputs.node, key::SCRATCH, &inputs.node.confinement.scratch, &mut scratch, effective);
+    add_folders(inputs.node, key::CACHE, &inputs.node.confinement.cache, &mut cache, effective);
     for entry in &scratch {
-        let origin = folder_origin(inputs.sandbox.scratch.contains(entry), "scratch");
+        let origin = folder_origin(inputs.sandbox.scratch.contains(entry), key::SCRATCH);
         effective.record_origin(Capability::Scratch(entry.clone()), origin);
     }
     for entry in &cache {
-        let origin = folder_origin(inputs.sandbox.cache.contains(entry), "cache");
+        let origin = folder_origin(inputs.sandbox.cache.contains(entry), key::CACHE);
         effective.record_origin(Capability::Cache(entry.clone()), origin);
     }
     check_overlaps(inputs, &scratch, &cache, effective);
-    lost_writes(inputs.node, [("scratch", &scratch), ("cache", &cache)], effective);
+    lost_writes(inputs.node, [(key::SCRATCH, &scratch), (key::CACHE, &cache)], effective);
     let workdir = inputs.node.confinement.workdir.as_ref();
     let workdir = workdir.map_or_else(ScopePath::root, |entry| entry.path().clone());
     effective.command_access = CommandAccess { network, scratch, cache, workdir };
@@ -63,7 +64,8 @@ fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
             network_text(granted)
         );
         let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
-        let error = Diagnostic::error("network_not_granted", message, span_of(inputs.node, "network")).with_help(help);
+        let error =
+            Diagnostic::error("network_not_granted", message, span_of(inputs.node, key::NETWORK)).with_help(help);
         effective.diagnostics.push(error.with_node(inputs.node.id.as_str()));
         return Network::None;
     };
@@ -99,15 +101,15 @@ fn toml_of(domains: &[String]) -> String {
     format!("{{ proxy = [{}] }}", quoted.join(", "))
 }
 
-fn folder_origin(is_operators: bool, field: &'static str) -> Origin {
+fn folder_origin(is_operators: bool, field: Key<'static>) -> Origin {
     match is_operators {
-        true => Origin::of(Giver::Config("sandbox", field)),
-        false => Origin::attribute(field),
+        true => Origin::of(Giver::Config("sandbox", field.as_str())),
+        false => Origin::attribute(field.as_str()),
     }
 }
 
 /// Adds the node's folders that nothing else stands in the place of.
-fn add_folders(node: &Node, field: &'static str, list: &[Entry], folders: &mut Vec<Entry>, effective: &mut Effective) {
+fn add_folders(node: &Node, field: Key<'static>, list: &[Entry], folders: &mut Vec<Entry>, effective: &mut Effective) {
     for written in list {
         match cache_folder(written.clone()) {
             Ok(entry) if folders.contains(&entry) => {}
@@ -127,7 +129,7 @@ fn add_folders(node: &Node, field: &'static str, list: &[Entry], folders: &mut V
 fn check_overlaps(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], effective: &mut Effective) {
     let node = inputs.node;
     let hidden: Vec<Entry> = effective.scope.hidden.iter().chain(inputs.scenarios).cloned().collect();
-    for (field, folders) in [("scratch", scratch), ("cache", cache)] {
+    for (field, folders) in [(key::SCRATCH, scratch), (key::CACHE, cache)] {
         for entry in folders {
             let Some(hidden) = hidden.iter().find(|hidden| overlap(hidden, entry)) else { continue };
             let message = format!("`{field}` of node `{}` holds `{entry}`, which overlaps `{hidden}`", node.id);
@@ -139,19 +141,19 @@ fn check_overlaps(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], e
     let both = scratch.iter().flat_map(|one| cache.iter().map(move |other| (one, other)));
     for (one, other) in both.filter(|(one, other)| overlap(one, other)) {
         let message = format!("node `{}` has `{one}` as scratch and `{other}` as cache, which overlap", node.id);
-        let error = refused(node, "scratch", message).with_help("a folder is either dropped or kept; name it once");
+        let error = refused(node, key::SCRATCH, message).with_help("a folder is either dropped or kept; name it once");
         effective.diagnostics.push(error);
     }
 }
 
 /// A write scope inside such a folder promises a commit that never comes.
-fn lost_writes(node: &Node, folders: [(&str, &[Entry]); 2], effective: &mut Effective) {
+fn lost_writes(node: &Node, folders: [(Key<'_>, &[Entry]); 2], effective: &mut Effective) {
     for (field, folders) in folders {
         for folder in folders {
             let Some(written) = effective.scope.write.iter().find(|entry| folder.covers(entry)) else { continue };
             let message =
                 format!("node `{}` may write `{written}`, but `{folder}` is {field} and never committed", node.id);
-            let warning = Diagnostic::warning("write_not_committed", message, span_of(node, "allowed_write_paths"))
+            let warning = Diagnostic::warning("write_not_committed", message, span_of(node, key::ALLOWED_WRITE_PATHS))
                 .with_help(format!("leave `{written}` out of `allowed_write_paths`, or `{folder}` out of `{field}`"));
             effective.diagnostics.push(warning.with_node(node.id.as_str()));
         }
@@ -162,7 +164,7 @@ fn overlap(one: &Entry, other: &Entry) -> bool {
     one.covers(other) || other.covers(one)
 }
 
-fn refused(node: &Node, attribute: &str, message: String) -> Diagnostic {
+fn refused(node: &Node, attribute: Key<'_>, message: String) -> Diagnostic {
     Diagnostic::error("sandbox_folder", message, span_of(node, attribute)).with_node(node.id.as_str())
 }
 

@@ -15,6 +15,7 @@ use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Node;
+use glovebox_pipeline::key::Key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::span::Span;
 use glovebox_record::limit::Workload;
@@ -200,7 +201,7 @@ fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective
     if let Some(attribute) = HandlerKind::of(inputs.handler).command() {
         let text = inputs.node.attributes.get(attribute).map(|attribute| attribute.value.to_string());
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            effective.record_origin(Capability::Shell(text.clone()), Origin::attribute(attribute));
+            effective.record_origin(Capability::Shell(text.clone()), Origin::attribute(attribute.as_str()));
             effective.commands.shell_texts.push(text);
         }
         return;
@@ -265,7 +266,7 @@ fn lower_by_attribute(node: &Node, name: LimitName, value: u64, limits: &mut Lim
     let bound = limits.get(name);
     if value > bound {
         let message = format!("`{attribute}` of node `{}` asks for {value}, the bound is {bound}", node.id);
-        let diagnostic = Diagnostic::warning("limit_not_raised", message, span_of(node, &attribute))
+        let diagnostic = Diagnostic::warning("limit_not_raised", message, span_of(node, Key::new(&attribute)))
             .with_help(format!(
                 "a node can only lower a bound; raise it with `{name} = {value}` under `[limits]` in glovebox.toml"
             ))
@@ -278,7 +279,7 @@ fn lower_by_attribute(node: &Node, name: LimitName, value: u64, limits: &mut Lim
 }
 
 /// Where an attribute stands; the node itself when a default brought it.
-pub(super) fn span_of(node: &Node, attribute: &str) -> Span {
+pub(super) fn span_of(node: &Node, attribute: Key<'_>) -> Span {
     node.attributes.get(attribute).map_or(node.span, |attribute| attribute.span)
 }
 

@@ -8,6 +8,7 @@ use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::Feedback;
+use glovebox_pipeline::key::{self, Key};
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::scope::Entry;
 
@@ -51,7 +52,13 @@ fn blocked(inputs: GrantInputs<'_>, named: &[Entry], effective: &mut Effective) 
             continue;
         };
         let fault = format!("`{entry}` is a part of the hold-outs in `{folder}`, expected the whole folder");
-        refuse(inputs, "codex.block_read_paths", fault, "name whole folders, such as `scripts/scenarios/`", effective);
+        refuse(
+            inputs,
+            key::CODEX_BLOCK_READ_PATHS,
+            fault,
+            "name whole folders, such as `scripts/scenarios/`",
+            effective,
+        );
     }
     entries
 }
@@ -60,7 +67,7 @@ fn blocked(inputs: GrantInputs<'_>, named: &[Entry], effective: &mut Effective) 
 fn refuse_opt_outs(inputs: GrantInputs<'_>, blocked: Option<&[Entry]>, effective: &mut Effective) {
     if inputs.node.holdouts.allow_read {
         let fault = format!("the plugin `{}` is never given hold-outs", inputs.handler);
-        refuse(inputs, "codex.allow_read_scenarios", fault, "remove the attribute", effective);
+        refuse(inputs, key::CODEX_ALLOW_READ_SCENARIOS, fault, "remove the attribute", effective);
     }
     let is_open =
         |folder: &&Entry| !blocked.unwrap_or_default().iter().any(|entry| folder.path().starts_with(entry.path()));
@@ -68,11 +75,17 @@ fn refuse_opt_outs(inputs: GrantInputs<'_>, blocked: Option<&[Entry]>, effective
         && let Some(open) = inputs.scenarios.iter().find(is_open)
     {
         let fault = format!("the plugin `{}` is never given the hold-outs in `{open}`", inputs.handler);
-        refuse(inputs, "codex.block_read_paths", fault, "name the hold-outs too, or remove the attribute", effective);
+        refuse(
+            inputs,
+            key::CODEX_BLOCK_READ_PATHS,
+            fault,
+            "name the hold-outs too, or remove the attribute",
+            effective,
+        );
     }
 }
 
-fn refuse(inputs: GrantInputs<'_>, attribute: &str, fault: String, help: &str, effective: &mut Effective) {
+fn refuse(inputs: GrantInputs<'_>, attribute: Key<'_>, fault: String, help: &str, effective: &mut Effective) {
     let message = format!("`{attribute}` of node `{}`: {fault}", inputs.node.id);
     let error = Diagnostic::error("holdout_access", message, span_of(inputs.node, attribute)).with_help(help);
     effective.diagnostics.push(error.with_node(inputs.node.id.as_str()));

@@ -8,6 +8,7 @@ use crate::plan::binding::runs_commands;
 use crate::plan::{Capability, HoldoutAccess, Origin, Separation};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::Writes;
+use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::scope::Entry;
 
@@ -50,7 +51,7 @@ fn unused_base(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let message = format!(
         "node `{id}` has no hold-outs in reach: its cache is kept between its visits, `cache_from` does nothing"
     );
-    let warning = Diagnostic::warning("cache_from", message, span_of(inputs.node, "cache_from"));
+    let warning = Diagnostic::warning("cache_from", message, span_of(inputs.node, key::CACHE_FROM));
     effective.diagnostics.push(warning.with_node(id.as_str()));
 }
 

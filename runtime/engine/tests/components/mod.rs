@@ -18,6 +18,7 @@ use glovebox_engine::lock::{Lock, LockedPlugin};
 use glovebox_engine::plan::Plan;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::inspect::inspect;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use std::sync::{Arc, OnceLock};
 
@@ -93,7 +94,7 @@ pub fn pipeline(attributes: &str) -> Arc<Pipeline> {
 
 /// A pipeline from its text.
 pub fn whole(text: &str) -> Arc<Pipeline> {
-    let checked = glovebox_pipeline::check(text, &glovebox_pipeline::Inputs::default());
+    let checked = glovebox_pipeline::check(Source::new(text), &glovebox_pipeline::Inputs::default());
     Arc::new(checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics)))
 }
 

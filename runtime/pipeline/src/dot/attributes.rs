@@ -5,9 +5,10 @@
 
 use super::lexer::{Kind, Token, is_bare, is_name, is_odd};
 use super::names::reads_bare;
-use super::parser::Parser;
+use super::parser::{Parser, Spelling};
 use super::{Attr, Value, quote};
 use crate::diagnostic::Diagnostic;
+use crate::key::Key;
 use crate::span::Span;
 use std::borrow::Cow;
 
@@ -61,7 +62,7 @@ impl<'a> Parser<'a> {
         if !self.token.first || !self.at(Kind::Word) {
             return false;
         }
-        let mut ahead = self.lexer.source[self.lexer.at..].trim_start_matches([' ', '\t']);
+        let mut ahead = self.lexer.source.text()[self.lexer.at..].trim_start_matches([' ', '\t']);
         if self.text(self.token.span) == "subgraph" {
             return true;
         }
@@ -87,7 +88,7 @@ impl<'a> Parser<'a> {
         if self.at(Kind::Equal) {
             return self.attribute_value(key, span, quoted);
         }
-        if self.at(Kind::Colon) && self.lexer.source[self.token.span.end..].starts_with([' ', '"']) {
+        if self.at(Kind::Colon) && self.lexer.source.text()[self.token.span.end..].starts_with([' ', '"']) {
             let colon = self.token.span;
             self.error(
                 Diagnostic::error("dot_syntax", "expected `=` between key and value, found `:`", colon)
@@ -102,7 +103,7 @@ impl<'a> Parser<'a> {
             return None;
         }
         let message = format!("expected `=` after the attribute `{key}`, found {}", self.found());
-        let follows_quote = self.lexer.source[..span.start].ends_with('"');
+        let follows_quote = self.lexer.source.text()[..span.start].ends_with('"');
         let help = match quoted || follows_quote || !super::is_identifier(&key) {
             true => "write `key=value`; write a quote inside a string as `\\\"`".to_owned(),
             false => {
@@ -126,16 +127,16 @@ impl<'a> Parser<'a> {
     /// Reads `= value`; the current token is the `=`.
     pub(super) fn attribute_value(&mut self, key: Cow<'a, str>, key_span: Span, quoted: bool) -> Option<Attr<'a>> {
         if !quoted && !reads_bare(&key) {
-            self.remark("an unquoted key with dots", key_span, || quote(&key));
+            self.remark(Spelling::BareDottedKey, key_span, || quote(&key));
         }
-        let value = self.value(&key)?;
+        let value = self.value(Key::new(&key))?;
         Some(Attr { key, key_span, value })
     }
 
-    fn value(&mut self, key: &str) -> Option<Value<'a>> {
+    fn value(&mut self, key: Key<'_>) -> Option<Value<'a>> {
         let equal = self.token.span;
         let blank = self.lexer.run(equal.end, |byte| byte == b' ' || byte == b'\t');
-        if self.lexer.source.as_bytes().get(blank) == Some(&b'#') {
+        if self.lexer.source.text().as_bytes().get(blank) == Some(&b'#') {
             self.lexer.at = self.lexer.run(blank + 1, is_bare);
             let span = Span::new(blank, self.lexer.at);
             self.advance();
@@ -187,7 +188,7 @@ impl<'a> Parser<'a> {
         }
         let text = self.text(span);
         if !reads_bare(text) {
-            self.remark("this value without quotes", span, || quote(text));
+            self.remark(Spelling::BareValue, span, || quote(text));
         }
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }
@@ -199,9 +200,9 @@ impl<'a> Parser<'a> {
         Some(Value { text: Cow::Borrowed(text), span, quoted: false })
     }
 
-    fn odd_value(&mut self, key: &str) -> Option<Value<'a>> {
+    fn odd_value(&mut self, key: Key<'_>) -> Option<Value<'a>> {
         let start = self.token.span.start;
-        let source = self.lexer.source;
+        let source = self.lexer.source.text();
         match source.as_bytes()[start] {
             b'<' => self.html_value(start),
             b'\'' => {
@@ -227,9 +228,23 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// The length of the `<...>` that begins at `start`; none if it is unclosed.
+    fn html_end(&self, start: usize) -> Option<usize> {
+        let mut open = 0_usize;
+        for (offset, byte) in self.lexer.source.text()[start..].bytes().enumerate() {
+            match byte {
+                b'<' => open += 1,
+                b'>' if open == 1 => return Some(offset + 1),
+                b'>' => open -= 1,
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// Skips `<...>` with an error; without a closing `>`, skips the line.
     fn html_value(&mut self, start: usize) -> Option<Value<'a>> {
-        let closed = if self.html_open { None } else { html_end(&self.lexer.source[start..]) };
+        let closed = if self.html_open { None } else { self.html_end(start) };
         self.html_open |= closed.is_none();
         // Skip the text after it as well: `<b>x</b>` without outer brackets.
         let end = closed.map_or_else(|| self.lexer.rest_of_line(start).end, |length| start + length);
@@ -239,18 +254,4 @@ impl<'a> Parser<'a> {
         self.error(error.with_help("write the text in double quotes"));
         None
     }
-}
-
-/// The length of `<...>`; none if it is unclosed.
-fn html_end(text: &str) -> Option<usize> {
-    let mut open = 0_usize;
-    for (offset, byte) in text.bytes().enumerate() {
-        match byte {
-            b'<' => open += 1,
-            b'>' if open == 1 => return Some(offset + 1),
-            b'>' => open -= 1,
-            _ => {}
-        }
-    }
-    None
 }

@@ -4,6 +4,7 @@
 //! depend on the context, so the parser reads them itself with [`Lexer::run`].
 
 use super::Comment;
+use crate::source::Source;
 use crate::span::Span;
 
 /// What a token is.
@@ -51,7 +52,7 @@ pub(super) struct Token {
 /// Reads tokens from the text.
 #[derive(Debug, Clone)]
 pub(super) struct Lexer<'a> {
-    pub(super) source: &'a str,
+    pub(super) source: Source<'a>,
     pub(super) at: usize,
     pub(super) comments: Vec<Comment>,
     /// The first `#` comment after other text on its line, which Graphviz does not accept.
@@ -63,18 +64,18 @@ pub(super) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    pub(super) fn new(source: &'a str) -> Self {
-        let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    pub(super) fn new(source: Source<'a>) -> Self {
+        let at = if source.text().starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         Self { source, at, comments: Vec::new(), late_hash: None, suspect: None, plain: false }
     }
 
     fn byte(&self, offset: usize) -> u8 {
-        self.source.as_bytes().get(self.at + offset).copied().unwrap_or(0)
+        self.source.text().as_bytes().get(self.at + offset).copied().unwrap_or(0)
     }
 
     /// The next token. After the end, the end again.
     pub(super) fn next(&mut self) -> Token {
-        let mut first = self.at == 0 || self.source.as_bytes()[self.at - 1] == b'\n';
+        let mut first = self.at == 0 || self.source.text().as_bytes()[self.at - 1] == b'\n';
         loop {
             match self.byte(0) {
                 b'\n' => {
@@ -109,21 +110,21 @@ impl<'a> Lexer<'a> {
     /// Skips a block comment. Returns the span of its `/*` if it is unclosed.
     fn block_comment(&mut self) -> Option<Span> {
         let start = self.at;
-        match self.source[start + 2..].find("*/") {
+        match self.source.text()[start + 2..].find("*/") {
             Some(length) => {
                 self.at = start + 2 + length + 2;
                 self.comments.push(Comment { span: Span::new(start, self.at), line: false });
                 None
             }
             None => {
-                self.at = self.source.len();
+                self.at = self.source.text().len();
                 Some(Span::new(start, start + 2))
             }
         }
     }
 
     fn kind(&mut self) -> Kind {
-        let Some(letter) = self.source.as_bytes().get(self.at).copied() else { return Kind::End };
+        let Some(letter) = self.source.text().as_bytes().get(self.at).copied() else { return Kind::End };
         match letter {
             b'0'..=b'9' => self.number(),
             _ if is_word(letter) => {
@@ -154,7 +155,7 @@ impl<'a> Lexer<'a> {
 
     fn string(&mut self) -> Kind {
         let start = self.at;
-        let bytes = self.source.as_bytes();
+        let bytes = self.source.text().as_bytes();
         let (mut at, mut lines) = (start + 1, false);
         self.plain = true;
         while let Some(byte) = bytes.get(at) {
@@ -179,7 +180,7 @@ impl<'a> Lexer<'a> {
                 _ => self.plain = false,
             }
         }
-        self.at = self.source.len();
+        self.at = self.source.text().len();
         Kind::OpenString
     }
 
@@ -189,10 +190,10 @@ impl<'a> Lexer<'a> {
         if self.suspect.is_some() {
             return;
         }
-        let inner = &self.source[start + 1..self.at - 1];
+        let inner = &self.source.text()[start + 1..self.at - 1];
         let is_long = inner.contains('\n') || inner.contains(['[', ';', ',']);
         let opens = inner.trim_end().ends_with('=')
-            || is_long && self.source[self.at..].starts_with(|c: char| c.is_ascii_alphanumeric());
+            || is_long && self.source.text()[self.at..].starts_with(|c: char| c.is_ascii_alphanumeric());
         if opens {
             self.suspect = Some(self.rest_of_line(start));
         }
@@ -200,7 +201,7 @@ impl<'a> Lexer<'a> {
 
     /// The end of the run of accepted bytes from `start`; stops before `->`.
     pub(super) fn run(&self, start: usize, wanted: impl Fn(u8) -> bool) -> usize {
-        let bytes = self.source.as_bytes();
+        let bytes = self.source.text().as_bytes();
         let mut at = start;
         while at < bytes.len() && wanted(bytes[at]) && !(bytes[at] == b'-' && bytes.get(at + 1) == Some(&b'>')) {
             at += 1;
@@ -210,7 +211,7 @@ impl<'a> Lexer<'a> {
 
     /// The span from an offset to the end of its line, without the line break.
     pub(super) fn rest_of_line(&self, start: usize) -> Span {
-        let rest = &self.source[start..];
+        let rest = &self.source.text()[start..];
         let length = rest.find('\n').unwrap_or(rest.len());
         Span::new(start, start + rest[..length].trim_end_matches('\r').len())
     }

@@ -9,19 +9,22 @@ mod lexer;
 mod names;
 mod parser;
 pub(crate) mod text;
+mod writer;
 
 pub use ast::{Ast, Attr, Comment, Name, Statement, Target, Value};
-pub(crate) use names::is_identifier;
+pub(crate) use names::{Keyword, is_identifier, is_numeral};
 pub use text::quote;
+pub(crate) use writer::Writer;
 
 use crate::diagnostic::Diagnostic;
+use crate::source::Source;
 
 /// Parses one file. After an error, the [`Ast`] contains what the parser could read.
-pub fn parse(source: &str) -> (Ast<'_>, Vec<Diagnostic>) {
+pub fn parse(source: Source<'_>) -> (Ast<'_>, Vec<Diagnostic>) {
     parser::parse(source)
 }
 
 /// Parses one file and passes each outer statement to `take` at once, without a list of them. The [`Ast`] has no body.
-pub(crate) fn parse_each<'a>(source: &'a str, mut take: impl FnMut(Statement<'a>)) -> (Ast<'a>, Vec<Diagnostic>) {
+pub(crate) fn parse_each<'a>(source: Source<'a>, mut take: impl FnMut(Statement<'a>)) -> (Ast<'a>, Vec<Diagnostic>) {
     parser::parse_each(source, &mut take)
 }

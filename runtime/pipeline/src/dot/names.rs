@@ -3,7 +3,7 @@
 //! A node's name must be an identifier, so that conditions and paths can contain it. The parser skips a port with an error.
 
 use super::lexer::{Kind, Token, is_in_identifier, is_name, is_word};
-use super::parser::Parser;
+use super::parser::{Parser, Spelling};
 use super::{Name, Statement};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
 use crate::span::Span;
@@ -25,7 +25,7 @@ impl<'a> Parser<'a> {
         let span = self.advance().span;
         let text = self.text(span);
         if !reads_bare(text) {
-            self.remark("this graph name without quotes", span, || super::quote(text));
+            self.remark(Spelling::BareGraphName, span, || super::quote(text));
         }
         Some(Name { text: Cow::Borrowed(text), span })
     }
@@ -37,7 +37,7 @@ impl<'a> Parser<'a> {
 
     /// The value of a string.
     pub(super) fn string_value_of(&self, string: Token) -> Cow<'a, str> {
-        let inner = &self.lexer.source[string.span.start + 1..string.span.end - 1];
+        let inner = &self.lexer.source.text()[string.span.start + 1..string.span.end - 1];
         if string.plain { Cow::Borrowed(inner) } else { super::text::decode(inner, |_, _| ()) }
     }
 
@@ -54,7 +54,7 @@ impl<'a> Parser<'a> {
         if self.name_continues() {
             let start = self.token.span.start;
             let end = self.lexer.run(start, is_name);
-            let end = start + self.lexer.source[start..end].find("--").unwrap_or(end - start);
+            let end = start + self.lexer.source.text()[start..end].find("--").unwrap_or(end - start);
             self.extend(end.max(start + 1));
         }
         let span = self.advance().span;
@@ -77,8 +77,8 @@ impl<'a> Parser<'a> {
                 self.renamed.push((name.clone(), id.clone()));
             }
             self.error(Diagnostic::error("dot_syntax", message, name.span).with_help(help).with_fix(name.span, id));
-        } else if is_keyword(&name.text) && self.text(name.span) == name.text {
-            self.remark("a keyword as an unquoted node id", name.span, || super::quote(&name.text));
+        } else if Keyword::of(&name.text).is_some() && self.text(name.span) == name.text {
+            self.remark(Spelling::BareKeyword, name.span, || super::quote(&name.text));
         }
         if self.at(Kind::Colon) {
             self.port();
@@ -159,20 +159,43 @@ pub(crate) fn is_identifier(text: &str) -> bool {
     begins_well && text.bytes().all(is_in_identifier)
 }
 
-/// True for a keyword of Graphviz, which ignores case.
-fn is_keyword(text: &str) -> bool {
-    ["node", "edge", "graph", "digraph", "subgraph", "strict"].iter().any(|word| text.eq_ignore_ascii_case(word))
+/// A keyword of Graphviz, which ignores case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keyword {
+    Node,
+    Edge,
+    Graph,
+    Digraph,
+    Subgraph,
+    Strict,
+}
+
+impl Keyword {
+    const ALL: [(&'static str, Self); 6] = [
+        ("node", Self::Node),
+        ("edge", Self::Edge),
+        ("graph", Self::Graph),
+        ("digraph", Self::Digraph),
+        ("subgraph", Self::Subgraph),
+        ("strict", Self::Strict),
+    ];
+
+    /// The keyword with this spelling, if it is one.
+    pub(crate) fn of(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(word, _)| text.eq_ignore_ascii_case(word)).map(|(_, keyword)| keyword)
+    }
 }
 
 /// True for text that Graphviz accepts without quotes: a word that is not a keyword, characters beyond ASCII included, or a number
 /// (`-?(.5 | 5 | 5. | 5.5)`).
 pub(super) fn reads_bare(text: &str) -> bool {
     let begins_well = text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
-    let reads_as_word = begins_well && text.bytes().all(is_word) && !is_keyword(text);
+    let reads_as_word = begins_well && text.bytes().all(is_word) && Keyword::of(text).is_none();
     reads_as_word || is_numeral(text)
 }
 
-fn is_numeral(text: &str) -> bool {
+/// True for a number in Graphviz: `-?(.5 | 5 | 5. | 5.5)`.
+pub(crate) fn is_numeral(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let numeric = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

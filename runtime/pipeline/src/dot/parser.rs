@@ -4,21 +4,23 @@
 //! consumes text, so the time is proportional to the length of the file.
 
 use super::lexer::{Kind, Lexer, Token};
-use super::{Ast, Attr, Name, Statement, Target};
+use super::{Ast, Attr, Keyword, Name, Statement, Target};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
+use crate::source::Source;
 use crate::span::Span;
 use glovebox_names::visible;
+use std::fmt;
 
 /// The deepest nesting of subgraphs.
 pub(crate) const DEPTH_MAX: usize = 32;
 
-pub(super) fn parse(source: &str) -> (Ast<'_>, Vec<Diagnostic>) {
+pub(super) fn parse(source: Source<'_>) -> (Ast<'_>, Vec<Diagnostic>) {
     let mut body = Vec::new();
     let (ast, diagnostics) = parse_each(source, &mut |statement| body.push(statement));
     (Ast { body, ..ast }, diagnostics)
 }
 
-pub(super) fn parse_each<'a>(source: &'a str, take: Take<'_, 'a>) -> (Ast<'a>, Vec<Diagnostic>) {
+pub(super) fn parse_each<'a>(source: Source<'a>, take: Take<'_, 'a>) -> (Ast<'a>, Vec<Diagnostic>) {
     let mut parser = Parser::new(source);
     let mut ast = parser.file(take);
     parser.remark_late_hash();
@@ -32,12 +34,34 @@ pub(super) fn parse_each<'a>(source: &'a str, take: Take<'_, 'a>) -> (Ast<'a>, V
 /// Receives each statement.
 pub(super) type Take<'t, 'a> = &'t mut dyn FnMut(Statement<'a>);
 
+/// A spelling that Graphviz does not accept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    BareGraphName,
+    BareKeyword,
+    BareDottedKey,
+    BareValue,
+    LateHash,
+}
+
+impl fmt::Display for Spelling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BareGraphName => "this graph name without quotes",
+            Self::BareKeyword => "a keyword as an unquoted node id",
+            Self::BareDottedKey => "an unquoted key with dots",
+            Self::BareValue => "this value without quotes",
+            Self::LateHash => "a `#` comment after other text",
+        })
+    }
+}
+
 pub(super) struct Parser<'a> {
     pub(super) lexer: Lexer<'a>,
     pub(super) token: Token,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The kinds of spellings that already have a remark; each kind gets one.
-    remarked: Vec<&'static str>,
+    remarked: Vec<Spelling>,
     /// The start of an unclosed string or comment; mistakes after it are not reported.
     cut_off: Option<usize>,
     depth: usize,
@@ -55,7 +79,7 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(source: &'a str) -> Self {
+    pub(super) fn new(source: Source<'a>) -> Self {
         let mut lexer = Lexer::new(source);
         let token = lexer.next();
         let diagnostics = Vec::new();
@@ -108,7 +132,7 @@ impl<'a> Parser<'a> {
         };
         self.cut_off = Some(begin);
         self.token.kind = Kind::End;
-        self.token.span = Span::new(self.lexer.source.len(), self.lexer.source.len());
+        self.token.span = Span::new(self.lexer.source.text().len(), self.lexer.source.text().len());
     }
 
     /// Makes the current token longer: up to `end`.
@@ -118,15 +142,15 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn text(&self, span: Span) -> &'a str {
-        span.of(self.lexer.source)
+        self.lexer.source.at(span)
     }
 
     pub(super) fn at(&self, kind: Kind) -> bool {
         self.token.kind == kind
     }
 
-    pub(super) fn at_word(&self, word: &str) -> bool {
-        self.at(Kind::Word) && self.text(self.token.span).eq_ignore_ascii_case(word)
+    pub(super) fn at_keyword(&self, keyword: Keyword) -> bool {
+        self.at(Kind::Word) && Keyword::of(self.text(self.token.span)) == Some(keyword)
     }
 
     pub(super) fn error(&mut self, diagnostic: Diagnostic) {
@@ -142,11 +166,11 @@ impl<'a> Parser<'a> {
     }
 
     /// Reports a spelling that Graphviz does not accept, once for each kind.
-    pub(super) fn remark(&mut self, kind: &'static str, span: Span, canonical: impl FnOnce() -> String) {
-        if !self.remarked.contains(&kind) {
+    pub(super) fn remark(&mut self, spelling: Spelling, span: Span, canonical: impl FnOnce() -> String) {
+        if !self.remarked.contains(&spelling) {
             let canonical = canonical();
-            self.remarked.push(kind);
-            let remark = Diagnostic::info("not_graphviz", format!("Graphviz does not accept {kind}"), span);
+            self.remarked.push(spelling);
+            let remark = Diagnostic::info("not_graphviz", format!("Graphviz does not accept {spelling}"), span);
             self.error(
                 remark
                     .with_help(format!("write `{canonical}`, which both Graphviz and Glovebox accept"))
@@ -158,7 +182,7 @@ impl<'a> Parser<'a> {
     fn remark_late_hash(&mut self) {
         if let Some(span) = self.lexer.late_hash {
             let comment = &self.text(span)[1..];
-            self.remark("a `#` comment after other text", span, || format!("//{comment}"));
+            self.remark(Spelling::LateHash, span, || format!("//{comment}"));
         }
     }
 
@@ -168,7 +192,7 @@ impl<'a> Parser<'a> {
             Kind::End => "the end of the file".to_owned(),
             Kind::String => "a string".to_owned(),
             Kind::Other => {
-                let found = self.lexer.source[self.token.span.start..].chars().next().unwrap_or_default();
+                let found = self.lexer.source.text()[self.token.span.start..].chars().next().unwrap_or_default();
                 format!("`{}`", visible::line(found.encode_utf8(&mut [0; 4])))
             }
             _ => format!("`{}`", self.text(self.token.span)),
@@ -191,27 +215,27 @@ impl<'a> Parser<'a> {
         let open = self.advance().span;
         self.statements(take);
         ast.span = start.to(self.token.span);
-        self.close(open, "the graph");
+        self.close(open);
         self.trailer(start);
         ast
     }
 
     /// Moves to the word `digraph`; false if there is none.
     fn header(&mut self) -> bool {
-        if self.at_word("strict") {
+        if self.at_keyword(Keyword::Strict) {
             let span = self.token.span;
             let help = "remove `strict`: conditions distinguish edges between the same nodes";
             self.error(Diagnostic::error("dot_syntax", "`strict` graphs are not supported", span).with_help(help));
             self.advance();
         }
-        if self.at_word("graph") {
+        if self.at_keyword(Keyword::Graph) {
             let span = self.token.span;
             self.undirected = true;
             let error = Diagnostic::error("dot_syntax", "`graph` is undirected; a pipeline must be a `digraph`", span);
             self.error(error.with_help("write `digraph`, and `->` for edges").with_fix(span, "digraph"));
             return true;
         }
-        if self.at_word("digraph") {
+        if self.at_keyword(Keyword::Digraph) {
             return true;
         }
         if self.at(Kind::End) {
@@ -222,18 +246,19 @@ impl<'a> Parser<'a> {
         }
         let message = format!("expected `digraph`, found {}", self.found());
         self.syntax(message, self.token.span);
-        while !(self.at(Kind::End) || self.at_word("digraph") && self.token.first) {
+        while !(self.at(Kind::End) || self.at_keyword(Keyword::Digraph) && self.token.first) {
             self.advance();
         }
         self.at(Kind::Word)
     }
 
-    /// Expects the brace that closes `what`.
-    fn close(&mut self, open: Span, what: &str) {
+    /// Expects the brace that closes the current graph or subgraph.
+    fn close(&mut self, open: Span) {
         if self.at(Kind::RightBrace) {
             self.advance();
             return;
         }
+        let what = if self.depth == 0 { "the graph" } else { "the subgraph" };
         let message = format!("the `{{` of {what} has no matching `}}`");
         let error = Diagnostic::error("dot_syntax", message, open).with_label(self.token.span, "expected `}` here");
         self.error(error.with_fix(self.token.span.after(), "}"));
@@ -241,7 +266,7 @@ impl<'a> Parser<'a> {
 
     fn trailer(&mut self, first: Span) {
         let span = self.token.span;
-        let second = ["digraph", "graph", "strict"].iter().any(|word| self.at_word(word));
+        let second = [Keyword::Digraph, Keyword::Graph, Keyword::Strict].into_iter().any(|word| self.at_keyword(word));
         if second {
             let error =
                 Diagnostic::error("dot_syntax", "a file must contain only one graph; a second one begins here", span);
@@ -350,9 +375,9 @@ impl<'a> Parser<'a> {
         self.depth += 1;
         let mut body = Vec::new();
         self.statements(&mut |statement| body.push(statement));
-        self.depth -= 1;
         let span = start.to(self.token.span);
-        self.close(open, "the subgraph");
+        self.close(open);
+        self.depth -= 1;
         if matches!(self.token.kind, Kind::Arrow | Kind::Line) {
             self.no_group(start);
             return None;
@@ -381,7 +406,7 @@ impl<'a> Parser<'a> {
     fn node_or_edge(&mut self) -> Option<Statement<'a>> {
         let quoted = self.at(Kind::String);
         let first = self.name();
-        if self.at(Kind::Equal) && self.lexer.source[self.lexer.at..].starts_with('>') {
+        if self.at(Kind::Equal) && self.lexer.source.text()[self.lexer.at..].starts_with('>') {
             let arrow = Span::new(self.token.span.start, self.lexer.at + 1);
             self.error(
                 Diagnostic::error("dot_syntax", "expected `->` for an edge, found `=>`", arrow).with_fix(arrow, "->"),

@@ -1,10 +1,11 @@
 //! Rules about single attributes: unknown names, names in the wrong place, and unknown values.
 
 use super::{Found, Rule, Subject};
-use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known};
+use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
-use crate::ir::{Attribute, Handler, Node};
+use crate::ir::{Attribute, Handler, Node, NodeId};
+use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::lower::handler::{HandlerKind, SHAPES, TYPES};
 use crate::nearest::{certain, nearest};
@@ -43,7 +44,7 @@ const PROVIDERS: &[&str] = &[
 ];
 
 /// Reports an unknown value, with the known word that is most similar.
-fn unknown_word(rule: &Rule, key: &str, attribute: &Attribute, known: &[&str]) -> Diagnostic {
+fn unknown_word(rule: &Rule, key: Key<'_>, attribute: &Attribute, known: &[&str]) -> Diagnostic {
     let found = rule.found(format!("`{key}` has the unknown value `{}`", attribute.value), attribute.span);
     match nearest(&attribute.value, known.iter().copied()) {
         Some(meant) => {
@@ -69,12 +70,18 @@ fn written(attribute: &Attribute, word: &str) -> Option<String> {
 }
 
 /// The attribute, if its value is not among the known words.
-fn unknown<'a>(from: &'a Attributes, key: &str, known: &[&str]) -> Option<&'a Attribute> {
+fn unknown<'a>(from: &'a Attributes, key: Key<'_>, known: &[&str]) -> Option<&'a Attribute> {
     from.get(key).filter(|attribute| !attribute.value.is_empty() && !known.contains(&attribute.value.as_str()))
 }
 
 /// Checks a node attribute against known words. Reports a value from a defaults block once.
-fn node_words(rule: &Rule, subject: &Subject<'_>, key: &str, known: &[&str], applies: impl Fn(&Node) -> bool) -> Found {
+fn node_words(
+    rule: &Rule,
+    subject: &Subject<'_>,
+    key: Key<'_>,
+    known: &[&str],
+    applies: impl Fn(&Node) -> bool,
+) -> Found {
     let mut reported = HashSet::new();
     let nodes = subject.pipeline.nodes.iter().filter(|node| applies(node));
     let unknown = nodes.filter_map(|node| unknown(&node.attributes, key, known).map(|attribute| (node, attribute)));
@@ -88,27 +95,27 @@ pub(super) fn type_known(rule: &Rule, subject: &Subject<'_>) -> Found {
         let name = node.handler.name();
         !name.contains('.') || nearest(name, TYPES.iter().copied().filter(|known| known.contains('.'))).is_some()
     };
-    node_words(rule, subject, "type", TYPES, ours)
+    node_words(rule, subject, key::TYPE, TYPES, ours)
 }
 
 pub(super) fn shape_known(rule: &Rule, subject: &Subject<'_>) -> Found {
     let shapes: Vec<&str> = SHAPES.iter().map(|(shape, _)| *shape).collect();
-    let decides = |node: &Node| node.attributes.get("type").is_none_or(|name| name.value.trim().is_empty());
-    node_words(rule, subject, "shape", &shapes, decides)
+    let decides = |node: &Node| node.attributes.get(key::TYPE).is_none_or(|name| name.value.trim().is_empty());
+    node_words(rule, subject, key::SHAPE, &shapes, decides)
 }
 
 pub(super) fn provider_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
-    node_words(rule, subject, "llm_provider", PROVIDERS, |_| true)
+    node_words(rule, subject, key::LLM_PROVIDER, PROVIDERS, |_| true)
 }
 
 pub(super) fn reasoning_effort_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
-    node_words(rule, subject, "reasoning_effort", EFFORTS, |_| true)
+    node_words(rule, subject, key::REASONING_EFFORT, EFFORTS, |_| true)
 }
 
 pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut found = node_words(rule, subject, "fidelity", FIDELITIES, |_| true);
-    if let Some(attribute) = unknown(&subject.pipeline.attributes, "default_fidelity", FIDELITIES) {
-        found.push(unknown_word(rule, "default_fidelity", attribute, FIDELITIES));
+    let mut found = node_words(rule, subject, key::FIDELITY, FIDELITIES, |_| true);
+    if let Some(attribute) = unknown(&subject.pipeline.attributes, key::DEFAULT_FIDELITY, FIDELITIES) {
+        found.push(unknown_word(rule, key::DEFAULT_FIDELITY, attribute, FIDELITIES));
     }
     let mut reported = HashSet::new();
     for edge in &subject.pipeline.edges {
@@ -116,10 +123,11 @@ pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
             break;
         }
         if let Some(attribute) =
-            unknown(&edge.attributes, "fidelity", FIDELITIES).filter(|attribute| reported.insert(attribute.span))
+            unknown(&edge.attributes, key::FIDELITY, FIDELITIES).filter(|attribute| reported.insert(attribute.span))
         {
             found.push(
-                unknown_word(rule, "fidelity", attribute, FIDELITIES).with_edge(edge.from.as_str(), edge.to.as_str()),
+                unknown_word(rule, key::FIDELITY, attribute, FIDELITIES)
+                    .with_edge(edge.from.as_str(), edge.to.as_str()),
             );
         }
     }
@@ -128,17 +136,22 @@ pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut reported = HashSet::new();
-    let graph = std::iter::once((None, &subject.pipeline.attributes));
-    let nodes = subject.pipeline.nodes.iter().map(|node| (Some(node), &node.attributes));
+    let pipeline = subject.pipeline;
+    let targets = [&pipeline.retry_target, &pipeline.fallback_retry_target];
+    let graph = std::iter::once((None, &pipeline.attributes, targets));
+    let nodes = pipeline
+        .nodes
+        .iter()
+        .map(|node| (Some(node), &node.attributes, [&node.retry_target, &node.fallback_retry_target]));
     let mut found = Found::none();
-    for (node, attributes) in graph.chain(nodes) {
+    for (node, attributes, targets) in graph.chain(nodes) {
         if found.is_full() {
             break;
         }
-        for key in ["retry_target", "fallback_retry_target"] {
+        for (key, target) in [(key::RETRY_TARGET, targets[0]), (key::FALLBACK_RETRY_TARGET, targets[1])] {
             let Some(attribute) = attributes.get(key) else { continue };
             let name = attribute.value.trim();
-            if name.is_empty() || subject.index(name).is_some() || !reported.insert(attribute.span) {
+            if name.is_empty() || target.is_some() || !reported.insert(attribute.span) {
                 continue;
             }
             let mut finding = rule.found(format!("`{key}` names `{name}`, which is not declared"), attribute.span);
@@ -147,7 +160,7 @@ pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
                 && let Some(meant) = nearest(name, subject.pipeline.nodes.iter().map(|node| node.id.as_str()))
             {
                 finding = finding.with_help(format!("did you mean `{meant}`?"));
-                finding = subject.with_certain_name(finding, attribute.span, name);
+                finding = subject.with_certain_name(finding, attribute.span, &NodeId::new(name));
             }
             finding.node = node.map(|node| node.id.to_string());
             found.push(finding);
@@ -170,10 +183,11 @@ pub(super) fn goal_gate_has_retry(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let is_set =
-        |node: &Node, key: &str| node.attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty());
+    let is_set = |node: &Node, key: Key<'_>| {
+        node.attributes.get(key).is_some_and(|attribute| !attribute.value.trim().is_empty())
+    };
     let unprompted = |node: &&Node| {
-        node.handler.kind() == HandlerKind::Codergen && !is_set(node, "prompt") && !is_set(node, "label")
+        node.handler.kind() == HandlerKind::Codergen && !is_set(node, key::PROMPT) && !is_set(node, key::LABEL)
     };
     let found = |node: &Node| {
         let message = format!("the agent stage `{}` has neither `prompt` nor `label`", node.id);
@@ -186,7 +200,7 @@ pub(super) fn prompt_on_llm_nodes(rule: &Rule, subject: &Subject<'_>) -> Found {
 pub(super) fn auto_status_no_effect(rule: &Rule, subject: &Subject<'_>) -> Found {
     let relies = |node: &&Node| node.auto_status && matches!(node.handler, Handler::Component(_));
     let found = |node: &Node| {
-        let span = node.attributes.get("auto_status").map_or(node.span, |attribute| attribute.span);
+        let span = node.attributes.get(key::AUTO_STATUS).map_or(node.span, |attribute| attribute.span);
         let message = format!("`auto_status` of `{}` has no effect", node.id);
         rule.found(message, span).with_node(node.id.as_str())
     };
@@ -207,7 +221,7 @@ pub(super) fn attribute_unread(rule: &Rule, subject: &Subject<'_>) -> Found {
         let is_reported = misplaced(rule, key, attribute, carrier)
             .or_else(|| misspelt(rule, key, attribute, carrier, beside))
             .is_some();
-        let is_input = carrier == Carrier::Graph && inputs.contains(key);
+        let is_input = carrier == Carrier::Graph && inputs.contains(key.as_str());
         let message = format!("Glovebox does not read the attribute `{key}`");
         (!is_reported && !is_input).then(|| rule.found(message, attribute.key_span))
     })
@@ -224,13 +238,13 @@ fn inputs<'a>(subject: &Subject<'a>) -> HashSet<&'a str> {
 }
 
 /// Checks one name on one carrier; the last argument is all attributes there.
-type NameCheck<'a> = &'a dyn Fn(&Rule, &str, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>;
+type NameCheck<'a> = &'a dyn Fn(&Rule, Key<'_>, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>;
 
 /// Checks every name that is not known on its carrier.
 fn names(
     rule: &Rule,
     subject: &Subject<'_>,
-    check: impl Fn(&Rule, &str, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
+    check: impl Fn(&Rule, Key<'_>, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
 ) -> Found {
     let mut look = Names { rule, check: &check, seen: HashSet::new(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
@@ -248,17 +262,21 @@ struct Names<'a> {
     rule: &'a Rule,
     check: NameCheck<'a>,
     /// Names seen on each kind of carrier.
-    seen: HashSet<(Carrier, &'a str)>,
+    seen: HashSet<(Carrier, Key<'a>)>,
     found: Found,
 }
 
 impl<'a> Names<'a> {
-    fn at(&mut self, attributes: &'a Attributes, carrier: Carrier, node: Option<&Node>, ours: impl Fn(&str) -> bool) {
-        for (key, attribute) in attributes.iter().filter(|(key, _)| ours(key)) {
+    fn at(
+        &mut self,
+        attributes: &'a Attributes,
+        carrier: Carrier,
+        node: Option<&Node>,
+        ours: impl Fn(Key<'_>) -> bool,
+    ) {
+        for (key, attribute) in attributes.iter().filter(|(key, _)| ours(*key)) {
             // The lowering has read it as `tool_command`.
-            if key.as_str() == "script"
-                && attributes.get("tool_command").is_some_and(|ours| ours.span == attribute.span)
-            {
+            if key == key::SCRIPT && attributes.get(key::TOOL_COMMAND).is_some_and(|ours| ours.span == attribute.span) {
                 continue;
             }
             if self.found.is_full() || !self.seen.insert((carrier, key)) || is_known(key, carrier) {
@@ -272,8 +290,8 @@ impl<'a> Names<'a> {
     }
 }
 
-fn misplaced(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) -> Option<Diagnostic> {
-    let known = ATTRIBUTES.iter().find(|known| known.name == key)?;
+fn misplaced(rule: &Rule, key: Key<'_>, attribute: &Attribute, carrier: Carrier) -> Option<Diagnostic> {
+    let known = known(key)?;
     let place = |carrier: &Carrier| match carrier {
         Carrier::Graph => "the graph",
         Carrier::Node => "a node",
@@ -286,37 +304,38 @@ fn misplaced(rule: &Rule, key: &str, attribute: &Attribute, carrier: Carrier) ->
 
 fn misspelt(
     rule: &Rule,
-    key: &str,
+    key: Key<'_>,
     attribute: &Attribute,
     carrier: Carrier,
     beside: &Attributes,
 ) -> Option<Diagnostic> {
     const LENGTH_MIN: usize = 4;
-    let candidates = ATTRIBUTES.iter().filter(|known| known.on.contains(&carrier)).map(|known| known.name);
+    let candidates = ATTRIBUTES.iter().filter(|known| known.on.contains(&carrier)).map(|known| known.key.as_str());
     let found = || rule.found(format!("unknown attribute `{key}`"), attribute.key_span);
     if let Some(ours) = name_here(key, carrier) {
         return Some(found().with_help(format!("write `{ours}`, which is the name for `{key}` here")));
     }
-    let meant = guard_meant(key).or_else(|| nearest(key, candidates)).filter(|_| key.len() >= LENGTH_MIN)?;
+    let meant = guard_meant(key).or_else(|| nearest(key.as_str(), candidates).map(Key::new));
+    let meant = meant.filter(|_| key.as_str().len() >= LENGTH_MIN)?;
     let found = found().with_help(format!("did you mean `{meant}`?"));
     // If the right name is set too, the edit would replace its value.
     let is_certain = !beside.contains_key(meant) && (guard_meant(key).is_some() || is_slip(key, meant));
-    Some(if is_certain { found.with_fix(attribute.key_span, meant) } else { found })
+    Some(if is_certain { found.with_fix(attribute.key_span, meant.as_str()) } else { found })
 }
 
 /// True for names that differ by one typing mistake, or only in punctuation and case.
-fn is_slip(key: &str, meant: &str) -> bool {
-    let plain = |name: &str| -> String { name.to_lowercase().replace(['_', '.', '-'], "") };
-    certain(key, [meant]).is_some() || plain(key) == plain(meant)
+fn is_slip(key: Key<'_>, meant: Key<'_>) -> bool {
+    let plain = |key: Key<'_>| -> String { key.as_str().to_lowercase().replace(['_', '.', '-'], "") };
+    certain(key.as_str(), [meant.as_str()]).is_some() || plain(key) == plain(meant)
 }
 
 /// The name here for a node attribute of other engines. The finding has no fix, because the values of other engines may differ.
-fn name_here(key: &str, carrier: Carrier) -> Option<&'static str> {
-    match key {
+fn name_here(key: Key<'_>, carrier: Carrier) -> Option<Key<'static>> {
+    match key.as_str() {
         _ if carrier != Carrier::Node => None,
-        "node_type" => Some("type"),
-        "script" => Some("tool_command"),
-        "stack.child_workflow" => Some("stack.child_dotfile"),
+        "node_type" => Some(key::TYPE),
+        "script" => Some(key::TOOL_COMMAND),
+        "stack.child_workflow" => Some(key::STACK_CHILD_DOTFILE),
         _ => None,
     }
 }

@@ -102,20 +102,81 @@ const RUNNERS: &[(&str, &[&str])] = &[
 const BY_FILE: &[&str] = &["make", "gmake", "just"];
 const FILE_OPTIONS: &[&str] = &["-f", "-C", "--file", "--directory", "--makefile", "--justfile"];
 
-/// Programs that execute the file in their first argument.
-const INTERPRETERS: &[&str] = &[
-    "python", "node", "ruby", "perl", "php", "lua", "Rscript", "tclsh", "guile", "bats", "awk", "source", ".", "fish",
+/// A program that executes the file in its first argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interpreter {
+    Shell,
+    Fish,
+    Python,
+    Node,
+    Ruby,
+    Perl,
+    Php,
+    Lua,
+    Awk,
+    /// One without options that matter here.
+    Other,
+}
+
+/// The interpreters by name, shells excepted.
+const INTERPRETERS: &[(&str, Interpreter)] = &[
+    ("python", Interpreter::Python),
+    ("pypy", Interpreter::Python),
+    ("node", Interpreter::Node),
+    ("nodejs", Interpreter::Node),
+    ("ts-node", Interpreter::Node),
+    ("tsx", Interpreter::Node),
+    ("ruby", Interpreter::Ruby),
+    ("perl", Interpreter::Perl),
+    ("php", Interpreter::Php),
+    ("lua", Interpreter::Lua),
+    ("awk", Interpreter::Awk),
+    ("fish", Interpreter::Fish),
+    ("Rscript", Interpreter::Other),
+    ("tclsh", Interpreter::Other),
+    ("guile", Interpreter::Other),
+    ("bats", Interpreter::Other),
+    ("source", Interpreter::Other),
+    (".", Interpreter::Other),
 ];
-/// Their options that take the next word as a value.
-const VALUED: &[(&str, &[&str])] = &[
-    ("sh", &["-o", "-O", "+o", "+O"]),
-    ("python", &["-W", "-X"]),
-    ("node", &["-r", "--require", "--import", "--loader"]),
-    ("ruby", &["-I", "-r"]),
-    ("perl", &["-I"]),
-    ("php", &["-c", "-d"]),
-    ("lua", &["-l"]),
-];
+
+impl Interpreter {
+    /// The interpreter with this name: `python3.12` is Python.
+    fn named(name: &str) -> Option<Self> {
+        let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let plain = if plain.is_empty() { name } else { plain };
+        let known = INTERPRETERS.iter().find(|(known, _)| *known == plain).map(|(_, interpreter)| *interpreter);
+        if is_shell(plain) { Some(Self::Shell) } else { known }
+    }
+
+    /// The options that take the next word as a value.
+    fn options_with_value(self) -> &'static [&'static str] {
+        match self {
+            Self::Shell => &["-o", "-O", "+o", "+O"],
+            Self::Python => &["-W", "-X"],
+            Self::Node => &["-r", "--require", "--import", "--loader"],
+            Self::Ruby => &["-I", "-r"],
+            Self::Perl => &["-I"],
+            Self::Php => &["-c", "-d"],
+            Self::Lua => &["-l"],
+            Self::Fish | Self::Awk | Self::Other => &[],
+        }
+    }
+
+    /// True for an option that takes the code itself, alone or as the last of several: `sh -ec`, `perl -ne`.
+    fn takes_code(self, argument: &str) -> bool {
+        let bundle = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        let ends = |flags: &[char]| bundle.is_some_and(|bundle| bundle.ends_with(flags));
+        match self {
+            Self::Shell | Self::Fish | Self::Python => ends(&['c']),
+            Self::Perl | Self::Ruby | Self::Lua => ends(&['e', 'E']),
+            Self::Node => matches!(argument, "-e" | "-p" | "--eval" | "--print"),
+            Self::Php => argument == "-r",
+            Self::Awk | Self::Other => false,
+        }
+    }
+}
+
 /// Python modules that execute no code of a project.
 const HARMLESS_MODULES: &[&str] = &["json.tool", "venv", "zipfile", "tarfile", "base64", "http.server", "this"];
 
@@ -136,11 +197,11 @@ pub(super) fn executions(words: &[Word<'_>], site: CommandSite<'_>) -> Vec<Execu
         while bases.len() <= command.depth {
             bases.push(bases.last().cloned().flatten());
         }
-        let base = bases[command.depth].clone();
+        let directory = Directory { sealed: site.sealed, base: bases[command.depth].as_deref() };
         match command.name.text {
-            "cd" => bases[command.depth] = command.moved(base.as_deref()),
+            "cd" => bases[command.depth] = command.moved(directory),
             SUBJECT => {}
-            _ => found.extend(command.executed(site.sealed, base.as_deref())),
+            _ => found.extend(command.executed(directory)),
         }
     }
     found
@@ -182,26 +243,39 @@ enum Owner {
     Unknown,
 }
 
-fn owner(path: &str, sealed: &[String], base: Option<&str>) -> Owner {
-    let path = ["$PWD/", "${PWD}/"].iter().find_map(|here| path.strip_prefix(here)).unwrap_or(path);
-    let is_known = !path.is_empty() && !path.starts_with(['/', '~', '-', '+']) && !path.contains(['$', '*', '?', '%']);
-    let found = base.filter(|_| is_known).and_then(|base| resolved(base, path));
-    match found {
-        None => Owner::Unknown,
-        Some(path) if sealed.iter().any(|folder| format!("{path}/").starts_with(folder.as_str())) => Owner::Sealed,
-        Some(_) => Owner::Project,
+/// The hold-out folders, and the directory in which a command starts; none if it is unknown.
+#[derive(Clone, Copy)]
+struct Directory<'a> {
+    sealed: &'a [String],
+    base: Option<&'a str>,
+}
+
+impl Directory<'_> {
+    /// The owner of a path that a command in this directory names.
+    fn owner(self, path: &str) -> Owner {
+        let path = ["$PWD/", "${PWD}/"].iter().find_map(|here| path.strip_prefix(here)).unwrap_or(path);
+        let is_known =
+            !path.is_empty() && !path.starts_with(['/', '~', '-', '+']) && !path.contains(['$', '*', '?', '%']);
+        let found = self.base.filter(|_| is_known).and_then(|base| resolved(base, path));
+        match found {
+            None => Owner::Unknown,
+            Some(path) if self.sealed.iter().any(|folder| format!("{path}/").starts_with(folder.as_str())) => {
+                Owner::Sealed
+            }
+            Some(_) => Owner::Project,
+        }
     }
 }
 
 impl Command<'_> {
     /// The working directory after a `cd`.
-    fn moved(&self, base: Option<&str>) -> Option<String> {
+    fn moved(&self, from: Directory<'_>) -> Option<String> {
         let [to] = self.arguments[..] else { return None };
         let is_known = !to.starts_with(['/', '~', '-']) && !to.contains('$');
-        base.filter(|_| is_known).and_then(|base| resolved(base, to))
+        from.base.filter(|_| is_known).and_then(|base| resolved(base, to))
     }
 
-    fn executed(&self, sealed: &[String], base: Option<&str>) -> Option<Execution> {
+    fn executed(&self, directory: Directory<'_>) -> Option<Execution> {
         let name = match self.name.text {
             "[sys.executable" => "python",
             name if name.starts_with('/') => name.rsplit('/').next().unwrap_or(name),
@@ -210,8 +284,8 @@ impl Command<'_> {
         if self.arguments.iter().any(|argument| matches!(*argument, "--version" | "--help")) {
             return None;
         }
-        let is_sealed = |path: &str| owner(path, sealed, base) == Owner::Sealed;
-        let is_projects = |path: &str| owner(path, sealed, base) == Owner::Project;
+        let is_sealed = |path: &str| directory.owner(path) == Owner::Sealed;
+        let is_projects = |path: &str| directory.owner(path) == Owner::Project;
         let is_over_holdouts = self.arguments.iter().any(|argument| is_sealed(argument));
         let at = self.name.span.start..self.name.span.end;
         let found = |what: String| Some(Execution { what, at: at.clone(), is_over_holdouts });
@@ -222,7 +296,7 @@ impl Command<'_> {
             let is_exempt = BY_FILE.contains(&name) && self.is_by_file(is_sealed);
             return if is_exempt { None } else { found(format!("{name} {sub}").trim_end().to_owned()) };
         }
-        match self.operand(interpreter(name)?)? {
+        match self.operand(Interpreter::named(name)?)? {
             Operand::Module(module) if HARMLESS_MODULES.contains(&module) => None,
             Operand::Module(module) => found(format!("{name} -m {module}")),
             Operand::Tests => found(format!("{name} --test")),
@@ -236,18 +310,18 @@ impl Command<'_> {
     }
 
     /// What an interpreter executes; none if the code is in the command itself or comes from standard input.
-    fn operand(&self, language: &str) -> Option<Operand<'_>> {
-        if language == "awk" {
+    fn operand(&self, interpreter: Interpreter) -> Option<Operand<'_>> {
+        if interpreter == Interpreter::Awk {
             return self.arguments.windows(2).find(|pair| pair[0] == "-f").map(|pair| Operand::File(pair[1]));
         }
-        let valued = VALUED.iter().find(|(name, _)| *name == language).map_or(&[][..], |(_, options)| *options);
+        let valued = interpreter.options_with_value();
         let mut arguments = self.arguments.iter().copied();
         while let Some(argument) = arguments.next() {
             let bundle = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
             match argument {
-                "--test" if language == "node" => return Some(Operand::Tests),
-                _ if is_inline(language, argument) => return None,
-                _ if language == "python" && bundle.is_some_and(|bundle| bundle.ends_with('m')) => {
+                "--test" if interpreter == Interpreter::Node => return Some(Operand::Tests),
+                _ if interpreter.takes_code(argument) => return None,
+                _ if interpreter == Interpreter::Python && bundle.is_some_and(|bundle| bundle.ends_with('m')) => {
                     return arguments.next().map(Operand::Module);
                 }
                 _ if valued.contains(&argument) => drop(arguments.next()),
@@ -264,31 +338,6 @@ enum Operand<'a> {
     File(&'a str),
     Module(&'a str),
     Tests,
-}
-
-/// The language of an interpreter: `python3.12` reads `python`.
-fn interpreter(name: &str) -> Option<&str> {
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let plain = if plain.is_empty() { name } else { plain };
-    match plain {
-        "pypy" => Some("python"),
-        "nodejs" | "ts-node" | "tsx" => Some("node"),
-        _ if is_shell(plain) => Some("sh"),
-        _ => INTERPRETERS.contains(&plain).then_some(plain),
-    }
-}
-
-/// True for an option that takes the code itself, alone or as the last of several: `sh -ec`, `perl -ne`.
-fn is_inline(language: &str, argument: &str) -> bool {
-    let bundle = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-    let ends = |flags: &[char]| bundle.is_some_and(|bundle| bundle.ends_with(flags));
-    match language {
-        "sh" | "fish" | "python" => ends(&['c']),
-        "perl" | "ruby" | "lua" => ends(&['e', 'E']),
-        "node" => matches!(argument, "-e" | "-p" | "--eval" | "--print"),
-        "php" => argument == "-r",
-        _ => false,
-    }
 }
 
 /// The subcommand that executes code of the project; empty for a runner that always does.

@@ -5,7 +5,8 @@
 use super::routes::{may_hold, must_hold};
 use super::{Found, Rule, Subject};
 use crate::fixability::{out_of_reach, reason};
-use crate::ir::{Handler, Node, Status};
+use crate::ir::{Handler, Node, NodeId, Status};
+use crate::key;
 use crate::lower::handler::HandlerKind;
 use std::collections::HashSet;
 
@@ -17,7 +18,8 @@ pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Fo
             if scripts.is_empty() {
                 return None;
             }
-            let span = builder.attributes.get("allowed_write_paths").map_or(builder.span, |attribute| attribute.span);
+            let span =
+                builder.attributes.get(key::ALLOWED_WRITE_PATHS).map_or(builder.span, |attribute| attribute.span);
             let message = reason(&tool.id, &scripts, &builder.id);
             Some(
                 rule.found(message, span).with_label(tool.span, "this tool stage fails").with_node(builder.id.as_str()),
@@ -30,24 +32,24 @@ pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Fo
 /// The nodes that may follow a failure of the node with this number (spec §3.7).
 fn after_failure<'a>(subject: &Subject<'a>, number: usize) -> Vec<&'a Node> {
     let node = &subject.pipeline.nodes[number];
-    let mut next: Vec<&str> = Vec::new();
+    let mut next: Vec<&NodeId> = Vec::new();
     for edge in subject.outgoing(number) {
         let for_failure = edge.condition.as_ref().is_some_and(|condition| condition.reads_outcome());
-        let into_diamond = edge.condition.is_none() && is_diamond(subject, edge.to.as_str());
+        let into_diamond = edge.condition.is_none() && is_diamond(subject, &edge.to);
         if into_diamond || (for_failure && may_hold(edge, Status::Fail)) {
-            next.push(edge.to.as_str());
+            next.push(&edge.to);
         }
     }
-    next.extend(node.retry_target.as_ref().or(node.fallback_retry_target.as_ref()).map(|target| target.as_str()));
+    next.extend(node.retry_target.as_ref().or(node.fallback_retry_target.as_ref()));
     through_diamonds(subject, next)
 }
 
-fn is_diamond(subject: &Subject<'_>, id: &str) -> bool {
+fn is_diamond(subject: &Subject<'_>, id: &NodeId) -> bool {
     subject.node(id).is_some_and(|node| node.handler == Handler::Conditional)
 }
 
 /// Replaces each diamond by the nodes that may follow it after a failure.
-fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a str>) -> Vec<&'a Node> {
+fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a NodeId>) -> Vec<&'a Node> {
     let (mut seen, mut found) = (HashSet::new(), Vec::new());
     while let Some(id) = open.pop() {
         let (Some(node), Some(number)) = (subject.node(id), subject.index(id)) else { continue };
@@ -63,7 +65,7 @@ fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a str>) -> Vec<&'
             Some(_) => may_hold(edge, Status::Fail),
             None => !is_decided,
         });
-        open.extend(edges.map(|edge| edge.to.as_str()));
+        open.extend(edges.map(|edge| &edge.to));
     }
     found.sort_by_key(|(number, _)| *number);
     found.into_iter().map(|(_, node)| node).collect()

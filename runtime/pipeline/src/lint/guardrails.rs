@@ -7,11 +7,12 @@ use super::structure::names;
 use super::{Found, Rule, Subject};
 use crate::holdout_roles::is_verifier;
 use crate::ir::{Attribute, Node};
+use crate::key::{self, Key};
 use crate::lower::handler::HandlerKind;
 use glovebox_names::protected;
 use glovebox_record::scope::Entry;
 
-fn text<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
+fn text<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
 }
 
@@ -48,7 +49,7 @@ pub(super) fn path_pattern(rule: &Rule, subject: &Subject<'_>) -> Found {
 pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut found = Found::none();
     for node in &subject.pipeline.nodes {
-        let Some(attribute) = text(node, "allowed_write_paths") else { continue };
+        let Some(attribute) = text(node, key::ALLOWED_WRITE_PATHS) else { continue };
         let paths = node.allowed_write_paths.iter().flatten();
         let refused: Vec<String> = paths.filter_map(|entry| protected::reason(&entry.to_string())).collect();
         let Some(first) = refused.first().filter(|_| !found.is_full()) else { continue };
@@ -59,14 +60,14 @@ pub(super) fn protected_write_path(rule: &Rule, subject: &Subject<'_>) -> Found 
     found
 }
 
-fn path_lists(node: &Node) -> [(&'static str, Option<&Vec<Entry>>); 5] {
+fn path_lists(node: &Node) -> [(Key<'static>, Option<&Vec<Entry>>); 5] {
     let confinement = &node.confinement;
     [
-        ("allowed_write_paths", node.allowed_write_paths.as_ref()),
-        ("read_paths", node.read_paths.as_ref()),
-        ("codex.add_dirs", Some(&confinement.add_dirs)),
-        ("scratch", Some(&confinement.scratch)),
-        ("cache", Some(&confinement.cache)),
+        (key::ALLOWED_WRITE_PATHS, node.allowed_write_paths.as_ref()),
+        (key::READ_PATHS, node.read_paths.as_ref()),
+        (key::CODEX_ADD_DIRS, Some(&confinement.add_dirs)),
+        (key::SCRATCH, Some(&confinement.scratch)),
+        (key::CACHE, Some(&confinement.cache)),
     ]
 }
 
@@ -74,7 +75,7 @@ fn path_lists(node: &Node) -> [(&'static str, Option<&Vec<Entry>>); 5] {
 pub(super) fn read_scope_workdir(rule: &Rule, subject: &Subject<'_>) -> Found {
     let strict = |node: &&Node| node.confinement.strict_read_scope && node.confinement.workdir.is_none();
     let found = |node: &Node| {
-        let span = node.attributes.get("codex.strict_read_scope").map_or(node.span, |attribute| attribute.span);
+        let span = node.attributes.get(key::CODEX_STRICT_READ_SCOPE).map_or(node.span, |attribute| attribute.span);
         let message = format!("`{}` sees only `codex.add_dirs` and its write scope", node.id);
         rule.found(message, span).with_node(node.id.as_str())
     };
@@ -92,16 +93,16 @@ pub(super) fn command_required(rule: &Rule, subject: &Subject<'_>) -> Found {
 fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> Found {
     let Some(key) = kind.command() else { return Found::none() };
     // The attribute of another handler or another engine that may contain the command.
-    const NAMES: &[&str] = &["tool_command", "command", "script"];
+    const KEYS: [Key<'static>; 3] = [key::TOOL_COMMAND, key::COMMAND, key::SCRIPT];
     let empty = |node: &&Node| node.handler.kind() == kind && text(node, key).is_none();
     let found = |node: &Node| {
         let message = format!("the {} stage `{}` has no `{key}`", node.handler.name(), node.id);
         let found = rule.found(message, node.span).with_node(node.id.as_str());
-        let other = NAMES.iter().find_map(|name| Some((name, text(node, name)?)));
+        let other = KEYS.into_iter().find_map(|own| Some((own, text(node, own)?)));
         match other.filter(|_| !node.attributes.contains_key(key)) {
-            Some((name, written)) => {
-                let help = format!("rename `{name}` to `{key}`");
-                found.with_help(help).with_fix(written.key_span, key)
+            Some((own, written)) => {
+                let help = format!("rename `{own}` to `{key}`");
+                found.with_help(help).with_fix(written.key_span, key.as_str())
             }
             None => found,
         }
@@ -111,7 +112,7 @@ fn required(rule: &Rule, subject: &Subject<'_>, kind: HandlerKind) -> Found {
 
 /// Only a stage that runs a model's plan needs a list. The author wrote all other commands.
 pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
-    const KEY: &str = "verification.allowed_commands";
+    const KEY: Key<'static> = key::VERIFICATION_ALLOWED_COMMANDS;
     let open = |node: &&Node| node.handler.kind() == HandlerKind::Verification && text(node, KEY).is_none();
     let found = |node: &Node| {
         let span = node.attributes.get(KEY).map_or(node.span, |attribute| attribute.span);
@@ -123,7 +124,7 @@ pub(super) fn allow_list_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
 pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Found {
     let tools = subject.pipeline.nodes.iter().filter(|node| node.handler.kind() == HandlerKind::Tool);
     let found = |node: &Node| {
-        let attribute = text(node, "tool_command")?;
+        let attribute = text(node, key::TOOL_COMMAND)?;
         let (token, fault) = command_fault(&attribute.value)?;
         let message = format!("tool_command rejected by guardrail: contains {fault}");
         Some(rule.found(message, attribute.span).with_note(format!("in `{token}`")).with_node(node.id.as_str()))
@@ -134,7 +135,7 @@ pub(super) fn tool_command_guard(rule: &Rule, subject: &Subject<'_>) -> Found {
 pub(super) fn working_dir_inside(rule: &Rule, subject: &Subject<'_>) -> Found {
     let leaves = |path: &str| path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
     let found = |node: &Node| {
-        let attribute = text(node, "working_dir").filter(|attribute| leaves(&attribute.value))?;
+        let attribute = text(node, key::WORKING_DIR).filter(|attribute| leaves(&attribute.value))?;
         let message = format!("the working directory `{}` is outside the workspace", attribute.value);
         Some(rule.found(message, attribute.span).with_node(node.id.as_str()))
     };

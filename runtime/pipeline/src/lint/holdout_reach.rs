@@ -5,6 +5,7 @@
 use super::{Found, Rule, Subject};
 use crate::holdout_roles::{Feedback, Writes, covers, is_builder, is_verifier, runs_scenarios};
 use crate::ir::{Attribute, Node, Pipeline};
+use crate::key::{self, Key};
 use crate::lower::handler::HandlerKind;
 use glovebox_record::scope::Entry;
 use petgraph::Direction;
@@ -17,26 +18,27 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
     let full = |attribute: &&Attribute| attribute.value == "full";
     let graph = pipeline
         .attributes
-        .get("scenario_feedback")
+        .get(key::SCENARIO_FEEDBACK)
         .filter(full)
         .map(|attribute| rule.found("builders get all output of stages with hold-outs", attribute.span));
     let allowed = |attribute: &&Attribute| attribute.value == "allow";
-    let copies = pipeline.attributes.get("scenario_copies").filter(allowed).map(|attribute| {
+    let copies = pipeline.attributes.get(key::SCENARIO_COPIES).filter(allowed).map(|attribute| {
         rule.found("the workspace may contain copies of hold-outs, which every stage can read", attribute.span)
     });
     let nodes = pipeline.nodes.iter().flat_map(|node| {
         let id = &node.id;
-        let span = |key: &str| node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
-        let found = |message: String, key: &str| rule.found(message, span(key)).with_node(id.as_str());
+        let span = |key: Key<'_>| node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
+        let found = |message: String, key: Key<'_>| rule.found(message, span(key)).with_node(id.as_str());
         let reads = (node.holdouts.allow_read && is_builder(node))
-            .then(|| found(format!("`{id}` may read the hold-outs that test it"), "codex.allow_read_scenarios"));
-        let discloses = (node.holdouts.feedback == Feedback::Full && node.attributes.contains_key("scenario_feedback"))
-            .then(|| found(format!("builders get all output of `{id}`"), "scenario_feedback"));
+            .then(|| found(format!("`{id}` may read the hold-outs that test it"), key::CODEX_ALLOW_READ_SCENARIOS));
+        let discloses = (node.holdouts.feedback == Feedback::Full
+            && node.attributes.contains_key(key::SCENARIO_FEEDBACK))
+        .then(|| found(format!("builders get all output of `{id}`"), key::SCENARIO_FEEDBACK));
         let commits = (node.holdouts.writes == Writes::Commit && may_have(subject.pipeline, node))
-            .then(|| found(format!("`{id}` commits what it writes with hold-outs in reach"), "scenario_writes"));
+            .then(|| found(format!("`{id}` commits what it writes with hold-outs in reach"), key::SCENARIO_WRITES));
         [
             reads,
-            uncovered(subject.pipeline, node).map(|message| found(message, "codex.block_read_paths")),
+            uncovered(subject.pipeline, node).map(|message| found(message, key::CODEX_BLOCK_READ_PATHS)),
             discloses,
             commits,
         ]
@@ -70,7 +72,7 @@ pub(super) fn prompt_mentions_scenarios(rule: &Rule, subject: &Subject<'_>) -> F
         let prompt = node.prompt.as_ref().filter(|_| is_builder(node))?;
         let named = folders.iter().map(|folder| folder.trim_end_matches('/')).find(|folder| prompt.contains(folder))?;
         let message = format!("the prompt of `{}` mentions the hold-outs in `{named}`", node.id);
-        let span = node.attributes.get("prompt").map_or(node.span, |attribute| attribute.span);
+        let span = node.attributes.get(key::PROMPT).map_or(node.span, |attribute| attribute.span);
         Some(rule.found(message, span).with_node(node.id.as_str()))
     };
     subject.pipeline.nodes.iter().filter_map(found).collect()
@@ -94,7 +96,7 @@ pub(super) fn scenario_reader_feeds_builder(rule: &Rule, subject: &Subject<'_>) 
         let next = subject.graph.neighbors(NodeIndex::new(number)).filter_map(|next| nearest[next.index()]);
         let builder = next.filter(|builder| *builder != number).min()?;
         let builder = &nodes[builder];
-        let key = if is_builder(node) { "codex.allow_read_scenarios" } else { "scenario_feedback" };
+        let key = if is_builder(node) { key::CODEX_ALLOW_READ_SCENARIOS } else { key::SCENARIO_FEEDBACK };
         let span = node.attributes.get(key).map_or(node.span, |attribute| attribute.span);
         let message = match is_builder(node) {
             true => format!("`{}` may read the hold-outs and leads to the builder `{}`", node.id, builder.id),
@@ -131,10 +133,9 @@ fn nearest_builders(subject: &Subject<'_>) -> Vec<Option<usize>> {
 /// Checks the command and the environment of each stage that runs scenarios.
 pub(super) fn hardcoded_model_in_scenario(rule: &Rule, subject: &Subject<'_>) -> Found {
     let folders = subject.pipeline.scenario_folders();
-    let is_input = |key: &str| matches!(key, "tool_command" | "command" | "verify_command") || key.starts_with("env_");
     let mut found = Found::none();
     for node in subject.pipeline.nodes.iter().filter(|node| runs_scenarios(node, &folders)) {
-        for (key, attribute) in node.attributes.iter().filter(|(key, _)| is_input(key)) {
+        for (key, attribute) in node.attributes.iter().filter(|(key, _)| key.is_command_input()) {
             let mut words = attribute.value.split(|c: char| c.is_whitespace() || "\"'=;|&()".contains(c));
             if let Some(id) = words.find_map(model_id) {
                 let message = format!("`{key}` of `{}` names the live model `{id}` for a scenario", node.id);

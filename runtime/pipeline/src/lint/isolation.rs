@@ -5,13 +5,15 @@
 use super::execution::{CommandSite, Execution, SUBJECT, calls_subject, executions};
 use super::holdout_reach::may_have;
 use super::structure::names;
-use super::words::{Language, words};
+use super::words::{Language, Script, words};
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
 use crate::fixability::workdir;
 use crate::holdout_roles::{covers, is_verifier};
 use crate::ir::{Attribute, Node, Pipeline};
+use crate::key::{self, Key};
+use crate::source::Source;
 use crate::span::Span;
 use glovebox_record::scope::Entry;
 use std::collections::HashSet;
@@ -21,11 +23,11 @@ use std::ops::Range;
 const PROXY_PORT: u16 = 3128;
 
 /// A finding at an attribute of a node.
-fn at(rule: &Rule, node: &Node, attribute: &Attribute, message: String) -> Diagnostic {
+fn at(rule: &Rule, node: &Node, attribute: &Attribute, message: impl Into<String>) -> Diagnostic {
     rule.found(message, attribute.key_span.to(attribute.span)).with_node(node.id.as_str())
 }
 
-fn written<'a>(node: &'a Node, key: &str) -> Option<&'a Attribute> {
+fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
     node.attributes.get(key).filter(|attribute| !attribute.value.trim().is_empty())
 }
 
@@ -35,8 +37,11 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
     let misplaced = |node: &'_ Node| {
         let is_verifier = is_verifier(node);
         let reaches = may_have(subject.pipeline, node);
-        let keys =
-            [("verify_subject", is_verifier), ("verify_subject_port", is_verifier), ("scenario_writes", reaches)];
+        let keys = [
+            (key::VERIFY_SUBJECT, is_verifier),
+            (key::VERIFY_SUBJECT_PORT, is_verifier),
+            (key::SCENARIO_WRITES, reaches),
+        ];
         keys.into_iter().filter(|(_, belongs)| !belongs).map(|(key, _)| key)
     };
     let mut found = Found::none();
@@ -44,7 +49,7 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
         for key in misplaced(node) {
             if let Some(attribute) = written(node, key).filter(|attribute| reported.insert(attribute.span)) {
                 let what =
-                    if key == "scenario_writes" { "has no hold-outs in reach" } else { "is not a verifying stage" };
+                    if key == key::SCENARIO_WRITES { "has no hold-outs in reach" } else { "is not a verifying stage" };
                 found.push(at(rule, node, attribute, format!("`{key}` is set on `{}`, which {what}", node.id)));
             }
         }
@@ -55,7 +60,7 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
 /// A port needs a program that the host starts, and must not be the port of the host's proxy.
 pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
     let found = |node: &Node| {
-        let (port, attribute) = (node.subject.port?, written(node, "verify_subject_port")?);
+        let (port, attribute) = (node.subject.port?, written(node, key::VERIFY_SUBJECT_PORT)?);
         if port == PROXY_PORT {
             let message = format!("`verify_subject_port` of `{}` is {PROXY_PORT}, the port of the proxy", node.id);
             return Some(at(rule, node, attribute, message).with_help("choose another port, such as 8080"));
@@ -70,14 +75,14 @@ pub(super) fn subject_port(rule: &Rule, subject: &Subject<'_>) -> Found {
 pub(super) fn cache_from(rule: &Rule, subject: &Subject<'_>) -> Found {
     let empty = |node: &&Node| node.confinement.cache_from.is_some() && node.confinement.cache.is_empty();
     let found = |node: &Node| {
-        let attribute = written(node, "cache_from")?;
+        let attribute = written(node, key::CACHE_FROM)?;
         Some(at(rule, node, attribute, format!("`{}` has `cache_from`, but no `cache`", node.id)))
     };
     subject.pipeline.nodes.iter().filter(empty).filter_map(found).collect()
 }
 
 /// The command of a verifying stage, with its key.
-fn command(node: &Node) -> Option<(&'static str, &Attribute)> {
+fn command(node: &Node) -> Option<(Key<'static>, &Attribute)> {
     let key = node.handler.kind().command()?;
     Some((key, written(node, key)?))
 }
@@ -107,12 +112,15 @@ pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> Found 
     let folders = pipeline.scenario_folders();
     let found = |node: &Node| {
         let (key, attribute) = command(node)?;
-        let words = words(&attribute.value, Language::Shell);
+        let words = words(Source::new(&attribute.value), Language::Shell);
         let site = CommandSite { sealed: &folders, workdir: workdir(node) };
         let execution = executions(&words, site).into_iter().next()?;
         let help = match execution.is_over_holdouts {
             true => narrow(&folders),
-            false => format!("start it in its own sandbox: `{key}={}`", quote(&apart(&attribute.value, &execution.at))),
+            false => format!(
+                "start it in its own sandbox: `{key}={}`",
+                quote(&with_subject(Source::new(&attribute.value), &execution.at))
+            ),
         };
         Some(at(rule, node, attribute, format!("`{}` runs {}", node.id, beside(&execution))).with_help(help))
     };
@@ -126,11 +134,13 @@ pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> Found 
 pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     let uses = |node: &Node| {
-        let called = |(_, attribute): (_, &Attribute)| calls_subject(&words(&attribute.value, Language::Shell));
+        let called =
+            |(_, attribute): (_, &Attribute)| calls_subject(&words(Source::new(&attribute.value), Language::Shell));
         node.subject.command.is_some() || command(node).is_some_and(called)
     };
     let found = |node: &Node| {
-        let attribute = ["read_paths", "allowed_write_paths"].iter().find_map(|key| node.attributes.get(key));
+        let attribute =
+            [key::READ_PATHS, key::ALLOWED_WRITE_PATHS].into_iter().find_map(|key| node.attributes.get(key));
         let span = attribute.map_or(node.span, |attribute| attribute.key_span.to(attribute.span));
         let message = format!("`{}` sees files of the project beside the hold-outs", node.id);
         rule.found(message, span).with_help(narrow(&pipeline.scenario_folders())).with_node(node.id.as_str())
@@ -142,18 +152,18 @@ pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Fou
 }
 
 /// Reports project code that a script among the hold-outs executes beside them.
-pub(super) fn of_script(rule: &Rule, pipeline: &Pipeline, path: &str, text: &str) -> Vec<Diagnostic> {
-    let stages = stages_of(pipeline, path);
+pub(super) fn of_script(rule: &Rule, pipeline: &Pipeline, script: &Script<'_>) -> Vec<Diagnostic> {
+    let stages = stages_of(pipeline, script);
     if stages.is_empty() {
         return Vec::new();
     }
     let folders = pipeline.scenario_folders();
-    let words = words(text, Language::of(path, text));
+    let words = script.words();
     let found = |execution: Execution| {
         let message = format!("this script of {} runs {}", names(&stages), beside(&execution));
         let help = match execution.is_over_holdouts {
             true => narrow(&folders),
-            false => format!("start it in its own sandbox: `{}`", line_apart(text, &execution)),
+            false => format!("start it in its own sandbox: `{}`", script_line_with_subject(script, &execution)),
         };
         rule.found(message, Span::new(execution.at.start, execution.at.end)).with_help(help)
     };
@@ -161,7 +171,8 @@ pub(super) fn of_script(rule: &Rule, pipeline: &Pipeline, path: &str, text: &str
 }
 
 /// The stages that see the project and have the script in reach. If a command names the script, only the stages with such a command.
-fn stages_of<'a>(pipeline: &'a Pipeline, path: &str) -> Vec<&'a Node> {
+fn stages_of<'a>(pipeline: &'a Pipeline, script: &Script<'_>) -> Vec<&'a Node> {
+    let path = script.path;
     let folders = pipeline.scenario_folders();
     let inside = folders.iter().find_map(|folder| path.find(folder.as_str()).map(|at| &path[at..])).unwrap_or(path);
     let runs = |node: &Node| command(node).is_some_and(|(_, attribute)| attribute.value.contains(inside));
@@ -184,7 +195,8 @@ fn narrow(folders: &[String]) -> String {
 }
 
 /// The command with `subject` in front of the program under test.
-fn apart(text: &str, at: &Range<usize>) -> String {
+fn with_subject(command: Source<'_>, at: &Range<usize>) -> String {
+    let text = command.text();
     let (before, after) = text.split_at(at.start);
     if let Some(list) = after.strip_prefix('[') {
         return format!("{before}[\"{SUBJECT}\", {list}");
@@ -201,8 +213,11 @@ fn apart(text: &str, at: &Range<usize>) -> String {
 }
 
 /// The line of a script with `subject` in front of the program under test.
-fn line_apart(text: &str, execution: &Execution) -> String {
+fn script_line_with_subject(script: &Script<'_>, execution: &Execution) -> String {
+    let text = script.text;
     let start = text[..execution.at.start].rfind('\n').map_or(0, |at| at + 1);
     let end = text[execution.at.end..].find('\n').map_or(text.len(), |at| execution.at.end + at);
-    apart(&text[start..end], &(execution.at.start - start..execution.at.end - start)).trim().to_owned()
+    with_subject(Source::new(&text[start..end]), &(execution.at.start - start..execution.at.end - start))
+        .trim()
+        .to_owned()
 }

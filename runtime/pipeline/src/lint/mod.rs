@@ -29,6 +29,7 @@ pub use page::reference;
 pub use rules::RULES;
 pub use scripts::{ScriptFinding, scripts};
 pub use subject::Subject;
+pub use words::Script;
 
 /// One rule of the table.
 #[derive(Debug, Clone, Copy)]

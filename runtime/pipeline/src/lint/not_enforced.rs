@@ -6,7 +6,8 @@
 use super::{Found, Rule, Subject};
 use crate::attributes::instead_of;
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
-use crate::ir::{Attribute, Handler};
+use crate::ir::{Attribute, Element, Handler};
+use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;
 use std::collections::HashMap;
@@ -18,34 +19,25 @@ pub(super) fn check(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     let mut uses = Uses::default();
     uses.look(&pipeline.attributes, Element::Graph);
-    pipeline.nodes.iter().for_each(|node| uses.look(&node.attributes, Element::Node(node.id.as_str())));
+    pipeline.nodes.iter().for_each(|node| uses.look(&node.attributes, Element::Node(&node.id)));
     for edge in &pipeline.edges {
-        uses.look(&edge.attributes, Element::Edge(edge.from.as_str(), edge.to.as_str()));
+        uses.look(&edge.attributes, Element::Edge(&edge.from, &edge.to));
     }
     handlers(rule, subject).into_iter().chain(uses.list.iter().map(|one| one.found(rule))).collect()
 }
 
-/// The element with the attribute.
-#[derive(Clone, Copy)]
-enum Element<'a> {
-    Graph,
-    Node(&'a str),
-    Edge(&'a str, &'a str),
-}
-
-impl Element<'_> {
-    fn quoted(self) -> String {
-        match self {
-            Element::Graph => "the graph".to_owned(),
-            Element::Node(id) => format!("`{id}`"),
-            Element::Edge(from, to) => format!("`{from} -> {to}`"),
-        }
+/// The element in a message.
+fn quoted(element: Element<'_>) -> String {
+    match element {
+        Element::Graph => "the graph".to_owned(),
+        Element::Node(id) => format!("`{id}`"),
+        Element::Edge(from, to) => format!("`{from} -> {to}`"),
     }
 }
 
 /// All uses of one name, of which the first few are kept.
 struct Use<'a> {
-    name: &'a str,
+    key: Key<'a>,
     instead: &'static str,
     places: Vec<(Element<'a>, Span)>,
     count: usize,
@@ -54,14 +46,14 @@ struct Use<'a> {
 impl Use<'_> {
     fn found(&self, rule: &Rule) -> Diagnostic {
         let (first, span) = self.places.first().copied().unwrap_or((Element::Graph, Span::new(0, 0)));
-        let places = listed(self.places.iter().map(|(place, _)| place.quoted()), self.count);
+        let places = listed(self.places.iter().map(|(element, _)| quoted(*element)), self.count);
         let uses = if self.count > 1 { format!(": {} uses, on {places}", self.count) } else { String::new() };
-        let message = format!("this version does not enforce `{}`{uses}", self.name);
+        let message = format!("this version does not enforce `{}`{uses}", self.key);
         let mut found = rule.found(message, span).with_help(format!("{}; `glovebox run` refuses it", self.instead));
         match first {
             Element::Graph => {}
-            Element::Node(id) => found.node = Some(id.to_owned()),
-            Element::Edge(from, to) => found.edge = Some((from.to_owned(), to.to_owned())),
+            Element::Node(id) => found.node = Some(id.to_string()),
+            Element::Edge(from, to) => found.edge = Some((from.to_string(), to.to_string())),
         }
         let others = self.places.iter().map(|(_, at)| *at).filter(|at| *at != span);
         others.fold(found, |found, at| found.with_label(at, "also here"))
@@ -71,9 +63,9 @@ impl Use<'_> {
 #[derive(Default)]
 struct Uses<'a> {
     list: Vec<Use<'a>>,
-    numbers: HashMap<&'a str, usize>,
+    numbers: HashMap<Key<'a>, usize>,
     /// What each name of the file asks to do instead, because files repeat their names.
-    known: HashMap<&'a str, Option<&'static str>>,
+    known: HashMap<Key<'a>, Option<&'static str>>,
 }
 
 impl<'a> Uses<'a> {
@@ -81,19 +73,21 @@ impl<'a> Uses<'a> {
         let asks = |attribute: &Attribute| !matches!(attribute.value.trim(), "" | "false");
         for (key, attribute) in attributes.iter().filter(|(_, attribute)| asks(attribute)) {
             if let Some(instead) = *self.known.entry(key).or_insert_with(|| instead_of(key)) {
-                self.add(key.as_str(), instead, (place, attribute.key_span.to(attribute.span)));
+                let first = Use { key, instead, places: Vec::new(), count: 0 };
+                self.add(first, (place, attribute.key_span.to(attribute.span)));
             }
         }
     }
 
-    fn add(&mut self, name: &'a str, instead: &'static str, at: (Element<'a>, Span)) {
-        let number = match self.numbers.get(name) {
+    /// Adds a use of a name; `first` is what to list if there was none before.
+    fn add(&mut self, first: Use<'a>, at: (Element<'a>, Span)) {
+        let number = match self.numbers.get(&first.key) {
             Some(number) => *number,
             // There are already more names than a file may have findings.
             None if self.list.len() > DIAGNOSTICS_MAX => return,
             None => {
-                self.numbers.insert(name, self.list.len());
-                self.list.push(Use { name, instead, places: Vec::new(), count: 0 });
+                self.numbers.insert(first.key, self.list.len());
+                self.list.push(first);
                 self.list.len() - 1
             }
         };
@@ -110,7 +104,7 @@ fn handlers(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
     let mut handlers: Vec<(&str, Diagnostic, Vec<String>, usize)> = Vec::new();
     for node in &subject.pipeline.nodes {
         let Handler::Unavailable(name) = &node.handler else { continue };
-        let written = node.attributes.get("type").or_else(|| node.attributes.get("shape"));
+        let written = node.attributes.get(key::TYPE).or_else(|| node.attributes.get(key::SHAPE));
         let span = written.map_or(node.span, |attribute| attribute.span);
         if let Some((_, finding, nodes, count)) = handlers.iter_mut().find(|(known, ..)| known == name) {
             *count += 1;

@@ -45,7 +45,7 @@ pub fn reference() -> String {
         if let Some((title, _)) = TITLES.iter().find(|(_, first)| *first == rule.id) {
             write!(text, "\n## {title}\n").expect("writing to a string does not fail");
         }
-        section(&mut text, rule);
+        text.push_str(&section(rule));
     }
     text
 }
@@ -54,7 +54,7 @@ fn is_first(rule: &Rule) -> bool {
     TITLES.iter().any(|(_, first)| *first == rule.id)
 }
 
-fn section(text: &mut String, rule: &Rule) {
+fn section(rule: &Rule) -> String {
     let language = if rule.is_about_scripts() { "sh" } else { "dot" };
     let severity = match rule.severity {
         Severity::Error => "Error",
@@ -62,12 +62,10 @@ fn section(text: &mut String, rule: &Rule) {
         Severity::Info => "Info",
     };
     let Rule { id, summary, help, why, bad, good, .. } = rule;
-    write!(
-        text,
+    format!(
         "\n### {id}\n\n{severity}: {summary}.\n\n{why}\n\nTo fix it: {help}.\n\n\
          Wrong:\n\n```{language}\n{bad}\n```\n\nRight:\n\n```{language}\n{good}\n```\n"
     )
-    .expect("writing to a string does not fail");
 }
 
 /// Breaks a paragraph into lines of at most [`WIDTH`] characters, between words.

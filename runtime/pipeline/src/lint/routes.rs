@@ -34,7 +34,7 @@ enum Coverage {
 fn coverage(conditions: &[&Condition], status: Status) -> Coverage {
     let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for clause in conditions.iter().flat_map(|condition| &condition.clauses).filter(|clause| !is_outcome(clause)) {
-        let named = values.entry(&clause.key).or_insert_with(|| BTreeSet::from([OTHER]));
+        let named = values.entry(clause.key.as_str()).or_insert_with(|| BTreeSet::from([OTHER]));
         named.insert(if clause.operator == Operator::Truthy { "" } else { &clause.literal });
     }
     if values.is_empty() {
@@ -91,7 +91,7 @@ fn admits(clause: &Clause, chosen: &BTreeMap<&str, &str>, status: Status) -> boo
 }
 
 fn is_outcome(clause: &Clause) -> bool {
-    matches!(clause.key.as_str(), "outcome" | "context.outcome")
+    clause.key.is_outcome()
 }
 
 fn conditions<'a>(edges: impl Iterator<Item = &'a Edge>) -> Vec<&'a Condition> {
@@ -106,7 +106,7 @@ fn is_last(subject: &Subject<'_>, number: usize) -> bool {
 }
 
 fn leads_to_exit(subject: &Subject<'_>, edge: &Edge) -> bool {
-    subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Exit)
+    subject.node(&edge.to).is_some_and(|node| node.handler == Handler::Exit)
 }
 
 pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
@@ -119,8 +119,7 @@ pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
             conditions(subject.outgoing(number)).into_iter().filter(|condition| condition.reads_outcome()).collect();
         let has_target = node.retry_target.is_some() || node.fallback_retry_target.is_some();
         let into_diamond = |edge: &Edge| {
-            edge.condition.is_none()
-                && subject.node(edge.to.as_str()).is_some_and(|node| node.handler == Handler::Conditional)
+            edge.condition.is_none() && subject.node(&edge.to).is_some_and(|node| node.handler == Handler::Conditional)
         };
         if asking.is_empty() || has_target || is_last(subject, number) || subject.outgoing(number).any(into_diamond) {
             continue;
@@ -135,7 +134,7 @@ pub(super) fn no_failure_route(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// A human gate asks again until the answer fits a label, so one of its edges always holds.
 fn asks_for_a_label(conditions: &[&Condition]) -> bool {
-    conditions.iter().flat_map(|condition| &condition.clauses).any(|clause| clause.key == "preferred_label")
+    conditions.iter().flat_map(|condition| &condition.clauses).any(|clause| clause.key.is_preferred_label())
 }
 
 pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found {
@@ -173,7 +172,7 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
 
 /// Reports edges into an exit that serve failures only. A goal gate may have one, because the exit checks it.
 pub(super) fn edge_to_exit_on_failure(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let is_gate = |edge: &Edge| subject.node(edge.from.as_str()).is_some_and(|node| node.goal_gate);
+    let is_gate = |edge: &Edge| subject.node(&edge.from).is_some_and(|node| node.goal_gate);
     let for_failure = |edge: &Edge| {
         let Some(condition) = &edge.condition else { return false };
         let may = |status: Status| !matches!(coverage(&[condition], status), Coverage::Never | Coverage::Unknown);
@@ -236,7 +235,7 @@ fn name_here(outcome: &str) -> Option<&'static str> {
 pub(super) fn condition_key(rule: &Rule, subject: &Subject<'_>) -> Found {
     const KEYS: &[&str] = &["outcome", "preferred_label", "context"];
     let found = |(edge, clause): (&Edge, &Clause)| {
-        let head = clause.key.split('.').next().unwrap_or_default();
+        let head = clause.key.as_str().split('.').next().unwrap_or_default();
         let meant = if KEYS.contains(&head) { None } else { nearest(head, KEYS.iter().copied()) }?;
         let message = format!("`{}` reads a context key, not a built-in key", clause.key);
         let found = rule.found(message, clause.span).with_edge(edge.from.as_str(), edge.to.as_str());

@@ -3,7 +3,7 @@
 //! The caller chooses the files and passes their texts. `words` splits a text into words.
 
 use super::holdout_reach::model_id;
-use super::words::{Language, words};
+use super::words::{Script, Word};
 use super::{Diagnostic, Rule, isolation};
 use crate::diagnostic::DIAGNOSTICS_MAX;
 use crate::ir::Pipeline;
@@ -18,29 +18,29 @@ pub struct ScriptFinding {
 }
 
 /// Describes the mistake in a word of a script, if it has one.
-type Fault = fn(&str) -> Option<String>;
+type Fault = fn(&Word<'_>) -> Option<String>;
 
-/// Checks the scripts among the hold-outs of a pipeline, each as path and text. A rule returns at most [`DIAGNOSTICS_MAX`] findings
+/// Checks the scripts among the hold-outs of a pipeline. A rule returns at most [`DIAGNOSTICS_MAX`] findings
 /// for each script.
-pub fn scripts(pipeline: &Pipeline, texts: &[(&str, &str)]) -> Vec<ScriptFinding> {
+pub fn scripts(pipeline: &Pipeline, scripts: &[Script<'_>]) -> Vec<ScriptFinding> {
     let checks: [(&str, Fault); 2] = [("fixed_temporary_name", temporary), ("hardcoded_model_in_scenario", model)];
     let rule = |id: &str| Rule::named(id).expect("the table contains the rule, as a test checks");
     let mut found = Vec::new();
-    for (path, text) in texts {
-        let finding = |diagnostic| ScriptFinding { path: (*path).to_owned(), diagnostic };
-        let words = words(text, Language::of(path, text));
+    for script in scripts {
+        let finding = |diagnostic| ScriptFinding { path: script.path.to_owned(), diagnostic };
+        let words = script.words();
         for (id, fault) in checks {
-            let faults = words.iter().filter_map(|word| Some(rule(id).found(fault(word.text)?, word.span)));
+            let faults = words.iter().filter_map(|word| Some(rule(id).found(fault(word)?, word.span)));
             found.extend(faults.take(DIAGNOSTICS_MAX).map(finding));
         }
-        let faults = isolation::of_script(rule("subject_not_isolated"), pipeline, path, text);
+        let faults = isolation::of_script(rule("subject_not_isolated"), pipeline, script);
         found.extend(faults.into_iter().take(DIAGNOSTICS_MAX).map(finding));
     }
     found
 }
 
 /// Describes a file in a folder for temporary files with a name that is the same in every run.
-fn temporary(word: &str) -> Option<String> {
+fn temporary(Word { text: word, .. }: &Word<'_>) -> Option<String> {
     const FOLDERS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
     let path = match word.find('/') {
         Some(0) => word,
@@ -55,6 +55,6 @@ fn temporary(word: &str) -> Option<String> {
     (is_named && !differs).then(|| format!("`{word}` is the same file in every run"))
 }
 
-fn model(word: &str) -> Option<String> {
-    model_id(word).map(|id| format!("the script names the live model `{id}`"))
+fn model(word: &Word<'_>) -> Option<String> {
+    model_id(word.text).map(|id| format!("the script names the live model `{id}`"))
 }

@@ -3,8 +3,9 @@
 use super::subject::Link;
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Edge, Handler, Node};
-use crate::lower::handler::shape_of_id;
+use crate::ir::{Edge, Handler, Node, NodeId};
+use crate::key;
+use crate::lower::handler::{of_shape, shape_of_id};
 use crate::span::Span;
 use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::NodeIndex;
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut starts = subject.with_handler(&Handler::Start);
     let Some(first) = starts.next() else {
-        if is_undeclared(subject, "Mdiamond") {
+        if is_undeclared(subject, &Handler::Start) {
             return Found::none();
         }
         return Found::one(rule.found("the pipeline has no start node", subject.pipeline.span));
@@ -33,15 +34,16 @@ pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Found {
 pub(super) fn terminal_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     match subject.with_handler(&Handler::Exit).next() {
         Some(_) => Found::none(),
-        None if is_undeclared(subject, "Msquare") => Found::none(),
+        None if is_undeclared(subject, &Handler::Exit) => Found::none(),
         None => Found::one(rule.found("the pipeline has no exit node", subject.pipeline.span)),
     }
 }
 
-/// True if an edge names an undeclared node with an id that implies the shape. `edge_target_exists` reports it at the edge.
-fn is_undeclared(subject: &Subject<'_>, shape: &str) -> bool {
-    let mut names = subject.pipeline.edges.iter().flat_map(|edge| [edge.from.as_str(), edge.to.as_str()]);
-    names.any(|name| shape_of_id(name) == Some(shape) && subject.index(name).is_none())
+/// True if an edge names an undeclared node with an id that implies the handler. `edge_target_exists` reports it at the edge.
+fn is_undeclared(subject: &Subject<'_>, handler: &Handler) -> bool {
+    let mut names = subject.pipeline.edges.iter().flat_map(|edge| [&edge.from, &edge.to]);
+    names
+        .any(|name| shape_of_id(name).is_some_and(|shape| of_shape(shape) == *handler) && subject.index(name).is_none())
 }
 
 pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Found {
@@ -68,17 +70,39 @@ pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
         if found.is_full() {
             break;
         }
-        let ends = [(edge.to.as_str(), edge.to_span, "leads to"), (edge.from.as_str(), edge.from_span, "comes from")];
-        for (name, span, verb) in ends {
+        for end in [End::To, End::From] {
+            let (name, span) = end.of(edge);
             if subject.index(name).is_none() && reported.insert(span.start) {
-                found.push(undeclared(rule, subject, edge, name, span, verb));
+                found.push(undeclared(rule, subject, edge, end));
             }
         }
     }
     found
 }
 
-fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, name: &str, span: Span, verb: &str) -> Diagnostic {
+/// One end of an edge.
+#[derive(Clone, Copy)]
+enum End {
+    From,
+    To,
+}
+
+impl End {
+    /// The node at this end, and the span of its name.
+    fn of(self, edge: &Edge) -> (&NodeId, Span) {
+        match self {
+            End::From => (&edge.from, edge.from_span),
+            End::To => (&edge.to, edge.to_span),
+        }
+    }
+}
+
+fn undeclared(rule: &Rule, subject: &Subject<'_>, edge: &Edge, end: End) -> Diagnostic {
+    let (name, span) = end.of(edge);
+    let verb = match end {
+        End::From => "comes from",
+        End::To => "leads to",
+    };
     let message = format!("the edge {verb} `{name}`, which is not declared");
     let found = rule.found(message, span).with_edge(edge.from.as_str(), edge.to.as_str());
     match subject.meant.get(name).copied() {
@@ -108,8 +132,7 @@ pub(super) fn exit_no_outgoing(rule: &Rule, subject: &Subject<'_>) -> Found {
 
 /// Reports parts of the graph that no edge connects to the start's part.
 pub(super) fn orphan_node(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let Some(start) = subject.with_handler(&Handler::Start).next().and_then(|node| subject.index(node.id.as_str()))
-    else {
+    let Some(start) = subject.with_handler(&Handler::Start).next().and_then(|node| subject.index(&node.id)) else {
         return Found::none();
     };
     let mut parts = UnionFind::<usize>::new(subject.graph.node_count());
@@ -164,7 +187,7 @@ fn dead_end(rule: &Rule, subject: &Subject<'_>, cycle: &[NodeIndex]) -> Diagnost
 
 pub(super) fn loop_without_bound(rule: &Rule, subject: &Subject<'_>) -> Found {
     let graph = &subject.pipeline.attributes;
-    if graph.contains_key("max_steps") || graph.contains_key("max_wall_time") {
+    if graph.contains_key(key::MAX_STEPS) || graph.contains_key(key::MAX_WALL_TIME) {
         return Found::none();
     }
     if toposort(&subject.graph, None).is_ok() {

@@ -3,7 +3,7 @@
 //! It is built once for all rules, in time proportional to the file.
 
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Edge, Handler, Node, Pipeline};
+use crate::ir::{Edge, Handler, Node, NodeId, Pipeline};
 use crate::nearest::{certain, nearest};
 use crate::span::Span;
 use petgraph::Direction;
@@ -21,12 +21,12 @@ pub struct Subject<'a> {
     /// The nodes of `pipeline.nodes`, then one for each undeclared name without a similar declared one. An edge is an edge of the
     /// file or a jump to a retry target. So a missing declaration does not make the rest look unreachable.
     pub(super) graph: DiGraph<(), Link>,
-    index: HashMap<&'a str, usize>,
+    index: HashMap<&'a NodeId, usize>,
     /// Numbers of the edges that leave each declared node.
     outgoing: Vec<Vec<usize>>,
     /// Undeclared names in edges, each with the declared name that the author probably meant.
-    pub(super) meant: HashMap<&'a str, &'a str>,
-    undeclared: HashMap<&'a str, NodeIndex>,
+    pub(super) meant: HashMap<&'a NodeId, &'a NodeId>,
+    undeclared: HashMap<&'a NodeId, NodeIndex>,
     /// True if the file or the caller says that the run has hold-outs.
     pub(super) has_holdouts: bool,
 }
@@ -45,8 +45,7 @@ pub(super) enum Link {
 impl<'a> Subject<'a> {
     /// Indexes a pipeline.
     pub fn new(pipeline: &'a Pipeline) -> Self {
-        let index: HashMap<&str, usize> =
-            pipeline.nodes.iter().enumerate().map(|(i, node)| (node.id.as_str(), i)).collect();
+        let index = pipeline.nodes.iter().enumerate().map(|(number, node)| (&node.id, number)).collect();
         let mut graph = DiGraph::with_capacity(pipeline.nodes.len(), pipeline.edges.len());
         pipeline.nodes.iter().for_each(|_| {
             graph.add_node(());
@@ -63,8 +62,8 @@ impl<'a> Subject<'a> {
     fn add_edges(&mut self) {
         let pipeline = self.pipeline;
         for (number, edge) in pipeline.edges.iter().enumerate() {
-            let (from, from_is_declared) = self.resolve(edge.from.as_str());
-            let (to, to_is_declared) = self.resolve(edge.to.as_str());
+            let (from, from_is_declared) = self.resolve(&edge.from);
+            let (to, to_is_declared) = self.resolve(&edge.to);
             if from_is_declared {
                 self.outgoing[from.index()].push(number);
             }
@@ -77,7 +76,7 @@ impl<'a> Subject<'a> {
         let pipeline = self.pipeline;
         for (from, node) in pipeline.nodes.iter().enumerate() {
             for target in [&node.retry_target, &node.fallback_retry_target].into_iter().flatten() {
-                self.add_jump(from, target.as_str());
+                self.add_jump(from, target);
             }
         }
         // An unmet gate at an exit leads to the graph's targets.
@@ -85,45 +84,48 @@ impl<'a> Subject<'a> {
             (0..pipeline.nodes.len()).filter(|node| pipeline.nodes[*node].handler == Handler::Exit).collect();
         for target in [&pipeline.retry_target, &pipeline.fallback_retry_target].into_iter().flatten() {
             for exit in &exits {
-                self.add_jump(*exit, target.as_str());
+                self.add_jump(*exit, target);
             }
         }
     }
 
-    fn add_jump(&mut self, from: usize, target: &str) {
+    fn add_jump(&mut self, from: usize, target: &NodeId) {
         if let Some(to) = self.index(target) {
             self.graph.add_edge(NodeIndex::new(from), NodeIndex::new(to), Link::Jump);
         }
     }
 
     /// The number of a declared node.
-    pub(super) fn index(&self, id: &str) -> Option<usize> {
+    pub(super) fn index(&self, id: &NodeId) -> Option<usize> {
         self.index.get(id).copied()
     }
 
     /// The graph's node for a name, and whether the name is declared. An undeclared name gets the node that it probably means, or a
     /// new one.
-    fn resolve(&mut self, id: &'a str) -> (NodeIndex, bool) {
+    fn resolve(&mut self, id: &'a NodeId) -> (NodeIndex, bool) {
         if let Some(index) = self.index(id) {
             return (NodeIndex::new(index), true);
         }
         if let Some(node) = self.undeclared.get(id) {
             return (*node, false);
         }
-        let names = self.pipeline.nodes.iter().map(|node| node.id.as_str());
-        let found = if self.undeclared.len() < SUGGESTIONS_MAX { nearest(id, names) } else { None };
-        let node = match found.and_then(|found| self.index(found)) {
-            Some(index) => NodeIndex::new(index),
+        let nodes = &self.pipeline.nodes;
+        let names = || nodes.iter().map(|node| node.id.as_str());
+        let found = if self.undeclared.len() < SUGGESTIONS_MAX { nearest(id.as_str(), names()) } else { None };
+        let node = match found.and_then(|found| names().position(|name| name == found)) {
+            Some(number) => {
+                self.meant.insert(id, &nodes[number].id);
+                NodeIndex::new(number)
+            }
             None => self.graph.add_node(()),
         };
-        self.meant.extend(found.map(|found| (id, found)));
         self.undeclared.insert(id, node);
         (node, false)
     }
 
     /// Adds the fix to the declared name, if there is no doubt about it: a guess must not change the route of a run.
-    pub(super) fn with_certain_name(&self, finding: Diagnostic, span: Span, name: &str) -> Diagnostic {
-        match certain(name, self.pipeline.nodes.iter().map(|node| node.id.as_str())) {
+    pub(super) fn with_certain_name(&self, finding: Diagnostic, span: Span, name: &NodeId) -> Diagnostic {
+        match certain(name.as_str(), self.pipeline.nodes.iter().map(|node| node.id.as_str())) {
             Some(meant) => finding.with_fix(span, meant),
             None => finding,
         }
@@ -150,7 +152,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The declared node with this name.
-    pub(super) fn node(&self, id: &str) -> Option<&'a Node> {
+    pub(super) fn node(&self, id: &NodeId) -> Option<&'a Node> {
         self.index(id).map(|index| &self.pipeline.nodes[index])
     }
 
@@ -181,7 +183,7 @@ impl<'a> Subject<'a> {
     pub(super) fn reached(&self) -> Vec<bool> {
         let mut reached = vec![false; self.graph.node_count()];
         for start in self.with_handler(&Handler::Start) {
-            let Some(start) = self.index(start.id.as_str()) else { continue };
+            let Some(start) = self.index(&start.id) else { continue };
             let mut walk = Dfs::new(&self.graph, NodeIndex::new(start));
             while let Some(node) = walk.next(&self.graph) {
                 reached[node.index()] = true;

@@ -5,6 +5,7 @@
 use super::routes::always_followed;
 use super::{Found, Rule, Subject};
 use crate::ir::{Handler, Node, NodeId, Status};
+use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ use std::collections::HashSet;
 /// A retry target as written, and the reason why no run jumps to it.
 struct Written<'a> {
     node: Option<&'a Node>,
-    key: &'static str,
+    key: Key<'static>,
     span: Span,
     /// None if a run may use it.
     unused_because: Option<String>,
@@ -22,20 +23,18 @@ pub(super) fn unused_retry_target(rule: &Rule, subject: &Subject<'_>) -> Found {
     let pipeline = subject.pipeline;
     let mut written = Vec::new();
     if pipeline.retry_target.is_some() || pipeline.fallback_retry_target.is_some() {
-        let reason = graph_reason(subject);
         add_targets(
             &mut written,
             None,
             &pipeline.attributes,
             [&pipeline.retry_target, &pipeline.fallback_retry_target],
-            reason,
+            || graph_reason(subject),
         );
     }
     for (number, node) in pipeline.nodes.iter().enumerate() {
         if node.retry_target.is_some() || node.fallback_retry_target.is_some() {
-            let reason = node_reason(subject, number, node);
             let targets = [&node.retry_target, &node.fallback_retry_target];
-            add_targets(&mut written, Some(node), &node.attributes, targets, reason);
+            add_targets(&mut written, Some(node), &node.attributes, targets, || node_reason(subject, number, node));
         }
     }
     let mut reported: HashSet<Span> =
@@ -56,15 +55,15 @@ fn add_targets<'a>(
     node: Option<&'a Node>,
     attributes: &Attributes,
     [first, second]: [&Option<NodeId>; 2],
-    reason: Option<String>,
+    reason: impl Fn() -> Option<String>,
 ) {
-    let span_of = |key: &str| attributes.get(key).map(|attribute| attribute.span);
-    if let (Some(_), Some(span)) = (first, span_of("retry_target")) {
-        written.push(Written { node, key: "retry_target", span, unused_because: reason.clone() });
+    let span_of = |key: Key<'_>| attributes.get(key).map(|attribute| attribute.span);
+    if let (Some(_), Some(span)) = (first, span_of(key::RETRY_TARGET)) {
+        written.push(Written { node, key: key::RETRY_TARGET, span, unused_because: reason() });
     }
-    if let (Some(_), Some(span)) = (second, span_of("fallback_retry_target")) {
+    if let (Some(_), Some(span)) = (second, span_of(key::FALLBACK_RETRY_TARGET)) {
         let preceded = first.as_ref().map(|first| format!("`retry_target` takes precedence and names `{first}`"));
-        written.push(Written { node, key: "fallback_retry_target", span, unused_because: reason.or(preceded) });
+        written.push(Written { node, key: key::FALLBACK_RETRY_TARGET, span, unused_because: reason().or(preceded) });
     }
 }
 

@@ -10,6 +10,7 @@ use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::holdout_roles::{is_builder, is_verifier};
 use crate::ir::{Edge, Handler, Node, Status};
+use crate::key;
 use crate::lower::handler::HandlerKind;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
@@ -68,7 +69,7 @@ fn builds(node: &Node) -> bool {
 
 /// A stage that verifies: a command or a person decides about its success.
 fn verifies(node: &Node) -> bool {
-    let by_command = node.attributes.get("verify_command").is_some_and(|command| !command.value.trim().is_empty());
+    let by_command = node.attributes.get(key::VERIFY_COMMAND).is_some_and(|command| !command.value.trim().is_empty());
     by_command || is_verifier(node) || matches!(node.handler.kind(), HandlerKind::Verification | HandlerKind::Human)
 }
 
@@ -129,7 +130,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     /// A diamond passes the outcome on, a failure included.
     fn pass_on(&mut self, step: Step) {
         for edge in open_edges(self.subject, step) {
-            if let Some(to) = self.subject.index(edge.to.as_str()) {
+            if let Some(to) = self.subject.index(&edge.to) {
                 self.visit(step, Step { node: to, ..step });
             }
         }
@@ -140,7 +141,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         let subject = self.subject;
         let target = node.retry_target.as_ref().or(node.fallback_retry_target.as_ref());
         let edges = open_edges(subject, step).map(|edge| &edge.to);
-        for to in edges.chain(target).filter_map(|to| subject.index(to.as_str())) {
+        for to in edges.chain(target).filter_map(|to| subject.index(to)) {
             self.visit(step, Step { node: to, built: true, failed: true });
         }
     }
@@ -171,8 +172,7 @@ fn open_edges<'b>(subject: &'b Subject<'_>, step: Step) -> impl Iterator<Item = 
     let is_diamond = node.handler == Handler::Conditional;
     let is_failure = !is_diamond && verifies(node) && (step.built || builds(node));
     let is_decided = is_diamond && step.failed && subject.outgoing(step.node).any(|edge| must_hold(edge, Status::Fail));
-    let to_diamond =
-        move |edge: &Edge| subject.node(edge.to.as_str()).is_some_and(|to| to.handler == Handler::Conditional);
+    let to_diamond = move |edge: &Edge| subject.node(&edge.to).is_some_and(|to| to.handler == Handler::Conditional);
     subject.outgoing(step.node).filter(move |edge| match &edge.condition {
         Some(condition) if is_failure => condition.reads_outcome() && may_hold(edge, Status::Fail),
         None if is_failure => to_diamond(edge),

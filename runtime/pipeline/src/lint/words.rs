@@ -3,6 +3,7 @@
 //! Spaces, quotes and operators separate words; comments do not count. This is no shell parser: it follows quotes, brackets, operators
 //! and here-documents only as far as needed for the role of a word. It does not know the values of variables.
 
+use crate::source::Source;
 use crate::span::Span;
 
 /// What a word is to the shell.
@@ -26,6 +27,15 @@ pub(super) struct Word<'a> {
     pub(super) depth: usize,
 }
 
+/// A text with commands: a file among the hold-outs, or the command of a stage.
+#[derive(Debug, Clone, Copy)]
+pub struct Script<'a> {
+    /// Its path, as the caller names it; empty for the command of a stage.
+    pub path: &'a str,
+    /// Its text.
+    pub text: &'a str,
+}
+
 /// The language of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
@@ -35,23 +45,28 @@ pub(super) enum Language {
     Other,
 }
 
-impl Language {
-    /// The language of a script.
-    pub(super) fn of(path: &str, text: &str) -> Self {
+impl<'a> Script<'a> {
+    /// The language, by the name and the first line.
+    pub(super) fn language(&self) -> Language {
         const ENDINGS: &[&str] = &[".sh", ".bash", ".zsh", ".fish", ".bats"];
-        let first = text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or_default();
-        let is_named = ENDINGS.iter().any(|ending| path.ends_with(ending));
+        let first = self.text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or_default();
+        let is_named = ENDINGS.iter().any(|ending| self.path.ends_with(ending));
         let has_shebang = first.trim_end().ends_with("sh") || first.contains("sh ");
         if is_named || has_shebang { Language::Shell } else { Language::Other }
     }
+
+    /// The words of all lines except comments.
+    pub(super) fn words(&self) -> Vec<Word<'a>> {
+        words(Source::new(self.text), self.language())
+    }
 }
 
-/// The words of all lines except comments.
-pub(super) fn words(text: &str, language: Language) -> Vec<Word<'_>> {
-    let mut walk = Walk::new(language);
+/// The words of all lines except comments, in a text of this language.
+pub(super) fn words(source: Source<'_>, language: Language) -> Vec<Word<'_>> {
+    let mut walk = Walk::new(source, language);
     let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        walk.line(start, line);
+    for line in source.text().split_inclusive('\n') {
+        walk.line(Span::new(start, start + line.len()));
         start += line.len();
     }
     walk.words
@@ -99,6 +114,7 @@ enum Open<'a> {
 }
 
 struct Walk<'a> {
+    source: Source<'a>,
     language: Language,
     words: Vec<Word<'a>>,
     open: Vec<Open<'a>>,
@@ -117,11 +133,13 @@ enum Target {
 }
 
 impl<'a> Walk<'a> {
-    fn new(language: Language) -> Self {
-        Self { language, words: Vec::new(), open: Vec::new(), state: State::START, target: None, document: None }
+    fn new(source: Source<'a>, language: Language) -> Self {
+        let (words, open) = (Vec::new(), Vec::new());
+        Self { source, language, words, open, state: State::START, target: None, document: None }
     }
 
-    fn line(&mut self, start: usize, line: &'a str) {
+    fn line(&mut self, span: Span) {
+        let (start, line) = (span.start, self.source.at(span));
         if line.trim_start().starts_with(['#']) || line.trim_start().starts_with("//") {
             return;
         }
@@ -133,13 +151,14 @@ impl<'a> Walk<'a> {
         let (mut begun, mut before, mut is_escaped) = (None, ' ', false);
         for (at, c) in line.char_indices() {
             if in_word(c) {
-                if begun.is_none() && before.is_whitespace() && !self.is_quoted() && is_comment(&line[at..]) {
+                let is_comment = || line[at..].starts_with('#') || line[at..].starts_with("//");
+                if begun.is_none() && before.is_whitespace() && !self.is_quoted() && is_comment() {
                     break;
                 }
                 begun = begun.or(Some(at));
             } else {
                 if let Some(from) = begun.take() {
-                    self.word(start + from, &line[from..at], c, is_text);
+                    self.word(Span::new(start + from, start + at), c, is_text);
                 }
                 if !is_text && !is_escaped {
                     self.separator(before, c, line[at + c.len_utf8()..].chars().next());
@@ -149,18 +168,18 @@ impl<'a> Walk<'a> {
             before = c;
         }
         if let Some(from) = begun {
-            self.word(start + from, &line[from..], '\n', is_text);
+            self.word(Span::new(start + from, span.end), '\n', is_text);
         }
         if !is_text {
-            self.end_line(line);
+            self.end_line(span);
         }
     }
 
-    fn end_line(&mut self, line: &str) {
+    fn end_line(&mut self, line: Span) {
         if self.language == Language::Other {
             self.open.clear();
             self.state = State::START;
-        } else if !self.is_quoted() && !line.trim_end().ends_with('\\') {
+        } else if !self.is_quoted() && !self.source.at(line).trim_end().ends_with('\\') {
             (self.state, self.target) = (State::START, None);
         }
     }
@@ -208,17 +227,18 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds a word that a separator ends.
-    fn word(&mut self, start: usize, text: &'a str, end: char, is_text: bool) {
+    fn word(&mut self, span: Span, end: char, is_text: bool) {
         let role = match (is_text, self.language) {
             (true, _) => Role::Other,
-            (false, Language::Shell) => self.role(text, end),
-            (false, Language::Other) => self.role_in_list(start, text),
+            (false, Language::Shell) => self.role(span, end),
+            (false, Language::Other) => self.role_in_list(span),
         };
         let depth = self.open.iter().filter(|open| matches!(open, Open::Command { .. })).count();
-        self.words.push(Word { span: Span::new(start, start + text.len()), text, role, depth });
+        self.words.push(Word { span, text: self.source.at(span), role, depth });
     }
 
-    fn role(&mut self, text: &'a str, end: char) -> Role {
+    fn role(&mut self, word: Span, end: char) -> Role {
+        let text = self.source.at(word);
         // The dash of `<<-'END'`.
         if self.target == Some(Target::Document) && text == "-" {
             return Role::Other;
@@ -251,7 +271,7 @@ impl<'a> Walk<'a> {
             state.is_start = !(state.program == "command" && matches!(text, "-v" | "-V"));
             return Role::Other;
         }
-        if end == '=' && is_name(text) {
+        if end == '=' && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             state.value_at = Some(self.open.len());
             return Role::Other;
         }
@@ -264,7 +284,8 @@ impl<'a> Walk<'a> {
     }
 
     /// The first text of a list is the name of a program; its arguments follow up to the end of the list.
-    fn role_in_list(&mut self, start: usize, text: &'a str) -> Role {
+    fn role_in_list(&mut self, word: Span) -> Role {
+        let (start, text) = (word.start, self.source.at(word));
         let before = self.words.last();
         let begins = before.is_some_and(|before| before.text.ends_with('[') && before.span.end + 1 == start);
         if begins || text == "[sys.executable" {
@@ -280,14 +301,6 @@ impl<'a> Walk<'a> {
 
 fn in_word(c: char) -> bool {
     !c.is_whitespace() && !matches!(c, '"' | '\'' | '`' | ';' | '|' | '&' | '<' | '>' | '(' | ')' | '=' | ',')
-}
-
-fn is_comment(rest: &str) -> bool {
-    rest.starts_with('#') || rest.starts_with("//")
-}
-
-fn is_name(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
 use crate::ir::{CACHE_SOURCES, Confinement, NetworkWish};
+use crate::key;
 use crate::nearest::nearest;
 use crate::path::{entry_of, part_of_workspace};
 use glovebox_record::scope::Entry;
@@ -14,17 +15,17 @@ pub(super) fn lower(from: &Attributes, findings: &mut Findings<'_>) -> Confineme
     Confinement {
         workdir: workdir(from, findings),
         add_dirs: add_dirs(from, findings),
-        strict_read_scope: findings.boolean(from, "codex.strict_read_scope"),
+        strict_read_scope: findings.boolean(from, key::CODEX_STRICT_READ_SCOPE),
         program: program(from, findings),
-        scratch: findings.checked_paths(from, "scratch", subtree).unwrap_or_default(),
-        cache: findings.checked_paths(from, "cache", subtree).unwrap_or_default(),
-        cache_from: findings.choice(from, "cache_from", CACHE_SOURCES),
+        scratch: findings.checked_paths(from, key::SCRATCH, subtree).unwrap_or_default(),
+        cache: findings.checked_paths(from, key::CACHE, subtree).unwrap_or_default(),
+        cache_from: findings.choice(from, key::CACHE_FROM, CACHE_SOURCES),
         network: network(from, findings),
     }
 }
 
 fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
-    let attribute = from.get("codex.workdir").filter(|attribute| !attribute.value.trim().is_empty())?;
+    let attribute = from.get(key::CODEX_WORKDIR).filter(|attribute| !attribute.value.trim().is_empty())?;
     let path = attribute.value.trim();
     let fault = match entry_of(path) {
         Ok(entry) => return Some(folder(&entry)),
@@ -37,12 +38,12 @@ fn workdir(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
 }
 
 fn add_dirs(from: &Attributes, findings: &mut Findings<'_>) -> Vec<Entry> {
-    findings.scope(from, "codex.add_dirs").unwrap_or_default().iter().map(folder).collect()
+    findings.scope(from, key::CODEX_ADD_DIRS).unwrap_or_default().iter().map(folder).collect()
 }
 
 /// The path of a program in the workspace. None for a name without `/`, which is searched on PATH, and for an absolute path.
 fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
-    let attribute = from.get("codex.path")?;
+    let attribute = from.get(key::CODEX_PATH)?;
     let path = attribute.value.trim();
     if !path.contains('/') || path.starts_with('/') {
         return None;
@@ -58,7 +59,7 @@ fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
 }
 
 fn network(from: &Attributes, findings: &mut Findings<'_>) -> Option<NetworkWish> {
-    let attribute = from.get("network").filter(|attribute| !attribute.value.trim().is_empty())?;
+    let attribute = from.get(key::NETWORK).filter(|attribute| !attribute.value.trim().is_empty())?;
     let text = attribute.value.trim();
     match text {
         "none" => return Some(NetworkWish::None),
@@ -71,7 +72,7 @@ fn network(from: &Attributes, findings: &mut Findings<'_>) -> Option<NetworkWish
         return Some(NetworkWish::Proxy(domains));
     }
     let message = format!("`network` expects `none`, `full` or `proxy:api.example.com`, found `{text}`");
-    findings.wrong(attribute, message, nearest(text, ["none", "full"]).map(str::to_owned));
+    findings.corrected(attribute, message, nearest(text, ["none", "full"]));
     None
 }
 

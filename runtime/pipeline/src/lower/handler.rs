@@ -1,6 +1,7 @@
 //! The handler of a node (spec §2.8): from `type`, then from a shape on the node, then from its id, then from the default shape.
 
-use crate::ir::Handler;
+use crate::ir::{Handler, NodeId};
+use crate::key::{self, Key};
 
 /// Shapes with their handler types (spec appendix B, and the octagon for `verify`).
 pub const SHAPES: &[(&str, &str)] = &[
@@ -114,10 +115,10 @@ impl HandlerKind {
     }
 
     /// The attribute with the author's command; none for a handler that takes no command.
-    pub fn command(self) -> Option<&'static str> {
+    pub fn command(self) -> Option<Key<'static>> {
         match self {
-            Self::Tool => Some("tool_command"),
-            Self::Verify => Some("command"),
+            Self::Tool => Some(key::TOOL_COMMAND),
+            Self::Verify => Some(key::COMMAND),
             _ => None,
         }
     }
@@ -135,14 +136,14 @@ pub(super) fn of_type(name: &str) -> Handler {
 }
 
 /// The handler of a shape. An unknown shape runs as codergen, and the lint `shape_known` reports it.
-pub(super) fn of_shape(shape: &str) -> Handler {
+pub(crate) fn of_shape(shape: &str) -> Handler {
     let found = SHAPES.iter().find(|(known, _)| *known == shape);
     of_type(found.map_or("codergen", |(_, handler)| handler))
 }
 
 /// The shape that an id implies if the node has no shape of its own.
-pub(crate) fn shape_of_id(id: &str) -> Option<&'static str> {
-    match id {
+pub(crate) fn shape_of_id(id: &NodeId) -> Option<&'static str> {
+    match id.as_str() {
         "start" | "Start" => Some("Mdiamond"),
         "exit" | "Exit" | "end" | "End" | "done" | "Done" => Some("Msquare"),
         _ => None,

@@ -5,46 +5,47 @@ use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
 use crate::holdout_roles::{COPIES, Copies, FEEDBACKS, Feedback, NodeHoldouts, WRITES};
 use crate::ir::{Subject, Text};
+use crate::key;
 use glovebox_record::scope::Entry;
 
 /// The folders of `scenarios`; none if the attribute is absent. An empty list is an error, because it would expose the default
 /// folder.
 pub(super) fn scenarios(graph: &Attributes, findings: &mut Findings<'_>) -> Option<Vec<Entry>> {
-    let attribute = graph.get("scenarios")?;
+    let attribute = graph.get(key::SCENARIOS)?;
     if attribute.value.trim().is_empty() {
         let error = Diagnostic::error("path_list", "scenarios contains empty entry", attribute.span);
         findings.push(error.with_help("name the folders with hold-outs, or remove the attribute"));
         return None;
     }
-    let paths = findings.paths(graph, "scenarios")?;
+    let paths = findings.paths(graph, key::SCENARIOS)?;
     Some(paths.iter().map(|entry| Entry::folder(entry.path().clone())).collect())
 }
 
 /// The graph's `scenario_feedback`, which nodes inherit.
 pub(super) fn feedback(graph: &Attributes, findings: &mut Findings<'_>) -> Feedback {
-    findings.choice(graph, "scenario_feedback", FEEDBACKS).unwrap_or_default()
+    findings.choice(graph, key::SCENARIO_FEEDBACK, FEEDBACKS).unwrap_or_default()
 }
 
 /// The graph's `scenario_copies`.
 pub(super) fn copies(graph: &Attributes, findings: &mut Findings<'_>) -> Copies {
-    findings.choice(graph, "scenario_copies", COPIES).unwrap_or_default()
+    findings.choice(graph, key::SCENARIO_COPIES, COPIES).unwrap_or_default()
 }
 
 /// The settings of a node.
 pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findings<'_>) -> NodeHoldouts {
     NodeHoldouts {
-        allow_read: findings.boolean(from, "codex.allow_read_scenarios"),
-        block_read: findings.paths(from, "codex.block_read_paths"),
-        feedback: findings.choice(from, "scenario_feedback", FEEDBACKS).unwrap_or(inherited),
-        writes: findings.choice(from, "scenario_writes", WRITES).unwrap_or_default(),
+        allow_read: findings.boolean(from, key::CODEX_ALLOW_READ_SCENARIOS),
+        block_read: findings.paths(from, key::CODEX_BLOCK_READ_PATHS),
+        feedback: findings.choice(from, key::SCENARIO_FEEDBACK, FEEDBACKS).unwrap_or(inherited),
+        writes: findings.choice(from, key::SCENARIO_WRITES, WRITES).unwrap_or_default(),
     }
 }
 
 /// The program under test of a node.
 pub(super) fn subject(from: &Attributes, findings: &mut Findings<'_>) -> Subject {
-    let port = findings.integer(from, "verify_subject_port", 1, u16::MAX.into());
+    let port = findings.integer(from, key::VERIFY_SUBJECT_PORT, 1, u16::MAX.into());
     Subject {
-        command: findings.text(from, "verify_subject").map(Text::new),
+        command: findings.text(from, key::VERIFY_SUBJECT).map(Text::new),
         port: port.and_then(|port| u16::try_from(port).ok()),
     }
 }

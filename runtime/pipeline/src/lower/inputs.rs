@@ -8,6 +8,7 @@ use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
 use crate::inputs::Inputs;
 use crate::ir::Text;
+use crate::key::{self, Key};
 use crate::nearest::nearest;
 use crate::span::Span;
 use std::collections::BTreeSet;
@@ -37,20 +38,20 @@ impl<'a> Expansion<'a> {
             expanded: String::new(),
         };
         for (key, value) in &inputs.set {
-            if let Some(attribute) = graph.get_mut(key) {
+            if let Some(attribute) = graph.get_mut(Key::new(key)) {
                 attribute.value = value.into();
                 expansion.used.insert(key);
             }
         }
-        let raw = graph.get("goal").map(|attribute| attribute.value.clone());
-        let raw = raw.or_else(|| inputs.set.get("goal").map(Text::from)).unwrap_or_default();
-        expansion.goal = if inputs.set.contains_key("goal") { raw } else { expansion.expand(&raw, false) };
+        let raw = graph.get(key::GOAL).map(|attribute| attribute.value.clone());
+        let raw = raw.or_else(|| inputs.set.get(key::GOAL.as_str()).map(Text::from)).unwrap_or_default();
+        expansion.goal = if inputs.set.contains_key(key::GOAL.as_str()) { raw } else { expansion.expand(&raw, false) };
         expansion
     }
 
     /// For a graph with all replacements done: values stay as they are.
     pub(super) fn settled(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
-        let goal = graph.get("goal").map(|attribute| attribute.value.clone()).unwrap_or_default();
+        let goal = graph.get(key::GOAL).map(|attribute| attribute.value.clone()).unwrap_or_default();
         Self { inputs, goal, used: BTreeSet::new(), seen: BTreeSet::new(), is_settled: true, expanded: String::new() }
     }
 
@@ -73,23 +74,21 @@ impl<'a> Expansion<'a> {
         if self.is_settled || !text.as_bytes().contains(&b'$') {
             return text.into();
         }
-        let mut expanded = std::mem::take(&mut self.expanded);
-        expanded.clear();
+        self.expanded.clear();
         let mut pieces = text.split('$');
-        expanded.push_str(pieces.next().unwrap_or_default());
+        self.expanded.push_str(pieces.next().unwrap_or_default());
         for piece in pieces {
             let length = piece.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
             let (name, rest) = piece.split_at(length);
-            self.append_value(name, with_goal, &mut expanded);
-            expanded.push_str(rest);
+            self.append_value(name, with_goal);
+            self.expanded.push_str(rest);
         }
-        let text = Text::new(&expanded);
-        self.expanded = expanded;
-        text
+        Text::new(&self.expanded)
     }
 
     /// Appends the value of `$name`, or `$name` itself if it is not an input.
-    fn append_value(&mut self, name: &str, with_goal: bool, expanded: &mut String) {
+    fn append_value(&mut self, name: &str, with_goal: bool) {
+        let expanded = &mut self.expanded;
         let input = self.inputs.set.get_key_value(name);
         if let Some((key, _)) = input {
             self.used.insert(key);

@@ -21,6 +21,8 @@ use crate::dot::{Ast, Name, Statement};
 use crate::files;
 use crate::inputs::Inputs;
 use crate::ir::{Attribute, Bounds, Edge, Handler, Node, NodeId, Pipeline, STEPS_MAX_DEFAULT};
+use crate::key::{self, Key};
+use crate::source::Source;
 use crate::span::Span;
 use crate::stylesheet::Stylesheet;
 use inputs::Expansion;
@@ -31,14 +33,14 @@ use std::collections::BTreeSet;
 
 /// Lowers a parsed file. After an error the pipeline is a draft that must not run: its start may be empty, and its edges may have
 /// undeclared targets. [`crate::check`] never returns a draft.
-pub fn lower(source: &str, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
+pub fn lower(source: Source<'_>, ast: Ast<'_>, inputs: &Inputs) -> (Pipeline, Vec<Diagnostic>) {
     let mut draft = Draft::new(source);
     ast.body.into_iter().for_each(|statement| draft.add(statement));
     draft.lower(ast.name.as_ref(), ast.span, inputs)
 }
 
 /// Lowers a text with final values: `$goal` and `@file` are plain text in it.
-pub(crate) fn lower_settled(source: &str, ast: Ast<'_>) -> (Pipeline, Vec<Diagnostic>) {
+pub(crate) fn lower_settled(source: Source<'_>, ast: Ast<'_>) -> (Pipeline, Vec<Diagnostic>) {
     let mut draft = Draft::new(source);
     ast.body.into_iter().for_each(|statement| draft.add(statement));
     draft.lower_with(ast.name.as_ref(), ast.span, &Inputs::default(), Expansion::settled)
@@ -52,7 +54,7 @@ pub(crate) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     /// Makes an empty draft.
-    pub(crate) fn new(source: &'a str) -> Self {
+    pub(crate) fn new(source: Source<'a>) -> Self {
         Self { declared: Declared::default(), findings: Findings::new(source) }
     }
 
@@ -69,13 +71,13 @@ impl<'a> Draft<'a> {
     }
 
     /// The attribute with this key, of each node that has one.
-    pub(crate) fn of_nodes(&self, key: &str) -> impl Iterator<Item = &Attribute> {
+    pub(crate) fn of_nodes(&self, key: Key<'static>) -> impl Iterator<Item = &Attribute> {
         self.declared.nodes.iter().filter_map(move |node| node.attributes.get(key))
     }
 
     /// The hold-out folders of these graph attributes. [`Draft::lower`] reports mistakes in them.
     pub(crate) fn sealed(graph: &Attributes) -> Vec<String> {
-        files::sealed(holdout_attributes::scenarios(graph, &mut Findings::new("")).as_deref())
+        files::sealed(holdout_attributes::scenarios(graph, &mut Findings::new(Source::default())).as_deref())
     }
 
     /// Gives every value its type.
@@ -97,8 +99,7 @@ impl<'a> Draft<'a> {
         let mut graph = std::mem::take(&mut declared.graph);
         let mut expansion = expansion(inputs, &mut graph);
         apply_stylesheet(&graph, &mut raw_nodes, &mut findings);
-        let is_declared = |id: &str| declared.has(id);
-        let graph_turns_max = findings.count(&graph, "max_turns", 1);
+        let graph_turns_max = findings.count(&graph, key::MAX_TURNS, 1);
         let feedback = holdout_attributes::feedback(&graph, &mut findings);
         let scenarios = holdout_attributes::scenarios(&graph, &mut findings);
         let sealed = files::sealed(scenarios.as_deref());
@@ -107,7 +108,7 @@ impl<'a> Draft<'a> {
             graph: &graph,
             graph_turns_max,
             feedback,
-            declared: &is_declared,
+            declared: &declared,
             expansion: &mut expansion,
             inputs,
             sealed: &sealed,
@@ -117,7 +118,7 @@ impl<'a> Draft<'a> {
         let span = name.map_or(whole, |name| name.span);
         let name = name.map_or_else(|| "pipeline".to_owned(), |name| name.text.to_string());
         let pipeline = Pipeline {
-            label: findings.text(&graph, "label").unwrap_or(&name).to_owned(),
+            label: findings.text(&graph, key::LABEL).unwrap_or(&name).to_owned(),
             name,
             goal: expansion.goal().to_owned(),
             start: start(&nodes),
@@ -125,8 +126,8 @@ impl<'a> Draft<'a> {
             edges,
             subgraphs,
             default_max_retries: default_max_retries(&graph, &mut findings),
-            retry_target: node::target(&graph, "retry_target", &is_declared),
-            fallback_retry_target: node::target(&graph, "fallback_retry_target", &is_declared),
+            retry_target: declared.target(&graph, key::RETRY_TARGET),
+            fallback_retry_target: declared.target(&graph, key::FALLBACK_RETRY_TARGET),
             scenarios,
             scenarios_found: inputs.scenarios_found,
             verifiers: BTreeSet::new(),
@@ -146,13 +147,13 @@ fn start(nodes: &[Node]) -> NodeId {
 }
 
 fn default_max_retries(graph: &Attributes, findings: &mut Findings<'_>) -> u32 {
-    let by_older_name = findings.count(graph, "default_max_retry", 0);
-    findings.count(graph, "default_max_retries", 0).or(by_older_name).unwrap_or(0)
+    let by_older_name = findings.count(graph, key::DEFAULT_MAX_RETRY, 0);
+    findings.count(graph, key::DEFAULT_MAX_RETRIES, 0).or(by_older_name).unwrap_or(0)
 }
 
 fn bounds(graph: &Attributes, findings: &mut Findings<'_>) -> Bounds {
-    let steps_max = findings.integer(graph, "max_steps", 1, i64::MAX).and_then(|steps| u64::try_from(steps).ok());
-    Bounds { steps_max: steps_max.unwrap_or(STEPS_MAX_DEFAULT), wall_max: findings.duration(graph, "max_wall_time") }
+    let steps_max = findings.integer(graph, key::MAX_STEPS, 1, i64::MAX).and_then(|steps| u64::try_from(steps).ok());
+    Bounds { steps_max: steps_max.unwrap_or(STEPS_MAX_DEFAULT), wall_max: findings.duration(graph, key::MAX_WALL_TIME) }
 }
 
 fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
@@ -163,11 +164,11 @@ fn lower_edge(raw: RawEdge, findings: &mut Findings<'_>) -> Edge {
     Edge {
         from,
         to,
-        label: raw.attributes.get("label").map(|label| label.value.clone()).unwrap_or_default(),
+        label: raw.attributes.get(key::LABEL).map(|label| label.value.clone()).unwrap_or_default(),
         condition: condition.ok().flatten(),
-        weight: findings.integer(&raw.attributes, "weight", i64::MIN, i64::MAX).unwrap_or(0),
-        default: findings.boolean(&raw.attributes, "default"),
-        loop_restart: findings.boolean(&raw.attributes, "loop_restart"),
+        weight: findings.integer(&raw.attributes, key::WEIGHT, i64::MIN, i64::MAX).unwrap_or(0),
+        default: findings.boolean(&raw.attributes, key::DEFAULT),
+        loop_restart: findings.boolean(&raw.attributes, key::LOOP_RESTART),
         attributes: raw.attributes,
         from_span,
         to_span,
@@ -191,7 +192,7 @@ fn report_other_spellings(condition: &Condition, findings: &mut Findings<'_>) {
     reason = "a diagnostic ends the reading of one value; it is built once and moved twice"
 )]
 fn condition(attributes: &Attributes, findings: &Findings<'_>) -> Result<Option<Condition>, Diagnostic> {
-    match attributes.get("condition").filter(|attribute| !attribute.value.trim().is_empty()) {
+    match attributes.get(key::CONDITION).filter(|attribute| !attribute.value.trim().is_empty()) {
         Some(attribute) => Condition::parse(&attribute.value, &findings.places(attribute)).map(Some),
         None => Ok(None),
     }
@@ -199,15 +200,16 @@ fn condition(attributes: &Attributes, findings: &Findings<'_>) -> Result<Option<
 
 /// Sets missing model attributes of nodes from the rules of `model_stylesheet` (spec §8.5).
 fn apply_stylesheet(graph: &Attributes, nodes: &mut [RawNode], findings: &mut Findings<'_>) {
-    let Some(attribute) = graph.get("model_stylesheet").filter(|attribute| !attribute.value.trim().is_empty()) else {
+    let Some(attribute) = graph.get(key::MODEL_STYLESHEET).filter(|attribute| !attribute.value.trim().is_empty())
+    else {
         return;
     };
     let (stylesheet, faults) = Stylesheet::parse(&attribute.value, &findings.places(attribute));
     faults.into_iter().for_each(|fault| findings.push(fault));
     for node in nodes {
-        let own = node.attributes.get("class").map(|class| class.value.as_str()).unwrap_or_default();
+        let own = node.attributes.get(key::CLASS).map(|class| class.value.as_str()).unwrap_or_default();
         let classes = own.split(',').map(str::trim).chain(node.derived.iter().map(String::as_str));
-        for (property, value) in stylesheet.apply(node.id.as_str(), node::shape(node), &classes.collect::<Vec<_>>()) {
+        for (property, value) in stylesheet.apply(&node.id, node::shape(node), &classes.collect::<Vec<_>>()) {
             node.attributes.get_or_insert_with(property, || value);
         }
     }

@@ -5,11 +5,12 @@ use super::handler::{self, HandlerKind};
 use super::holdout_attributes;
 use super::inputs::Expansion;
 use super::reader::{Findings, other_spelling};
-use super::scope::{Attributes, RawNode};
+use super::scope::{Attributes, Declared, RawNode};
 use crate::files;
 use crate::holdout_roles::Feedback;
 use crate::inputs::Inputs;
-use crate::ir::{Attribute, Backoff, Handler, Node, NodeId, Text};
+use crate::ir::{Attribute, Backoff, Handler, Node, Text};
+use crate::key;
 
 /// Presets of attempts and delays (spec §3.6).
 const RETRY_POLICIES: &[(&str, Backoff)] = &[
@@ -29,7 +30,7 @@ pub(super) struct GraphScope<'a, 'b> {
     pub(super) graph: &'a Attributes,
     pub(super) graph_turns_max: Option<u32>,
     pub(super) feedback: Feedback,
-    pub(super) declared: &'a dyn Fn(&str) -> bool,
+    pub(super) declared: &'a Declared,
     pub(super) expansion: &'a mut Expansion<'b>,
     pub(super) inputs: &'a Inputs,
     /// Folders with hold-outs; a prompt must not come from them.
@@ -42,10 +43,10 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
     read_script(&mut raw, &handler, findings);
     inherit_model(&mut raw.attributes, scope.graph);
     let from = &raw.attributes;
-    let label = from.get("label").filter(|label| !label.value.trim().is_empty());
+    let label = from.get(key::LABEL).filter(|label| !label.value.trim().is_empty());
     let label = label.map_or_else(|| Text::new(raw.id.as_str()), |label| label.value.clone());
     files::child_fault(from, scope.sealed).into_iter().for_each(|fault| findings.push(fault));
-    let written = from.get("prompt").filter(|prompt| !prompt.value.trim().is_empty());
+    let written = from.get(key::PROMPT).filter(|prompt| !prompt.value.trim().is_empty());
     let written = written.map(|prompt| match scope.expansion.is_settled() {
         true => prompt.value.as_str(),
         false => files::prompt(prompt, scope.inputs, scope.sealed, |fault| findings.push(fault)),
@@ -57,22 +58,22 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         prompt,
         label,
         classes,
-        max_retries: findings.count(from, "max_retries", 0),
-        backoff: findings.choice(from, "retry_policy", RETRY_POLICIES).unwrap_or_default(),
-        goal_gate: findings.boolean(from, "goal_gate"),
-        retry_target: target(from, "retry_target", scope.declared),
-        fallback_retry_target: target(from, "fallback_retry_target", scope.declared),
-        timeout: findings.duration(from, "timeout"),
-        max_turns: findings.count(from, "max_turns", 1).or(scope.graph_turns_max),
-        allowed_write_paths: findings.scope(from, "allowed_write_paths"),
-        read_paths: findings.scope(from, "read_paths"),
+        max_retries: findings.count(from, key::MAX_RETRIES, 0),
+        backoff: findings.choice(from, key::RETRY_POLICY, RETRY_POLICIES).unwrap_or_default(),
+        goal_gate: findings.boolean(from, key::GOAL_GATE),
+        retry_target: scope.declared.target(from, key::RETRY_TARGET),
+        fallback_retry_target: scope.declared.target(from, key::FALLBACK_RETRY_TARGET),
+        timeout: findings.duration(from, key::TIMEOUT),
+        max_turns: findings.count(from, key::MAX_TURNS, 1).or(scope.graph_turns_max),
+        allowed_write_paths: findings.scope(from, key::ALLOWED_WRITE_PATHS),
+        read_paths: findings.scope(from, key::READ_PATHS),
         confinement: confine::lower(from, findings),
-        allowed_commands: findings.commands(from, "allowed_commands"),
+        allowed_commands: findings.commands(from, key::ALLOWED_COMMANDS),
         holdouts: holdout_attributes::node(from, scope.feedback, findings),
         subject: holdout_attributes::subject(from, findings),
         limits: findings.limits(from),
-        auto_status: findings.boolean(from, "auto_status"),
-        allow_partial: findings.boolean(from, "allow_partial"),
+        auto_status: findings.boolean(from, key::AUTO_STATUS),
+        allow_partial: findings.boolean(from, key::ALLOW_PARTIAL),
         id: raw.id,
         role: handler.kind().role(),
         handler,
@@ -84,7 +85,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
 /// Decides shape and handler: the handler comes from `type`, else from the shape.
 fn resolve(raw: &mut RawNode) -> (Text, Handler) {
     let shape = Text::from(shape(raw));
-    if let Some(written) = raw.attributes.get_mut("shape").filter(|written| !written.value.is_empty()) {
+    if let Some(written) = raw.attributes.get_mut(key::SHAPE).filter(|written| !written.value.is_empty()) {
         written.value.clone_from(&shape);
     }
     let handler = typed(raw).unwrap_or_else(|| handler::of_shape(&shape));
@@ -94,19 +95,19 @@ fn resolve(raw: &mut RawNode) -> (Text, Handler) {
 /// Shape: explicit known shape, then well-known id, then any written or default shape, then `box`. So a start drawn as a circle is
 /// a start (spec §7.2).
 pub(super) fn shape(raw: &RawNode) -> &str {
-    let written = raw.attributes.get("shape").map(|shape| shape.value.as_str()).filter(|shape| !shape.is_empty());
+    let written = raw.attributes.get(key::SHAPE).map(|shape| shape.value.as_str()).filter(|shape| !shape.is_empty());
     let decides = |shape: &&str| raw.own_shape && handler::SHAPES.iter().any(|(known, _)| known == shape);
-    written.filter(decides).or_else(|| handler::shape_of_id(raw.id.as_str())).or(written).unwrap_or("box")
+    written.filter(decides).or_else(|| handler::shape_of_id(&raw.id)).or(written).unwrap_or("box")
 }
 
 fn typed(raw: &RawNode) -> Option<Handler> {
-    let name = raw.attributes.get("type").map(|name| name.value.trim())?;
+    let name = raw.attributes.get(key::TYPE).map(|name| name.value.trim())?;
     (!name.is_empty()).then(|| handler::of_type(name))
 }
 
 /// Joins the node's own classes with those of its subgraphs, and stores the list in `class`.
 fn classes(raw: &mut RawNode) -> Vec<String> {
-    let own = raw.attributes.get("class").map(|class| class.value.as_str()).unwrap_or_default();
+    let own = raw.attributes.get(key::CLASS).map(|class| class.value.as_str()).unwrap_or_default();
     let mut classes: Vec<String> = Vec::new();
     for class in own.split(',').map(str::trim).chain(raw.derived.iter().map(String::as_str)) {
         if !class.is_empty() && !classes.iter().any(|known| known == class) {
@@ -114,7 +115,7 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
         }
     }
     if !raw.derived.is_empty() {
-        let written = raw.attributes.get_or_insert_with("class", || Attribute {
+        let written = raw.attributes.get_or_insert_with(key::CLASS, || Attribute {
             value: Text::default(),
             key_span: raw.span,
             span: raw.span,
@@ -126,14 +127,14 @@ fn classes(raw: &mut RawNode) -> Vec<String> {
 
 /// Reads `script` as `tool_command`, because other engines use that name.
 fn read_script(raw: &mut RawNode, handler: &Handler, findings: &mut Findings<'_>) {
-    if handler.kind() != HandlerKind::Tool || raw.attributes.contains_key("tool_command") {
+    if handler.kind() != HandlerKind::Tool || raw.attributes.contains_key(key::TOOL_COMMAND) {
         return;
     }
-    let Some(script) = raw.attributes.get("script").filter(|script| !script.value.trim().is_empty()).cloned() else {
+    let Some(script) = raw.attributes.get(key::SCRIPT).filter(|script| !script.value.trim().is_empty()).cloned() else {
         return;
     };
     findings.push(other_spelling("script", "tool_command", script.key_span));
-    raw.attributes.insert("tool_command", script);
+    raw.attributes.insert(key::TOOL_COMMAND, script);
 }
 
 /// Copies model settings of the graph that neither the node nor the style sheet sets (spec §8.5).
@@ -143,10 +144,4 @@ fn inherit_model(node: &mut Attributes, graph: &Attributes) {
             node.get_or_insert_with(key, || attribute.clone());
         }
     }
-}
-
-/// The node that an attribute names; none if it is undeclared, which the lint `retry_target_exists` reports.
-pub(super) fn target(from: &Attributes, key: &str, declared: &dyn Fn(&str) -> bool) -> Option<NodeId> {
-    let name = from.get(key)?.value.trim();
-    declared(name).then(|| NodeId::new(name))
 }

@@ -7,24 +7,27 @@ use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
 use crate::dot::text::decode;
 use crate::ir::Attribute;
+use crate::key::Key;
 use crate::nearest::nearest;
 use crate::path::{entry_of, part_of_workspace};
+use crate::source::Source;
 use crate::span::Places;
 use glovebox_record::scope::Entry;
 use glovebox_record::{LimitName, LimitSettings, LimitUnit};
 use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
 
 /// The findings of the lowering so far, and the source text.
 pub(super) struct Findings<'a> {
-    source: &'a str,
+    source: Source<'a>,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// A missing unit is reported already. One report is enough, because such a file leaves out all units.
     unit_reported: bool,
 }
 
 impl<'a> Findings<'a> {
-    pub(super) fn new(source: &'a str) -> Self {
+    pub(super) fn new(source: Source<'a>) -> Self {
         Self { source, diagnostics: Vec::new(), unit_reported: false }
     }
 
@@ -34,7 +37,7 @@ impl<'a> Findings<'a> {
 
     /// Maps the value back to the source text; opaque for a value that an input replaced.
     pub(super) fn places(&self, attribute: &Attribute) -> Places {
-        let written = attribute.span.of(self.source);
+        let written = self.source.at(attribute.span);
         let Some(inner) = written.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
             return if written == attribute.value {
                 Places::plain(attribute.span, 0)
@@ -49,25 +52,32 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Reports an invalid value; `corrected` is the certain correction.
-    pub(super) fn wrong(&mut self, attribute: &Attribute, message: String, corrected: Option<String>) {
-        let mut error = Diagnostic::error("attribute_value", message, attribute.span);
-        if let Some(corrected) = corrected {
-            error = error.with_help(format!("write `{corrected}`"));
-            if self.places(attribute).exact() {
-                error = error.with_fix(attribute.span, corrected);
-            }
-        }
-        self.push(error);
+    /// Reports an invalid value.
+    pub(super) fn invalid(&mut self, attribute: &Attribute, message: impl Into<String>) {
+        self.push(Diagnostic::error("attribute_value", message, attribute.span));
+    }
+
+    /// Reports an invalid value, with the certain correction if there is one.
+    pub(super) fn corrected(
+        &mut self,
+        attribute: &Attribute,
+        message: impl Into<String>,
+        corrected: Option<impl fmt::Display>,
+    ) {
+        let Some(corrected) = corrected else { return self.invalid(attribute, message) };
+        let error = Diagnostic::error("attribute_value", message, attribute.span);
+        let error = error.with_help(format!("write `{corrected}`"));
+        let exact = self.places(attribute).exact();
+        self.push(if exact { error.with_fix(attribute.span, corrected.to_string()) } else { error });
     }
 
     /// The text of an attribute; none if it is absent or empty.
-    pub(super) fn text<'b>(&self, from: &'b Attributes, key: &str) -> Option<&'b str> {
+    pub(super) fn text<'b>(&self, from: &'b Attributes, key: Key<'_>) -> Option<&'b str> {
         from.get(key).map(|attribute| attribute.value.as_str()).filter(|text| !text.trim().is_empty())
     }
 
     /// `true` or `false`; false if absent.
-    pub(super) fn boolean(&mut self, from: &Attributes, key: &str) -> bool {
+    pub(super) fn boolean(&mut self, from: &Attributes, key: Key<'_>) -> bool {
         let Some(attribute) = from.get(key) else { return false };
         match attribute.value.as_str() {
             "true" => return true,
@@ -75,16 +85,16 @@ impl<'a> Findings<'a> {
             _ => {}
         }
         let corrected = match attribute.value.to_lowercase().as_str() {
-            "true" | "yes" | "on" | "1" => Some("true".to_owned()),
-            "false" | "no" | "off" | "0" => Some("false".to_owned()),
+            "true" | "yes" | "on" | "1" => Some(true),
+            "false" | "no" | "off" | "0" => Some(false),
             _ => None,
         };
-        self.wrong(attribute, format!("`{key}` expects `true` or `false`, found `{}`", attribute.value), corrected);
+        self.corrected(attribute, format!("`{key}` expects `true` or `false`, found `{}`", attribute.value), corrected);
         false
     }
 
     /// A whole number from `least` to `most`.
-    pub(super) fn integer(&mut self, from: &Attributes, key: &str, least: i64, most: i64) -> Option<i64> {
+    pub(super) fn integer(&mut self, from: &Attributes, key: Key<'_>, least: i64, most: i64) -> Option<i64> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         match attribute.value.parse::<i64>() {
             Ok(number) if (least..=most).contains(&number) => Some(number),
@@ -94,22 +104,22 @@ impl<'a> Findings<'a> {
                 let range = if least == i64::MIN { "such as 10 or -1".to_owned() } else { range };
                 let message = format!("`{key}` expects a whole number, {range}, found `{}`", attribute.value);
                 let whole = attribute.value.split_once('.').filter(|(_, rest)| rest.bytes().all(|digit| digit == b'0'));
-                let whole =
+                let whole: Option<i64> =
                     whole.and_then(|(whole, _)| whole.parse().ok()).filter(|whole| (least..=most).contains(whole));
-                self.wrong(attribute, message, whole.map(|whole: i64| whole.to_string()));
+                self.corrected(attribute, message, whole);
                 None
             }
         }
     }
 
     /// A count that fits 32 bits.
-    pub(super) fn count(&mut self, from: &Attributes, key: &str, least: u32) -> Option<u32> {
+    pub(super) fn count(&mut self, from: &Attributes, key: Key<'_>, least: u32) -> Option<u32> {
         let number = self.integer(from, key, i64::from(least), i64::from(u32::MAX))?;
         u32::try_from(number).ok()
     }
 
     /// A duration of at least one millisecond (spec §2.4). A bare number means seconds, as in real files, with a warning.
-    pub(super) fn duration(&mut self, from: &Attributes, key: &str) -> Option<Duration> {
+    pub(super) fn duration(&mut self, from: &Attributes, key: Key<'_>) -> Option<Duration> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         let bare = attribute.value.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
         let found = bare.or_else(|| duration(&attribute.value)).filter(|duration| !duration.is_zero());
@@ -119,7 +129,7 @@ impl<'a> Findings<'a> {
                 "`{key}` expects a duration{least} such as `900s`, `15m` or `250ms`, found `{}`",
                 attribute.value
             );
-            self.wrong(attribute, message, None);
+            self.invalid(attribute, message);
         } else if bare.is_some() && !std::mem::replace(&mut self.unit_reported, true) {
             let (span, unit) = (attribute.span, quote(&format!("{}s", attribute.value)));
             let message = format!("`{key}` has no unit: `{}` means seconds", attribute.value);
@@ -131,12 +141,12 @@ impl<'a> Findings<'a> {
     }
 
     /// A comma list of workspace paths (seed 2): relative, separated by `/`, with a final `/` for a folder. Empty text is an empty list.
-    pub(super) fn paths(&mut self, from: &Attributes, key: &str) -> Option<Vec<Entry>> {
+    pub(super) fn paths(&mut self, from: &Attributes, key: Key<'_>) -> Option<Vec<Entry>> {
         self.checked_paths(from, key, part_of_workspace)
     }
 
     /// Like [`Self::paths`], but accepts `./` for the whole workspace.
-    pub(super) fn scope(&mut self, from: &Attributes, key: &str) -> Option<Vec<Entry>> {
+    pub(super) fn scope(&mut self, from: &Attributes, key: Key<'_>) -> Option<Vec<Entry>> {
         self.checked_paths(from, key, Ok)
     }
 
@@ -144,7 +154,7 @@ impl<'a> Findings<'a> {
     pub(super) fn checked_paths(
         &mut self,
         from: &Attributes,
-        key: &str,
+        key: Key<'_>,
         check: fn(Entry) -> Result<Entry, &'static str>,
     ) -> Option<Vec<Entry>> {
         let attribute = from.get(key)?;
@@ -173,21 +183,17 @@ impl<'a> Findings<'a> {
     }
 
     /// A comma list of command prefixes; `*` alone means a shell. Empty text is an empty list.
-    pub(super) fn commands(&mut self, from: &Attributes, key: &str) -> Option<Vec<String>> {
+    pub(super) fn commands(&mut self, from: &Attributes, key: Key<'_>) -> Option<Vec<String>> {
         let attribute = from.get(key)?;
         if attribute.value.trim().is_empty() {
             return Some(Vec::new());
         }
         let commands: Vec<String> = attribute.value.split(',').map(|entry| entry.trim().to_owned()).collect();
         if commands.iter().any(String::is_empty) {
-            self.wrong(attribute, format!("`{key}` contains an empty entry"), None);
+            self.invalid(attribute, format!("`{key}` contains an empty entry"));
         }
         if commands.len() > 1 && commands.iter().any(|command| command == "*") {
-            self.wrong(
-                attribute,
-                format!("`{key}` contains `*` beside other entries; `*` must be the only entry"),
-                None,
-            );
+            self.invalid(attribute, format!("`{key}` contains `*` beside other entries; `*` must be the only entry"));
         }
         Some(commands)
     }
@@ -196,7 +202,7 @@ impl<'a> Findings<'a> {
     pub(super) fn limits(&mut self, from: &Attributes) -> LimitSettings {
         let mut limits = LimitSettings::default();
         for (key, attribute) in from {
-            let Some(name) = key.strip_prefix("limits.") else { continue };
+            let Some(name) = key.limit() else { continue };
             let Ok(limit) = name.parse::<LimitName>() else {
                 let error = Diagnostic::error("limit_known", format!("unknown limit `{name}`"), attribute.key_span);
                 let known = || LimitName::ALL.iter().map(|limit| limit.as_str());
@@ -211,7 +217,7 @@ impl<'a> Findings<'a> {
                 Some(amount) => limits.set(limit, amount),
                 None => {
                     let expected = expected_amount(limit.unit());
-                    self.wrong(attribute, format!("`{key}` expects {expected}, found `{}`", attribute.value), None);
+                    self.invalid(attribute, format!("`{key}` expects {expected}, found `{}`", attribute.value));
                 }
             }
         }
@@ -219,13 +225,13 @@ impl<'a> Findings<'a> {
     }
 
     /// One of the listed words; any other word is an error and gives none.
-    pub(super) fn choice<T: Copy>(&mut self, from: &Attributes, key: &str, choices: &[(&str, T)]) -> Option<T> {
+    pub(super) fn choice<T: Copy>(&mut self, from: &Attributes, key: Key<'_>, choices: &[(&str, T)]) -> Option<T> {
         let attribute = from.get(key).filter(|attribute| !attribute.value.is_empty())?;
         let found = choices.iter().find(|(word, _)| *word == attribute.value);
         if found.is_none() {
             let words: Vec<String> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
-            let corrected = nearest(&attribute.value, choices.iter().map(|(word, _)| *word)).map(str::to_owned);
-            self.wrong(
+            let corrected = nearest(&attribute.value, choices.iter().map(|(word, _)| *word));
+            self.corrected(
                 attribute,
                 format!("`{key}` expects one of {}, found `{}`", words.join(", "), attribute.value),
                 corrected,

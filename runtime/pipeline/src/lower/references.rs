@@ -3,6 +3,7 @@
 use super::Draft;
 use crate::files::{CHILD, References, child, fault, named, reference};
 use crate::inputs::Inputs;
+use crate::key;
 
 impl Draft<'_> {
     /// Lists the files that a draft refers to.
@@ -10,10 +11,10 @@ impl Draft<'_> {
         let graph = self.graph(inputs);
         let sealed = Draft::sealed(&graph);
         let fits = |path: &&str| fault(path, &sealed).is_none();
-        let prompts = self.of_nodes("prompt").filter_map(|prompt| reference(&prompt.value));
+        let prompts = self.of_nodes(key::PROMPT).filter_map(|prompt| reference(prompt));
         let prompts = prompts.filter(fits).map(str::to_owned).collect();
         let mut children = named(child(&graph).into_iter().chain(self.of_nodes(CHILD)));
-        children.retain(|(path, _)| fits(&path.as_str()));
+        children.retain(|child| fits(&child.path.as_str()));
         References { prompts, children, sealed }
     }
 }

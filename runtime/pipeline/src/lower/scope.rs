@@ -7,6 +7,7 @@ use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
 use crate::dot::{Attr, Name, Statement, Target};
 use crate::ir::{Attribute, NodeId, Subgraph};
+use crate::key::{self, Key};
 pub(super) use crate::keyed::Attributes;
 use crate::span::Span;
 use std::collections::HashMap;
@@ -43,9 +44,10 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// True for a declared node.
-    pub(super) fn has(&self, id: &str) -> bool {
-        self.names.get(id).is_some_and(Option::is_some)
+    /// The node that an attribute names; none if it is undeclared, which the lint `retry_target_exists` reports.
+    pub(super) fn target(&self, from: &Attributes, key: Key<'_>) -> Option<NodeId> {
+        let (id, number) = self.names.get_key_value(from.get(key)?.value.trim())?;
+        number.map(|_| id.clone())
     }
 }
 
@@ -124,7 +126,7 @@ impl Declared {
         let node = &mut self.nodes[index];
         let first = node.span == name.span;
         set(&mut node.attributes, attributes, findings);
-        node.own_shape |= attributes.iter().any(|attribute| attribute.key == "shape");
+        node.own_shape |= attributes.iter().any(|attribute| attribute.key == key::SHAPE.as_str());
         if first {
             for (key, value) in &scope.node {
                 node.attributes.get_or_insert_with(key, || value.clone());
@@ -172,7 +174,7 @@ impl Declared {
 /// Sets attributes. Reports a key that is set to two different values; the later value wins.
 fn set(attributes: &mut Attributes, given: &[Attr<'_>], findings: &mut Findings<'_>) {
     for attr in given {
-        let before = attributes.insert(&attr.key, attribute(attr));
+        let before = attributes.insert(Key::new(&attr.key), attribute(attr));
         if let Some(before) = before.filter(|before| *before.value != *attr.value.text) {
             let message = format!("`{}` is set twice; the later value wins", attr.key);
             let warning = Diagnostic::warning("duplicate_attribute", message, attr.span());
@@ -187,7 +189,7 @@ fn set(attributes: &mut Attributes, given: &[Attr<'_>], findings: &mut Findings<
 
 fn replace(attributes: &mut Attributes, given: &[Attr<'_>]) {
     for attr in given {
-        attributes.insert(&attr.key, attribute(attr));
+        attributes.insert(Key::new(&attr.key), attribute(attr));
     }
 }
 
@@ -200,9 +202,9 @@ fn label(body: &[Statement<'_>]) -> Option<String> {
     body.iter()
         .rev()
         .find_map(|statement| match statement {
-            Statement::Assign(attr) => Some(attr).filter(|attr| attr.key == "label"),
+            Statement::Assign(attr) => Some(attr).filter(|attr| attr.key == key::LABEL.as_str()),
             Statement::Defaults { target: Target::Graph, attributes, .. } => {
-                attributes.iter().rfind(|attr| attr.key == "label")
+                attributes.iter().rfind(|attr| attr.key == key::LABEL.as_str())
             }
             _ => None,
         })

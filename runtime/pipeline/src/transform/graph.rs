@@ -3,13 +3,13 @@
 //! Attribute values are strings, as in `glovebox graph --format json`. A plugin wrote the JSON, so unknown fields are errors, and [`agree`]
 //! compares the parsed result with the answer.
 
-use crate::dot::quote;
+use crate::dot::Writer;
 use crate::graph::{GraphFile, SCHEMA_VERSION, to_json};
-use crate::ir::{Node, Pipeline};
+use crate::ir::{Element, Node, NodeId, Pipeline};
+use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 
 /// Keys of a node that are not attributes.
 pub(super) const NODE_KEYS: [&str; 2] = ["id", "handler"];
@@ -48,7 +48,7 @@ impl SettledGraph {
     pub fn of(pipeline: &Pipeline) -> Self {
         let mut attributes = object(&[], &pipeline.attributes);
         if !pipeline.goal.is_empty() {
-            attributes.insert("goal".to_owned(), pipeline.goal.clone());
+            attributes.insert(key::GOAL.as_str().to_owned(), pipeline.goal.clone());
         }
         let edge = |edge: &crate::ir::Edge| {
             object(&[("from", edge.from.as_str()), ("to", edge.to.as_str())], &edge.attributes)
@@ -95,10 +95,10 @@ impl SettledGraph {
 fn settled_node(node: &Node) -> BTreeMap<String, String> {
     let own = [("id", node.id.as_str()), ("shape", &node.shape), ("handler", node.handler.name())];
     let mut settled = object(&own, &node.attributes);
-    let written = settled.get("prompt").is_some_and(|prompt| !prompt.trim().is_empty());
+    let written = settled.get(key::PROMPT.as_str()).is_some_and(|prompt| !prompt.trim().is_empty());
     // A prompt that equals the label is not stored, unless the file sets it.
     if let Some(prompt) = node.prompt.as_ref().filter(|prompt| written || **prompt != node.label) {
-        settled.insert("prompt".to_owned(), prompt.to_string());
+        settled.insert(key::PROMPT.as_str().to_owned(), prompt.to_string());
     }
     settled
 }
@@ -111,52 +111,39 @@ fn object(own: &[(&str, &str)], attributes: &Attributes) -> BTreeMap<String, Str
 
 /// Canonical DOT of an answer. An attribute with the name of a JSON key cannot be in the answer, so it keeps the value of `before`.
 pub(super) fn to_text(graph: &SettledGraph, before: &Pipeline) -> String {
-    let mut text = format!("digraph {} {{\n", quote(&graph.name));
+    let mut writer = Writer::new(&graph.name);
     if !graph.attributes.is_empty() {
-        statement(&mut text, "graph", pairs(&graph.attributes, &[]));
+        writer.statement(Element::Graph, pairs(&graph.attributes, &[]));
     }
     let nodes: HashMap<&str, &Node> = before.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     for node in &graph.nodes {
-        let id = &node["id"];
+        let id = NodeId::new(node["id"].as_str());
         let kept = nodes.get(id.as_str()).map(|node| &node.attributes);
-        statement(&mut text, &quote(id), pairs(node, &NODE_KEYS).chain(unseen(kept, &NODE_KEYS)));
+        writer.statement(Element::Node(&id), pairs(node, &NODE_KEYS).chain(unseen(kept, &NODE_KEYS)));
     }
     let mut known = super::relocate::Ends::of(before);
     for edge in &graph.edges {
-        let (from, to) = (&edge["from"], &edge["to"]);
-        let kept = known.next(from, to).map(|edge| &edge.attributes);
-        let attributes = pairs(edge, &EDGE_KEYS).chain(unseen(kept, &EDGE_KEYS));
-        statement(&mut text, &format!("{} -> {}", quote(from), quote(to)), attributes);
+        let [from, to] = EDGE_KEYS.map(|key| NodeId::new(edge[key].as_str()));
+        let kept = known.next(&from, &to).map(|edge| &edge.attributes);
+        writer.statement(Element::Edge(&from, &to), pairs(edge, &EDGE_KEYS).chain(unseen(kept, &EDGE_KEYS)));
     }
-    text.push_str("}\n");
-    text
+    writer.finish()
 }
 
 fn pairs<'a>(
     attributes: &'a BTreeMap<String, String>,
     but: &'static [&'static str],
-) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let all = attributes.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    all.filter(|(key, _)| !but.contains(key))
+) -> impl Iterator<Item = (Key<'a>, &'a str)> {
+    let all = attributes.iter().filter(|(key, _)| !but.contains(&key.as_str()));
+    all.map(|(key, value)| (Key::new(key), value.as_str()))
 }
 
 fn unseen<'a>(
     attributes: Option<&'a Attributes>,
     keys: &'static [&'static str],
-) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let all = keys.iter().filter_map(move |key| Some((*key, attributes?.get(key)?)));
+) -> impl Iterator<Item = (Key<'a>, &'a str)> {
+    let all = keys.iter().map(|key| Key::new(key)).filter_map(move |key| Some((key, attributes?.get(key)?)));
     all.map(|(key, attribute)| (key, attribute.value.as_str()))
-}
-
-fn statement<'a>(text: &mut String, subject: &str, attributes: impl Iterator<Item = (&'a str, &'a str)>) {
-    text.push_str("  ");
-    text.push_str(subject);
-    let mut separator = " [";
-    for (key, value) in attributes {
-        write!(text, "{separator}{}={}", quote(key), quote(value)).expect("writing to a string does not fail");
-        separator = ", ";
-    }
-    text.push_str(if separator == ", " { "];\n" } else { ";\n" });
 }
 
 /// Compares the answer with the pipeline parsed from its text, and reports the first loss.
@@ -193,7 +180,8 @@ pub(super) fn agree(answer: &SettledGraph, read: &Pipeline) -> Result<(), String
 /// Compares attributes; the error is the first key with another value.
 fn same(answered: &BTreeMap<String, String>, read: &Attributes, but: &[&str]) -> Result<(), String> {
     let all = answered.iter().filter(|(key, _)| !but.contains(&key.as_str()));
-    let mut lost =
-        all.filter(|(key, value)| read.get(key).map(|attribute| attribute.value.as_str()) != Some(value.as_str()));
+    let mut lost = all.filter(|(key, value)| {
+        read.get(Key::new(key)).map(|attribute| attribute.value.as_str()) != Some(value.as_str())
+    });
     lost.next().map_or(Ok(()), |(key, _)| Err(key.clone()))
 }

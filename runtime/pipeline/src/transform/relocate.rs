@@ -3,25 +3,27 @@
 //! Nodes match by id, and edges by their ends and their number between these ends. A matching element gets its span in the user's file. An
 //! attribute keeps its span if its value is the same. A new element gets the span of its parent, in the end that of the graph's name.
 
-use crate::ir::{Edge, Node, Pipeline, Subgraph};
+use crate::ir::{Edge, Node, NodeId, Pipeline, Subgraph};
+use crate::key::Key;
 use crate::keyed::Attributes;
+use crate::source::Source;
 use crate::span::Span;
 use std::collections::{HashMap, VecDeque};
 
 /// The edges of a pipeline by their ends; each is returned once.
-pub(super) struct Ends<'a>(HashMap<&'a str, HashMap<&'a str, VecDeque<&'a Edge>>>);
+pub(super) struct Ends<'a>(HashMap<&'a NodeId, HashMap<&'a NodeId, VecDeque<&'a Edge>>>);
 
 impl<'a> Ends<'a> {
     pub(super) fn of(pipeline: &'a Pipeline) -> Self {
         let mut ends: HashMap<_, HashMap<_, VecDeque<&Edge>>> = HashMap::default();
         for edge in &pipeline.edges {
-            ends.entry(edge.from.as_str()).or_default().entry(edge.to.as_str()).or_default().push_back(edge);
+            ends.entry(&edge.from).or_default().entry(&edge.to).or_default().push_back(edge);
         }
         Self(ends)
     }
 
     /// The next edge between these two nodes.
-    pub(super) fn next(&mut self, from: &str, to: &str) -> Option<&'a Edge> {
+    pub(super) fn next(&mut self, from: &NodeId, to: &NodeId) -> Option<&'a Edge> {
         self.0.get_mut(from)?.get_mut(to)?.pop_front()
     }
 }
@@ -39,7 +41,7 @@ pub(super) fn relocate(pipeline: &mut Pipeline, original: &Pipeline) {
     pipeline.subgraphs = subgraphs(pipeline, original);
     let mut ends = Ends::of(original);
     for edge in &mut pipeline.edges {
-        let before = ends.next(edge.from.as_str(), edge.to.as_str());
+        let before = ends.next(&edge.from, &edge.to);
         let end = |id: &str| nodes.get(id).map_or(original.span, |node| node.span);
         edge.from_span = before.map_or_else(|| end(edge.from.as_str()), |before| before.from_span);
         edge.to_span = before.map_or_else(|| end(edge.to.as_str()), |before| before.to_span);
@@ -68,10 +70,8 @@ fn subgraphs(pipeline: &Pipeline, original: &Pipeline) -> Vec<Subgraph> {
 }
 
 fn relocate_attributes(attributes: &mut Attributes, before: Option<&Attributes>, whole: Span) {
-    let keys: Vec<String> = attributes.keys().map(|key| key.to_string()).collect();
-    for key in keys {
-        let Some(attribute) = attributes.get_mut(&key) else { continue };
-        let before = before.and_then(|before| before.get(&key)).filter(|before| before.value == attribute.value);
+    for (key, attribute) in attributes.iter_mut() {
+        let before = before.and_then(|before| before.get(key)).filter(|before| before.value == attribute.value);
         (attribute.key_span, attribute.span) = before.map_or((whole, whole), |before| (before.key_span, before.span));
     }
 }
@@ -85,13 +85,13 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn of(text: &str, read: &Pipeline) -> Self {
+    pub(super) fn of(text: Source<'_>, read: &Pipeline) -> Self {
         let keyed = |attributes: &Attributes| {
             let all = attributes.iter().map(|(key, value)| (key.to_string(), value.key_span.to(value.span)));
             all.collect()
         };
         Self {
-            lines: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
+            lines: std::iter::once(0).chain(text.text().match_indices('\n').map(|(at, _)| at + 1)).collect(),
             has_graph: !read.attributes.is_empty(),
             nodes: read.nodes.iter().map(|node| keyed(&node.attributes)).collect(),
             edges: read.edges.iter().map(|edge| keyed(&edge.attributes)).collect(),
@@ -115,5 +115,5 @@ impl Statements {
 
 fn attribute_at(keys: &[(String, Span)], span: Span, relocated: &Attributes) -> Option<Span> {
     let (key, _) = keys.iter().find(|(_, whole)| (whole.start..whole.end).contains(&span.start))?;
-    relocated.get(key).map(|attribute| attribute.span)
+    relocated.get(Key::new(key)).map(|attribute| attribute.span)
 }

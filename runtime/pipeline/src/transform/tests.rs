@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::ir::NodeId;
+use crate::key::Key;
+use crate::source::Source;
 use crate::{Inputs, Lowered, parse, validate};
 
 const SOURCE: &str = "digraph g {
@@ -22,7 +24,7 @@ const SOURCE: &str = "digraph g {
 
 fn draft(source: &str) -> Lowered {
     let inputs = Inputs { set: [("what".to_owned(), "it, $goal\r\nand $what".to_owned())].into(), ..Inputs::default() };
-    let draft = parse(source).lower(&inputs);
+    let draft = parse(Source::new(source)).lower(&inputs);
     assert!(!draft.has_errors(), "{:?}", draft.diagnostics);
     draft
 }
@@ -48,15 +50,15 @@ fn an_unchanged_graph_is_the_same_pipeline_in_the_same_places() {
         assert_eq!((&was.id, &was.handler, was.span), (&is.id, &is.handler, is.span));
         assert_eq!(was.prompt, is.prompt, "{}", was.id);
         assert_eq!((&was.classes, was.timeout, &was.label), (&is.classes, is.timeout, &is.label));
-        let is = ["id", "handler", "timeout"].map(|key| is.attributes.get(key));
-        assert_eq!(["id", "handler", "timeout"].map(|key| was.attributes.get(key)), is, "{}", was.id);
+        let is = ["id", "handler", "timeout"].map(|key| is.attributes.get(Key::new(key)));
+        assert_eq!(["id", "handler", "timeout"].map(|key| was.attributes.get(Key::new(key))), is, "{}", was.id);
     }
     for (was, is) in before.edges.iter().zip(&after.edges) {
         assert_eq!((&was.from, &was.to, was.span, &was.condition), (&is.from, &is.to, is.span, &is.condition));
-        assert_eq!(was.attributes.get("from"), is.attributes.get("from"));
+        assert_eq!(was.attributes.get(Key::new("from")), is.attributes.get(Key::new("from")));
     }
     assert_eq!((before.subgraphs.len(), &before.subgraphs), (1, &after.subgraphs));
-    let again = reread(&applied.text, &before).pipeline;
+    let again = reread(Source::new(&applied.text), &before).pipeline;
     assert_eq!(SettledGraph::of(&again), SettledGraph::of(after), "what is kept is read the same");
 }
 

@@ -1,6 +1,7 @@
 //! Conditions: what holds, and what is said about what does not parse.
 
 use super::{edge, errors, found, run, with};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::condition::Condition;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::ir::Status;
@@ -108,7 +109,7 @@ fn spans_count_escapes_and_line_breaks() {
     let pipeline = run(&source).pipeline.unwrap_or_else(|| panic!("{}", errors(&source)));
     let clauses =
         edge(&pipeline, "start", "exit").condition.clone().map(|condition| condition.clauses).unwrap_or_default();
-    let places: Vec<&str> = clauses.iter().map(|clause| clause.span.of(&source)).collect();
+    let places: Vec<&str> = clauses.iter().map(|clause| Source::new(&source).at(clause.span)).collect();
     assert_eq!(places, ["outcome=success", "context.a=\\\"x\\\""]);
 }
 

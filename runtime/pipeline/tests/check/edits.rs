@@ -2,6 +2,7 @@
 
 use super::{errors, found, run, with, with_graph};
 use glovebox_pipeline::Inputs;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::check;
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Severity, fixed};
 
@@ -9,7 +10,7 @@ use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Severity, fixed};
 pub(super) fn apply_fixes(source: &str) -> String {
     let mut text = source.to_owned();
     for _ in 0..20 {
-        match fixed(&text, &run(&text).diagnostics) {
+        match fixed(Source::new(&text), &run(&text).diagnostics) {
             Some(next) => text = next,
             None => return text,
         }
@@ -87,9 +88,9 @@ fn what_an_input_stands_in_for_is_left_alone() {
     let source = with_graph("llm_provider=openai") + " ";
     let source = source.replace("start -> exit", "n [prompt=p] start -> n -> exit");
     let inputs = Inputs { set: [("llm_provider".to_owned(), "antropic".to_owned())].into(), ..Inputs::default() };
-    let checked = check(&source, &inputs);
+    let checked = check(Source::new(&source), &inputs);
     assert!(checked.diagnostics.iter().any(|found| found.rule == "provider_valid"), "{:?}", checked.diagnostics);
-    assert_eq!(fixed(&source, &checked.diagnostics), None);
+    assert_eq!(fixed(Source::new(&source), &checked.diagnostics), None);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::{accept, edge, errors, node, run};
 use glovebox_pipeline::ir::{Handler, NodeId};
+use glovebox_pipeline::key;
 use insta::assert_snapshot;
 
 #[test]
@@ -172,7 +173,10 @@ fn templates_of_the_guidelines() {
 }"#;
     let pipeline = accept(verify);
     assert_eq!(node(&pipeline, "verify").handler, Handler::Unavailable("verification".into()));
-    assert_eq!(node(&pipeline, "verify").attributes["verification.allowed_commands"].value, "test -f,go test,go build");
+    assert_eq!(
+        node(&pipeline, "verify").attributes[key::VERIFICATION_ALLOWED_COMMANDS].value,
+        "test -f,go test,go build"
+    );
     assert!(!run(verify).diagnostics.iter().any(|found| found.rule == "no_failure_route"), "the last stage may stop");
 }
 
@@ -201,6 +205,6 @@ implement [
 start -> ensure_codex_wrapper -> implement -> exit }"#,
     );
     let implement = node(&pipeline, "implement");
-    assert_eq!(implement.attributes["codex.add_dirs"].value, "examples/specs");
+    assert_eq!(implement.attributes[key::CODEX_ADD_DIRS].value, "examples/specs");
     assert!(implement.prompt.as_deref().is_some_and(|prompt| prompt.contains("\"$PWD/.gocache\"")));
 }

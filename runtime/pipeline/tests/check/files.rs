@@ -1,7 +1,9 @@
 //! Prompts from files and child pipelines: what is asked for, what is put in, what is refused.
 
 use crate::{errors, node, with};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::inputs::Files;
+use glovebox_pipeline::key;
 use glovebox_pipeline::{Inputs, check, parse};
 
 fn given(files: &[(&str, Result<&str, &str>)]) -> Inputs {
@@ -19,16 +21,19 @@ fn asks(prompt: &str) -> String {
 fn a_prompt_s_file_is_asked_for_and_put_in() {
     let source = asks("@prompts/n.md");
     let inputs = given(&[("prompts/n.md", Ok("Build $goal.\n@other.md $part"))]);
-    assert_eq!(parse(&source).references(&inputs).prompts.into_iter().collect::<Vec<_>>(), ["prompts/n.md"]);
-    let pipeline = check(&source, &inputs).pipeline.expect("it is valid");
+    assert_eq!(
+        parse(Source::new(&source)).references(&inputs).prompts.into_iter().collect::<Vec<_>>(),
+        ["prompts/n.md"]
+    );
+    let pipeline = check(Source::new(&source), &inputs).pipeline.expect("it is valid");
     assert_eq!(node(&pipeline, "n").prompt.as_deref(), Some("Build a house with a door.\n@other.md door"));
-    assert_eq!(node(&pipeline, "n").attributes["prompt"].value, "@prompts/n.md");
+    assert_eq!(node(&pipeline, "n").attributes[key::PROMPT].value, "@prompts/n.md");
 }
 
 #[test]
 fn what_is_no_reference_is_a_text() {
     for prompt in ["@anna please review", "mail to anna@example.com", "@one\\n@two"] {
-        assert_eq!(parse(&asks(prompt)).references(&Inputs::default()).prompts.len(), 0, "{prompt}");
+        assert_eq!(parse(Source::new(&asks(prompt))).references(&Inputs::default()).prompts.len(), 0, "{prompt}");
         assert!(errors(&with(&format!("n [prompt=\"{prompt}\"] start -> n -> exit"))).is_empty(), "{prompt}");
     }
 }
@@ -51,8 +56,10 @@ fn a_file_that_cannot_be_read_is_an_error_at_the_prompt() {
     check("@prompts/", "it is a folder");
     check("@scripts/scenarios/a.md", "`scripts/scenarios/` contains hold-outs");
     let source = with("n [prompt=\"@n.md\"] start -> n -> exit");
-    let found =
-        glovebox_pipeline::check(&source, &Inputs { set: [].into(), ..given(&[("n.md", Err("it is a pipe"))]) });
+    let found = glovebox_pipeline::check(
+        Source::new(&source),
+        &Inputs { set: [].into(), ..given(&[("n.md", Err("it is a pipe"))]) },
+    );
     let fault = found.diagnostics.iter().find(|found| found.is_error()).expect("an error");
     assert_eq!(fault.message, "cannot read the prompt file `n.md`: it is a pipe");
     assert!(found.pipeline.is_none());
@@ -64,7 +71,7 @@ fn paths_that_are_refused_are_not_asked_for() {
         "graph [scenarios=\"trials\", \"stack.child_dotfile\"=\"trials/a.dot\"] \
          a [prompt=\"@../x\"] b [prompt=\"@trials/x\"] c [prompt=\"@scripts/scenarios/x\"] start -> a -> b -> c -> exit",
     );
-    let wanted = parse(&source).references(&Inputs::default());
+    let wanted = parse(Source::new(&source)).references(&Inputs::default());
     assert_eq!(wanted.prompts.into_iter().collect::<Vec<_>>(), ["scripts/scenarios/x"]);
     assert_eq!((wanted.children, wanted.sealed), (Vec::new(), vec!["trials/".to_owned()]));
 }
@@ -73,8 +80,8 @@ fn paths_that_are_refused_are_not_asked_for() {
 fn a_node_s_children_are_asked_for_too() {
     let node = |path: &str| format!("node [shape=house, \"stack.child_dotfile\"=\"{path}\"] ");
     let source = with(&format!("{}a b {} c start -> a -> b -> c -> exit", node("x.dot"), node("y.dot")));
-    let children = parse(&source).references(&Inputs::default()).children;
-    assert_eq!(children.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["x.dot", "y.dot"]);
+    let children = parse(Source::new(&source)).references(&Inputs::default()).children;
+    assert_eq!(children.iter().map(|child| child.path.as_str()).collect::<Vec<_>>(), ["x.dot", "y.dot"]);
     let outside = with(&format!("{} a start -> a -> exit", node("../x.dot")));
     assert_eq!(
         errors(&outside),
@@ -85,7 +92,8 @@ fn a_node_s_children_are_asked_for_too() {
 #[test]
 fn a_child_is_named_with_its_place() {
     let source = with("graph [\"stack.child_dotfile\"=\"children/a.dot\"] start -> exit");
-    let (path, span) = parse(&source).references(&Inputs::default()).children.pop().expect("it has one");
-    assert_eq!((path.as_str(), span.of(&source)), ("children/a.dot", "\"children/a.dot\""));
+    let glovebox_pipeline::files::Child { path, span } =
+        parse(Source::new(&source)).references(&Inputs::default()).children.pop().expect("it has one");
+    assert_eq!((path.as_str(), Source::new(&source).at(span)), ("children/a.dot", "\"children/a.dot\""));
     assert_eq!(errors(&source), "");
 }

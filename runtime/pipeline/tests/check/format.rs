@@ -1,12 +1,13 @@
 //! Formatting: the same meaning, the same comments, and nothing left to do the second time.
 
 use crate::run;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::format::format;
 
 fn formatted(source: &str, expected: &str) {
-    let once = format(source).unwrap_or_else(|found| panic!("{source}: {found:#?}"));
+    let once = format(Source::new(source)).unwrap_or_else(|found| panic!("{source}: {found:#?}"));
     assert_eq!(once, expected, "{source}");
-    assert_eq!(format(&once).expect("it was formatted"), once, "formatting twice changes nothing");
+    assert_eq!(format(Source::new(&once)).expect("it was formatted"), once, "formatting twice changes nothing");
     let graph = |text: &str| run(text).pipeline.map(|pipeline| glovebox_pipeline::graph::to_dot(&pipeline));
     assert_eq!(graph(source), graph(&once), "the meaning stays");
 }
@@ -51,5 +52,5 @@ fn long_attribute_lists_get_a_line_each() {
 
 #[test]
 fn a_file_with_syntax_errors_is_left_alone() {
-    assert!(format("digraph G { start [").is_err());
+    assert!(format(Source::new("digraph G { start [")).is_err());
 }

@@ -1,6 +1,7 @@
 //! Hold-outs in a file: the folders, the ways out, and what is said about each.
 
 use super::{accept, errors, found, node, with};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::holdout_roles::{Feedback, NodeHoldouts, Writes, covers};
 use glovebox_pipeline::ir::Subject;
@@ -94,7 +95,7 @@ fn a_verifier_beside_hold_outs_needs_no_write_scope() {
     let missing = |graph: &str, tool: &str, scenarios_found: bool| {
         let source =
             with(&format!("graph [{graph}] t [shape=parallelogram, tool_command=make, {tool}] start -> t -> exit"));
-        let checked = check(&source, &Inputs { scenarios_found, ..Inputs::default() });
+        let checked = check(Source::new(&source), &Inputs { scenarios_found, ..Inputs::default() });
         checked.diagnostics.iter().any(|found| found.rule == "write_scope_missing")
     };
     assert!(missing("", "", false) && !missing("", "", true) && !missing("scenarios=\"checks/\"", "", false));
@@ -151,7 +152,7 @@ fn a_prompt_of_a_builder_names_no_hold_outs() {
 fn beside(rule: &str, command: &str, attributes: &str) -> String {
     let command = command.replace('"', "\\\"");
     let source = with(&format!("t [shape=parallelogram, tool_command=\"{command}\", {attributes}] start -> t -> exit"));
-    let checked = check(&source, &Inputs { scenarios_found: true, ..Inputs::default() });
+    let checked = check(Source::new(&source), &Inputs { scenarios_found: true, ..Inputs::default() });
     let found = checked.diagnostics.iter().filter(|found| found.rule == rule);
     found.map(|found| format!("{} | {}", found.message, found.help.as_deref().unwrap_or_default())).collect()
 }

@@ -291,6 +291,7 @@ fn what_a_run_would_not_enforce_is_said() {
 #[test]
 fn every_known_name_is_enforced_or_refused_by_name() {
     use glovebox_pipeline::attributes::{ATTRIBUTES, Carrier, instead_of};
+    use glovebox_pipeline::key::Key;
     let asked: &[&str] = &[
         "agent.backend",
         "codex.path",
@@ -314,12 +315,12 @@ fn every_known_name_is_enforced_or_refused_by_name() {
         "max_parallel",
         "loop_restart_signature_limit",
     ];
-    assert!(asked.iter().all(|name| instead_of(name).is_some_and(|instead| !instead.is_empty())));
+    assert!(asked.iter().all(|name| instead_of(Key::new(name)).is_some_and(|instead| !instead.is_empty())));
     let enforced =
         ["prompt", "timeout", "allowed_write_paths", "codex.workdir", "max_turns", "limits.wall_ms", "test.outcome"];
-    assert!(enforced.iter().chain(&["acme.colour", "colour"]).all(|name| instead_of(name).is_none()));
+    assert!(enforced.iter().chain(&["acme.colour", "colour"]).all(|name| instead_of(Key::new(name)).is_none()));
     for known in ATTRIBUTES.iter().filter(|known| known.instead.is_some()) {
-        let (name, value) = (known.name, "9");
+        let (name, value) = (known.key, "9");
         let source = match known.on[0] {
             Carrier::Graph => with_graph(&format!("\"{name}\"=\"{value}\"")),
             Carrier::Node => with_node(&format!("\"{name}\"=\"{value}\"")),

@@ -2,7 +2,9 @@
 
 use super::lint::rule;
 use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, NetworkWish, NodeId};
+use glovebox_pipeline::key;
 use glovebox_pipeline::{Inputs, check};
 use glovebox_record::scope::Entry;
 use insta::assert_snapshot;
@@ -127,7 +129,7 @@ fn spellings_of_other_engines_mean_what_ours_do() {
          t -> m [condition=\"outcome!=succeeded && outcome=failed\"] m -> t",
     );
     let pipeline = accept(&source);
-    assert_eq!(node(&pipeline, "t").attributes["tool_command"].value, "make test");
+    assert_eq!(node(&pipeline, "t").attributes[key::TOOL_COMMAND].value, "make test");
     let literals =
         pipeline.edges.iter().filter_map(|edge| edge.condition.as_ref()).flat_map(|condition| &condition.clauses);
     assert_eq!(literals.map(|clause| clause.literal.as_str()).collect::<Vec<_>>(), ["success", "success", "fail"]);
@@ -139,7 +141,7 @@ fn spellings_of_other_engines_mean_what_ours_do() {
     ");
     // Where both stand, ours holds, and the other one is asked about.
     let both = with("t [shape=parallelogram, script=a, tool_command=b] start -> t -> exit");
-    assert_eq!(node(&accept(&both), "t").attributes["tool_command"].value, "b");
+    assert_eq!(node(&accept(&both), "t").attributes[key::TOOL_COMMAND].value, "b");
     assert_eq!(rule("other_spelling", &both), "");
 }
 
@@ -196,8 +198,8 @@ fn defaults_hold_for_what_follows_in_their_scope() {
     let timeout = |id: &str| node(&pipeline, id).timeout.map(|timeout| timeout.as_secs());
     assert_eq!([timeout("early"), timeout("late"), timeout("Plan")], [None, Some(10), Some(900)]);
     assert_eq!([timeout("Implement"), timeout("deep"), timeout("after")], [Some(1800), Some(900), Some(10)]);
-    assert_eq!(node(&pipeline, "Implement").attributes["thread_id"].value, "loop-a");
-    assert!(!node(&pipeline, "after").attributes.contains_key("thread_id"));
+    assert_eq!(node(&pipeline, "Implement").attributes[key::THREAD_ID].value, "loop-a");
+    assert!(!node(&pipeline, "after").attributes.contains_key(key::THREAD_ID));
     assert_eq!(edge(&pipeline, "Plan", "Implement").weight, 5);
     assert_eq!(edge(&pipeline, "start", "early").weight, 2);
     assert_eq!(node(&pipeline, "Plan").classes, ["loop-a"]);
@@ -211,9 +213,9 @@ fn defaults_hold_for_what_follows_in_their_scope() {
 #[track_caller]
 fn check_handler(id: &str, attributes: &str, handler: &str) {
     let source = format!("digraph G {{ node [shape=box] {id} [tool_command=t, command=c, {attributes}] }}");
-    let (ast, found) = glovebox_pipeline::dot::parse(&source);
+    let (ast, found) = glovebox_pipeline::dot::parse(Source::new(&source));
     assert!(found.iter().all(|found| !found.is_error()), "{source} {found:?}");
-    let (pipeline, _) = glovebox_pipeline::lower::lower(&source, ast, &Inputs::default());
+    let (pipeline, _) = glovebox_pipeline::lower::lower(Source::new(&source), ast, &Inputs::default());
     let node = node(&pipeline, id);
     assert_eq!(node.handler.name(), handler, "{source}");
     let unavailable = ["parallel", "parallel.fan_in", "wait.human", "stack.manager_loop", "verification"];
@@ -281,7 +283,7 @@ fn inputs(set: &[(&str, &str)]) -> Inputs {
 #[track_caller]
 fn check_expansion(graph: &str, prompt: &str, set: &[(&str, &str)], expected: (&str, &str)) {
     let source = with(&format!("graph [{graph}] n [prompt=\"{prompt}\"] start -> n -> exit"));
-    let checked = check(&source, &inputs(set));
+    let checked = check(Source::new(&source), &inputs(set));
     let shown: Vec<String> =
         checked.diagnostics.iter().filter(|found| found.is_error()).map(|found| line(&source, found)).collect();
     let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{shown:?}"));
@@ -308,7 +310,7 @@ fn goal_and_inputs_are_put_into_prompts_once() {
 #[test]
 fn an_input_overrides_a_graph_attribute_and_its_type() {
     let source = with_graph("max_steps=5");
-    let steps = |value: &str| check(&source, &inputs(&[("max_steps", value)]));
+    let steps = |value: &str| check(Source::new(&source), &inputs(&[("max_steps", value)]));
     assert_eq!(steps("7").pipeline.map(|pipeline| pipeline.bounds.steps_max), Some(7));
     assert!(steps("many").pipeline.is_none());
 }
@@ -317,7 +319,7 @@ fn an_input_overrides_a_graph_attribute_and_its_type() {
 fn an_input_without_a_place_is_an_error() {
     let source = with("graph [region=eu] n [prompt=\"$target\"] start -> n -> exit");
     let lines = |set: &[(&str, &str)]| {
-        let checked = check(&source, &inputs(set));
+        let checked = check(Source::new(&source), &inputs(set));
         assert!(checked.pipeline.is_none());
         let found = checked.diagnostics.iter().find(|found| found.rule == "input_declared");
         found

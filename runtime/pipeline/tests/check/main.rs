@@ -21,12 +21,13 @@ mod stylesheet;
 mod total;
 mod unverified;
 
+use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Edge, Node, NodeId, Pipeline};
 use glovebox_pipeline::{Checked, Inputs, check};
 
 fn run(source: &str) -> Checked {
-    check(source, &Inputs::default())
+    check(Source::new(source), &Inputs::default())
 }
 
 /// The pipeline of a file that must be free of errors.
@@ -54,7 +55,12 @@ fn errors(source: &str) -> String {
 /// `rule «text under the span» message` with the fix behind it.
 fn line(source: &str, found: &Diagnostic) -> String {
     let fix = found.fix.as_ref().map(|fix| format!(" ~> «{}»", fix.replacement)).unwrap_or_default();
-    format!("{} «{}» {}{fix}", found.rule, found.span.of(source).replace('\n', "⏎").replace('\0', "␀"), found.message)
+    format!(
+        "{} «{}» {}{fix}",
+        found.rule,
+        Source::new(source).at(found.span).replace('\n', "⏎").replace('\0', "␀"),
+        found.message
+    )
 }
 
 /// A file of start, exit, and a body between them; findings about style are kept out by scopes and prompts.

@@ -2,9 +2,11 @@
 //!
 //! `UPDATE_DOCS=1` writes `docs/rules.md` and `docs/attributes.md` anew.
 
+use glovebox_pipeline::Source;
 use glovebox_pipeline::attributes::{self, ATTRIBUTES, Carrier, is_known};
 use glovebox_pipeline::diagnostic::{Diagnostic, fixed};
-use glovebox_pipeline::lint::{self, RULES, Rule};
+use glovebox_pipeline::key::Key;
+use glovebox_pipeline::lint::{self, RULES, Rule, Script};
 use glovebox_pipeline::{Inputs, check};
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -26,9 +28,12 @@ fn findings(rule: &Rule, source: &str) -> Vec<Diagnostic> {
     match rule.is_about_scripts() {
         true => {
             let pipeline = super::accept(&super::with("start -> exit"));
-            lint::scripts(&pipeline, &[("example.sh", source)]).into_iter().map(|found| found.diagnostic).collect()
+            lint::scripts(&pipeline, &[Script { path: "example.sh", text: source }])
+                .into_iter()
+                .map(|found| found.diagnostic)
+                .collect()
         }
-        false => check(source, &inputs(source)).diagnostics,
+        false => check(Source::new(source), &inputs(source)).diagnostics,
     }
 }
 
@@ -57,7 +62,7 @@ fn fixes_correct_the_wrong_examples() {
     let mut corrected = 0;
     for rule in RULES {
         let found: Vec<_> = findings(rule, rule.bad).into_iter().filter(|found| found.rule == rule.id).collect();
-        let Some(text) = fixed(rule.bad, &found) else { continue };
+        let Some(text) = fixed(Source::new(rule.bad), &found) else { continue };
         corrected += 1;
         let left = findings(rule, &text);
         assert!(!left.iter().any(|found| found.rule == rule.id), "{}: {text}\n{left:?}", rule.id);
@@ -113,24 +118,24 @@ fn every_name_of_the_sources_is_in_the_table() {
         ),
         ("seed 3", "join_policy error_policy k quorum_fraction loop_restart_signature_limit"),
     ];
-    let known: HashSet<&str> = ATTRIBUTES.iter().map(|known| known.name).collect();
+    let known: HashSet<&str> = ATTRIBUTES.iter().map(|known| known.key.as_str()).collect();
     assert_eq!(known.len(), ATTRIBUTES.len(), "names are unique");
     for (source, names) in named {
         let missing: Vec<&str> = names.split(' ').filter(|name| !known.contains(name)).collect();
         assert!(missing.is_empty(), "{source}: {missing:?}");
     }
     for known in ATTRIBUTES {
-        let whole = [known.value, known.default, known.summary, known.source].iter().all(|text| !text.is_empty());
-        assert!(whole && !known.on.is_empty() && !known.summary.contains('|'), "{}", known.name);
+        let whole = [known.default, known.summary].iter().all(|text| !text.is_empty());
+        assert!(whole && !known.on.is_empty() && !known.summary.contains('|'), "{}", known.key);
     }
 }
 
 #[test]
 fn names_are_known_where_they_stand() {
-    assert!(is_known("env_MODE", Carrier::Node) && is_known("limits.wall_ms", Carrier::Node));
-    assert!(is_known("codex.of_its_own", Carrier::Node) && is_known("fontsize", Carrier::Edge));
-    assert!(!is_known("verification.allowed_command", Carrier::Node), "nearly a guard, and none");
-    assert!(!is_known("tool_hooks.prе", Carrier::Node) && !is_known("condition", Carrier::Node));
+    assert!(is_known(Key::new("env_MODE"), Carrier::Node) && is_known(Key::new("limits.wall_ms"), Carrier::Node));
+    assert!(is_known(Key::new("codex.of_its_own"), Carrier::Node) && is_known(Key::new("fontsize"), Carrier::Edge));
+    assert!(!is_known(Key::new("verification.allowed_command"), Carrier::Node), "nearly a guard, and none");
+    assert!(!is_known(Key::new("tool_hooks.prе"), Carrier::Node) && !is_known(Key::new("condition"), Carrier::Node));
 }
 
 #[test]

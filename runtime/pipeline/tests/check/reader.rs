@@ -3,13 +3,14 @@
 use super::lint::rule;
 use super::{accept, edge, errors, node, run, with, with_graph, with_node};
 use glovebox_pipeline::diagnostic::DIAGNOSTICS_MAX;
+use glovebox_pipeline::key::{self, Key};
 use insta::assert_snapshot;
 
 /// Reads `n [key=<written>]` and compares the value.
 #[track_caller]
 fn check_value(written: &str, meaning: &str) {
     let pipeline = accept(&with_node(&format!("x={written}")));
-    assert_eq!(node(&pipeline, "n").attributes["x"].value, meaning, "{written}");
+    assert_eq!(node(&pipeline, "n").attributes[Key::new("x")].value, meaning, "{written}");
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn values_are_read() {
 #[track_caller]
 fn check_body(body: &str, key: &str, value: &str) {
     let pipeline = accept(&with(body));
-    let found = node(&pipeline, "n").attributes.get(key).map(|attribute| attribute.value.as_str());
+    let found = node(&pipeline, "n").attributes.get(Key::new(key)).map(|attribute| attribute.value.as_str());
     assert_eq!(found, Some(value), "{body}");
 }
 
@@ -74,7 +75,7 @@ fn statements_are_read() {
     assert_eq!(ids, ["start", "exit", "node_a", "edge_b", "graph_c", "nodes"]);
     assert_eq!(pipeline.edges.len(), 5);
     assert!(pipeline.edges.iter().all(|edge| edge.weight == 3));
-    assert_eq!(pipeline.attributes["rankdir"].value, "LR");
+    assert_eq!(pipeline.attributes[key::RANKDIR].value, "LR");
     let marked = format!("\u{feff}{}", with("start -> exit"));
     assert_eq!(accept(&marked).name, "G");
     let windows = "digraph G {\r\n  start [shape=Mdiamond]\r\n  exit [shape=Msquare]\r\n  start -> exit\r\n}\r\n";

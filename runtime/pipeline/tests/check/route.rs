@@ -23,7 +23,7 @@ fn check(edges: &str, (status, label, ids): (Status, &str, &[&str]), expected: (
     let answer = Answer { status, preferred_label: label, suggested_next_ids: &ids };
     let selection = select(&pipeline, &NodeId::new("s"), &answer, &context);
     let to = selection.edge.map_or("-", |edge| pipeline.edges[edge.0].to.as_str());
-    assert_eq!((to, selection.how), expected, "{edges}");
+    assert_eq!((to, selection.how.as_str()), expected, "{edges}");
     assert_eq!(selection.candidates.len(), pipeline.outgoing(&NodeId::new("s")).count());
     let chosen = selection.candidates.iter().find(|candidate| Some(candidate.edge) == selection.edge);
     assert!(chosen.is_none_or(|candidate| candidate.matched), "the chosen edge matched: {edges}");
@@ -66,7 +66,7 @@ fn check_failure(edges: &str, expected: (&str, &str)) {
         FailureTarget::Node(node) => node.as_str(),
         FailureTarget::Stop => "-",
     };
-    assert_eq!((target, route.how), expected, "{edges}");
+    assert_eq!((target, route.how.as_str()), expected, "{edges}");
     assert_eq!(route.candidates.len(), pipeline.outgoing(&NodeId::new("s")).count());
 }
 

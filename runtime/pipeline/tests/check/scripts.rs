@@ -2,7 +2,8 @@
 
 use super::lint::rule;
 use super::{accept, with};
-use glovebox_pipeline::lint::scripts;
+use glovebox_pipeline::Source;
+use glovebox_pipeline::lint::{Script, scripts};
 use insta::assert_snapshot;
 
 /// The findings of a script, one line each: rule, the text under the span, message.
@@ -16,9 +17,14 @@ const JUDGE: &str = "t [type=tool, tool_command=\"sh scripts/scenarios/a.sh\", r
 /// The same of the script at a path, beside these nodes.
 fn of_stage(nodes: &str, path: &str, text: &str) -> String {
     let pipeline = accept(&with(&format!("{nodes} start -> t -> exit")));
-    let lines = scripts(&pipeline, &[(path, text)]).into_iter().map(|found| {
+    let lines = scripts(&pipeline, &[Script { path, text }]).into_iter().map(|found| {
         assert_eq!(found.path, path);
-        format!("{} «{}» {}", found.diagnostic.rule, found.diagnostic.span.of(text), found.diagnostic.message)
+        format!(
+            "{} «{}» {}",
+            found.diagnostic.rule,
+            Source::new(text).at(found.diagnostic.span),
+            found.diagnostic.message
+        )
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -64,7 +70,10 @@ fn models_in_scripts_are_found() {
 #[test]
 fn findings_are_bounded() {
     let many = "cat /tmp/a\n".repeat(1_000);
-    assert_eq!(scripts(&accept(&with("start -> exit")), &[("a", &many), ("b", &many)]).len(), 100);
+    assert_eq!(
+        scripts(&accept(&with("start -> exit")), &["a", "b"].map(|path| Script { path, text: &many })).len(),
+        100
+    );
 }
 
 #[test]
@@ -117,7 +126,7 @@ fn a_script_that_runs_the_project_beside_hold_outs_is_found() {
 fn the_help_for_a_script_is_its_line_with_subject() {
     let pipeline = accept(&with("t [type=tool, tool_command=x] start -> t -> exit"));
     let help = |path: &str, text: &str| {
-        let found = scripts(&pipeline, &[(path, text)]);
+        let found = scripts(&pipeline, &[Script { path, text }]);
         found[0].diagnostic.help.clone().unwrap()
     };
     for (path, line, apart) in [

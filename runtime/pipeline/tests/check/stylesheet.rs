@@ -3,6 +3,8 @@
 use super::edits::apply_fixes;
 use super::lint::rule;
 use super::{accept, errors, node, with};
+use glovebox_pipeline::Source;
+use glovebox_pipeline::key::{self, Key};
 use insta::assert_snapshot;
 
 const EXAMPLE: &str = r#"digraph Pipeline {
@@ -28,15 +30,17 @@ const EXAMPLE: &str = r#"digraph Pipeline {
 #[test]
 fn the_specification_s_example_applies() {
     let pipeline = accept(EXAMPLE);
-    let value = |id: &str, key: &str| node(&pipeline, id).attributes.get(key).map(|attribute| attribute.value.clone());
+    let value = |id: &str, key: &str| {
+        node(&pipeline, id).attributes.get(Key::new(key)).map(|attribute| attribute.value.clone())
+    };
     assert_eq!(value("plan", "llm_model").as_deref(), Some("claude-sonnet-4-5"));
     assert_eq!(value("implement", "llm_model").as_deref(), Some("claude-opus-4-6"));
     assert_eq!(value("critical_review", "llm_model").as_deref(), Some("gpt-5.2"));
     assert_eq!(value("critical_review", "llm_provider").as_deref(), Some("openai"));
     assert_eq!(value("critical_review", "reasoning_effort").as_deref(), Some("high"));
     assert_eq!(value("plan", "reasoning_effort"), None);
-    let place = node(&pipeline, "critical_review").attributes["llm_model"].span;
-    assert_eq!(place.of(EXAMPLE), "gpt-5.2");
+    let place = node(&pipeline, "critical_review").attributes[key::LLM_MODEL].span;
+    assert_eq!(Source::new(EXAMPLE).at(place), "gpt-5.2");
 }
 
 /// The model of `n` under a style sheet.
@@ -47,7 +51,7 @@ fn check(stylesheet: &str, attributes: &str, model: Option<&str>) {
     ));
     let pipeline = accept(&source);
     assert_eq!(
-        node(&pipeline, "n").attributes.get("llm_model").map(|found| found.value.as_str()),
+        node(&pipeline, "n").attributes.get(key::LLM_MODEL).map(|found| found.value.as_str()),
         model,
         "{stylesheet}"
     );
@@ -72,8 +76,8 @@ fn the_more_specific_and_the_later_rule_holds() {
 fn the_graph_s_own_model_comes_last() {
     let source = with("graph [llm_model=g, model_stylesheet=\"#a { llm_model: s }\"] a b start -> a -> b -> exit");
     let pipeline = accept(&source);
-    assert_eq!(node(&pipeline, "a").attributes["llm_model"].value, "s");
-    assert_eq!(node(&pipeline, "b").attributes["llm_model"].value, "g");
+    assert_eq!(node(&pipeline, "a").attributes[key::LLM_MODEL].value, "s");
+    assert_eq!(node(&pipeline, "b").attributes[key::LLM_MODEL].value, "g");
 }
 
 #[test]
@@ -81,7 +85,7 @@ fn shorter_names_of_other_engines_are_read() {
     let source = |sheet: &str| with(&format!("graph [model_stylesheet=\"{sheet}\"] n [prompt=p] start -> n -> exit"));
     let written = source("* { model: a; provider: openai; effort: low; }");
     let pipeline = accept(&written);
-    let value = |key: &str| node(&pipeline, "n").attributes[key].value.to_string();
+    let value = |key: &str| node(&pipeline, "n").attributes[Key::new(key)].value.to_string();
     assert_eq!([value("llm_model"), value("llm_provider"), value("reasoning_effort")], ["a", "openai", "low"]);
     assert_snapshot!(rule("other_spelling", &written), @"
     other_spelling «model» Glovebox reads `model` as `llm_model` ~> «llm_model»
@@ -113,6 +117,6 @@ fn a_shape_is_the_one_the_node_has() {
     let source = "digraph G { model_stylesheet=\"box { llm_model: b } Mdiamond { llm_model: m }\"
         start; exit [shape=doublecircle]; n [prompt=p]; t [type=tool, tool_command=t]; start -> n -> t -> exit }";
     let pipeline = accept(source);
-    let model = |id: &str| node(&pipeline, id).attributes.get("llm_model").map(|model| model.value.clone());
+    let model = |id: &str| node(&pipeline, id).attributes.get(key::LLM_MODEL).map(|model| model.value.clone());
     assert_eq!(["start", "exit", "n", "t"].map(model), [Some("m".into()), None, Some("b".into()), Some("b".into())]);
 }

@@ -2,16 +2,18 @@
 //!
 //! Bodies only. The properties of this crate and the fuzz targets of `fuzz/` bring the texts.
 
+use glovebox_pipeline::Source;
 use glovebox_pipeline::condition::Condition;
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, fixed};
 use glovebox_pipeline::format::format;
 use glovebox_pipeline::graph::{to_dot, to_json};
+use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::span::{Places, Span};
 use glovebox_pipeline::stylesheet::Stylesheet;
 use glovebox_pipeline::{Checked, Inputs, dot, lower};
 
 fn run(source: &str) -> Checked {
-    glovebox_pipeline::check(source, &Inputs::default())
+    glovebox_pipeline::check(Source::new(source), &Inputs::default())
 }
 
 fn check_spans(source: &str, found: &Diagnostic) {
@@ -29,7 +31,7 @@ pub(crate) fn check(source: &str) {
     assert!(checked.diagnostics.windows(2).all(|pair| pair[0].span.start <= pair[1].span.start), "file order");
     assert_eq!(checked.pipeline.is_none(), checked.diagnostics.iter().any(Diagnostic::is_error));
     // The fixed text is a text like any other: it is parsed or diagnosed.
-    fixed(source, &checked.diagnostics).iter().for_each(|text| drop(run(text)));
+    fixed(Source::new(source), &checked.diagnostics).iter().for_each(|text| drop(run(text)));
     if let Some(pipeline) = checked.pipeline {
         let dot = to_dot(&pipeline);
         let again = run(&dot);
@@ -42,21 +44,25 @@ pub(crate) fn check(source: &str) {
 
 /// A file that parses is formatted to one that parses, means the same, and is formatted already.
 pub(crate) fn check_format(source: &str) {
-    let Ok(once) = format(source) else { return };
-    assert_eq!(format(&once).as_deref(), Ok(once.as_str()), "formatting twice changes nothing: {source:?}");
+    let Ok(once) = format(Source::new(source)) else { return };
+    assert_eq!(
+        format(Source::new(&once)).as_deref(),
+        Ok(once.as_str()),
+        "formatting twice changes nothing: {source:?}"
+    );
     assert_eq!(meaning(source), meaning(&once), "the meaning stays: {source:?}\n{once}");
 }
 
 /// What a text says, valid or not: every node and edge with every attribute, places left out.
 fn meaning(source: &str) -> String {
-    let (pipeline, _) = lower::lower(source, dot::parse(source).0, &Inputs::default());
+    let (pipeline, _) = lower::lower(Source::new(source), dot::parse(Source::new(source)).0, &Inputs::default());
     to_dot(&pipeline)
 }
 
 /// A condition's faults lie inside of it.
 pub(crate) fn check_condition(text: &str) {
     let source = dot::quote(text);
-    let places = Places::of(&source, Span::new(0, source.len()));
+    let places = Places::of(Source::new(&source), Span::new(0, source.len()));
     match Condition::parse(text, &places) {
         Ok(condition) => {
             assert!(condition.clauses.iter().all(|clause| source.get(clause.span.start..clause.span.end).is_some()))
@@ -68,7 +74,7 @@ pub(crate) fn check_condition(text: &str) {
 /// A style sheet's faults lie inside of it, and what could be read of it can be asked.
 pub(crate) fn check_stylesheet(text: &str) {
     let source = dot::quote(text);
-    let (stylesheet, found) = Stylesheet::parse(text, &Places::of(&source, Span::new(0, source.len())));
+    let (stylesheet, found) = Stylesheet::parse(text, &Places::of(Source::new(&source), Span::new(0, source.len())));
     found.iter().for_each(|found| check_spans(&source, found));
-    drop(stylesheet.apply("a", "box", &["b", "c"]));
+    drop(stylesheet.apply(&NodeId::new("a"), "box", &["b", "c"]));
 }

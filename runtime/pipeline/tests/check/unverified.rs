@@ -1,6 +1,7 @@
 //! Ways from a builder to an exit that no verification stands on.
 
 use super::{run, with};
+use glovebox_pipeline::Source;
 use insta::assert_snapshot;
 
 const RULE: &str = "verify_does_not_dominate_exit";
@@ -10,9 +11,12 @@ fn ways(body: &str) -> String {
     let source = with(&format!("b [prompt=b] t [type=tool, tool_command=t] g [shape=diamond] {body}"));
     let found = run(&source).diagnostics.into_iter().filter(|found| found.rule == RULE);
     let lines = found.map(|found| {
-        let labels: Vec<String> =
-            found.labels.iter().map(|label| format!(" «{}» {}", label.span.of(&source), label.text)).collect();
-        format!("«{}» {}{}", found.span.of(&source), found.note, labels.join(""))
+        let labels: Vec<String> = found
+            .labels
+            .iter()
+            .map(|label| format!(" «{}» {}", Source::new(&source).at(label.span), label.text))
+            .collect();
+        format!("«{}» {}{}", Source::new(&source).at(found.span), found.note, labels.join(""))
     });
     lines.collect::<Vec<_>>().join("\n")
 }

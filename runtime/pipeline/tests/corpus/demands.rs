@@ -3,6 +3,7 @@
 //! Faults are collected, so that one run shows those of all files. A file that refers to others gets a text for each.
 
 use crate::table::{Counts, counts};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::{Diagnostic, fixed};
 use glovebox_pipeline::format::format;
 use glovebox_pipeline::graph::{to_dot, to_json};
@@ -17,7 +18,7 @@ pub(crate) struct Found {
 
 fn inputs(source: &str) -> Inputs {
     let mut inputs = Inputs::default();
-    let prompts = parse(source).references(&inputs).prompts;
+    let prompts = parse(Source::new(source)).references(&inputs).prompts;
     inputs.files = prompts.into_iter().map(|path| (path, Ok("The text of a file.".to_owned()))).collect();
     inputs
 }
@@ -25,7 +26,7 @@ fn inputs(source: &str) -> Inputs {
 /// Checks one file: findings, formatting, canonical form.
 pub(crate) fn hold(source: &str) -> Found {
     let inputs = inputs(source);
-    let checked = check(source, &inputs);
+    let checked = check(Source::new(source), &inputs);
     let mut faults = Vec::new();
     if checked.pipeline.is_none() != checked.diagnostics.iter().any(Diagnostic::is_error) {
         faults.push("a pipeline if and only if no error".to_owned());
@@ -38,30 +39,30 @@ pub(crate) fn hold(source: &str) -> Found {
 
 /// Findings by rule, without the one that formatting is there to mend.
 fn lasting(source: &str, inputs: &Inputs) -> Counts {
-    let mut counts = counts(&check(source, inputs).diagnostics);
+    let mut counts = counts(&check(Source::new(source), inputs).diagnostics);
     counts.retain(|(_, rule), _| rule != "not_graphviz");
     counts
 }
 
 fn formatting(source: &str, inputs: &Inputs) -> Vec<String> {
-    let once = match format(source) {
+    let once = match format(Source::new(source)) {
         Ok(once) => once,
         Err(found) if found.iter().any(Diagnostic::is_error) => return Vec::new(),
         Err(found) => return vec![format!("formatting is refused without an error: {found:?}")],
     };
-    let graph = |text: &str| to_dot(&lower::lower(text, dot::parse(text).0, inputs).0);
-    let comments = |text: &str| dot::parse(text).0.comments.len();
+    let graph = |text: &str| to_dot(&lower::lower(Source::new(text), dot::parse(Source::new(text)).0, inputs).0);
+    let comments = |text: &str| dot::parse(Source::new(text)).0.comments.len();
     let mut faults = Vec::new();
     let mut demand = |holds: bool, fault: &str| {
         if !holds {
             faults.push(fault.to_owned())
         }
     };
-    demand(format(&once).is_ok_and(|twice| twice == once), "formatting twice changes something");
+    demand(format(Source::new(&once)).is_ok_and(|twice| twice == once), "formatting twice changes something");
     demand(graph(source) == graph(&once), "formatting changes the meaning");
     demand(lasting(source, inputs) == lasting(&once, inputs), "formatting changes the findings");
     demand(comments(source) == comments(&once), "formatting loses comments");
-    demand(counts(&dot::parse(&once).1).is_empty(), "what was formatted is not Graphviz");
+    demand(counts(&dot::parse(Source::new(&once)).1).is_empty(), "what was formatted is not Graphviz");
     faults
 }
 
@@ -69,13 +70,13 @@ fn formatting(source: &str, inputs: &Inputs) -> Vec<String> {
 /// unless what it does was the finding.
 fn mending(source: &str, inputs: &Inputs) -> Vec<String> {
     const ROUNDS_MAX: usize = 50;
-    let before = check(source, inputs);
+    let before = check(Source::new(source), inputs);
     let Some(pipeline) = &before.pipeline else { return Vec::new() };
     let limit = counts(&before.diagnostics);
     let mut now = before.clone();
     let mut text = source.to_owned();
     for _ in 0..ROUNDS_MAX {
-        let Some(next) = fixed(&text, &now.diagnostics) else {
+        let Some(next) = fixed(Source::new(&text), &now.diagnostics) else {
             let more = counts(&now.diagnostics)
                 .into_iter()
                 .filter(|(rule, times)| limit.get(rule).is_none_or(|at| times > at));
@@ -85,7 +86,7 @@ fn mending(source: &str, inputs: &Inputs) -> Vec<String> {
             return more.chain(other.then(|| "mending gives a stage another handler".to_owned())).collect();
         };
         text = next;
-        now = check(&text, inputs);
+        now = check(Source::new(&text), inputs);
     }
     vec!["mending comes to no end".to_owned()]
 }
@@ -97,8 +98,8 @@ fn handlers(pipeline: &Pipeline) -> Vec<&Handler> {
 /// The canonical text reads back to the same graph, which has the same canonical text.
 fn canonical(pipeline: &Pipeline, inputs: &Inputs) -> Vec<String> {
     let text = to_dot(pipeline);
-    let Some(again) = check(&text, inputs).pipeline else {
-        return vec![format!("the canonical text is refused: {:?}", check(&text, inputs).diagnostics)];
+    let Some(again) = check(Source::new(&text), inputs).pipeline else {
+        return vec![format!("the canonical text is refused: {:?}", check(Source::new(&text), inputs).diagnostics)];
     };
     let mut faults = Vec::new();
     if to_json(pipeline) != to_json(&again) {

@@ -34,10 +34,10 @@ pub(super) fn way(pipeline: &Pipeline, node: &NodeId, outcome: &Outcome) -> Way 
 /// The updates of keys that conditions name, each as the conditions see it.
 pub(super) fn context(pipeline: &Pipeline, updates: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let clauses = pipeline.edges.iter().filter_map(|edge| edge.condition.as_ref()).flat_map(|found| &found.clauses);
-    let clauses: Vec<&Clause> = clauses.filter(|clause| !is_reserved(&clause.key)).collect();
+    let clauses: Vec<&Clause> = clauses.filter(|clause| !is_reserved(clause.key.as_str())).collect();
     let kept = updates.into_iter().filter_map(|(key, value)| {
         let name = plain(&key);
-        let asked: Vec<&Clause> = clauses.iter().copied().filter(|clause| plain(&clause.key) == name).collect();
+        let asked: Vec<&Clause> = clauses.iter().copied().filter(|clause| plain(clause.key.as_str()) == name).collect();
         let seen = seen(&asked, value)?;
         Some((name.to_owned(), seen))
     });

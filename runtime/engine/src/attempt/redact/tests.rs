@@ -3,6 +3,7 @@
 use super::*;
 use crate::event::{Attempt, Digest, LimitUse, Quarantined, Receipt};
 use crate::state::RunState;
+use glovebox_pipeline::Source;
 use glovebox_record::CommandEnding;
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
 fn pipeline(edges: &str) -> Pipeline {
     let text =
         format!("digraph g {{ s [shape=Mdiamond] n [prompt=p] e [shape=Msquare] f [shape=Msquare] s -> n {edges} }}");
-    let checked = glovebox_pipeline::check(&text, &glovebox_pipeline::Inputs::default());
+    let checked = glovebox_pipeline::check(Source::new(&text), &glovebox_pipeline::Inputs::default());
     checked.pipeline.unwrap_or_else(|| panic!("{:?}", checked.diagnostics))
 }
 

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::config::sandbox::{Network, network_text};
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::provided::State;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Entry};
@@ -34,7 +35,7 @@ fn inspection() -> Inspection {
 /// What the one working node of a pipeline may do under an operator's `[sandbox]`.
 fn of(attributes: &str, table: &str) -> Effective {
     let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
-    let checked = glovebox_pipeline::check(&text, &glovebox_pipeline::Inputs::default());
+    let checked = glovebox_pipeline::check(Source::new(&text), &glovebox_pipeline::Inputs::default());
     let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics));
     let node = pipeline.node(&NodeId::new("n")).expect("n");
     let toml = format!(

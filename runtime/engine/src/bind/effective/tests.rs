@@ -3,6 +3,7 @@
 use super::*;
 use glovebox_host::inspect::{Import, Manifest};
 use glovebox_host::provided::State;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, LimitName};
@@ -47,7 +48,7 @@ fn plugin(wants: Option<&str>, granted: Option<&str>) -> PluginEntry {
 /// A node with these attributes, read like any other.
 fn node(attributes: &str) -> Node {
     let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
-    let checked = glovebox_pipeline::check(&text, &glovebox_pipeline::Inputs::default());
+    let checked = glovebox_pipeline::check(Source::new(&text), &glovebox_pipeline::Inputs::default());
     let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics));
     pipeline.node(&NodeId::new("n")).expect("n").clone()
 }

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::plan::Capability;
 use crate::plan::HoldoutAccess::{self, Absent, ReadOnly};
 use glovebox_host::inspect::Inspection;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Digest, LimitSettings};
@@ -12,7 +13,7 @@ use glovebox_record::{Digest, LimitSettings};
 /// What a node may do in a project whose folders `a/` and `b/c/` are hold-outs, sealed or only named.
 fn of(attributes: &str, is_sealed: bool) -> Effective {
     let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
-    let checked = glovebox_pipeline::check(&text, &glovebox_pipeline::Inputs::default());
+    let checked = glovebox_pipeline::check(Source::new(&text), &glovebox_pipeline::Inputs::default());
     let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics));
     let node = pipeline.node(&NodeId::new("n")).expect("n");
     let config = Config::parse("[plugins.\"acme.x\"]\npath = \"p\"\n", "glovebox.toml").expect("config");

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::plan::Separation;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::provided::State;
+use glovebox_pipeline::Source;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::scope::Entry;
@@ -13,7 +14,7 @@ use glovebox_record::{Digest, LimitSettings};
 /// What a node may do in a project whose folder `a/` is a hold-out, sealed or not there.
 fn of(attributes: &str, is_sealed: bool) -> Effective {
     let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
-    let checked = glovebox_pipeline::check(&text, &glovebox_pipeline::Inputs::default());
+    let checked = glovebox_pipeline::check(Source::new(&text), &glovebox_pipeline::Inputs::default());
     let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics));
     let node = pipeline.node(&NodeId::new("n")).expect("n");
     let config = Config::parse("", "glovebox.toml").expect("config");

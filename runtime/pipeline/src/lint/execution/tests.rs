@@ -2,6 +2,7 @@
 
 use super::super::words::{Language, words};
 use super::*;
+use crate::source::Source;
 
 fn sealed() -> [String; 1] {
     ["scripts/scenarios/".to_owned()]
@@ -9,7 +10,7 @@ fn sealed() -> [String; 1] {
 
 /// What a command executes of the project; marked where it is over hold-outs.
 fn found(text: &str) -> Vec<String> {
-    let words = words(text, Language::Shell);
+    let words = words(Source::new(text), Language::Shell);
     let shown = |found: Execution| {
         assert!(text.get(found.at.clone()).is_some());
         if found.is_over_holdouts { format!("{} over hold-outs", found.what) } else { found.what }
@@ -102,7 +103,7 @@ fn a_runner_over_hold_outs_still_reads_the_project() {
 fn a_folder_holds_for_its_subshell() {
     check("(cd scripts/scenarios && sh a.sh); sh a.sh", &["sh a.sh"]);
     check("cd scripts/scenarios; sh ../../src/a.sh", &["sh ../../src/a.sh"]);
-    let words = words("sh a.sh; sh ../b.sh", Language::Shell);
+    let words = words(Source::new("sh a.sh; sh ../b.sh"), Language::Shell);
     let from = |workdir| executions(&words, CommandSite { sealed: &sealed(), workdir }).len();
     assert_eq!((from("scripts/scenarios"), from("scripts"), from("src/")), (1, 2, 2));
 }

@@ -4,8 +4,8 @@ use super::*;
 
 /// The programs that a shell would start, in order.
 fn programs(text: &str, language: Language) -> Vec<&str> {
-    let words = words(text, language);
-    words.iter().for_each(|word| assert_eq!(word.span.of(text), word.text));
+    let words = words(Source::new(text), language);
+    words.iter().for_each(|word| assert_eq!(Source::new(text).at(word.span), word.text));
     words.into_iter().filter(|word| word.role == Role::Program).map(|word| word.text).collect()
 }
 
@@ -65,17 +65,18 @@ fn other_languages_start_programs_from_lists() {
     let check = |text: &str, expected: &[&str]| assert_eq!(programs(text, Language::Other), expected, "{text}");
     check("make = pytest.run(\"make it\")\nrun([\"a\", 'b'], x)\ncall(['c'])", &["a", "c"]);
     check("run([sys.executable, \"-m\", \"app\"])", &["[sys.executable"]);
-    let found = words("run([\"a\", \"b\"], \"c\")", Language::Other);
+    let found = words(Source::new("run([\"a\", \"b\"], \"c\")"), Language::Other);
     let arguments: Vec<&str> = found.iter().filter(|word| word.role == Role::Argument).map(|word| word.text).collect();
     assert_eq!(arguments, ["b"]);
 }
 
 #[test]
 fn the_language_of_a_script_is_in_its_name_or_first_line() {
-    assert_eq!(Language::of("a/check.sh", ""), Language::Shell);
-    assert_eq!(Language::of("a/check", "#!/bin/sh\n"), Language::Shell);
-    assert_eq!(Language::of("a/check", "#!/usr/bin/env bash -e\n"), Language::Shell);
-    assert_eq!(Language::of("a/check.py", "#!/usr/bin/env python3\n"), Language::Other);
+    let check = |path, text, expected| assert_eq!(Script { path, text }.language(), expected, "{path} {text}");
+    check("a/check.sh", "", Language::Shell);
+    check("a/check", "#!/bin/sh\n", Language::Shell);
+    check("a/check", "#!/usr/bin/env bash -e\n", Language::Shell);
+    check("a/check.py", "#!/usr/bin/env python3\n", Language::Other);
 }
 
 #[test]
@@ -83,8 +84,8 @@ fn any_text_ends() {
     for text in ["\"", "'", "`", "$(", ")", "<<", "<<'", "a <<é\n", "x=\"$(", "sh -c '", "\\", "[\"", "(((((", "))))"]
     {
         for language in [Language::Shell, Language::Other] {
-            words(text, language);
-            words(&text.repeat(40), language);
+            words(Source::new(text), language);
+            words(Source::new(&text.repeat(40)), language);
         }
     }
 }

@@ -1,0 +1,47 @@
+//! Canonical DOT: one statement per line, every name and value quoted, so that Graphviz and this parser read the same graph.
+
+use super::quote;
+use crate::ir::Element;
+use crate::key::Key;
+use std::fmt::{self, Write};
+
+/// A graph in progress.
+pub(crate) struct Writer {
+    text: String,
+}
+
+impl Writer {
+    /// Begins a graph with this name.
+    pub(crate) fn new(name: &str) -> Self {
+        Self { text: format!("digraph {} {{\n", quote(name)) }
+    }
+
+    /// Writes `subject [key=value, …];`.
+    pub(crate) fn statement<'a>(&mut self, subject: Element<'_>, attributes: impl Iterator<Item = (Key<'a>, &'a str)>) {
+        self.text.push_str("  ");
+        self.text.push_str(&match subject {
+            Element::Graph => "graph".to_owned(),
+            Element::Node(id) => quote(id.as_str()),
+            Element::Edge(from, to) => format!("{} -> {}", quote(from.as_str()), quote(to.as_str())),
+        });
+        let mut separator = " [";
+        for (key, value) in attributes {
+            write!(self.text, "{separator}{}={}", quote(key.as_str()), quote(value))
+                .expect("writing to a string does not fail");
+            separator = ", ";
+        }
+        self.text.push_str(if separator == ", " { "];\n" } else { ";\n" });
+    }
+
+    /// Writes a line below this many subgraphs.
+    pub(crate) fn line(&mut self, depth: usize, line: impl fmt::Display) {
+        self.text.extend(std::iter::repeat_n("  ", depth + 1));
+        writeln!(self.text, "{line}").expect("writing to a string does not fail");
+    }
+
+    /// Closes the graph.
+    pub(crate) fn finish(mut self) -> String {
+        self.text.push_str("}\n");
+        self.text
+    }
+}
