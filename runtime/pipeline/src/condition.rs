@@ -216,10 +216,9 @@ impl<'a> Reader<'a> {
         }
         for (written, instead) in [("===", "="), ("==", "="), ("!==", "!="), ("<>", "!=")] {
             if rest.starts_with(written) {
-                let range = self.at..self.at + written.len();
-                let diagnostic =
-                    self.error(format!("unknown operator `{written}`: expected `{instead}`"), range.clone());
-                return Err(self.fixed(diagnostic.with_help(format!("write `{instead}`")), range, instead));
+                let message = format!("unknown operator `{written}`: expected `{instead}`");
+                let diagnostic = self.error(message, self.at..self.at + written.len());
+                return Err(self.fixed(diagnostic.with_help(format!("write `{instead}`")), instead));
             }
         }
         if rest.starts_with("!=") {
@@ -254,9 +253,9 @@ impl<'a> Reader<'a> {
 
     /// Reports a word of this length that stands in the place of `&&`.
     fn wrong_conjunction(&self, length: usize) -> Diagnostic {
-        let range = self.at..self.at + length;
-        let message = format!("expected `&&` between comparisons, found `{}`", &self.text[range.clone()]);
-        self.fixed(self.error(message, range.clone()).with_help("write `&&`"), range, "&&")
+        let word = &self.text[self.at..self.at + length];
+        let message = format!("expected `&&` between comparisons, found `{word}`");
+        self.fixed(self.error(message, self.at..self.at + length).with_help("write `&&`"), "&&")
     }
 
     fn no_or(&self, length: usize) -> Diagnostic {
@@ -301,7 +300,7 @@ impl<'a> Reader<'a> {
             format!("`{text}` needs quotes: a bare value must be a whole number, or begin with a letter or `_`");
         let diagnostic = self.error(message, start..self.at);
         let quoted = format!("\\\"{text}\\\"");
-        self.fixed(diagnostic.with_help(format!("write `{key}={quoted}`")), start..self.at, &quoted)
+        self.fixed(diagnostic.with_help(format!("write `{key}={quoted}`")), &quoted)
     }
 
     fn no_literal(&self, key: &ConditionKey) -> Diagnostic {
@@ -405,10 +404,9 @@ impl<'a> Reader<'a> {
         Diagnostic::error("condition_syntax", message, self.places.span(range))
     }
 
-    fn fixed(&self, diagnostic: Diagnostic, range: std::ops::Range<usize>, replacement: &str) -> Diagnostic {
-        match self.places.exact() {
-            true => diagnostic.with_fix(self.places.span(range), replacement),
-            false => diagnostic,
-        }
+    /// Adds the edit that replaces the text of the finding.
+    fn fixed(&self, diagnostic: Diagnostic, replacement: &str) -> Diagnostic {
+        let span = diagnostic.span;
+        if self.places.exact() { diagnostic.with_fix(span, replacement) } else { diagnostic }
     }
 }

@@ -116,11 +116,11 @@ pub(crate) fn prompt<'a>(
     report: impl FnOnce(Diagnostic),
 ) -> &'a str {
     let Some(path) = reference(attribute) else { return &attribute.value };
-    let reason = match (fault(path, sealed), inputs.files.get(path)) {
-        (Some(fault), _) => fault,
+    let fault = fault(path, sealed);
+    let reason = match (&fault, inputs.files.get(path)) {
+        (Some(reason), _) | (None, Some(Err(reason))) => reason.as_str(),
         (None, Some(Ok(text))) => return text,
-        (None, Some(Err(reason))) => reason.clone(),
-        (None, None) => "its text was not loaded".to_owned(),
+        (None, None) => "its text was not loaded",
     };
     let message = format!("cannot read the prompt file `{path}`: {reason}");
     let help = "write the path from the folder of the pipeline file, such as `@prompts/review.md`";

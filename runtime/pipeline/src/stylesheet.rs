@@ -147,11 +147,10 @@ impl<'a> Reader<'a> {
     fn declaration(&mut self) -> Result<(Key<'static>, Attribute), Diagnostic> {
         let start = self.at;
         let name = self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-        let key = start..self.at;
-        let key_span = self.places.span(key.clone());
+        let key_span = self.places.span(start..self.at);
         let own = PROPERTIES.into_iter().find(|property| property.as_str() == name);
         let other = || OTHER_NAMES.into_iter().find(|(theirs, _)| *theirs == name).map(|(_, property)| property);
-        let Some(property) = own.or_else(other) else { return Err(self.no_property(key)) };
+        let Some(property) = own.or_else(other) else { return Err(self.no_property(start..self.at)) };
         if own.is_none() && self.places.exact() {
             self.faults.push(other_spelling(name, property.as_str(), key_span));
         }
@@ -169,7 +168,7 @@ impl<'a> Reader<'a> {
     }
 
     fn no_property(&self, range: Range<usize>) -> Diagnostic {
-        let name = &self.text[range.clone()];
+        let name = &self.text[range.start..range.end];
         if name.is_empty() {
             return self.fault("expected a property or `}`", self.next_char());
         }

@@ -284,7 +284,7 @@ impl<'a> Renderer<'a> {
         for (link, route) in self.scene.layered.routes.iter().enumerate() {
             let Route::Loop(turn) = route else { continue };
             let (leaves, arrives) = self.side_rows(self.scene.links[link].from);
-            let aside = (GAPS.loop_room / 2.0) as usize;
+            let aside = (GAPS.loop_width / 2.0) as usize;
             let is_right = matches!(self.scene.layered.vertices[*turn].beside, Some((_, Side::Right)));
             let x = if is_right { self.scene.xs[*turn] + aside } else { self.scene.xs[*turn].saturating_sub(aside) };
             let height = self.scene.layered.vertices[*turn].size.height as usize;

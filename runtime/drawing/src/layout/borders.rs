@@ -75,12 +75,12 @@ impl Layered {
                 let around = self.clusters.around(vertex.and_then(|vertex| self.vertices[vertex].cluster));
                 let same = open.iter().zip(&around).take_while(|(one, other)| one == other).count();
                 for cluster in open.drain(same..).rev() {
-                    let post = self.post(cluster, Side::Right, layer, gaps.way);
+                    let post = self.post(cluster, Side::Right, layer, gaps.line_width);
                     borders[cluster].iter_mut().for_each(|border| border.right.push(post));
                     after.push(post);
                 }
                 for &cluster in &around[same..] {
-                    let post = self.post(cluster, Side::Left, layer, gaps.way);
+                    let post = self.post(cluster, Side::Left, layer, gaps.line_width);
                     borders[cluster].iter_mut().for_each(|border| border.left.push(post));
                     after.push(post);
                     open.push(cluster);

@@ -32,8 +32,8 @@ pub(crate) enum Kind {
     Item(usize),
     /// A link's label, with the link running through it.
     Label(usize),
-    /// A link passes.
-    Way,
+    /// A link passes: a dummy vertex of the layered layout.
+    Dummy,
     /// A link turns here to the item beside it.
     Hook,
     /// A link from the item beside it to itself turns here.
@@ -261,8 +261,8 @@ impl Builder<'_> {
         let layered = &mut self.layered;
         let (start, end) = (layered.vertices[link.from].layer, layered.vertices[link.to].layer);
         if link.from == link.to {
-            let bare = Size { width: self.gaps.way, height: 0.0 };
-            let room = link.label.map_or(bare, |label| Size { width: label.width + self.gaps.loop_room, ..label });
+            let bare = Size { width: self.gaps.line_width, height: 0.0 };
+            let room = link.label.map_or(bare, |label| Size { width: label.width + self.gaps.loop_width, ..label });
             layered.routes[index] = Route::Loop(layered.add_beside(Kind::Loop, link.from, room, None));
         } else if is_outside {
             let cluster = layered.clusters.passed(link.from, link.to, start + 1);
@@ -307,7 +307,7 @@ impl Builder<'_> {
 
     fn up(&mut self, index: usize, start: usize, end: usize) -> Vec<usize> {
         let link = &self.links[index];
-        let line = Size { width: self.gaps.way, height: 0.0 };
+        let line = Size { width: self.gaps.line_width, height: 0.0 };
         let leave = self.layered.add_beside(Kind::Hook, link.from, line, None);
         let passed = self.pass(index, (end + 1..start).rev());
         let last = passed.last().copied().unwrap_or(leave);
@@ -328,7 +328,7 @@ impl Builder<'_> {
             let cluster = self.layered.clusters.passed(link.from, link.to, layer);
             match link.label {
                 Some(size) if position == 0 => self.layered.add(Kind::Label(index), layer, size, None, cluster),
-                _ => self.way(trunk, layer, cluster),
+                _ => self.dummy(trunk, layer, cluster),
             }
         };
         layers.enumerate().map(place).collect()
@@ -339,9 +339,9 @@ impl Builder<'_> {
         self.ranks[link.from].abs_diff(self.ranks[link.to]) == 1
     }
 
-    fn way(&mut self, trunk: Trunk, layer: usize, cluster: Option<usize>) -> usize {
-        let (layered, line) = (&mut self.layered, Size { width: self.gaps.way, height: 0.0 });
-        let add = || layered.add(Kind::Way, layer, line, Some(trunk), cluster);
+    fn dummy(&mut self, trunk: Trunk, layer: usize, cluster: Option<usize>) -> usize {
+        let (layered, line) = (&mut self.layered, Size { width: self.gaps.line_width, height: 0.0 });
+        let add = || layered.add(Kind::Dummy, layer, line, Some(trunk), cluster);
         *self.shared.entry((trunk, layer, cluster)).or_insert_with(add)
     }
 }

@@ -80,10 +80,10 @@ pub(crate) struct Gaps {
     pub(crate) label_before: f64,
     /// Between the ends of two links at one node.
     pub(crate) ports: f64,
-    /// Width of a line's place.
-    pub(crate) way: f64,
-    /// Room that a loop takes beside its label.
-    pub(crate) loop_room: f64,
+    /// Width of a line.
+    pub(crate) line_width: f64,
+    /// Width of a loop beside its label.
+    pub(crate) loop_width: f64,
     /// A shift between two nodes that is taken away by meeting in the middle.
     pub(crate) nearly: f64,
     /// Between a box and what stands beside it.

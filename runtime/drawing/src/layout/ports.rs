@@ -20,11 +20,11 @@ pub(crate) struct Ports {
     gap: f64,
 }
 
-/// A link's end that wants a place at the top or bottom of an item.
-struct Wish {
+/// The position that a link's end asks for at the top or bottom of an item.
+struct PortRequest {
     link: usize,
     end: End,
-    /// Where it would like to be.
+    /// The position it asks for.
     x: f64,
     /// Ends with the same key share a place.
     key: (usize, usize),
@@ -35,14 +35,14 @@ impl Ports {
     pub(crate) fn new(layered: &Layered, items: &[Item], links: &[Link], xs: &[f64], gaps: &Gaps) -> Ports {
         let mut ports = Ports { gap: gaps.ports, ..Ports::default() };
         for end in [End::Source, End::Target] {
-            let mut wishes: BTreeMap<(usize, bool), Vec<Wish>> = BTreeMap::new();
+            let mut requests: BTreeMap<(usize, bool), Vec<PortRequest>> = BTreeMap::new();
             for link in 0..links.len() {
-                if let Some((item, is_below, wish)) = ports.wish(layered, links, xs, (link, end), gaps.nearly) {
-                    wishes.entry((item, is_below)).or_default().push(wish);
+                if let Some((item, is_below, request)) = ports.request(layered, links, xs, (link, end), gaps.nearly) {
+                    requests.entry((item, is_below)).or_default().push(request);
                 }
             }
-            for ((item, _), wishes) in wishes {
-                ports.grant(&items[item], xs[item], wishes, gaps);
+            for ((item, _), requests) in requests {
+                ports.assign(&items[item], xs[item], requests, gaps);
             }
         }
         ports.turn(layered, items, links);
@@ -59,22 +59,22 @@ impl Ports {
         self.along.get(&(link, end)).copied().unwrap_or(0.0)
     }
 
-    /// What an end wants: its item, whether it is at the item's bottom, and where. None for an end at a side.
-    fn wish(
+    /// What an end asks for: its item, whether it is at the item's bottom, and where. None for an end at a side.
+    fn request(
         &self,
         layered: &Layered,
         links: &[Link],
         xs: &[f64],
         (link, end): (usize, End),
         nearly: f64,
-    ) -> Option<(usize, bool, Wish)> {
+    ) -> Option<(usize, bool, PortRequest)> {
         let item = if end == End::Source { links[link].from } else { links[link].to };
         let chain = match &layered.routes[link] {
             Route::Over(chain) => chain,
             Route::Around(chain) if end == End::Source && chain.len() > 1 => chain,
             Route::Around(_) => {
-                let wish = Wish { link, end, x: f64::INFINITY, key: (usize::MAX, link) };
-                return Some((item, end == End::Source, wish));
+                let request = PortRequest { link, end, x: f64::INFINITY, key: (usize::MAX, link) };
+                return Some((item, end == End::Source, request));
             }
             Route::Loop(_) => return None,
         };
@@ -90,22 +90,22 @@ impl Ports {
             None => xs[next],
         };
         let key = if is_item { (usize::MAX, link) } else { (next, 0) };
-        Some((item, other.layer > layered.vertices[item].layer, Wish { link, end, x, key }))
+        Some((item, other.layer > layered.vertices[item].layer, PortRequest { link, end, x, key }))
     }
 
     /// Spreads ends over one side of an item: those right across from their other end exactly, the others beside them.
-    fn grant(&mut self, item: &Item, middle: f64, mut wishes: Vec<Wish>, gaps: &Gaps) {
-        wishes.sort_by(|one, other| one.x.total_cmp(&other.x).then(one.key.cmp(&other.key)));
-        let mut keys: Vec<(usize, usize)> = wishes.iter().map(|wish| wish.key).collect();
+    fn assign(&mut self, item: &Item, middle: f64, mut requests: Vec<PortRequest>, gaps: &Gaps) {
+        requests.sort_by(|one, other| one.x.total_cmp(&other.x).then(one.key.cmp(&other.key)));
+        let mut keys: Vec<(usize, usize)> = requests.iter().map(|request| request.key).collect();
         keys.dedup();
         let place: HashMap<(usize, usize), usize> = keys.iter().enumerate().map(|(place, key)| (*key, place)).collect();
         let mut wanted: Vec<f64> = vec![0.0; keys.len()];
-        wishes.iter().for_each(|wish| wanted[place[&wish.key]] = wish.x - middle);
+        requests.iter().for_each(|request| wanted[place[&request.key]] = request.x - middle);
         let reach = item.reach.width;
-        let granted = spread(&wanted, reach, gaps.ports);
-        for wish in wishes {
-            let x = granted[place[&wish.key]].clamp(-reach, reach);
-            self.across.insert((wish.link, wish.end), middle + x);
+        let assigned = spread(&wanted, reach, gaps.ports);
+        for request in requests {
+            let x = assigned[place[&request.key]].clamp(-reach, reach);
+            self.across.insert((request.link, request.end), middle + x);
         }
     }
 

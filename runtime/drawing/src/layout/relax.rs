@@ -29,7 +29,7 @@ pub(super) fn relax(layered: &Layered, gaps: &Gaps, firm: &[(usize, usize, bool)
         beside[pair[0]][1] = Some((pair[1], apart));
         beside[pair[1]][0] = Some((pair[0], apart));
     }
-    let room = Room { layered, gaps, links, beside };
+    let freedom = Freedom { layered, gaps, links, beside };
     for sweep in 0..SWEEPS {
         let groups = Groups::new(firm, xs);
         let mut order: Vec<usize> = (0..groups.members.len()).filter(|group| !groups.is_held[*group]).collect();
@@ -39,7 +39,7 @@ pub(super) fn relax(layered: &Layered, gaps: &Gaps, firm: &[(usize, usize, bool)
         }
         let mut has_moved = false;
         for group in order {
-            let shift = room.shift(&groups, group, xs);
+            let shift = freedom.shift(&groups, group, xs);
             if shift.abs() > NOTHING {
                 groups.members[group].iter().for_each(|vertex| xs[*vertex] += shift);
                 has_moved = true;
@@ -98,7 +98,8 @@ fn find(parents: &mut [usize], mut vertex: usize) -> usize {
     vertex
 }
 
-struct Room<'a> {
+/// What limits the moves of a group: its neighbours, and the links that pull at it.
+struct Freedom<'a> {
     layered: &'a Layered,
     gaps: &'a Gaps,
     /// The other ends of each vertex's pieces, with their weight.
@@ -107,8 +108,8 @@ struct Room<'a> {
     beside: Vec<[Option<(usize, f64)>; 2]>,
 }
 
-impl Room<'_> {
-    /// How far a group goes: towards the middle of its links, within its room.
+impl Freedom<'_> {
+    /// How far a group goes: towards the middle of its links, up to its neighbours.
     fn shift(&self, groups: &Groups, group: usize, xs: &[f64]) -> f64 {
         let is_own = |vertex: usize| groups.group_of[vertex] == group;
         let mut weights: Vec<(f64, u32)> = Vec::new();

@@ -175,7 +175,7 @@ impl Router<'_> {
 
     /// The middle of a loop's label.
     fn loop_label(&self, link: usize, turn: usize) -> Point {
-        let aside = if self.is_right(turn) { self.gaps.loop_room / 2.0 } else { -self.gaps.loop_room / 2.0 };
+        let aside = if self.is_right(turn) { self.gaps.loop_width / 2.0 } else { -self.gaps.loop_width / 2.0 };
         self.centre(turn).moved(aside, self.loop_middle(link))
     }
 

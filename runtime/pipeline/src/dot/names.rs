@@ -72,11 +72,12 @@ impl<'a> Parser<'a> {
             );
             let id = identifier_from(&name.text);
             let help = format!("write `{id}`, and put the text to display in `label`");
+            let error = Diagnostic::error("dot_syntax", message, name.span).with_help(help);
+            self.error(error.with_fix(name.span, id.as_str()));
             // With more findings than the file may show, none gets a fix.
             if self.renamed.len() < DIAGNOSTICS_MAX {
-                self.renamed.push((name.clone(), id.clone()));
+                self.renamed.push((name.clone(), id));
             }
-            self.error(Diagnostic::error("dot_syntax", message, name.span).with_help(help).with_fix(name.span, id));
         } else if Keyword::of(&name.text).is_some() && self.text(name.span) == name.text {
             self.remark(Spelling::BareKeyword, name.span, || super::quote(&name.text));
         }

@@ -5,6 +5,7 @@
 
 use super::words::{Role, Word, is_shell};
 use crate::fixability::resolved;
+use crate::span::Span;
 
 /// The command that starts the program under test in a sandbox of its own.
 pub(super) const SUBJECT: &str = "subject";
@@ -287,8 +288,8 @@ impl Command<'_> {
         let is_sealed = |path: &str| directory.owner(path) == Owner::Sealed;
         let is_projects = |path: &str| directory.owner(path) == Owner::Project;
         let is_over_holdouts = self.arguments.iter().any(|argument| is_sealed(argument));
-        let at = self.name.span.start..self.name.span.end;
-        let found = |what: String| Some(Execution { what, at: at.clone(), is_over_holdouts });
+        let Span { start, end } = self.name.span;
+        let found = |what: String| Some(Execution { what, at: start..end, is_over_holdouts });
         if name.contains('/') {
             return if is_projects(name) { found(name.to_owned()) } else { None };
         }

@@ -5,7 +5,7 @@
 
 use super::{Found, Rule, Subject};
 use crate::attributes::instead_of;
-use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
+use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Label};
 use crate::ir::{Attribute, Element, Handler};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
@@ -110,8 +110,7 @@ fn handlers(rule: &Rule, subject: &Subject<'_>) -> Vec<Diagnostic> {
             *count += 1;
             if nodes.len() < PLACES_MAX {
                 nodes.push(format!("`{}`", node.id));
-                let labelled = finding.clone().with_label(node.span, "also this node");
-                *finding = labelled;
+                finding.labels.push(Label { span: node.span, text: "also this node".to_owned() });
             }
             continue;
         }

@@ -143,11 +143,11 @@ pub(super) fn all_conditional_edges(rule: &Rule, subject: &Subject<'_>) -> Found
         if found.is_full() {
             break;
         }
-        let edges = subject.outgoing(number);
-        if edges.clone().next().is_none() || edges.clone().any(|edge| edge.condition.is_none()) {
+        let edges = || subject.outgoing(number);
+        if edges().next().is_none() || edges().any(|edge| edge.condition.is_none()) {
             continue;
         }
-        let conditions = conditions(edges);
+        let conditions = conditions(edges());
         let is_reported = conditions.iter().flat_map(|condition| &condition.clauses).any(names_unknown_outcome);
         if is_reported || node.handler.name() == "wait.human" && asks_for_a_label(&conditions) {
             continue;

@@ -234,7 +234,7 @@ pub(super) fn names(nodes: &[&Node]) -> String {
     const SHOWN_MAX: usize = 4;
     let shown: Vec<String> = nodes.iter().take(SHOWN_MAX).map(|node| format!("`{}`", node.id)).collect();
     match (shown.split_last(), nodes.len().saturating_sub(SHOWN_MAX)) {
-        (Some((last, [])), _) => last.clone(),
+        (Some((_, [])), _) => shown.concat(),
         (Some((last, rest)), 0) => format!("{} and {last}", rest.join(", ")),
         (_, more) => format!("{} and {more} more", shown.join(", ")),
     }

@@ -54,8 +54,10 @@ fn unverified_paths(rule: &Rule, subject: &Subject<'_>) -> impl Iterator<Item = 
     let nodes = &subject.pipeline.nodes;
     let is_checked = nodes.iter().any(builds) && !nodes.iter().any(|node| node.goal_gate);
     let walk = is_checked.then(|| Walk::new(subject));
-    let exits = walk.as_ref().map_or_else(Vec::new, |walk| walk.exits.clone());
-    exits.into_iter().filter_map(move |exit| walk.as_ref().map(|walk| drawn(rule, subject, &walk.path_to(exit))))
+    walk.into_iter().flat_map(move |mut walk| {
+        let exits = std::mem::take(&mut walk.exits);
+        exits.into_iter().map(move |exit| drawn(rule, subject, &walk.path_to(exit)))
+    })
 }
 
 /// A stage that may change the workspace. A plugin without a scope may not.

@@ -16,7 +16,8 @@ use std::collections::BTreeSet;
 /// The inputs of a run, and which of them the file uses.
 pub(super) struct Expansion<'a> {
     inputs: &'a Inputs,
-    goal: Text,
+    /// The expanded goal; none while the goal itself is expanded, which cannot contain itself.
+    goal: Option<Text>,
     used: BTreeSet<&'a str>,
     /// Every `$name` that is not an input, for suggestions.
     seen: BTreeSet<String>,
@@ -31,7 +32,7 @@ impl<'a> Expansion<'a> {
     pub(super) fn new(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
         let mut expansion = Self {
             inputs,
-            goal: Text::default(),
+            goal: None,
             used: BTreeSet::new(),
             seen: BTreeSet::new(),
             is_settled: false,
@@ -45,13 +46,13 @@ impl<'a> Expansion<'a> {
         }
         let raw = graph.get(key::GOAL).map(|attribute| attribute.value.clone());
         let raw = raw.or_else(|| inputs.set.get(key::GOAL.as_str()).map(Text::from)).unwrap_or_default();
-        expansion.goal = if inputs.set.contains_key(key::GOAL.as_str()) { raw } else { expansion.expand(&raw, false) };
+        expansion.goal = Some(if inputs.set.contains_key(key::GOAL.as_str()) { raw } else { expansion.expand(&raw) });
         expansion
     }
 
     /// For a graph with all replacements done: values stay as they are.
     pub(super) fn settled(inputs: &'a Inputs, graph: &mut Attributes) -> Self {
-        let goal = graph.get(key::GOAL).map(|attribute| attribute.value.clone()).unwrap_or_default();
+        let goal = graph.get(key::GOAL).map(|attribute| attribute.value.clone());
         Self { inputs, goal, used: BTreeSet::new(), seen: BTreeSet::new(), is_settled: true, expanded: String::new() }
     }
 
@@ -62,15 +63,11 @@ impl<'a> Expansion<'a> {
 
     /// The goal with inputs replaced.
     pub(super) fn goal(&self) -> &str {
-        &self.goal
+        self.goal.as_deref().unwrap_or_default()
     }
 
     /// Replaces the goal and the inputs in a prompt.
-    pub(super) fn prompt(&mut self, text: &str) -> Text {
-        self.expand(text, true)
-    }
-
-    fn expand(&mut self, text: &str, with_goal: bool) -> Text {
+    pub(super) fn expand(&mut self, text: &str) -> Text {
         if self.is_settled || !text.as_bytes().contains(&b'$') {
             return text.into();
         }
@@ -80,23 +77,23 @@ impl<'a> Expansion<'a> {
         for piece in pieces {
             let length = piece.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
             let (name, rest) = piece.split_at(length);
-            self.append_value(name, with_goal);
+            self.append_value(name);
             self.expanded.push_str(rest);
         }
         Text::new(&self.expanded)
     }
 
     /// Appends the value of `$name`, or `$name` itself if it is not an input.
-    fn append_value(&mut self, name: &str, with_goal: bool) {
+    fn append_value(&mut self, name: &str) {
         let expanded = &mut self.expanded;
         let input = self.inputs.set.get_key_value(name);
         if let Some((key, _)) = input {
             self.used.insert(key);
         }
-        match input {
-            _ if name == "goal" && with_goal => expanded.push_str(&self.goal),
-            Some((_, value)) => expanded.push_str(value),
-            None => {
+        match (input, &self.goal) {
+            (_, Some(goal)) if name == key::GOAL.as_str() => expanded.push_str(goal),
+            (Some((_, value)), _) => expanded.push_str(value),
+            (None, _) => {
                 if !name.is_empty() && !self.seen.contains(name) {
                     self.seen.insert(name.to_owned());
                 }

@@ -52,7 +52,7 @@ pub(super) fn lower(mut raw: RawNode, scope: &mut GraphScope<'_, '_>, findings: 
         false => files::prompt(prompt, scope.inputs, scope.sealed, |fault| findings.push(fault)),
     });
     let instruction = written.or((handler.kind() == HandlerKind::Codergen).then_some(label.as_str()));
-    let prompt = instruction.map(|text| scope.expansion.prompt(text));
+    let prompt = instruction.map(|text| scope.expansion.expand(text));
     Node {
         shape,
         prompt,
