@@ -1,6 +1,6 @@
-//! The battery's host programs against jails of this crate, tier by tier. The same rows as `glovebox doctor --attack`.
+//! The attacks of host programs against jails of this crate, tier by tier. The rows are those of `glovebox doctor --attack`.
 //!
-//! A tier this machine does not have is not tried; that it has one at all is another test's claim. `BATTERY_ROWS` names rows to try alone.
+//! A tier that this machine does not have is skipped; another test demands that it has one. `BATTERY_ROWS` names rows to run alone.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 #![cfg(target_os = "linux")]
@@ -11,7 +11,7 @@ mod jailed;
 
 use glovebox_hostile::battery;
 use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
-use glovebox_hostile::host_fixture::HostFixture;
+use glovebox_hostile::host_fixture::{HostFixture, Mark};
 use glovebox_hostile::row::{Limits, Row};
 use glovebox_hostile::target::{AttackCommand, Confinement, Program, Target};
 use glovebox_hostile::{observe, rows};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 fn table(tier: Tier) -> Vec<Row> {
     let named = std::env::var("BATTERY_ROWS").unwrap_or_default();
-    let programs = battery::programs(&rows::all(), tier.as_str()).into_iter();
+    let programs = battery::programs(&rows::all(), JailConfinement::new(tier).tier()).into_iter();
     programs.filter(|row| named.is_empty() || named.split(',').any(|name| name == row.id)).collect()
 }
 
@@ -44,18 +44,18 @@ fn is_here(tier: Tier) -> bool {
     probe(None).tier.is_some_and(|best| best >= tier)
 }
 
-/// One battery at a time: some rows are judged by the machine's free space, which another battery uses and gives back.
+/// One battery at a time: some rows are evaluated by the machine's free space, which another battery uses and gives back.
 static BATTERY: Mutex<()> = Mutex::new(());
 
 fn attack(tier: Tier) -> Vec<EvaluatedRow> {
     let _one = BATTERY.lock().unwrap_or_else(PoisonError::into_inner);
     let program = hostile();
     let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().canonicalize().unwrap();
-    let judged = battery::run(&JailConfinement::new(tier), &program, &place, &table(tier), 4);
-    let left: Vec<_> = std::fs::read_dir(&place).unwrap().flatten().map(|entry| entry.path()).collect();
+    let parent = folder.path().canonicalize().unwrap();
+    let evaluated = battery::run(&JailConfinement::new(tier), &program, &parent, &table(tier), 4);
+    let left: Vec<_> = std::fs::read_dir(&parent).unwrap().flatten().map(|entry| entry.path()).collect();
     assert!(left.is_empty(), "left behind: {left:?}");
-    judged
+    evaluated
 }
 
 #[track_caller]
@@ -63,40 +63,40 @@ fn check(tier: Tier) {
     if !is_here(tier) {
         return;
     }
-    let judged = attack(tier);
-    for one in &judged {
+    let evaluated = attack(tier);
+    for one in &evaluated {
         println!("{:<20} {:<12} {} | {}", one.row.id, one.verdict.as_str(), one.answer, one.witness);
     }
-    let bad: Vec<String> = judged
+    let bad: Vec<String> = evaluated
         .iter()
         .filter(|one| one.verdict.is_bad())
         .map(|one| {
             format!("{} ({}): {}: {} | {}", one.row.id, one.row.title, one.verdict.as_str(), one.answer, one.witness)
         })
         .collect();
-    assert!(bad.is_empty(), "{} of {} in tier {tier}:\n{}", bad.len(), judged.len(), bad.join("\n"));
+    assert!(bad.is_empty(), "{} of {} in tier {tier}:\n{}", bad.len(), evaluated.len(), bad.join("\n"));
     if tier == Tier::Full {
-        let gaps = judged.iter().filter(|one| one.verdict == Verdict::KnownGap && one.row.gap_always.is_none());
-        assert_eq!(gaps.count(), 0, "the highest tier has no gap of its own");
+        let gaps = evaluated.iter().filter(|one| one.verdict == Verdict::KnownGap && one.row.gap_always.is_none());
+        assert_eq!(gaps.count(), 0, "tier `full` has no gap of its own");
     }
 }
 
 #[test]
-fn nothing_gets_through_full_walls() {
+fn nothing_gets_through_tier_full() {
     check(Tier::Full);
 }
 
 #[test]
-fn nothing_but_known_gaps_gets_through_landlock() {
+fn only_known_gaps_get_through_tier_landlock() {
     check(Tier::Landlock);
 }
 
 #[test]
-fn nothing_but_known_gaps_gets_through_bwrap() {
+fn only_known_gaps_get_through_tier_bwrap() {
     check(Tier::Bwrap);
 }
 
-/// The attacks on a verifier have teeth: beside it in one jail, where the program under test was before, they get through.
+/// The attacks on a verifier work: they succeed if the program under test runs in the jail of its verifier.
 #[test]
 fn a_program_under_test_in_its_verifiers_jail_gets_through() {
     if !is_here(Tier::Full) {
@@ -109,8 +109,8 @@ fn a_program_under_test_in_its_verifiers_jail_gets_through() {
     assert_eq!(table.len(), ids.len());
     let folder = tempfile::tempdir().unwrap();
     let confinement = JailConfinement { is_apart: false, ..JailConfinement::new(Tier::Full) };
-    let judged = battery::run(&confinement, &hostile(), &folder.path().canonicalize().unwrap(), &table, 2);
-    let stopped: Vec<String> = judged
+    let evaluated = battery::run(&confinement, &hostile(), &folder.path().canonicalize().unwrap(), &table, 2);
+    let stopped: Vec<String> = evaluated
         .iter()
         .filter(|one| one.verdict != Verdict::Through)
         .map(|one| format!("{}: {}: {} | {}", one.row.id, one.verdict.as_str(), one.answer, one.witness))
@@ -123,16 +123,16 @@ const HOST: &str = "BATTERY_HOST";
 
 #[test]
 fn a_host_with_something_stubborn_inside() {
-    let Ok(told) = std::env::var(HOST) else { return };
-    let (tier, folder) = told.split_once(' ').unwrap();
-    let outside = HostFixture::create(Path::new(folder), &hostile()).unwrap();
-    let mut ground = JailConfinement::new(Tier::parse(tier).unwrap()).open(&outside, &Limits::ALONE).unwrap();
-    println!("\nmark {}", outside.mark());
-    let words = ["racers", "4", "{mark}"].map(|word| outside.fill(word, ""));
-    let program = outside.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
+    let Ok(setup) = std::env::var(HOST) else { return };
+    let (tier, folder) = setup.split_once(' ').unwrap();
+    let fixture = HostFixture::create(Path::new(folder), &hostile()).unwrap();
+    let mut target = JailConfinement::new(Tier::parse(tier).unwrap()).open(&fixture, &Limits::ALONE).unwrap();
+    println!("\nmark {}", fixture.mark().as_str());
+    let words = ["racers", "4", "{mark}"].map(|word| fixture.fill(word, Path::new("")));
+    let program = fixture.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
     let text = format!("{program} {} & {program} stubborn {} ; wait", words.join(" "), words[2]);
-    let order = AttackCommand { program: Program::Shell(text), timeout: Duration::from_secs(60) };
-    ground.run(&order).unwrap();
+    let command = AttackCommand { program: Program::Shell(text), timeout: Duration::from_secs(60) };
+    target.run(&command).unwrap();
 }
 
 /// Kills a host in the middle of a command and waits until nothing of the command is alive.
@@ -147,7 +147,7 @@ fn kill_host(tier: Tier) {
     command.env(HOST, format!("{tier} {}", folder.path().canonicalize().unwrap().display()));
     let mut host = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(host.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mark = lines.find_map(|line| line.strip_prefix("mark ").map(str::to_owned)).unwrap();
+    let mark = lines.find_map(|line| line.strip_prefix("mark ").map(str::to_owned)).map(Mark::from_text).unwrap();
     wait_until("the command runs", || observe::marked(&mark).len() >= 2);
     host.kill().unwrap();
     host.wait().unwrap();
@@ -169,11 +169,11 @@ fn nothing_outlives_a_host_that_is_killed() {
 }
 
 #[test]
-fn nothing_outlives_a_host_that_is_killed_in_the_walls_of_bwrap() {
+fn nothing_outlives_a_host_that_is_killed_in_tier_bwrap() {
     kill_host(Tier::Bwrap);
 }
 
 #[test]
-fn nothing_outlives_a_host_that_is_killed_in_the_lowest_tier() {
+fn nothing_outlives_a_host_that_is_killed_in_tier_landlock() {
     kill_host(Tier::Landlock);
 }

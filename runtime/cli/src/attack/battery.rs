@@ -1,6 +1,6 @@
-//! Runs the whole table against one tier: host programs behind a jail, then components in a host.
+//! Runs the whole table against one tier: host programs in jails, then components in a host.
 //!
-//! Rows run on several threads; a row that would disturb others has a jail for itself.
+//! Rows run on several threads; a row that would disturb others has a jail of its own.
 
 use crate::component;
 use crate::jailed::JailConfinement;
@@ -8,6 +8,7 @@ use crate::message::{AttackRequest, AttackRow, RowResult};
 use glovebox_host::compile::{CompileBounds, Compiler};
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
+use glovebox_hostile::target::{self, Confinement};
 use glovebox_hostile::{battery, rows};
 use glovebox_sandbox::jail::{self, Tier};
 use glovebox_sandbox::worker::Worker;
@@ -15,23 +16,25 @@ use glovebox_sandbox::worker::Worker;
 /// The program that attacks.
 const HOSTILE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/glovebox-hostile"));
 
-/// Jails at the same time; most of what they do is waiting.
+/// Jails at the same time; they wait most of the time.
 const WORKERS: usize = 4;
 
 /// Runs every row against the tier of the request.
 pub fn run(request: &AttackRequest) -> Result<Vec<RowResult>, String> {
-    // Only the caller reads the answer. If it has gone, the battery stops.
+    // Only the caller reads the answer. If it ends, the battery stops.
     let _best_effort = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
     let tier = Tier::parse(&request.tier).ok_or_else(|| format!("there is no tier `{}`", request.tier))?;
     let host = Host::new(host_config(request)).map_err(|error| error.to_string())?;
     let table = rows::all();
-    let programs = battery::programs(&table, tier.as_str());
-    let mut judged = battery::run(&JailConfinement::new(tier), HOSTILE, &request.folder, &programs, WORKERS);
-    let components = component::run(&host, &request.folder, &battery::components(&table), tier.as_str());
-    // What is left of the last jails is gone before this process is.
+    let confinement = JailConfinement::new(tier);
+    let (tier, folder) = (confinement.tier(), &request.folder);
+    let programs = battery::programs(&table, tier);
+    let mut evaluated = battery::run(&confinement, HOSTILE, folder, &programs, WORKERS);
+    let components = component::run(&host, folder, &battery::components(&table), tier);
+    // Before this process ends, so that nothing of the last jails is left.
     jail::wait_for_cleanup();
-    judged.extend(components?);
-    Ok(judged.iter().map(|one| result(one, tier)).collect())
+    evaluated.extend(components?);
+    Ok(evaluated.into_iter().map(|one| result(one, tier)).collect())
 }
 
 fn host_config(request: &AttackRequest) -> HostConfig {
@@ -45,16 +48,16 @@ fn host_config(request: &AttackRequest) -> HostConfig {
     }
 }
 
-fn result(one: &EvaluatedRow, tier: Tier) -> RowResult {
-    let gap = one.row.gap(tier.as_str()).filter(|_| one.verdict == Verdict::KnownGap);
+fn result(one: EvaluatedRow, tier: target::Tier) -> RowResult {
+    let gap = one.row.gap(tier).filter(|_| one.verdict == Verdict::KnownGap);
     let row = AttackRow {
         id: one.row.id.to_owned(),
-        source: one.row.source.to_owned(),
+        source: one.row.source.to_string(),
         attack: one.row.title.to_owned(),
         stopped_by: one.row.stopped_by.to_owned(),
         result: name(one.verdict).to_owned(),
-        answer: one.answer.clone(),
-        witness: one.witness.clone(),
+        answer: one.answer,
+        witness: one.witness,
         gap: gap.map(str::to_owned),
     };
     RowResult { must_work: one.row.must_work(), row }

@@ -1,7 +1,6 @@
-//! The battery's attacks by a component, one call each, on a tree with traps, against the host that runs every plugin.
+//! The attacks of a component, one call each, on files with traps, against the host that runs every plugin.
 //!
-//! The witness is the tree itself: whatever the component says, it counts what changed outside its write scope and whether a
-//! canary came back.
+//! The files are the witness: only what changed outside the write scope counts, and whether a canary came back.
 
 use glovebox_host::call::{Call, FileSetting, FileTier, Report};
 use glovebox_host::component::Component;
@@ -9,6 +8,7 @@ use glovebox_host::host::Host;
 use glovebox_host::input::{AttemptIdentity, StageInput};
 use glovebox_hostile::evaluate::{AttackResult, EvaluatedRow, Finding, evaluate};
 use glovebox_hostile::row::{Payload, Proof, Row};
+use glovebox_hostile::target::{self, Tier};
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_record::{Ending, Limits};
 use glovebox_sandbox::protect::Protected;
@@ -23,29 +23,29 @@ use std::sync::atomic::AtomicBool;
 /// The component that attacks.
 const INTRUDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/intruder.wasm"));
 
-/// What hidden files hold; whoever brings it back has escaped.
+/// The content of hidden files; a component that returns it has escaped.
 const CANARY: &str = "canary-of-the-hidden-files";
 
-/// What may be written in the tree; `go.mod` does not exist.
+/// The write scope in the tree; `go.mod` does not exist.
 const WRITE: [&str; 3] = ["out/", "src/main.rs", "go.mod"];
 
 /// An absolute path that means the tree.
 const OWN_PATH: &str = "/home/me/proj";
 
-/// Tries every row in a new folder below `parent`, which is gone afterwards.
-pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: &str) -> Result<Vec<EvaluatedRow>, String> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
+/// Runs every row in a new folder below `parent`, and removes the folder afterwards.
+pub fn run(host: &Host, parent: &Path, rows: &[Row], tier: Tier) -> Result<Vec<EvaluatedRow>, String> {
+    let failed = |step: &str, error: &dyn std::fmt::Display| format!("failed to {step}: {error}");
     let component = host.load(INTRUDER).map_err(|error| failed("load the hostile component", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| failed("start the executor", &error))?;
-    let mut judged = Vec::new();
+    let mut evaluated = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let at = parent.join(format!("tree-{index}"));
         let tree = AttackedTree::plant(&at).map_err(|error| failed("plant the files to attack", &error))?;
         let finding = attack(host, &component, &runtime, &tree, row);
-        judged.push(evaluate(row, &finding, &Ok(Vec::new()), tier));
+        evaluated.push(evaluate(row, finding, &Ok(Vec::new()), tier));
     }
-    Ok(judged)
+    Ok(evaluated)
 }
 
 fn attack(
@@ -63,17 +63,17 @@ fn attack(
     touched.dedup();
     let leaked = report.outcome.notes.contains(CANARY);
     let (ended, result) = ending(&report);
-    Finding::of_component(result, &ended, touched, leaked)
+    Finding::of_component(result, ended, touched, leaked)
 }
 
-/// How the call ended, and what the component said if it came to say anything.
-fn ending(report: &Report) -> (String, Option<AttackResult>) {
+/// How the call ended, and what the component reported, if it did.
+fn ending(report: &Report) -> (target::Ending, Option<AttackResult>) {
     match &report.ending {
-        Ending::Returned => ("exited".to_owned(), serde_json::from_str(&report.outcome.notes).ok()),
-        Ending::LimitHit(name) => (format!("limit `{name}`"), None),
-        Ending::Trapped(_) => ("trapped".to_owned(), None),
-        Ending::Canceled => ("canceled".to_owned(), None),
-        Ending::NotLinked(reason) => (format!("not linked: {reason}"), None),
+        Ending::Returned => (target::Ending::Exited, serde_json::from_str(&report.outcome.notes).ok()),
+        Ending::LimitHit(name) => (target::Ending::Stopped(format!("limit `{name}`")), None),
+        Ending::Trapped(_) => (target::Ending::Stopped("trapped".to_owned()), None),
+        Ending::Canceled => (target::Ending::Canceled, None),
+        Ending::NotLinked(reason) => (target::Ending::Stopped(format!("not linked: {reason}")), None),
     }
 }
 
@@ -85,7 +85,7 @@ fn call(tree: &AttackedTree, row: &Row) -> Call {
     let names = ["attack", "first", "second"];
     let fill = |word: &str| word.replace("{secret}", &tree.secret.to_string_lossy());
     let attributes = names.iter().zip(words).map(|(name, word)| ((*name).to_owned(), fill(word))).collect();
-    // What is to be ended from outside is ended soon.
+    // An attack that the host must end ends soon.
     let wall_ms = if row.proof == Proof::Ended { 400 } else { 10_000 };
     let limits =
         Limits { wall_ms, memory_bytes: 64 << 20, write_bytes: 1 << 20, write_entries: 200, ..Limits::default() };
@@ -125,13 +125,13 @@ fn call(tree: &AttackedTree, row: &Row) -> Call {
     }
 }
 
-/// Everything readable, two places writable, one hidden. The entries are ours, so each of them is one.
+/// Everything readable, two paths writable, one hidden. All entries are literals, so each of them parses.
 fn scope() -> Scope {
     let entries = |texts: &[&str]| texts.iter().filter_map(|text| Entry::parse(text).ok()).collect::<Vec<_>>();
     Scope::new(entries(&["./"]), entries(&WRITE), entries(&["scenarios/holdout/"]))
 }
 
-/// A tree with something to write, something to leave alone, something hidden, and links that lie in wait.
+/// A tree with writable, read-only and hidden files, and with links that lead to the latter.
 struct AttackedTree {
     folder: PathBuf,
     root: PathBuf,
@@ -169,7 +169,7 @@ impl AttackedTree {
         Ok(Self { folder: folder.to_owned(), root, secret })
     }
 
-    /// Everything but what may be written.
+    /// Returns the state of everything outside the write scope.
     fn look(&self) -> BTreeMap<String, String> {
         let mut seen = BTreeMap::new();
         self.remember(&self.folder, &mut seen);

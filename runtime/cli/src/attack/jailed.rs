@@ -1,13 +1,14 @@
-//! The battery's ground over a real jail: the same view, walls and judgement of changes as a stage's commands get.
+//! The sandbox that the battery attacks: a real jail, with the same view, confinement and commit rules as a stage's commands.
 //!
-//! Knows the sandbox and the battery, nothing of a run; the sandbox's own tests include this file.
+//! Knows the sandbox and the battery, and no run. The sandbox's own tests include this file.
 
 use glovebox_hostile::host_fixture::HostFixture;
 use glovebox_hostile::row::Limits;
 use glovebox_hostile::target::{
-    AttackCommand, CHANGES_MAX, Change, CommandResult, Confinement, HIDDEN, NotRun, OUTPUT_BYTES_MAX, Program, Target,
-    WRITE,
+    self, AttackCommand, CHANGES_MAX, Change, CommandResult, Confinement, Ending, HIDDEN, NotRun, OUTPUT_BYTES_MAX,
+    Program, Target, WRITE,
 };
+use glovebox_record::CommandEnding;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
 use glovebox_sandbox::exec::{self, Captured, ExecError};
@@ -17,26 +18,26 @@ use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{FOLDER, SubjectSetting, Subjects};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The one host that a proxy in these jails lets through; nobody has that name.
+/// The only host that a proxy in these jails allows; no host has that name.
 const ALLOWED: &str = "allowed.example";
 
 /// Largest file an attack may make.
 const FILE_BYTES: u64 = 128 << 20;
 
-/// Confinement of a tier.
+/// The confinement of a tier.
 pub struct JailConfinement {
-    /// Which.
+    /// The tier.
     pub tier: Tier,
-    /// Whether the program under test runs apart from its verifier. Without it the attacks on a verifier show that they can get through.
+    /// Whether the program under test has a sandbox of its own. Without one, the attacks on a verifier must succeed.
     pub is_apart: bool,
 }
 
 impl JailConfinement {
-    /// Everything that a tier has.
+    /// Uses everything that a tier has.
     pub fn new(tier: Tier) -> Self {
         Self { tier, is_apart: true }
     }
@@ -46,18 +47,18 @@ impl JailConfinement {
 pub struct JailTarget {
     jail: Jail,
     view: WorkspaceView,
-    /// What starts attacks of the program under test, where that is who tries them.
+    /// Starts the program under test, if that is the attacker.
     subjects: Option<Subjects>,
-    /// The hostile program's path.
-    hostile: String,
+    /// The path of the hostile program.
+    hostile: PathBuf,
     is_apart: bool,
 }
 
-/// What a verifier takes for itself beside the program under test.
+/// The time that a verifier needs beside the program under test.
 const VERIFIER_TIME: Duration = Duration::from_secs(4);
 
-/// What a verifier does before it starts the program under test: it leaves the hold-out in all its own folders, and has a process run
-/// beside it that holds the hold-out in its memory, arguments, variables, descriptors, shared segment and queue.
+/// What a verifier does before it starts the program under test: it copies the hold-out into all its own folders, and starts a process
+/// that holds the hold-out in its memory, arguments, variables, descriptors, shared segment and queue.
 const VERIFIER: &str = r#"
 canary=$(cat scenarios/holdout-canary.txt)
 cp scenarios/holdout-canary.txt /tmp/canary.txt; cp /tmp/canary.txt "$HOME"; cp /tmp/canary.txt /dev/shm; mkdir -p out; cp /tmp/canary.txt out
@@ -73,8 +74,13 @@ exit $code"#;
 impl Confinement for JailConfinement {
     type Target = JailTarget;
 
-    fn tier(&self) -> &'static str {
-        self.tier.as_str()
+    fn tier(&self) -> target::Tier {
+        match self.tier {
+            Tier::Full => target::Tier::Full,
+            Tier::Bwrap => target::Tier::Bwrap,
+            Tier::Landlock => target::Tier::Landlock,
+            Tier::Unconfined => target::Tier::Unconfined,
+        }
     }
 
     fn open(&self, fixture: &HostFixture, limits: &Limits) -> Result<JailTarget, String> {
@@ -96,7 +102,7 @@ impl Confinement for JailConfinement {
             setting.policy.path.insert(0, FOLDER.into());
         }
         let jail = Jail::open_with_channels(&setting, source, &channels).map_err(|error| error.to_string())?;
-        let hostile = fixture.attacker().join("glovebox-hostile").to_string_lossy().into_owned();
+        let hostile = fixture.attacker().join("glovebox-hostile");
         Ok(JailTarget { jail, view, subjects, hostile, is_apart: self.is_apart })
     }
 }
@@ -120,38 +126,38 @@ impl JailConfinement {
     }
 }
 
-/// The command of a program under test, as a verifier carries it out.
-fn by_verifier(command: &AttackCommand, hostile: String, is_apart: bool) -> exec::Program {
+/// The command of a verifier that starts a program under test.
+fn by_verifier(command: &AttackCommand, hostile: &Path, is_apart: bool) -> exec::Program {
     let words = match &command.program {
         Program::Argv(words) => words.clone(),
         Program::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
     };
     let text = if is_apart { VERIFIER.to_owned() } else { VERIFIER.replace("subject \"$@\"", "\"$@\"") };
     let verifier = ["/bin/sh", "-c", &text, "sh"].map(str::to_owned);
-    exec::Program::Argv(verifier.into_iter().chain([hostile]).chain(words).collect())
+    exec::Program::Argv(verifier.into_iter().chain([hostile.display().to_string()]).chain(words).collect())
 }
 
-/// What a verifier tells of the program under test, in the words of a jail.
+/// The result of the program under test, read from the result of its verifier.
 fn of_subject(seen: CommandResult) -> CommandResult {
     let text = seen.text();
     let over = text.split_once("reached `limits.").and_then(|(_, rest)| rest.split('`').next()).map(str::to_owned);
     let (how, code) = match seen.code {
-        Some(124) => ("timed-out", None),
-        Some(code) if code > 128 => ("signaled", Some(code - 128)),
-        code => (seen.how.as_str(), code),
+        Some(124) => (Ending::TimedOut, None),
+        Some(code) if code > 128 => (Ending::Signaled, Some(code - 128)),
+        code => (seen.how, code),
     };
-    CommandResult { how: how.to_owned(), code, over, ..seen }
+    CommandResult { how, code, over, stdout: seen.stdout, stderr: seen.stderr }
 }
 
 impl Target for JailTarget {
-    fn project(&self) -> String {
-        self.jail.inside().to_string_lossy().into_owned()
+    fn project(&self) -> PathBuf {
+        self.jail.inside().to_owned()
     }
 
     fn run(&mut self, command: &AttackCommand) -> Result<CommandResult, NotRun> {
         let is_subject = self.subjects.is_some();
         let program = match &command.program {
-            _ if is_subject => by_verifier(command, self.hostile.clone(), self.is_apart),
+            _ if is_subject => by_verifier(command, &self.hostile, self.is_apart),
             Program::Argv(words) => exec::Program::Argv(words.clone()),
             Program::Shell(text) => exec::Program::Shell(text.clone()),
         };
@@ -163,7 +169,7 @@ impl Target for JailTarget {
             reason: error.to_string(),
         })?;
         let seen = CommandResult {
-            how: exit.how.as_str().to_owned(),
+            how: ending(exit.how),
             code: exit.code,
             stdout: kept(exit.stdout),
             stderr: kept(exit.stderr),
@@ -175,8 +181,8 @@ impl Target for JailTarget {
     fn end(self) -> Result<Vec<Change>, String> {
         self.jail.end().map_err(|error| error.to_string())?;
         if let Some(subjects) = self.subjects {
-            let used = subjects.end().map_err(|error| error.to_string())?;
-            used.views.into_iter().try_for_each(WorkspaceView::remove).map_err(|error| error.to_string())?;
+            let ended = subjects.end().map_err(|error| error.to_string())?;
+            ended.views.into_iter().try_for_each(WorkspaceView::remove).map_err(|error| error.to_string())?;
         }
         let (write_bytes, write_entries, depth) = CHANGES_MAX;
         let stage = glovebox_record::Limits { write_bytes, write_entries, ..glovebox_record::Limits::default() };
@@ -192,6 +198,15 @@ impl Target for JailTarget {
         });
         self.view.remove().map_err(|error| error.to_string())?;
         changes.map_err(|error| error.to_string())
+    }
+}
+
+fn ending(how: CommandEnding) -> Ending {
+    match how {
+        CommandEnding::Exited => Ending::Exited,
+        CommandEnding::Signaled => Ending::Signaled,
+        CommandEnding::TimedOut => Ending::TimedOut,
+        CommandEnding::Canceled => Ending::Canceled,
     }
 }
 
@@ -211,7 +226,7 @@ fn setting(tier: Tier, fixture: &HostFixture, limits: &Limits) -> Result<JailSet
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let attacker = fixture.attacker();
-    let bind = Bind { source: text(&attacker), at: text(&attacker), writable: false, optional: false };
+    let bind = Bind { source: text(attacker), at: text(attacker), writable: false, optional: false };
     let policy = ExecPolicy {
         binds: vec![bind],
         output_bytes_max: OUTPUT_BYTES_MAX,

@@ -1,30 +1,34 @@
-//! The verdict on one attack, from what was seen outside and only then from what it was told.
+//! The verdict on one attack, from what the witnesses saw and only then from what the attack reported.
 //!
-//! Pure. An attack that did not run is no attack that was stopped: it is [`Verdict::Broken`].
+//! Pure. An attack that did not run was not stopped: it is [`Verdict::Broken`].
 
 use crate::observe::Watched;
 use crate::row::{Payload, Proof, Row};
-use crate::target::{Change, CommandResult, NotRun, OUTPUT_BYTES_MAX};
+use crate::target::{Change, CommandResult, Ending, NotRun, OUTPUT_BYTES_MAX, Tier};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
-/// What an attack came to.
+/// What an attack reports if the host did not observe it in time.
+const NOT_OBSERVED: &str = "not observed";
+
+/// The result of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It was stopped.
     Blocked,
-    /// It got through, and nothing had been admitted.
+    /// It succeeded, and that is not a known gap.
     Through,
-    /// It got through, as is admitted for this tier.
+    /// It succeeded, and that is a known gap of this tier.
     KnownGap,
-    /// What must work does.
+    /// What must work works.
     Works,
-    /// What must work does not, or the attack could not be tried.
+    /// What must work fails, or the attack could not run.
     Broken,
 }
 
 impl Verdict {
-    /// Returns the word for people.
+    /// Returns the result for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Blocked => "blocked",
@@ -35,33 +39,33 @@ impl Verdict {
         }
     }
 
-    /// True for what a user has to be told in any case.
+    /// True for a result that a user must always see.
     pub fn is_bad(self) -> bool {
         matches!(self, Self::Through | Self::Broken)
     }
 }
 
-/// What the hostile program or component said.
+/// What the hostile program or component reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct AttackResult {
-    /// Whether it believes that it did what it wanted.
+    /// Whether it reported success.
     pub worked: bool,
-    /// What it was told.
+    /// The error that it met, or what it achieved.
     pub answer: String,
 }
 
-/// Everything about one attack that was tried.
+/// Everything that is known about one attack.
 #[derive(Debug, Clone, Default)]
 pub struct Finding {
-    /// What was seen of its command.
+    /// What the host saw of its command.
     pub command: CommandResult,
-    /// Why it could not be run.
+    /// Why it could not run.
     pub failed: Option<NotRun>,
-    /// What it said, if it came to say it.
+    /// What it reported, if it did.
     pub result: Option<AttackResult>,
-    /// What was touched outside.
+    /// What it touched outside.
     pub touched: Vec<String>,
-    /// Processes of it that were alive afterwards.
+    /// Its processes that were alive afterwards.
     pub survivors: usize,
     /// Whether a canary was in its output.
     pub leaked: bool,
@@ -69,9 +73,9 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding of something that is no host program: what it said, and what was seen outside.
-    pub fn of_component(result: Option<AttackResult>, ended: &str, touched: Vec<String>, leaked: bool) -> Self {
-        let command = CommandResult { how: ended.to_owned(), ..CommandResult::default() };
+    /// The finding of a component: what it reported, and what the witnesses saw.
+    pub fn of_component(result: Option<AttackResult>, how: Ending, touched: Vec<String>, leaked: bool) -> Self {
+        let command = CommandResult { how, ..CommandResult::default() };
         Self { command, result, touched, leaked, ..Self::default() }
     }
 }
@@ -79,34 +83,29 @@ impl Finding {
 /// The verdict on one row, with its reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluatedRow {
-    /// Which.
+    /// The row.
     pub row: Row,
     /// The verdict.
     pub verdict: Verdict,
-    /// What the attack was told, or how it ended.
+    /// The error that the attack met, or how it ended.
     pub answer: String,
-    /// What was seen outside.
+    /// What the witnesses saw.
     pub witness: String,
-    /// Whether the machine did not let it be tried; then it may be tried once more.
-    pub is_untried: bool,
+    /// Whether the machine prevented it; then the battery may repeat it.
+    pub is_prevented: bool,
 }
 
 /// Decides about one attack. `changes` is what its stage left, or why the stage failed.
-pub fn evaluate(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> EvaluatedRow {
-    let mut through = outside(finding);
-    let done = |verdict, answer: String, witness: String| EvaluatedRow {
-        row: *row,
-        verdict,
-        answer,
-        witness,
-        is_untried: false,
-    };
-    if let Some(NotRun { reason, by_attack }) = not_tried(row, finding, changes)
-        && through.is_empty()
+pub fn evaluate(row: &Row, mut finding: Finding, changes: &Result<Vec<Change>, String>, tier: Tier) -> EvaluatedRow {
+    let mut through = std::mem::take(&mut finding.touched);
+    through.extend(seen_outside(&finding));
+    let done = |verdict, answer, witness| EvaluatedRow { row: *row, verdict, answer, witness, is_prevented: false };
+    if through.is_empty()
+        && let Some(NotRun { reason, by_attack }) = not_run(row, &mut finding, changes)
     {
-        return EvaluatedRow { is_untried: !by_attack, ..done(Verdict::Broken, reason, "not tried".to_owned()) };
+        return EvaluatedRow { is_prevented: !by_attack, ..done(Verdict::Broken, reason, "not tried".to_owned()) };
     }
-    through.extend(by_proof(row, finding, changes, tier));
+    through.extend(by_proof(row, &finding, changes, tier));
     let verdict = match (row.must_work(), through.is_empty()) {
         (true, true) => Verdict::Works,
         (false, true) => Verdict::Blocked,
@@ -118,36 +117,34 @@ pub fn evaluate(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, Stri
     done(verdict, answer(row, finding), witness)
 }
 
-/// What counts whatever the row says.
-fn outside(finding: &Finding) -> Vec<String> {
-    let mut through = finding.touched.clone();
-    if finding.leaked {
-        through.push("a canary was in the output".to_owned());
-    }
-    if finding.survivors > 0 {
-        through.push(format!("{} of its processes were alive afterwards", finding.survivors));
-    }
-    through
+/// What counts against every attack.
+fn seen_outside(finding: &Finding) -> impl Iterator<Item = String> {
+    let leaked = finding.leaked.then(|| "a canary was in the output".to_owned());
+    let survivors = finding.survivors;
+    let alive = (survivors > 0).then(|| format!("{survivors} of its processes were alive afterwards"));
+    leaked.into_iter().chain(alive)
 }
 
-fn by_proof(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: &str) -> Option<String> {
+fn by_proof(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>, tier: Tier) -> Option<String> {
     let worked = finding.result.as_ref().is_some_and(|result| result.worked);
     match row.proof {
-        Proof::Answer | Proof::Ended => worked.then(|| "it did what it wanted".to_owned()),
+        Proof::Answer | Proof::Ended => worked.then(|| "it reported success".to_owned()),
         Proof::Works => (!worked).then(|| "it does not work".to_owned()),
         Proof::Untouched | Proof::Reaped => None,
-        Proof::Commit(path) => committed(changes, path, |_| true),
-        Proof::Below(path) => committed(changes, path, |op| op != "mkdir"),
-        Proof::Plain(path) => committed(changes, path, |op| !matches!(op, "write" | "delete")),
-        Proof::Refused => changes.is_ok().then(|| "all of it would be committed".to_owned()),
+        Proof::Commit(path) => committed(changes, Path::new(path), |_| true),
+        Proof::Below(path) => committed(changes, Path::new(path), |change| change.op != "mkdir"),
+        Proof::Plain(path) => {
+            committed(changes, Path::new(path), |change| !matches!(change.op.as_str(), "write" | "delete"))
+        }
+        Proof::Refused => changes.is_ok().then(|| "all its changes would be committed".to_owned()),
         Proof::Bounded => {
             let kept = finding.command.stdout.len().max(finding.command.stderr.len()) as u64;
-            (kept > OUTPUT_BYTES_MAX).then(|| format!("{kept} bytes of output were kept"))
+            (kept > OUTPUT_BYTES_MAX).then(|| format!("{kept} bytes of output were captured"))
         }
         Proof::Environment => strange_variable(finding),
         Proof::Never(word) => finding.command.text().contains(word).then(|| format!("`{word}` was in the output")),
-        Proof::Closed => finding.watched.reached.then(|| "the port was reached from outside".to_owned()),
-        Proof::Unprivileged => badly_standing(finding, tier),
+        Proof::Closed => finding.watched.reached.then(|| "the host reached the port".to_owned()),
+        Proof::Unprivileged => wrong_rights(finding, tier),
         Proof::ProcessesAtMost(most) => {
             let peak = finding.watched.processes_peak;
             (peak > most).then(|| format!("{peak} processes at the same time"))
@@ -155,16 +152,15 @@ fn by_proof(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>,
     }
 }
 
-fn committed(changes: &Result<Vec<Change>, String>, path: &str, counts: impl Fn(&str) -> bool) -> Option<String> {
+/// The first change at or below a path that would be committed and counts.
+fn committed(changes: &Result<Vec<Change>, String>, path: &Path, counts: impl Fn(&Change) -> bool) -> Option<String> {
     let changes = changes.as_ref().ok()?;
-    let found = changes.iter().find(|change| {
-        let below = change.path == path || change.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
-        below && change.allowed && counts(&change.op)
-    });
+    let is_below = |change: &Change| Path::new(&change.path).starts_with(path);
+    let found = changes.iter().find(|change| is_below(change) && change.allowed && counts(change));
     found.map(|change| format!("`{}` ({}) would be committed", change.path, change.op))
 }
 
-/// Variables every command has; the last is a marker by which its processes are found.
+/// The variables that every command has.
 const VARIABLES: &[&str] = &["PATH", "HOME", "TMPDIR", "LANG", "TZ", "TERM", "PWD", "OLDPWD", "SHLVL", "_"];
 
 fn strange_variable(finding: &Finding) -> Option<String> {
@@ -178,35 +174,35 @@ fn strange_variable(finding: &Finding) -> Option<String> {
     (!strange.is_empty()).then(|| format!("it saw {}", strange.join(", ")))
 }
 
-fn badly_standing(finding: &Finding, tier: &str) -> Option<String> {
-    let Some(standing) = &finding.watched.standing else { return Some("it was not seen from outside".to_owned()) };
+fn wrong_rights(finding: &Finding, tier: Tier) -> Option<String> {
+    let Some(rights) = &finding.watched.rights else { return Some("the host did not see it".to_owned()) };
     let is_zero = |text: &str| text.chars().all(|digit| digit == '0');
-    let good = standing.split(' ').all(|field| match field.split_once('=') {
+    let good = rights.split(' ').all(|field| match field.split_once('=') {
         Some(("NoNewPrivs", value)) => value == "1",
         Some(("Seccomp", value)) => value == "2",
-        // Only who has capabilities can drop them from what could be gained, and nothing can be gained by NoNewPrivs.
-        Some(("CapBnd", _)) if tier == "landlock" => true,
+        // Without capabilities a process cannot reduce its bounding set, and with NoNewPrivs it cannot gain any.
+        Some(("CapBnd", _)) if tier == Tier::Landlock => true,
         Some((_, value)) => is_zero(value),
         None => false,
     });
-    (!good).then(|| standing.clone())
+    (!good).then(|| rights.clone())
 }
 
-/// Why an attack does not count as tried.
-fn not_tried(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>) -> Option<NotRun> {
-    if let Some(failed) = &finding.failed {
-        return Some(failed.clone());
+/// Why an attack does not count as executed.
+fn not_run(row: &Row, finding: &mut Finding, changes: &Result<Vec<Change>, String>) -> Option<NotRun> {
+    if let Some(failed) = finding.failed.take() {
+        return Some(failed);
     }
-    let failed = |reason: &str| Some(NotRun::from(reason.to_owned()));
-    if finding.result.as_ref().is_some_and(|result| result.answer == "nobody looked") {
-        return failed("nobody outside came to look");
+    let failed = |reason: String| Some(NotRun::from(reason));
+    if finding.result.as_ref().is_some_and(|result| result.answer == NOT_OBSERVED) {
+        return failed("the host did not observe it in time".to_owned());
     }
-    let is_late = finding.command.how == "timed-out" && finding.result.is_none();
-    let has_to_say = row.proof == Proof::Refused && changes.is_ok() || row.proof == Proof::Answer && !row.limits.alone;
-    if is_late && has_to_say {
-        return failed("the attack was not done in its time");
+    let is_late = finding.command.how == Ending::TimedOut && finding.result.is_none();
+    let must_report = row.proof == Proof::Refused && changes.is_ok() || row.proof == Proof::Answer && !row.limits.alone;
+    if is_late && must_report {
+        return failed("the attack did not end in time".to_owned());
     }
-    let over = finding.command.how != "exited" || finding.command.over.is_some();
+    let over = finding.command.how != Ending::Exited || finding.command.over.is_some();
     let silent =
         matches!(row.payload, Payload::Program(_) | Payload::Component(_)) && finding.result.is_none() && !over;
     if !silent || row.proof == Proof::Bounded {
@@ -214,37 +210,38 @@ fn not_tried(row: &Row, finding: &Finding, changes: &Result<Vec<Change>, String>
     }
     let text = finding.command.text();
     let said = text.trim().chars().take(200).collect::<String>();
-    failed(&format!("the attack said nothing (code {:?}): {said}", finding.command.code))
+    failed(format!("the attack reported nothing (code {:?}): {said}", finding.command.code))
 }
 
-fn answer(row: &Row, finding: &Finding) -> String {
-    match (&finding.result, &finding.command.over, finding.command.how.as_str()) {
-        (Some(result), ..) => result.answer.clone(),
+fn answer(row: &Row, finding: Finding) -> String {
+    let CommandResult { how, code, over, .. } = finding.command;
+    match (finding.result, over, how) {
+        (Some(result), ..) => result.answer,
         (None, Some(over), _) => format!("killed: {over}"),
-        (None, None, "timed-out") => "killed at its time".to_owned(),
-        (None, None, "signaled") => format!("killed by signal {}", finding.command.code.unwrap_or(0)),
+        (None, None, Ending::TimedOut) => "killed at its time limit".to_owned(),
+        (None, None, Ending::Signaled) => format!("killed by signal {}", code.unwrap_or(0)),
         (None, None, how) if matches!(row.payload, Payload::Shell(_)) => {
-            finding.command.code.map_or_else(|| how.to_owned(), |code| format!("exit {code}"))
+            code.map_or_else(|| how.to_string(), |code| format!("exit {code}"))
         }
-        (None, None, how) => how.to_owned(),
+        (None, None, how) => how.to_string(),
     }
 }
 
 fn witness(proof: Proof) -> &'static str {
     match proof {
-        Proof::Answer => "told no; canaries, listeners and victim untouched",
+        Proof::Answer => "it failed; canaries, listeners and victim untouched",
         Proof::Untouched => "canaries, listeners and victim untouched",
         Proof::Commit(_) | Proof::Below(_) => "would not be committed",
-        Proof::Plain(_) => "nothing but a regular file would be committed",
+        Proof::Plain(_) => "only a regular file would be committed",
         Proof::Refused => "the stage fails as a whole",
-        Proof::Ended => "ended from outside, no process alive",
+        Proof::Ended => "the host ended it, no process alive",
         Proof::Reaped => "no process alive",
-        Proof::Bounded => "no more kept than the bound",
-        Proof::Environment => "only the variables every command gets",
+        Proof::Bounded => "no more captured than the limit",
+        Proof::Environment => "only the variables that every command gets",
         Proof::Never(_) => "not in the output",
-        Proof::Closed => "the port was closed from outside",
-        Proof::Unprivileged => "seen from outside: no capability, none to be had, system calls filtered",
-        Proof::ProcessesAtMost(_) => "no more processes seen than the bound",
+        Proof::Closed => "the host could not reach the port",
+        Proof::Unprivileged => "seen by the host: no capability, none to gain, system calls filtered",
+        Proof::ProcessesAtMost(_) => "no more processes seen than the limit",
         Proof::Works => "works",
     }
 }

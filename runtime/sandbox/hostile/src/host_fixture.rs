@@ -1,7 +1,7 @@
-//! The world outside the walls: canaries, listeners and a victim, and what has become of them.
+//! What an attack must not reach on the host: canaries, listeners and a victim, and what changed about them.
 //!
-//! All of it is made for one battery in a folder of its own, and gone afterwards. Invariant: whatever an attack does to one of
-//! these things, [`HostFixture::touched`] names it once.
+//! A battery makes all of it in a folder of its own and removes it afterwards. Invariant: [`HostFixture::touched`] names each change
+//! once.
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
@@ -21,9 +21,55 @@ use std::time::Duration;
 
 const NAP: Duration = Duration::from_millis(5);
 
-/// Where the victim's things are.
+/// A secret text. Wherever it appears inside a sandbox or in an output, a secret has leaked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Canary(String);
+
+impl Canary {
+    fn new() -> io::Result<Self> {
+        Ok(Self(format!("canary-{}", random()?)))
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for Canary {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// A name in the arguments of an attack's processes, by which the host finds them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark(String);
+
+impl Mark {
+    fn new() -> io::Result<Self> {
+        Ok(Self(format!("glovebox-attack-{}", random()?)))
+    }
+
+    /// Takes the mark that another process printed.
+    pub fn from_text(text: String) -> Self {
+        Self(text)
+    }
+
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of files that attacks plant outside.
+    fn planted(&self) -> String {
+        format!("planted-{}", self.0)
+    }
+}
+
+/// What the victim prints when it starts: where its canaries are.
 #[derive(Debug, Deserialize)]
-struct Place {
+struct VictimReport {
     process: u32,
     address: usize,
     bytes: usize,
@@ -32,24 +78,24 @@ struct Place {
     queue: Option<String>,
 }
 
-/// The outside of one ground.
+/// What an attack must not reach.
 pub struct HostFixture {
     victim: Victim,
     listeners: Listeners,
-    canary: String,
+    canary: Canary,
     words: BTreeMap<&'static str, String>,
-    /// What everything looked like when it was last looked at.
+    /// The state of every file at the last look.
     seen: BTreeMap<PathBuf, String>,
     victim_state: String,
-    /// Last: everything else lies in it.
-    place: Folders,
+    /// Last, because everything else is in these folders.
+    folders: Folders,
 }
 
-/// Folders of one outside, gone with everything in them when dropped.
+/// The folders of one fixture. Dropped, they are removed with everything in them.
 struct Folders {
-    name: String,
+    mark: Mark,
     folder: PathBuf,
-    /// Beside the rest and not in it: inside, nothing of the rest may exist, not even the folder it is in.
+    /// Beside the other folder: inside the sandbox, nothing of that one may exist, not even its path.
     attacker: PathBuf,
 }
 
@@ -60,7 +106,7 @@ struct Listeners {
     unix: UnixListener,
     datagram: UnixDatagram,
     abstract_name: UnixListener,
-    /// Bound and never listened on, so that the kernel gives its port to nobody who asks for any.
+    /// Bound without listening, so that the kernel assigns its port to no other process.
     _free: OwnedFd,
     port: u16,
 }
@@ -69,92 +115,93 @@ struct Victim {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    place: Place,
+    report: VictimReport,
 }
 
 impl HostFixture {
-    /// Lays everything out in a new folder below `parent`, with a copy of the hostile program.
+    /// Makes everything in a new folder below `parent`, with a copy of the hostile program.
     ///
     /// # Errors
     /// The system's answer.
     pub fn create(parent: &Path, program: &[u8]) -> io::Result<Self> {
-        let place = Folders::make(parent)?;
-        let (folder, canary) = (place.folder.clone(), format!("canary-{}", random()?));
-        let (hostile, secret) = (place.attacker.join("glovebox-hostile"), folder.join("outside/secret.txt"));
-        place_program(&hostile, program)?;
-        fs::write(place.attacker.join("cache.txt"), "cached")?;
+        let (folders, canary) = (Folders::make(parent)?, Canary::new()?);
+        let (folder, mark) = (&folders.folder, &folders.mark);
+        let (hostile, secret) = (folders.attacker.join("glovebox-hostile"), folder.join("outside/secret.txt"));
+        write_program(&hostile, program)?;
+        fs::write(folders.attacker.join("cache.txt"), "cached")?;
         for file in [&secret, &folder.join("outside/home/.ssh/id_rsa")] {
             fs::write(file, &canary)?;
         }
         runs(&folder.join("outside"), &canary)?;
         project(&folder.join("project"), &canary)?;
-        let listeners = Listeners::open(&folder, &place.name)?;
-        let victim = Victim::start(&hostile, &canary, &secret, &place.name)?;
-        let _where_there_is_one = fs::write(place.shared_memory(), &canary);
-        let words = words(&place, &listeners, &victim.place);
-        let mut outside =
-            Self { victim, listeners, canary, words, seen: BTreeMap::new(), victim_state: String::new(), place };
-        outside.seen = outside.look();
-        outside.victim_state = outside.victim.state();
-        Ok(outside)
+        let listeners = Listeners::open(folder, mark)?;
+        let victim = Victim::start(&hostile, &canary, &secret, mark)?;
+        let _where_there_is_one = fs::write(folders.shared_memory(), &canary);
+        let words = words(&folders, &listeners, &victim.report);
+        let (seen, victim_state) = (BTreeMap::new(), String::new());
+        let mut fixture = Self { victim, listeners, canary, words, seen, victim_state, folders };
+        fixture.seen = fixture.look();
+        fixture.victim_state = fixture.victim.state();
+        Ok(fixture)
     }
 
-    /// The folder of everything that must not be seen: canaries, the project, what the walls need.
+    /// The folder of everything that must stay unseen: canaries, the project, the sandbox's own files.
     pub fn folder(&self) -> &Path {
-        &self.place.folder
+        &self.folders.folder
     }
 
     /// The workspace as it is before any stage.
     pub fn project(&self) -> PathBuf {
-        self.place.folder.join("project")
+        self.folders.folder.join("project")
     }
 
-    /// A folder for what the walls themselves need.
+    /// A folder for the sandbox's own files.
     pub fn stage(&self) -> PathBuf {
-        self.place.folder.join("stage")
+        self.folders.folder.join("stage")
     }
 
-    /// The folder that is readable inside, and holds the hostile program.
-    pub fn attacker(&self) -> PathBuf {
-        self.place.attacker.clone()
+    /// The folder with the hostile program, which is readable inside.
+    pub fn attacker(&self) -> &Path {
+        &self.folders.attacker
     }
 
     /// A file that holds the canary.
     pub fn secret(&self) -> PathBuf {
-        self.place.folder.join("outside/secret.txt")
+        self.folders.folder.join("outside/secret.txt")
     }
 
-    /// The text that may appear nowhere.
-    pub fn canary(&self) -> &str {
+    /// The secret text.
+    pub fn canary(&self) -> &Canary {
         &self.canary
     }
 
-    /// What processes of the attack carry in their arguments.
-    pub fn mark(&self) -> &str {
-        &self.place.name
+    /// The name by which processes of an attack are found.
+    pub fn mark(&self) -> &Mark {
+        &self.folders.mark
     }
 
-    /// A port that nobody outside listens on.
+    /// A port that no process of the host listens on.
     pub fn port(&self) -> u16 {
         self.listeners.port
     }
 
-    /// Fills the words of an attack; the workspace is at `project` inside.
-    pub fn fill(&self, text: &str, project: &str) -> String {
-        let mut filled = text.replace("{project}", project).replace("{out}", &format!("{project}/out"));
+    /// Replaces the placeholders in an argument or shell text of an attack; the workspace is at `project` inside.
+    pub fn fill(&self, text: &str, project: &Path) -> String {
+        let project = project.display().to_string();
+        let mut filled = text.replace("{project}", &project).replace("{out}", &format!("{project}/out"));
         for (name, value) in &self.words {
             filled = filled.replace(&format!("{{{name}}}"), value);
         }
         filled
     }
 
-    /// Says what was touched since the last call: files, listeners, the victim.
+    /// Returns what was touched since the last call: files, listeners, the victim.
     pub fn touched(&mut self) -> Vec<String> {
         let mut found = self.listeners.visited();
         let now = self.look();
         for path in self.seen.keys().chain(now.keys()) {
             if self.seen.get(path) != now.get(path) {
-                let what = path.strip_prefix(&self.place.folder).unwrap_or(path);
+                let what = path.strip_prefix(&self.folders.folder).unwrap_or(path);
                 found.push(format!("`{}` was changed", what.display()));
             }
         }
@@ -171,30 +218,31 @@ impl HostFixture {
 
     fn look(&self) -> BTreeMap<PathBuf, String> {
         let mut seen = BTreeMap::new();
-        for part in [&self.place.folder.join("outside"), &self.place.folder.join("project"), &self.place.attacker] {
+        for part in [&self.folders.folder.join("outside"), &self.folders.folder.join("project"), &self.folders.attacker]
+        {
             remember(part, &mut seen);
         }
-        seen.extend(stray(&self.place.name).map(|path| (path, "there".to_owned())));
+        seen.extend(planted(&self.folders.mark).map(|path| (path, "there".to_owned())));
         seen
     }
 }
 
 impl Folders {
     fn make(parent: &Path) -> io::Result<Self> {
-        let name = format!("glovebox-attack-{}", random()?);
-        let (folder, attacker) = (parent.join(&name), parent.join(format!("{name}-program")));
-        let place = Self { name, folder, attacker };
-        fs::create_dir(&place.attacker)?;
+        let mark = Mark::new()?;
+        let (folder, attacker) = (parent.join(mark.as_str()), parent.join(format!("{}-program", mark.as_str())));
+        let folders = Self { mark, folder, attacker };
+        fs::create_dir(&folders.attacker)?;
         for part in ["outside/home/.ssh", "outside/open", "project", "stage"] {
-            fs::create_dir_all(place.folder.join(part))?;
+            fs::create_dir_all(folders.folder.join(part))?;
         }
-        fs::set_permissions(place.folder.join("outside/open"), fs::Permissions::from_mode(0o777))?;
-        Ok(place)
+        fs::set_permissions(folders.folder.join("outside/open"), fs::Permissions::from_mode(0o777))?;
+        Ok(folders)
     }
 
     /// Memory of the host with a name.
     fn shared_memory(&self) -> PathBuf {
-        Path::new("/dev/shm").join(&self.name)
+        Path::new("/dev/shm").join(self.mark.as_str())
     }
 }
 
@@ -207,7 +255,7 @@ impl Drop for Folders {
 }
 
 impl Drop for Victim {
-    /// It ends by itself when nobody asks it any more, and takes its queue along.
+    /// It ends by itself when its input closes, and then removes its queue.
     fn drop(&mut self) {
         drop(self.input.take());
         for _ in 0..100 {
@@ -221,13 +269,13 @@ impl Drop for Victim {
     }
 }
 
-fn place_program(hostile: &Path, program: &[u8]) -> io::Result<()> {
+fn write_program(hostile: &Path, program: &[u8]) -> io::Result<()> {
     fs::write(hostile, program)?;
     fs::set_permissions(hostile, fs::Permissions::from_mode(0o755))
 }
 
-/// What this program keeps for its user: its key, and another run with hold-outs, withheld answers and a journal.
-fn runs(outside: &Path, canary: &str) -> io::Result<()> {
+/// What Glovebox keeps for its user: its key, and another run with hold-outs, withheld answers and a journal.
+fn runs(outside: &Path, canary: &Canary) -> io::Result<()> {
     for file in [
         "state/run.key",
         "runs/other/journal.sqlite",
@@ -241,8 +289,8 @@ fn runs(outside: &Path, canary: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The workspace: something to write, something not to write, something that must not exist, a tool's name.
-fn project(root: &Path, canary: &str) -> io::Result<()> {
+/// The workspace: files in the write scope, files outside of it, a hidden file, the name of a tool.
+fn project(root: &Path, canary: &Canary) -> io::Result<()> {
     for (file, text) in [
         ("keep.txt", "kept\n"),
         ("tool", "a file\n"),
@@ -251,7 +299,7 @@ fn project(root: &Path, canary: &str) -> io::Result<()> {
         ("out/removable.txt", "removable\n"),
         ("out/folder/kept.txt", "kept\n"),
         ("guard/inner/kept.txt", "kept\n"),
-        ("scenarios/holdout-canary.txt", canary),
+        ("scenarios/holdout-canary.txt", canary.as_str()),
     ] {
         let file = root.join(file);
         fs::create_dir_all(file.parent().unwrap_or(root))?;
@@ -260,9 +308,9 @@ fn project(root: &Path, canary: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Things with our name in folders that everybody may write.
-fn stray(name: &str) -> impl Iterator<Item = PathBuf> {
-    let planted = format!("planted-{name}");
+/// Files that an attack planted in folders that every user may write.
+fn planted(mark: &Mark) -> impl Iterator<Item = PathBuf> {
+    let planted = mark.planted();
     ["/tmp", "/var/tmp", "/dev/shm", "/etc", "/usr/bin", "/root"]
         .map(|folder| Path::new(folder).join(&planted))
         .into_iter()
@@ -288,8 +336,9 @@ fn remember(path: &Path, seen: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-fn words(place: &Folders, listeners: &Listeners, victim: &Place) -> BTreeMap<&'static str, String> {
-    let Folders { name, folder, attacker } = place;
+fn words(folders: &Folders, listeners: &Listeners, victim: &VictimReport) -> BTreeMap<&'static str, String> {
+    let Folders { mark, folder, attacker } = folders;
+    let name = mark.as_str();
     let path = |part: &str| folder.join(part).to_string_lossy().into_owned();
     let number = |value: Option<usize>| value.map_or_else(|| "-1".to_owned(), |value| value.to_string());
     BTreeMap::from([
@@ -307,14 +356,14 @@ fn words(place: &Folders, listeners: &Listeners, victim: &Place) -> BTreeMap<&'s
         ("holdout_name", "holdout-canary".to_owned()),
         ("abstract", name.to_owned()),
         ("mark", name.to_owned()),
-        ("planted", format!("planted-{name}")),
+        ("planted", mark.planted()),
         ("shm_file", format!("/dev/shm/{name}")),
         ("victim", victim.process.to_string()),
         ("victim_address", victim.address.to_string()),
         ("victim_bytes", victim.bytes.to_string()),
         ("victim_descriptor", victim.descriptor.to_string()),
         ("shm", number(victim.shm)),
-        ("queue", victim.queue.clone().unwrap_or_else(|| "none".to_owned())),
+        ("queue", victim.queue.as_deref().unwrap_or("none").to_owned()),
         ("host", std::process::id().to_string()),
         ("tcp", address(&listeners.tcp)),
         ("tcp6", listeners.tcp6.as_ref().map_or_else(|| "[::1]:1".to_owned(), address)),
@@ -334,7 +383,7 @@ fn address(listener: &TcpListener) -> String {
     )
 }
 
-/// The listener by this machine's own address in its network. Choosing a way sends nothing.
+/// The listener at this machine's own address in its network. Finding the route sends nothing.
 fn lan(listener: &TcpListener) -> String {
     let own = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.1:9")?;
@@ -344,7 +393,7 @@ fn lan(listener: &TcpListener) -> String {
     own.map_or_else(|_| format!("127.0.0.2:{port}"), |own| format!("{}:{port}", own.ip()))
 }
 
-/// A port that nobody listens on. It is held in a way that lets whoever asks for it by its number listen there.
+/// Reserves a free port (`SO_REUSEADDR`), so that an attack can bind it later.
 fn hold_port() -> io::Result<(OwnedFd, u16)> {
     let held = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&held, true)?;
@@ -354,7 +403,7 @@ fn hold_port() -> io::Result<(OwnedFd, u16)> {
 }
 
 impl Listeners {
-    fn open(folder: &Path, name: &str) -> io::Result<Self> {
+    fn open(folder: &Path, mark: &Mark) -> io::Result<Self> {
         let (free, port) = hold_port()?;
         let all = Self {
             tcp: TcpListener::bind("0.0.0.0:0")?,
@@ -362,7 +411,7 @@ impl Listeners {
             udp: UdpSocket::bind("127.0.0.1:0")?,
             unix: UnixListener::bind(folder.join("outside/socket"))?,
             datagram: UnixDatagram::bind(folder.join("outside/datagram"))?,
-            abstract_name: UnixListener::bind_addr(&UnixAddress::from_abstract_name(name)?)?,
+            abstract_name: UnixListener::bind_addr(&UnixAddress::from_abstract_name(mark.as_str())?)?,
             _free: free,
             port,
         };
@@ -378,7 +427,7 @@ impl Listeners {
         Ok(all)
     }
 
-    /// Takes whatever has come, and says where.
+    /// Accepts everything that arrived, and returns where it did.
     fn visited(&self) -> Vec<String> {
         let mut buffer = [0; 16];
         let came = [
@@ -394,10 +443,10 @@ impl Listeners {
 }
 
 impl Victim {
-    fn start(hostile: &Path, canary: &str, secret: &Path, name: &str) -> io::Result<Self> {
+    fn start(hostile: &Path, canary: &Canary, secret: &Path, mark: &Mark) -> io::Result<Self> {
         let mut command = Command::new(hostile);
-        command.arg("victim").arg(canary).arg(secret).arg(name);
-        command.env_clear().env("CANARY", canary);
+        command.arg("victim").arg(canary.as_str()).arg(secret).arg(mark.as_str());
+        command.env_clear().env("CANARY", canary.as_str());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = start(&mut command)?;
         let input = child.stdin.take();
@@ -405,16 +454,16 @@ impl Victim {
         let mut output = output.ok_or_else(|| io::Error::other("the victim has no output"))?;
         let mut line = String::new();
         output.read_line(&mut line)?;
-        let place = serde_json::from_str(&line).map_err(io::Error::other)?;
-        Ok(Self { child, input, output, place })
+        let report = serde_json::from_str(&line).map_err(io::Error::other)?;
+        Ok(Self { child, input, output, report })
     }
 
-    /// Everything about it that an attack could change, in one text.
+    /// Returns everything that an attack could change about it, as one text.
     fn state(&mut self) -> String {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.place.process)).unwrap_or_default();
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.place.process)).unwrap_or_default();
-        let limits = fs::read_to_string(format!("/proc/{}/limits", self.place.process)).unwrap_or_default();
-        let score = fs::read_to_string(format!("/proc/{}/oom_score_adj", self.place.process)).unwrap_or_default();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.report.process)).unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.report.process)).unwrap_or_default();
+        let limits = fs::read_to_string(format!("/proc/{}/limits", self.report.process)).unwrap_or_default();
+        let score = fs::read_to_string(format!("/proc/{}/oom_score_adj", self.report.process)).unwrap_or_default();
         let line = |text: &str, name: &str| {
             let found = text.lines().find(|line| line.starts_with(name)).unwrap_or("");
             found.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
@@ -430,13 +479,13 @@ impl Victim {
         let pending = line(&status, "ShdPnd:");
         format!(
             "{state} {} pending={pending} tracer={tracer} nice={nice} on={processors} {files} score={}",
-            self.asked(),
+            self.memory(),
             score.trim()
         )
     }
 
-    /// What it says of its own memory.
-    fn asked(&mut self) -> String {
+    /// Returns what it reports of its own memory.
+    fn memory(&mut self) -> String {
         let Some(input) = &mut self.input else { return "silent".to_owned() };
         let mut line = String::new();
         let said = input.write_all(b"?\n").and_then(|()| self.output.read_line(&mut line));
@@ -444,8 +493,8 @@ impl Victim {
     }
 }
 
-/// Starts a program that was just written. A child that another thread starts at the same moment may hold the file open for writing
-/// until it has become another program, and such a file cannot be started.
+/// Starts a program that was just written. A child that another thread forks at that moment may still hold the file open for writing;
+/// such a file cannot be started.
 fn start(command: &mut Command) -> io::Result<Child> {
     for _ in 0..200 {
         match command.spawn() {

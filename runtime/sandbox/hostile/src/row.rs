@@ -1,25 +1,54 @@
-//! One attack: what is tried, which wall has to stop it, and how that is proven.
+//! One attack: what it tries, which layer must stop it, and what proves that.
 //!
-//! A row is data. Words in braces are filled in from the world the attack runs in, such as `{secret}`; see
-//! [`crate::host_fixture::HostFixture::fill`].
+//! A row is data. Words in braces, such as `{secret}`, are placeholders: [`crate::host_fixture::HostFixture::fill`] replaces them.
 
-/// What is tried.
+use crate::target::Tier;
+use std::fmt;
+
+/// The collection that an attack comes from, and its row there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// An attack of a host program.
+    Sandbox(u16),
+    /// An attack from a pipeline's side.
+    Pipeline(u16),
+    /// A finding of a review.
+    Review(u16),
+    /// An attack of a component on its files.
+    Component,
+    /// Something that must work.
+    Required,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sandbox(row) => write!(f, "sandbox {row}"),
+            Self::Pipeline(row) => write!(f, "pipeline {row}"),
+            Self::Review(row) => write!(f, "review {row}"),
+            Self::Component => f.write_str("component"),
+            Self::Required => f.write_str("required"),
+        }
+    }
+}
+
+/// What is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Payload {
-    /// The hostile program with these words.
+    /// The hostile program with these arguments.
     Program(&'static [&'static str]),
-    /// A text for the shell.
+    /// A shell text.
     Shell(&'static str),
-    /// The hostile component with these words.
+    /// The hostile component with these arguments.
     Component(&'static [&'static str]),
 }
 
-/// What proves that an attack was stopped. Whatever it is, the canaries, the listeners and the victim outside are looked at as well.
+/// What proves that an attack was stopped. The witnesses count in any case: canaries, listeners and victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// It was told no.
+    /// The attack reported a failure.
     Answer,
-    /// What it believes does not count, only what stands outside.
+    /// Only the witnesses count, not what the attack reported.
     Untouched,
     /// Nothing at this path of the workspace, or below it, may be committed.
     Commit(&'static str),
@@ -29,30 +58,30 @@ pub enum Proof {
     Plain(&'static str),
     /// The stage fails as a whole when its changes are read.
     Refused,
-    /// It was ended from outside, and nothing of it is alive.
+    /// The host ended it, and no process of it is alive.
     Ended,
-    /// Nothing it started is alive, however it went.
+    /// No process that it started is alive.
     Reaped,
-    /// No more was kept of its output than the bound.
+    /// The host kept no more of its output than the limit.
     Bounded,
-    /// It saw no variable but those every command gets.
+    /// It saw only the variables that every command gets.
     Environment,
     /// This word is not in its output.
     Never(&'static str),
-    /// The port it listened on was closed from outside.
+    /// The host could not reach the port it listened on.
     Closed,
-    /// CommandResult from outside, its process has no capability and cannot gain any, and its system calls are filtered.
+    /// As the host sees it, its process has no capability and cannot gain one, and its system calls are filtered.
     Unprivileged,
-    /// No more processes existed at the same time than the bound, seen from outside.
+    /// As the host sees it, no more processes than the limit existed at the same time.
     ProcessesAtMost(usize),
-    /// This has to work.
+    /// It must work.
     Works,
 }
 
-/// The bounds of the place an attack runs in.
+/// The limits of the target that an attack runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Whether the attack has it for itself, for what would disturb others.
+    /// Whether no other attack runs in the same target, because this one would disturb it.
     pub alone: bool,
     /// Wall time of the command.
     pub timeout_ms: u64,
@@ -66,14 +95,14 @@ pub struct Limits {
     pub tmp_bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
-    /// Whether the network is a proxy that lets nothing but `allowed.example` through; else there is none.
+    /// Whether the network is a proxy that allows only `allowed.example`; otherwise there is no network.
     pub proxy: bool,
-    /// Whether it is tried by the program under test, beside a verifier that has the hold-out.
+    /// Whether the program under test tries it, beside a verifier that has the hold-out.
     pub subject: bool,
 }
 
 impl Limits {
-    /// The room that attacks share.
+    /// The limits of a target that attacks share.
     pub const SHARED: Self = Self {
         alone: false,
         timeout_ms: 10_000,
@@ -86,7 +115,7 @@ impl Limits {
         subject: false,
     };
 
-    /// A room for one attack.
+    /// The limits of a target for one attack.
     pub const ALONE: Self = Self { alone: true, ..Self::SHARED };
 }
 
@@ -95,19 +124,19 @@ impl Limits {
 pub struct Row {
     /// Stable name.
     pub id: &'static str,
-    /// Where the attack comes from: a collection and its row.
-    pub source: &'static str,
-    /// What is tried, in words.
+    /// The collection that the attack comes from, and its row there.
+    pub source: Source,
+    /// What the attack tries, for people.
     pub title: &'static str,
-    /// The layer that has to stop it in the highest tier.
+    /// The layer that must stop it in the highest tier.
     pub stopped_by: &'static str,
-    /// What is tried.
+    /// What is executed.
     pub payload: Payload,
-    /// Where.
+    /// The limits that it runs in.
     pub limits: Limits,
     /// What proves that it was stopped.
     pub proof: Proof,
-    /// Why it gets through, or why what must work does not, in tier `landlock`.
+    /// Why it succeeds in tier `landlock`; for what must work, why it fails there.
     pub gap_landlock: Option<&'static str>,
     /// The same in tier `bwrap`.
     pub gap_bwrap: Option<&'static str>,
@@ -116,109 +145,78 @@ pub struct Row {
 }
 
 impl Row {
-    /// An attack by the hostile program that must be told no.
-    pub const fn program(
+    /// An attack that the sandbox must stop: a program or component must report a failure; after a shell text only the witnesses count.
+    pub const fn new(
         id: &'static str,
-        source: &'static str,
+        source: Source,
         title: &'static str,
         stopped_by: &'static str,
-        words: &'static [&'static str],
+        payload: Payload,
     ) -> Self {
+        let proof = match payload {
+            Payload::Shell(_) => Proof::Untouched,
+            Payload::Program(_) | Payload::Component(_) => Proof::Answer,
+        };
         Self {
             id,
             source,
             title,
             stopped_by,
-            payload: Payload::Program(words),
+            payload,
             limits: Limits::SHARED,
-            proof: Proof::Answer,
+            proof,
             gap_landlock: None,
             gap_bwrap: None,
             gap_always: None,
         }
     }
 
-    /// An attack by the shell; only what stands outside counts.
-    pub const fn shell(
-        id: &'static str,
-        source: &'static str,
-        title: &'static str,
-        stopped_by: &'static str,
-        text: &'static str,
-    ) -> Self {
-        let row = Self::program(id, source, title, stopped_by, &[]);
-        Self { payload: Payload::Shell(text), proof: Proof::Untouched, ..row }
-    }
-
-    /// An attack by the hostile component that must be told no.
-    pub const fn component(
-        id: &'static str,
-        source: &'static str,
-        title: &'static str,
-        stopped_by: &'static str,
-        words: &'static [&'static str],
-    ) -> Self {
-        let row = Self::program(id, source, title, stopped_by, &[]);
-        Self { payload: Payload::Component(words), ..row }
-    }
-
-    /// Something that has to work.
-    pub const fn works(
-        id: &'static str,
-        source: &'static str,
-        title: &'static str,
-        words: &'static [&'static str],
-    ) -> Self {
-        let row = Self::program(id, source, title, "nothing may", words);
-        Self { proof: Proof::Works, ..row }
-    }
-
-    /// Says what proves it.
+    /// Sets what proves that it was stopped.
     #[must_use]
     pub const fn proof(mut self, proof: Proof) -> Self {
         self.proof = proof;
         self
     }
 
-    /// Says where it runs.
+    /// Sets the limits that it runs in.
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Admits that tier `landlock` does not do this.
+    /// Declares a known gap of tier `landlock`.
     #[must_use]
     pub const fn landlock(mut self, why: &'static str) -> Self {
         self.gap_landlock = Some(why);
         self
     }
 
-    /// Admits that tier `bwrap` does not do this.
+    /// Declares a known gap of tier `bwrap`.
     #[must_use]
     pub const fn bwrap(mut self, why: &'static str) -> Self {
         self.gap_bwrap = Some(why);
         self
     }
 
-    /// Admits that no tier does this.
+    /// Declares a known gap of every tier.
     #[must_use]
     pub const fn always(mut self, why: &'static str) -> Self {
         self.gap_always = Some(why);
         self
     }
 
-    /// Returns what is admitted for a tier, by the tier's name.
-    pub fn gap(&self, tier: &str) -> Option<&'static str> {
+    /// Returns why the attack succeeds in this tier, where that is a known gap.
+    pub fn gap(&self, tier: Tier) -> Option<&'static str> {
         let own = match tier {
-            "landlock" => self.gap_landlock,
-            "bwrap" => self.gap_bwrap,
-            _ => None,
+            Tier::Landlock => self.gap_landlock,
+            Tier::Bwrap => self.gap_bwrap,
+            Tier::Full | Tier::Unconfined => None,
         };
         own.or(self.gap_always)
     }
 
-    /// True for what must work rather than be stopped.
+    /// True if it must work; all others must be stopped.
     pub fn must_work(&self) -> bool {
         self.proof == Proof::Works
     }

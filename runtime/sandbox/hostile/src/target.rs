@@ -1,69 +1,115 @@
-//! The place behind the walls: how an attack is run there and what comes back.
+//! The sandbox in which an attack runs: how the battery starts a command there, and what it gets back.
 //!
-//! Two sides implement it: the command line over the whole runtime, and the sandbox's own tests over a jail.
+//! Two callers implement it: the program `glovebox-attack`, and the sandbox's own tests.
 
 use crate::host_fixture::HostFixture;
 use crate::row::Limits;
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is run behind the walls.
+/// What a command executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// A program and its words.
+    /// A program and its arguments.
     Argv(Vec<String>),
-    /// A text for the shell.
+    /// A shell text.
     Shell(String),
 }
 
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttackCommand {
-    /// What is run.
+    /// What it executes.
     pub program: Program,
-    /// Its wall time.
+    /// Its wall time limit.
     pub timeout: Duration,
 }
 
-/// What was seen of a command.
+/// The tier of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// No confinement at all.
+    Unconfined,
+    /// Landlock and seccomp.
+    Landlock,
+    /// The same in namespaces that `bwrap` makes.
+    Bwrap,
+    /// Namespaces, a root of its own, overlay, Landlock and seccomp.
+    Full,
+}
+
+/// How a command or a component ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// It was not started.
+    #[default]
+    NotStarted,
+    /// By itself.
+    Exited,
+    /// By a signal.
+    Signaled,
+    /// At its wall time limit.
+    TimedOut,
+    /// By a cancellation.
+    Canceled,
+    /// The host ended the component, for this reason.
+    Stopped(String),
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotStarted => "not started",
+            Self::Exited => "exited",
+            Self::Signaled => "signaled",
+            Self::TimedOut => "timed-out",
+            Self::Canceled => "canceled",
+            Self::Stopped(reason) => reason,
+        })
+    }
+}
+
+/// What the host saw of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandResult {
-    /// How it ended: `exited`, `signaled`, `timed-out` or `canceled`.
-    pub how: String,
+    /// How it ended.
+    pub how: Ending,
     /// Exit code or signal.
     pub code: Option<i32>,
-    /// What was kept of its standard output.
+    /// The captured part of its standard output.
     pub stdout: Vec<u8>,
-    /// What was kept of its standard error.
+    /// The captured part of its standard error.
     pub stderr: Vec<u8>,
-    /// The bound for which it was killed.
+    /// The limit that it passed, for which it was killed.
     pub over: Option<String>,
 }
 
 impl CommandResult {
-    /// Everything that was kept, as text.
+    /// Returns the captured output as text.
     pub fn text(&self) -> String {
         format!("{}\n{}", String::from_utf8_lossy(&self.stdout), String::from_utf8_lossy(&self.stderr))
     }
 }
 
-/// Why a command was not run, or not to its end.
+/// Why a command did not run, or did not run to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotRun {
-    /// In words.
+    /// The reason, for people.
     pub reason: String,
-    /// Whether the attack itself may be why: something of it could not be ended, or the place behind the walls went with it. That is
-    /// a finding, and such a row is not tried once more.
+    /// Whether the attack itself may be the cause: a process of it could not be killed, or it took the sandbox down. That is a
+    /// finding, and the battery does not repeat such a row.
     pub by_attack: bool,
 }
 
 impl From<String> for NotRun {
-    /// The machine did not let it be tried.
+    /// The machine prevented the attempt.
     fn from(reason: String) -> Self {
         Self { reason, by_attack: false }
     }
 }
 
-/// One change that a stage left, and what became of it.
+/// One change that a stage left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Path in the workspace.
@@ -74,13 +120,13 @@ pub struct Change {
     pub allowed: bool,
 }
 
-/// Bytes that may be kept of each stream of a command.
+/// Most bytes that are captured of each stream of a command.
 pub const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 
 /// Most bytes, entries and levels a stage may change.
 pub const CHANGES_MAX: (u64, u64, u32) = (64 << 20, 1_000, 64);
 
-/// What may be written in the workspace. Protected paths are among it on purpose: the grant is not what stops them.
+/// The write scope in the workspace. It contains protected paths on purpose: the scope must not be what stops those attacks.
 pub const WRITE: &[&str] = &[
     "out/",
     "tool",
@@ -96,39 +142,39 @@ pub const WRITE: &[&str] = &[
     "glovebox.toml",
 ];
 
-/// What does not exist in the workspace.
+/// What is hidden in the workspace.
 pub const HIDDEN: &[&str] = &["scenarios/"];
 
 /// Confinement of one tier.
 pub trait Confinement: Sync {
-    /// The place behind them.
+    /// The sandbox that it opens.
     type Target: Target;
 
-    /// The tier's name: `full`, `bwrap`, `landlock` or `unconfined`.
-    fn tier(&self) -> &'static str;
+    /// Returns the tier.
+    fn tier(&self) -> Tier;
 
-    /// Puts up the walls round [`HostFixture::project`], with [`HostFixture::attacker`] readable inside and [`HostFixture::stage`] for
-    /// whatever it needs of its own.
+    /// Opens a sandbox over [`HostFixture::project`], with [`HostFixture::attacker`] readable inside. [`HostFixture::stage`] is a
+    /// folder for its own files.
     ///
     /// # Errors
-    /// In words why the walls do not stand.
-    fn open(&self, outside: &HostFixture, limits: &Limits) -> Result<Self::Target, String>;
+    /// Why it could not be opened.
+    fn open(&self, fixture: &HostFixture, limits: &Limits) -> Result<Self::Target, String>;
 }
 
-/// A place behind walls.
+/// An open sandbox.
 pub trait Target {
-    /// Where the workspace is inside.
-    fn project(&self) -> String;
+    /// Returns the path of the workspace inside.
+    fn project(&self) -> PathBuf;
 
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// Why it could not be run or ended.
-    fn run(&mut self, order: &AttackCommand) -> Result<CommandResult, NotRun>;
+    /// Why it could not be started or killed.
+    fn run(&mut self, command: &AttackCommand) -> Result<CommandResult, NotRun>;
 
-    /// Ends everything and says what of the changes would be committed.
+    /// Ends every process and returns the changes, each with whether it would be committed.
     ///
     /// # Errors
-    /// In words why the stage fails as a whole.
+    /// Why the stage fails as a whole.
     fn end(self) -> Result<Vec<Change>, String>;
 }

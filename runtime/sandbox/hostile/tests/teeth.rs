@@ -1,21 +1,22 @@
-//! The battery can bite: without any walls its attacks get through, and the witnesses outside notice.
+//! The attacks work: without a sandbox they succeed, and the witnesses see it.
 //!
-//! Only attacks that hurt nothing but the canaries are tried here. A row that would be called blocked without walls proves nothing with
-//! them.
+//! Only attacks that damage nothing but canaries run here. A row that is blocked without a sandbox proves nothing with one.
 
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 
 use glovebox_hostile::battery;
 use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
 use glovebox_hostile::host_fixture::HostFixture;
-use glovebox_hostile::row::{Limits, Row};
+use glovebox_hostile::row::{Limits, Payload, Row, Source};
 use glovebox_hostile::rows;
-use glovebox_hostile::target::{AttackCommand, Change, CommandResult, Confinement, NotRun, Program, Target};
+use glovebox_hostile::target::{
+    AttackCommand, Change, CommandResult, Confinement, Ending, NotRun, Program, Target, Tier,
+};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// No walls at all: a child of this test in the workspace.
+/// No sandbox: a child of this test in the workspace.
 struct Nothing;
 
 struct Open {
@@ -25,22 +26,22 @@ struct Open {
 impl Confinement for Nothing {
     type Target = Open;
 
-    fn tier(&self) -> &'static str {
-        "unconfined"
+    fn tier(&self) -> Tier {
+        Tier::Unconfined
     }
 
-    fn open(&self, outside: &HostFixture, _: &Limits) -> Result<Open, String> {
-        Ok(Open { project: outside.project() })
+    fn open(&self, fixture: &HostFixture, _: &Limits) -> Result<Open, String> {
+        Ok(Open { project: fixture.project() })
     }
 }
 
 impl Target for Open {
-    fn project(&self) -> String {
-        self.project.to_string_lossy().into_owned()
+    fn project(&self) -> PathBuf {
+        self.project.clone()
     }
 
-    fn run(&mut self, order: &AttackCommand) -> Result<CommandResult, NotRun> {
-        let mut command = match &order.program {
+    fn run(&mut self, attack: &AttackCommand) -> Result<CommandResult, NotRun> {
+        let mut command = match &attack.program {
             Program::Argv(words) => {
                 let mut command = Command::new(&words[0]);
                 command.args(&words[1..]);
@@ -54,14 +55,8 @@ impl Target for Open {
         };
         let output = command.env("SECRET", "x").current_dir(&self.project).stdin(Stdio::null()).output();
         let output = output.map_err(|error| error.to_string())?;
-        let how = if output.status.code().is_some() { "exited" } else { "signaled" };
-        Ok(CommandResult {
-            how: how.to_owned(),
-            code: output.status.code(),
-            stdout: output.stdout,
-            stderr: output.stderr,
-            over: None,
-        })
+        let how = if output.status.code().is_some() { Ending::Exited } else { Ending::Signaled };
+        Ok(CommandResult { how, code: output.status.code(), stdout: output.stdout, stderr: output.stderr, over: None })
     }
 
     fn end(self) -> Result<Vec<Change>, String> {
@@ -69,28 +64,28 @@ impl Target for Open {
     }
 }
 
-fn tried(ids: &[&str]) -> Vec<EvaluatedRow> {
+fn run(ids: &[&str]) -> Vec<EvaluatedRow> {
     let table = rows::all();
     let named: Vec<Row> = ids.iter().map(|id| *table.iter().find(|row| row.id == *id).expect(id)).collect();
     let program = std::fs::read(env!("CARGO_BIN_EXE_glovebox-hostile")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let judged = battery::run(&Nothing, &program, folder.path(), &named, 1);
-    assert_eq!(judged.len(), ids.len());
+    let evaluated = battery::run(&Nothing, &program, folder.path(), &named, 1);
+    assert_eq!(evaluated.len(), ids.len());
     assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "something was left behind");
-    judged
+    evaluated
 }
 
 fn check(ids: &[&str], expected: Verdict) {
-    let wrong: Vec<String> = tried(ids)
+    let wrong: Vec<String> = run(ids)
         .iter()
         .filter(|one| one.verdict != expected)
-        .map(|one| format!("{}: {:?}, told {:?}, seen {:?}", one.row.id, one.verdict, one.answer, one.witness))
+        .map(|one| format!("{}: {:?}, answer {:?}, witness {:?}", one.row.id, one.verdict, one.answer, one.witness))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn reading_gets_through_without_walls() {
+fn reading_succeeds_without_a_sandbox() {
     check(
         &[
             "read-key",
@@ -119,7 +114,7 @@ fn reading_gets_through_without_walls() {
 }
 
 #[test]
-fn writing_gets_through_without_walls_and_is_noticed() {
+fn writing_succeeds_without_a_sandbox_and_is_noticed() {
     check(
         &[
             "append-outside",
@@ -141,7 +136,7 @@ fn writing_gets_through_without_walls_and_is_noticed() {
 }
 
 #[test]
-fn other_processes_are_reached_without_walls() {
+fn other_processes_are_reached_without_a_sandbox() {
     check(&["stop", "oom-victim", "kill-host", "ptrace", "standing", "sysv-shm"], Verdict::Through);
     check(&["kill"], Verdict::Through);
     check(&["owner-signal"], Verdict::Through);
@@ -149,7 +144,7 @@ fn other_processes_are_reached_without_walls() {
 }
 
 #[test]
-fn what_the_kernel_shares_is_reached_without_walls() {
+fn what_the_kernel_shares_is_reached_without_a_sandbox() {
     check(
         &[
             "cache-ask",
@@ -187,7 +182,7 @@ fn listeners_notice_who_comes() {
 }
 
 #[test]
-fn what_must_work_works_without_walls() {
+fn what_must_work_works_without_a_sandbox() {
     check(
         &["loopback", "unix-server", "pty", "threads", "fork", "temp-file", "devices-work", "proc-self", "machine"],
         Verdict::Works,
@@ -196,46 +191,46 @@ fn what_must_work_works_without_walls() {
 
 #[test]
 fn an_attack_that_does_not_run_is_not_called_blocked() {
-    let row = Row::program("nonsense", "none", "nothing", "nothing", &["no-such-attack"]);
+    let row = Row::new("nonsense", Source::Required, "nothing", "nothing", Payload::Program(&["no-such-attack"]));
     let program = std::fs::read(env!("CARGO_BIN_EXE_glovebox-hostile")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let judged = battery::run(&Nothing, &program, folder.path(), &[row], 1);
-    assert_eq!(judged[0].verdict, Verdict::Broken, "{judged:?}");
+    let evaluated = battery::run(&Nothing, &program, folder.path(), &[row], 1);
+    assert_eq!(evaluated[0].verdict, Verdict::Broken, "{evaluated:?}");
 }
 
-/// Confinement that do not stand at first, or a place that goes down with its first attack.
+/// A sandbox that does not open at first, or one that its first attack takes down.
 struct Failing {
     opened: AtomicUsize,
     by_attack: bool,
 }
 
-/// The place, or why it goes down.
+/// The sandbox, or why it ends.
 struct Weak(Result<Open, NotRun>);
 
 impl Confinement for Failing {
     type Target = Weak;
 
-    fn tier(&self) -> &'static str {
-        "unconfined"
+    fn tier(&self) -> Tier {
+        Tier::Unconfined
     }
 
-    fn open(&self, outside: &HostFixture, limits: &Limits) -> Result<Weak, String> {
+    fn open(&self, fixture: &HostFixture, limits: &Limits) -> Result<Weak, String> {
         match self.opened.fetch_add(1, Ordering::Relaxed) {
             0 if self.by_attack => Ok(Weak(Err(NotRun { reason: "it is gone".to_owned(), by_attack: true }))),
             0 => Err("no room".to_owned()),
-            _ => Nothing.open(outside, limits).map(|open| Weak(Ok(open))),
+            _ => Nothing.open(fixture, limits).map(|open| Weak(Ok(open))),
         }
     }
 }
 
 impl Target for Weak {
-    fn project(&self) -> String {
-        self.0.as_ref().map_or_else(|_| String::new(), Target::project)
+    fn project(&self) -> PathBuf {
+        self.0.as_ref().map_or_else(|_| PathBuf::new(), Target::project)
     }
 
-    fn run(&mut self, order: &AttackCommand) -> Result<CommandResult, NotRun> {
+    fn run(&mut self, attack: &AttackCommand) -> Result<CommandResult, NotRun> {
         match &mut self.0 {
-            Ok(open) => open.run(order),
+            Ok(open) => open.run(attack),
             Err(failed) => Err(failed.clone()),
         }
     }
@@ -251,9 +246,9 @@ fn what_the_machine_refused_is_tried_again_and_what_an_attack_broke_is_not() {
     let program = std::fs::read(env!("CARGO_BIN_EXE_glovebox-hostile")).unwrap();
     for (by_attack, opened, verdict) in [(false, 2, Verdict::Through), (true, 1, Verdict::Broken)] {
         let folder = tempfile::tempdir().unwrap();
-        let walls = Failing { opened: AtomicUsize::new(0), by_attack };
-        let judged = battery::run(&walls, &program, folder.path(), &[row], 1);
-        assert_eq!((walls.opened.into_inner(), judged[0].verdict), (opened, verdict), "{judged:?}");
+        let confinement = Failing { opened: AtomicUsize::new(0), by_attack };
+        let evaluated = battery::run(&confinement, &program, folder.path(), &[row], 1);
+        assert_eq!((confinement.opened.into_inner(), evaluated[0].verdict), (opened, verdict), "{evaluated:?}");
     }
 }
 
@@ -261,8 +256,8 @@ fn what_the_machine_refused_is_tried_again_and_what_an_attack_broke_is_not() {
 fn every_row_names_an_attack_there_is() {
     let known = Command::new(env!("CARGO_BIN_EXE_glovebox-hostile")).output().unwrap();
     let known = String::from_utf8(known.stdout).unwrap();
-    for row in battery::programs(&rows::all(), "full") {
-        if let glovebox_hostile::row::Payload::Program(words) = row.payload {
+    for row in battery::programs(&rows::all(), Tier::Full) {
+        if let Payload::Program(words) = row.payload {
             assert!(known.lines().any(|name| name == words[0]), "{}: no attack `{}`", row.id, words[0]);
         }
     }

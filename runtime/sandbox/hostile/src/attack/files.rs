@@ -69,8 +69,8 @@ pub(crate) fn open_all(arguments: &[String]) -> AttackResult {
 pub(crate) fn read_any(arguments: &[String]) -> AttackResult {
     let mut answers = Vec::new();
     for path in arguments {
-        match raw::open(path, libc::O_RDONLY | libc::O_NONBLOCK, 0).and_then(|file| raw::read(file, 64)) {
-            Ok(bytes) if !bytes.is_empty() => return AttackResult::worked(path.clone()).with(bytes),
+        match raw::open(Path::new(path), libc::O_RDONLY | libc::O_NONBLOCK, 0).and_then(|file| raw::read(file, 64)) {
+            Ok(bytes) if !bytes.is_empty() => return AttackResult::worked(path).with(bytes),
             Ok(_) => answers.push("empty".to_owned()),
             Err(error) => answers.push(error.to_string()),
         }
@@ -84,7 +84,7 @@ pub(crate) fn open_write(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("nothing tried");
     for path in arguments {
         match OpenOptions::new().write(true).open(path) {
-            Ok(_) => return AttackResult::worked(path.clone()),
+            Ok(_) => return AttackResult::worked(path),
             Err(error) => last = AttackResult::stopped(Errno::from(error)),
         }
     }
@@ -106,7 +106,7 @@ pub(crate) fn mkdir(arguments: &[String]) -> AttackResult {
         match fs::create_dir(path) {
             Ok(()) => {
                 let _harmless = fs::remove_dir(path);
-                return AttackResult::worked(path.clone());
+                return AttackResult::worked(path);
             }
             Err(error) => last = AttackResult::stopped(Errno::from(error)),
         }
@@ -152,14 +152,14 @@ pub(crate) fn setxattr(arguments: &[String]) -> AttackResult {
 /// Looks for a text in files; none of them has to be there.
 pub(crate) fn grep(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 0);
-    let files = arguments.iter().skip(1);
+    let mut files = arguments.iter().skip(1);
     let holds = |path: &String| {
         let mut text = Vec::new();
         let read = fs::File::open(path).and_then(|file| file.take(1 << 20).read_to_end(&mut text));
         read.is_ok() && String::from_utf8_lossy(&text).contains(wanted)
     };
-    match files.clone().find(|path| holds(path)) {
-        Some(path) => AttackResult::worked(path.clone()),
+    match files.find(|path| holds(path)) {
+        Some(path) => AttackResult::worked(path),
         None => AttackResult::stopped("not in there"),
     }
 }
@@ -187,7 +187,7 @@ pub(crate) fn hunt(arguments: &[String]) -> AttackResult {
 
 /// Takes a lock that others would have to wait for.
 pub(crate) fn flock(arguments: &[String]) -> AttackResult {
-    match raw::open(word(arguments, 0), libc::O_RDONLY, 0) {
+    match raw::open(Path::new(word(arguments, 0)), libc::O_RDONLY, 0) {
         Ok(file) => AttackResult::of(raw(libc::SYS_flock, &[file, (libc::LOCK_EX | libc::LOCK_NB) as usize])),
         Err(error) => AttackResult::stopped(error),
     }
@@ -195,7 +195,7 @@ pub(crate) fn flock(arguments: &[String]) -> AttackResult {
 
 /// Opens our own output anew, to read it or cut it.
 pub(crate) fn reopen_stdout(_: &[String]) -> AttackResult {
-    match raw::open("/proc/self/fd/1", libc::O_RDWR, 0) {
+    match raw::open(Path::new("/proc/self/fd/1"), libc::O_RDWR, 0) {
         Ok(file) => AttackResult::of(raw(libc::SYS_ftruncate, &[file, 0])),
         Err(error) => AttackResult::stopped(error),
     }
@@ -230,7 +230,7 @@ pub(crate) fn handle(arguments: &[String]) -> AttackResult {
         libc::SYS_name_to_handle_at,
         &[AT_CWD, path.at(), handle.as_mut_ptr() as usize, &raw mut mount as usize, 0],
     );
-    let root = raw::open("/", libc::O_RDONLY, 0).unwrap_or(AT_CWD);
+    let root = raw::open(Path::new("/"), libc::O_RDONLY, 0).unwrap_or(AT_CWD);
     let opened = raw(libc::SYS_open_by_handle_at, &[root, handle.as_ptr() as usize, libc::O_RDONLY as usize]);
     match (made, opened) {
         (_, Ok(_)) => AttackResult::worked("opened by handle"),
@@ -239,6 +239,6 @@ pub(crate) fn handle(arguments: &[String]) -> AttackResult {
 }
 
 /// Opens or makes a file with raw flags, for other attacks.
-pub(crate) fn touch(path: &str) -> io::Result<()> {
+pub(crate) fn touch(path: &Path) -> io::Result<()> {
     fs::write(path, MARK)
 }

@@ -1,10 +1,11 @@
-//! Attacks on bounds that are counted by names, by resident pages or by descriptors: what is held in none of these ways.
+//! Attacks on limits that count names, resident pages or descriptors: they hold memory or disk in other ways.
 //!
-//! A file is made where it has no name, filled, and kept: open, mapped, or on its way in a socket. Sixteen megabytes more with each
-//! step, so that whoever looks has time to see it.
+//! Each step makes a file without a name, fills it, and keeps it: open, mapped, or in transit through a socket. The steps are small, so
+//! that the host has time to measure.
 
 use super::raw::{self, Errno, Text, raw};
 use super::{AttackResult, number, word};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const STEP_BYTES: usize = 8 << 20;
@@ -17,11 +18,12 @@ const MESSAGE_BYTES: usize = 8 << 10;
 const SEMAPHORES: usize = 32_000;
 const PAGE: usize = 4096;
 
-/// Holds so many MiB: how it is made, how it is kept, how much, in which folder.
+/// Holds so many MiB. Arguments: what is made, how it is kept, MiB, the folder for files.
 pub(crate) fn hold(arguments: &[String]) -> AttackResult {
     let steps = (number(arguments, 2).clamp(8, 1024) as usize) << 20 >> 23;
+    let (resource, keeping) = (Resource::of(arguments), Keeping::of(arguments));
     for step in 0..steps {
-        let done = make(word(arguments, 0), word(arguments, 3)).and_then(|made| keep(made, word(arguments, 1)));
+        let done = resource.make().and_then(|made| keeping.keep(made));
         if let Err(error) = done {
             return AttackResult::stopped(format!("{error} after {} MiB", step * 8));
         }
@@ -46,8 +48,8 @@ pub(crate) fn hold_headless(arguments: &[String]) -> AttackResult {
         // Until the first thread is gone.
         std::thread::sleep(STEP);
         let mut tried = hold(&words);
-        tried.attack = "hold-headless".to_owned();
-        super::say(&tried);
+        tried.attack = "hold-headless";
+        super::report(&tried);
         std::process::exit(0);
     });
     if started.is_ok() {
@@ -63,24 +65,55 @@ enum Made {
     Kept,
 }
 
-fn make(kind: &str, folder: &str) -> Result<Made, Errno> {
-    match kind {
-        "memfd" => raw(libc::SYS_memfd_create, &[Text::new("held").at(), 0]).and_then(fill),
-        "unlinked" => unlinked(&format!("{folder}/unlinked")).and_then(fill),
-        "nameless" => raw::open(folder, libc::O_TMPFILE | libc::O_RDWR, 0o600).and_then(fill),
-        "segment" => segment(),
-        "queues" => (0..STEP_BYTES / (2 * MESSAGE_BYTES)).try_for_each(|_| queue()).map(|()| Made::Kept),
-        "posix" => {
-            raw(libc::SYS_mq_open, &[Text::new("held").at(), libc::O_CREAT as usize | 2, 0o600, 0]).map(Made::File)
+/// What holds memory or disk.
+enum Resource {
+    Memfd,
+    /// A file that was removed, in this folder.
+    Unlinked(PathBuf),
+    /// A file that never had a name, in this folder.
+    Nameless(PathBuf),
+    Segment,
+    Queues,
+    PosixQueue,
+    Semaphores,
+    /// Shared memory, of which all but a page is unmapped.
+    Unmapped,
+}
+
+impl Resource {
+    fn of(arguments: &[String]) -> Self {
+        let folder = || PathBuf::from(word(arguments, 3));
+        match word(arguments, 0) {
+            "memfd" => Self::Memfd,
+            "unlinked" => Self::Unlinked(folder()),
+            "nameless" => Self::Nameless(folder()),
+            "segment" => Self::Segment,
+            "queues" => Self::Queues,
+            "posix" => Self::PosixQueue,
+            "semaphores" => Self::Semaphores,
+            _ => Self::Unmapped,
         }
-        "semaphores" => (0..4).try_for_each(|_| semaphores()).map(|()| Made::Kept),
-        _ => torn(),
+    }
+
+    fn make(&self) -> Result<Made, Errno> {
+        match self {
+            Self::Memfd => raw(libc::SYS_memfd_create, &[Text::new("held").at(), 0]).and_then(fill),
+            Self::Unlinked(folder) => unlinked(&folder.join("unlinked")).and_then(fill),
+            Self::Nameless(folder) => raw::open(folder, libc::O_TMPFILE | libc::O_RDWR, 0o600).and_then(fill),
+            Self::Segment => segment(),
+            Self::Queues => (0..STEP_BYTES / (2 * MESSAGE_BYTES)).try_for_each(|_| queue()).map(|()| Made::Kept),
+            Self::PosixQueue => {
+                raw(libc::SYS_mq_open, &[Text::new("held").at(), libc::O_CREAT as usize | 2, 0o600, 0]).map(Made::File)
+            }
+            Self::Semaphores => (0..4).try_for_each(|_| semaphores()).map(|()| Made::Kept),
+            Self::Unmapped => unmapped(),
+        }
     }
 }
 
-fn unlinked(path: &str) -> Result<usize, Errno> {
+fn unlinked(path: &Path) -> Result<usize, Errno> {
     let file = raw::open(path, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR, 0o600)?;
-    raw(libc::SYS_unlinkat, &[raw::AT_CWD, Text::new(path).at(), 0])?;
+    raw(libc::SYS_unlinkat, &[raw::AT_CWD, Text::of_path(path).at(), 0])?;
     Ok(file)
 }
 
@@ -127,7 +160,7 @@ fn semaphores() -> Result<(), Errno> {
 }
 
 /// Shared memory without a file, of which all but a page is unmapped: what was written stays.
-fn torn() -> Result<Made, Errno> {
+fn unmapped() -> Result<Made, Errno> {
     let (both, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     let at = raw(libc::SYS_mmap, &[0, STEP_BYTES, both as usize, flags as usize, usize::MAX, 0])?;
     touch(at)?;
@@ -141,18 +174,36 @@ fn touch(at: usize) -> Result<(), Errno> {
     raw(libc::SYS_madvise, &[at, STEP_BYTES, POPULATE_WRITE]).map(drop)
 }
 
-fn keep(made: Made, way: &str) -> Result<(), Errno> {
-    let Made::File(file) = made else { return Ok(()) };
-    match way {
-        "mapped" => {
-            let flags = libc::MAP_SHARED as usize;
-            raw(libc::SYS_mmap, &[0, PAGE, libc::PROT_READ as usize, flags, file, 0])?;
-            raw::close(file);
+/// How a file is kept.
+#[derive(Clone, Copy)]
+enum Keeping {
+    Open,
+    Mapped,
+    Sent,
+}
+
+impl Keeping {
+    fn of(arguments: &[String]) -> Self {
+        match word(arguments, 1) {
+            "mapped" => Self::Mapped,
+            "sent" => Self::Sent,
+            _ => Self::Open,
         }
-        "sent" => send(file)?,
-        _ => {}
     }
-    Ok(())
+
+    fn keep(self, made: Made) -> Result<(), Errno> {
+        let Made::File(file) = made else { return Ok(()) };
+        match self {
+            Self::Mapped => {
+                let flags = libc::MAP_SHARED as usize;
+                raw(libc::SYS_mmap, &[0, PAGE, libc::PROT_READ as usize, flags, file, 0])?;
+                raw::close(file);
+                Ok(())
+            }
+            Self::Sent => send(file),
+            Self::Open => Ok(()),
+        }
+    }
 }
 
 /// Puts a descriptor into a socket of our own and lets go of it.

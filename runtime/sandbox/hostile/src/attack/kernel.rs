@@ -4,6 +4,7 @@ use super::raw::{self, AT_CWD, Errno, Text, raw};
 use super::{AttackResult, word};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const NAMESPACES: &[(&str, usize)] = &[
@@ -49,7 +50,7 @@ pub(crate) fn clone3(arguments: &[String]) -> AttackResult {
 pub(crate) fn setns(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("nothing tried");
     for kind in ["user", "mnt", "net", "pid"] {
-        let opened = raw::open(&format!("/proc/{}/ns/{kind}", word(arguments, 0)), libc::O_RDONLY, 0);
+        let opened = raw::open(Path::new(&format!("/proc/{}/ns/{kind}", word(arguments, 0))), libc::O_RDONLY, 0);
         last = AttackResult::of(opened.and_then(|namespace| raw(libc::SYS_setns, &[namespace, 0])));
         if last.worked {
             return last;

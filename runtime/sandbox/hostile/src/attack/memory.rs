@@ -39,9 +39,10 @@ pub(crate) fn hoard(arguments: &[String]) -> AttackResult {
     if word(arguments, 0) == "many" {
         return many(steps);
     }
-    let mut taken = Taken::default();
+    let memory = Memory::of(arguments);
+    let mut held = Held::default();
     for step in 0..steps {
-        if let Err(answer) = taken.more(word(arguments, 0)) {
+        if let Err(answer) = held.grow(memory) {
             return AttackResult::stopped(format!("{answer} after {} MiB", step * 8));
         }
         std::thread::sleep(STEP);
@@ -50,36 +51,56 @@ pub(crate) fn hoard(arguments: &[String]) -> AttackResult {
     AttackResult::worked(format!("held {} MiB", steps * 8))
 }
 
-/// What was taken and is held.
+/// The kind of memory.
+#[derive(Clone, Copy)]
+enum Memory {
+    Anonymous,
+    Shared,
+    Memfd,
+    Tmpfs,
+}
+
+impl Memory {
+    fn of(arguments: &[String]) -> Self {
+        match word(arguments, 0) {
+            "shared" => Self::Shared,
+            "memfd" => Self::Memfd,
+            "tmp" => Self::Tmpfs,
+            _ => Self::Anonymous,
+        }
+    }
+}
+
+/// The memory that is held.
 #[derive(Default)]
-struct Taken {
+struct Held {
     blocks: Vec<Vec<u8>>,
     descriptor: Option<usize>,
 }
 
-impl Taken {
-    fn more(&mut self, way: &str) -> Result<(), String> {
+impl Held {
+    fn grow(&mut self, memory: Memory) -> Result<(), String> {
         let shown = |error: super::raw::Errno| error.to_string();
-        match way {
-            "shared" => {
+        match memory {
+            Memory::Shared => {
                 let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
                 let both = libc::PROT_READ | libc::PROT_WRITE;
                 let vectors = [0, STEP_BYTES, both as usize, flags as usize, usize::MAX, 0];
                 raw(libc::SYS_mmap, &vectors).map(|_| ()).map_err(shown)
             }
-            "memfd" => {
+            Memory::Memfd => {
                 let made = || raw(libc::SYS_memfd_create, &[Text::new("hoard").at(), 0]);
                 let descriptor = self.descriptor.map_or_else(made, Ok).map_err(shown)?;
                 self.descriptor = Some(descriptor);
                 let block = vec![1_u8; STEP_BYTES];
                 raw(libc::SYS_write, &[descriptor, block.as_ptr() as usize, block.len()]).map(|_| ()).map_err(shown)
             }
-            "tmp" => {
+            Memory::Tmpfs => {
                 let file = OpenOptions::new().create(true).append(true).open("/dev/shm/hoard");
                 file.and_then(|mut file| file.write_all(&vec![1_u8; STEP_BYTES]))
                     .map_err(|error| super::raw::Errno::from(error).to_string())
             }
-            _ => {
+            Memory::Anonymous => {
                 let mut block = Vec::new();
                 block.try_reserve_exact(STEP_BYTES).map_err(|_| "ENOMEM".to_owned())?;
                 block.resize(STEP_BYTES, 1);

@@ -21,31 +21,31 @@ use raw::Errno;
 use serde::Serialize;
 use std::process::ExitCode;
 
-/// What an attack came to, as seen from inside.
+/// The result of an attack, as seen from inside.
 #[derive(Debug, Serialize)]
 pub(crate) struct AttackResult {
-    /// Which.
-    attack: String,
-    /// Whether it did what it wanted.
+    /// The name of the attack.
+    attack: &'static str,
+    /// Whether it succeeded.
     worked: bool,
     /// The name of the error, or what was achieved.
     answer: String,
-    /// What it brought back; whoever reads it looks for canaries in it.
+    /// What it read; the battery searches it for canaries.
     loot: String,
 }
 
 impl AttackResult {
-    /// It did what it wanted.
+    /// It succeeded.
     pub(crate) fn worked(answer: impl Into<String>) -> Self {
-        Self { attack: String::new(), worked: true, answer: answer.into(), loot: String::new() }
+        Self { attack: "", worked: true, answer: answer.into(), loot: String::new() }
     }
 
     /// It was stopped.
     pub(crate) fn stopped(answer: impl ToString) -> Self {
-        Self { attack: String::new(), worked: false, answer: answer.to_string(), loot: String::new() }
+        Self { attack: "", worked: false, answer: answer.to_string(), loot: String::new() }
     }
 
-    /// Worked when the call did.
+    /// Succeeded if the call did.
     pub(crate) fn of<T>(answer: Result<T, impl Into<Errno>>) -> Self {
         match answer {
             Ok(_) => Self::worked("ok"),
@@ -53,7 +53,7 @@ impl AttackResult {
         }
     }
 
-    /// Worked when the call got as far as to look at its arguments.
+    /// Succeeded if the kernel examined the arguments of the call.
     pub(crate) fn reached<T>(answer: Result<T, impl Into<Errno>>) -> Self {
         match answer.map_err(Into::into) {
             Ok(_) => Self::worked("ok"),
@@ -62,7 +62,7 @@ impl AttackResult {
         }
     }
 
-    /// Adds what was brought back.
+    /// Adds what it read.
     pub(crate) fn with(mut self, loot: impl AsRef<[u8]>) -> Self {
         let text = String::from_utf8_lossy(loot.as_ref());
         self.loot = text.chars().take(4096).collect();
@@ -113,7 +113,7 @@ const ATTACKS: &[(&str, Attack)] = &[
     ("remove-file", required::remove_file),
 ];
 
-/// Tries the attack that the words name, after what may stand before it.
+/// Runs the attack that the arguments name.
 pub(crate) fn main(words: &[String]) -> ExitCode {
     let Some((name, arguments)) = words.split_first() else { return list() };
     match name.as_str() {
@@ -121,24 +121,22 @@ pub(crate) fn main(words: &[String]) -> ExitCode {
         "lie-low" => survival::lie_low(),
         "race" => survival::race(),
         _ => {
-            let Some((_, attack)) = ATTACKS.iter().find(|(known, _)| known == name) else { return list() };
-            let mut tried = attack(arguments);
-            tried.attack = name.clone();
-            say(&tried)
+            let Some((known, attack)) = ATTACKS.iter().find(|(known, _)| known == name) else { return list() };
+            report(&AttackResult { attack: known, ..attack(arguments) })
         }
     }
 }
 
-/// Prints one line of JSON.
-pub(crate) fn say(tried: &AttackResult) -> ExitCode {
-    match serde_json::to_string(tried) {
+/// Prints the result as one line of JSON.
+pub(crate) fn report(result: &AttackResult) -> ExitCode {
+    match serde_json::to_string(result) {
         Ok(line) => println!("{line}"),
         Err(_) => return ExitCode::from(2),
     }
     ExitCode::SUCCESS
 }
 
-/// Prints every attack's name; what asks for one that is not there learns so.
+/// Prints the name of every attack. The exit code 2 means that no such attack exists.
 fn list() -> ExitCode {
     ATTACKS.iter().for_each(|(name, _)| println!("{name}"));
     ExitCode::from(2)

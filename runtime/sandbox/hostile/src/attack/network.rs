@@ -49,7 +49,7 @@ pub(crate) fn unix(arguments: &[String]) -> AttackResult {
     for path in arguments {
         last = AttackResult::of(UnixStream::connect(path).and_then(|mut stream| stream.write_all(b"hostile")));
         if last.worked {
-            return AttackResult::worked(path.clone());
+            return AttackResult::worked(path);
         }
     }
     last

@@ -43,13 +43,13 @@ pub(crate) fn hardlink(arguments: &[String]) -> AttackResult {
 
 /// Puts another kind of thing in the place of a path: `symlink`, `fifo`, `socket`, `directory`, `device`.
 pub(crate) fn replace(arguments: &[String]) -> AttackResult {
-    let (kind, path) = (word(arguments, 0), word(arguments, 1));
-    let _parent = Path::new(path).parent().map(fs::create_dir_all);
+    let (kind, path) = (word(arguments, 0), Path::new(word(arguments, 1)));
+    let _parent = path.parent().map(fs::create_dir_all);
     let _was_file = fs::remove_file(path);
     let _was_folder = fs::remove_dir(path);
     match kind {
         "symlink" => AttackResult::of(symlink("/etc/passwd", path)),
-        "directory" => AttackResult::of(fs::create_dir(path).and_then(|()| files::touch(&format!("{path}/inside")))),
+        "directory" => AttackResult::of(fs::create_dir(path).and_then(|()| files::touch(&path.join("inside")))),
         "fifo" => AttackResult::of(node(path, libc::S_IFIFO, 0)),
         "socket" => AttackResult::of(node(path, libc::S_IFSOCK, 0)),
         _ => AttackResult::of(node(path, libc::S_IFCHR, 0x0103)),
@@ -60,16 +60,16 @@ pub(crate) fn replace(arguments: &[String]) -> AttackResult {
 pub(crate) fn mknod(arguments: &[String]) -> AttackResult {
     let kind = if word(arguments, 1) == "block" { libc::S_IFBLK } else { libc::S_IFCHR };
     let device = usize::try_from(number(arguments, 2)).unwrap_or(0);
-    AttackResult::of(node(word(arguments, 0), kind, device))
+    AttackResult::of(node(Path::new(word(arguments, 0)), kind, device))
 }
 
-fn node(path: &str, kind: u32, device: usize) -> Result<usize, Errno> {
-    raw(libc::SYS_mknodat, &[AT_CWD, Text::new(path).at(), (kind | 0o666) as usize, device])
+fn node(path: &Path, kind: u32, device: usize) -> Result<usize, Errno> {
+    raw(libc::SYS_mknodat, &[AT_CWD, Text::of_path(path).at(), (kind | 0o666) as usize, device])
 }
 
 /// Creates a program that brings its set-id bits along at birth, so that no chmod is needed.
 pub(crate) fn create_mode(arguments: &[String]) -> AttackResult {
-    let path = word(arguments, 0);
+    let path = Path::new(word(arguments, 0));
     let mode = u32::from_str_radix(word(arguments, 1), 8).unwrap_or(0o4755);
     let _mask = raw(libc::SYS_umask, &[0]);
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
@@ -148,7 +148,7 @@ pub(crate) fn fill(arguments: &[String]) -> AttackResult {
 pub(crate) fn rename_ancestor(arguments: &[String]) -> AttackResult {
     let (parent, inside) = (word(arguments, 0), word(arguments, 1));
     let aside = format!("{parent}-aside");
-    let moved = fs::rename(parent, &aside).and_then(|()| files::touch(&format!("{aside}/{inside}")));
+    let moved = fs::rename(parent, &aside).and_then(|()| files::touch(&Path::new(&aside).join(inside)));
     AttackResult::of(moved.and_then(|()| fs::rename(&aside, parent)))
 }
 

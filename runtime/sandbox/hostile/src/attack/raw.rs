@@ -1,11 +1,13 @@
 //! System calls by number, and the names of what they answer.
 //!
-//! The only unsafe code of the hostile program. It makes any call with any numbers, which is the point: the walls have to hold
-//! whatever is asked. What it asks wrongly hurts nobody but this short-lived process.
+//! The only unsafe code of the hostile program. It makes any call with any numbers on purpose: the sandbox must withstand all of them.
+//! A wrong call can only damage this short-lived process.
 
 use std::fmt;
 use std::io;
 use std::ops::Deref;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The number of an error, shown by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,10 @@ impl Text {
         Self(text.bytes().chain([0]).collect())
     }
 
+    pub(crate) fn of_path(path: &Path) -> Self {
+        Self(path.as_os_str().as_bytes().iter().copied().chain([0]).collect())
+    }
+
     /// The address, as an argument.
     pub(crate) fn at(&self) -> usize {
         self.0.as_ptr() as usize
@@ -121,8 +127,8 @@ pub(crate) fn pipe() -> Result<(usize, usize), Errno> {
 }
 
 /// Opens a path with these flags.
-pub(crate) fn open(path: &str, flags: i32, mode: u32) -> Result<usize, Errno> {
-    raw(libc::SYS_openat, &[AT_CWD, Text::new(path).at(), flags as usize, mode as usize])
+pub(crate) fn open(path: &Path, flags: i32, mode: u32) -> Result<usize, Errno> {
+    raw(libc::SYS_openat, &[AT_CWD, Text::of_path(path).at(), flags as usize, mode as usize])
 }
 
 pub(crate) fn close(descriptor: usize) {

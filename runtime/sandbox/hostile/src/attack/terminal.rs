@@ -3,6 +3,7 @@
 use super::raw::{self, Errno, raw};
 use super::{AttackResult, word};
 use std::fs;
+use std::path::Path;
 
 const PASTE: usize = 0x5412; // TIOCSTI
 const CONSOLE: usize = 0x541c; // TIOCLINUX
@@ -36,11 +37,11 @@ pub(crate) fn open(_: &[String]) -> AttackResult {
 
 /// Makes a terminal: its leader and the terminal itself.
 pub(crate) fn pair() -> Result<(usize, usize), Errno> {
-    let leader = raw::open("/dev/ptmx", libc::O_RDWR | libc::O_NOCTTY, 0)
-        .or_else(|_| raw::open("/dev/pts/ptmx", libc::O_RDWR | libc::O_NOCTTY, 0))?;
+    let leader = raw::open(Path::new("/dev/ptmx"), libc::O_RDWR | libc::O_NOCTTY, 0)
+        .or_else(|_| raw::open(Path::new("/dev/pts/ptmx"), libc::O_RDWR | libc::O_NOCTTY, 0))?;
     let (unlocked, mut number) = ([0_i32], [0_i32]);
     raw(libc::SYS_ioctl, &[leader, libc::TIOCSPTLCK as usize, unlocked.as_ptr() as usize])?;
     raw(libc::SYS_ioctl, &[leader, libc::TIOCGPTN as usize, number.as_mut_ptr() as usize])?;
-    let terminal = raw::open(&format!("/dev/pts/{}", number[0]), libc::O_RDWR | libc::O_NOCTTY, 0)?;
+    let terminal = raw::open(Path::new(&format!("/dev/pts/{}", number[0])), libc::O_RDWR | libc::O_NOCTTY, 0)?;
     Ok((leader, terminal))
 }

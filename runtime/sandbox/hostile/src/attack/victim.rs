@@ -1,63 +1,64 @@
-//! The victim: a process outside the walls with something to lose, and who says whether it still has it.
+//! The victim: a process outside the sandbox that holds canaries and reports whether they changed.
 //!
-//! It holds a canary in its memory, its arguments, an open file, a shared segment and a message queue. Each line on its standard input is
-//! answered by one on its output; it ends when that closes, and leaves nothing behind.
+//! It holds a canary in its memory, its arguments, an open file, a shared segment and a message queue. It answers each line on its
+//! standard input with a line on its output. It ends when its input closes, and leaves nothing behind.
 
 use super::raw::{Text, poke, raw};
 use super::word;
 use serde::Serialize;
 use std::io::{BufRead, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
-/// Where the victim's things are.
+/// Where the victim's canaries are.
 #[derive(Serialize)]
-struct Place {
+struct VictimReport<'q> {
     process: u32,
     address: usize,
     bytes: usize,
     descriptor: usize,
     shm: Option<usize>,
-    queue: Option<String>,
+    queue: Option<&'q str>,
 }
 
 /// Holds the canary of the first argument, and the file of the second open, until the standard input ends.
 pub(crate) fn victim(arguments: &[String]) -> ExitCode {
     let kill = libc::SIGKILL as usize;
     let _dies_with_us = raw(libc::SYS_prctl, &[libc::PR_SET_PDEATHSIG as usize, kill, 0, 0, 0]);
-    // Whoever may look into a process of the same user may look into this one: it is as open as the host allows.
+    // Every process of the same user may inspect this one, as far as the host allows.
     let _any_tracer = raw(libc::SYS_prctl, &[0x5961_6d61, usize::MAX, 0, 0, 0]);
-    // A signal that nobody minds: it stays pending, where the witness sees that it came.
+    // A harmless signal: it stays pending, where the witness sees it.
     let (block, urgent) = (libc::SIG_BLOCK as usize, [1_u64 << (libc::SIGURG - 1)]);
     let _noted = raw(libc::SYS_rt_sigprocmask, &[block, urgent.as_ptr() as usize, 0, 8]);
     let canary = word(arguments, 0).as_bytes().to_vec();
     let memory = canary.clone();
-    let queue = word(arguments, 2).to_owned();
-    let place = Place {
+    let queue = word(arguments, 2);
+    let report = VictimReport {
         process: std::process::id(),
         address: memory.as_ptr() as usize,
         bytes: memory.len(),
-        descriptor: super::raw::open(word(arguments, 1), libc::O_RDONLY, 0).unwrap_or(0),
+        descriptor: super::raw::open(Path::new(word(arguments, 1)), libc::O_RDONLY, 0).unwrap_or(0),
         shm: shared(&canary),
-        queue: post(&queue, &canary).then(|| queue.clone()),
+        queue: post(queue, &canary).then_some(queue),
     };
-    if serde_json::to_string(&place).is_ok_and(|line| say(&line)) {
+    if serde_json::to_string(&report).is_ok_and(|line| print_line(&line)) {
         for line in std::io::stdin().lock().lines() {
             let intact = std::hint::black_box(&memory) == &canary;
-            if line.is_err() || !say(if intact { "intact" } else { "changed" }) {
+            if line.is_err() || !print_line(if intact { "intact" } else { "changed" }) {
                 break;
             }
         }
     }
-    let _gone = raw(libc::SYS_mq_unlink, &[Text::new(&queue).at()]);
+    let _gone = raw(libc::SYS_mq_unlink, &[Text::new(queue).at()]);
     ExitCode::SUCCESS
 }
 
-fn say(line: &str) -> bool {
+fn print_line(line: &str) -> bool {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()
 }
 
-/// A shared segment with the canary in it. It is marked for removal at once and lives as long as this process.
+/// A shared segment that holds the canary. It is marked for removal at once and lives as long as this process.
 fn shared(canary: &[u8]) -> Option<usize> {
     let segment = raw(libc::SYS_shmget, &[0, 4096, 0o666 | libc::IPC_CREAT as usize]).ok()?;
     let address = raw(libc::SYS_shmat, &[segment, 0, 0]).ok()?;

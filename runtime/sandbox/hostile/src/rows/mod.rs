@@ -47,7 +47,7 @@ mod tests {
         let ids: BTreeSet<&str> = rows.iter().map(|row| row.id).collect();
         assert_eq!(ids.len(), rows.len(), "two rows have one id");
         for row in &rows {
-            assert!(!row.title.is_empty() && !row.stopped_by.is_empty() && !row.source.is_empty(), "{}", row.id);
+            assert!(!row.title.is_empty() && !row.stopped_by.is_empty(), "{}", row.id);
             let first = match row.payload {
                 Payload::Program(words) | Payload::Component(words) => words.first().copied().unwrap_or(""),
                 Payload::Shell(text) => text,
