@@ -147,7 +147,7 @@ fn a_run_with_a_copy_of_a_hold_out_in_the_workspace_does_not_begin() {
     allowed.glovebox(&["check", "pipeline.dot"]).ends(0).says("scenario_opt_out").says("copies of hold-outs");
     again(&allowed).ends(0).says("hold-out scripts/scenarios/answer.sh is also at docs/copy.sh");
     let status = allowed.glovebox(&["holdout", "status", "again"]);
-    status.ends(0).says("copies of hold-outs may lie in the workspace");
+    status.ends(0).says("the workspace may contain copies of hold-outs");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn scenario_feedback_full_tells_everything_on_the_record() {
     let bench = judged(scenario, "scenario_feedback=full", &format!("{DONE}[[node.build]]\n{ANSWER}{DONE}"));
     run(&bench).ends(0).says("builders get all output of `test`");
     assert!(bench.run_text("r", "build/prompt.md").contains("ripe apples"));
-    bench.glovebox(&["holdout", "status", "r"]).ends(0).says("opt-out      builders are told what `test` prints");
+    bench.glovebox(&["holdout", "status", "r"]).ends(0).says("opt-out      builders can read what `test` prints");
 }
 
 /// The demonstration that defeats hold-outs which are only renamed away: whoever writes at their place is judged by itself.

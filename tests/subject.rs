@@ -102,7 +102,7 @@ fn what_a_program_writes_in_the_verifiers_scope_reaches_no_builder() {
     commits.glovebox(&["check", "pipeline.dot"]).says("scenario_opt_out");
     run(&commits).ends(0).says("changed      tests");
     let status = commits.glovebox(&["holdout", "status", "r"]);
-    status.ends(0).says("builders see what `judge` writes");
+    status.ends(0).says("`judge` commits what it writes, and builders can read it");
 }
 
 #[test]

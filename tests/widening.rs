@@ -56,13 +56,13 @@ fn whatever_a_transform_widens_is_refused_unless_it_is_accepted() {
         (
             r#""timeout":"1m""#,
             r#""timeout":"1m","scenario_feedback":"full""#,
-            "hold-outs: builders are told what `judge` prints",
+            "hold-outs: builders can read what `judge` prints",
         ),
         (r#""max_steps":"20""#, r#""max_steps":"21""#, "the run: spend 21 steps"),
         (
             r#""max_steps":"20""#,
             r#""max_steps":"20","scenario_copies":"allow""#,
-            "hold-outs: copies of hold-outs may lie",
+            "hold-outs: the workspace may contain copies of hold-outs",
         ),
     ] {
         println!("{from} -> {to}");

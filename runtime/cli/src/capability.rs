@@ -3,7 +3,7 @@
 //! The sandbox probes. This file keeps the answer and converts it for the binder.
 
 use crate::project::cache_dir;
-use glovebox_engine::bind::HostCapability;
+use glovebox_engine::plan::HostCapability;
 use glovebox_sandbox::jail::{ProbeReport, probe};
 
 /// File in the cache folder that keeps the answer.

@@ -10,7 +10,7 @@ use crate::project::Project;
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::visible;
 use crate::{journal, references, rule_plugins, runs};
-use glovebox_engine::plan::compare::{Change, PlanDiff};
+use glovebox_engine::plan::compare::{Change, OtherPlan, PlanDiff};
 use glovebox_engine::plan::{PlanCapabilities, RunBounds};
 use glovebox_engine::run::Executor;
 use glovebox_engine::sqlite::VerifiedJournal;
@@ -21,9 +21,7 @@ use std::path::Path;
 /// What another plan could do, and what it is called.
 pub struct Other {
     /// The file or run as the user named it.
-    pub target: String,
-    /// True for a run.
-    pub is_run: bool,
+    pub plan: OtherPlan,
     /// What its nodes could do.
     pub capabilities: PlanCapabilities,
 }
@@ -35,7 +33,8 @@ pub fn read(host: &SharedHost, target: &str, arguments: &PlanArguments, project:
         true => of_file(host, Path::new(target), arguments)?,
         false => of_run(host, target, arguments, project)?,
     };
-    Ok(Other { target: target.to_owned(), is_run: !is_path, capabilities })
+    let named = if is_path { OtherPlan::File } else { OtherPlan::Run };
+    Ok(Other { plan: named(target.to_owned()), capabilities })
 }
 
 fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<PlanCapabilities, Stop> {

@@ -384,9 +384,8 @@ impl<B: BlobStore> Examine<B> {
         stated: &[Stated],
     ) -> Result<(), AttemptError> {
         let taken = sandbox.close().and_then(|closed| {
-            closed.spent.iter().for_each(|spent| usage::of_jail(spent, fact));
-            subject::spent(&closed.subjects, fact);
-            let EndedSubjects { calls, views, .. } = closed.subjects;
+            let EndedSubjects { usage: of_subjects, calls, views, .. } = closed.subjects;
+            closed.spent.into_iter().chain(of_subjects).for_each(|spent| usage::of_jail(spent, fact));
             subject::receipts(calls, fact);
             let changes = match fact.ending {
                 crate::event::Ending::Returned => self.changes(&sandbox.view, fact),

@@ -12,7 +12,6 @@ mod problem;
 pub mod role;
 pub mod subject;
 
-pub use choose_tier::HostCapability;
 use glovebox_pipeline::key;
 pub use problem::{BindClass, BindErrors};
 
@@ -20,7 +19,7 @@ use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::event::RuleReport;
 use crate::lock::{Lock, Offer};
-use crate::plan::{Binding, Confinement, Plan};
+use crate::plan::{Binding, Confinement, HostCapability, Plan, SandboxPlan};
 use effective::{Effective, GrantInputs, effective, grant_lines, granted};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
@@ -79,10 +78,13 @@ pub fn bind(
             bindings.insert(node.id.clone(), binding);
         }
     }
-    let sandbox = choose_tier::choose_tier(&bindings, &config.sandbox, options);
-    if let (Confinement::Unmet(problem), false) = (&sandbox.confinement, options.plan_only) {
-        binder.errors.policy = Some(Box::new(problem.clone()));
-    }
+    let confinement = match choose_tier::choose_tier(&bindings, &config.sandbox, options) {
+        Confinement::Unmet(problem) if !options.plan_only => {
+            binder.errors.policy = Some(Box::new(problem));
+            Confinement::NotNeeded
+        }
+        confinement => confinement,
+    };
     if !binder.errors.is_empty() {
         binder.errors.diagnostics.extend(warnings);
         return Err(binder.errors);
@@ -94,7 +96,7 @@ pub fn bind(
         exec: config.exec.clone(),
         workspace_include: config.workspace.include.clone(),
         sealed: options.sealed.clone(),
-        sandbox,
+        sandbox: SandboxPlan::new(confinement, &config.sandbox, &options.available),
         rule_report: RuleReport::default(),
         model: model.to_owned(),
         script: options.script.clone(),

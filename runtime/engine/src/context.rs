@@ -1,8 +1,8 @@
-//! The pipeline author's key/value map, and the rules for who may write which key.
+//! The pipeline author's key/value map, and the rules for which keys a handler may write.
 //!
-//! `context.x` and `x` are one key: setting either replaces the other, and both find it. Keys that belong to the engine, in
-//! either spelling, are refused to handlers, so that no stage can pretend an outcome, a choice of a person or a counter. Sizes
-//! are bounded here, since every checkpoint carries the whole map.
+//! `context.x` and `x` are one key: setting either replaces the other, and both find it. A handler cannot write the engine's keys, in
+//! either spelling, so that no stage can forge an outcome, a choice of a person or a counter. Sizes are bounded here, because every
+//! checkpoint contains the whole map.
 
 use crate::event::Refusal;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct Context(BTreeMap<String, Value>);
 impl Context {
     /// The value of a key in either spelling.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.get(key).or_else(|| self.0.get(&twin(key)))
+        self.0.get(key).or_else(|| self.0.get(&ContextKey(key).twin()))
     }
 
     /// The value as conditions see it (spec §10.4): text as it is, other scalars and structures as JSON, nothing as empty.
@@ -43,17 +43,17 @@ impl Context {
         }
     }
 
-    /// Sets a key without asking who may. For the engine and for updates that [`admit`] let through.
+    /// Sets a key without a check. For the engine, and for updates that [`filter_updates`] accepted.
     pub fn set(&mut self, key: impl Into<String>, value: Value) {
         let key = key.into();
-        self.0.remove(&twin(&key));
+        self.0.remove(&ContextKey(&key).twin());
         self.0.insert(key, value);
     }
 
     /// Removes a key in either spelling.
     pub fn remove(&mut self, key: &str) {
         self.0.remove(key);
-        self.0.remove(&twin(key));
+        self.0.remove(&ContextKey(key).twin());
     }
 
     /// All entries in the order of their keys.
@@ -62,81 +62,98 @@ impl Context {
     }
 }
 
-/// Parts what a handler wants to set into what it may set and why it may not set the rest. Denied: engine keys in either
-/// spelling, empty and oversized keys, oversized values, whatever would carry the context over its bounds.
-pub fn admit(context: &Context, updates: BTreeMap<String, Value>) -> (BTreeMap<String, Value>, Vec<Refusal>) {
-    let own = context.entries().iter().filter(|(key, _)| !is_reserved(key));
-    let mut sizes: BTreeMap<String, usize> =
-        own.map(|(key, value)| (plain(key).to_owned(), size(key, value))).collect();
+/// A key as somebody wrote it.
+#[derive(Debug, Clone, Copy)]
+pub struct ContextKey<'a>(pub &'a str);
+
+impl<'a> ContextKey<'a> {
+    /// True when only the engine may write the key.
+    pub fn is_reserved(self) -> bool {
+        let key = self.plain();
+        let within =
+            |namespace: &str| key.strip_prefix(namespace).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        RESERVED_KEYS.contains(&key) || RESERVED_NAMESPACES.into_iter().any(within)
+    }
+
+    /// The key without any `context.` in front.
+    pub fn plain(self) -> &'a str {
+        let mut key = self.0;
+        while let Some(rest) = key.strip_prefix("context.") {
+            key = rest;
+        }
+        key
+    }
+
+    /// The other spelling of the key.
+    fn twin(self) -> String {
+        self.0.strip_prefix("context.").map_or_else(|| format!("context.{}", self.0), str::to_owned)
+    }
+
+    /// Bytes of the key and a value.
+    fn size(self, value: &Value) -> usize {
+        self.0.len() + value.to_string().len()
+    }
+}
+
+/// The size of a context with one more update.
+#[derive(Clone, Copy)]
+struct Sizes {
+    /// Bytes of the update.
+    update: usize,
+    /// Keys with it.
+    keys: usize,
+    /// Bytes with it.
+    total: usize,
+}
+
+/// Splits the updates of a handler into those that it may set and refusals of the others. Denied: engine keys in either spelling,
+/// empty and oversized keys, oversized values, and what would make the context too large.
+pub fn filter_updates(context: &Context, updates: BTreeMap<String, Value>) -> (BTreeMap<String, Value>, Vec<Refusal>) {
+    let known = context.entries().iter().map(|(key, value)| (ContextKey(key), value));
+    let mut sizes: BTreeMap<String, usize> = known
+        .filter(|(key, _)| !key.is_reserved())
+        .map(|(key, value)| (key.plain().to_owned(), key.size(value)))
+        .collect();
     let mut total: usize = sizes.values().sum();
     let mut refusals = Vec::new();
-    let mut admitted = BTreeMap::new();
-    for (key, value) in updates {
-        let bytes = size(&key, &value);
-        let replaced = sizes.get(plain(&key)).copied();
+    let mut accepted = BTreeMap::new();
+    for (written, value) in updates {
+        let key = ContextKey(&written);
+        let update = key.size(&value);
+        let replaced = sizes.get(key.plain()).copied();
         let keys = sizes.len() + usize::from(replaced.is_none());
-        let total_then = total - replaced.unwrap_or(0) + bytes;
-        match objection(&key, bytes, keys, total_then) {
-            Some(reason) => refusals.push(refusal(&key, reason)),
-            None => {
-                total = total_then;
-                sizes.insert(plain(&key).to_owned(), bytes);
-                admitted.insert(key, value);
-            }
+        let after = Sizes { update, keys, total: total - replaced.unwrap_or(0) + update };
+        if let Some(refusal) = refusal(key, after) {
+            refusals.push(refusal);
+            continue;
         }
+        total = after.total;
+        sizes.insert(key.plain().to_owned(), update);
+        accepted.insert(written, value);
     }
-    (admitted, refusals)
+    (accepted, refusals)
 }
 
-/// True when only the engine may write the key.
-pub fn is_reserved(key: &str) -> bool {
-    let key = plain(key);
-    let within =
-        |namespace: &str| key.strip_prefix(namespace).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    RESERVED_KEYS.contains(&key) || RESERVED_NAMESPACES.into_iter().any(within)
-}
-
-fn objection(key: &str, bytes: usize, keys: usize, total: usize) -> Option<String> {
-    if plain(key).is_empty() {
-        Some("a key must not be empty".into())
-    } else if key.len() > KEY_BYTES_MAX {
-        Some(format!("the key is longer than {KEY_BYTES_MAX} bytes"))
-    } else if is_reserved(key) {
-        Some("the key belongs to the engine".into())
-    } else if bytes > VALUE_BYTES_MAX {
-        Some(format!("{bytes} bytes are more than {VALUE_BYTES_MAX}"))
-    } else if keys > KEYS_MAX {
-        Some(format!("the context has {KEYS_MAX} keys already"))
-    } else if total > CONTEXT_BYTES_MAX {
-        Some(format!("the context would grow beyond {CONTEXT_BYTES_MAX} bytes"))
+/// Why a handler may not set a key; none when it may.
+fn refusal(key: ContextKey<'_>, after: Sizes) -> Option<Refusal> {
+    let reason = if key.plain().is_empty() {
+        "a key must not be empty".to_owned()
+    } else if key.0.len() > KEY_BYTES_MAX {
+        format!("the key is longer than {KEY_BYTES_MAX} bytes")
+    } else if key.is_reserved() {
+        "only the engine can write this key".to_owned()
+    } else if after.update > VALUE_BYTES_MAX {
+        format!("key and value have {} bytes, and the limit is {VALUE_BYTES_MAX}", after.update)
+    } else if after.keys > KEYS_MAX {
+        format!("the context already has {KEYS_MAX} keys")
+    } else if after.total > CONTEXT_BYTES_MAX {
+        format!("the context would exceed {CONTEXT_BYTES_MAX} bytes")
     } else {
-        None
-    }
-}
-
-fn refusal(key: &str, reason: String) -> Refusal {
-    let shown: String = glovebox_sandbox::refusal::escaped(key).chars().take(KEY_BYTES_MAX).collect();
-    let help =
-        "no grant allows it; use a key of your own, such as `work.result`, and an artifact for large values".into();
-    Refusal { operation: "context".into(), path: shown, reason, help }
-}
-
-fn size(key: &str, value: &Value) -> usize {
-    key.len() + value.to_string().len()
-}
-
-/// The key without any `context.` in front.
-pub(crate) fn plain(key: &str) -> &str {
-    let mut key = key;
-    while let Some(rest) = key.strip_prefix("context.") {
-        key = rest;
-    }
-    key
-}
-
-/// The other spelling of a key.
-fn twin(key: &str) -> String {
-    key.strip_prefix("context.").map_or_else(|| format!("context.{key}"), str::to_owned)
+        return None;
+    };
+    let path: String = glovebox_sandbox::refusal::escaped(key.0).chars().take(KEY_BYTES_MAX).collect();
+    let help = "no grant allows this; use another key, such as `work.result`, and an artifact for large values".into();
+    Some(Refusal { operation: "context".into(), path, reason, help })
 }
 
 #[cfg(test)]
@@ -162,14 +179,16 @@ mod tests {
             "",
             "context.",
         ] {
-            let (admitted, refusals) = admit(&Context::default(), BTreeMap::from([(key.to_owned(), json!("x"))]));
+            let (admitted, refusals) =
+                filter_updates(&Context::default(), BTreeMap::from([(key.to_owned(), json!("x"))]));
             assert!(admitted.is_empty(), "`{key}` got through");
             assert_eq!((refusals[0].operation.as_str(), refusals[0].path.as_str()), ("context", key));
         }
         for key in
             ["last_stage", "last_response", "tool.output", "context.tests", "work.item", "graphics", "humane", "x"]
         {
-            let (admitted, refusals) = admit(&Context::default(), BTreeMap::from([(key.to_owned(), json!("x"))]));
+            let (admitted, refusals) =
+                filter_updates(&Context::default(), BTreeMap::from([(key.to_owned(), json!("x"))]));
             assert_eq!((admitted.len(), refusals.len()), (1, 0), "`{key}` was refused");
         }
     }
@@ -190,16 +209,18 @@ mod tests {
         let big = json!("x".repeat(VALUE_BYTES_MAX - 100));
         let mut context = Context::default();
         for index in 0..CONTEXT_BYTES_MAX / VALUE_BYTES_MAX {
-            let (admitted, refusals) = admit(&context, BTreeMap::from([(format!("k{index:02}"), big.clone())]));
+            let (admitted, refusals) =
+                filter_updates(&context, BTreeMap::from([(format!("k{index:02}"), big.clone())]));
             assert!(refusals.is_empty());
             admitted.into_iter().for_each(|(key, value)| context.set(key, value));
         }
-        let (_, refusals) = admit(&context, BTreeMap::from([("one_more".to_owned(), big.clone())]));
-        assert!(refusals[0].reason.contains("grow beyond"));
-        assert_eq!(admit(&context, BTreeMap::from([("context.k00".to_owned(), big)])).1, []);
-        let (_, refusals) = admit(&Context::default(), BTreeMap::from([("k".to_owned(), json!("x".repeat(70_000)))]));
-        assert!(refusals[0].reason.contains("more than"));
+        let (_, refusals) = filter_updates(&context, BTreeMap::from([("one_more".to_owned(), big.clone())]));
+        assert!(refusals[0].reason.contains("would exceed"));
+        assert_eq!(filter_updates(&context, BTreeMap::from([("context.k00".to_owned(), big)])).1, []);
+        let (_, refusals) =
+            filter_updates(&Context::default(), BTreeMap::from([("k".to_owned(), json!("x".repeat(70_000)))]));
+        assert!(refusals[0].reason.contains("the limit is"));
         let many = (0..KEYS_MAX + 5).map(|index| (format!("k{index}"), json!(1))).collect();
-        assert_eq!(admit(&Context::default(), many).1.len(), 5);
+        assert_eq!(filter_updates(&Context::default(), many).1.len(), 5);
     }
 }

@@ -1,7 +1,7 @@
-//! The plan: a pipeline whose every working node is bound to a component, its grants and its limits.
+//! The plan: a pipeline in which each node that does work has a component, grants and limits.
 //!
-//! Nothing in a run lies outside it: it says what each node, and all of them together, could read, write, execute and reach.
-//! Its digest goes into `run.started`. How a plan is made is decided by the binder, which this module does not know.
+//! A run does nothing outside of its plan: the plan says what each node, and all nodes together, could read, write, execute and
+//! reach. `run.started` records its digest. The binder makes plans; this module does not know the binder.
 
 pub mod binding;
 pub mod capability;
@@ -20,7 +20,8 @@ pub use holdout_readers::HoldoutPlan;
 pub use origin::{Giver, Grant, Origin};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin};
 pub use sandbox::{
-    Confinement, PlanSandbox, PolicyKind, PolicyProblem, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE, TIER_UNCONFINED,
+    Confinement, HostCapability, PlanSandbox, PolicyKind, PolicyProblem, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE,
+    TIER_UNCONFINED,
 };
 
 use crate::config::ExecSetting;
@@ -48,7 +49,7 @@ pub struct Plan {
     pub sealed: Vec<Entry>,
     /// What commands run in.
     pub sandbox: SandboxPlan,
-    /// What the project's rule components made of the pipeline.
+    /// What the project's rule plugins made of the pipeline.
     pub rule_report: RuleReport,
     /// `scripted` or `simulated`.
     pub model: String,
@@ -56,18 +57,18 @@ pub struct Plan {
     pub script: Option<Arc<Script>>,
     /// Most bytes that the run's folder may hold when a stage begins.
     pub disk_bytes_max: u64,
-    /// What was odd but no error.
+    /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Plan {
-    /// The same plan, of a pipeline that rule components have checked and perhaps changed.
+    /// The same plan, with what the rule plugins changed in the pipeline.
     #[must_use]
     pub fn with_rule_report(self, rule_report: RuleReport) -> Self {
         Self { rule_report, ..self }
     }
 
-    /// The binding of a node; none for the nodes the engine passes by itself.
+    /// The binding of a node; none for a control node.
     pub fn binding(&self, node: &NodeId) -> Option<&Binding> {
         self.bindings.get(node)
     }
@@ -76,11 +77,11 @@ impl Plan {
     /// digest on every machine.
     pub fn digest(&self) -> Digest {
         let mut file = self.to_json();
-        file.sandbox_tier.clear();
-        file.sandbox.degradations.clear();
-        // To be raised before a run that reached it goes on.
+        file.sandbox_tier = "";
+        file.sandbox.degradations = &[];
+        // The operator raises it so that `resume` can continue a run that reached it.
         file.disk_bytes_max = None;
-        // What was changed follows from the transformed pipeline, which counts.
+        // The changes follow from the transformed pipeline, which the digest covers.
         for rule in &mut file.rules {
             rule.changes.clear();
             rule.changes_total = 0;

@@ -3,7 +3,7 @@
 //! The same code folds while a run lives and when it is read back, so replay and life cannot differ. It decides nothing (that
 //! is [`crate::schedule`]) and its size is bounded by the graph, the step bound and the paths that changed, not by the number of records.
 
-use crate::context::{Context, is_reserved};
+use crate::context::{Context, ContextKey};
 use crate::disk::is_out_of_disk;
 use crate::event::{
     AttemptId, BranchId, Digest, Ending, Event, FileChange, GateUnmet, NodeId, Record, RunFinished, RunStarted,
@@ -309,7 +309,7 @@ impl RunState {
 
     /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).
     fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
-        for (key, value) in outcome.context_updates.iter().filter(|(key, _)| !is_reserved(key)) {
+        for (key, value) in outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()) {
             self.context.set(key.clone(), value.clone());
         }
         self.context.set("last_stage", Value::String(node.to_string()));

@@ -3,12 +3,13 @@
 mod components;
 
 use components::{agreed, catalog, component, config, host, pipeline, plan, whole};
-use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, HostCapability, bind};
+use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::PluginFile;
 use glovebox_engine::config::Config;
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::{Digest, RuleRecord, RuleReport};
 use glovebox_engine::lock::Lock;
+use glovebox_engine::plan::HostCapability;
 use glovebox_engine::plan::{Confinement, Plan, TIER_NONE, TIER_UNAVAILABLE};
 use glovebox_host::model::Script;
 use glovebox_pipeline::transform::{Change, ChangeOp, ChangePlace};
@@ -124,11 +125,15 @@ fn commands_get_the_walls_the_operator_requires_or_do_not_run() {
     let open = on(Some(Tier::Full), "", COMMAND, unconfined).expect("plan").sandbox;
     assert!(open.is_unconfined() && open.degradations.is_empty());
     for (machine, table, message) in [
-        (Some(Tier::Landlock), "", "this machine can enforce `landlock`, the run requires `full`"),
-        (Some(Tier::Bwrap), "require = \"full\"", "this machine can enforce `bwrap`, the run requires `full`"),
-        (Some(Tier::Landlock), "require = \"bwrap\"", "this machine can enforce `landlock`, the run requires `bwrap`"),
-        (None, "require = \"landlock\"", "this machine can enforce no sandbox, the run requires `landlock`"),
-        (Some(Tier::Unconfined), "require = \"landlock\"", "`unconfined`, the run requires `landlock`"),
+        (Some(Tier::Landlock), "", "this machine can enforce `landlock`, but the run requires `full`"),
+        (Some(Tier::Bwrap), "require = \"full\"", "this machine can enforce `bwrap`, but the run requires `full`"),
+        (
+            Some(Tier::Landlock),
+            "require = \"bwrap\"",
+            "this machine can enforce `landlock`, but the run requires `bwrap`",
+        ),
+        (None, "require = \"landlock\"", "this machine can enforce no sandbox, but the run requires `landlock`"),
+        (Some(Tier::Unconfined), "require = \"landlock\"", "`unconfined`, but the run requires `landlock`"),
     ] {
         let found = on(machine, table, COMMAND, BindOptions::default());
         let errors = refused(found, BindClass::Policy, &[message, "user namespaces are off", "`n`"]);
@@ -149,7 +154,7 @@ fn only_the_highest_tier_keeps_commands_to_a_proxy() {
     let none = format!("{COMMAND}, network=none");
     for tier in [Tier::Landlock, Tier::Bwrap] {
         let found = on(Some(tier), table, COMMAND, BindOptions::default());
-        refused(found, BindClass::Policy, &[&format!("tier `{tier}` cannot keep commands to a proxy"), "`n`"]);
+        refused(found, BindClass::Policy, &[&format!("tier `{tier}` cannot restrict commands to a proxy"), "`n`"]);
         let plan = on(Some(tier), table, &none, BindOptions::default()).expect("plan");
         assert_eq!(plan.sandbox.tier(), Some(tier));
     }
@@ -157,7 +162,7 @@ fn only_the_highest_tier_keeps_commands_to_a_proxy() {
     assert_eq!(plan.sandbox.tier(), Some(Tier::Full));
     let unconfined = BindOptions { no_sandbox: true, ..BindOptions::default() };
     let found = on(Some(Tier::Full), table, COMMAND, unconfined.clone());
-    refused(found, BindClass::Policy, &["tier `unconfined` cannot keep commands to a proxy", "`n`"]);
+    refused(found, BindClass::Policy, &["tier `unconfined` cannot restrict commands to a proxy", "`n`"]);
     assert!(on(Some(Tier::Full), table, &none, unconfined).is_ok());
     let full = "require = \"landlock\"\nnetwork = \"full\"";
     assert!(on(Some(Tier::Landlock), full, COMMAND, BindOptions::default()).is_ok());
@@ -187,7 +192,7 @@ fn a_plan_says_what_commands_reach_and_the_machine_is_no_part_of_its_digest() {
         assert_eq!(sorted(&could.read), "/opt/data app/");
     }
     assert_eq!(file.nodes[1].component.as_ref().expect("n").workdir, "app");
-    assert_eq!((file.sandbox_tier.as_str(), file.sandbox.require.as_str()), ("full", "full"));
+    assert_eq!((file.sandbox_tier, file.sandbox.require), ("full", "full"));
     assert_eq!(file.sandbox.network, "proxy:a.example.com,*.b.io");
     assert_eq!(file.sandbox.degradations, ["memory is watched and soft"]);
     let lower =
@@ -233,7 +238,7 @@ fn a_plan_is_the_same_text_every_time_and_differs_when_a_grant_does() {
     let text = |plan: &Plan| serde_json::to_string_pretty(&plan.to_json()).expect("json");
     assert_eq!((text(&one), one.digest()), (text(&two), two.digest()));
     let file = one.to_json();
-    assert_eq!(file.nodes.iter().map(|node| node.id.as_str()).collect::<Vec<_>>(), ["a", "e", "s", "z"]);
+    assert_eq!(file.nodes.iter().map(|node| node.id).collect::<Vec<_>>(), ["a", "e", "s", "z"]);
     assert_eq!(file.could.execute.iter().collect::<Vec<_>>(), ["cargo test"]);
     assert_eq!(file.could.write.iter().collect::<Vec<_>>(), ["REVIEW.md", "target/"]);
     assert!(file.could.reach.is_empty() && !file.could.model);

@@ -8,13 +8,14 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use components::{catalog, config, host, whole};
 use glovebox_engine::attempt::{Prepared, SandboxEnv, Workbench};
-use glovebox_engine::bind::{BindOptions, HostCapability, bind};
+use glovebox_engine::bind::{BindOptions, bind};
 use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::driver::{Claim, RunError};
 use glovebox_engine::event::{
     Attempt, BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Task, Work,
 };
 use glovebox_engine::lock::Lock;
+use glovebox_engine::plan::HostCapability;
 use glovebox_engine::plan::{Plan, PolicyKind};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session, Worker};
@@ -257,7 +258,7 @@ async fn a_verifier_tells_its_verdict_and_hints() {
     let bench = Place::new("label=b", "scenario_feedback=full");
     let (fact, _) = settle(&bench, "t", |_| {}, report(SECRET, None)).await;
     assert_eq!(fact.outcome.notes, SECRET, "the opt-out tells everything");
-    assert_eq!(bench.plan.holdout_plan().opt_outs, ["builders are told what `t` prints"]);
+    assert_eq!(bench.plan.holdout_plan().opt_outs, ["builders can read what `t` prints"]);
 }
 
 #[tokio::test]
@@ -319,7 +320,7 @@ async fn a_builder_that_quotes_a_hold_out_fails_and_is_quoted_nowhere() {
 #[tokio::test]
 async fn a_verifier_leaves_nothing_behind_and_what_it_may_commit_is_leak_checked() {
     let place = Place::new("label=b", "scenario_writes=commit");
-    assert_eq!(place.plan.holdout_plan().opt_outs, ["builders see what `t` writes"]);
+    assert_eq!(place.plan.holdout_plan().opt_outs, ["`t` commits what it writes, and builders can read it"]);
     let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
     let act = |root: &Path| {
         std::fs::create_dir(root.join("out")).unwrap();

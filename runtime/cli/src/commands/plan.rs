@@ -61,9 +61,9 @@ fn rules(arguments: &PlanArguments) -> Result<Vec<Deny>, Stop> {
 }
 
 /// Adds the difference from the other plan, and what the rules of `--deny` refuse.
-fn evaluate(file: &mut PlanFile, plan: &Plan, own: &PlanCapabilities, other: Option<Other>, rules: &[Deny]) {
+fn evaluate(file: &mut PlanFile<'_>, plan: &Plan, own: &PlanCapabilities, other: Option<Other>, rules: &[Deny]) {
     let more: Vec<Addition> = other.as_ref().map(|other| additions(&other.capabilities, own)).unwrap_or_default();
-    file.against = other.map(|other| compare(&other.capabilities, own, other.target, other.is_run));
+    file.against = other.map(|other| compare(&other.capabilities, own, other.plan));
     file.denied = (!rules.is_empty()).then(|| denied(plan, own, rules, &more));
 }
 
@@ -81,7 +81,7 @@ fn refuse(denied: &[Denied]) -> Ended {
     }
 }
 
-fn render(file: &PlanFile) -> String {
+fn render(file: &PlanFile<'_>) -> String {
     let mut text = format!(
         "plan of {}: {} nodes, at most {} steps",
         visible::line(&file.pipeline),
@@ -158,7 +158,7 @@ fn walls(sandbox: &SandboxPlan) -> String {
     text
 }
 
-fn render_node(node: &PlanNode) -> String {
+fn render_node(node: &PlanNode<'_>) -> String {
     let (id, handler) = (visible::line(&node.id), visible::line(&node.handler));
     let Some(component) = &node.component else { return format!("{id} ({handler}): does no work\n") };
     let whose = match (component.first_party, component.role == Role::Verifier.as_str()) {
@@ -183,14 +183,14 @@ fn render_node(node: &PlanNode) -> String {
 }
 
 /// What a run could use up: its own bounds.
-fn spend_of_all(file: &PlanFile) -> String {
+fn spend_of_all(file: &PlanFile<'_>) -> String {
     let wall = file.wall_max_ms.map_or_else(|| "any wall time".to_owned(), terminal::duration);
     let disk = file.disk_bytes_max.map(|bytes| format!(", {} of disk", terminal::size(bytes))).unwrap_or_default();
     format!("{}, {wall}{disk}", terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step"))
 }
 
 /// What one visit could use up; every limit stands in the JSON.
-fn spend(node: &PlanNode, component: &PlanComponent) -> String {
+fn spend(node: &PlanNode<'_>, component: &PlanComponent<'_>) -> String {
     let most = |name: &str| component.limits.get(name).copied().filter(|most| *most != u64::MAX);
     let turns = most("turns").filter(|_| node.could.model).map(|turns| format!("{turns} turns"));
     let commands = most("commands").filter(|_| !node.could.execute.is_empty()).map(|most| format!("{most} commands"));

@@ -1,7 +1,7 @@
-//! What a stage claims, held against what the host saw (design §1, promise 3).
+//! Checks what a stage claims against what the host recorded (design §1, promise 3).
 //!
-//! A claim that the records do not bear out fails the stage, class contract: whoever says "the tests passed" must name a
-//! receipt that says so. Kinds nobody here knows are neither believed nor held against it.
+//! A claim that the records do not support fails the stage, class contract: a stage that says "the tests passed" must name a receipt
+//! that says so. Claims of unknown kinds are ignored.
 
 use super::replace;
 use crate::event::{ChangeOp, Ending, StageFinished};
@@ -34,17 +34,16 @@ fn objection(run: &Dir, fact: &StageFinished, claim: &Claim) -> Option<String> {
         "artifact" if fact.artifacts.iter().any(|artifact| artifact.name == *value) => None,
         "artifact" => Some("no such artifact was kept".to_owned()),
         "file-written" => {
-            let is_there =
-                ScopePath::parse(value).is_ok_and(|path| !path.is_root() && stands(run, fact, path.as_str()));
-            (!is_there).then(|| "no such file is there".to_owned())
+            let is_there = ScopePath::parse(value).is_ok_and(|path| !path.is_root() && exists(run, fact, &path));
+            (!is_there).then(|| "there is no such file".to_owned())
         }
         _ => None,
     }
 }
 
 /// True when the path exists for the stage at its end: in its changes, else in the workspace it began from.
-fn stands(run: &Dir, fact: &StageFinished, path: &str) -> bool {
-    let last = fact.changes.iter().rev().find(|change| change.path == path);
+fn exists(run: &Dir, fact: &StageFinished, path: &ScopePath) -> bool {
+    let last = fact.changes.iter().rev().find(|change| change.path == path.as_str());
     match last.map(|change| change.op) {
         Some(ChangeOp::Delete | ChangeOp::Rmdir) => false,
         Some(ChangeOp::Write | ChangeOp::Mkdir | ChangeOp::Symlink) => true,

@@ -1,7 +1,7 @@
-//! The alarm behind the walls: no text of a builder, and no file any stage leaves behind, contains a hold-out.
+//! The leak check: no text of a builder, and no file that a stage leaves, may contain a hold-out.
 //!
-//! Whatever is found fails the attempt, changes nothing, and is quoted nowhere. Which hold-out it was stands in the record's refusals;
-//! the stage is not told.
+//! The sandbox prevents leaks; this check reports them. A find fails the attempt and drops its changes. The text is quoted nowhere: only
+//! the record's refusals name the hold-out, and no stage sees them.
 
 use crate::event::{Artifact, Captured, Digest, Ending, Refusal, StageFinished};
 use crate::ports::{BlobStore, PortError};
@@ -11,30 +11,46 @@ use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::holdout::canary::{Canary, Leak};
 use std::sync::Arc;
 
-/// Where it was found, for the stage's reason.
-pub(super) const IN_A_FILE: &str = "a file it wrote";
-const IN_ITS_ANSWER: &str = "its answer";
+/// Where a hold-out was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeakSource {
+    /// A file that the stage wrote.
+    File,
+    /// The stage's answer, or what was kept beside it.
+    Answer,
+}
 
-/// Lets the model neither be told nor tell a hold-out.
+impl LeakSource {
+    /// The reason of an attempt that failed for a leak. It does not name the hold-out.
+    pub(super) fn reason(self) -> String {
+        let place = match self {
+            LeakSource::File => "a file it wrote",
+            LeakSource::Answer => "its answer",
+        };
+        format!("holdout_leak: {place} contains text of a hold-out scenario")
+    }
+}
+
+/// Guards a model, so that neither its input nor its answer contains a hold-out.
 pub(super) fn guarded(model: Model, holdouts: &Arc<Holdouts>) -> Model {
     let holdouts = Arc::clone(holdouts);
     model.guarded(TextGuard::new(move |text| holdouts.canary().find(text).map(|leak| at_line(&leak))))
 }
 
-/// Looks through what a stage changed and, for one that must not know hold-outs, through all it says.
+/// Searches what a stage changed and, for one that must not know hold-outs, its whole answer.
 pub(super) fn check(
     fact: &mut StageFinished,
     canary: &Canary,
     blobs: &impl BlobStore,
-    says: bool,
+    with_answer: bool,
 ) -> Result<(), PortError> {
-    let mut found = changed(fact, canary, blobs)?.map(|leak| (IN_A_FILE, leak));
-    if says {
+    let mut found = changed(fact, canary, blobs)?.map(|leak| (LeakSource::File, leak));
+    if with_answer {
         let said = said(fact, canary, blobs)?;
-        found = found.or_else(|| said.map(|leak| (IN_ITS_ANSWER, leak)));
+        found = found.or_else(|| said.map(|leak| (LeakSource::Answer, leak)));
     }
-    if let Some((what, leak)) = found {
-        fail(fact, what, &leak);
+    if let Some((source, leak)) = found {
+        fail(fact, source, &leak);
     }
     if fact.outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::HOLDOUT_LEAK) {
         fact.changes.clear();
@@ -42,19 +58,15 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The reason of an attempt that failed for a find.
-pub(super) fn reason(what: &str) -> String {
-    format!("holdout_leak: {what} contains text of a hold-out scenario")
-}
-
-fn fail(fact: &mut StageFinished, what: &str, leak: &Leak) {
-    let reason = reason(what);
-    fact.outcome = Outcome::failed(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, reason.clone()));
+fn fail(fact: &mut StageFinished, source: LeakSource, leak: &Leak) {
+    let failure = Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, source.reason());
+    fact.outcome = Outcome::failed(failure);
     if let Ending::Trapped(text) | Ending::NotLinked(text) = &mut fact.ending {
         text.clear();
     }
-    let help = "nothing allows it; what stages with hold-outs write, builders read".to_owned();
-    fact.refusals.push(Refusal { operation: "tell".to_owned(), path: at_line(leak), reason, help });
+    let help = "cannot be allowed: builders can read what this stage writes".to_owned();
+    let (operation, path, reason) = ("tell".to_owned(), at_line(leak), source.reason());
+    fact.refusals.push(Refusal { operation, path, reason, help });
     fact.refusals_total = fact.refusals_total.saturating_add(1);
 }
 
@@ -77,7 +89,7 @@ fn changed(fact: &StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Res
     Ok(None)
 }
 
-/// Looks through an answer; what was kept beside it and contains a hold-out is not kept.
+/// Searches an answer. An artifact or an output that contains a hold-out is removed.
 fn said(fact: &mut StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Result<Option<Leak>, PortError> {
     let outcome = serde_json::to_string(&fact.outcome).unwrap_or_default();
     let ending = match &fact.ending {
@@ -103,7 +115,7 @@ fn said(fact: &mut StageFinished, canary: &Canary, blobs: &impl BlobStore) -> Re
     Ok(found)
 }
 
-/// Looks through stored bytes, however many they are.
+/// Searches stored bytes of any length.
 fn found_in(digest: &Digest, canary: &Canary, blobs: &impl BlobStore) -> Result<Option<Leak>, PortError> {
     canary.find_in(blobs.open(digest)?).map_err(|error| PortError::Unavailable(error.to_string()))
 }

@@ -1,8 +1,8 @@
-//! What remains of the answer of a stage that had hold-outs in reach: the verdict, and the public hints that apply (design §7).
+//! Reduces the answer of a stage that had hold-outs in reach to its verdict and the public hints that apply (design §7).
 //!
-//! Applied before the answer becomes a fact, so that neither the next stage nor a file of the run has more. Every text, number and
-//! name in an answer counts as chosen by the program under test, which may send what it is judged by in any of them. The whole answer
-//! is kept as an artifact, for people.
+//! This happens before the answer is recorded, so that neither the next stage nor a file of the run has more. The program under test
+//! may have chosen any text, number and name of an answer, and may send a hold-out in any of them. The whole answer is kept as an
+//! artifact, for people.
 
 mod choices;
 
@@ -27,18 +27,17 @@ pub(super) fn hints(report: &Report, canary: &Canary) -> Vec<String> {
     canary.hints(texts.iter().map(AsRef::as_ref))
 }
 
-/// Takes everything out of a fact that the program under test could have chosen, verdict and hints aside.
+/// Removes everything from a fact that the program under test could have chosen, except verdict and hints.
 pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[String]) {
     let outcome = std::mem::replace(&mut fact.outcome, Outcome::of(Status::Fail));
     let is_pass = matches!(outcome.status, Status::Success | Status::PartialSuccess);
-    let failure = (!is_pass).then(|| redacted(fact, failure_of(&outcome)));
     let way = if is_pass { choices::way(pipeline, &fact.attempt.task.node, &outcome) } else { choices::Way::default() };
     fact.outcome = Outcome {
         status: if is_pass { Status::Success } else { Status::Fail },
         preferred_label: way.label,
         suggested_next_ids: way.next.into_iter().collect(),
         context_updates: choices::context(pipeline, outcome.context_updates),
-        failure,
+        failure: (!is_pass).then(|| redacted(fact, failure_of(outcome.status, outcome.failure))),
         notes: notes(is_pass, hints),
     };
     if let Ending::Trapped(text) | Ending::NotLinked(text) = &mut fact.ending {
@@ -46,7 +45,7 @@ pub(super) fn redact(fact: &mut StageFinished, pipeline: &Pipeline, hints: &[Str
     }
 }
 
-/// What builders are told of the failure of such a stage, whatever kind of failure it was.
+/// What builders see of the failure of such a stage, for every kind of failure.
 pub(super) fn verdict(node: &NodeId) -> Failure {
     Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed; {WITHHELD}"))
 }
@@ -57,36 +56,37 @@ fn notes(is_pass: bool, hints: &[String]) -> String {
 }
 
 /// The failure of an answer that is not a pass. `retry` is a failure that may pass, and `skipped` judges nothing.
-fn failure_of(outcome: &Outcome) -> Failure {
-    let unspoken = || Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, "");
-    let failure = outcome.failure.clone().unwrap_or_else(unspoken);
-    match outcome.status {
+fn failure_of(status: Status, failure: Option<Failure>) -> Failure {
+    let unnamed = || Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, "");
+    let failure = failure.unwrap_or_else(unnamed);
+    match status {
         Status::Retry => Failure { class: FailureClass::Transient, ..failure },
         _ => failure,
     }
 }
 
-/// Keeps class and code, for people and for what the engine decides by them. The reason is worded anew, without a path, a number or a
-/// text of the stage.
+/// Keeps class and code, for people and for the engine's decisions. The reason is replaced: it has no path, number or text of the
+/// stage.
 fn redacted(fact: &StageFinished, failure: Failure) -> Failure {
     let code = if failure.code.is_name() { failure.code } else { FailureCode::STAGE_FAILED };
-    let reason = match code.limit_name() {
-        Some(name) => bound(fact, name),
+    let reason = match limit_reached(fact, &code) {
+        Some(reason) => reason,
         None if code == FailureCode::SCOPE_WRITE => {
             format!("{} (names {WITHHELD})", super::GUARDRAIL.trim_end_matches(": "))
         }
-        None if code == FailureCode::CANCELED => "the run was told to stop".to_owned(),
-        None if code == FailureCode::HOLDOUT_LEAK => super::leak_check::reason(super::leak_check::IN_A_FILE),
+        None if code == FailureCode::CANCELED => "the run was asked to stop".to_owned(),
+        None if code == FailureCode::HOLDOUT_LEAK => super::leak_check::LeakSource::File.reason(),
         None => WITHHELD.to_owned(),
     };
     Failure::new(failure.class, code, reason)
 }
 
-/// A bound that was reached, by its name and value.
-fn bound(fact: &StageFinished, name: &str) -> String {
+/// The limit that was reached, by its name and value; none for a code that names no limit.
+fn limit_reached(fact: &StageFinished, code: &FailureCode) -> Option<String> {
+    let name = code.limit_name()?;
     let row = fact.usage.iter().find(|row| row.name.as_str() == name);
     let value = row.map(|row| format!(" ({})", row.limit)).unwrap_or_default();
-    format!("the stage reached `limits.{name}`{value}")
+    Some(format!("the stage reached `limits.{name}`{value}"))
 }
 
 #[cfg(test)]

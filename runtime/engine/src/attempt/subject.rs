@@ -3,8 +3,8 @@
 //! It has the builders' view of the tree and walls of its own. What it and a stage beside hold-outs write is set aside and never
 //! committed: a builder would read it.
 
+use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv, policy, setting};
-use super::{AttemptError, usage};
 use crate::event::{Isolation, Quarantined, Receipt, StageFinished};
 use crate::plan::Binding;
 use crate::plan::Separation;
@@ -221,9 +221,4 @@ fn keep(
 /// Everything that is left of the programs under test once they are dead.
 pub(super) fn ended(subjects: Option<Subjects>) -> Result<EndedSubjects, AttemptError> {
     Ok(subjects.map(Subjects::end).transpose()?.unwrap_or_default())
-}
-
-/// Adds what only the sandboxes saw.
-pub(super) fn spent(used: &EndedSubjects, fact: &mut StageFinished) {
-    used.usage.iter().for_each(|spent| usage::of_jail(spent, fact));
 }

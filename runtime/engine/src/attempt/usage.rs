@@ -1,4 +1,4 @@
-//! What is known of limits only when a stage's jail has ended and its changes were found; the host reported the rest.
+//! Limits whose use is known only after a stage's jail has ended and its changes were found. The host reports the others.
 
 use crate::event::StageFinished;
 use glovebox_record::LimitName;
@@ -6,14 +6,14 @@ use glovebox_sandbox::found::{Found, Op};
 use glovebox_sandbox::jail::ResourceUsage;
 
 /// Adds what only the jail saw to the limits the host reported.
-pub(super) fn of_jail(spent: &ResourceUsage, fact: &mut StageFinished) {
+pub(super) fn of_jail(spent: ResourceUsage, fact: &mut StageFinished) {
     used(fact, LimitName::DiskBytes, spent.disk_peak_bytes);
     used(fact, LimitName::FileBytes, spent.file_peak_bytes);
-    if let Some(seen) = &spent.traffic {
-        // The stage chose the names: they are for people, and no stage gets any of them.
-        fact.refusals.extend(seen.refusals.iter().cloned());
+    if let Some(seen) = spent.traffic {
+        // The stage chose the names: they are for people, and no other stage sees them.
+        fact.refusals.extend(seen.refusals);
         fact.refusals_total = fact.refusals_total.saturating_add(seen.traffic.refused());
-        fact.network = Some(seen.traffic.clone());
+        fact.network = Some(seen.traffic);
     }
 }
 

@@ -8,7 +8,7 @@ use super::command_access::{command_access, strict_scope};
 use super::{holdout_access, subject};
 use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
-use crate::plan::capability::Region;
+use crate::plan::capability::{CommandWords, Region};
 use crate::plan::{Capability, CommandAccess, Giver, Grant, HoldoutAccess, Origin, Separation};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::{FileTier, Grants};
@@ -215,7 +215,7 @@ fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective
             effective.record_origin(Capability::AnyCommand, origin);
         } else {
             let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
-            effective.record_origin(Capability::Argv(words.clone()), origin);
+            effective.record_origin(Capability::Argv(CommandWords(words.clone())), origin);
             effective.commands.argv_prefixes.push(words);
         }
     }

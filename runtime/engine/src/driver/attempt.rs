@@ -4,7 +4,7 @@
 //! listen. It looks at no result beyond that.
 
 use super::{Driver, LEASE_MS, RunError};
-use crate::context::admit;
+use crate::context::filter_updates;
 use crate::event::{Attempt, AttemptId, Ending, StageFinished};
 use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
 use crate::schedule::out_of_time;
@@ -146,8 +146,8 @@ fn cut(finished: StageFinished) -> StageFinished {
 /// Keeps what a handler may set and reports the rest as refused (design §1: a stage cannot touch the record).
 pub(super) fn admit_context(state: &RunState, finished: &mut StageFinished) {
     let updates = std::mem::take(&mut finished.outcome.context_updates);
-    let (admitted, refusals) = admit(&state.context, updates);
-    finished.outcome.context_updates = admitted;
+    let (accepted, refusals) = filter_updates(&state.context, updates);
+    finished.outcome.context_updates = accepted;
     finished.refusals_total = finished.refusals_total.saturating_add(refusals.len() as u64);
     finished.refusals.extend(refusals.into_iter().take(glovebox_sandbox::refusal::REFUSALS_MAX));
 }

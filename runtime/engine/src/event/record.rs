@@ -17,7 +17,7 @@ pub struct Record {
     /// When it was appended, whole milliseconds. Not trusted for order; `seq` is.
     #[schemars(with = "String")]
     pub at: Timestamp,
-    /// Hash of the record before; all zeros for the first.
+    /// Hash of the previous record; all zeros for the first.
     pub prev: Digest,
     /// Hash over `prev`, `seq`, `at` and the event: [`chain`].
     pub hash: Digest,
@@ -30,8 +30,58 @@ pub fn whole_milliseconds(at: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
 }
 
+/// Writes an event, or anything made from one, as canonical JSON: object keys sorted, no white space.
+pub fn canonical<T: Serialize>(fact: &T) -> Result<String, serde_json::Error> {
+    let mut text = CanonicalText(String::with_capacity(256));
+    text.push(&serde_json::to_value(fact)?)?;
+    Ok(text.0)
+}
+
+/// Canonical JSON that is being written.
+struct CanonicalText(String);
+
+impl CanonicalText {
+    fn push(&mut self, value: &Value) -> Result<(), serde_json::Error> {
+        match value {
+            Value::Object(fields) => {
+                // Sorted here because the map's own order depends on a feature that any dependency may switch on.
+                let sorted: BTreeMap<&String, &Value> = fields.iter().collect();
+                self.push_all(['{', '}'], sorted.into_iter(), |text, (key, value)| {
+                    text.push_scalar(key)?;
+                    text.0.push(':');
+                    text.push(value)
+                })
+            }
+            Value::Array(items) => self.push_all(['[', ']'], items.iter(), Self::push),
+            scalar => self.push_scalar(scalar),
+        }
+    }
+
+    fn push_scalar(&mut self, scalar: &impl Serialize) -> Result<(), serde_json::Error> {
+        self.0.push_str(&serde_json::to_string(scalar)?);
+        Ok(())
+    }
+
+    fn push_all<T>(
+        &mut self,
+        brackets: [char; 2],
+        items: impl Iterator<Item = T>,
+        push: impl Fn(&mut Self, T) -> Result<(), serde_json::Error>,
+    ) -> Result<(), serde_json::Error> {
+        self.0.push(brackets[0]);
+        for (index, item) in items.enumerate() {
+            if index > 0 {
+                self.0.push(',');
+            }
+            push(self, item)?;
+        }
+        self.0.push(brackets[1]);
+        Ok(())
+    }
+}
+
 /// Hashes a record: BLAKE3 over previous hash, sequence number, milliseconds since the epoch (both little-endian) and the
-/// event's [`canonical`] text. Keyed by a purpose, so that no other hash in this program can stand in for it.
+/// event's [`canonical`] text. The hash has a context of its own, so that no other hash of this program can replace it.
 pub fn chain(prev: &Digest, seq: u64, at: Timestamp, canonical_event: &str) -> Digest {
     let mut hasher = blake3::Hasher::new_derive_key("glovebox 2026 journal record v1");
     hasher.update(prev.as_bytes());
@@ -39,47 +89,4 @@ pub fn chain(prev: &Digest, seq: u64, at: Timestamp, canonical_event: &str) -> D
     hasher.update(&at.as_millisecond().to_le_bytes());
     hasher.update(canonical_event.as_bytes());
     hasher.finalize().into()
-}
-
-/// Writes an event, or anything made from one, as canonical JSON: object keys sorted, no white space.
-pub fn canonical<T: Serialize>(fact: &T) -> Result<String, serde_json::Error> {
-    let mut text = String::with_capacity(256);
-    write_canonical(&serde_json::to_value(fact)?, &mut text)?;
-    Ok(text)
-}
-
-fn write_canonical(value: &Value, text: &mut String) -> Result<(), serde_json::Error> {
-    match value {
-        Value::Object(fields) => {
-            // Sorted here because the map's own order depends on a feature that any dependency may switch on.
-            let sorted: BTreeMap<&String, &Value> = fields.iter().collect();
-            write_sequence(text, ['{', '}'], sorted.into_iter(), |(key, value), text| {
-                text.push_str(&serde_json::to_string(key)?);
-                text.push(':');
-                write_canonical(value, text)
-            })
-        }
-        Value::Array(items) => write_sequence(text, ['[', ']'], items.iter(), write_canonical),
-        scalar => {
-            text.push_str(&serde_json::to_string(scalar)?);
-            Ok(())
-        }
-    }
-}
-
-fn write_sequence<T>(
-    text: &mut String,
-    brackets: [char; 2],
-    items: impl Iterator<Item = T>,
-    write: impl Fn(T, &mut String) -> Result<(), serde_json::Error>,
-) -> Result<(), serde_json::Error> {
-    text.push(brackets[0]);
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        write(item, text)?;
-    }
-    text.push(brackets[1]);
-    Ok(())
 }

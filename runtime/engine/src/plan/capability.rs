@@ -1,7 +1,7 @@
 //! Capabilities: what a node can do, typed, so that plans can be compared and `--deny` rules can refuse them.
 //!
-//! A capability knows what lies within it, not why it was given: [`super::origin`] says that. What is hidden from a node takes away
-//! from what it reads and writes, so a capability over files carries its exceptions. When in doubt it counts as the larger one.
+//! A capability knows what it covers, not who gave it: [`super::origin`] says that. A node neither reads nor writes what is hidden
+//! from it, so a capability over files carries its exceptions. In doubt, a capability counts as the larger one.
 
 use crate::config::Toolchain;
 use crate::config::sandbox::Tier;
@@ -41,26 +41,26 @@ pub enum Capability {
     /// Writes paths of the workspace, to be kept.
     Write(Region),
     /// Lets commands read an absolute folder of the machine.
-    ReadMachine(String),
-    /// Lets commands write a folder that is dropped after the stage.
+    ReadMachine(MachineFolder),
+    /// Lets commands write a folder that is removed after the stage.
     Scratch(Entry),
     /// Lets commands write a folder that is kept within the run.
     Cache(Entry),
     /// Runs a shell text, exactly this one.
     Shell(String),
     /// Runs programs whose words begin with these.
-    Argv(Vec<String>),
+    Argv(CommandWords),
     /// Runs anything.
     AnyCommand,
     /// Lets commands reach a host, as a proxy's list names it.
-    Reach(String),
+    Reach(ProxyEntry),
     /// Lets commands reach whatever the machine can.
     FullNetwork,
     /// Asks the model.
     Model,
-    /// Has a third-party component do the work.
+    /// Executes a third-party component.
     Plugin(String),
-    /// Tells builders what hold-outs say.
+    /// Shows builders the output of hold-outs.
     TellHoldouts,
     /// Commits, for builders to see, what it writes with hold-outs in reach.
     CommitBesideHoldouts,
@@ -115,17 +115,14 @@ impl Capability {
     fn covers(&self, other: &Capability) -> bool {
         use Capability as C;
         match (self, other) {
-            (C::ReadMachine(known), C::ReadMachine(folder)) => is_within(folder, known),
+            (C::ReadMachine(known), C::ReadMachine(folder)) => folder.is_within(known),
             (C::Scratch(known), C::Scratch(entry))
             | (C::Cache(known), C::Cache(entry))
             | (C::Include(known), C::Include(entry)) => known.covers(entry),
             (C::AnyCommand, C::Argv(_) | C::Shell(_)) => true,
-            (C::Argv(known), C::Argv(words)) => words.starts_with(known),
+            (C::Argv(known), C::Argv(words)) => words.0.starts_with(&known.0),
             (C::FullNetwork, C::Reach(_)) => true,
-            (C::Reach(known), C::Reach(host)) => {
-                known == host
-                    || Rules::parse(std::slice::from_ref(known)).is_ok_and(|rules| rules.cover(host) == Ok(true))
-            }
+            (C::Reach(known), C::Reach(host)) => known.covers(host),
             (C::SandboxTier(known), C::SandboxTier(tier)) => known <= tier,
             (C::Spend(known, most), C::Spend(resource, amount)) => known == resource && most >= amount,
             (C::Limit(known, most), C::Limit(name, amount)) => known == name && most >= amount,
@@ -170,10 +167,67 @@ pub(super) fn narrower<'a>(one: &'a Entry, other: &'a Entry) -> Option<&'a Entry
     (other.is_subtree() && one.path().is_below(other.path())).then_some(one)
 }
 
-/// True for an absolute path that is another or below it.
-pub(super) fn is_within(path: &str, folder: &str) -> bool {
-    let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
-    folder == "/" || path.strip_prefix(folder).is_some_and(below)
+/// An absolute folder of the machine, without a slash at the end.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MachineFolder(pub String);
+
+impl MachineFolder {
+    /// True for the other folder itself and everything below it.
+    pub(super) fn is_within(&self, other: &MachineFolder) -> bool {
+        let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+        other.0 == "/" || self.0.strip_prefix(&other.0).is_some_and(below)
+    }
+}
+
+impl fmt::Display for MachineFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The leading words of a command.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CommandWords(pub Vec<String>);
+
+/// The words, then `…` for any others.
+impl fmt::Display for CommandWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} …", self.0.join(" "))
+    }
+}
+
+/// An entry of a proxy's list: a host or `*.domain`, perhaps with a port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProxyEntry(pub String);
+
+impl ProxyEntry {
+    /// True when this entry allows everything that the other allows.
+    fn covers(&self, other: &ProxyEntry) -> bool {
+        let rules = || Rules::parse(std::slice::from_ref(&self.0));
+        self == other || rules().is_ok_and(|rules| rules.cover(&other.0) == Ok(true))
+    }
+
+    /// True when one entry allows anything that the other allows; ports make no difference.
+    pub(super) fn overlaps(&self, other: &ProxyEntry) -> bool {
+        self.includes_name_of(other) || other.includes_name_of(self)
+    }
+
+    fn includes_name_of(&self, inner: &ProxyEntry) -> bool {
+        match self.name().strip_prefix("*.") {
+            Some(domain) => inner.name().strip_suffix(domain).is_some_and(|front| front.ends_with('.')),
+            None => self.name() == inner.name(),
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.0.split_once(':').map_or(&self.0, |(name, _)| name)
+    }
+}
+
+impl fmt::Display for ProxyEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
 impl Resource {
@@ -198,19 +252,19 @@ impl fmt::Display for Capability {
             C::Scratch(entry) => write!(f, "scratch {entry}"),
             C::Cache(entry) => write!(f, "cache {entry}"),
             C::Shell(text) => write!(f, "run {text}"),
-            C::Argv(words) => write!(f, "run {} …", words.join(" ")),
+            C::Argv(words) => write!(f, "run {words}"),
             C::AnyCommand => f.write_str("run *"),
             C::Reach(host) => write!(f, "reach {host}"),
             C::FullNetwork => f.write_str("reach *"),
             C::Model => f.write_str("model"),
             C::Plugin(name) => write!(f, "plugin {name}"),
-            C::CommitBesideHoldouts => f.write_str("commit what it writes beside hold-outs"),
+            C::CommitBesideHoldouts => f.write_str("commit what it writes with hold-outs in reach"),
             C::Subject(text) => write!(f, "run {text} as the program under test"),
-            C::TellHoldouts => f.write_str("tell builders what hold-outs say"),
+            C::TellHoldouts => f.write_str("show builders the output of hold-outs"),
             C::Toolchain(toolchain) => write!(f, "use the toolchain {}", toolchain.as_str()),
             C::Programs(folder) => write!(f, "find programs in {folder}"),
             C::Variable(name) => write!(f, "see the variable {name}"),
-            C::Include(entry) => write!(f, "take along {entry}"),
+            C::Include(entry) => write!(f, "copy ignored files {entry}"),
             C::SandboxTier(tier) => write!(f, "accept the sandbox tier {tier}"),
             C::Spend(resource, u64::MAX) => write!(f, "spend any number of {}", resource.as_str()),
             C::Spend(resource, most) => write!(f, "spend {most} {}", resource.as_str()),

@@ -2,7 +2,7 @@
 //!
 //! The one place that turns grants into capabilities. Plans are compared, refused and printed from these sets.
 
-use super::capability::{Capability, Region, Resource};
+use super::capability::{Capability, CommandWords, MachineFolder, ProxyEntry, Region, Resource};
 use super::{Binding, Confinement, HoldoutAccess, Plan};
 use crate::config::sandbox::{Network, Tier};
 use glovebox_host::call::CommandGrant;
@@ -27,7 +27,7 @@ impl CapabilitySet {
         self.0.extend(capabilities);
     }
 
-    /// What this set allows and another does not. Of several parts that say the same or less, the largest is kept.
+    /// What this set allows and another does not. Of several parts that cover each other, the largest is kept.
     pub fn minus(&self, other: &CapabilitySet) -> CapabilitySet {
         let rest = self.0.difference(&other.0);
         let found: BTreeSet<Capability> = rest.flat_map(|capability| capability.minus(other.iter())).collect();
@@ -76,9 +76,9 @@ impl IntoIterator for CapabilitySet {
 /// What a plan can do: per node, and together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanCapabilities {
-    /// Of each node; empty for those that the engine passes by itself.
+    /// Of each node; empty for control nodes.
     pub nodes: BTreeMap<NodeId, CapabilitySet>,
-    /// Of all nodes together, and what the run as a whole is given.
+    /// Of all nodes together, and of the run as a whole.
     pub run: CapabilitySet,
 }
 
@@ -127,7 +127,7 @@ impl Plan {
             found.extend(open.map(|folder| Capability::ReadHoldouts(region(folder))));
         }
         if let Some(separation) = &binding.separation {
-            found.extend(separation.command.clone().map(Capability::Subject));
+            found.extend(separation.command.iter().cloned().map(Capability::Subject));
             let commits = separation.writes == Writes::Commit && binding.holdouts == HoldoutAccess::ReadOnly;
             found.extend(commits.then_some(Capability::CommitBesideHoldouts));
         }
@@ -146,7 +146,7 @@ impl Plan {
         found.extend(reached(&binding.command_access.network));
         found.extend(binding.command_access.scratch.iter().cloned().map(Capability::Scratch));
         found.extend(binding.command_access.cache.iter().cloned().map(Capability::Cache));
-        found.extend(self.sandbox.setting.read.iter().cloned().map(Capability::ReadMachine));
+        found.extend(self.sandbox.setting.read.iter().cloned().map(MachineFolder).map(Capability::ReadMachine));
         let tier = match self.sandbox.confinement {
             Confinement::Tier(Tier::Unconfined) => Tier::Unconfined,
             _ => self.sandbox.setting.require,
@@ -162,7 +162,7 @@ impl Plan {
 pub fn reached(network: &Network) -> Vec<Capability> {
     match network {
         Network::None => Vec::new(),
-        Network::Proxy(domains) => domains.iter().cloned().map(Capability::Reach).collect(),
+        Network::Proxy(domains) => domains.iter().cloned().map(ProxyEntry).map(Capability::Reach).collect(),
         Network::Full => vec![Capability::FullNetwork],
     }
 }
@@ -171,5 +171,5 @@ pub fn reached(network: &Network) -> Vec<Capability> {
 fn of_grant(commands: &CommandGrant) -> impl Iterator<Item = Capability> {
     let any = commands.any.then_some(Capability::AnyCommand);
     let shell = commands.shell_texts.iter().cloned().map(Capability::Shell);
-    any.into_iter().chain(shell).chain(commands.argv_prefixes.iter().cloned().map(Capability::Argv))
+    any.into_iter().chain(shell).chain(commands.argv_prefixes.iter().cloned().map(CommandWords).map(Capability::Argv))
 }

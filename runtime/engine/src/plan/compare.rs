@@ -1,7 +1,7 @@
-//! Two plans compared: what the new one allows and the old one does not, and the other way round.
+//! Compares two plans: what the new plan allows and the old plan does not, and the reverse.
 //!
-//! Pure. A capability that the old plan covers is not reported, however it is written. One that reaches further is reported as far
-//! as it does. Nodes are the same when their ids are: a renamed node is a new node.
+//! Pure. A capability that the old plan covers is not reported, even if it is written differently. Of one that reaches further, the
+//! part that is new is reported. Nodes are the same when their ids are: a renamed node is a new node.
 
 use super::capability::Capability;
 use super::capability_set::{CapabilitySet, PlanCapabilities};
@@ -74,8 +74,17 @@ pub fn additions(old: &PlanCapabilities, new: &PlanCapabilities) -> Vec<Addition
     found
 }
 
-/// Compares two plans. `target` names the old one, `is_run` says that it is a run's.
-pub fn compare(old: &PlanCapabilities, new: &PlanCapabilities, target: String, is_run: bool) -> PlanDiff {
+/// What the old plan of a comparison belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OtherPlan {
+    /// A pipeline file.
+    File(String),
+    /// A run.
+    Run(String),
+}
+
+/// Compares two plans; `other` names the old one.
+pub fn compare(old: &PlanCapabilities, new: &PlanCapabilities, other: OtherPlan) -> PlanDiff {
     let nothing = CapabilitySet::default();
     let ids: BTreeSet<&NodeId> = old.nodes.keys().chain(new.nodes.keys()).collect();
     let node = |id: &NodeId| {
@@ -90,6 +99,10 @@ pub fn compare(old: &PlanCapabilities, new: &PlanCapabilities, target: String, i
         is_news.then(|| NodeChange { id: id.to_string(), presence: presence.to_owned(), change })
     };
     let nodes = ids.into_iter().filter_map(node).collect();
+    let (target, is_run) = match other {
+        OtherPlan::File(path) => (path, false),
+        OtherPlan::Run(id) => (id, true),
+    };
     PlanDiff { target, is_run, could: change(&old.run, &new.run), nodes }
 }
 

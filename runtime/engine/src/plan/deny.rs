@@ -1,11 +1,11 @@
-//! Rules that refuse a plan: `run=cargo publish`, `write=.github/`, `reach=*`, `widened` and their like.
+//! Rules that refuse a plan, such as `run=cargo publish`, `write=.github/`, `reach=*` and `widened`.
 //!
 //! Pure. A rule is a word, or a word and a value. It refuses every capability that overlaps the value: a grant above a path and a
-//! grant below it both match. What a shell text does cannot be read from it with certainty. A rule about a command therefore
-//! matches more texts rather than fewer, and only `run=*` matches all.
+//! grant below it both match. A shell text does not show with certainty what it runs. In doubt, a rule about a command matches, and
+//! only `run=*` is sure to match all.
 
 use super::Plan;
-use super::capability::{Capability, Region, is_within, narrower};
+use super::capability::{Capability, CommandWords, MachineFolder, ProxyEntry, Region, narrower};
 use super::capability_set::PlanCapabilities;
 use super::compare::Addition;
 use glovebox_pipeline::ir::NodeId;
@@ -14,16 +14,21 @@ use glovebox_record::scope::Entry;
 use glovebox_sandbox::proxy::rules::Rules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
+/// The values of `read`.
+const EXPECTED_READ: &str = "a path such as `secrets/`";
 /// The words a rule begins with.
 const WORDS: [&str; 8] = ["model", "network-full", "plugin", "reach", "read", "run", "widened", "write"];
+/// Those of them that take no value.
+const WORDS_ALONE: [&str; 3] = ["model", "network-full", "widened"];
 
 /// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DenyError {
     /// Another word.
     #[error(
-        "`{0}` is not a rule: `run=`, `reach=`, `read=`, `write=`, `plugin=`, `model`, `network-full` or `widened` is expected"
+        "`{0}` is not a rule: expected `run=`, `reach=`, `read=`, `write=`, `plugin=`, `model`, `network-full` or `widened`"
     )]
     Unknown(String),
     /// No value.
@@ -53,14 +58,11 @@ impl DenyError {
         let Self::Unknown(text) = self else { return None };
         let (word, value) = text.split_once('=').map_or((text.as_str(), None), |(word, value)| (word, Some(value)));
         let nearest = nearest(word, WORDS)?;
-        let meant =
-            value.filter(|_| !stands_alone(nearest)).map_or(nearest.to_owned(), |value| format!("{nearest}={value}"));
+        let meant = value
+            .filter(|_| !WORDS_ALONE.contains(&nearest))
+            .map_or(nearest.to_owned(), |value| format!("{nearest}={value}"));
         Some(format!("did you mean `{meant}`?"))
     }
-}
-
-fn stands_alone(word: &str) -> bool {
-    matches!(word, "model" | "network-full" | "widened")
 }
 
 /// A rule that refuses capabilities.
@@ -73,11 +75,11 @@ pub struct Deny {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
     AnyCommand,
-    Command(Vec<String>),
+    Command(CommandWords),
     AnyHost,
-    Host(String),
+    Host(ProxyEntry),
     Read(Entry),
-    Machine(String),
+    Machine(MachineFolder),
     Write(Entry),
     AnyPlugin,
     Plugin(String),
@@ -100,34 +102,68 @@ pub struct Denied {
     pub from: String,
 }
 
+/// A rule as written, in parts.
+#[derive(Clone, Copy)]
+struct Written<'a> {
+    text: &'a str,
+    word: &'a str,
+    value: Option<&'a str>,
+}
+
+impl<'a> Written<'a> {
+    fn value(self, expected: &'static str) -> Result<&'a str, DenyError> {
+        let value = self.value.filter(|value| !value.is_empty());
+        value.ok_or_else(|| DenyError::Bare { rule: self.word.to_owned(), expected })
+    }
+
+    fn alone(self, what: What) -> Result<What, DenyError> {
+        if self.value.is_none() { Ok(what) } else { Err(DenyError::Alone(self.word.to_owned())) }
+    }
+
+    fn path(self, expected: &'static str) -> Result<Entry, DenyError> {
+        let path = self.value(expected)?;
+        Entry::parse(if path == "*" { "./" } else { path }).map_err(|error| self.problem(&error))
+    }
+
+    fn host(self) -> Result<What, DenyError> {
+        let host = self.value("a host such as `api.example.com`")?;
+        if host == "*" {
+            return Ok(What::AnyHost);
+        }
+        let host = ProxyEntry(host.to_owned());
+        let rules = Rules::parse(std::slice::from_ref(&host.0));
+        rules.map_err(|error| self.problem(&error)).map(|_| What::Host(host))
+    }
+
+    fn problem(self, problem: &dyn fmt::Display) -> DenyError {
+        DenyError::Value { rule: self.text.to_owned(), problem: problem.to_string() }
+    }
+}
+
 impl Deny {
-    /// Reads a rule.
+    /// Parses a rule.
     pub fn parse(text: &str) -> Result<Deny, DenyError> {
         let (word, value) = text.split_once('=').map_or((text, None), |(word, value)| (word, Some(value.trim())));
-        let bare = |expected| DenyError::Bare { rule: word.to_owned(), expected };
-        let filled = |expected| value.filter(|value| !value.is_empty()).ok_or_else(|| bare(expected));
-        let alone = |what| if value.is_none() { Ok(what) } else { Err(DenyError::Alone(word.to_owned())) };
+        let written = Written { text, word, value };
         let what = match word {
-            "run" => match filled("the first words of a command")? {
+            "run" => match written.value("the first words of a command")? {
                 "*" => What::AnyCommand,
-                words => What::Command(words.split_whitespace().map(str::to_owned).collect()),
+                words => What::Command(CommandWords(words.split_whitespace().map(str::to_owned).collect())),
             },
-            "reach" => match filled("a host such as `api.example.com`")? {
-                "*" => What::AnyHost,
-                host => What::Host(self::host(text, host)?),
+            "reach" => written.host()?,
+            "read" => match written.value(EXPECTED_READ)? {
+                path if path.trim_end_matches('/').is_empty() => What::Machine(MachineFolder("/".to_owned())),
+                path if path.starts_with('/') => What::Machine(MachineFolder(path.trim_end_matches('/').to_owned())),
+                _ => What::Read(written.path(EXPECTED_READ)?),
             },
-            "read" => match filled("a path such as `secrets/`")? {
-                path if path.starts_with('/') => What::Machine(folder(path)),
-                path => What::Read(entry(text, path)?),
-            },
-            "write" => What::Write(entry(text, filled("a path such as `src/`")?)?),
-            "plugin" => match filled("a plugin's name")? {
+            "write" => What::Write(written.path("a path such as `src/`")?),
+            "plugin" => match written.value("a plugin's name")? {
                 "*" => What::AnyPlugin,
                 name => What::Plugin(name.to_owned()),
             },
-            "model" => alone(What::Model)?,
-            "network-full" => alone(What::FullNetwork)?,
-            "widened" => alone(What::Widened)?,
+            "model" => written.alone(What::Model)?,
+            "network-full" => written.alone(What::FullNetwork)?,
+            "widened" => written.alone(What::Widened)?,
             _ => return Err(DenyError::Unknown(text.to_owned())),
         };
         Ok(Deny { text: text.to_owned(), what })
@@ -146,16 +182,16 @@ impl Deny {
             | (What::Host(_) | What::FullNetwork, Capability::FullNetwork)
             | (What::AnyPlugin, Capability::Plugin(_))
             | (What::Model, Capability::Model) => true,
-            (What::Command(words), Capability::Shell(text)) => is_in_shell(words, text),
-            (What::Command(words), Capability::Argv(prefix)) => is_in_argv(words, prefix),
-            (What::Host(denied), Capability::Reach(host)) => is_same_host(denied, host),
+            (What::Command(words), Capability::Shell(text)) => words.is_in_shell(text),
+            (What::Command(words), Capability::Argv(prefix)) => words.is_in_argv(prefix),
+            (What::Host(denied), Capability::Reach(host)) => denied.overlaps(host),
             (What::Read(denied), Capability::Read(region) | Capability::ReadHoldouts(region))
             | (What::Write(denied), Capability::Write(region)) => has_any(region, denied),
             (What::Write(denied), Capability::Scratch(entry) | Capability::Cache(entry)) => {
                 narrower(denied, entry).is_some()
             }
             (What::Machine(denied), Capability::ReadMachine(folder)) => {
-                is_within(folder, denied) || is_within(denied, folder)
+                folder.is_within(denied) || denied.is_within(folder)
             }
             (What::Plugin(denied), Capability::Plugin(name)) => denied == name,
             _ => false,
@@ -189,71 +225,48 @@ pub fn denied(plan: &Plan, capabilities: &PlanCapabilities, rules: &[Deny], addi
     found
 }
 
-fn entry(rule: &str, text: &str) -> Result<Entry, DenyError> {
-    Entry::parse(if text == "*" { "./" } else { text })
-        .map_err(|error| DenyError::Value { rule: rule.to_owned(), problem: error.to_string() })
-}
-
-fn folder(path: &str) -> String {
-    if path == "/" { path.to_owned() } else { path.trim_end_matches('/').to_owned() }
-}
-
-fn host(rule: &str, text: &str) -> Result<String, DenyError> {
-    match Rules::parse(&[text.to_owned()]) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(DenyError::Value { rule: rule.to_owned(), problem: error.to_string() }),
-    }
-}
-
 /// True when a region has anything at, above or below a denied path that exists for the node.
 fn has_any(region: &Region, denied: &Entry) -> bool {
-    // Written without a slash, a folder is meant as well.
-    let subtree = match denied.is_subtree() {
-        true => denied.clone(),
-        false => Entry::parse(&format!("{denied}/")).unwrap_or_else(|_| denied.clone()),
-    };
+    // A folder without a final slash means the subtree as well.
+    let subtree = Entry::folder(denied.path().clone());
     narrower(&subtree, &region.entry).is_some_and(|common| !region.hides(common))
 }
 
-/// True when one entry of a domain list allows anything the other does; ports make no difference.
-fn is_same_host(one: &str, other: &str) -> bool {
-    let name = |entry: &str| entry.split_once(':').map_or(entry, |(name, _)| name).to_owned();
-    let (one, other) = (name(one), name(other));
-    let within = |outer: &str, inner: &str| match outer.strip_prefix("*.") {
-        Some(domain) => inner.strip_suffix(domain).is_some_and(|front| front.ends_with('.')),
-        None => outer == inner,
-    };
-    within(&one, &other) || within(&other, &one)
+impl CommandWords {
+    /// True when programs with the other leading words include this command. Options before the words that matter are skipped.
+    fn is_in_argv(&self, prefix: &CommandWords) -> bool {
+        fn plain(words: &CommandWords) -> impl Iterator<Item = &str> {
+            let words = words.0.iter().map(|word| Word(word)).enumerate();
+            words.filter(|(at, word)| *at == 0 || !word.is_option()).map(|(_, word)| word.program())
+        }
+        plain(self).zip(plain(prefix)).all(|(one, other)| one == other)
+    }
+
+    /// True when these words occur in this order within one command of a shell text.
+    fn is_in_shell(&self, text: &str) -> bool {
+        let mut commands = text.split([';', '&', '|', '\n', '(', ')', '{', '}', '`']);
+        let has_all = |command: &str| {
+            let separates = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '<' | '>' | '$');
+            let mut words = command.split(separates).filter(|word| !word.is_empty()).map(Word);
+            self.0.iter().all(|wanted| words.any(|word| word.program() == Word(wanted).program()))
+        };
+        commands.any(has_all)
+    }
 }
 
-/// True when programs with these leading words include the denied command. Options before the words that matter are skipped.
-fn is_in_argv(denied: &[String], prefix: &[String]) -> bool {
-    let plain = |words: &[String]| -> Vec<String> {
-        let words = words.iter().enumerate();
-        words.filter(|(at, word)| *at == 0 || !is_option(word)).map(|(_, word)| program(word).to_owned()).collect()
-    };
-    let (denied, prefix) = (plain(denied), plain(prefix));
-    denied.iter().zip(&prefix).all(|(one, other)| one == other)
-}
+/// One word of a command.
+#[derive(Clone, Copy)]
+struct Word<'a>(&'a str);
 
-/// True when the denied words occur in this order within one command of a shell text.
-fn is_in_shell(denied: &[String], text: &str) -> bool {
-    let commands = text.split([';', '&', '|', '\n', '(', ')', '{', '}', '`']);
-    let has_all = |command: &str| {
-        let quotes = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | '\\' | '<' | '>' | '$');
-        let mut words = command.split(quotes).filter(|word| !word.is_empty());
-        denied.iter().all(|wanted| words.any(|word| program(word) == program(wanted)))
-    };
-    commands.into_iter().any(has_all)
-}
+impl<'a> Word<'a> {
+    fn is_option(self) -> bool {
+        self.0.starts_with(['-', '+'])
+    }
 
-fn is_option(word: &str) -> bool {
-    word.starts_with(['-', '+'])
-}
-
-/// A program's name without its folder.
-fn program(word: &str) -> &str {
-    word.rsplit('/').find(|name| !name.is_empty()).unwrap_or(word)
+    /// A program's name without its folder.
+    fn program(self) -> &'a str {
+        self.0.rsplit('/').find(|name| !name.is_empty()).unwrap_or(self.0)
+    }
 }
 
 #[cfg(test)]

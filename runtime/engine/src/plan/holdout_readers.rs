@@ -1,6 +1,6 @@
-//! What a plan says of hold-outs: the sealed folders, who has them in reach, who opted out of what.
+//! What a plan says of hold-outs: the sealed folders, the nodes that can read them, and the opt-outs.
 //!
-//! The same words go into `run.started`, so that a run says for itself who could know what it was judged by.
+//! `run.started` records the same text, so that a run itself says which nodes could know the hold-outs.
 
 use super::{HoldoutAccess, Plan};
 use glovebox_pipeline::holdout_roles::{Copies, Feedback, Writes};
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 pub struct HoldoutPlan {
     /// The folders, each with a final slash.
     pub folders: Vec<String>,
-    /// Nodes that have them in reach, read-only.
+    /// Nodes that can read them.
     pub reach: Vec<String>,
-    /// Those of them whose own commands also see the project, so that builders' code could run beside the hold-outs.
+    /// Those of them whose commands also see the project, so that builders' code could run beside the hold-outs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_isolated: Vec<String>,
-    /// What keeps them from builders and was given up, in words.
+    /// Protections that the pipeline's author gave up, in words.
     pub opt_outs: Vec<String>,
 }
 
@@ -45,14 +45,14 @@ impl Plan {
                 opt_outs.push(format!("builder `{id}` may read hold-outs"));
             }
             if binding.separation.as_ref().is_some_and(|separation| separation.writes == Writes::Commit) {
-                opt_outs.push(format!("builders see what `{id}` writes"));
+                opt_outs.push(format!("`{id}` commits what it writes, and builders can read it"));
             }
             if self.feedback(id) == Feedback::Full {
-                opt_outs.push(format!("builders are told what `{id}` prints"));
+                opt_outs.push(format!("builders can read what `{id}` prints"));
             }
         }
         if self.pipeline.scenario_copies == Copies::Allow && !self.sealed.is_empty() {
-            opt_outs.push("copies of hold-outs may lie in the workspace".to_owned());
+            opt_outs.push("the workspace may contain copies of hold-outs".to_owned());
         }
         HoldoutPlan { folders, reach, not_isolated, opt_outs }
     }
@@ -65,14 +65,14 @@ impl Plan {
         self.sealed.iter().filter(|folder| !binding.scope.is_hidden(folder.path())).collect()
     }
 
-    /// True when what the node says is withheld: it had hold-outs in reach, and nobody opted out.
+    /// True when the node's answer is withheld: it can read hold-outs, and its author did not opt out.
     pub fn withholds(&self, node: &NodeId) -> bool {
         let reaches = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::ReadOnly);
         reaches && self.feedback(node) == Feedback::Summary
     }
 
-    /// True when nothing the node is told or says may contain a hold-out. Where some stage tells them in full it is no leak any
-    /// more that another one knows them.
+    /// True when the leak check covers the node: neither its input nor its answer may contain a hold-out. If any stage has
+    /// `scenario_feedback=full`, leak checks are off: the content is already disclosed.
     pub fn is_leak_checked(&self, node: &NodeId) -> bool {
         let absent = self.binding(node).is_some_and(|binding| binding.holdouts == HoldoutAccess::Absent);
         absent && !self.sealed.is_empty() && !self.discloses_holdouts()

@@ -1,6 +1,6 @@
 //! Where a capability comes from: who gave it, and what narrowed it.
 //!
-//! Typed from the binder to the printed line. Nothing reads an origin back from its text.
+//! Typed from the binder to the printed line. No code reads an origin back from its text.
 
 use super::Plan;
 use super::capability::{Capability, Resource};
@@ -11,7 +11,7 @@ use glovebox_record::LimitName;
 use std::borrow::Cow;
 use std::fmt;
 
-/// One that gives a capability, or narrows it.
+/// A source that gives a capability, or narrows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Giver {
     /// A component that came with the binary.
@@ -95,23 +95,24 @@ impl Grant {
 
 impl Plan {
     /// Who gave a capability: to a node, or to the run as a whole.
-    pub fn origin(&self, node: Option<&NodeId>, capability: &Capability) -> Origin {
-        let Some(node) = node else { return of_run(capability) };
+    pub fn origin(&self, node: Option<&NodeId>, capability: &Capability) -> Cow<'_, Origin> {
+        let Some(node) = node else { return Cow::Owned(of_run(capability)) };
         let giver = match capability {
             Capability::ReadMachine(_) => Giver::Config("sandbox", "read"),
             Capability::Toolchain(_) | Capability::Programs(_) | Capability::Variable(_) => Giver::ConfigTable("exec"),
             Capability::SandboxTier(Tier::Unconfined) => Giver::Flag("--dangerously-no-sandbox"),
             Capability::SandboxTier(_) => Giver::Config("sandbox", "require"),
             Capability::Plugin(_) => {
-                return Origin::attribute("type").and(Giver::ConfigTable("plugins"));
+                return Cow::Owned(Origin::attribute("type").and(Giver::ConfigTable("plugins")));
             }
             _ => {
                 let grants = self.binding(node).map_or(&[][..], |binding| &binding.grants);
                 let given = grants.iter().find(|grant| grant.gives(capability));
-                return given.map_or_else(|| Origin::of(Giver::Default), |grant| grant.origin.clone());
+                return given
+                    .map_or_else(|| Cow::Owned(Origin::of(Giver::Default)), |grant| Cow::Borrowed(&grant.origin));
             }
         };
-        Origin::of(giver)
+        Cow::Owned(Origin::of(giver))
     }
 }
 
@@ -136,7 +137,7 @@ impl fmt::Display for Giver {
             Giver::ConfigTable(table) => write!(f, "`[{table}]` of {CONFIG_FILE_NAME}"),
             Giver::Attribute(name) => write!(f, "`{name}` of the node"),
             Giver::Unset(name) => write!(f, "`{name}` is not set"),
-            Giver::NotBlocked(name) => write!(f, "`{name}` of the node does not name it"),
+            Giver::NotBlocked(name) => write!(f, "`{name}` of the node does not list it"),
             Giver::Flag(name) => write!(f, "`{name}`"),
             Giver::RunBounds => f.write_str("`max_steps` or `max_wall_time` of the pipeline, or their flags"),
             Giver::Run => f.write_str("the run"),

@@ -1,6 +1,6 @@
-//! A plan as `glovebox plan --json` prints it: what each node, and all of them together, could read, write, execute and reach.
+//! A plan as `glovebox plan --json` prints it: what each node, and all nodes together, could read, write, execute and reach.
 //!
-//! It has one order, so two plans can be compared line by line, and the plan's digest is taken over it. Decides nothing.
+//! The order is fixed, so two plans can be compared line by line, and the plan's digest covers the text. Decides nothing.
 
 use super::capability::Capability;
 use super::capability_set::CapabilitySet;
@@ -14,15 +14,16 @@ use glovebox_pipeline::ir::Node;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// The version of the JSON a plan is printed as.
 pub const PLAN_SCHEMA_VERSION: u32 = 1;
 
 impl Plan {
     /// What `glovebox plan --json` prints.
-    pub fn to_json(&self) -> PlanFile {
-        let mut nodes: Vec<PlanNode> = self.pipeline.nodes.iter().map(|node| self.plan_node(node)).collect();
-        nodes.sort_by(|a, b| a.id.cmp(&b.id));
+    pub fn to_json(&self) -> PlanFile<'_> {
+        let mut nodes: Vec<PlanNode<'_>> = self.pipeline.nodes.iter().map(|node| self.plan_node(node)).collect();
+        nodes.sort_by(|a, b| a.id.cmp(b.id));
         let could = nodes.iter().fold(CapabilityLists::default(), |mut all, node| {
             all.extend(&node.could);
             all
@@ -30,21 +31,21 @@ impl Plan {
         let bounds = self.pipeline.bounds;
         PlanFile {
             schema_version: PLAN_SCHEMA_VERSION,
-            pipeline: self.pipeline.name.clone(),
+            pipeline: &self.pipeline.name,
             could,
             nodes,
-            sandbox_tier: self.sandbox.tier_word().to_owned(),
+            sandbox_tier: self.sandbox.tier_word(),
             sandbox: self.sandbox.printed(),
-            model: self.model.clone(),
+            model: &self.model,
             steps_max: bounds.steps_max,
             wall_max_ms: bounds.wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)),
             disk_bytes_max: Some(self.disk_bytes_max),
             exec: PlanExec {
-                toolchains: self.exec.toolchains.iter().map(|toolchain| toolchain.as_str().to_owned()).collect(),
-                path: self.exec.path.clone(),
-                env: self.exec.env.clone(),
+                toolchains: self.exec.toolchains.iter().map(|toolchain| toolchain.as_str()).collect(),
+                path: &self.exec.path,
+                env: &self.exec.env,
             },
-            workspace_include: self.workspace_include.clone(),
+            workspace_include: &self.workspace_include,
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
             rules: self.rule_report.rules.clone(),
             transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
@@ -53,41 +54,36 @@ impl Plan {
         }
     }
 
-    fn plan_node(&self, node: &Node) -> PlanNode {
+    fn plan_node<'a>(&'a self, node: &'a Node) -> PlanNode<'a> {
         let binding = self.bindings.get(&node.id);
         let mut could = binding.map(|found| CapabilityLists::of(&self.of_binding(found))).unwrap_or_default();
         // What a stage writes beside hold-outs is dropped, unless the node commits it.
         let dropped =
             binding.filter(|found| !found.keeps_writes() && (found.tier != FileTier::None || found.runs_commands()));
         could.scratch.extend(dropped.iter().flat_map(|found| &found.scope.write).map(ToString::to_string));
-        PlanNode {
-            id: node.id.to_string(),
-            handler: node.handler.name().to_owned(),
-            could,
-            component: binding.map(plan_component),
-        }
+        PlanNode { id: node.id.as_str(), handler: node.handler.name(), could, component: binding.map(plan_component) }
     }
 }
 
 /// A plan as it is printed. Every list is sorted or in file order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(title = "glovebox plan --json")]
-pub struct PlanFile {
+pub struct PlanFile<'a> {
     /// Always 1.
     pub schema_version: u32,
     /// The graph's name.
-    pub pipeline: String,
+    pub pipeline: &'a str,
     /// What all nodes together could do.
     pub could: CapabilityLists,
     /// One per node, by id.
-    pub nodes: Vec<PlanNode>,
+    pub nodes: Vec<PlanNode<'a>>,
     /// Confinement of subprocesses: `full`, `bwrap`, `landlock` or `unconfined`; `none` when there can be none, `unavailable` when
     /// this machine has no tier that is good enough.
-    pub sandbox_tier: String,
+    pub sandbox_tier: &'static str,
     /// What the operator asks of it.
-    pub sandbox: PlanSandbox,
+    pub sandbox: PlanSandbox<'a>,
     /// `scripted` or `simulated`.
-    pub model: String,
+    pub model: &'a str,
     /// Most steps of a run.
     pub steps_max: u64,
     /// Longest run, milliseconds; absent when unbounded.
@@ -97,19 +93,19 @@ pub struct PlanFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes_max: Option<u64>,
     /// How commands find their programs.
-    pub exec: PlanExec,
+    pub exec: PlanExec<'a>,
     /// Ignored files the workspace takes along.
-    pub workspace_include: Vec<String>,
+    pub workspace_include: &'a [String],
     /// What is sealed, and who may read it; absent when there are no hold-outs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdouts: Option<HoldoutPlan>,
-    /// The project's own rules that judged the pipeline, in order, and what each changed; absent when there are none.
+    /// The rule plugins that checked the pipeline, in order, and what each changed; absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleRecord>,
     /// BLAKE3 of the pipeline as their transforms made it, in canonical text; absent when none changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transformed: Option<Digest>,
-    /// What is different from another plan; absent unless one was named with `--against`.
+    /// What is different from another plan; absent without `--against`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<PlanDiff>,
     /// Every grant that a rule of `--deny` refuses; absent without one.
@@ -118,14 +114,14 @@ pub struct PlanFile {
 }
 
 /// The commands' environment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PlanExec {
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanExec<'a> {
     /// Toolchains that are added.
-    pub toolchains: Vec<String>,
+    pub toolchains: Vec<&'static str>,
     /// Folders after the fixed PATH.
-    pub path: Vec<String>,
+    pub path: &'a [String],
     /// Variables with values.
-    pub env: BTreeMap<String, String>,
+    pub env: &'a BTreeMap<String, String>,
 }
 
 /// What could be done, at most: a set of capabilities as lists of texts.
@@ -166,17 +162,17 @@ impl CapabilityLists {
         use Capability as C;
         let mut lists = Self::default();
         for capability in capabilities.iter() {
-            let (list, text) = match capability {
-                C::Read(region) => (&mut lists.read, region.entry.to_string()),
-                C::ReadMachine(folder) => (&mut lists.read, folder.clone()),
-                C::Write(region) => (&mut lists.write, region.entry.to_string()),
-                C::Scratch(entry) => (&mut lists.scratch, entry.to_string()),
-                C::Cache(entry) => (&mut lists.cache, entry.to_string()),
-                C::Shell(text) => (&mut lists.execute, text.clone()),
-                C::Argv(words) => (&mut lists.execute, format!("{} …", words.join(" "))),
-                C::AnyCommand => (&mut lists.execute, "*".to_owned()),
-                C::Reach(host) => (&mut lists.reach, host.clone()),
-                C::FullNetwork => (&mut lists.reach, "*".to_owned()),
+            let (list, text): (_, &dyn fmt::Display) = match capability {
+                C::Read(region) => (&mut lists.read, &region.entry),
+                C::ReadMachine(folder) => (&mut lists.read, folder),
+                C::Write(region) => (&mut lists.write, &region.entry),
+                C::Scratch(entry) => (&mut lists.scratch, entry),
+                C::Cache(entry) => (&mut lists.cache, entry),
+                C::Shell(text) => (&mut lists.execute, text),
+                C::Argv(words) => (&mut lists.execute, words),
+                C::AnyCommand => (&mut lists.execute, &"*"),
+                C::Reach(host) => (&mut lists.reach, host),
+                C::FullNetwork => (&mut lists.reach, &"*"),
                 C::Model => {
                     lists.model = true;
                     continue;
@@ -194,47 +190,47 @@ impl CapabilityLists {
                 | C::Spend(..)
                 | C::Limit(..) => continue,
             };
-            list.insert(text);
+            list.insert(text.to_string());
         }
         lists
     }
 }
 
 /// One node of a printed plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PlanNode {
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanNode<'a> {
     /// The node.
-    pub id: String,
+    pub id: &'a str,
     /// Its handler type.
-    pub handler: String,
+    pub handler: &'a str,
     /// What it could do; nothing when the engine passes it by itself.
     pub could: CapabilityLists,
     /// What executes it; absent when the engine passes it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub component: Option<PlanComponent>,
+    pub component: Option<PlanComponent<'a>>,
 }
 
 /// What executes a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PlanComponent {
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanComponent<'a> {
     /// BLAKE3 of its bytes.
     pub digest: Digest,
     /// Whether it came with the binary.
     pub first_party: bool,
     /// `builder` or `verifier`; a verifier may have hold-outs in reach.
-    pub role: String,
+    pub role: &'static str,
     /// The world it was built for.
-    pub world: String,
+    pub world: &'a str,
     /// What it imports, sorted.
-    pub imports: Vec<String>,
+    pub imports: Vec<&'a str>,
     /// `none`, `workspace` or `posix`.
-    pub filesystem: String,
+    pub filesystem: &'static str,
     /// What does not exist for it.
     pub hidden: Vec<String>,
     /// Where its commands start, relative to the workspace; `.` is its root.
     pub workdir: String,
     /// Bounds of one attempt by name.
-    pub limits: BTreeMap<String, u64>,
+    pub limits: BTreeMap<&'static str, u64>,
     /// Where every grant comes from, sorted.
     pub origins: Vec<PlanOrigin>,
 }
@@ -254,22 +250,22 @@ impl PlanOrigin {
     }
 }
 
-fn plan_component(binding: &Binding) -> PlanComponent {
+fn plan_component(binding: &Binding) -> PlanComponent<'_> {
     let inspection = binding.component.inspection();
-    let mut imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
+    let mut imports: Vec<&str> = inspection.imports.iter().map(|import| import.name.as_str()).collect();
     imports.sort();
     let mut origins: Vec<PlanOrigin> = binding.grants.iter().map(PlanOrigin::of).collect();
     origins.sort();
     PlanComponent {
         digest: binding.digest,
         first_party: binding.first_party,
-        role: binding.role.as_str().to_owned(),
-        world: inspection.world.to_owned(),
+        role: binding.role.as_str(),
+        world: inspection.world,
         imports,
-        filesystem: binding.tier.as_str().to_owned(),
+        filesystem: binding.tier.as_str(),
         hidden: binding.scope.hidden.iter().map(ToString::to_string).collect(),
         workdir: binding.command_access.workdir.to_string(),
-        limits: binding.limits.iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        limits: binding.limits.iter().map(|(name, value)| (name.as_str(), value)).collect(),
         origins,
     }
 }

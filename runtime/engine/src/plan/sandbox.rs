@@ -1,13 +1,12 @@
-//! What the commands of a plan run in: the tier, what the operator asks of it, and what is known to be missing.
+//! The sandbox of a plan's commands: its tier, what the operator requires, and what this machine does not enforce.
 //!
-//! The tier is a fact about a machine and a moment, so it is printed and recorded but is no part of a plan's digest; what the
-//! operator decided is.
+//! The tier depends on the machine. A plan prints it and a run records it, but the plan's digest covers only what the operator decided.
 
 use crate::config::sandbox::{SandboxSetting, Tier, network_text};
 use crate::event::SandboxRecord;
 use glovebox_pipeline::ir::NodeId;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
 
 /// Sandbox tier of a run whose commands nothing confines.
@@ -42,6 +41,15 @@ pub enum Confinement {
 }
 
 impl SandboxPlan {
+    /// A plan's sandbox with what the tier does not enforce on the machine.
+    pub fn new(confinement: Confinement, setting: &SandboxSetting, machine: &HostCapability) -> Self {
+        let degradations = match confinement {
+            Confinement::Tier(tier) if tier != Tier::Unconfined => machine.degradations.clone(),
+            _ => Vec::new(),
+        };
+        Self { confinement, setting: setting.clone(), degradations }
+    }
+
     /// The word in records and output: a tier, [`TIER_NONE`] or [`TIER_UNAVAILABLE`].
     pub fn tier_word(&self) -> &'static str {
         match &self.confinement {
@@ -51,7 +59,7 @@ impl SandboxPlan {
         }
     }
 
-    /// The tier that commands run in; none when there are no commands, or no walls for them.
+    /// The tier that commands run in; none when there are no commands, or no tier is high enough.
     pub fn tier(&self) -> Option<Tier> {
         match self.confinement {
             Confinement::Tier(tier) => Some(tier),
@@ -59,48 +67,60 @@ impl SandboxPlan {
         }
     }
 
-    /// True when commands run without walls.
+    /// True when commands run without a sandbox.
     pub fn is_unconfined(&self) -> bool {
         self.confinement == Confinement::Tier(Tier::Unconfined)
     }
 
-    /// What the journal says of the walls; none when no stage runs commands.
+    /// What the journal records of the sandbox; none when no stage runs commands.
     pub fn record(&self, landlock_abi: u32) -> Option<SandboxRecord> {
         let tier = self.tier()?;
-        let printed = self.printed();
         Some(SandboxRecord {
             tier: tier.as_str().to_owned(),
-            require: printed.require,
-            network: printed.network,
+            require: self.setting.require.as_str().to_owned(),
+            network: network_text(&self.setting.network),
             landlock_abi: if tier == Tier::Unconfined { 0 } else { landlock_abi },
-            degradations: printed.degradations,
+            degradations: self.degradations.clone(),
         })
     }
 
-    pub(super) fn printed(&self) -> PlanSandbox {
+    pub(super) fn printed(&self) -> PlanSandbox<'_> {
         PlanSandbox {
-            require: self.setting.require.as_str().to_owned(),
+            require: self.setting.require.as_str(),
             network: network_text(&self.setting.network),
-            read: self.setting.read.clone(),
-            degradations: self.degradations.clone(),
+            read: &self.setting.read,
+            degradations: &self.degradations,
         }
     }
 }
 
 /// What the operator asks of the sandbox, in a printed plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PlanSandbox {
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanSandbox<'a> {
     /// The least tier: `full`, `bwrap` or `landlock`.
-    pub require: String,
+    pub require: &'static str,
     /// `none`, `full` or `proxy:` and domains; a node may lower it.
     pub network: String,
     /// Folders of the machine that commands may read.
-    pub read: Vec<String>,
+    pub read: &'a [String],
     /// What the tier does not do on this machine.
-    pub degradations: Vec<String>,
+    pub degradations: &'a [String],
 }
 
-/// Nodes whose commands cannot be run as the operator's policy demands.
+/// What a machine can enforce. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostCapability {
+    /// The highest tier that passed its self-test.
+    pub tier: Option<Tier>,
+    /// What that tier does not enforce here, in words.
+    pub degradations: Vec<String>,
+    /// Why there is no higher tier; may be empty.
+    pub why: String,
+    /// What to do about it, to paste; may be empty.
+    pub remedy: String,
+}
+
+/// Nodes whose commands cannot run as the operator's policy demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyProblem {
     /// The nodes, by id.
@@ -109,59 +129,60 @@ pub struct PolicyProblem {
     pub kind: PolicyKind,
 }
 
-/// What of the policy is not met.
+/// Which demand of the policy is not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyKind {
-    /// The machine's walls are too low.
+    /// The machine cannot enforce the required tier.
     TierTooLow {
-        /// The highest tier the machine can enforce, if any.
-        available: Option<Tier>,
-        /// The least the run accepts.
+        /// The lowest tier that the run accepts.
         require: Tier,
-        /// Why there is no higher tier; may be empty.
-        why: String,
-        /// What to do about it; may be empty.
-        remedy: String,
+        /// What the machine can enforce.
+        machine: HostCapability,
     },
     /// The tier cannot keep commands to a proxy.
     NoProxy(Tier),
     /// The tier cannot run the program of `verify_subject` apart from the nodes' own commands.
     NoSubject(Tier),
-    /// The run has hold-outs, and commands were to run without walls.
+    /// The run has hold-outs, and commands would run without a sandbox.
     HoldoutsOpen,
 }
 
 impl PolicyProblem {
     /// What to do about it, one way per line.
     pub fn help(&self) -> String {
-        let mut ways = Vec::new();
         match &self.kind {
-            PolicyKind::TierTooLow { available, remedy, .. } => {
-                ways.extend((!remedy.is_empty()).then(|| remedy.clone()));
-                if let Some(tier) = available.filter(|tier| *tier != Tier::Unconfined) {
-                    ways.push(format!("accept less with `require = \"{tier}\"` under `[sandbox]` in glovebox.toml"));
-                }
-                ways.push("`glovebox doctor` shows what this machine can enforce".to_owned());
-                ways.push("run with `--dangerously-no-sandbox` if the commands and whatever they build may do all that you may".to_owned());
-            }
+            PolicyKind::TierTooLow { machine, .. } => machine.help(),
             PolicyKind::HoldoutsOpen => {
-                ways.push(
-                    "run without `--dangerously-no-sandbox`; `glovebox doctor` shows what this machine can enforce"
-                        .to_owned(),
-                );
+                "run without `--dangerously-no-sandbox`; `glovebox doctor` shows what this machine can enforce"
+                    .to_owned()
             }
-            PolicyKind::NoSubject(_) => {
-                ways.push("`verify_subject` needs the tier `bwrap`, `verify_subject_port` the tier `full`".to_owned());
-                ways.push("`glovebox doctor` shows how this machine gets a higher tier".to_owned());
-            }
-            PolicyKind::NoProxy(_) => {
-                ways.push(
-                    "set `network=\"none\"` on the nodes, or `network = \"none\"` under `[sandbox]` in glovebox.toml"
-                        .to_owned(),
-                );
-                ways.push("`glovebox doctor` shows how this machine gets a higher tier".to_owned());
-            }
+            PolicyKind::NoSubject(_) => format!(
+                "`verify_subject` needs the tier `bwrap`, `verify_subject_port` needs the tier `full`\n{HIGHER_TIER}"
+            ),
+            PolicyKind::NoProxy(_) => format!(
+                "set `network=\"none\"` on the nodes, or `network = \"none\"` under `[sandbox]` in glovebox.toml\n{HIGHER_TIER}"
+            ),
         }
+    }
+}
+
+/// The command that shows how to get a higher tier.
+const HIGHER_TIER: &str = "`glovebox doctor` shows how this machine gets a higher tier";
+
+impl HostCapability {
+    /// What to do when the machine cannot enforce the required tier, one way per line.
+    fn help(&self) -> String {
+        let mut ways: Vec<&str> = Vec::new();
+        if !self.remedy.is_empty() {
+            ways.push(&self.remedy);
+        }
+        let lower = self
+            .tier
+            .filter(|tier| *tier != Tier::Unconfined)
+            .map(|tier| format!("set `require = \"{tier}\"` under `[sandbox]` in glovebox.toml to accept this tier"));
+        ways.extend(lower.as_deref());
+        ways.push("`glovebox doctor` shows what this machine can enforce");
+        ways.push("run with `--dangerously-no-sandbox`: commands and what they build may then do all that you may do");
         ways.join("\n")
     }
 }
@@ -170,27 +191,24 @@ impl fmt::Display for PolicyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes = self.nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(", ");
         match &self.kind {
-            PolicyKind::TierTooLow { available, require, why, .. } => {
-                match available {
-                    Some(tier) => write!(f, "this machine can enforce `{tier}`, the run requires `{require}`")?,
-                    None => write!(f, "this machine can enforce no sandbox, the run requires `{require}`")?,
+            PolicyKind::TierTooLow { require, machine } => {
+                match machine.tier {
+                    Some(tier) => write!(f, "this machine can enforce `{tier}`, but the run requires `{require}`")?,
+                    None => write!(f, "this machine can enforce no sandbox, but the run requires `{require}`")?,
                 }
-                if !why.is_empty() {
-                    write!(f, ": {why}")?;
+                if !machine.why.is_empty() {
+                    write!(f, ": {}", machine.why)?;
                 }
                 write!(f, " (commands of {nodes})")
             }
             PolicyKind::HoldoutsOpen => {
-                write!(f, "the run has hold-outs, which commands without a sandbox could read: {nodes}")
+                write!(f, "the run has hold-outs, and without a sandbox the commands of {nodes} could read them")
             }
             PolicyKind::NoSubject(tier) => {
-                write!(
-                    f,
-                    "tier `{tier}` cannot keep the program of `verify_subject` apart from the commands of {nodes}"
-                )
+                write!(f, "tier `{tier}` cannot separate the program of `verify_subject` from the commands of {nodes}")
             }
             PolicyKind::NoProxy(tier) => {
-                write!(f, "tier `{tier}` cannot keep commands to a proxy, which these nodes are granted: {nodes}")
+                write!(f, "tier `{tier}` cannot restrict commands to a proxy, but {nodes} need one")
             }
         }
     }

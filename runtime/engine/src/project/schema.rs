@@ -17,7 +17,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("checkpoint", schema_for!(CheckpointFile)),
         ("final", schema_for!(FinalFile<'_>)),
         ("manifest", schema_for!(ManifestFile<'_>)),
-        ("plan", schema_for!(PlanFile)),
+        ("plan", schema_for!(PlanFile<'_>)),
         ("receipts", schema_for!(ReceiptsFile<'_>)),
         ("record", schema_for!(Record)),
         ("status", schema_for!(StatusFile)),

@@ -1,9 +1,9 @@
-//! What a stage with hold-outs in reach may decide beyond its verdict: what the pipeline's author asks it for, in an edge.
+//! What a stage with hold-outs in reach may decide beside its verdict: what an edge of the pipeline asks for.
 //!
-//! A context key counts when the condition of an edge names it, and its value only as far as these conditions can tell values apart. A
-//! way on counts when the stage's edges leave the choice to it. `tool` and `verify` ask for no way, so no program under test does.
+//! A context key counts when the condition of an edge names it, and its value only as far as these conditions distinguish values. A
+//! choice of the next edge counts when the stage's edges leave the choice to it. `tool` and `verify` never choose.
 
-use crate::context::{Context, is_reserved, plain};
+use crate::context::{Context, ContextKey};
 use glovebox_pipeline::condition::{Clause, Operator};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::Outcome;
@@ -34,10 +34,11 @@ pub(super) fn way(pipeline: &Pipeline, node: &NodeId, outcome: &Outcome) -> Way 
 /// The updates of keys that conditions name, each as the conditions see it.
 pub(super) fn context(pipeline: &Pipeline, updates: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let clauses = pipeline.edges.iter().filter_map(|edge| edge.condition.as_ref()).flat_map(|found| &found.clauses);
-    let clauses: Vec<&Clause> = clauses.filter(|clause| !is_reserved(clause.key.as_str())).collect();
+    let clauses: Vec<&Clause> = clauses.filter(|clause| !ContextKey(clause.key.as_str()).is_reserved()).collect();
     let kept = updates.into_iter().filter_map(|(key, value)| {
-        let name = plain(&key);
-        let asked: Vec<&Clause> = clauses.iter().copied().filter(|clause| plain(clause.key.as_str()) == name).collect();
+        let name = ContextKey(&key).plain();
+        let asked: Vec<&Clause> =
+            clauses.iter().copied().filter(|clause| ContextKey(clause.key.as_str()).plain() == name).collect();
         let seen = seen(&asked, value)?;
         Some((name.to_owned(), seen))
     });

@@ -11,7 +11,7 @@ fn read(text: &str, except: &[&str]) -> Capability {
 }
 
 fn argv(text: &str) -> Capability {
-    Capability::Argv(text.split(' ').map(str::to_owned).collect())
+    Capability::Argv(CommandWords(text.split(' ').map(str::to_owned).collect()))
 }
 
 fn minus(capability: &Capability, known: &[Capability]) -> Vec<String> {
@@ -20,8 +20,8 @@ fn minus(capability: &Capability, known: &[Capability]) -> Vec<String> {
 
 #[test]
 fn what_another_capability_covers_is_not_reported() {
-    let reach = |host: &str| Capability::Reach(host.to_owned());
-    let machine = |folder: &str| Capability::ReadMachine(folder.to_owned());
+    let reach = |host: &str| Capability::Reach(ProxyEntry(host.to_owned()));
+    let machine = |folder: &str| Capability::ReadMachine(MachineFolder(folder.to_owned()));
     let shell = |text: &str| Capability::Shell(text.to_owned());
     for (capability, known, is_news) in [
         (read("src/a.rs", &[]), read("src/", &[]), false),
