@@ -3,7 +3,7 @@
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use glovebox_sandbox::jail::Tier;
+use glovebox_record::Tier;
 use std::path::PathBuf;
 use std::time::Duration;
 

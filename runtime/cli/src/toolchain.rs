@@ -13,8 +13,9 @@ mod rust;
 use crate::exit::{Exit, Stop};
 use glovebox_engine::config::{ExecSetting, Toolchain};
 use glovebox_engine::plan::SandboxPlan;
+use glovebox_record::Tier;
+use glovebox_sandbox::jail::Bind;
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Tier};
 use machine::Machine;
 use std::path::{Path, PathBuf};
 

@@ -185,14 +185,14 @@ pub struct RunStarted {
 }
 
 /// The walls around a run's commands.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxRecord {
     /// The tier, as in `sandbox_tier`.
-    pub tier: String,
+    pub tier: glovebox_record::Tier,
     /// The least tier the operator accepts.
-    pub require: String,
+    pub require: glovebox_record::Tier,
     /// The most network a stage may have: `none`, `full` or `proxy:` and domains.
-    pub network: String,
+    pub network: glovebox_record::Network,
     /// Landlock's ABI that is enforced; 0 where none is.
     pub landlock_abi: u32,
     /// What the tier does not do on this machine, such as `memory=soft`.

@@ -12,13 +12,11 @@ pub use receipt::{CommandEvidence, Proof};
 
 use crate::event::{Attempt, Event, FileChange, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict};
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
-use glovebox_record::{Failure, FailureCode, NodeId};
+use glovebox_record::path::ScopePath;
+use glovebox_record::{Failure, FailureCode, Network, NodeId};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Network of a sandbox that lets commands reach every host.
-const NETWORK_FULL: &str = "full";
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -68,7 +66,7 @@ pub struct RunSummary {
     pub model: String,
     /// The most network that a command may have; absent when no stage runs commands.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub network: Option<String>,
+    pub network: Option<Network>,
     /// The failure's class, code and reason.
     pub failure: Option<Failure>,
     /// The stage with that failure, if a stage had it.
@@ -83,7 +81,7 @@ pub struct RunSummary {
     pub refused: Vec<RefusedRequest>,
     /// What is changed in the end, one entry per path.
     #[serde(serialize_with = "values")]
-    pub changed: BTreeMap<String, FileChange>,
+    pub changed: BTreeMap<ScopePath, FileChange>,
     /// Changes that were set aside, by node.
     pub quarantined: Vec<QuarantinedFile>,
     /// From the first record to the last, milliseconds.
@@ -179,7 +177,7 @@ impl RunSummary {
 
     /// True when the commands could reach every host.
     pub fn has_full_network(&self) -> bool {
-        self.network.as_deref() == Some(NETWORK_FULL)
+        self.network == Some(Network::Full)
     }
 
     fn start(&mut self, run: &RunStarted) {
@@ -257,6 +255,6 @@ impl RunSummary {
     }
 }
 
-fn values<S: Serializer>(changed: &BTreeMap<String, FileChange>, serializer: S) -> Result<S::Ok, S::Error> {
+fn values<S: Serializer>(changed: &BTreeMap<ScopePath, FileChange>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(changed.values())
 }

@@ -9,6 +9,7 @@ use crate::event::{
     AttemptId, BranchId, Digest, Ending, Event, FileChange, GateUnmet, NodeId, Record, RunFinished, RunStarted,
     StageFinished, StagePassed, StageReady, Subject, Task, Work,
 };
+use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -71,7 +72,7 @@ pub struct RunState {
     /// Finished attempts, per node.
     pub attempts: BTreeMap<NodeId, u32>,
     /// The last change of each path.
-    pub changes: BTreeMap<String, FileChange>,
+    pub changes: BTreeMap<ScopePath, FileChange>,
     /// Nodes whose caches were filled from the base.
     pub caches_filled: BTreeSet<NodeId>,
     /// Refusals so far.

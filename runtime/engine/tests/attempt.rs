@@ -118,7 +118,7 @@ fn receipt(id: &str, code: i32) -> Receipt {
         argv: vec!["true".to_owned()],
         cwd: String::new(),
         env_names: Vec::new(),
-        tier: "unconfined".to_owned(),
+        tier: glovebox_record::Tier::Unconfined,
         degradations: Vec::new(),
         subject: false,
         over: None,
@@ -269,5 +269,5 @@ async fn the_input_hides_the_engines_counters_and_names_the_way_on() {
     let Prepared { call, .. } = bench.bench.prepare(&claim(), &state).await.expect("prepared");
     assert_eq!(call.input.context.keys().collect::<Vec<_>>(), ["tests_passed"]);
     assert_eq!((call.input.label.as_str(), call.input.outgoing[0].to.as_str()), ("Build", "e"));
-    assert_eq!((call.input.handler_type.as_str(), call.input.attempt.attempt_id.as_str()), ("codergen", "A1"));
+    assert_eq!((call.input.handler_type.as_str(), call.input.attempt.id.as_str()), ("codergen", "A1"));
 }

@@ -6,13 +6,13 @@ use components::{agreed, catalog, component, config, host, pipeline, plan, whole
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
 use glovebox_engine::components::PluginFile;
 use glovebox_engine::config::Config;
-use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::{Digest, RuleRecord, RuleReport};
 use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::HostCapability;
 use glovebox_engine::plan::{Confinement, Plan, TIER_NONE, TIER_UNAVAILABLE};
 use glovebox_host::model::Script;
 use glovebox_pipeline::transform::{Change, ChangeOp, ChangePlace};
+use glovebox_record::Tier;
 use std::sync::Arc;
 
 const REVIEW: &str = "[plugins.\"acme.review\"]\npath = \"p.wasm\"\n\
@@ -192,8 +192,8 @@ fn a_plan_says_what_commands_reach_and_the_machine_is_no_part_of_its_digest() {
         assert_eq!(sorted(&could.read), "/opt/data app/");
     }
     assert_eq!(file.nodes[1].component.as_ref().expect("n").workdir, "app");
-    assert_eq!((file.sandbox_tier, file.sandbox.require), ("full", "full"));
-    assert_eq!(file.sandbox.network, "proxy:a.example.com,*.b.io");
+    assert_eq!((file.sandbox_tier, file.sandbox.require.as_str()), ("full", "full"));
+    assert_eq!(file.sandbox.network.to_string(), "proxy:a.example.com,*.b.io");
     assert_eq!(file.sandbox.degradations, ["memory is watched and soft"]);
     let lower =
         format!("{}\nrequire = \"bwrap\"", table.replace("{ proxy = [\"a.example.com\", \"*.b.io\"] }", "\"none\""));

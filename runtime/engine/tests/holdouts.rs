@@ -9,7 +9,6 @@ use cap_std::fs::Dir;
 use components::{catalog, config, host, whole};
 use glovebox_engine::attempt::{Prepared, SandboxEnv, Workbench};
 use glovebox_engine::bind::{BindOptions, bind};
-use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::driver::{Claim, RunError};
 use glovebox_engine::event::{
     Attempt, BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Task, Work,
@@ -23,7 +22,7 @@ use glovebox_engine::state::{FailedStage, RunState};
 use glovebox_host::call::{Artifact, Report};
 use glovebox_host::input::StageInput;
 use glovebox_record::scope::Entry;
-use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome, Status};
+use glovebox_record::{Ending, Failure, FailureClass, FailureCode, Outcome, Status, Tier};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::project::Include;
 use glovebox_sandbox::protect::Protected;
@@ -228,7 +227,7 @@ async fn what_stages_wrote_before_a_resume_makes_nothing_public() {
         holdouts.canary().find(&line).is_some()
     };
     assert!(!finds(&state), "the run began with it");
-    let path = "src/copy.txt".to_owned();
+    let path = glovebox_record::path::ScopePath::parse("src/copy.txt").unwrap();
     let written =
         FileChange { path: path.clone(), op: ChangeOp::Write, digest: None, bytes: 1, executable: false, target: None };
     state.changes.insert(path, written);
@@ -339,7 +338,7 @@ async fn a_verifier_leaves_nothing_behind_and_what_it_may_commit_is_leak_checked
         std::fs::write(root.join("checks/a.sh"), "exit 0\n").unwrap();
     };
     let (fact, _) = settle(&place, "t", swap, report("done", None)).await;
-    assert!(fact.changes.iter().all(|change| !change.path.starts_with("checks")), "{:?}", fact.changes);
+    assert!(fact.changes.iter().all(|change| !change.path.as_str().starts_with("checks")), "{:?}", fact.changes);
 }
 
 #[test]

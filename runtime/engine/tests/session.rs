@@ -110,7 +110,14 @@ fn plan(pipeline: &Pipeline) -> Plan {
 }
 
 fn change(path: &str, op: ChangeOp, digest: Option<Digest>) -> FileChange {
-    FileChange { path: path.into(), op, digest, bytes: 3, executable: false, target: None }
+    FileChange {
+        path: glovebox_record::path::ScopePath::parse(path).unwrap(),
+        op,
+        digest,
+        bytes: 3,
+        executable: false,
+        target: None,
+    }
 }
 
 fn finish(claim: &Claim, changes: Vec<FileChange>) -> StageFinished {

@@ -13,9 +13,9 @@ mod table;
 use glovebox_host::call::{Call, FileSetting, FileTier};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
-use glovebox_host::input::{AttemptIdentity, StageInput};
+use glovebox_host::input::StageInput;
 use glovebox_record::scope::{Entry, Scope};
-use glovebox_record::{Ending, Limits};
+use glovebox_record::{Attempt, BranchId, Ending, Limits, Task, Work};
 use glovebox_sandbox::protect::Protected;
 use std::collections::BTreeMap;
 use std::fs;
@@ -133,16 +133,13 @@ fn execute(host: &Host, runtime: &Runtime, component: &Arc<Component>, call: Cal
 }
 
 fn call(tier: FileTier, files: Option<FileSetting>, steps: &[(&str, &str)]) -> Call {
-    let attempt = AttemptIdentity {
-        run_id: "run-1".to_owned(),
-        run_generation: 0,
-        branch_id: "main".to_owned(),
-        node_id: "n".to_owned(),
-        attempt_id: "run-1/n".to_owned(),
+    let attempt = Attempt {
+        task: Task { generation: 0, branch: BranchId::main(), node: "n".into(), visit: 1, work: Work::Handler },
         ordinal: 1,
-        visit: 1,
+        id: "run-1/n".into(),
     };
     let input = StageInput {
+        run: "run-1".into(),
         attempt,
         handler_type: "bench.guest".to_owned(),
         label: "n".to_owned(),

@@ -26,7 +26,7 @@ const VALUE_LEVELS_MAX: usize = 64;
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Converts what a handler is told.
 pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -> types::StageInput {
-    let attempt = input.attempt;
+    let glovebox_record::Attempt { task, ordinal, id } = input.attempt;
     let mounts = match view.filter(|_| tier != FileTier::None) {
         None => Vec::new(),
         Some(view) => {
@@ -46,13 +46,13 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
     };
     types::StageInput {
         attempt: types::Attempt {
-            run_id: attempt.run_id,
-            run_generation: attempt.run_generation,
-            branch_id: attempt.branch_id,
-            node_id: attempt.node_id,
-            attempt_id: attempt.attempt_id,
-            ordinal: attempt.ordinal,
-            visit: attempt.visit,
+            run_id: input.run.into(),
+            run_generation: task.generation,
+            branch_id: task.branch.into(),
+            node_id: task.node.into(),
+            attempt_id: id.into(),
+            ordinal,
+            visit: task.visit,
         },
         handler_type: input.handler_type,
         label: input.label,

@@ -10,7 +10,7 @@ use crate::llm::Conversation;
 use crate::stdio::Output;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
-use glovebox_record::{Limits, Receipt, Refusal};
+use glovebox_record::{AttemptId, Limits, Receipt, Refusal};
 use glovebox_sandbox::refusal::RefusalLog;
 use glovebox_sandbox::view::{Kind, View};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(crate) struct Attempt {
     /// Standard error.
     pub(crate) stderr: Output,
     /// The attempt's id, from which receipts get theirs.
-    pub(crate) attempt_id: String,
+    pub(crate) attempt_id: AttemptId,
     /// The run was told to stop.
     pub(crate) canceled: Arc<AtomicBool>,
     /// When the wall time is over.

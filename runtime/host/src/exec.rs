@@ -185,7 +185,7 @@ fn answered(exit: sandbox::Exit, receipt: &Receipt) -> Exit {
         // What it changed is first known when the stage's copy is walked after its end.
         changed: Vec::new(),
         receipt: receipt.id.clone(),
-        extra: vec![("tier".to_owned(), receipt.tier.clone())],
+        extra: vec![("tier".to_owned(), receipt.tier.to_string())],
     }
 }
 

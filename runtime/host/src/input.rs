@@ -2,7 +2,7 @@
 //!
 //! These mirror `wit/types.wit`. They are data: the engine fills them from the pipeline and the journal.
 
-use glovebox_record::Failure;
+use glovebox_record::{Attempt, Failure, RunId};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -19,30 +19,13 @@ pub struct OutgoingEdge {
     pub weight: i32,
 }
 
-/// Which call of which node this is (seed 3).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttemptIdentity {
-    /// The run.
-    pub run_id: String,
-    /// Counts `loop_restart`s; 0 for the first generation.
-    pub run_generation: u32,
-    /// `main` outside parallel branches.
-    pub branch_id: String,
-    /// The node.
-    pub node_id: String,
-    /// Unique and opaque.
-    pub attempt_id: String,
-    /// 1 for the first execution of this visit.
-    pub ordinal: u32,
-    /// 1 for the first visit of the node in this run.
-    pub visit: u32,
-}
-
 /// Everything a handler receives about its stage (`stage-input`). Mounts are added by the host from the file view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageInput {
-    /// Identity of the attempt.
-    pub attempt: AttemptIdentity,
+    /// The run.
+    pub run: RunId,
+    /// Which call of which node this is (seed 3).
+    pub attempt: Attempt,
     /// Handler type as bound.
     pub handler_type: String,
     /// The node's label.

@@ -126,7 +126,7 @@ fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput),
     };
     let view = files.map(open);
     let view = view.transpose().map_err(|problem| problem.to_string())?.map(Arc::new);
-    let attempt_id = input.attempt.attempt_id.clone();
+    let attempt_id = input.attempt.id.clone();
     let input = answer::input_of(input, tier, view.as_deref());
     let (stdout, stderr) = (Output::new(limits.output_bytes), Output::new(limits.output_bytes));
     let mut table = ResourceTable::new();

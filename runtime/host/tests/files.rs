@@ -19,9 +19,9 @@ use fixture::{Fixture, SECRET, scope};
 use glovebox_host::call::{Call, FileSetting, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
-use glovebox_host::input::{AttemptIdentity, StageInput};
+use glovebox_host::input::StageInput;
 use glovebox_record::scope::Scope;
-use glovebox_record::{Ending, LimitName, Limits};
+use glovebox_record::{Attempt, BranchId, Ending, LimitName, Limits, Task, Work};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::view::Denied;
 use rustix::fs::{CWD, Mode};
@@ -70,16 +70,13 @@ fn rules() -> Scope {
 fn call(fixture: &Fixture, tier: FileTier, scope: Scope, limits: &[(LimitName, u64)], steps: &[Step<'_>]) -> Call {
     let mut bounds = Limits { wall_ms: 20_000, ..Limits::default() };
     bounds.replace(&limits.iter().copied().collect());
-    let attempt = AttemptIdentity {
-        run_id: "run-1".to_owned(),
-        run_generation: 0,
-        branch_id: "main".to_owned(),
-        node_id: "n".to_owned(),
-        attempt_id: "run-1/n".to_owned(),
+    let attempt = Attempt {
+        task: Task { generation: 0, branch: BranchId::main(), node: "n".into(), visit: 1, work: Work::Handler },
         ordinal: 1,
-        visit: 1,
+        id: "run-1/n".into(),
     };
     let input = StageInput {
+        run: "run-1".into(),
         attempt,
         handler_type: "test.escapes".to_owned(),
         label: "n".to_owned(),

@@ -10,8 +10,8 @@ use crate::keyed::Attributes;
 pub use crate::keyed::{Attribute, Text};
 use crate::lower::handler::{HandlerKind, Role};
 use crate::span::Span;
-use glovebox_record::LimitSettings;
 use glovebox_record::scope::Entry;
+use glovebox_record::{LimitSettings, Network};
 pub use glovebox_record::{NodeId, Status};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -65,8 +65,8 @@ pub struct Confinement {
     pub cache: Vec<Entry>,
     /// `cache_from`: what fills the caches before their first use; none for empty caches.
     pub cache_from: Option<CacheFrom>,
-    /// The most that they may reach over the network.
-    pub network: Option<NetworkWish>,
+    /// The most that they may reach over the network; the operator's grant is the maximum.
+    pub network: Option<Network>,
 }
 
 /// The files that fill a stage's caches before their first use.
@@ -86,17 +86,6 @@ pub struct Subject {
     pub command: Option<Text>,
     /// `verify_subject_port`, 1 to 65535: the command starts with the stage, and the stage's commands can reach this loopback port.
     pub port: Option<u16>,
-}
-
-/// The network access that a node asks for; the operator's grant is the maximum.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NetworkWish {
-    /// Only a private loopback.
-    None,
-    /// These domains, through the host's proxy.
-    Proxy(Vec<String>),
-    /// Everything that the machine can reach.
-    Full,
 }
 
 /// One node.

@@ -3,6 +3,7 @@
 //! Bytes are named by digest and stored before the event that names them. Nothing here knows a disk.
 
 use crate::digest::Digest;
+use crate::path::ScopePath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +34,8 @@ impl ChangeOp {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
     /// Relative to the workspace, `/`-separated.
-    pub path: String,
+    #[schemars(with = "String")]
+    pub path: ScopePath,
     /// What happened.
     pub op: ChangeOp,
     /// Blob with the bytes, for a write.
@@ -52,8 +54,8 @@ pub struct FileChange {
 
 impl FileChange {
     /// Makes a change without content.
-    pub fn bare(path: impl Into<String>, op: ChangeOp) -> Self {
-        Self { path: path.into(), op, digest: None, bytes: 0, executable: false, target: None }
+    pub fn bare(path: ScopePath, op: ChangeOp) -> Self {
+        Self { path, op, digest: None, bytes: 0, executable: false, target: None }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::digest::Digest;
 use crate::limit::LimitName;
+use crate::tier::Tier;
 use glovebox_names::visible;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,7 +123,7 @@ pub struct Receipt {
     /// Names of the environment, not values.
     pub env_names: Vec<String>,
     /// Sandbox tier.
-    pub tier: String,
+    pub tier: Tier,
     /// What was weaker than the tier promises, such as `memory=soft`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degradations: Vec<String>,

@@ -9,7 +9,9 @@
 //! - [`outcome`]: how a stage ended and why it failed;
 //! - [`evidence`]: what the host saw of a call;
 //! - [`limit`]: the one table of limits, amounts and their units;
-//! - [`path`] and [`scope`]: what a stage may read and write.
+//! - [`network`]: what commands reach over the network;
+//! - [`path`] and [`scope`]: what a stage may read and write;
+//! - [`tier`]: how far commands are confined.
 #![forbid(unsafe_code)]
 
 pub mod change;
@@ -17,13 +19,17 @@ pub mod digest;
 pub mod evidence;
 pub mod identity;
 pub mod limit;
+pub mod network;
 pub mod outcome;
 pub mod path;
 pub mod scope;
+pub mod tier;
 
 pub use change::{Artifact, Captured, ChangeOp, FileChange, Quarantined};
 pub use digest::{Digest, NotADigest};
 pub use evidence::{CommandEnding, Ending, HostTraffic, LimitUse, Receipt, Refusal, Traffic};
 pub use identity::{Attempt, AttemptId, BranchId, NodeId, QuestionId, RunId, Subject, Task, Work};
 pub use limit::{LimitName, LimitSettings, LimitUnit, Limits};
+pub use network::Network;
 pub use outcome::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
+pub use tier::Tier;

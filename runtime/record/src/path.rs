@@ -4,6 +4,7 @@
 //! absolute paths again. Lexical resolution is exact because no component of a view may be a symbolic link.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
 use std::fmt;
 
 /// Longest accepted path in bytes, as `PATH_MAX` on Linux.
@@ -179,6 +180,12 @@ fn check_whole(text: &str) -> Result<(), ScopePathProblem> {
 
 fn check_name(name: &str) -> Result<(), ScopePathProblem> {
     if name.len() > NAME_BYTES_MAX { Err(ScopePathProblem::TooLong) } else { Ok(()) }
+}
+
+impl Borrow<str> for ScopePath {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
 }
 
 impl fmt::Display for ScopePath {

@@ -10,10 +10,10 @@
 mod table;
 
 use glovebox_record::scope::{Entry, Scope};
-use glovebox_record::{Digest, Limits};
+use glovebox_record::{Digest, Limits, Network, Tier};
 use glovebox_sandbox::commit;
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Jail, JailSetting, Network, Source, Tier};
+use glovebox_sandbox::jail::{Jail, JailSetting, Source};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::{ChangeLimits, ViewOverrides, WorkspaceView};
 use std::cell::Cell;

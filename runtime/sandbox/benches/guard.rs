@@ -9,12 +9,12 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
+use glovebox_record::{Limits, Network, Tier};
 use glovebox_sandbox::exec::{Command, Program};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Jail, JailSetting, Network, Source, Tier};
+use glovebox_sandbox::jail::{Jail, JailSetting, Source};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::{ChangeLimits, Copy};
 use std::fs;

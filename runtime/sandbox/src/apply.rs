@@ -119,7 +119,7 @@ pub fn plan(base: &Base, changes: &[FileChange], user_tree: &Path) -> Result<App
             Ok(Step::Nothing) => {}
             Ok(Step::Do) if change.op.removes() => plan.deletes.push(change.clone()),
             Ok(Step::Do) => plan.writes.push(change.clone()),
-            Err(reason) => plan.conflicts.push(Conflict { path: change.path.clone(), reason }),
+            Err(reason) => plan.conflicts.push(Conflict { path: change.path.to_string(), reason }),
         }
     }
     Ok(plan)
@@ -132,14 +132,14 @@ enum Step {
 
 /// Says what a change means for the user's tree, or why it conflicts with it.
 fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&str, ChangeOp>) -> Result<Step, String> {
-    if ScopePath::parse(&change.path).map_or(true, |path| path.is_root()) {
+    if change.path.is_root() {
         return Err("it is no path inside the project".to_owned());
     }
-    if let Some(reason) = Protected::default().reason(&change.path) {
+    if let Some(reason) = Protected::default().reason(change.path.as_str()) {
         return Err(reason);
     }
-    let path = Path::new(&change.path);
-    let (before, after) = (State::in_base(base, &change.path), State::after(change));
+    let path = Path::new(change.path.as_str());
+    let (before, after) = (State::in_base(base, change.path.as_str()), State::after(change));
     let now = State::in_tree(tree, path).map_err(|error| format!("could not compare it: {error}"))?;
     if now == after || before == after {
         return Ok(Step::Nothing);
@@ -219,10 +219,10 @@ pub fn perform(
 pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
     let mut listed: Vec<Difference> = fold(changes)
         .into_iter()
-        .filter(|change| State::in_base(base, &change.path) != State::after(change))
+        .filter(|change| State::in_base(base, change.path.as_str()) != State::after(change))
         .map(|change| Difference {
-            path: change.path.clone(),
-            before: base.files.get(&change.path).cloned(),
+            path: change.path.as_str().to_owned(),
+            before: base.files.get(change.path.as_str()).cloned(),
             after: Some(change).filter(|change| !change.op.removes()),
         })
         .collect();

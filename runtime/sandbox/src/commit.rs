@@ -83,18 +83,20 @@ pub fn store(
 ) -> Result<Vec<FileChange>, CommitError> {
     let mut changes = Vec::new();
     for change in found.iter().filter(|change| change.is_allowed()) {
+        let path = ScopePath::parse(&change.path)
+            .map_err(|problem| CommitError::Path { path: change.path.clone(), problem: problem.to_string() })?;
         changes.push(match &change.op {
             Op::Write { bytes, executable } => {
                 let digest = store_file(change, *bytes, view, keep)?;
-                let stored = FileChange::bare(change.path.as_str(), ChangeOp::Write);
+                let stored = FileChange::bare(path, ChangeOp::Write);
                 FileChange { digest: Some(digest), bytes: *bytes, executable: *executable, ..stored }
             }
             Op::Link { target } => {
-                FileChange { target: Some(target.clone()), ..FileChange::bare(change.path.as_str(), ChangeOp::Symlink) }
+                FileChange { target: Some(target.clone()), ..FileChange::bare(path, ChangeOp::Symlink) }
             }
-            Op::Delete => FileChange::bare(change.path.as_str(), ChangeOp::Delete),
-            Op::MakeDir => FileChange::bare(change.path.as_str(), ChangeOp::Mkdir),
-            Op::RemoveDir => FileChange::bare(change.path.as_str(), ChangeOp::Rmdir),
+            Op::Delete => FileChange::bare(path, ChangeOp::Delete),
+            Op::MakeDir => FileChange::bare(path, ChangeOp::Mkdir),
+            Op::RemoveDir => FileChange::bare(path, ChangeOp::Rmdir),
             Op::Special { .. } => continue,
         });
     }
@@ -122,7 +124,7 @@ fn sort(changes: &mut [FileChange]) {
             ChangeOp::Mkdir => 1,
             ChangeOp::Write | ChangeOp::Symlink => 2,
         };
-        let by_path = Path::new(&a.path).cmp(Path::new(&b.path));
+        let by_path = Path::new(a.path.as_str()).cmp(Path::new(b.path.as_str()));
         rank(a).cmp(&rank(b)).then(if rank(a) == 0 { by_path.reverse() } else { by_path })
     });
 }
@@ -172,19 +174,19 @@ impl Applying<'_> {
     }
 
     fn one(&self, change: &FileChange) -> Result<(), CommitError> {
-        let refused = |problem: String| CommitError::Path { path: change.path.clone(), problem };
-        let path = ScopePath::parse(&change.path).map_err(|problem| refused(problem.to_string()))?;
+        let path = &change.path;
+        let refused = |problem: &str| CommitError::Path { path: path.to_string(), problem: problem.to_owned() };
         if path.is_root() {
-            return Err(refused("it is the workspace itself".to_owned()));
+            return Err(refused("it is the workspace itself"));
         }
         match change.op {
-            ChangeOp::Delete | ChangeOp::Rmdir => self.remove(&path),
-            ChangeOp::Mkdir => self.mkdir(&path),
-            ChangeOp::Write => self.write(&path, change),
+            ChangeOp::Delete | ChangeOp::Rmdir => self.remove(path),
+            ChangeOp::Mkdir => self.mkdir(path),
+            ChangeOp::Write => self.write(path, change),
             ChangeOp::Symlink => {
                 let target = change.target.as_deref().unwrap_or_default();
-                link::destination(&path, Path::new(target)).map_err(|reason| refused(reason.to_owned()))?;
-                self.link(&path, target)
+                link::destination(path, Path::new(target)).map_err(refused)?;
+                self.link(path, target)
             }
         }
     }

@@ -22,7 +22,6 @@ mod setting;
 mod sockets;
 mod spawner;
 mod stores;
-mod tier;
 mod watchdog;
 
 pub(crate) use binary::program_bytes;
@@ -33,8 +32,7 @@ pub use glovebox_jail::wire::SelfTestCheck;
 pub use probe::{Missing, ProbeReport, probe, probe_tier};
 pub use reaper::wait_for_cleanup;
 pub use receipt::CommandLine;
-pub use setting::{HOME_INSIDE, JailChannels, JailSetting, Network};
-pub use tier::Tier;
+pub use setting::{HOME_INSIDE, JailChannels, JailSetting};
 
 use crate::exec::{Command, ExecError, Exit};
 use crate::proxy::dialer::{Dialer, Internet};
@@ -44,7 +42,7 @@ use control::Control;
 use disk::Disk;
 use glovebox_jail::policy::Policy;
 use glovebox_jail::wire::{Reply, Request};
-use glovebox_record::Limits;
+use glovebox_record::{Limits, Network, Tier};
 use namespaces::Namespaces;
 use processes::JailProcesses;
 use reaper::JailCleanup;
@@ -268,10 +266,9 @@ impl Jail {
 
     /// Starts the proxy on the socket that listens inside.
     fn start_proxy(&mut self, listener: Option<OwnedFd>, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
-        if let Network::Proxy(domains) = &self.network {
-            let rules = setting::rules(domains)?;
+        if let Network::Proxy(rules) = &self.network {
             let listener = listener.ok_or_else(|| self.missing("the proxy's socket"))?;
-            let proxy = Proxy::start_with(listener, rules, proxy::Bounds::default(), dialer);
+            let proxy = Proxy::start_with(listener, rules.clone(), proxy::Bounds::default(), dialer);
             self.proxy = Some(proxy.map_err(io_error("start the proxy"))?);
         }
         Ok(())

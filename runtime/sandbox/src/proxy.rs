@@ -5,9 +5,6 @@
 //! dials out here, after [`rules`], `address` and the first bytes have all said the same host.
 //! It does not look into TLS: behind an allowed name, on an allowed address, what is said is between the two.
 
-pub mod host;
-pub mod rules;
-
 mod address;
 mod client_hello;
 mod connection;

@@ -5,7 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
 #![cfg(target_os = "linux")]
 
-use glovebox_sandbox::jail::{Tier, probe_tier};
+use glovebox_record::Tier;
+use glovebox_sandbox::jail::probe_tier;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;

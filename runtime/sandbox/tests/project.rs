@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
+use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use glovebox_sandbox::apply::{self, ApplyError};
@@ -61,7 +62,7 @@ impl Bench {
 }
 
 fn change(path: &str, op: ChangeOp) -> FileChange {
-    FileChange { path: path.to_owned(), op, digest: None, bytes: 0, executable: false, target: None }
+    FileChange { path: ScopePath::parse(path).unwrap(), op, digest: None, bytes: 0, executable: false, target: None }
 }
 
 fn snapshot(root: &Path) -> BTreeMap<String, String> {
@@ -292,7 +293,10 @@ fn a_forged_record_cannot_reach_protected_paths_or_leave_the_project() {
     let made = Bench::new(&[("a", "1"), (".git/config", "g")]);
     let base = made.copy(&Include::default());
     let before = snapshot(&made.user());
-    for path in [".git/config", ".git/hooks/post-checkout", "../out", "/etc/x", "glovebox.toml", ""] {
+    for path in ["../out", "/etc/x", "a/../../out"] {
+        assert!(ScopePath::parse(path).is_err(), "a record cannot name {path}");
+    }
+    for path in [".git/config", ".git/hooks/post-checkout", "glovebox.toml", ""] {
         assert!(matches!(made.apply(&base, &[made.write(path, "evil")]), Err(ApplyError::Conflicts(_))), "{path}");
     }
     let out = FileChange { target: Some("../../out".to_owned()), ..change("l", ChangeOp::Symlink) };

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
-use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
+use glovebox_record::{Limits, Network, Tier};
 use glovebox_sandbox::exec::{Command, Exit, Program};
 use glovebox_sandbox::holdout::{Seal, seal};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Jail, JailSetting, Network, Tier};
+use glovebox_sandbox::jail::{Bind, Jail, JailSetting};
 use glovebox_sandbox::project::{self, Include};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::repository;

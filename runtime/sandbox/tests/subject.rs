@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops there")]
 
-use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
+use glovebox_record::{Limits, Network, Tier};
 use glovebox_sandbox::exec::{Command, Exit, Program};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Jail, JailSetting, Network, Source, Tier, probe_tier};
+use glovebox_sandbox::jail::{Jail, JailSetting, Source, probe_tier};
 use glovebox_sandbox::stage::ViewOverrides;
 use glovebox_sandbox::subject::{EndedSubjects, SubjectSetting, Subjects};
 use std::fs;

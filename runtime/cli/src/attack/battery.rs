@@ -10,7 +10,8 @@ use glovebox_host::host::{Host, HostConfig};
 use glovebox_hostile::evaluate::{EvaluatedRow, Verdict};
 use glovebox_hostile::target::{self, Confinement};
 use glovebox_hostile::{battery, rows};
-use glovebox_sandbox::jail::{self, Tier};
+use glovebox_record::Tier;
+use glovebox_sandbox::jail::{self};
 use glovebox_sandbox::worker::Worker;
 
 /// The program that attacks.

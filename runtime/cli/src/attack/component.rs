@@ -5,12 +5,12 @@
 use glovebox_host::call::{Call, FileSetting, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::Host;
-use glovebox_host::input::{AttemptIdentity, StageInput};
+use glovebox_host::input::StageInput;
 use glovebox_hostile::evaluate::{AttackResult, EvaluatedRow, Finding, evaluate};
 use glovebox_hostile::row::{Payload, Proof, Row};
 use glovebox_hostile::target::{self, Tier};
 use glovebox_record::scope::{Entry, Scope};
-use glovebox_record::{Ending, Limits};
+use glovebox_record::{Attempt, AttemptId, BranchId, Ending, Limits, Task, Work};
 use glovebox_sandbox::protect::Protected;
 use std::collections::BTreeMap;
 use std::fs;
@@ -91,14 +91,17 @@ fn call(tree: &AttackedTree, row: &Row) -> Call {
         Limits { wall_ms, memory_bytes: 64 << 20, write_bytes: 1 << 20, write_entries: 200, ..Limits::default() };
     Call {
         input: StageInput {
-            attempt: AttemptIdentity {
-                run_id: "doctor".to_owned(),
-                run_generation: 0,
-                branch_id: "main".to_owned(),
-                node_id: row.id.to_owned(),
-                attempt_id: format!("doctor/{}", row.id),
+            run: "doctor".into(),
+            attempt: Attempt {
+                task: Task {
+                    generation: 0,
+                    branch: BranchId::main(),
+                    node: row.id.into(),
+                    visit: 1,
+                    work: Work::Handler,
+                },
                 ordinal: 1,
-                visit: 1,
+                id: AttemptId::new(format!("doctor/{}", row.id)),
             },
             handler_type: "intruder".to_owned(),
             label: row.title.to_owned(),

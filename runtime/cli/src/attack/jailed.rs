@@ -8,12 +8,13 @@ use glovebox_hostile::target::{
     self, AttackCommand, CHANGES_MAX, Change, CommandResult, Confinement, Ending, HIDDEN, NotRun, OUTPUT_BYTES_MAX,
     Program, Target, WRITE,
 };
-use glovebox_record::CommandEnding;
+use glovebox_record::network::HostRules;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
+use glovebox_record::{CommandEnding, Network, Tier};
 use glovebox_sandbox::exec::{self, Captured, ExecError};
 use glovebox_sandbox::found;
-use glovebox_sandbox::jail::{Bind, ExecPolicy, Jail, JailSetting, Network, Tier};
+use glovebox_sandbox::jail::{Bind, ExecPolicy, Jail, JailSetting};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::stage::{ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{FOLDER, SubjectSetting, Subjects};
@@ -242,7 +243,10 @@ fn setting(tier: Tier, fixture: &HostFixture, limits: &Limits) -> Result<JailSet
         disk_bytes: limits.disk_bytes,
         ..glovebox_record::Limits::default()
     };
-    let network = if limits.proxy { Network::Proxy(vec![ALLOWED.to_owned()]) } else { Network::None };
+    let network = match limits.proxy {
+        true => Network::Proxy(HostRules::parse([ALLOWED].into_iter()).map_err(|error| error.to_string())?),
+        false => Network::None,
+    };
     Ok(JailSetting {
         tier,
         policy,

@@ -76,11 +76,11 @@ fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
         return Ok(Exit::Ok);
     }
     for change in &plan.deletes {
-        terminal::print(&format!("removed {}\n", visible::line(&change.path)));
+        terminal::print(&format!("removed {}\n", visible::line(change.path.as_str())));
     }
     for change in &plan.writes {
         let folder = if change.op == ChangeOp::Mkdir { "/" } else { "" };
-        terminal::print(&format!("wrote   {}{folder}\n", visible::line(&change.path)));
+        terminal::print(&format!("wrote   {}{folder}\n", visible::line(change.path.as_str())));
     }
     if plan.deletes.is_empty() && plan.writes.is_empty() {
         terminal::say("nothing to apply: the project already has these changes\n");

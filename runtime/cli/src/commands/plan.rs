@@ -95,7 +95,7 @@ fn render(file: &PlanFile<'_>) -> String {
         ", model {}, sandbox {}, network {}\n",
         visible::line(&file.model),
         visible::line(&file.sandbox_tier),
-        visible::line(&file.sandbox.network)
+        file.sandbox.network
     ));
     text.push_str(&could("all nodes", &file.could));
     text.push_str(&format!("  spend    {}\n", spend_of_all(file)));

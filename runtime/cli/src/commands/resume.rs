@@ -12,11 +12,11 @@ use crate::runs::{self, RunFolder};
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::progress::{Manner, Reporter};
 use crate::{journal, project, rule_plugins, user_key};
-use glovebox_engine::config::sandbox::Tier;
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
 use glovebox_engine::run::{Executor, Run};
 use glovebox_engine::sqlite::VerifiedJournal;
+use glovebox_record::Tier;
 use glovebox_sandbox::holdout;
 use std::path::Path;
 

@@ -137,12 +137,7 @@ fn attempt(text: &mut String, stage: &StageFinished) {
         let command = visible::line(&shell::line(&receipt.argv)).into_owned();
         row(
             if receipt.subject { "subject" } else { "command" },
-            &format!(
-                "{command}: {} in {} ({})",
-                visible::line(&end),
-                duration(receipt.duration_ms),
-                visible::line(&receipt.tier)
-            ),
+            &format!("{command}: {} in {} ({})", visible::line(&end), duration(receipt.duration_ms), receipt.tier),
         );
     }
     network(stage).iter().for_each(|line| row("network", line));

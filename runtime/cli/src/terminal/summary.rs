@@ -170,13 +170,13 @@ fn receipt(evidence: &CommandEvidence) -> String {
         "{}: {command} {end} in {} ({})",
         visible::line(evidence.node.as_str()),
         duration(receipt.duration_ms),
-        visible::line(&receipt.tier)
+        receipt.tier
     )
 }
 
 /// A change of a path in a few words.
 pub fn change_line(change: &FileChange) -> String {
-    let path = visible::line(&change.path);
+    let path = visible::line(change.path.as_str());
     match change.op {
         ChangeOp::Write => format!("{path} ({} bytes)", change.bytes),
         ChangeOp::Delete => format!("{path} (deleted)"),

@@ -6,7 +6,7 @@
 use super::machine::Machine;
 use super::{Found, Missing};
 use glovebox_engine::config::Toolchain;
-use glovebox_sandbox::jail::Tier;
+use glovebox_record::Tier;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,7 @@
 //! Toolchains in made-up homes: what is shown of each, and what never is.
 
 use super::*;
+use glovebox_record::Network;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -170,7 +171,7 @@ fn a_home_is_never_shown_for_a_toolchain_in_it() {
 #[test]
 fn cargo_builds_in_a_jail_with_a_home_of_its_own() {
     use glovebox_sandbox::exec::{Command, Program};
-    use glovebox_sandbox::jail::{Jail, JailSetting, Network, Source};
+    use glovebox_sandbox::jail::{Jail, JailSetting, Source};
     let place = home(&["root/src/main.rs", "attempt/", "project/"]);
     let at = |name: &str| place.path().canonicalize().unwrap().join(name);
     fs::write(at("root/src/main.rs"), "fn main() { print!(\"built\") }").unwrap();

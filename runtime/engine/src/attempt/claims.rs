@@ -43,7 +43,7 @@ fn objection(run: &Dir, fact: &StageFinished, claim: &Claim) -> Option<String> {
 
 /// True when the path exists for the stage at its end: in its changes, else in the workspace it began from.
 fn exists(run: &Dir, fact: &StageFinished, path: &ScopePath) -> bool {
-    let last = fact.changes.iter().rev().find(|change| change.path == path.as_str());
+    let last = fact.changes.iter().rev().find(|change| change.path == *path);
     match last.map(|change| change.op) {
         Some(ChangeOp::Delete | ChangeOp::Rmdir) => false,
         Some(ChangeOp::Write | ChangeOp::Mkdir | ChangeOp::Symlink) => true,

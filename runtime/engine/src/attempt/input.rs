@@ -7,9 +7,10 @@ use super::AttemptError;
 use crate::driver::Claim;
 use crate::plan::Plan;
 use crate::state::RunState;
-use glovebox_host::input::{AttemptIdentity, OutgoingEdge, StageInput};
+use glovebox_host::input::{OutgoingEdge, StageInput};
 use glovebox_host::model::Model;
 use glovebox_pipeline::ir::{Node, Pipeline};
+use glovebox_record::RunId;
 
 /// Context keys of the engine that no stage is told, in either spelling.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
@@ -19,7 +20,7 @@ pub(super) const HOLDOUT_KEYS: [&str; 2] = ["graph.scenarios", "context.graph.sc
 
 /// What the handler is told.
 pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state: &RunState) -> StageInput {
-    let (run, task) = (state.run.as_ref(), &claim.attempt.task);
+    let run = state.run.as_ref();
     let context =
         state.context.entries().iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));
     let outgoing = pipeline.outgoing(&node.id).map(|(_, edge)| OutgoingEdge {
@@ -29,15 +30,8 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state
         weight: i32::try_from(edge.weight).unwrap_or(if edge.weight < 0 { i32::MIN } else { i32::MAX }),
     });
     StageInput {
-        attempt: AttemptIdentity {
-            run_id: run.map(|run| run.run_id.to_string()).unwrap_or_default(),
-            run_generation: task.generation,
-            branch_id: task.branch.to_string(),
-            node_id: task.node.to_string(),
-            attempt_id: claim.attempt.id.to_string(),
-            ordinal: claim.attempt.ordinal,
-            visit: task.visit,
-        },
+        run: run.map_or_else(|| RunId::new(""), |run| run.run_id.clone()),
+        attempt: claim.attempt.clone(),
         handler_type: node.handler.name().to_owned(),
         label: node.label.to_string(),
         prompt: node.prompt.as_ref().map(|prompt| prompt.to_string()),

@@ -4,9 +4,10 @@
 //! sandbox. The caller has tested the machine.
 
 use super::BindOptions;
-use crate::config::sandbox::{Network, SandboxSetting, Tier};
+use crate::config::sandbox::SandboxSetting;
 use crate::plan::{Binding, Confinement, PolicyKind, PolicyProblem};
 use glovebox_pipeline::ir::NodeId;
+use glovebox_record::{Network, Tier};
 use std::collections::BTreeMap;
 
 /// Chooses the tier of a plan's commands. A tier that is too low is [`Confinement::Unmet`].

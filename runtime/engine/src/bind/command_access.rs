@@ -5,14 +5,14 @@
 //! entries of the scope and is enforced by absence, whatever handler the node has.
 
 use super::effective::{Effective, GrantInputs, span_of};
-use crate::config::sandbox::{Network, cache_folder, network_text};
+use crate::config::sandbox::cache_folder;
 use crate::plan::{Capability, CommandAccess, Giver, Origin, reached};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::ir::{NetworkWish, Node};
+use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key::{self, Key};
+use glovebox_record::Network;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::proxy::rules::Rules;
 
 /// The entries a strict read scope leaves to see beside the write scope; none when the node's read scope is not strict.
 pub(super) fn strict_scope(node: &Node) -> Option<Vec<Entry>> {
@@ -50,19 +50,10 @@ fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
         reached(granted).into_iter().for_each(|host| effective.record_origin(host, operator.clone()));
         return granted.clone();
     };
-    let (network, remedy) = match (wish, granted) {
-        (NetworkWish::None, _) => (Some(Network::None), String::new()),
-        (NetworkWish::Full, Network::Full) => (Some(Network::Full), String::new()),
-        (NetworkWish::Full, _) => (None, "\"full\"".to_owned()),
-        (NetworkWish::Proxy(domains), _) => (lowered(domains, granted), toml_of(domains)),
-    };
-    let Some(network) = network else {
-        let wish = wish_text(wish);
-        let message = format!(
-            "node `{}` asks for the network `{wish}`, the operator grants `{}`",
-            inputs.node.id,
-            network_text(granted)
-        );
+    if !granted.covers(wish) {
+        let message =
+            format!("node `{}` asks for the network `{wish}`, the operator grants `{granted}`", inputs.node.id);
+        let remedy = toml_of(wish);
         let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
         let error =
             Diagnostic::error("network_not_granted", message, span_of(inputs.node, key::NETWORK)).with_help(help);
@@ -70,35 +61,19 @@ fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
         return Network::None;
     };
     let origin = operator.and(Giver::Attribute("network".into()));
-    reached(&network).into_iter().for_each(|host| effective.record_origin(host, origin.clone()));
-    network
+    reached(wish).into_iter().for_each(|host| effective.record_origin(host, origin.clone()));
+    wish.clone()
 }
 
-/// The domains, if each is a host name that is granted.
-fn lowered(domains: &[String], granted: &Network) -> Option<Network> {
-    let is_granted = match granted {
-        Network::None => false,
-        Network::Proxy(list) => {
-            let granted = Rules::parse(list).unwrap_or_default();
-            domains.iter().all(|domain| granted.cover(domain) == Ok(true))
+/// The network as `glovebox.toml` has it.
+fn toml_of(network: &Network) -> String {
+    match network {
+        Network::None | Network::Full => format!("\"{network}\""),
+        Network::Proxy(hosts) => {
+            let quoted: Vec<String> = hosts.iter().map(|host| format!("\"{host}\"")).collect();
+            format!("{{ proxy = [{}] }}", quoted.join(", "))
         }
-        Network::Full => true,
-    };
-    let fine = is_granted && Rules::parse(domains).is_ok();
-    fine.then(|| Network::Proxy(domains.to_vec()))
-}
-
-fn wish_text(wish: &NetworkWish) -> String {
-    match wish {
-        NetworkWish::None => "none".to_owned(),
-        NetworkWish::Proxy(domains) => format!("proxy:{}", domains.join(",")),
-        NetworkWish::Full => "full".to_owned(),
     }
-}
-
-fn toml_of(domains: &[String]) -> String {
-    let quoted: Vec<String> = domains.iter().map(|domain| format!("{domain:?}")).collect();
-    format!("{{ proxy = [{}] }}", quoted.join(", "))
 }
 
 fn folder_origin(is_operators: bool, field: Key<'static>) -> Origin {

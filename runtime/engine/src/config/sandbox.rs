@@ -5,11 +5,10 @@
 
 use super::field::{Fields, Value};
 use glovebox_pipeline::nearest::nearest;
+use glovebox_record::network::{HostRule, HostRules};
 use glovebox_record::scope::Entry;
-pub use glovebox_sandbox::jail::{Network, Tier};
+use glovebox_record::{Network, Tier};
 use glovebox_sandbox::protect::Protected;
-use glovebox_sandbox::proxy::rules::Rules;
-use std::ops::Range;
 
 /// The `[sandbox]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,15 +29,6 @@ impl Default for SandboxSetting {
     /// Denied: every tier but the highest, the network, folders of the machine, writes that are not committed.
     fn default() -> Self {
         Self { require: Tier::Full, network: Network::None, read: Vec::new(), scratch: Vec::new(), cache: Vec::new() }
-    }
-}
-
-/// The network in records and output: `none`, `full` or `proxy:a.example,*.b.example`.
-pub fn network_text(network: &Network) -> String {
-    match network {
-        Network::None => "none".to_owned(),
-        Network::Proxy(domains) => format!("proxy:{}", domains.join(",")),
-        Network::Full => "full".to_owned(),
     }
 }
 
@@ -103,46 +93,46 @@ fn network(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Network {
 }
 
 fn proxy(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Network {
-    let mut domains: Option<Vec<String>> = None;
+    let mut hosts: Option<HostRules> = None;
     for (key, value) in fields.table(field, value) {
         let name = key.get_ref().as_ref();
         let path = format!("{field}.{name}");
         if name != "proxy" {
             fields.unknown(key, &path, &["proxy"]);
-            domains.get_or_insert_default();
+            hosts.get_or_insert_default();
             continue;
         }
-        let named = domains.get_or_insert_default();
-        let texts = fields.texts(&path, value);
-        if texts.is_empty() && value.get_ref().as_array().is_some() {
-            let help = "write `network = \"none\"` where nothing may be reached".to_owned();
-            fields.value_problem(&path, value.span(), format!("`{path}` names no domain"), Some(help));
-        }
-        let place = value.span();
-        for (text, place) in texts {
-            if is_domain(fields, &path, &text, place) && !named.contains(&text) {
-                named.push(text);
-            }
-        }
-        if let Err(error) = Rules::parse(named) {
-            fields.value_problem(&path, place, format!("`{path}`: {error}"), None);
-        }
+        hosts = Some(host_rules(fields, &path, value));
     }
-    if domains.is_none() {
+    if hosts.is_none() {
         let message = format!("`{field}` is an empty table: `{{ proxy = [\"api.example.com\"] }}` is expected");
         fields.value_problem(field, value.span(), message, None);
     }
-    Network::Proxy(domains.unwrap_or_default())
+    Network::Proxy(hosts.unwrap_or_default())
 }
 
-/// True for what may stand in a proxy's list; else a problem.
-fn is_domain(fields: &mut Fields<'_>, field: &str, text: &str, place: Range<usize>) -> bool {
-    let fault = |text: &str| Rules::parse(&[text.to_owned()]).err();
-    let Some(error) = fault(text) else { return true };
-    let lower = text.to_ascii_lowercase();
-    let help = (lower != text && fault(&lower).is_none()).then(|| format!("write `{lower}`"));
-    fields.value_problem(field, place, format!("`{field}`: {error}"), help);
-    false
+fn host_rules(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> HostRules {
+    let texts = fields.texts(field, value);
+    if texts.is_empty() && value.get_ref().as_array().is_some() {
+        let help = "write `network = \"none\"` where nothing may be reached".to_owned();
+        fields.value_problem(field, value.span(), format!("`{field}` names no domain"), Some(help));
+    }
+    let mut named: Vec<HostRule> = Vec::new();
+    for (text, place) in texts {
+        match text.parse::<HostRule>() {
+            Ok(rule) if named.contains(&rule) => {}
+            Ok(rule) => named.push(rule),
+            Err(error) => {
+                let lower = text.to_ascii_lowercase();
+                let help = (lower != text && lower.parse::<HostRule>().is_ok()).then(|| format!("write `{lower}`"));
+                fields.value_problem(field, place, format!("`{field}`: {error}"), help);
+            }
+        }
+    }
+    HostRules::of(named).unwrap_or_else(|error| {
+        fields.value_problem(field, value.span(), format!("`{field}`: {error}"), None);
+        HostRules::default()
+    })
 }
 
 fn folders(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<String> {

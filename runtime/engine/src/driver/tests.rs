@@ -131,7 +131,7 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
         }
         // A component may answer after its command was cut, and what it answers is worth nothing.
         let changed = FileChange {
-            path: "half.txt".into(),
+            path: glovebox_record::path::ScopePath::parse("half.txt").unwrap(),
             op: crate::event::ChangeOp::Mkdir,
             digest: None,
             bytes: 0,
@@ -343,7 +343,7 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
     let changing = async |claim: &Claim, _: &RunState| {
         let path = format!("file{}", claim.attempt.task.visit % 3);
         let change = FileChange {
-            path,
+            path: glovebox_record::path::ScopePath::parse(&path).unwrap(),
             op: crate::event::ChangeOp::Mkdir,
             digest: None,
             bytes: 0,

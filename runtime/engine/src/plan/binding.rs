@@ -4,16 +4,15 @@
 //! does not know.
 
 use super::origin::Grant;
-use crate::config::sandbox::Network;
 use crate::event::Digest;
 use glovebox_host::call::CommandGrant;
 use glovebox_host::component::Component;
 use glovebox_host::grants::FileTier;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::lower::handler::Role;
-use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, Scope};
+use glovebox_record::{Limits, Network};
 use std::sync::Arc;
 
 /// What executes a node and what it may do. The empty binding denies everything; each grant says where it comes from.

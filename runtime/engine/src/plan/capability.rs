@@ -4,10 +4,9 @@
 //! from it, so a capability over files carries its exceptions. In doubt, a capability counts as the larger one.
 
 use crate::config::Toolchain;
-use crate::config::sandbox::Tier;
-use glovebox_record::LimitName;
+use glovebox_record::network::HostRule;
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::proxy::rules::Rules;
+use glovebox_record::{LimitName, Tier};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -53,7 +52,7 @@ pub enum Capability {
     /// Runs anything.
     AnyCommand,
     /// Lets commands reach a host, as a proxy's list names it.
-    Reach(ProxyEntry),
+    Reach(HostRule),
     /// Lets commands reach whatever the machine can.
     FullNetwork,
     /// Asks the model.
@@ -193,40 +192,6 @@ pub struct CommandWords(pub Vec<String>);
 impl fmt::Display for CommandWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} …", self.0.join(" "))
-    }
-}
-
-/// An entry of a proxy's list: a host or `*.domain`, perhaps with a port.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ProxyEntry(pub String);
-
-impl ProxyEntry {
-    /// True when this entry allows everything that the other allows.
-    fn covers(&self, other: &ProxyEntry) -> bool {
-        let rules = || Rules::parse(std::slice::from_ref(&self.0));
-        self == other || rules().is_ok_and(|rules| rules.cover(&other.0) == Ok(true))
-    }
-
-    /// True when one entry allows anything that the other allows; ports make no difference.
-    pub(super) fn overlaps(&self, other: &ProxyEntry) -> bool {
-        self.includes_name_of(other) || other.includes_name_of(self)
-    }
-
-    fn includes_name_of(&self, inner: &ProxyEntry) -> bool {
-        match self.name().strip_prefix("*.") {
-            Some(domain) => inner.name().strip_suffix(domain).is_some_and(|front| front.ends_with('.')),
-            None => self.name() == inner.name(),
-        }
-    }
-
-    fn name(&self) -> &str {
-        self.0.split_once(':').map_or(&self.0, |(name, _)| name)
-    }
-}
-
-impl fmt::Display for ProxyEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! The one place that turns grants into capabilities. Plans are compared, refused and printed from these sets.
 
-use super::capability::{Capability, CommandWords, MachineFolder, ProxyEntry, Region, Resource};
+use super::capability::{Capability, CommandWords, MachineFolder, Region, Resource};
 use super::{Binding, Confinement, HoldoutAccess, Plan};
-use crate::config::sandbox::{Network, Tier};
 use glovebox_host::call::CommandGrant;
 use glovebox_host::grants::FileTier;
 use glovebox_pipeline::holdout_roles::{Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::scope::Entry;
+use glovebox_record::{Network, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a node, or a run as a whole, can do. The default is nothing.
@@ -162,7 +162,7 @@ impl Plan {
 pub fn reached(network: &Network) -> Vec<Capability> {
     match network {
         Network::None => Vec::new(),
-        Network::Proxy(domains) => domains.iter().cloned().map(ProxyEntry).map(Capability::Reach).collect(),
+        Network::Proxy(hosts) => hosts.iter().cloned().map(Capability::Reach).collect(),
         Network::Full => vec![Capability::FullNetwork],
     }
 }

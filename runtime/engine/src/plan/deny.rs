@@ -5,13 +5,13 @@
 //! only `run=*` is sure to match all.
 
 use super::Plan;
-use super::capability::{Capability, CommandWords, MachineFolder, ProxyEntry, Region, narrower};
+use super::capability::{Capability, CommandWords, MachineFolder, Region, narrower};
 use super::capability_set::PlanCapabilities;
 use super::compare::Addition;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::nearest::nearest;
+use glovebox_record::network::{HostRule, HostRuleError};
 use glovebox_record::scope::Entry;
-use glovebox_sandbox::proxy::rules::Rules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -77,7 +77,7 @@ enum What {
     AnyCommand,
     Command(CommandWords),
     AnyHost,
-    Host(ProxyEntry),
+    Host(HostRule),
     Read(Entry),
     Machine(MachineFolder),
     Write(Entry),
@@ -130,9 +130,7 @@ impl<'a> Written<'a> {
         if host == "*" {
             return Ok(What::AnyHost);
         }
-        let host = ProxyEntry(host.to_owned());
-        let rules = Rules::parse(std::slice::from_ref(&host.0));
-        rules.map_err(|error| self.problem(&error)).map(|_| What::Host(host))
+        host.parse().map(What::Host).map_err(|error: HostRuleError| self.problem(&error))
     }
 
     fn problem(self, problem: &dyn fmt::Display) -> DenyError {

@@ -5,9 +5,8 @@
 use super::Plan;
 use super::capability::{Capability, Resource};
 use crate::config::CONFIG_FILE_NAME;
-use crate::config::sandbox::Tier;
 use glovebox_pipeline::ir::NodeId;
-use glovebox_record::LimitName;
+use glovebox_record::{LimitName, Tier};
 use std::borrow::Cow;
 use std::fmt;
 

@@ -2,9 +2,10 @@
 //!
 //! The tier depends on the machine. A plan prints it and a run records it, but the plan's digest covers only what the operator decided.
 
-use crate::config::sandbox::{SandboxSetting, Tier, network_text};
+use crate::config::sandbox::SandboxSetting;
 use crate::event::SandboxRecord;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_record::{Network, Tier};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
@@ -76,9 +77,9 @@ impl SandboxPlan {
     pub fn record(&self, landlock_abi: u32) -> Option<SandboxRecord> {
         let tier = self.tier()?;
         Some(SandboxRecord {
-            tier: tier.as_str().to_owned(),
-            require: self.setting.require.as_str().to_owned(),
-            network: network_text(&self.setting.network),
+            tier,
+            require: self.setting.require,
+            network: self.setting.network.clone(),
             landlock_abi: if tier == Tier::Unconfined { 0 } else { landlock_abi },
             degradations: self.degradations.clone(),
         })
@@ -86,8 +87,8 @@ impl SandboxPlan {
 
     pub(super) fn printed(&self) -> PlanSandbox<'_> {
         PlanSandbox {
-            require: self.setting.require.as_str(),
-            network: network_text(&self.setting.network),
+            require: self.setting.require,
+            network: &self.setting.network,
             read: &self.setting.read,
             degradations: &self.degradations,
         }
@@ -98,9 +99,9 @@ impl SandboxPlan {
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlanSandbox<'a> {
     /// The least tier: `full`, `bwrap` or `landlock`.
-    pub require: &'static str,
+    pub require: Tier,
     /// `none`, `full` or `proxy:` and domains; a node may lower it.
-    pub network: String,
+    pub network: &'a Network,
     /// Folders of the machine that commands may read.
     pub read: &'a [String],
     /// What the tier does not do on this machine.

@@ -132,5 +132,5 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
 }
 
 fn tier_word(sandbox: Option<&SandboxRecord>) -> String {
-    sandbox.map_or_else(|| crate::plan::TIER_NONE.to_owned(), |sandbox| sandbox.tier.clone())
+    sandbox.map_or_else(|| crate::plan::TIER_NONE.to_owned(), |sandbox| sandbox.tier.to_string())
 }

@@ -9,6 +9,7 @@ use crate::event::HoldoutsSealed;
 use crate::plan::HoldoutPlan;
 use crate::state::RunState;
 use glovebox_record::Digest;
+use glovebox_record::path::ScopePath;
 use glovebox_sandbox::holdout::canary::{Canary, PublicSummary};
 use glovebox_sandbox::holdout::{self, Seal, SealError};
 use glovebox_sandbox::project::{Base, Include};
@@ -94,14 +95,14 @@ impl Holdouts {
         let inputs = started.inputs.values().map(String::as_str);
         let texts = [source, started.goal.as_str()].into_iter().chain(inputs).collect();
         // A run that is taken up again has the work of its stages in the workspace; they must not choose what is public.
-        let written = state.changes.keys().map(String::as_str).collect();
+        let written = state.changes.keys().map(ScopePath::as_str).collect();
         let canary = Canary::of(&seal, &PublicSummary { texts, folder: Some(&run.workspace()), written })
             .map_err(HoldoutError::Reopen)?;
         Ok(Some(Self { seal, canary }))
     }
 
     /// Where the sealed copy of a folder lies: what is mounted read-only at that path of the workspace.
-    pub fn source(&self, folder: &glovebox_record::path::ScopePath) -> PathBuf {
+    pub fn source(&self, folder: &ScopePath) -> PathBuf {
         self.seal.files().join(folder.as_str())
     }
 

@@ -8,8 +8,8 @@ pub mod guests;
 use glovebox_host::call::{Call, FileTier, Report};
 use glovebox_host::component::Component;
 use glovebox_host::host::{Host, HostConfig};
-use glovebox_host::input::{AttemptIdentity, StageInput};
-use glovebox_record::{Ending, FailureClass, LimitName, Limits, Status};
+use glovebox_host::input::StageInput;
+use glovebox_record::{Attempt, BranchId, Ending, FailureClass, LimitName, Limits, Status, Task, Work};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -71,17 +71,14 @@ pub fn load(name: &str) -> Arc<Component> {
 pub fn call(limits: &[(LimitName, u64)]) -> Call {
     let mut bounds = Limits { wall_ms: 30_000, ..Limits::default() };
     bounds.replace(&limits.iter().copied().collect());
-    let attempt = AttemptIdentity {
-        run_id: "run-1".to_owned(),
-        run_generation: 0,
-        branch_id: "main".to_owned(),
-        node_id: "n".to_owned(),
-        attempt_id: "run-1/n".to_owned(),
+    let attempt = Attempt {
+        task: Task { generation: 0, branch: BranchId::main(), node: "n".into(), visit: 1, work: Work::Handler },
         ordinal: 1,
-        visit: 1,
+        id: "run-1/n".into(),
     };
     Call {
         input: StageInput {
+            run: "run-1".into(),
             attempt,
             handler_type: "test.guest".to_owned(),
             label: "n".to_owned(),

@@ -5,10 +5,12 @@
 use super::reader::Findings;
 use super::scope::Attributes;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{CACHE_SOURCES, Confinement, NetworkWish};
+use crate::ir::{CACHE_SOURCES, Confinement};
 use crate::key;
 use crate::nearest::nearest;
 use crate::path::{entry_of, part_of_workspace};
+use glovebox_record::Network;
+use glovebox_record::network::NetworkError;
 use glovebox_record::scope::Entry;
 
 pub(super) fn lower(from: &Attributes, findings: &mut Findings<'_>) -> Confinement {
@@ -58,21 +60,20 @@ fn program(from: &Attributes, findings: &mut Findings<'_>) -> Option<Entry> {
     None
 }
 
-fn network(from: &Attributes, findings: &mut Findings<'_>) -> Option<NetworkWish> {
+fn network(from: &Attributes, findings: &mut Findings<'_>) -> Option<Network> {
     let attribute = from.get(key::NETWORK).filter(|attribute| !attribute.value.trim().is_empty())?;
     let text = attribute.value.trim();
-    match text {
-        "none" => return Some(NetworkWish::None),
-        "full" => return Some(NetworkWish::Full),
-        _ => {}
+    let has_gap = text.strip_prefix("proxy:").is_some_and(|list| list.split(',').any(|host| host.trim().is_empty()));
+    match text.parse() {
+        Ok(network) => return Some(network),
+        Err(NetworkError::Hosts(error)) if !has_gap => {
+            findings.invalid(attribute, format!("`network`: {error}"));
+        }
+        Err(_) => {
+            let message = format!("`network` expects `none`, `full` or `proxy:api.example.com`, found `{text}`");
+            findings.corrected(attribute, message, nearest(text, ["none", "full"]));
+        }
     }
-    let domains = text.strip_prefix("proxy:").map(|list| list.split(',').map(|domain| domain.trim().to_owned()));
-    let domains: Option<Vec<String>> = domains.map(Iterator::collect);
-    if let Some(domains) = domains.filter(|domains| domains.iter().all(|domain| !domain.is_empty())) {
-        return Some(NetworkWish::Proxy(domains));
-    }
-    let message = format!("`network` expects `none`, `full` or `proxy:api.example.com`, found `{text}`");
-    findings.corrected(attribute, message, nearest(text, ["none", "full"]));
     None
 }
 

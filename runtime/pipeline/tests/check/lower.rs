@@ -3,9 +3,10 @@
 use super::lint::rule;
 use super::{accept, edge, errors, found, line, node, with, with_graph, with_node};
 use glovebox_pipeline::Source;
-use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, NetworkWish, NodeId};
+use glovebox_pipeline::ir::{Backoff, CacheFrom, Confinement, Handler, NodeId};
 use glovebox_pipeline::key;
 use glovebox_pipeline::{Inputs, check};
+use glovebox_record::Network;
 use glovebox_record::scope::Entry;
 use insta::assert_snapshot;
 use std::time::Duration;
@@ -159,13 +160,13 @@ fn what_confines_a_node_gets_types() {
         scratch: entries(&["tmp/", "a/b/"]),
         cache: entries(&["target/"]),
         cache_from: Some(CacheFrom::Base),
-        network: Some(NetworkWish::Proxy(vec!["api.example.com".to_owned(), "*.crates.io".to_owned()])),
+        network: Some("proxy:api.example.com,*.crates.io".parse().unwrap()),
     };
     assert_eq!(node(&pipeline, "n").confinement, expected);
     assert_eq!(node(&accept(&with_node("label=x")), "n").confinement, Confinement::default());
     let of = |attributes: &str| node(&accept(&with_node(attributes)), "n").confinement.clone();
-    assert_eq!(of("network=none").network, Some(NetworkWish::None));
-    assert_eq!(of("network=full, scratch=\"\", codex.workdir=\"\"").network, Some(NetworkWish::Full));
+    assert_eq!(of("network=none").network, Some(Network::None));
+    assert_eq!(of("network=full, scratch=\"\", codex.workdir=\"\"").network, Some(Network::Full));
     assert_eq!(of("codex.workdir=\".\"").workdir, Some(Entry::whole()));
     assert_eq!(of("codex.path=codex").program, None, "a name is looked up on PATH");
     assert_eq!(of("codex.path=\"/opt/codex\"").program, None, "outside of the workspace");
@@ -183,6 +184,7 @@ fn what_confines_a_node_keeps_to_the_workspace() {
     assert_snapshot!(errors(&with_node("cache=\"./\"")), @"path_list «./» cache contains `.` segment: ./");
     assert_snapshot!(errors(&with_node("cache=\"/tmp/\"")), @"path_list «/tmp/» cache contains absolute path: /tmp/");
     assert_snapshot!(errors(&with_node("network=ful")), @"attribute_value «ful» `network` expects `none`, `full` or `proxy:api.example.com`, found `ful` ~> «full»");
+    assert_snapshot!(errors(&with_node("network=\"proxy:10.0.0.1\"")), @r#"attribute_value «"proxy:10.0.0.1"» `network`: `10.0.0.1` is an IP address, where a host name is expected: `api.example.com`, `*.example.com` or `api.example.com:8443` is expected"#);
     assert_snapshot!(errors(&with_node("network=\"proxy:\"")), @r#"attribute_value «"proxy:"» `network` expects `none`, `full` or `proxy:api.example.com`, found `proxy:`"#);
 }
 

@@ -2,10 +2,11 @@
 //!
 //! `bwrap` starts the helper a second time, inside. Its standard error is a file in memory that the host reads.
 
+use super::JailError;
 use super::control::Control;
-use super::{JailError, Tier};
 use glovebox_jail::wire::Request;
 use glovebox_names::visible;
+use glovebox_record::Tier;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;

@@ -2,10 +2,11 @@
 //!
 //! All that the host knows about `bwrap` is here and in [`super::bwrap`].
 
+use super::JailError;
 use super::bwrap::Bwrap;
 use super::control::{Control, wait_readable};
-use super::{JailError, Tier};
 use glovebox_jail::wire::Request;
+use glovebox_record::Tier;
 use rustix::process::{Signal, pidfd_send_signal};
 use std::io;
 use std::os::fd::OwnedFd;

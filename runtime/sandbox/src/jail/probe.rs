@@ -9,12 +9,12 @@ mod remedy;
 mod witness;
 
 use super::run::{Invocation, Streams, run_request};
-use super::{Jail, JailSetting, JailStatus, Network, SelfTestCheck, Tier};
+use super::{Jail, JailSetting, JailStatus, SelfTestCheck};
 use crate::jail::ExecPolicy;
 use crate::tree::remove_all;
 use glovebox_jail::policy::Source;
 use glovebox_jail::wire::{Command, Program, Request};
-use glovebox_record::Limits;
+use glovebox_record::{Limits, Network, Tier};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;

@@ -25,7 +25,7 @@ impl CommandLine {
             argv: self.argv,
             cwd: self.cwd,
             env_names: self.env_names,
-            tier: status.tier.as_str().to_owned(),
+            tier: status.tier,
             degradations: status.degradations.clone(),
             subject: false,
             over: exit.over,

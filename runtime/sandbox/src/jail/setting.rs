@@ -4,11 +4,10 @@
 //! record, the user's project or the kernel's own files is accepted, whoever asks for it.
 
 use super::bounds::enforced_inside;
-use super::{ExecPolicy, JailError, Tier};
-use crate::proxy::rules::Rules;
-use glovebox_jail::policy::{self, Bind, Policy, Source, Workspace};
+use super::{ExecPolicy, JailError};
+use glovebox_jail::policy::{self, Bind, Confinement, Policy, Source, Workspace};
 use glovebox_jail::subject;
-use glovebox_record::Limits;
+use glovebox_record::{Limits, Network, Tier};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Component, Path, PathBuf};
@@ -24,18 +23,6 @@ const ID_INSIDE: u32 = 1000;
 const KERNELS: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 /// What exists in every root of our own: what lies below can be read by every command.
 const SYSTEMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// What commands can reach over the network.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Network {
-    /// A loopback of their own; with [`Tier::Landlock`] not even that.
-    #[default]
-    None,
-    /// The same, and a proxy of ours on `127.0.0.1:3128` for these domains; `*.` before one means every host below it.
-    Proxy(Vec<String>),
-    /// Whatever the machine can reach.
-    Full,
-}
-
 /// What a jail is to be like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JailSetting {
@@ -110,9 +97,6 @@ impl Writable {
 
 /// Checks everything and makes the folders walls without a root of their own need.
 pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Source) -> Result<Checked, JailError> {
-    if let Network::Proxy(domains) = &setting.network {
-        rules(domains)?;
-    }
     let has_root = setting.tier.has_own_root();
     let (home, tmp) = setting.home_and_tmp();
     let (source, from) = checked_source(source)?;
@@ -138,7 +122,7 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
     let writable = Writable { folders, shown: read_only.map(|bind| PathBuf::from(&bind.at)).collect() };
     check_path(&setting.policy, &writable)?;
     let policy = Policy {
-        confinement: setting.tier.confinement(),
+        confinement: confinement(setting.tier),
         workspace: Workspace { at: text(&at)?, source, inner },
         binds,
         files: if has_root { files(uid, gid) } else { Vec::new() },
@@ -159,9 +143,13 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
     Ok(Checked { policy, workspace: at, folder, writable })
 }
 
-/// Reads the domains of a proxy.
-pub(super) fn rules(domains: &[String]) -> Result<Rules, JailError> {
-    Rules::parse(domains).map_err(|error| JailError::Setting(error.to_string()))
+fn confinement(tier: Tier) -> Confinement {
+    match tier {
+        Tier::Unconfined => Confinement::Unconfined,
+        Tier::Landlock => Confinement::Landlock,
+        Tier::Bwrap => Confinement::Bwrap,
+        Tier::Full => Confinement::Full,
+    }
 }
 
 /// Follows the paths of the workspace's layers once, and returns them beside the source.

@@ -7,12 +7,12 @@ use super::Bounds;
 use super::address;
 use super::client_hello::{self, HELLO_BYTES_MAX, Hello};
 use super::dialer::Dialer;
-use super::host::Host;
 use super::refused::Refused;
 use super::request_head::{self, HEAD_BYTES_MAX, Kind, Request};
-use super::rules::{PORT_HTTP, PORT_TLS, Rules};
 use super::traffic::Ledger;
 use crate::relay::{Flow, Stop, pump};
+use glovebox_record::network::Host;
+use glovebox_record::network::{HostRules, PORT_HTTP, PORT_TLS};
 use rustix::event::PollFlags;
 use std::io::{self, ErrorKind, Read};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -35,7 +35,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// What all connections of a proxy share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) rules: Rules,
+    pub(super) rules: HostRules,
     pub(super) bounds: Bounds,
     pub(super) dialer: Arc<dyn Dialer>,
     pub(super) ledger: Ledger,
@@ -109,7 +109,7 @@ fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(R
 }
 
 /// What the list says, before anything is looked up. Plain HTTP in a tunnel, and TLS in a single request, would hide the name.
-fn permitted(request: &Request, rules: &Rules) -> Result<(), Refused> {
+fn permitted(request: &Request, rules: &HostRules) -> Result<(), Refused> {
     let (host, port) = (&request.host, request.port);
     if !rules.allow(host, port) {
         return Err(Refused::NotGranted(host.clone(), port));

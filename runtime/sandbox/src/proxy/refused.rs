@@ -3,9 +3,9 @@
 //! A refusal names the grant that would have allowed it, where one would. It repeats a host's name only after that name was
 //! read as one, so that no bytes of a stage's choosing reach a terminal through it.
 
-use super::host::{Host, HostError};
-use super::rules::Rules;
 use glovebox_record::Refusal;
+use glovebox_record::network::HostRules;
+use glovebox_record::network::{Host, HostError};
 
 /// A request that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +61,7 @@ impl Refused {
     }
 
     /// The same for the record: what was asked for, why not, and the line for `glovebox.toml` that would allow it.
-    pub(super) fn recorded(&self, host: Option<&Host>, granted: &Rules) -> Refusal {
+    pub(super) fn recorded(&self, host: Option<&Host>, granted: &HostRules) -> Refusal {
         let target = match (self, host) {
             (Self::NotGranted(host, port), _) => format!("{host}:{port}"),
             (_, Some(host)) => host.to_string(),

@@ -3,9 +3,9 @@
 //! `httparse` reads the lines. Request smuggling needs a lenient reader, so this one is stricter: CRLF only, no folded lines, one
 //! `Host`, one `Content-Length`, no transfer coding. The proxy writes a new head, so the server reads exactly what was checked.
 
-use super::host::Host;
 use super::refused::Refused;
-use super::rules::{PORT_HTTP, parse_port};
+use glovebox_record::network::Host;
+use glovebox_record::network::{PORT_HTTP, parse_port};
 use httparse::Header;
 
 /// Most bytes of a head.

@@ -2,9 +2,9 @@
 
 use super::connection::{Shared, serve};
 use super::dialer::{Dialer, Internet};
-use super::rules::Rules;
 use super::traffic::{Ledger, ProxyRecord};
 use crate::acceptor::{Acceptor, Threads};
+use glovebox_record::network::HostRules;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -44,12 +44,17 @@ pub struct Proxy {
 impl Proxy {
     /// Starts to accept on a listening TCP socket, most likely one of another network namespace. Denies everything the rules
     /// do not name, every address that is not public, and every protocol but HTTP/1.1 requests and tunnels.
-    pub fn start(listener: OwnedFd, rules: Rules) -> io::Result<Proxy> {
+    pub fn start(listener: OwnedFd, rules: HostRules) -> io::Result<Proxy> {
         Self::start_with(listener, rules, Bounds::default(), Arc::new(Internet))
     }
 
     /// The same with other bounds and another way out.
-    pub fn start_with(listener: OwnedFd, rules: Rules, bounds: Bounds, dialer: Arc<dyn Dialer>) -> io::Result<Proxy> {
+    pub fn start_with(
+        listener: OwnedFd,
+        rules: HostRules,
+        bounds: Bounds,
+        dialer: Arc<dyn Dialer>,
+    ) -> io::Result<Proxy> {
         let shared = Arc::new(Shared { rules, bounds, dialer, ledger: Ledger::default() });
         let of_thread = Arc::clone(&shared);
         let threads = Threads { name: "proxy", connections: bounds.connections, stack_bytes: STACK_BYTES };

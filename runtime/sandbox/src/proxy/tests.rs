@@ -2,9 +2,9 @@
 //! and what was looked up and dialled is written down.
 
 use super::dialer::{Dialer, start};
-use super::rules::Rules;
 use super::traffic::ProxyRecord;
 use super::*;
+use glovebox_record::network::HostRules;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -67,7 +67,7 @@ impl Stage {
         });
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
-        let rules = Rules::parse(&rules.iter().map(|rule| (*rule).to_owned()).collect::<Vec<_>>()).unwrap();
+        let rules = HostRules::parse(rules.iter().copied()).unwrap();
         let proxy = Proxy::start_with(listener.into(), rules, bounds, dialer.clone()).unwrap();
         Self { proxy: Some(proxy), at, dialer, server }
     }

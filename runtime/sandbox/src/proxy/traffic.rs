@@ -2,9 +2,9 @@
 //!
 //! Bounded whatever a stage asks for: so many hosts and refusals are kept by name, the rest is counted.
 
-use super::host::Host;
 use super::refused::Refused;
-use super::rules::Rules;
+use glovebox_record::network::Host;
+use glovebox_record::network::HostRules;
 use glovebox_record::{HostTraffic, Refusal, Traffic};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -52,7 +52,7 @@ impl Ledger {
         entry.bytes_received = entry.bytes_received.saturating_add(received);
     }
 
-    pub(super) fn refused(&self, host: Option<&Host>, refused: &Refused, granted: &Rules) {
+    pub(super) fn refused(&self, host: Option<&Host>, refused: &Refused, granted: &HostRules) {
         let mut record = self.lock();
         let entry = record.entry(host);
         entry.refused = entry.refused.saturating_add(1);
@@ -83,9 +83,9 @@ mod tests {
         let ledger = Ledger::default();
         for number in 0..10 * HOSTS_MAX {
             let host = Host::parse(&format!("h{number}.example")).unwrap();
-            ledger.refused(Some(&host), &Refused::NotGranted(host.clone(), 443), &Rules::default());
+            ledger.refused(Some(&host), &Refused::NotGranted(host.clone(), 443), &HostRules::default());
         }
-        ledger.refused(None, &Refused::Slow, &Rules::default());
+        ledger.refused(None, &Refused::Slow, &HostRules::default());
         let ProxyRecord { traffic, refusals } = ledger.take();
         assert_eq!((traffic.hosts.len(), refusals.len()), (HOSTS_MAX, REFUSALS_MAX));
         assert_eq!((traffic.others.refused, traffic.refused()), (9 * HOSTS_MAX as u64 + 1, 10 * HOSTS_MAX as u64 + 1));

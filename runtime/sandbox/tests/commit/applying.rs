@@ -1,6 +1,7 @@
 //! Storing changes and applying them: again, after interruptions, and against somebody who swaps folders.
 
 use super::bench::{Bench, look, sh, snapshot};
+use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use glovebox_sandbox::commit;
@@ -107,7 +108,7 @@ fn changes_with_paths_that_lead_out_are_refused() {
     fs::create_dir(&outside).unwrap();
     symlink(&outside, made.workspace().join("way")).unwrap();
     let write = |path: &str| FileChange {
-        path: path.to_owned(),
+        path: ScopePath::parse(path).unwrap(),
         op: ChangeOp::Write,
         digest: Some(Digest::of(b"x")),
         bytes: 1,
@@ -115,9 +116,11 @@ fn changes_with_paths_that_lead_out_are_refused() {
         target: None,
     };
     fs::write(made.blobs().join(blake3::hash(b"x").to_hex().as_str()), "x").unwrap();
-    for path in ["../x", "/etc/x", "a/../../x", "", "a//b"] {
-        assert!(made.apply(&[write(path)]).is_err(), "{path:?}");
+    for path in ["../x", "/etc/x", "a/../../x", "a//b"] {
+        let forged = format!(r#"{{"path":"{path}","op":"delete"}}"#);
+        assert!(serde_json::from_str::<FileChange>(&forged).is_err(), "{path:?}");
     }
+    assert!(made.apply(&[write("")]).is_err());
     let link = FileChange { op: ChangeOp::Symlink, target: Some("../../x".to_owned()), digest: None, ..write("a/l") };
     assert!(made.apply(&[link]).is_err());
     // A link on the way gives way; nothing is written behind it.
@@ -154,7 +157,7 @@ fn a_swapped_directory_never_lets_a_commit_out() {
             let blob = made.blobs().join("blob");
             fs::write(&blob, &content).unwrap();
             let change = |path: &str| FileChange {
-                path: path.to_owned(),
+                path: ScopePath::parse(path).unwrap(),
                 op: ChangeOp::Write,
                 digest: Some(digest),
                 bytes: content.len() as u64,

@@ -1,11 +1,11 @@
 //! Build caches in jails: kept for the same domain, never part of the workspace, bounded like everything on disk.
 
 use crate::place::{Place, never, output, shell};
-use glovebox_record::LimitName;
 use glovebox_record::scope::Entry;
+use glovebox_record::{LimitName, Tier};
 use glovebox_sandbox::cache::{Caches, Domain};
 use glovebox_sandbox::exec::Exit;
-use glovebox_sandbox::jail::{Jail, Tier};
+use glovebox_sandbox::jail::Jail;
 use std::fs;
 use std::path::Path;
 

@@ -1,11 +1,11 @@
 //! What a command gets: its program, environment, input, folder, session; and what is kept of its output.
 
 use crate::place::{argv, each, never, output, shell};
-use glovebox_record::CommandEnding;
 use glovebox_record::path::ScopePath;
+use glovebox_record::{CommandEnding, Tier};
 use glovebox_sandbox::exec::{Command, ExecError};
+use glovebox_sandbox::jail::Bind;
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Bind, Tier};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;

@@ -1,10 +1,9 @@
 //! How commands end: by themselves, at their time, with us; and that nothing of them is left.
 
 use crate::place::{Place, argv, assert_silent, each, never, output, shell, tiers};
-use glovebox_record::CommandEnding;
+use glovebox_record::{CommandEnding, Tier};
 use glovebox_sandbox::exec::Command;
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::Tier;
 use glovebox_sandbox::tree::remove_all;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

@@ -1,8 +1,7 @@
 //! What commands may use up, and the name under which they are told so.
 
 use crate::place::{Place, each, never, shell};
-use glovebox_record::{CommandEnding, LimitName};
-use glovebox_sandbox::jail::Tier;
+use glovebox_record::{CommandEnding, LimitName, Tier};
 
 #[test]
 fn processor_time_ends() {

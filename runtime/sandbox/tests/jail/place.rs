@@ -1,10 +1,10 @@
 //! A stage's folders for one test, and a jail over them.
 
-use glovebox_record::Limits;
 use glovebox_record::path::ScopePath;
+use glovebox_record::{Limits, Network, Tier};
 use glovebox_sandbox::exec::{Command, ExecError, Exit, Program};
 use glovebox_sandbox::jail::ExecPolicy;
-use glovebox_sandbox::jail::{Jail, JailError, JailSetting, Network, Source, Tier, probe_tier};
+use glovebox_sandbox::jail::{Jail, JailError, JailSetting, Source, probe_tier};
 use glovebox_sandbox::tree::remove_all;
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! What a machine can enforce: found out by doing it, kept, and not believed when forged.
 
-use glovebox_sandbox::jail::{ProbeReport, Tier, probe};
+use glovebox_record::Tier;
+use glovebox_sandbox::jail::{ProbeReport, probe};
 use std::fs;
 use std::path::Path;
 

@@ -4,8 +4,10 @@
 //! test's: one server on loopback stands for every public address.
 
 use crate::place::{Place, argv, never, output};
+use glovebox_record::network::HostRules;
+use glovebox_record::{Network, Tier};
 use glovebox_sandbox::exec::{Command, Exit};
-use glovebox_sandbox::jail::{Bind, Jail, Network, Tier};
+use glovebox_sandbox::jail::{Bind, Jail};
 use glovebox_sandbox::proxy::dialer::{Dialer, start};
 use std::fs;
 use std::io::{self, Read, Write};
@@ -89,7 +91,7 @@ impl Stage {
         let mut setting = place.setting();
         setting.policy.binds = vec![Bind { source: at.clone(), at, writable: false, optional: false }];
         setting.policy.path.push(tools);
-        setting.network = Network::Proxy(domains.iter().map(|domain| (*domain).to_owned()).collect());
+        setting.network = Network::Proxy(HostRules::parse(domains.iter().copied()).unwrap());
         let dialer = Arc::new(Staged(server.local_addr().unwrap()));
         Self { jail: Jail::open_with_dialer(&setting, place.source(), dialer).unwrap(), server, _place: place }
     }

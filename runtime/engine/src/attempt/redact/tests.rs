@@ -16,7 +16,7 @@ fn receipt(code: Option<i32>, how: CommandEnding) -> Receipt {
         argv: vec!["sh".to_owned()],
         cwd: nothing(),
         env_names: Vec::new(),
-        tier: "full".to_owned(),
+        tier: glovebox_record::Tier::Full,
         how,
         code,
         duration_ms: 1,

@@ -34,7 +34,7 @@ fn a_full_table_is_read() {
          read = [\"/opt/data/\", \"/srv\"]\nscratch = [\"node_modules/.cache/\"]\ncache = [\"target/\"]",
     );
     assert_eq!(setting.require, Tier::Landlock);
-    assert_eq!(network_text(&setting.network), "proxy:api.example.com,*.crates.io");
+    assert_eq!(setting.network.to_string(), "proxy:api.example.com,*.crates.io");
     assert_eq!(setting.read, ["/opt/data", "/srv"]);
     assert_eq!(setting.scratch[0].to_string(), "node_modules/.cache/");
     assert_eq!(setting.cache[0].to_string(), "target/");

@@ -20,7 +20,7 @@ fn minus(capability: &Capability, known: &[Capability]) -> Vec<String> {
 
 #[test]
 fn what_another_capability_covers_is_not_reported() {
-    let reach = |host: &str| Capability::Reach(ProxyEntry(host.to_owned()));
+    let reach = |host: &str| Capability::Reach(host.parse().unwrap());
     let machine = |folder: &str| Capability::ReadMachine(MachineFolder(folder.to_owned()));
     let shell = |text: &str| Capability::Shell(text.to_owned());
     for (capability, known, is_news) in [

@@ -14,7 +14,7 @@ fn region(text: &str, except: &[&str]) -> Region {
 fn a_rule_meets_whatever_has_anything_of_it() {
     let argv = |text: &str| Capability::Argv(CommandWords(text.split(' ').map(str::to_owned).collect()));
     let shell = |text: &str| Capability::Shell(text.to_owned());
-    let reach = |host: &str| Capability::Reach(ProxyEntry(host.to_owned()));
+    let reach = |host: &str| Capability::Reach(host.parse().unwrap());
     let machine = |folder: &str| Capability::ReadMachine(MachineFolder(folder.to_owned()));
     for (rule, capability, is_met) in [
         ("run=*", shell("true"), true),

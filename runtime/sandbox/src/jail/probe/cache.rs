@@ -3,8 +3,9 @@
 //! It holds for one boot, kernel, user, helper and place among the control groups. A file that is somebody else's, a link, readable by others, of another version
 //! or not what a probe could have found is taken for absent, and everything is found out again.
 
-use super::super::{Tier, binary};
+use super::super::binary;
 use super::{ProbeReport, evaluate, witness};
+use glovebox_record::Tier;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};

@@ -2,8 +2,8 @@
 //!
 //! Reads the settings that are known to stand in the way; where none does, it says so and guesses nothing.
 
-use super::super::Tier;
 use super::super::bwrap::BWRAP;
+use glovebox_record::Tier;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Heads that are taken, heads that are not, and any bytes at all.
 
 use super::*;
-use crate::proxy::host::HostError;
+use glovebox_record::network::HostError;
 use proptest::prelude::*;
 
 fn read(head: &str) -> Result<Request, Refused> {

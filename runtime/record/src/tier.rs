@@ -2,12 +2,12 @@
 //!
 //! Their order is their strength. What a tier promises is proven by the probe, never inferred from its name.
 
-use glovebox_jail::policy::Confinement;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How far commands are confined; a later one is stronger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
     /// Not at all; only with `--dangerously-no-sandbox`.
@@ -47,15 +47,6 @@ impl Tier {
     /// True where something can be mounted in the workspace of commands: hold-outs, caches, a repository.
     pub fn can_mount(self) -> bool {
         self == Self::Full
-    }
-
-    pub(super) fn confinement(self) -> Confinement {
-        match self {
-            Self::Unconfined => Confinement::Unconfined,
-            Self::Landlock => Confinement::Landlock,
-            Self::Bwrap => Confinement::Bwrap,
-            Self::Full => Confinement::Full,
-        }
     }
 }
 
