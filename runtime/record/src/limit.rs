@@ -198,9 +198,9 @@ impl JsonSchema for LimitName {
     }
 }
 
-/// What a component mainly does, as far as the default wall time depends on it.
+/// What a stage mainly does, as far as the default wall time depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Workload {
+pub enum StageKind {
     /// Turns of a model.
     Agent,
     /// Commands that the pipeline's author or a verifier runs.
@@ -210,12 +210,12 @@ pub enum Workload {
 }
 
 impl Limits {
-    /// The defaults for a workload: agents and commands get more wall time.
-    pub fn defaults_for(workload: Workload) -> Self {
-        let wall_ms = match workload {
-            Workload::Agent => 1_800_000,
-            Workload::Commands => 600_000,
-            Workload::Other => Self::default().wall_ms,
+    /// The defaults for a kind of stage: agents and commands get more wall time.
+    pub fn defaults_for(kind: StageKind) -> Self {
+        let wall_ms = match kind {
+            StageKind::Agent => 1_800_000,
+            StageKind::Commands => 600_000,
+            StageKind::Other => Self::default().wall_ms,
         };
         Self { wall_ms, ..Self::default() }
     }

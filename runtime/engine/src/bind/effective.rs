@@ -18,7 +18,7 @@ use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key::Key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_pipeline::span::Span;
-use glovebox_record::limit::Workload;
+use glovebox_record::limit::StageKind;
 use glovebox_record::scope::{Entry, Scope, intersect};
 use glovebox_record::{LimitName, LimitSettings, Limits};
 
@@ -222,11 +222,11 @@ fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective
 }
 
 /// What a component mainly does, by its role and whether it came with the binary.
-fn workload(inputs: GrantInputs<'_>) -> Workload {
+fn stage_kind(inputs: GrantInputs<'_>) -> StageKind {
     match (inputs.role, inputs.plugin) {
-        (Role::Verifier, _) => Workload::Commands,
-        (Role::Builder, None) => Workload::Agent,
-        (Role::Builder, Some(_)) => Workload::Other,
+        (Role::Verifier, _) => StageKind::Commands,
+        (Role::Builder, None) => StageKind::Agent,
+        (Role::Builder, Some(_)) => StageKind::Other,
     }
 }
 
@@ -234,7 +234,7 @@ fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let node = inputs.node;
     let granted = inputs.plugin.and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
     let operator = granted.map_or_else(|| inputs.limits.clone(), |granted| inputs.limits.merge(granted));
-    let mut limits = Limits::defaults_for(workload(inputs));
+    let mut limits = Limits::defaults_for(stage_kind(inputs));
     limits.replace(&operator);
     let timeout = node.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     // A node's own timeout and turns stand in for the defaults, but never for what the operator wrote.
