@@ -291,7 +291,7 @@ fn plan_says_what_commands_would_reach() {
     assert_eq!(
         of("build"),
         "build (tool, built in, files: none)\n  read     /opt/data, app/\n  write    app/\n  execute  true\n  reach    *.crates.io\n  \
-         scratch  tmp/\n  cache    target/\n  model    no\n  spend    1000 commands, 10m00s a visit\n  starts   app"
+         scratch  tmp/\n  cache    target/\n  model    no\n  spend    1000 commands, 10m00s per visit\n  starts   app"
     );
     assert!(
         of("lint").contains("  read     ./, /opt/data\n  write    nothing\n")

@@ -47,7 +47,7 @@ fn a_plugin_runs_only_as_it_was_locked() {
     }
     bench.glovebox(&["plugin", "lock"]).ends(0).says("changed bytes");
     bench.glovebox(&["run", "pipeline.dot"]).ends(0);
-    bench.glovebox(&["plugin", "lock"]).ends(0).says("as before");
+    bench.glovebox(&["plugin", "lock"]).ends(0).says("unchanged");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_command_needs_a_want_and_a_grant_and_runs_behind_walls() {
     answer.says("(full)").never_says("warning");
     let answer = bench.glovebox(&["run", "pipeline.dot", "--dangerously-no-sandbox"]);
     ran(&answer);
-    answer.says("unconfined").says("can read, change and send away all that you can");
+    answer.says("unconfined").says("can read, change and send everything that you can");
 }
 
 #[test]

@@ -30,10 +30,7 @@ fn plan_against_a_pipeline_tells_what_is_new_and_what_is_gone() {
     assert_eq!(json["against"]["could"]["more"], serde_json::json!(["write src/", "run make ship"]));
     assert_eq!(json["against"]["nodes"][0]["presence"], "kept");
     assert!(json.get("denied").is_none());
-    bench
-        .glovebox(&["plan", "old.dot", "--against", "old.dot"])
-        .ends(0)
-        .says("against old.dot: nothing more, nothing less");
+    bench.glovebox(&["plan", "old.dot", "--against", "old.dot"]).ends(0).says("against old.dot: no difference");
     bench
         .glovebox(&["plan", "pipeline.dot", "--against", "old.dot", "--deny", "widened"])
         .ends(6)
@@ -47,7 +44,7 @@ fn plan_against_a_run_takes_its_pipeline_and_the_configuration_of_today() {
     let bench = Workbench::with_pipeline(LINEAR);
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "before", "--max-steps", "9"]).ends(0);
     let same = ["plan", "pipeline.dot", "--against", "before", "--max-steps", "9"];
-    bench.glovebox(&same).ends(0).says("as it began").says("nothing more, nothing less");
+    bench.glovebox(&same).ends(0).says("as it began").says("no difference");
     bench.write("pipeline.dot", &LINEAR.replace("src/", "lib/,src/"));
     bench.glovebox(&same).ends(0).says("  + write lib/\n");
     let widened = bench.glovebox(&["plan", "pipeline.dot", "--against", "latest", "--deny", "widened", "--json"]);
@@ -93,7 +90,7 @@ fn plan_says_what_a_run_and_a_visit_could_use_up() {
     let bench = Workbench::with_pipeline(&LINEAR.replace("\"src/\"", "\"src/\", max_turns=7, timeout=\"90s\""));
     let shown = bench.glovebox(&["plan", "pipeline.dot"]);
     shown.ends(0).says("model    yes\n  spend    200 steps, any wall time, 10GiB of disk\n");
-    shown.says("model    yes\n  spend    7 turns, 1m30s a visit\n");
+    shown.says("model    yes\n  spend    7 turns, 1m30s per visit\n");
     let bound = bench.glovebox(&["plan", "pipeline.dot", "--max-steps", "9", "--max-wall-time", "2h"]);
     bound.ends(0).says("  spend    9 steps, 2h00m, 10GiB of disk\n");
 }

@@ -247,7 +247,7 @@ fn a_transform_is_what_runs_and_every_change_is_on_the_record() {
     bench
         .glovebox(&["plan", "pipeline.dot"])
         .ends(0)
-        .says("rules `acme.house` changed and judged the graph (blake3:")
+        .says("rules `acme.house` changed and checked the graph (blake3:")
         .says("  + node build: timeout=\"5m\"")
         .says("write    src/a.rs");
     let plan = bench.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).json();

@@ -104,7 +104,7 @@ fn what_is_only_narrowed_needs_no_more_leave() {
         std::fs::write(bench.project().join("house.wasm"), component).unwrap();
         grant(&bench, "", "true");
         bench.glovebox(&["plugin", "lock"]).ends(0);
-        bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("changed and judged the graph").never_says("widened");
+        bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("changed and checked the graph").never_says("widened");
     }
 }
 

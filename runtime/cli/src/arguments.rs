@@ -2,7 +2,9 @@
 //!
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
+use crate::runs::RunSelector;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use glovebox_engine::event::NodeId;
 use glovebox_record::Tier;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -262,7 +264,7 @@ pub struct PlanArguments {
 #[derive(Debug, Args)]
 pub struct ResumeArguments {
     /// The run to resume
-    pub run: String,
+    pub run: RunSelector,
     /// Run the commands of stages without a sandbox; required again if the run was started with it
     #[arg(long)]
     pub dangerously_no_sandbox: bool,
@@ -286,9 +288,9 @@ pub struct ListArguments {
 #[derive(Debug, Args)]
 pub struct ShowArguments {
     /// The run
-    pub run: String,
+    pub run: RunSelector,
     /// Show this node's attempts
-    pub node: Option<String>,
+    pub node: Option<NodeId>,
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Print one JSON document
@@ -300,7 +302,7 @@ pub struct ShowArguments {
 #[derive(Debug, Args)]
 pub struct ApplyArguments {
     /// The run
-    pub run: String,
+    pub run: RunSelector,
     /// The project that gets the changes; default: the project of the run, if it is the current folder or below
     #[arg(long, value_name = "D")]
     pub workdir: Option<PathBuf>,
@@ -318,7 +320,7 @@ pub struct ApplyArguments {
 #[derive(Debug, Args)]
 pub struct DiffArguments {
     /// The run
-    pub run: String,
+    pub run: RunSelector,
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Print one JSON document
@@ -371,7 +373,7 @@ pub enum HoldoutCommand {
 #[derive(Debug, Args)]
 pub struct HoldoutArguments {
     /// The run
-    pub run: String,
+    pub run: RunSelector,
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Print one JSON document

@@ -86,7 +86,7 @@ impl Walk<'_> {
     fn next(&mut self, file: &Path, child: &Child, sealed: &[String]) -> Result<Option<Read>, Box<Diagnostic>> {
         let unreadable = |reason: String| Box::new(child.unreadable(reason));
         let folder = Folder::of(file).map_err(unreadable)?;
-        let place = folder.place(&child.path).map_err(unreadable)?;
+        let place = folder.resolve(Path::new(&child.path)).map_err(unreadable)?;
         if self.way.contains(&place) {
             return Err(Box::new(child.leads_back()));
         }
@@ -96,7 +96,7 @@ impl Walk<'_> {
         if self.met.contains(&place) {
             return Ok(None);
         }
-        let source = folder.read(&child.path, sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
+        let source = folder.read(Path::new(&child.path), sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
         self.met.insert(place.clone());
         Ok(Some((place, source)))
     }

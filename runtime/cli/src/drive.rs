@@ -1,12 +1,12 @@
-//! Driving a run from the command line: signals in, progress out, and the exit code that its journal means.
+//! Drives a run from the command line: signals in, progress out, and the exit code of the run.
 //!
-//! Shared by `run` and `resume`. Decides nothing about the run; the first Ctrl-C asks it to stop and waits for its last
-//! record, the second ends the process at once.
+//! Shared by `run` and `resume`. It decides nothing about the run. The first Ctrl-C asks the run to stop and waits for its last
+//! record; the second ends the process at once.
 
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs;
 use crate::runs::RunFolder;
-use crate::terminal::progress::{Manner, Reporter};
+use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::summary;
 use crate::terminal::{self, visible};
 use cap_std::ambient_authority;
@@ -21,14 +21,14 @@ use std::error::Error;
 use std::path::Path;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Opens a run's folder for the engine. With a key what is appended to its journal is signed.
+/// Opens a run's folder for the engine. With a key, the engine signs new records.
 pub fn open_dir(run: &RunFolder, key: Option<UserKey>) -> Result<RunDir, Stop> {
     let dir = Dir::open_ambient_dir(&run.path, ambient_authority())
         .map_err(|error| Stop::io(format!("open run `{}`", run.id), &error))?;
     Ok(RunDir { path: run.path.clone(), dir, key })
 }
 
-/// Starts the executor that a run lives on.
+/// Starts the async executor for a run.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Stop> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     built.map_err(|error| Stop::io("start the executor", &error))
@@ -40,7 +40,7 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter) ->
     let listening = tokio::spawn(listen(signals.clone())?);
     let driven = run.drive(&signals, |update| match update {
         Update::Record(record) => reporter.record(record),
-        Update::Activity { node, progress } => reporter.activity(node.as_str(), progress),
+        Update::Activity { node, progress } => reporter.activity(node, progress),
     });
     let driven = driven.await;
     reporter.close();
@@ -48,7 +48,7 @@ pub async fn drive(run: &mut Run, folder: &RunFolder, mut reporter: Reporter) ->
     driven.map_err(|error| stop(folder, &error))
 }
 
-/// Turns the operating system's signals into the wish to stop.
+/// Turns signals of the operating system into a request to stop.
 fn listen(signals: LocalSignals) -> Result<impl Future<Output = ()>, Stop> {
     let on = |kind: SignalKind| signal(kind).map_err(|error| Stop::io("listen for signals", &error));
     let (mut interrupt, mut terminate) = (on(SignalKind::interrupt())?, on(SignalKind::terminate())?);
@@ -69,7 +69,7 @@ async fn first_of(interrupt: &mut Signal, terminate: &mut Signal) -> Exit {
     }
 }
 
-/// Why a run could not be driven on, with the command that does.
+/// Why the run could not continue, and how to continue it.
 pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     let exit = match error {
         RunError::Port(PortError::Corrupt { .. } | PortError::Version { .. }) => Exit::Mismatch,
@@ -99,12 +99,12 @@ pub fn stop(run: &RunFolder, error: &RunError) -> Stop {
     }
 }
 
-/// Prints what a run came to and answers with the exit code that its journal means.
-pub fn conclude(run: &RunFolder, summary: &RunSummary, manner: Manner, runs_dir: &Path) -> Ended {
+/// Prints the summary of a run and returns its exit code.
+pub fn conclude(run: &RunFolder, summary: &RunSummary, format: ProgressFormat, runs_dir: &Path) -> Ended {
     let text = summary::render(summary, &runs::named(run, runs_dir)?);
-    match manner {
-        Manner::Json => terminal::say(&text),
-        _ => terminal::print(&text),
+    match format {
+        ProgressFormat::Json => terminal::say(text),
+        _ => terminal::print(text),
     }
     let exit = Exit::from(summary.exit);
     tracing::debug!(run = %visible::line(&run.id), code = exit.code(), "concluded");

@@ -1,8 +1,9 @@
-//! Files of the user's: opened only when they are files, replaced whole or not at all, and nothing but their content.
+//! Files of the user: opened only if they are regular files, and replaced as a whole or not at all.
 
 use crate::exit::{Exit, Stop};
 use rustix::fs::{Gid, OFlags, Uid, fchown};
 use rustix::io::Errno;
+use std::fmt;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -15,26 +16,49 @@ pub fn open(file: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(|error| {
         // A socket cannot even be opened.
         let is_socket = error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
-        if is_socket { NotFile("a socket").into() } else { error }
+        if is_socket { NotFile(Kind::Socket).into() } else { error }
     })?;
     let kind = opened.metadata()?.file_type();
-    if kind.is_file() { Ok(opened) } else { Err(NotFile(kind_of(kind)).into()) }
+    if kind.is_file() { Ok(opened) } else { Err(NotFile(Kind::of(kind)).into()) }
 }
 
-/// Something that stands where a file is expected.
+/// Something else is at the path of a file.
 #[derive(Debug, thiserror::Error)]
 #[error("expected a file, found {0}")]
-pub struct NotFile(pub &'static str);
+pub struct NotFile(pub Kind);
 
-/// What a folder is called.
-pub const FOLDER: &str = "a folder";
+/// What is at a path instead of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder.
+    Folder,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A device, or something unknown.
+    Device,
+}
 
-fn kind_of(kind: FileType) -> &'static str {
-    match kind {
-        kind if kind.is_dir() => FOLDER,
-        kind if kind.is_fifo() => "a pipe",
-        kind if kind.is_socket() => "a socket",
-        _ => "a device",
+impl Kind {
+    fn of(found: FileType) -> Self {
+        match found {
+            found if found.is_dir() => Self::Folder,
+            found if found.is_fifo() => Self::Pipe,
+            found if found.is_socket() => Self::Socket,
+            _ => Self::Device,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Folder => "a folder",
+            Self::Pipe => "a pipe",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        })
     }
 }
 
@@ -44,8 +68,8 @@ impl From<NotFile> for io::Error {
     }
 }
 
-/// What stands there instead of a file, where that is why opening it failed.
-pub fn not_file(error: &io::Error) -> Option<&'static str> {
+/// What is at the path instead of a file, if that is the reason of the error.
+pub fn not_file(error: &io::Error) -> Option<Kind> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<NotFile>()).map(|found| found.0)
 }
 

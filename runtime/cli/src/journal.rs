@@ -28,35 +28,35 @@ pub fn read_ends(run: &RunFolder) -> Result<(Vec<Record>, Provenance), Stop> {
     Ok((reader.ends().map_err(failed)?, reader.provenance(key.as_ref()).map_err(failed)?))
 }
 
-/// Reads every record of a run for a command that only shows it. One that this user did not start is read all the same, and said so.
+/// Reads every record of a run for a command that only shows it. Warns of a run that this user did not start.
 pub fn read_to_show(run: &RunFolder) -> Result<Vec<Record>, Stop> {
-    // A key that cannot be used keeps no run from being looked at.
+    // A command that only shows a run works without a key.
     let key = user_key::to_verify().unwrap_or_else(|stop| {
         terminal::report_stop(&stop);
         None
     });
     let journal = read_against(run, key.as_ref())?;
-    tell_foreign(run, journal.provenance);
+    warn_if_foreign(run, journal.provenance);
     Ok(journal.records)
 }
 
-/// Says in one line that a run is not this user's own.
-pub fn tell_foreign(run: &RunFolder, provenance: Provenance) {
-    if let Some(why) = is_foreign(provenance) {
+/// Warns of a run that this user did not start on this machine.
+pub fn warn_if_foreign(run: &RunFolder, provenance: Provenance) {
+    if let Some(why) = foreign_reason(provenance) {
         let id = visible::line(&run.id);
-        terminal::say(&format!("note: run `{id}` {why}: its record may be forged\n"));
+        terminal::say(format_args!("note: run `{id}` {why}: its record may be forged\n"));
     }
 }
 
-/// Refuses a run that this user did not start on this machine: its record is only somebody's word.
-pub fn refuse_foreign(run: &RunFolder, provenance: Provenance, help: String) -> Result<(), Stop> {
-    let Some(why) = is_foreign(provenance) else { return Ok(()) };
+/// Refuses a run that this user did not start on this machine, because its record may be forged.
+pub fn refuse_foreign(run: &RunFolder, provenance: Provenance, help: impl Into<String>) -> Result<(), Stop> {
+    let Some(why) = foreign_reason(provenance) else { return Ok(()) };
     let message = format!("run `{}` {why}, so its record is not trusted", run.id);
     Err(Stop::new(Exit::Policy, message).with_help(help))
 }
 
-/// Why a run is not this user's own, in words; none when it is.
-pub fn is_foreign(provenance: Provenance) -> Option<String> {
+/// Why a run does not count as started by this user on this machine; none if it does.
+pub fn foreign_reason(provenance: Provenance) -> Option<String> {
     match provenance {
         Provenance::Own => None,
         Provenance::Unsigned => Some("is not signed".to_owned()),

@@ -1,12 +1,13 @@
 //! The other plan of `glovebox plan --against`: that of a pipeline's file, or of a run.
 //!
-//! A run is bound with its pipeline as it began and with the configuration as it is now, since no run keeps the old one. The engine
+//! A run is bound with its own pipeline and with the current configuration, because a run does not keep its configuration. The engine
 //! compares; this file reads the other plan and prints the difference.
 
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Stop};
 use crate::prepare::{self, Request, SharedHost};
 use crate::project::Project;
+use crate::runs::RunSelector;
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::visible;
 use crate::{journal, references, rule_plugins, runs};
@@ -18,35 +19,36 @@ use glovebox_pipeline::{Inputs, Source};
 use glovebox_sandbox::holdout;
 use std::path::Path;
 
-/// What another plan could do, and what it is called.
+/// The capabilities of another plan, and its name.
 pub struct Other {
     /// The file or run as the user named it.
     pub plan: OtherPlan,
-    /// What its nodes could do.
+    /// Its capabilities.
     pub capabilities: PlanCapabilities,
 }
 
-/// Binds what `--against` names. A file comes before a run of the same name.
-pub fn read(host: &SharedHost, target: &str, arguments: &PlanArguments, project: &Project) -> Result<Other, Stop> {
+/// Binds the pipeline or the run of `--against`, if it is set. A file comes before a run of the same name.
+pub fn read(host: &SharedHost, arguments: &PlanArguments, project: &Project) -> Result<Option<Other>, Stop> {
+    let Some(target) = &arguments.against else { return Ok(None) };
     let is_path = Path::new(target).exists() || target.contains('/') || target.ends_with(".dot");
     let capabilities = match is_path {
         true => of_file(host, Path::new(target), arguments)?,
-        false => of_run(host, target, arguments, project)?,
+        false => of_run(host, &RunSelector::from(target.clone()), arguments, project)?,
     };
     let named = if is_path { OtherPlan::File } else { OtherPlan::Run };
-    Ok(Other { plan: named(target.to_owned()), capabilities })
+    Ok(Some(Other { plan: named(target.clone()), capabilities }))
 }
 
 fn of_file(host: &SharedHost, file: &Path, arguments: &PlanArguments) -> Result<PlanCapabilities, Stop> {
     let text = source::read_text(file)?;
-    let inputs = declared(file, &text, &arguments.project.inputs);
+    let inputs = declared(file, Source::new(&text), &arguments.project.inputs);
     let (source, project) = rule_plugins::read_pipeline(host, file, &inputs, &arguments.project.workdir)?;
     let sealed = prepare::holdouts(&source, &project)?;
     let bound = prepare::bind_plan(host, &source, &project, Request::to_show(sealed))?;
     Ok(capabilities(&bound, &source, arguments))
 }
 
-/// What a plan's nodes could do, within the bounds of a run that was started with these flags.
+/// The capabilities of a plan, within the bounds of a run with these flags.
 pub fn capabilities(bound: &Executor, source: &CheckedPipeline, arguments: &PlanArguments) -> PlanCapabilities {
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
     let wall_max_ms = wall_max.map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
@@ -54,13 +56,13 @@ pub fn capabilities(bound: &Executor, source: &CheckedPipeline, arguments: &Plan
     bound.plan.capabilities(RunBounds { steps_max, wall_max_ms })
 }
 
-/// The inputs that the other pipeline has a place for: one that is new is no mistake of the old one.
-fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
+/// The inputs that the other pipeline uses. An input that only the new pipeline uses is not an error of the old one.
+fn declared(file: &Path, text: Source<'_>, set: &[(String, String)]) -> Inputs {
     let mut inputs = source::inputs(set);
-    let files = references::read(file, text, &inputs).files;
+    let mut alone = Inputs { files: references::read(file, text, &inputs).files, ..Inputs::default() };
     inputs.set.retain(|key, value| {
-        let alone = Inputs { set: [(key.clone(), value.clone())].into(), files: files.clone(), ..Inputs::default() };
-        let checked = glovebox_pipeline::check(Source::new(text), &alone);
+        alone.set = [(key.clone(), value.clone())].into();
+        let checked = glovebox_pipeline::check(text, &alone);
         checked.diagnostics.iter().all(|diagnostic| diagnostic.rule != "input_declared")
     });
     inputs
@@ -68,17 +70,17 @@ fn declared(file: &Path, text: &str, set: &[(String, String)]) -> Inputs {
 
 fn of_run(
     host: &SharedHost,
-    selector: &str,
+    selector: &RunSelector,
     arguments: &PlanArguments,
     project: &Project,
 ) -> Result<PlanCapabilities, Stop> {
     let run = runs::select(&arguments.runs.runs_dir, selector)?;
     let VerifiedJournal { records, provenance } = journal::read(&run)?;
     if arguments.deny.is_empty() {
-        journal::tell_foreign(&run, provenance);
+        journal::warn_if_foreign(&run, provenance);
     } else {
-        // What is denied as new depends on what the run says was there before.
-        journal::refuse_foreign(&run, provenance, "compare with a pipeline's file: `--against FILE`".to_owned())?;
+        // The rule `widened` depends on what the run recorded.
+        journal::refuse_foreign(&run, provenance, "compare with a pipeline file: `--against FILE`")?;
     }
     let started = journal::beginning(&run, &records)?;
     let source = source::of_run(&run, started)?;
@@ -88,7 +90,7 @@ fn of_run(
     Ok(bound.plan.capabilities(RunBounds { steps_max: started.steps_max, wall_max_ms: started.wall_max_ms }))
 }
 
-/// The comparison for people: `+` for what is new, `-` for what is gone.
+/// The comparison as text: `+` for a new capability, `-` for a missing one.
 pub fn render(diff: &PlanDiff) -> String {
     let target = visible::line(&diff.target);
     let whose = match diff.is_run {
@@ -96,20 +98,21 @@ pub fn render(diff: &PlanDiff) -> String {
         false => target.into_owned(),
     };
     if diff.could.is_empty() && diff.nodes.is_empty() {
-        return format!("against {whose}: nothing more, nothing less\n");
+        return format!("against {whose}: no difference\n");
     }
-    let mut text = format!("against {whose}\n{}", changes("all nodes", "", &diff.could));
+    let mut text = format!("against {whose}\nall nodes{}", changes(&diff.could));
     for node in &diff.nodes {
         let presence = if node.presence == "kept" { String::new() } else { format!(" ({})", node.presence) };
-        text.push_str(&changes(&visible::line(&node.id), &presence, &node.change));
+        text.push_str(&format!("{}{presence}{}", visible::line(&node.id), changes(&node.change)));
     }
     text
 }
 
-fn changes(title: &str, presence: &str, change: &Change) -> String {
+/// What follows the title of a comparison: the new and the missing capabilities.
+fn changes(change: &Change) -> String {
     let lines = |sign: char, grants: &[String]| -> String {
         grants.iter().map(|grant| format!("  {sign} {}\n", visible::line(grant))).collect()
     };
-    let nothing = if change.is_empty() { ": nothing more, nothing less" } else { "" };
-    format!("{title}{presence}{nothing}\n{}{}", lines('+', &change.more), lines('-', &change.less))
+    let nothing = if change.is_empty() { ": no difference" } else { "" };
+    format!("{nothing}\n{}{}", lines('+', &change.more), lines('-', &change.less))
 }

@@ -1,7 +1,7 @@
 //! From what the user points at to a plan: the host, the components' bytes, the script, and the binding of all of it.
 //!
-//! Reads files and starts the host; what may run with which grants is decided by the engine. What stands against a plan is
-//! printed in full before this stops.
+//! It reads files and starts the host. The engine decides what may run with which grants. Before this stops, it prints every problem
+//! of a plan.
 
 use crate::builtins::BUILTINS;
 use crate::exit::{Exit, Stop};
@@ -25,6 +25,7 @@ use glovebox_sandbox::holdout;
 use glovebox_sandbox::jail::ProbeReport;
 use glovebox_sandbox::protect::Protected;
 use std::cell::OnceCell;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,15 +62,15 @@ impl Request<'_> {
 pub enum Purpose {
     /// To be shown; nothing runs.
     Show,
-    /// To be shown as it would run without walls; nothing runs.
+    /// To be shown as it would run without a sandbox; nothing runs.
     ShowUnconfined,
-    /// To run within the walls of this machine.
+    /// To run in the sandbox of this machine.
     Run,
-    /// To run commands without walls, by the user's word.
+    /// To run commands without a sandbox, as the user asked.
     RunUnconfined,
 }
 
-/// Binds a pipeline, or stops after everything that stands against it has been printed.
+/// Binds a pipeline, or prints every problem and stops.
 pub fn bind_plan(
     host: &SharedHost,
     source: &CheckedPipeline,
@@ -108,13 +109,12 @@ pub fn bind_plan(
     }
 }
 
-/// Names who drives a run, for the record.
+/// The name of this process in the record.
 fn worker() -> String {
     format!("pid-{}", std::process::id())
 }
 
-/// Binds pipelines of the project that only stand beside the one that is to run. Nothing is printed; a missing one, or one that
-/// cannot be planned, has no plan.
+/// Binds other versions of a pipeline, to compare plans. Prints nothing. A missing pipeline, or one that cannot be bound, has no plan.
 pub fn plans_beside(
     host: &SharedHost,
     pipelines: &[Option<Pipeline>],
@@ -136,7 +136,7 @@ pub fn plans_beside(
     Ok(pipelines.iter().map(bound).collect())
 }
 
-/// What the stages of a plan work on and behind, on this machine.
+/// The sandbox environment of a plan on this machine.
 fn sandbox_env(plan: &Plan, project: &Project, capability: &ProbeReport) -> Result<SandboxEnv, Stop> {
     Ok(SandboxEnv {
         tier: plan.sandbox.tier(),
@@ -147,14 +147,14 @@ fn sandbox_env(plan: &Plan, project: &Project, capability: &ProbeReport) -> Resu
     })
 }
 
-/// Says what no wall keeps from the user: commands without any, and commands that reach everything.
-pub fn warn_of_open_walls(executor: &Executor) {
+/// Warns of commands without a sandbox, and of commands with access to the whole network.
+pub fn warn_of_open_access(executor: &Executor) {
     let with_commands = || executor.plan.bindings.iter().filter(|(_, binding)| binding.runs_commands());
     let named = |nodes: Vec<&NodeId>| nodes.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
     if executor.plan.sandbox.is_unconfined() {
         let nodes = named(with_commands().map(|(id, _)| id).collect());
-        terminal::say(&format!(
-            "warning: --dangerously-no-sandbox: commands of {nodes} can read, change and send away all that you can\n"
+        terminal::say(format_args!(
+            "warning: --dangerously-no-sandbox: commands of {nodes} can read, change and send everything that you can\n"
         ));
         return;
     }
@@ -162,18 +162,18 @@ pub fn warn_of_open_walls(executor: &Executor) {
     let open: Vec<&NodeId> = open.map(|(id, _)| id).collect();
     if !open.is_empty() {
         let nodes = named(open);
-        terminal::say(&format!(
-            "warning: network `full`: commands of {nodes} reach all that this machine reaches, its own services included\n"
+        terminal::say(format_args!(
+            "warning: network `full`: commands of {nodes} can reach every host that this machine can reach, and its own services\n"
         ));
     }
 }
 
-/// The hold-outs to be sealed: the folders the pipeline names, each of which must be there, or the default one if it is.
+/// The hold-outs to seal: the folders that the pipeline names, which must exist, or the default folder if it exists.
 pub fn holdouts(source: &CheckedPipeline, project: &Project) -> Result<Vec<Entry>, Stop> {
     let named = source.pipeline.scenarios.as_deref();
     holdout::folders(&project.workdir, named).map_err(|error| {
         let stop = Stop::new(Exit::Invalid, error.to_string());
-        stop.with_help("`scenarios` of the graph names folders of the project, `scripts/scenarios/` when it is absent")
+        stop.with_help("name folders of the project: `graph [scenarios=\"scripts/scenarios/\"]`")
     })
 }
 
@@ -189,13 +189,13 @@ fn findings(source: &CheckedPipeline, diagnostics: Vec<glovebox_pipeline::diagno
     Findings { file: source.file.display().to_string(), source: source.text.clone(), diagnostics }
 }
 
-/// Prints everything that stands against a plan; the class decides the exit code.
+/// Prints every problem of a plan; the class decides the exit code.
 fn refuse(source: &CheckedPipeline, errors: &BindErrors) -> Stop {
     let findings = findings(source, errors.diagnostics.clone());
     source::report(&findings, Severity::Warning);
     for problem in &errors.plugins {
-        terminal::say(&format!("error: {}\n", visible::block(&problem.message)));
-        problem.help.iter().for_each(|help| terminal::say(&format!("help: {}\n", visible::block(help))));
+        terminal::say(format_args!("error: {}\n", visible::block(&problem.message)));
+        problem.help.iter().for_each(|help| terminal::say(format_args!("help: {}\n", visible::block(help))));
     }
     match (errors.class(), &errors.policy) {
         (BindClass::Invalid, _) => source::invalid(&findings),
@@ -247,11 +247,11 @@ fn catalog(project: &Project) -> Catalog {
 /// Reads a model script; one that does not parse is exit 3 with its line.
 pub fn read_script(file: &Path) -> Result<ScriptFile, Stop> {
     let text = source::read_text(file)?;
-    parse_script(text, &file.display().to_string())
+    parse_script(text, file.display())
 }
 
 /// Parses a model script that was read from `name`.
-pub fn parse_script(text: String, name: &str) -> Result<ScriptFile, Stop> {
+pub fn parse_script(text: String, name: impl fmt::Display) -> Result<ScriptFile, Stop> {
     let script = Script::parse(&text)
         .map_err(|error| Stop::new(Exit::Invalid, format!("script `{name}` line {}: {}", error.line, error.problem)))?;
     Ok(ScriptFile { text, script: Arc::new(script) })

@@ -1,8 +1,7 @@
 //! Files that a pipeline refers to, read from the folder of its own file.
 //!
-//! Whoever wrote the pipeline chose the paths, and the text ends in a prompt. So a path is followed inside of the folder only,
-//! also where links lead, never into hold-outs, and no pipe or device is waited for. What cannot be read is told by the
-//! pipeline's findings.
+//! The author of the pipeline chooses the paths, and the texts become prompts. So a path, links included, must stay inside the folder
+//! and must not lead into hold-outs. Pipes and devices are refused. The pipeline's findings report a file that cannot be read.
 
 use crate::scenarios;
 use cap_std::ambient_authority;
@@ -20,23 +19,22 @@ const PROMPT_BYTES_MAX: u64 = 1 << 20;
 /// The most bytes of all prompts from files.
 const PROMPTS_BYTES_MAX: usize = 16 << 20;
 
-/// A pipeline that was read together with the files it refers to.
+/// A pipeline together with the files that it refers to.
 pub struct Referring {
-    /// What was read, not linted.
+    /// The lowered pipeline, not linted.
     pub lowered: Lowered,
-    /// What it refers to.
+    /// The files that it refers to.
     pub wanted: References,
-    /// The texts of its prompts' files.
+    /// The texts of its prompt files.
     pub files: Files,
 }
 
 /// Reads a pipeline's text with the texts of the files that it refers to.
-pub fn read(file: &Path, source: &str, inputs: &Inputs) -> Referring {
-    let text = glovebox_pipeline::parse(Source::new(source));
+pub fn read(file: &Path, source: Source<'_>, inputs: &Inputs) -> Referring {
+    let text = glovebox_pipeline::parse(source);
     let wanted = text.references(inputs);
-    let mut inputs = inputs.clone();
-    inputs.files = prompts(file, &wanted);
-    inputs.scenarios_found = wanted.sealed.iter().any(|folder| scenarios::place(file, folder).is_some());
+    let scenarios_found = wanted.sealed.iter().any(|folder| scenarios::find_folder(file, Path::new(folder)).is_some());
+    let inputs = Inputs { files: prompts(file, &wanted), scenarios_found, ..inputs.clone() };
     Referring { lowered: text.lower(&inputs), wanted, files: inputs.files }
 }
 
@@ -45,7 +43,7 @@ fn prompts(file: &Path, wanted: &References) -> Files {
     let mut left = PROMPTS_BYTES_MAX;
     let mut read = |path: &String| {
         let text = match &folder {
-            Some(Ok(folder)) => folder.read(path, &wanted.sealed, PROMPT_BYTES_MAX),
+            Some(Ok(folder)) => folder.read(Path::new(path), &wanted.sealed, PROMPT_BYTES_MAX),
             Some(Err(reason)) => Err(reason.clone()),
             None => return None,
         };
@@ -59,8 +57,7 @@ fn prompts(file: &Path, wanted: &References) -> Files {
     wanted.prompts.iter().filter_map(&mut read).collect()
 }
 
-/// The prompt that a file holds, whatever editor and checkout it went through: no byte order mark, one kind of line end. None for one
-/// without a word, which would be sent as it is.
+/// The prompt in a file, without byte order mark and with `\n` as line end. None for an empty prompt.
 fn plain(text: &str) -> Option<String> {
     let text = text.trim_start_matches('\u{feff}');
     (!text.trim().is_empty()).then(|| text.replace("\r\n", "\n"))
@@ -73,7 +70,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder that a file is in; says why not.
+    /// Opens the folder of a file; the error is the reason in words.
     pub fn of(file: &Path) -> Result<Self, String> {
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let path = std::fs::canonicalize(parent).map_err(|error| reason(&error))?;
@@ -81,15 +78,15 @@ impl Folder {
         Ok(Self { dir, path })
     }
 
-    /// Where a path of the folder leads, links followed; says why it leads nowhere.
-    pub fn place(&self, path: &str) -> Result<PathBuf, String> {
+    /// The file that a path of the folder leads to, with links followed; the reason if it leads nowhere.
+    pub fn resolve(&self, path: &Path) -> Result<PathBuf, String> {
         Ok(self.path.join(self.dir.canonicalize(path).map_err(|error| reason(&error))?))
     }
 
-    /// Reads a text of at most `bytes_max`; says why not.
-    pub fn read(&self, path: &str, sealed: &[String], bytes_max: u64) -> Result<String, String> {
-        let place = self.place(path)?;
-        if let Some(folder) = sealed.iter().find(|folder| is_inside(&place, folder)) {
+    /// Reads a text of at most `bytes_max`; the error is the reason in words.
+    pub fn read(&self, path: &Path, sealed: &[String], bytes_max: u64) -> Result<String, String> {
+        let target = self.resolve(path)?;
+        if let Some(folder) = sealed.iter().find(|folder| is_inside(&target, Path::new(folder))) {
             return Err(format!("it is among the hold-outs in `{folder}`"));
         }
         let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
@@ -107,10 +104,10 @@ impl Folder {
     }
 }
 
-/// True for a place with the folder's names in a row: which folder above is the project is not known here, so each may be.
-fn is_inside(place: &Path, folder: &str) -> bool {
-    let names: Vec<&std::ffi::OsStr> = Path::new(folder).iter().collect();
-    let steps: Vec<&std::ffi::OsStr> = place.iter().collect();
+/// True for a path that contains the folder's names in a row. Each folder above may be the project, which is not known here.
+fn is_inside(path: &Path, folder: &Path) -> bool {
+    let names: Vec<&std::ffi::OsStr> = folder.iter().collect();
+    let steps: Vec<&std::ffi::OsStr> = path.iter().collect();
     steps.windows(names.len().max(1)).any(|window| window == names)
 }
 

@@ -129,7 +129,7 @@ fn tell_changes(rules: &[RuleRecord]) {
     for rule in rules.iter().filter(|rule| rule.changes_total > 0) {
         let changes = terminal::counted(usize::try_from(rule.changes_total).unwrap_or(usize::MAX), "change");
         let name = visible::line(&rule.name);
-        terminal::say(&format!("note: `{name}` changed the graph: {changes}, which `glovebox plan` lists\n"));
+        terminal::say(format_args!("note: `{name}` changed the graph: {changes}, which `glovebox plan` lists\n"));
     }
 }
 
@@ -155,7 +155,7 @@ fn refuse(problems: &[PluginProblem]) -> Stop {
 
 fn print(problems: &[PluginProblem]) {
     for problem in problems {
-        terminal::say(&format!("error: {}\n", visible::block(&problem.message)));
-        problem.help.iter().for_each(|help| terminal::say(&format!("help: {}\n", visible::block(help))));
+        terminal::say(format_args!("error: {}\n", visible::block(&problem.message)));
+        problem.help.iter().for_each(|help| terminal::say(format_args!("help: {}\n", visible::block(help))));
     }
 }

@@ -1,6 +1,6 @@
 //! Runs on disk by name: an id, a unique prefix of it, or `latest`.
 //!
-//! Knows where runs lie and how they are called, and nothing of what is in them.
+//! It knows the folders and names of runs, and nothing of their content.
 
 mod folder;
 
@@ -8,6 +8,7 @@ use crate::exit::{Exit, Stop};
 use crate::shell;
 use crate::terminal::summary::Named;
 use glovebox_sandbox::run::JOURNAL_FILE;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -42,6 +43,30 @@ impl RunId {
     }
 }
 
+/// How a user names a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunSelector {
+    /// `latest`: the newest run.
+    Latest,
+    /// An id, or a unique prefix of one.
+    Id(String),
+}
+
+impl From<String> for RunSelector {
+    fn from(text: String) -> Self {
+        if text == "latest" { Self::Latest } else { Self::Id(text) }
+    }
+}
+
+impl fmt::Display for RunSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Latest => "latest",
+            Self::Id(id) => id,
+        })
+    }
+}
+
 /// A run's folder and name.
 #[derive(Debug, Clone)]
 pub struct RunFolder {
@@ -49,7 +74,7 @@ pub struct RunFolder {
     pub id: String,
     /// The folder, absolute.
     pub path: PathBuf,
-    /// When its journal came into being; decides what `latest` is.
+    /// The creation time of its journal; decides which run is `latest`.
     pub created: SystemTime,
 }
 
@@ -72,7 +97,7 @@ fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
     Some(RunFolder { id: entry.file_name().into_string().ok()?, path, created })
 }
 
-/// Takes the folder of a run that goes on back from other users, if they could read it.
+/// Makes the folder of a resumed run private again, if other users could read it.
 pub fn repair(run: &RunFolder) -> Result<(), Stop> {
     folder::repair(&run.path).map_err(|error| Stop::io(format!("keep run `{}` private", run.id), &error))
 }
@@ -92,13 +117,13 @@ pub fn create(runs_dir: &Path, id: &RunId) -> Result<RunFolder, Stop> {
     }
 }
 
-/// Removes the folder of a run that never began; what cannot be removed is no run and stays.
+/// Removes the folder of a run that never began. A folder that cannot be removed stays; it is not a run.
 pub fn discard(run: &RunFolder) {
     let _left = std::fs::remove_dir_all(&run.path);
 }
 
 /// Finds the run that a selector names.
-pub fn select(runs_dir: &Path, selector: &str) -> Result<RunFolder, Stop> {
+pub fn select(runs_dir: &Path, selector: &RunSelector) -> Result<RunFolder, Stop> {
     let mut runs = list(runs_dir)?;
     let place = runs_dir.display();
     let absent = |message: String| {
@@ -108,20 +133,15 @@ pub fn select(runs_dir: &Path, selector: &str) -> Result<RunFolder, Stop> {
     if runs.is_empty() {
         return Err(absent(format!("no runs in `{place}`")));
     }
-    if selector == "latest" {
-        return Ok(runs.swap_remove(0));
-    }
-    if let Some(exact) = runs.iter().position(|run| run.id == selector) {
+    let RunSelector::Id(id) = selector else { return Ok(runs.swap_remove(0)) };
+    if let Some(exact) = runs.iter().position(|run| run.id == *id) {
         return Ok(runs.swap_remove(exact));
     }
-    let matches: Vec<&RunFolder> =
-        runs.iter().filter(|run| !selector.is_empty() && run.id.starts_with(selector)).collect();
-    match matches[..] {
-        [only] => Ok(only.clone()),
-        [] => Err(absent(format!("no run `{selector}` in `{place}`"))),
-        [one, other, ..] => {
-            Err(absent(format!("`{selector}` is not unique in `{place}`: `{}`, `{}`, …", one.id, other.id)))
-        }
+    runs.retain(|run| !id.is_empty() && run.id.starts_with(id));
+    match &runs[..] {
+        [_] => Ok(runs.swap_remove(0)),
+        [] => Err(absent(format!("no run `{id}` in `{place}`"))),
+        [one, other, ..] => Err(absent(format!("`{id}` is not unique in `{place}`: `{}`, `{}`, …", one.id, other.id))),
     }
 }
 
@@ -137,19 +157,20 @@ fn resolved_below(here: &Path, source_dir: &Path) -> Option<PathBuf> {
     project.starts_with(here).then_some(project)
 }
 
-/// What follows `glovebox show` and its like to name a run: a selector, and `--runs-dir` where it is needed.
-pub fn spelled(selector: &str, runs_dir: &Path) -> String {
+/// The arguments that name a run for `glovebox show` and other commands: a selector, and `--runs-dir` if it is needed.
+pub fn spelled(selector: impl fmt::Display, runs_dir: &Path) -> String {
     if runs_dir == Path::new(crate::arguments::RUNS_DIR) {
-        return selector.to_owned();
+        return selector.to_string();
     }
     format!("{selector} --runs-dir {}", shell::word(&runs_dir.to_string_lossy()))
 }
 
-/// A run as the commands that go on name it.
+/// The names of a run for the next commands.
 pub fn named(run: &RunFolder, runs_dir: &Path) -> Result<Named, Stop> {
     let is_latest = list(runs_dir)?.first().is_some_and(|latest| latest.id == run.id);
     let exact = spelled(&run.id, runs_dir);
-    Ok(Named { short: if is_latest { spelled("latest", runs_dir) } else { exact.clone() }, exact })
+    let short = if is_latest { spelled(RunSelector::Latest, runs_dir) } else { spelled(&run.id, runs_dir) };
+    Ok(Named { short, exact })
 }
 
 #[cfg(test)]
@@ -169,7 +190,10 @@ mod tests {
     #[test]
     fn a_selector_is_an_id_a_unique_prefix_or_latest() {
         let folder = runs(&["beta", "alpha-1", "alpha-2", "alpha"]);
-        let check = |selector: &str, expected: Result<&str, &str>| match (select(folder.path(), selector), expected) {
+        let check = |selector: &str, expected: Result<&str, &str>| match (
+            select(folder.path(), &selector.to_owned().into()),
+            expected,
+        ) {
             (Ok(run), Ok(id)) => assert_eq!(run.id, id),
             (Err(stop), Err(part)) => assert!(stop.message.contains(part), "{}", stop.message),
             (found, expected) => panic!("{selector}: {found:?}, expected {expected:?}"),
@@ -222,7 +246,7 @@ mod tests {
 
     #[test]
     fn words_are_quoted_for_the_shell() {
-        assert_eq!(spelled("latest", Path::new(".glovebox/runs")), "latest");
+        assert_eq!(spelled(RunSelector::Latest, Path::new(".glovebox/runs")), "latest");
         assert_eq!(spelled("x", Path::new("it's here")), "x --runs-dir 'it'\\''s here'");
     }
 }

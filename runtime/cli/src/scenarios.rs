@@ -1,18 +1,18 @@
-//! The scripts in a pipeline's hold-out folders, for `check` to look at.
+//! The scripts in a pipeline's hold-out folders, which `check` lints.
 //!
-//! Looks in the working folder, then beside the pipeline, as the author has them; a run has sealed copies of its own. Follows
-//! no link, and reads at most [`FILES_MAX`] files of [`BYTES_MAX`] bytes: what is beyond is not judged.
+//! It searches the working folder, then the folder of the pipeline. It follows no link and reads at most [`FILES_MAX`] files of
+//! [`BYTES_MAX`] bytes; other files are not checked. A run has sealed copies of its own.
 
 use crate::files;
 use glovebox_pipeline::ir::Pipeline;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The most files looked at for one pipeline.
+/// The most files for one pipeline.
 const FILES_MAX: usize = 500;
 /// The longest script that is read; a longer one is data.
 const BYTES_MAX: u64 = 256 << 10;
-/// How deep folders are walked into.
+/// The deepest nesting of folders.
 const DEPTH_MAX: usize = 8;
 /// Endings of scripts; other files count by a first line that begins with `#!`.
 const ENDINGS: &[&str] = &["sh", "bash", "zsh", "fish", "py", "rb", "pl", "js", "mjs", "ts"];
@@ -20,25 +20,25 @@ const ENDINGS: &[&str] = &["sh", "bash", "zsh", "fish", "py", "rb", "pl", "js", 
 /// A script's path, as it is shown, and its text.
 #[derive(Debug)]
 pub struct Script {
-    /// The path from where the command was given.
+    /// The path, relative to the working folder.
     pub path: String,
     /// The text.
     pub text: String,
 }
 
-/// Reads the scripts of a pipeline's hold-outs, in order of their paths. What cannot be read is left out.
+/// Reads the scripts of a pipeline's hold-outs, in order of their paths. Leaves out files that it cannot read.
 pub fn read(file: &Path, pipeline: &Pipeline) -> Vec<Script> {
-    let places = pipeline.scenario_folders().into_iter().filter_map(|folder| place(file, &folder));
+    let places = pipeline.scenario_folders().into_iter().filter_map(|folder| find_folder(file, Path::new(&folder)));
     let mut found = Vec::new();
     places.for_each(|place| walk(&place, DEPTH_MAX, &mut found));
     found.iter().filter_map(|path| script(path)).collect()
 }
 
-/// Where a hold-out folder of a pipeline's file lies: in the working folder, else beside the file.
-pub fn place(file: &Path, folder: &str) -> Option<PathBuf> {
+/// Finds a hold-out folder of a pipeline file: in the working folder, else beside the file.
+pub fn find_folder(file: &Path, folder: &Path) -> Option<PathBuf> {
     let beside = file.parent().unwrap_or(Path::new(""));
     let is_folder = |place: &PathBuf| place.symlink_metadata().is_ok_and(|entry| entry.is_dir());
-    [PathBuf::from(folder), beside.join(folder)].into_iter().find(is_folder)
+    [folder.to_owned(), beside.join(folder)].into_iter().find(is_folder)
 }
 
 fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {

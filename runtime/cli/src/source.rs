@@ -58,10 +58,10 @@ pub fn read_text(file: &Path) -> Result<String, Stop> {
     })
 }
 
-fn not_a_file(file: &Path, kind: &'static str) -> Stop {
+fn not_a_file(file: &Path, kind: files::Kind) -> Stop {
     let stop = Stop::new(Exit::Usage, format!("`{}` is {kind}, not a file", file.display()));
     match kind {
-        files::FOLDER => stop.with_help("name its files, such as `pipelines/*.dot`"),
+        files::Kind::Folder => stop.with_help("name its files, such as `pipelines/*.dot`"),
         _ => stop.with_help("`-` reads standard input: `… | glovebox check -`; write other pipes to a file first"),
     }
 }
@@ -117,7 +117,7 @@ pub struct ParsedFile {
 impl ParsedFile {
     /// Reads a file's text with these inputs.
     pub fn of(file: &Path, text: String, inputs: &Inputs) -> Self {
-        let Referring { lowered: draft, wanted, files } = references::read(file, &text, inputs);
+        let Referring { lowered: draft, wanted, files } = references::read(file, Source::new(&text), inputs);
         Self { file: file.to_owned(), text, draft, wanted, files }
     }
 
@@ -180,7 +180,7 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, 
 
 /// Prints findings that are at least that bad.
 pub fn report(findings: &Findings, at_least: Severity) {
-    terminal::say(&diagnostics::render(findings, at_least, terminal::is_coloured()));
+    terminal::say(diagnostics::render(findings, at_least, terminal::is_coloured()));
 }
 
 /// The stop after errors have been printed.

@@ -43,13 +43,19 @@ struct Missing {
 }
 
 impl Missing {
-    fn program(name: &str, toolchain: Toolchain) -> Self {
+    fn program(toolchain: Toolchain) -> Self {
+        let name = match toolchain {
+            Toolchain::Rust => "cargo",
+            Toolchain::Go => "go",
+            Toolchain::Node => "node",
+            Toolchain::Python => "python3",
+        };
         let help = format!("install it, or remove `{}` from `[exec] toolchains`", toolchain.as_str());
         Self { why: format!("no `{name}` in PATH"), help }
     }
 }
 
-/// The policy of every command of a run in these walls. Stops when a toolchain that `glovebox.toml` names is not on this machine.
+/// The policy of every command of a run in this sandbox. Stops if this machine lacks a toolchain that `glovebox.toml` names.
 pub fn exec_policy(setting: &ExecSetting, sandbox: &SandboxPlan) -> Result<ExecPolicy, Stop> {
     let machine = Machine::here();
     let tier = sandbox.tier().unwrap_or(Tier::Unconfined);

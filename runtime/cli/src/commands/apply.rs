@@ -11,7 +11,7 @@ use crate::terminal::{self, counted, visible};
 use glovebox_engine::event::Verdict;
 use glovebox_record::ChangeOp;
 use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Brings the changes of a successful run into the project, or says what is in the way.
 pub fn apply(arguments: &ApplyArguments) -> Ended {
@@ -39,11 +39,11 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
     let failed = |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{place}`: {error}"));
     let plan = apply::plan(&changes.base, &changes.changes, project).map_err(|error| failed(&error))?;
     if !plan.conflicts.is_empty() {
-        return Err(refuse(&plan.conflicts, &place.to_string()));
+        return Err(refuse(&plan.conflicts, project));
     }
     match apply::perform(&plan, &changes.base, project, &|digest| changes.open(digest)) {
         Ok(()) => done(arguments, &plan),
-        Err(ApplyError::Conflicts(conflicts)) => Err(refuse(&conflicts, &place.to_string())),
+        Err(ApplyError::Conflicts(conflicts)) => Err(refuse(&conflicts, project)),
         Err(error) => Err(failed(&error)),
     }
 }
@@ -61,12 +61,16 @@ fn destination(arguments: &ApplyArguments, run: &RunFolder, changes: &Changes) -
     })
 }
 
-fn refuse(conflicts: &[Conflict], place: &str) -> Stop {
+fn refuse(conflicts: &[Conflict], project: &Path) -> Stop {
     for conflict in conflicts {
-        terminal::say(&format!("conflict: {}: {}\n", visible::line(&conflict.path), visible::line(&conflict.reason)));
+        terminal::say(format_args!(
+            "conflict: {}: {}\n",
+            visible::line(&conflict.path),
+            visible::line(&conflict.reason)
+        ));
     }
     let count = counted(conflicts.len(), "conflict");
-    Stop::new(Exit::Policy, format!("{count} in `{place}`, nothing was written"))
+    Stop::new(Exit::Policy, format!("{count} in `{}`; nothing was written", project.display()))
         .with_help("commit, stash or restore these files, or apply to another copy: `--workdir D`")
 }
 
@@ -76,11 +80,11 @@ fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
         return Ok(Exit::Ok);
     }
     for change in &plan.deletes {
-        terminal::print(&format!("removed {}\n", visible::line(change.path.as_str())));
+        terminal::print(format_args!("removed {}\n", visible::line(change.path.as_str())));
     }
     for change in &plan.writes {
         let folder = if change.op == ChangeOp::Mkdir { "/" } else { "" };
-        terminal::print(&format!("wrote   {}{folder}\n", visible::line(change.path.as_str())));
+        terminal::print(format_args!("wrote   {}{folder}\n", visible::line(change.path.as_str())));
     }
     if plan.deletes.is_empty() && plan.writes.is_empty() {
         terminal::say("nothing to apply: the project already has these changes\n");

@@ -52,7 +52,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     match arguments.format {
         CheckFormat::Json => terminal::print_json(&checked.iter().flat_map(diagnostics::records).collect::<Vec<_>>())?,
         CheckFormat::Sarif => terminal::print_json(&machine::sarif(&checked))?,
-        CheckFormat::Github => terminal::print(&machine::github(&checked)),
+        CheckFormat::Github => terminal::print(machine::github(&checked)),
         CheckFormat::Text => checked.iter().for_each(|findings| source::report(findings, Severity::Info)),
     }
     cut.iter().for_each(|file| say_cut(file));
@@ -61,7 +61,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let is_bad = errors > 0 || (arguments.strict && warnings > 0);
     if arguments.format == CheckFormat::Text {
         let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
-        terminal::say(&format!("{pipelines} checked: {errors}, {warnings}\n"));
+        terminal::say(format_args!("{pipelines} checked: {errors}, {warnings}\n"));
     }
     match unreadable.or(rule_sets.refused()) {
         Some(exit) => Err(Stop::silent(exit)),
@@ -77,7 +77,7 @@ fn open(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
 /// A list that is cut short says so, since it would read like the whole.
 fn say_cut(file: &str) {
     let file = visible::line(file);
-    terminal::say(&format!("note: `{file}` has more findings than the {DIAGNOSTICS_MAX} that are shown\n"));
+    terminal::say(format_args!("note: `{file}` has more findings than the {DIAGNOSTICS_MAX} that are shown\n"));
 }
 
 /// True when some letters could not be read.
@@ -106,7 +106,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     }
     if opened.text != before {
         files::replace(file, &opened.text)?;
-        terminal::say(&format!("fixed: {}\n", visible::line(&file.display().to_string())));
+        terminal::say(format_args!("fixed: {}\n", visible::line(&file.display().to_string())));
     }
     Ok(opened)
 }

@@ -1,6 +1,6 @@
-//! `glovebox diff`: what a run would bring into the project, as a unified diff.
+//! `glovebox diff`: the changes of a run, as a unified diff.
 //!
-//! The side before is read from the project and shown only while it still is what the run copied.
+//! The old text comes from the project. It is shown only if it is still what the run copied.
 
 use crate::arguments::DiffArguments;
 use crate::changes::Changes;
@@ -10,19 +10,20 @@ use crate::{journal, runs};
 use glovebox_record::{ChangeOp, Digest, FileChange};
 use glovebox_sandbox::apply::{Difference, differences, open_before};
 use similar::TextDiff;
+use std::borrow::Cow;
 use std::io::Read;
 
-/// Files beyond this are named and not shown.
+/// The largest file that is shown; a larger one is only named.
 const SHOWN_BYTES_MAX: u64 = 1 << 20;
 
-/// The project has no longer what the run began with, but what it came to.
+/// The project already has the result of the run.
 const APPLIED: &str = "the project has the run's version";
 
 /// One side of a file.
 enum Side {
     Absent,
     Text(String),
-    /// Not text, too large, or not what it was; in words.
+    /// The reason why it is not shown: not text, too large, or changed since.
     Other(String),
 }
 
@@ -30,17 +31,17 @@ enum Side {
 pub fn diff(arguments: &DiffArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let changes = Changes::read(&run)?;
-    journal::tell_foreign(&run, changes.provenance);
+    journal::warn_if_foreign(&run, changes.provenance);
     let found = differences(&changes.base, &changes.changes);
     if arguments.json {
         terminal::print_json(&found)?;
         return Ok(Exit::Ok);
     }
     if found.is_empty() {
-        terminal::say(&format!("run `{}` changed nothing\n", visible::line(&run.id)));
+        terminal::say(format_args!("run `{}` changed nothing\n", visible::line(&run.id)));
     }
     for difference in &found {
-        terminal::print(&render(&changes, difference)?);
+        terminal::print(render(&changes, difference)?);
     }
     Ok(Exit::Ok)
 }
@@ -59,18 +60,33 @@ fn render(changes: &Changes, difference: &Difference) -> Result<String, Stop> {
     };
     Ok(match (before(changes, difference), after) {
         (Side::Absent, Side::Absent) => format!("removed {path}\n"),
-        (Side::Absent, Side::Text(new)) => unified("", &new, "/dev/null", &format!("b/{path}")),
-        (Side::Text(old), Side::Absent) => unified(&old, "", &format!("a/{path}"), "/dev/null"),
-        (Side::Text(old), Side::Text(new)) => unified(&old, &new, &format!("a/{path}"), &format!("b/{path}")),
+        (Side::Absent, Side::Text(new)) => unified(&Version::ABSENT, &Version::new(format!("b/{path}"), &new)),
+        (Side::Text(old), Side::Absent) => unified(&Version::new(format!("a/{path}"), &old), &Version::ABSENT),
+        (Side::Text(old), Side::Text(new)) => {
+            unified(&Version::new(format!("a/{path}"), &old), &Version::new(format!("b/{path}"), &new))
+        }
         (Side::Absent, Side::Other(words)) => format!("new     {path}: {words}\n"),
         (Side::Other(words), Side::Absent) => format!("removed {path}: {words}\n"),
         (Side::Other(words), _) | (_, Side::Other(words)) => format!("differs {path}: {words}\n"),
     })
 }
 
-fn unified(old: &str, new: &str, before: &str, after: &str) -> String {
-    let (old, new) = (visible::block(old), visible::block(new));
-    TextDiff::from_lines(old.as_ref(), new.as_ref()).unified_diff().header(before, after).to_string()
+/// One version of a file: its name in the diff, and its text as it is shown.
+struct Version<'a> {
+    name: Cow<'static, str>,
+    text: Cow<'a, str>,
+}
+
+impl<'a> Version<'a> {
+    const ABSENT: Version<'static> = Version { name: Cow::Borrowed("/dev/null"), text: Cow::Borrowed("") };
+
+    fn new(name: String, text: &'a str) -> Self {
+        Self { name: Cow::Owned(name), text: visible::block(text) }
+    }
+}
+
+fn unified(old: &Version<'_>, new: &Version<'_>) -> String {
+    TextDiff::from_lines(&*old.text, &*new.text).unified_diff().header(&old.name, &new.name).to_string()
 }
 
 fn before(changes: &Changes, difference: &Difference) -> Side {

@@ -1,4 +1,4 @@
-//! `glovebox doctor`: what this machine can enforce, why not more, and on request the attacks that prove it.
+//! `glovebox doctor`: what this machine can enforce and what is missing for more; with `--attack`, a test of it.
 
 use crate::arguments::DoctorArguments;
 use crate::doctor::machine::MachineReport;
@@ -6,19 +6,19 @@ use crate::exit::Ended;
 use crate::{project, terminal};
 use glovebox_sandbox::jail;
 
-/// Looks at the machine, or attacks it.
+/// Reports what the machine can enforce, or attacks its sandbox.
 pub fn doctor(arguments: &DoctorArguments) -> Ended {
-    // Found out anew: who asks the doctor has changed something.
+    // Always probed again: a user calls `doctor` after a change of the machine.
     let capability = jail::probe(None);
     if arguments.attack {
         return attack(arguments, &capability);
     }
     let project = project::read_project(&arguments.workdir, None)?;
-    let report = MachineReport::new(&capability, &project, project::cache_dir().as_deref());
+    let report = MachineReport::new(capability, &project, project::cache_dir().as_deref());
     if arguments.json {
         terminal::print_json(&report)?;
     } else {
-        terminal::print(&report.render());
+        terminal::print(report.render());
     }
     Ok(report.exit())
 }
@@ -31,7 +31,7 @@ fn attack(arguments: &DoctorArguments, capability: &jail::ProbeReport) -> Ended 
     if arguments.json {
         terminal::print_json(&report)?;
     } else {
-        terminal::print(&report.render());
+        terminal::print(report.render());
     }
     Ok(report.exit())
 }

@@ -54,11 +54,11 @@ pub fn explain(arguments: &ExplainArguments) -> Ended {
         let width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
         let lines =
             RULES.iter().map(|rule| format!("{:width$}  {:7}  {}\n", rule.id, rule.severity.as_str(), rule.summary));
-        terminal::print(&lines.collect::<String>());
+        terminal::print(lines.collect::<String>());
         return Ok(Exit::Ok);
     };
     if let Some((_, page)) = BINDING.iter().find(|(id, _)| id == name) {
-        terminal::print(&format!(
+        terminal::print(format_args!(
             "{name}\n\n{page}\n\nShown by `glovebox plan` and `glovebox run`. See docs/configuration.md.\n"
         ));
         return Ok(Exit::Ok);
@@ -70,6 +70,6 @@ pub fn explain(arguments: &ExplainArguments) -> Ended {
             None => stop.with_help("list all rules: `glovebox explain`"),
         }
     })?;
-    terminal::print(&rule.page());
+    terminal::print(rule.page());
     Ok(Exit::Ok)
 }

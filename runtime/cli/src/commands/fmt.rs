@@ -19,7 +19,7 @@ pub fn fmt(arguments: &FmtArguments) -> Ended {
                 differing += 1;
                 let verb = if arguments.check { "is not formatted" } else { "formatted" };
                 let name = file.display().to_string();
-                terminal::say(&format!("{verb}: {}\n", visible::line(&name)));
+                terminal::say(format_args!("{verb}: {}\n", visible::line(&name)));
             }
             Ok(false) => {}
             Err(stop) => {
@@ -50,7 +50,7 @@ fn one(file: &std::path::Path, is_check: bool) -> Result<bool, Stop> {
     match (is_check, source::is_stdin(file)) {
         (true, _) => {}
         (false, true) => {
-            terminal::print(&formatted);
+            terminal::print(formatted);
             return Ok(false);
         }
         (false, false) if differs => files::replace(file, &formatted)?,

@@ -25,7 +25,7 @@ pub fn graph(arguments: &GraphArguments) -> Ended {
         Some(file) => {
             std::fs::write(file, text).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?
         }
-        None => terminal::print(&text),
+        None => terminal::print(text),
     }
     Ok(Exit::Ok)
 }
@@ -45,7 +45,7 @@ fn read(arguments: &GraphArguments) -> Result<(Pipeline, Option<Overlay>), Stop>
         return Err(Stop::new(Exit::Usage, format!("`{target}` is a run; a run has its inputs already"))
             .with_help("remove `--set`, or name a pipeline file"));
     }
-    let run = runs::select(&arguments.runs.runs_dir, target)?;
+    let run = runs::select(&arguments.runs.runs_dir, &target.clone().into())?;
     let records = journal::read_to_show(&run)?;
     let source = source::of_run(&run, journal::beginning(&run, &records)?)?;
     Ok((source.pipeline, Some(overlay::of(&records))))

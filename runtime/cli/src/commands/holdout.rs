@@ -69,7 +69,7 @@ pub fn status(arguments: &HoldoutArguments) -> Ended {
     if leaks.is_empty() {
         row("leaks", "none found");
     }
-    terminal::print(&text);
+    terminal::print(text);
     Ok(Exit::Ok)
 }
 
@@ -100,7 +100,7 @@ pub fn verify(arguments: &HoldoutArguments) -> Ended {
             Some(found) if found.is_empty() => text.push_str("the project has the same hold-outs now\n"),
             Some(found) => text.push_str(&format!("the project has other hold-outs now:\n{}", lines(found))),
         }
-        terminal::print(&text);
+        terminal::print(text);
     }
     Ok(if matches { Exit::Ok } else { Exit::Mismatch })
 }

@@ -34,10 +34,10 @@ pub fn ls(arguments: &ListArguments) -> Ended {
         return Ok(Exit::Ok);
     }
     if rows.is_empty() {
-        terminal::say(&format!("no runs in `{}`\n", arguments.runs.runs_dir.display()));
+        terminal::say(format_args!("no runs in `{}`\n", arguments.runs.runs_dir.display()));
     }
     for row in &rows {
-        terminal::print(&line(row));
+        terminal::print(line(row));
     }
     Ok(Exit::Ok)
 }

@@ -1,4 +1,4 @@
-//! `glovebox plan`: what a pipeline could read, write, execute and reach. Nothing in a run lies outside it; nothing runs here.
+//! `glovebox plan`: all that a run of a pipeline could read, write, execute and reach. It runs nothing.
 
 use crate::arguments::PlanArguments;
 use crate::exit::{Ended, Exit, Stop};
@@ -15,7 +15,7 @@ use glovebox_engine::plan::{
 use glovebox_pipeline::lower::handler::Role;
 use std::collections::BTreeSet;
 
-/// Prints the plan, how it differs from another, and what a run of it would be refused for: nothing is executed here.
+/// Prints the plan, its difference from another one, and the reasons for which a run would be refused.
 pub fn plan(arguments: &PlanArguments) -> Ended {
     let (rules, host) = (rules(arguments)?, &SharedHost::default());
     let inputs = source::inputs(&arguments.project.inputs);
@@ -24,8 +24,7 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
     let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
     let bound = prepare::bind_plan(host, &source, &project, request)?;
-    let other =
-        arguments.against.as_deref().map(|target| plan_diff::read(host, target, arguments, &project)).transpose()?;
+    let other = plan_diff::read(host, arguments, &project)?;
     let mut file = bound.plan.to_json();
     file.steps_max = source.pipeline.steps_max(arguments.execution.max_steps);
     let wall_max = source.pipeline.wall_max(arguments.execution.max_wall_time);
@@ -36,14 +35,14 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     } else {
         let compared = file.against.as_ref().map(plan_diff::render).unwrap_or_default();
         terminal::print(
-            &(render(&file) + &rules_of(&source.rule_report.rules) + &walls(&bound.plan.sandbox) + &compared),
+            &(render(&file) + &rules_of(&source.rule_report.rules) + &sandbox_gaps(&bound.plan.sandbox) + &compared),
         );
     }
     widening::refuse(&project, &source.rule_report.rules)?;
     refuse(file.denied.as_deref().unwrap_or_default())
 }
 
-/// The rules of `--deny`; one that is none, or that lacks its other side, is a mistake of the command line.
+/// Parses the rules of `--deny`. An invalid rule is a usage error, and so is `widened` without `--against`.
 fn rules(arguments: &PlanArguments) -> Result<Vec<Deny>, Stop> {
     let mut rules = Vec::new();
     for text in &arguments.deny {
@@ -52,27 +51,29 @@ fn rules(arguments: &PlanArguments) -> Result<Vec<Deny>, Stop> {
             stop.with_help(error.help().unwrap_or_else(|| "docs/configuration.md lists the rules".to_owned()))
         })?;
         if rule.needs_other() && arguments.against.is_none() {
-            let message = "`--deny widened` has nothing to compare with";
-            return Err(Stop::new(Exit::Usage, message).with_help("name a pipeline or a run: `--against latest`"));
+            let message = "`--deny widened` needs a plan to compare with";
+            return Err(
+                Stop::new(Exit::Usage, message).with_help("add `--against latest`, or `--against FILE` for a pipeline")
+            );
         }
         rules.push(rule);
     }
     Ok(rules)
 }
 
-/// Adds the difference from the other plan, and what the rules of `--deny` refuse.
+/// Adds the difference from the other plan, and the grants that the rules of `--deny` refuse.
 fn evaluate(file: &mut PlanFile<'_>, plan: &Plan, own: &PlanCapabilities, other: Option<Other>, rules: &[Deny]) {
     let more: Vec<Addition> = other.as_ref().map(|other| additions(&other.capabilities, own)).unwrap_or_default();
     file.against = other.map(|other| compare(&other.capabilities, own, other.plan));
     file.denied = (!rules.is_empty()).then(|| denied(plan, own, rules, &more));
 }
 
-/// Ends with exit 6 after naming every grant that a rule refuses.
+/// Prints every grant that a rule refuses; with one, ends with exit 6.
 fn refuse(denied: &[Denied]) -> Ended {
     for denied in denied {
         let whose = denied.node.as_ref().map_or_else(|| "the run".to_owned(), |node| format!("node `{node}`"));
         let text = format!("denied by `{}`: {whose}: {} (from: {})", denied.rule, denied.grant, denied.from);
-        terminal::say(&format!("error: {}\n", visible::line(&text)));
+        terminal::say(format_args!("error: {}\n", visible::line(&text)));
     }
     match denied.len() {
         0 => Ok(Exit::Ok),
@@ -97,7 +98,7 @@ fn render(file: &PlanFile<'_>) -> String {
         visible::line(&file.sandbox_tier),
         file.sandbox.network
     ));
-    text.push_str(&could("all nodes", &file.could));
+    text.push_str(&format!("all nodes\n{}", capabilities(&file.could)));
     text.push_str(&format!("  spend    {}\n", spend_of_all(file)));
     for node in &file.nodes {
         text.push_str(&render_node(node));
@@ -106,7 +107,7 @@ fn render(file: &PlanFile<'_>) -> String {
     text
 }
 
-/// The sealed folders, the nodes that reach them, and what the author opted out of.
+/// The sealed folders, the nodes that can read them, and the opt-outs.
 fn render_holdouts(holdouts: &HoldoutPlan) -> String {
     let list = |names: &[String]| match names.is_empty() {
         true => "nothing".to_owned(),
@@ -115,7 +116,7 @@ fn render_holdouts(holdouts: &HoldoutPlan) -> String {
     let mut text = format!("hold-outs {}\n  {:<8} {}\n", list(&holdouts.folders), "readers", list(&holdouts.reach));
     if !holdouts.not_isolated.is_empty() {
         let nodes = list(&holdouts.not_isolated);
-        text.push_str(&format!("  {:<8} {nodes}: own commands also see the project\n", "shared"));
+        text.push_str(&format!("  {:<8} {nodes}: their own commands also see the project\n", "shared"));
     }
     for opt_out in &holdouts.opt_outs {
         text.push_str(&format!("  {:<8} {}\n", "opt-out", visible::line(opt_out)));
@@ -123,11 +124,11 @@ fn render_holdouts(holdouts: &HoldoutPlan) -> String {
     text
 }
 
-/// Whose rules judged the pipeline and what they changed in it.
+/// The rule plugins that checked the graph, and their changes.
 fn rules_of(rules: &[RuleRecord]) -> String {
     let mut text = String::new();
     for rule in rules {
-        let verb = if rule.changes_total == 0 { "judged" } else { "changed and judged" };
+        let verb = if rule.changes_total == 0 { "checked" } else { "changed and checked" };
         text.push_str(&format!("rules `{}` {verb} the graph ({})\n", visible::line(&rule.name), rule.digest));
         for change in &rule.changes {
             text.push_str(&format!("  {}\n", visible::line(&change.to_string())));
@@ -143,16 +144,16 @@ fn rules_of(rules: &[RuleRecord]) -> String {
     text
 }
 
-/// What the sandbox leaves open here, and why a run would be refused.
-fn walls(sandbox: &SandboxPlan) -> String {
+/// What the sandbox does not enforce on this machine, and why a run would be refused.
+fn sandbox_gaps(sandbox: &SandboxPlan) -> String {
     let mut text = String::new();
     for missing in &sandbox.degradations {
         text.push_str(&format!("sandbox {}: {}\n", sandbox.tier_word(), visible::line(missing)));
     }
     if let Confinement::Unmet(problem) = &sandbox.confinement {
-        text.push_str(&format!("`glovebox run` would refuse this: {}\n", visible::line(&problem.to_string())));
-        for way in problem.help().lines() {
-            text.push_str(&format!("  {:<8} {}\n", "help", visible::line(way)));
+        text.push_str(&format!("`glovebox run` refuses this pipeline here: {}\n", visible::line(&problem.to_string())));
+        for line in problem.help().lines() {
+            text.push_str(&format!("  {:<8} {}\n", "help", visible::line(line)));
         }
     }
     text
@@ -160,13 +161,16 @@ fn walls(sandbox: &SandboxPlan) -> String {
 
 fn render_node(node: &PlanNode<'_>) -> String {
     let (id, handler) = (visible::line(&node.id), visible::line(&node.handler));
-    let Some(component) = &node.component else { return format!("{id} ({handler}): does no work\n") };
+    let Some(component) = &node.component else {
+        return format!("{id} ({handler}): a control node, needs no grants\n");
+    };
     let whose = match (component.first_party, component.role == Role::Verifier.as_str()) {
         (true, _) => "built in",
         (false, true) => "plugin bound as a verifier",
         (false, false) => "plugin",
     };
-    let mut text = could(&format!("{id} ({handler}, {whose}, files: {})", component.filesystem), &node.could);
+    let files = &component.filesystem;
+    let mut text = format!("{id} ({handler}, {whose}, files: {files})\n{}", capabilities(&node.could));
     text.push_str(&format!("  spend    {}\n", spend(node, component)));
     if component.workdir != "." {
         text.push_str(&format!("  {:<8} {}\n", "starts", visible::line(&component.workdir)));
@@ -182,30 +186,30 @@ fn render_node(node: &PlanNode<'_>) -> String {
     text
 }
 
-/// What a run could use up: its own bounds.
+/// The limits of a whole run.
 fn spend_of_all(file: &PlanFile<'_>) -> String {
     let wall = file.wall_max_ms.map_or_else(|| "any wall time".to_owned(), terminal::duration);
     let disk = file.disk_bytes_max.map(|bytes| format!(", {} of disk", terminal::size(bytes))).unwrap_or_default();
     format!("{}, {wall}{disk}", terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step"))
 }
 
-/// What one visit could use up; every limit stands in the JSON.
+/// The limits of one visit; the JSON document has all of them.
 fn spend(node: &PlanNode<'_>, component: &PlanComponent<'_>) -> String {
     let most = |name: &str| component.limits.get(name).copied().filter(|most| *most != u64::MAX);
     let turns = most("turns").filter(|_| node.could.model).map(|turns| format!("{turns} turns"));
     let commands = most("commands").filter(|_| !node.could.execute.is_empty()).map(|most| format!("{most} commands"));
     let wall = Some(most("wall_ms").map_or_else(|| "any wall time".to_owned(), terminal::duration));
-    [turns, commands, wall].into_iter().flatten().collect::<Vec<_>>().join(", ") + " a visit"
+    [turns, commands, wall].into_iter().flatten().collect::<Vec<_>>().join(", ") + " per visit"
 }
 
-fn could(title: &str, could: &CapabilityLists) -> String {
+fn capabilities(could: &CapabilityLists) -> String {
     let list = |entries: &BTreeSet<String>| match entries.is_empty() {
         true => "nothing".to_owned(),
         false => entries.iter().map(|entry| visible::line(entry).into_owned()).collect::<Vec<_>>().join(", "),
     };
     let model = if could.model { "yes" } else { "no" };
     let mut text = format!(
-        "{title}\n  read     {}\n  write    {}\n  execute  {}\n  reach    {}\n",
+        "  read     {}\n  write    {}\n  execute  {}\n  reach    {}\n",
         list(&could.read),
         list(&could.write),
         list(&could.execute),

@@ -1,4 +1,4 @@
-//! `glovebox plugin`: what a component asks for, and which bytes the project agrees to run.
+//! `glovebox plugin`: what a component wants, and the bytes that the project agrees to run.
 
 use crate::arguments::{InspectArguments, LockArguments};
 use crate::exit::{Ended, Exit, Stop};
@@ -14,19 +14,19 @@ use glovebox_pipeline::lower::handler::Role;
 use std::io::Write;
 use std::path::Path;
 
-/// Prints what a component's bytes say. Nothing in it is executed.
+/// Prints what a component's bytes contain. Executes nothing of it.
 pub fn inspect(arguments: &InspectArguments) -> Ended {
     let found = read(&arguments.file, Config::default().component_bytes(""))?;
     if arguments.json {
         terminal::print_json(&found)?;
     } else {
-        terminal::print(&inspection::render(&found));
+        terminal::print(inspection::render(&found));
     }
     Ok(Exit::Ok)
 }
 
 fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
-    // A path that leads nowhere is the caller's mistake, not the plugin's.
+    // A missing file is a usage error, not an error of the plugin.
     std::fs::metadata(file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
     let bytes = read_component(file, bytes_max)
         .map_err(|reason| Stop::new(Exit::Plugin, format!("`{}` cannot be read: {reason}", file.display())))?;
@@ -34,76 +34,94 @@ fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
         .map_err(|error| Stop::new(Exit::Plugin, format!("`{}` cannot be used: {error}", file.display())))
 }
 
-/// Agrees to the plugins of `glovebox.toml` as they are now: prints what each may do and writes `glovebox.lock`.
+/// Locks the plugins of `glovebox.toml` as they are now: prints what each may do, and writes `glovebox.lock`.
 pub fn lock(arguments: &LockArguments) -> Ended {
     let project = project::read_project(&arguments.workdir, arguments.file.as_deref())?;
     if !project.has_config {
         let place = arguments.workdir.display();
-        return Err(Stop::new(Exit::Invalid, format!("no `{CONFIG_FILE_NAME}` for `{place}`, nothing to lock")));
+        return Err(Stop::new(
+            Exit::Invalid,
+            format!("no `{CONFIG_FILE_NAME}` for `{place}`: there is nothing to lock"),
+        ));
     }
     let mut agreed = Lock::default();
     for (name, entry) in &project.config.plugins {
-        let locked = locked(&project, name, entry)?;
+        let locked = locked(&project, Listed::plugin(name, entry), entry)?;
         if !arguments.json {
-            terminal::print(&render(&locked, project.lock.as_ref()));
+            terminal::print(render(&locked, project.lock.as_ref()));
         }
         agreed.plugins.insert(name.clone(), locked);
     }
     for (name, entry) in &project.config.rules {
-        let locked = locked_rules(&project, name, entry)?;
+        let locked = locked_rules(&project, Listed::rules(name, entry), entry)?;
         if !arguments.json {
-            terminal::print(&render(&locked, project.lock.as_ref()));
+            terminal::print(render(&locked, project.lock.as_ref()));
         }
         agreed.plugins.insert(name.clone(), locked);
     }
     let file = project.config_dir.join(LOCK_FILE_NAME);
-    replace(&file, &agreed.to_text()).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?;
+    replace(&file, &agreed).map_err(|error| Stop::io(format!("write `{}`", file.display()), &error))?;
     if arguments.json {
         terminal::print_json(&agreed.plugins.values().collect::<Vec<_>>())?;
     }
     let plugins = terminal::counted(agreed.plugins.len(), "plugin");
-    terminal::say(&format!("wrote `{}`: {plugins}\n", visible::line(&file.to_string_lossy())));
+    terminal::say(format_args!("wrote `{}`: {plugins}\n", visible::line(&file.to_string_lossy())));
     Ok(Exit::Ok)
 }
 
-fn locked(project: &Project, name: &str, entry: &PluginEntry) -> Result<LockedPlugin, Stop> {
-    let found = named(project, name, &entry.path, "plugins")?;
+/// A plugin as `glovebox.toml` lists it.
+#[derive(Clone, Copy)]
+struct Listed<'a> {
+    table: &'static str,
+    name: &'a str,
+    path: &'a Path,
+}
+
+impl<'a> Listed<'a> {
+    fn plugin(name: &'a String, entry: &'a PluginEntry) -> Self {
+        Self { table: "plugins", name, path: Path::new(&entry.path) }
+    }
+
+    fn rules(name: &'a String, entry: &'a RuleEntry) -> Self {
+        Self { table: "rules", name, path: Path::new(&entry.path) }
+    }
+
+    /// Reads the component. Its manifest must have the name that `glovebox.toml` uses.
+    fn read(self, project: &Project) -> Result<Inspection, Stop> {
+        let Self { table, name, path } = self;
+        let found = read(&project.config_dir.join(path), project.config.component_bytes(name))?;
+        if let Some(manifest) = found.manifest.as_ref().filter(|manifest| manifest.name != name) {
+            let message = format!("plugin `{name}` has the name `{}` in its manifest", manifest.name);
+            let help = format!("rename the table to `[{table}.\"{}\"]`", manifest.name);
+            return Err(Stop::new(Exit::Plugin, message).with_help(help));
+        }
+        Ok(found)
+    }
+
+    fn agreement(self, found: Inspection, grants: Vec<String>) -> LockedPlugin {
+        let Inspection { digest, bytes, world, .. } = found;
+        let mut imports: Vec<String> = found.imports.into_iter().map(|import| import.name).collect();
+        imports.sort();
+        LockedPlugin { name: self.name.to_owned(), digest, bytes, world: world.to_owned(), imports, grants }
+    }
+}
+
+fn locked(project: &Project, listed: Listed<'_>, entry: &PluginEntry) -> Result<LockedPlugin, Stop> {
+    let (name, found) = (listed.name, listed.read(project)?);
     let granted = granted(&found, Some(entry));
     if let Some(fault) = verifier_fault(&found, &granted).filter(|_| entry.role == Role::Verifier) {
         return Err(Stop::new(Exit::Plugin, format!("plugin `{name}` cannot be a verifier: {fault}")));
     }
-    Ok(agreement(name, &found, grant_lines(&granted, entry.role)))
+    Ok(listed.agreement(found, grant_lines(&granted, entry.role)))
 }
 
-/// Rules import nothing; what they can be granted is to change the graph.
-fn locked_rules(project: &Project, name: &str, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
-    let found = named(project, name, &entry.path, "rules")?;
+/// Rule plugins import nothing; the only grant is to change the graph.
+fn locked_rules(project: &Project, listed: Listed<'_>, entry: &RuleEntry) -> Result<LockedPlugin, Stop> {
+    let found = listed.read(project)?;
     glovebox_host::rules::check(&found).map_err(|error| {
         Stop::new(Exit::Plugin, format!("`{}` cannot be used for rules: {error}", visible::line(&entry.path)))
     })?;
-    Ok(agreement(name, &found, entry.transform.lines()))
-}
-
-fn named(project: &Project, name: &str, path: &str, table: &str) -> Result<Inspection, Stop> {
-    let found = read(&project.config_dir.join(path), project.config.component_bytes(name))?;
-    if let Some(manifest) = found.manifest.as_ref().filter(|manifest| manifest.name != name) {
-        let message = format!("plugin `{name}` has the name `{}` in its manifest", manifest.name);
-        return Err(Stop::new(Exit::Plugin, message).with_help(format!("name it `[{table}.\"{}\"]`", manifest.name)));
-    }
-    Ok(found)
-}
-
-fn agreement(name: &str, found: &Inspection, grants: Vec<String>) -> LockedPlugin {
-    let mut imports: Vec<String> = found.imports.iter().map(|import| import.name.clone()).collect();
-    imports.sort();
-    LockedPlugin {
-        name: name.to_owned(),
-        digest: found.digest,
-        bytes: found.bytes,
-        world: found.world.to_owned(),
-        imports,
-        grants,
-    }
+    Ok(listed.agreement(found, entry.transform.lines()))
 }
 
 fn render(plugin: &LockedPlugin, before: Option<&Lock>) -> String {
@@ -112,7 +130,7 @@ fn render(plugin: &LockedPlugin, before: Option<&Lock>) -> String {
         None => "new",
         Some(known) if known.digest != plugin.digest => "changed bytes",
         Some(known) if known.grants != plugin.grants => "changed grants",
-        Some(_) => "as before",
+        Some(_) => "unchanged",
     };
     let mut text =
         format!("{} ({}, {news})\n  digest   {}\n", visible::line(&plugin.name), plugin.world, plugin.digest);
@@ -125,15 +143,15 @@ fn render(plugin: &LockedPlugin, before: Option<&Lock>) -> String {
     text
 }
 
-/// Replaces a file as a whole: a crash leaves the old one or the new one. Writes through no link that the project came with.
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+/// Replaces the lock file as a whole: a crash leaves the old one or the new one. Follows no link of the project.
+fn replace(file: &Path, lock: &Lock) -> std::io::Result<()> {
     let beside = file.with_extension("lock.new");
     match std::fs::remove_file(&beside) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let mut new = std::fs::File::create_new(&beside)?;
-    new.write_all(text.as_bytes())?;
+    new.write_all(lock.to_text().as_bytes())?;
     new.sync_all()?;
     std::fs::rename(&beside, file)
 }

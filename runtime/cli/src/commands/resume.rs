@@ -1,7 +1,7 @@
-//! `glovebox resume`: goes on with a run that a signal stopped, or that was killed or cut off by a crash.
+//! `glovebox resume`: continues a run that a signal, a kill or a crash stopped.
 //!
-//! Everything is read from the run: pipeline, script and inputs from its blobs, the rest from the project it was started for.
-//! What would run now must be what was agreed to then: another plan is exit 11.
+//! Pipeline, script and inputs come from the run's blobs, the rest from its project. The plan must be the same as at the start of the
+//! run: another plan is exit 11.
 
 use crate::arguments::ResumeArguments;
 use crate::changes;
@@ -10,7 +10,7 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::prepare::{self, Purpose, Request, SharedHost};
 use crate::runs::{self, RunFolder};
 use crate::source::{self, CheckedPipeline};
-use crate::terminal::progress::{Manner, Reporter};
+use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::{journal, project, rule_plugins, user_key};
 use glovebox_engine::event::RunStarted;
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
@@ -20,10 +20,10 @@ use glovebox_record::Tier;
 use glovebox_sandbox::holdout;
 use std::path::Path;
 
-/// Goes on with a run. One that has ended is shown again and ends as it did.
+/// Resumes a run. A run that has ended is shown again, with the same exit code.
 pub fn resume(arguments: &ResumeArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
-    let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
+    let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
     let verified = journal::read(&run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     let help =
@@ -31,16 +31,21 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     journal::refuse_foreign(&run, verified.provenance, help)?;
     runs::repair(&run)?;
     let started = journal::beginning(&run, &verified.records)?;
-    refuse_other_walls(&run, started, arguments.dangerously_no_sandbox, &named)?;
+    refuse_other_confinement(&run, started, arguments)?;
     let source = source::of_run(&run, started)?;
     let executor = bind(&run, started, &source)?;
-    let ended = drive::runtime()?.block_on(go_on(executor, &run, verified, manner))?;
-    drive::conclude(&run, ended.summary(), manner, &arguments.runs.runs_dir)
+    let ended = drive::runtime()?.block_on(continue_run(executor, &run, verified, format))?;
+    drive::conclude(&run, ended.summary(), format, &arguments.runs.runs_dir)
 }
 
-async fn go_on(executor: Executor, folder: &RunFolder, verified: VerifiedJournal, manner: Manner) -> Result<Run, Stop> {
+async fn continue_run(
+    executor: Executor,
+    folder: &RunFolder,
+    verified: VerifiedJournal,
+    format: ProgressFormat,
+) -> Result<Run, Stop> {
     let dir = drive::open_dir(folder, user_key::to_verify()?)?;
-    let reporter = Reporter::new(manner, &executor.plan.pipeline);
+    let reporter = Reporter::new(format, &executor.plan.pipeline);
     let mut run = Run::open(dir, executor, verified).await.map_err(|error| drive::stop(folder, &error))?;
     if !run.had_ended() {
         drive::drive(&mut run, folder, reporter).await?;
@@ -60,12 +65,12 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &CheckedPipeline) -> Resu
     };
     let unconfined = started.sandbox_tier == TIER_UNCONFINED;
     let purpose = if unconfined { Purpose::RunUnconfined } else { Purpose::Run };
-    // Those the run began with, whatever the project has now.
+    // The hold-outs from the start of the run; the project may have others now.
     let folders = started.holdouts.as_ref().map_or(&[][..], |sealed| &sealed.folders);
     let holdouts = holdout::entries(folders).map_err(|error| Stop::new(Exit::Mismatch, error.to_string()))?;
     let request = Request { script: script.as_ref(), purpose, sealed: holdouts };
     let executor = prepare::bind_plan(&SharedHost::default(), source, &project, request)?;
-    prepare::warn_of_open_walls(&executor);
+    prepare::warn_of_open_access(&executor);
     refuse_lower_tier(run, started, &executor)?;
     if executor.plan.digest() != started.plan_digest {
         let message = format!(
@@ -79,10 +84,9 @@ fn bind(run: &RunFolder, started: &RunStarted, source: &CheckedPipeline) -> Resu
     Ok(executor)
 }
 
-/// A flag that takes walls down holds for one command: it is given again, or the run does not go on. Nor does it take down walls that
-/// the run has had so far.
-fn refuse_other_walls(run: &RunFolder, started: &RunStarted, no_sandbox: bool, named: &str) -> Result<(), Stop> {
-    let tier = &started.sandbox_tier;
+/// `--dangerously-no-sandbox` applies to one command: a resume must repeat it. It cannot remove the sandbox of a run that has one.
+fn refuse_other_confinement(run: &RunFolder, started: &RunStarted, arguments: &ResumeArguments) -> Result<(), Stop> {
+    let (tier, no_sandbox) = (&started.sandbox_tier, arguments.dangerously_no_sandbox);
     match (tier == TIER_UNCONFINED, no_sandbox) {
         (true, false) => {
             let message = format!(
@@ -90,6 +94,7 @@ fn refuse_other_walls(run: &RunFolder, started: &RunStarted, no_sandbox: bool, n
                  change and send away all that you can",
                 run.id
             );
+            let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
             let help = format!("repeat the flag: `glovebox resume {named} --dangerously-no-sandbox`");
             Err(Stop::new(Exit::Policy, message).with_help(help))
         }
@@ -102,7 +107,7 @@ fn refuse_other_walls(run: &RunFolder, started: &RunStarted, no_sandbox: bool, n
     }
 }
 
-/// What stood around the run's first stages stands around its last ones: a tier is never lowered on the way.
+/// A resume never lowers the sandbox tier of a run.
 fn refuse_lower_tier(run: &RunFolder, started: &RunStarted, executor: &Executor) -> Result<(), Stop> {
     let before = Tier::parse(&started.sandbox_tier);
     let (Some(before), Some(now)) = (before, executor.plan.sandbox.tier()) else { return Ok(()) };

@@ -7,7 +7,7 @@ use crate::prepare::{self, Purpose, Request, ScriptFile, SharedHost};
 use crate::project::Project;
 use crate::runs::{self, RunFolder, RunId};
 use crate::source;
-use crate::terminal::progress::{Manner, Reporter};
+use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::{self, visible};
 use crate::{rule_plugins, user_key, widening};
 use glovebox_engine::plan::Plan;
@@ -31,7 +31,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
     let executor = prepare::bind_plan(host, &source, &project, request)?;
-    prepare::warn_of_open_walls(&executor);
+    prepare::warn_of_open_access(&executor);
     let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, &id)?;
     let new = NewRun {
@@ -47,18 +47,18 @@ pub fn run(arguments: RunArguments) -> Ended {
         wall_max: arguments.execution.max_wall_time,
         labels: std::collections::BTreeMap::new(),
     };
-    let manner = Manner::choose(arguments.output.json, arguments.output.quiet);
-    let ended = drive::runtime()?.block_on(begin(executor, (&run, key), new, manner))?;
-    drive::conclude(&run, ended.summary(), manner, &arguments.runs.runs_dir)
+    let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
+    let ended = drive::runtime()?.block_on(begin(executor, (&run, key), new, format))?;
+    drive::conclude(&run, ended.summary(), format, &arguments.runs.runs_dir)
 }
 
 async fn begin(
     executor: Executor,
     (folder, key): (&RunFolder, Option<UserKey>),
     new: NewRun<'_>,
-    manner: Manner,
+    format: ProgressFormat,
 ) -> Result<Run, Stop> {
-    let reporter = Reporter::new(manner, &executor.plan.pipeline);
+    let reporter = Reporter::new(format, &executor.plan.pipeline);
     let started = Run::start(drive::open_dir(folder, key)?, executor, new).await;
     let mut run = started.map_err(|error| {
         runs::discard(folder);
@@ -74,10 +74,14 @@ async fn begin(
 fn report_left_out(run: &Run) {
     let left_out = run.left_out();
     for skipped in left_out.iter().take(LEFT_OUT_SHOWN_MAX) {
-        terminal::say(&format!("warning: left out of the run: {}: {}\n", visible::line(&skipped.path), skipped.reason));
+        terminal::say(format_args!(
+            "warning: left out of the run: {}: {}\n",
+            visible::line(&skipped.path),
+            skipped.reason
+        ));
     }
     if left_out.len() > LEFT_OUT_SHOWN_MAX {
-        terminal::say(&format!("warning: left out of the run: {} more\n", left_out.len() - LEFT_OUT_SHOWN_MAX));
+        terminal::say(format_args!("warning: left out of the run: {} more\n", left_out.len() - LEFT_OUT_SHOWN_MAX));
     }
 }
 
@@ -85,7 +89,7 @@ fn report_left_out(run: &Run) {
 fn report_open_copies(run: &Run) {
     for open in run.open_copies().iter().take(LEFT_OUT_SHOWN_MAX) {
         let (holdout, copy) = (visible::line(&open.holdout), visible::line(&open.copy));
-        terminal::say(&format!("warning: hold-out {holdout} is also at {copy}, where every stage can read it\n"));
+        terminal::say(format_args!("warning: hold-out {holdout} is also at {copy}, where every stage can read it\n"));
     }
 }
 

@@ -1,8 +1,9 @@
-//! `glovebox show`: what a run came to, or what happened at one of its nodes.
+//! `glovebox show`: the summary of a run, or the attempts of one node.
 
 use crate::arguments::ShowArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
+use crate::terminal::rows::Rows;
 use crate::terminal::summary;
 use crate::terminal::{self, duration, lines, visible};
 use crate::{changes, journal, runs, shell};
@@ -11,7 +12,6 @@ use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, Sta
 use glovebox_engine::evidence::RunSummary;
 use glovebox_engine::ports::BlobStore;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 /// Endings of what `tool` and `verify` keep of a command's output.
 const OUTPUTS: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
@@ -48,52 +48,51 @@ fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> E
         ));
     }
     text.push_str(&format!("{:<12} {}\n", "folder", visible::line(&run.path.to_string_lossy())));
-    terminal::print(&text);
+    terminal::print(text);
     Ok(Exit::Ok)
 }
 
-fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &str, records: &[Record]) -> Ended {
+fn show_node(arguments: &ShowArguments, run: &RunFolder, node: &NodeId, records: &[Record]) -> Ended {
     let about: Vec<&Record> = records.iter().filter(|record| nodes_of(&record.event).contains(&Some(node))).collect();
     if about.is_empty() {
-        let seen: BTreeSet<&str> = records.iter().flat_map(|record| nodes_of(&record.event)).flatten().collect();
-        let seen: Vec<String> = seen.iter().map(|name| format!("`{}`", visible::line(name))).collect();
+        let seen: BTreeSet<&NodeId> = records.iter().flat_map(|record| nodes_of(&record.event)).flatten().collect();
+        let seen: Vec<String> = seen.iter().map(|name| format!("`{}`", visible::line(name.as_str()))).collect();
         return Err(Stop::new(Exit::Usage, format!("run `{}` never visited a node `{node}`", arguments.run))
-            .with_help(format!("it came to {}", seen.join(", "))));
+            .with_help(format!("it visited {}", seen.join(", "))));
     }
     if arguments.json {
         terminal::print_json(&about)?;
         return Ok(Exit::Ok);
     }
-    let mut text = String::new();
+    let mut rows = Rows::below_a_title(12);
     let blobs = changes::open_blobs(run)?;
     for record in about {
         match &record.event {
             Event::StageFinished(stage) => {
-                attempt(&mut text, stage);
-                output(&mut text, stage, &blobs);
+                attempt(&mut rows, stage);
+                output(&mut rows, stage, &blobs);
             }
-            Event::RouteTaken(route) if route.from == *node => edge(&mut text, route),
-            _ => lines::of_record(record).iter().for_each(|line| text.push_str(&format!("{line}\n"))),
+            Event::RouteTaken(route) if route.from == *node => edge(&mut rows, route),
+            _ => lines::of_record(record).iter().for_each(|line| rows.line(line)),
         }
     }
-    terminal::print(&text);
+    terminal::print(rows.finish());
     Ok(Exit::Ok)
 }
 
 /// The nodes an event is about: a route is about both of its ends, since an exit has no event of its own.
-fn nodes_of(event: &Event) -> [Option<&str>; 2] {
+fn nodes_of(event: &Event) -> [Option<&NodeId>; 2] {
     match event {
-        Event::RouteTaken(route) => [Some(route.from.as_str()), Some(route.to.as_str())],
-        Event::RunFinished(run) => [run.exit_node.as_ref().map(NodeId::as_str), None],
-        event => [event.node().map(NodeId::as_str), None],
+        Event::RouteTaken(route) => [Some(&route.from), Some(&route.to)],
+        Event::RunFinished(run) => [run.exit_node.as_ref(), None],
+        event => [event.node(), None],
     }
 }
 
-/// What the stage kept, with the end of what its command printed: a failed command says there what is wrong.
-fn output(text: &mut String, stage: &StageFinished, blobs: &DirBlobs) {
+/// The artifacts of a stage, and the end of its command's output, where a failed command reports its error.
+fn output(rows: &mut Rows, stage: &StageFinished, blobs: &DirBlobs) {
     for artifact in &stage.artifacts {
-        let name = visible::line(&artifact.name);
-        text.push_str(&format!("  {:<12} {name} ({} bytes)\n", "kept", artifact.bytes));
+        rows.row("kept", format_args!("{} ({} bytes)", artifact.name, artifact.bytes));
         let is_output = OUTPUTS.iter().any(|ending| artifact.name.ends_with(ending));
         let Some(bytes) = is_output.then(|| blobs.read_all(&artifact.digest, OUTPUT_BYTES_MAX).ok()).flatten() else {
             continue;
@@ -101,60 +100,44 @@ fn output(text: &mut String, stage: &StageFinished, blobs: &DirBlobs) {
         let printed = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = printed.lines().collect();
         for line in &lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..] {
-            text.push_str(&format!(
-                "  {:<12} | {}\n",
-                "",
-                visible::line(line).chars().take(OUTPUT_CHARACTERS_MAX).collect::<String>()
-            ));
+            let cut: String = visible::line(line).chars().take(OUTPUT_CHARACTERS_MAX).collect();
+            rows.block("", format_args!("| {cut}"));
         }
     }
 }
 
-fn attempt(text: &mut String, stage: &StageFinished) {
-    let mut row = |title: &str, body: &str| {
-        let written = writeln!(text, "  {title:<12} {body}");
-        debug_assert!(written.is_ok(), "writing to a string cannot fail");
-    };
-    let status = stage.outcome.status.as_str();
-    row(
-        "attempt",
-        &format!(
-            "{} of visit {}: {status} in {}",
-            stage.attempt.ordinal,
-            stage.attempt.task.visit,
-            duration(stage.duration_ms)
-        ),
-    );
+fn attempt(rows: &mut Rows, stage: &StageFinished) {
+    let (attempt, status) = (&stage.attempt, stage.outcome.status.as_str());
+    let (visit, time) = (attempt.task.visit, duration(stage.duration_ms));
+    rows.row("attempt", format_args!("{} of visit {visit}: {status} in {time}", attempt.ordinal));
     if let Some(failure) = &stage.outcome.failure {
-        let (class, code) = (failure.class.as_str(), visible::line(failure.code.as_str()));
-        row("because", &format!("{class} ({code}): {}", visible::line(&failure.reason)));
+        let (class, code) = (failure.class.as_str(), failure.code.as_str());
+        rows.row("because", format_args!("{class} ({code}): {}", failure.reason));
     }
     if !stage.outcome.notes.is_empty() {
-        row("notes", &visible::line(&stage.outcome.notes));
+        rows.row("notes", &stage.outcome.notes);
     }
     for receipt in &stage.receipts {
         let end = receipt.code.map_or_else(|| receipt.how.to_string(), |code| format!("exit {code}"));
-        let command = visible::line(&shell::line(&receipt.argv)).into_owned();
-        row(
-            if receipt.subject { "subject" } else { "command" },
-            &format!("{command}: {} in {} ({})", visible::line(&end), duration(receipt.duration_ms), receipt.tier),
-        );
+        let (command, time) = (shell::line(&receipt.argv), duration(receipt.duration_ms));
+        let title = if receipt.subject { "subject" } else { "command" };
+        rows.row(title, format_args!("{command}: {end} in {time} ({})", receipt.tier));
     }
-    network(stage).iter().for_each(|line| row("network", line));
+    network(stage).iter().for_each(|line| rows.block("network", line));
     for (refusal, times) in lines::distinct(stage.refusals.iter()) {
-        row("refused", lines::refused(refusal, times).trim_start_matches("refused "));
+        rows.block("refused", lines::refused(refusal, times).trim_start_matches("refused "));
     }
-    stage.changes.iter().for_each(|change| row("changed", &summary::change_line(change)));
-    stage.quarantined.iter().for_each(|file| row("quarantined", &visible::line(&file.path)));
+    stage.changes.iter().for_each(|change| rows.block("changed", summary::change_line(change)));
+    stage.quarantined.iter().for_each(|file| rows.row("quarantined", &file.path));
     for usage in &stage.usage {
-        // What was not measured, or not used at all, says nothing.
+        // A limit that was not measured or not used has no row.
         if let Some(used) = usage.used.filter(|used| *used > 0) {
-            row("limit", &format!("{} {used} of {}", usage.name, usage.limit));
+            rows.row("limit", format_args!("{} {used} of {}", usage.name, usage.limit));
         }
     }
 }
 
-/// What its commands asked of the network, one line a host.
+/// The network requests of the stage's commands, one line for each host.
 fn network(stage: &StageFinished) -> Vec<String> {
     let Some(network) = &stage.network else { return Vec::new() };
     let hosts = network.hosts.iter().map(|(host, traffic)| (visible::line(host), traffic));
@@ -173,20 +156,10 @@ fn network(stage: &StageFinished) -> Vec<String> {
     if lines.is_empty() { vec!["no requests".to_owned()] } else { lines }
 }
 
-fn edge(text: &mut String, route: &RouteTaken) {
-    text.push_str(&format!(
-        "  {:<12} -> {} ({})\n",
-        "route",
-        visible::line(route.to.as_str()),
-        visible::line(&route.how)
-    ));
+fn edge(rows: &mut Rows, route: &RouteTaken) {
+    rows.row("route", format_args!("-> {} ({})", route.to, route.how));
     for candidate in &route.candidates {
         let mark = if candidate.matched { "+" } else { "-" };
-        text.push_str(&format!(
-            "  {:<12} {mark} {}: {}\n",
-            "",
-            visible::line(candidate.to.as_str()),
-            visible::line(&candidate.reason)
-        ));
+        rows.row("", format_args!("{mark} {}: {}", candidate.to, candidate.reason));
     }
 }

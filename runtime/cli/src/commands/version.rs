@@ -42,9 +42,9 @@ pub fn version(arguments: &VersionArguments) -> Ended {
         terminal::print_json(&version)?;
         return Ok(Exit::Ok);
     }
-    terminal::print(&format!("glovebox {} ({})\n", version.version, version.plugin_package));
+    terminal::print(format_args!("glovebox {} ({})\n", version.version, version.plugin_package));
     for component in &version.components {
-        terminal::print(&format!("{:<9} {} {} bytes\n", component.name, component.digest, component.bytes));
+        terminal::print(format_args!("{:<9} {} {} bytes\n", component.name, component.digest, component.bytes));
     }
     Ok(Exit::Ok)
 }

@@ -1,7 +1,7 @@
 //! `glovebox doctor --attack`: starts `glovebox-attack` for one tier and reads its results.
 //!
-//! The battery is a program of its own beside this one, so that the program that runs pipelines holds no attacks. Everything is laid
-//! out in a folder below the folder for temporary files, which is gone afterwards.
+//! The attacks are in a program of their own beside this one, so that the program that runs pipelines contains no attacks. They work
+//! in a temporary folder, which is removed afterwards.
 
 use super::message::{AttackAnswer, AttackRequest, RowResult};
 use super::report::AttackReport;
@@ -14,13 +14,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The program that attacks, in the folder of this one.
+/// The program with the attacks, in the folder of this one.
 const PROGRAM: &str = "glovebox-attack";
 
-/// Runs every row against a tier.
+/// Runs every attack against a tier.
 pub fn attack(tier: Tier, capability: &ProbeReport) -> Result<AttackReport, Stop> {
     let begin = Instant::now();
-    let folder = TemporaryFolder::new().map_err(|error| Stop::io("make a folder for the attacks", &error))?;
+    let folder = TemporaryFolder::new().map_err(|error| Stop::io("make a temporary folder for the attacks", &error))?;
     let rows = start(&request(tier, &folder)?)?;
     let duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(AttackReport::new(tier, capability, rows, duration_ms))
@@ -53,7 +53,7 @@ fn start(request: &AttackRequest) -> Result<Vec<RowResult>, Stop> {
     match serde_json::from_slice(&output.stdout) {
         Ok(AttackAnswer::Rows(rows)) => Ok(rows),
         Ok(AttackAnswer::Failed(reason)) => Err(Stop::new(Exit::Internal, reason)),
-        Err(_) => Err(failed(&format!("`{PROGRAM}` ended with {} and gave no results", output.status))),
+        Err(_) => Err(failed(&format!("`{PROGRAM}` ended with {} and printed no results", output.status))),
     }
 }
 
@@ -62,22 +62,22 @@ fn failed(reason: &impl std::fmt::Display) -> Stop {
 }
 
 fn missing(program: &std::path::Path) -> Stop {
-    Stop::new(Exit::Usage, format!("`{}` does not exist; it is the program that attacks", program.display()))
-        .with_help("install it beside `glovebox`; in the source tree: `cargo build --package glovebox`")
+    Stop::new(Exit::Usage, format!("`{}` does not exist: it contains the attacks", program.display()))
+        .with_help("install it beside `glovebox`; in a source tree: `cargo build --package glovebox`")
 }
 
-/// The tier to attack: the one that was asked for, else the best there is.
-pub fn tier(asked: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop> {
+/// The tier to attack: the one from `--tier`, else the best one.
+pub fn tier(chosen: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop> {
     let best = capability.tier.ok_or_else(|| {
-        Stop::new(Exit::Policy, "this machine can confine no command, so there is nothing to attack")
-            .with_help("`glovebox doctor` says what it lacks")
+        Stop::new(Exit::Policy, "this machine can confine no command, so it has no sandbox to attack")
+            .with_help("show what is missing: `glovebox doctor`")
     })?;
-    match asked {
+    match chosen {
         Some(tier) if tier > best => {
-            let message = format!("this machine has no tier `{tier}`, the best it has is `{best}`");
-            Err(Stop::new(Exit::Policy, message).with_help("`glovebox doctor` says what it lacks"))
+            let message = format!("this machine has no tier `{tier}`; its best tier is `{best}`");
+            Err(Stop::new(Exit::Policy, message).with_help("show what is missing: `glovebox doctor`"))
         }
-        // A better one is no proof of it: `bwrap` is a program of its own.
+        // A better tier does not imply this one: `bwrap` is a program of its own.
         Some(tier) if tier < best => probe_tier(tier).map(|()| tier).map_err(|missing| {
             let message = format!("this machine has no tier `{tier}`: {}", missing.reason);
             Stop::new(Exit::Policy, message).with_help(missing.remedy)
@@ -87,11 +87,11 @@ pub fn tier(asked: Option<Tier>, capability: &ProbeReport) -> Result<Tier, Stop>
     }
 }
 
-/// A folder that is gone when this is dropped.
+/// A temporary folder, removed on drop.
 struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
-    /// By its real path: what is bound by descriptor may have no link on its way.
+    /// Its path is without links, because the sandbox binds it by descriptor.
     fn new() -> std::io::Result<Self> {
         let parent = std::fs::canonicalize(std::env::temp_dir())?;
         let folder = parent.join(format!("glovebox-doctor-{}", ulid::Ulid::generate()));
@@ -102,6 +102,6 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        let _gone = std::fs::remove_dir_all(&self.0);
+        let _removed = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,10 +1,12 @@
-//! What this machine can enforce: the tier, what is missing for a better one, and what a run would need besides.
+//! What this machine can enforce: the tier, what is missing for a better one, and what a run needs besides.
 //!
-//! The tier is found out by doing, see [`glovebox_sandbox::jail::probe`]; the rest explains it. Nothing here changes anything.
+//! The sandbox finds the tier by building it, see [`glovebox_sandbox::jail::probe`]; the rest explains the result. Nothing here
+//! changes the machine.
 
 use crate::exit::Exit;
 use crate::project::Project;
-use crate::terminal::visible;
+use crate::terminal::rows::Rows;
+use crate::terminal::{self, visible};
 use crate::toolchain;
 use glovebox_engine::plan::{Confinement, SandboxPlan};
 use glovebox_record::Tier;
@@ -12,7 +14,7 @@ use glovebox_sandbox::jail::ProbeReport;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Version of [`MachineReport`].
 pub const DOCTOR_VERSION: u32 = 1;
@@ -23,64 +25,64 @@ pub const DOCTOR_VERSION: u32 = 1;
 pub struct MachineReport {
     /// Version of this document.
     pub version: u32,
-    /// The best tier of confinement whose test passed; none when commands cannot be confined here.
+    /// The best tier that passed its self-test; none if this machine cannot confine commands.
     pub tier: Option<String>,
-    /// The least tier that `glovebox.toml` accepts.
+    /// The lowest tier that `glovebox.toml` accepts.
     pub required: String,
-    /// Whether it can be met.
+    /// Whether the machine has that tier or a better one.
     pub is_met: bool,
-    /// Landlock's ABI that is enforced; 0 where none is.
+    /// The version of Landlock's ABI that the tier enforces; 0 for none.
     pub landlock_abi: u32,
     /// What is weaker than the tier promises, such as `memory=soft`.
     pub degradations: Vec<String>,
-    /// Why there is no better tier, best first.
+    /// The tiers that this machine does not have, best first.
     pub missing: Vec<MissingTier>,
-    /// What the self-test tried in the tier.
+    /// The checks of the tier's self-test.
     pub self_test: Vec<SelfTestCheck>,
-    /// What commands can be given of the network in the tier.
+    /// The network access that the tier can give to commands.
     pub network: Vec<String>,
-    /// What else was looked at.
+    /// Other properties of the machine.
     pub checks: Vec<Check>,
 }
 
-/// A tier this machine does not have.
+/// A tier that this machine does not have.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MissingTier {
     /// The tier.
     pub tier: String,
-    /// At which step it ended and what the system answered.
+    /// The step that failed, and the answer of the system.
     pub reason: String,
     /// Lines to paste, or what to change.
     pub remedy: String,
 }
 
-/// One act of the self-test.
+/// One check of the self-test.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SelfTestCheck {
-    /// What was tried.
+    /// What it tried.
     pub name: String,
-    /// Whether it has to work, or to fail.
+    /// True if it must work; false if it must fail.
     pub must_work: bool,
-    /// What the system answered.
+    /// The answer of the system.
     pub answer: String,
 }
 
-/// One thing that was looked at.
+/// One property of the machine.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Check {
-    /// What, such as `kernel`.
+    /// Its name, such as `kernel`.
     pub name: String,
-    /// What was found.
+    /// What the machine has.
     pub found: String,
-    /// Whether it is as it should be.
+    /// False if this limits what Glovebox can do.
     pub is_good: bool,
-    /// What to do about it.
+    /// How to change it.
     pub remedy: Option<String>,
 }
 
 impl MachineReport {
-    /// Puts together what was found out.
-    pub fn new(capability: &ProbeReport, project: &Project, cache: Option<&Path>) -> Self {
+    /// Combines the result of the probe with the project's requirement and with other properties of the machine.
+    pub fn new(capability: ProbeReport, project: &Project, cache: Option<&Path>) -> Self {
         let required = project.config.sandbox.require.as_str();
         let least = Tier::parse(required);
         Self {
@@ -89,61 +91,56 @@ impl MachineReport {
             required: required.to_owned(),
             is_met: capability.tier.is_some() && capability.tier >= least,
             landlock_abi: capability.landlock_abi,
-            degradations: capability.degradations.clone(),
-            missing: capability.missing.iter().map(missing).collect(),
-            self_test: capability.checks.iter().map(self_test_check).collect(),
             network: network(capability.tier),
-            checks: checks(project, capability, cache),
+            checks: checks(project, &capability, cache),
+            degradations: capability.degradations,
+            missing: capability.missing.into_iter().map(missing).collect(),
+            self_test: capability.checks.into_iter().map(self_test_check).collect(),
         }
     }
 
-    /// Success when the project's requirement is met.
+    /// Success if the machine meets the project's requirement.
     pub fn exit(&self) -> Exit {
         if self.is_met { Exit::Ok } else { Exit::Policy }
     }
 
-    /// The same for people.
+    /// The report as text.
     pub fn render(&self) -> String {
-        let tier = self.tier.as_deref().unwrap_or("none: commands cannot be confined on this machine");
-        let met = if self.is_met { "met" } else { "NOT met" };
-        let mut text = line("tier", tier) + &line("required", &format!("{} ({met})", self.required));
-        text.push_str(&line("landlock", &format!("ABI {}", self.landlock_abi)));
-        let weaker = if self.degradations.is_empty() { "nothing".to_owned() } else { self.degradations.join(", ") };
-        text.push_str(&line("weaker", &weaker));
-        text.push_str(&line("network", &self.network.join(", ")));
-        text.push_str(&line("self-test", &format!("{} checks gave the expected result", self.self_test.len())));
+        let mut rows = Rows::new(16);
+        rows.row("tier", self.tier.as_deref().unwrap_or("none: this machine cannot confine commands"));
+        rows.row("required", format_args!("{} ({})", self.required, if self.is_met { "met" } else { "NOT met" }));
+        rows.row("landlock", format_args!("ABI {}", self.landlock_abi));
+        let weaker = self.degradations.join(", ");
+        rows.row("weaker", if weaker.is_empty() { "nothing" } else { &weaker });
+        rows.row("network", self.network.join(", "));
+        rows.row("self-test", format_args!("all {} checks passed", self.self_test.len()));
         for check in &self.checks {
-            let mark = if check.is_good { "" } else { " (!)" };
-            text.push_str(&line(&check.name, &format!("{}{mark}", check.found)));
-            text.push_str(&remedy(check.remedy.as_deref().unwrap_or("")));
+            rows.row(&check.name, format_args!("{}{}", check.found, if check.is_good { "" } else { " (!)" }));
+            rows.indented(check.remedy.as_deref().unwrap_or_default());
         }
+        let mut text = rows.finish();
         for missing in &self.missing {
-            text.push_str(&format!("\nno tier {}: {}\n", missing.tier, visible::block(&missing.reason)));
-            text.push_str(&remedy(&missing.remedy));
+            let mut remedy = Rows::new(0);
+            remedy.indented(&missing.remedy);
+            let reason = visible::block(&missing.reason);
+            text.push_str(&format!("\nno tier {}: {reason}\n{}", missing.tier, remedy.finish()));
         }
         if !self.is_met {
-            let lower = "`[sandbox] require` in glovebox.toml names the least tier a run accepts";
-            text.push_str(&format!("\nruns with commands are refused here: {lower}\n"));
+            text.push_str(
+                "\nthis machine refuses runs with commands; a lower tier that a run may use: set `require` under \
+                           `[sandbox]` in glovebox.toml\n",
+            );
         }
         text
     }
 }
 
-fn line(name: &str, found: &str) -> String {
-    format!("{name:<16} {}\n", visible::line(found))
+fn missing(missing: glovebox_sandbox::jail::Missing) -> MissingTier {
+    MissingTier { tier: missing.tier.as_str().to_owned(), reason: missing.reason, remedy: missing.remedy }
 }
 
-fn remedy(text: &str) -> String {
-    text.lines().map(|line| format!("  {}\n", visible::line(line))).collect()
-}
-
-fn missing(missing: &glovebox_sandbox::jail::Missing) -> MissingTier {
-    let (tier, reason, remedy) = (missing.tier.as_str().to_owned(), missing.reason.clone(), missing.remedy.clone());
-    MissingTier { tier, reason, remedy }
-}
-
-fn self_test_check(check: &glovebox_sandbox::jail::SelfTestCheck) -> SelfTestCheck {
-    SelfTestCheck { name: check.name.clone(), must_work: check.must_work, answer: check.answer.clone() }
+fn self_test_check(check: glovebox_sandbox::jail::SelfTestCheck) -> SelfTestCheck {
+    SelfTestCheck { name: check.name, must_work: check.must_work, answer: check.answer }
 }
 
 fn network(tier: Option<Tier>) -> Vec<String> {
@@ -158,57 +155,88 @@ fn network(tier: Option<Tier>) -> Vec<String> {
 
 fn checks(project: &Project, capability: &ProbeReport, cache: Option<&Path>) -> Vec<Check> {
     let tier = capability.tier;
-    let is_held = !capability.degradations.iter().any(|known| known.starts_with("memory="));
+    let has_exact_memory = !capability.degradations.iter().any(|known| known.starts_with("memory="));
+    let kernel = first_line(Path::new("/proc/sys/kernel/osrelease"));
     vec![
-        good("kernel", first_line("/proc/sys/kernel/osrelease").unwrap_or_else(|| std::env::consts::OS.to_owned())),
-        good("user", who()),
+        Property::Kernel.good(kernel.unwrap_or_else(|| std::env::consts::OS.to_owned())),
+        user(),
         user_namespaces(tier),
-        file_systems(),
+        overlay(),
         seccomp(),
-        control_groups(tier.is_some() && is_held),
-        program("git", "commands that use git will not find it"),
+        control_groups(tier.is_some() && has_exact_memory),
+        git(),
         toolchains(project, tier),
-        compiled(cache),
+        component_cache(cache),
     ]
 }
 
-fn good(name: &str, found: String) -> Check {
-    Check { name: name.to_owned(), found, is_good: true, remedy: None }
+/// A property of the machine that limits what Glovebox can do.
+#[derive(Debug, Clone, Copy)]
+enum Property {
+    Kernel,
+    User,
+    UserNamespaces,
+    Overlay,
+    Seccomp,
+    ControlGroups,
+    Git,
+    Toolchains,
+    ComponentCache,
 }
 
-fn poor(name: &str, found: String, remedy: &str) -> Check {
-    Check { name: name.to_owned(), found, is_good: false, remedy: Some(remedy.to_owned()) }
-}
+impl Property {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::User => "user",
+            Self::UserNamespaces => "user namespaces",
+            Self::Overlay => "overlay",
+            Self::Seccomp => "seccomp",
+            Self::ControlGroups => "control groups",
+            Self::Git => "git",
+            Self::Toolchains => "toolchains",
+            Self::ComponentCache => "component cache",
+        }
+    }
 
-fn first_line(path: &str) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())
-}
+    fn good(self, found: impl Into<String>) -> Check {
+        Check { name: self.as_str().to_owned(), found: found.into(), is_good: true, remedy: None }
+    }
 
-fn who() -> String {
-    match rustix::process::geteuid().as_raw() {
-        0 => "root: commands run as root's id without any of root's rights".to_owned(),
-        id => format!("ordinary user {id}"),
+    fn poor(self, found: impl Into<String>, remedy: impl Into<String>) -> Check {
+        Check { name: self.as_str().to_owned(), found: found.into(), is_good: false, remedy: Some(remedy.into()) }
     }
 }
 
-/// What the kernel's switches say; whether it is true, the tier says.
+fn first_line(file: &Path) -> Option<String> {
+    Some(fs::read_to_string(file).ok()?.lines().next()?.trim().to_owned())
+}
+
+fn user() -> Check {
+    Property::User.good(match rustix::process::geteuid().as_raw() {
+        0 => "root: commands have root's user id, but none of its privileges".to_owned(),
+        id => format!("ordinary user {id}"),
+    })
+}
+
+/// The kernel's switches for user namespaces. The tier shows whether they can be used.
 fn user_namespaces(tier: Option<Tier>) -> Check {
     if tier == Some(Tier::Full) {
-        // Whatever is closed is so to others: root may, and a program with a profile.
-        return good("user namespaces", "may be used".to_owned());
+        // A closed switch does not apply to root, or to a program with a profile.
+        return Property::UserNamespaces.good("available");
     }
     let switches = [
         (
             "/proc/sys/user/max_user_namespaces",
             "0",
             "user.max_user_namespaces",
-            "sysctl -w user.max_user_namespaces=15000",
+            "sudo sysctl -w user.max_user_namespaces=15000",
         ),
         (
             "/proc/sys/kernel/unprivileged_userns_clone",
             "0",
             "kernel.unprivileged_userns_clone",
-            "sysctl -w kernel.unprivileged_userns_clone=1",
+            "sudo sysctl -w kernel.unprivileged_userns_clone=1",
         ),
         (
             "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
@@ -217,81 +245,88 @@ fn user_namespaces(tier: Option<Tier>) -> Check {
             "give glovebox an AppArmor profile that allows `userns`",
         ),
     ];
-    for (path, closed, name, remedy) in switches {
-        if first_line(path).is_some_and(|value| value == closed) {
-            return poor("user namespaces", format!("closed: {name} = {closed}"), remedy);
+    for (file, closed, name, remedy) in switches {
+        if first_line(Path::new(file)).is_some_and(|value| value == closed) {
+            return Property::UserNamespaces.poor(format!("disabled: {name} = {closed}"), remedy);
         }
     }
-    good("user namespaces", "not switched off".to_owned())
+    Property::UserNamespaces.good("not disabled")
 }
 
-fn file_systems() -> Check {
+fn overlay() -> Check {
     let text = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     match text.lines().any(|line| line.trim_start_matches("nodev").trim() == "overlay") {
-        true => good("overlay", "known to the kernel".to_owned()),
-        false => poor("overlay", "not known to the kernel".to_owned(), "modprobe overlay; else workspaces are copied"),
+        true => Property::Overlay.good("available"),
+        false => Property::Overlay
+            .poor("not in the kernel: Glovebox copies the workspace instead, which is slower", "sudo modprobe overlay"),
     }
 }
 
 fn seccomp() -> Check {
-    match first_line("/proc/sys/kernel/seccomp/actions_avail") {
-        Some(actions) => good("seccomp", actions),
-        None => poor("seccomp", "not there".to_owned(), "a kernel with CONFIG_SECCOMP_FILTER"),
+    match first_line(Path::new("/proc/sys/kernel/seccomp/actions_avail")) {
+        Some(actions) => Property::Seccomp.good(actions),
+        None => Property::Seccomp.poor("not in the kernel", "use a kernel with CONFIG_SECCOMP_FILTER"),
     }
 }
 
-fn control_groups(is_held: bool) -> Check {
+fn control_groups(has_exact_memory: bool) -> Check {
     let version = if Path::new("/sys/fs/cgroup/cgroup.controllers").is_file() {
         "version 2"
     } else if Path::new("/sys/fs/cgroup/memory").is_dir() {
         "version 1"
     } else {
-        return good("control groups", "none: memory and processes are watched instead".to_owned());
+        return Property::ControlGroups.good("none: Glovebox polls memory and processes instead");
     };
-    let found = format!("{version}: no group can be made here, so memory and processes are watched instead");
-    match (is_held, version, rustix::process::geteuid().is_root()) {
-        (true, ..) => good("control groups", version.to_owned()),
-        (false, "version 2", false) => {
-            poor("control groups", found, "systemd-run --user --scope -p Delegate=yes glovebox …")
-        }
-        (false, "version 2", true) => poor("control groups", found, "systemd-run --scope glovebox …"),
-        (false, ..) => poor("control groups", found, "in version 1 only root may; else a machine with version 2"),
+    if has_exact_memory {
+        return Property::ControlGroups.good(version);
     }
+    let found = format!("{version}, but Glovebox cannot make a group: it polls memory and processes instead");
+    let remedy = match (version, rustix::process::geteuid().is_root()) {
+        ("version 2", false) => "systemd-run --user --scope -p Delegate=yes glovebox run FILE",
+        ("version 2", true) => "systemd-run --scope glovebox run FILE",
+        _ => "run Glovebox as root, or on a machine with control groups of version 2",
+    };
+    Property::ControlGroups.poor(found, remedy)
 }
 
-fn program(name: &str, missing: &str) -> Check {
+fn git() -> Check {
     let folders = ["/usr/local/bin", "/usr/bin", "/bin"];
-    let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file());
-    match found {
-        Some(path) => good(name, path.display().to_string()),
-        None => poor(name, "not in the fixed PATH".to_owned(), missing),
+    match folders.iter().map(|folder| Path::new(folder).join("git")).find(|path| path.is_file()) {
+        Some(path) => Property::Git.good(path.display().to_string()),
+        None => Property::Git.poor(
+            "not in /usr/local/bin, /usr/bin or /bin: commands cannot find it",
+            "install git, or add its folder to `path` under `[exec]` in glovebox.toml",
+        ),
     }
 }
 
 fn toolchains(project: &Project, tier: Option<Tier>) -> Check {
-    let walls = tier.map_or(Confinement::NotNeeded, Confinement::Tier);
-    let sandbox = SandboxPlan { confinement: walls, setting: project.config.sandbox.clone(), degradations: Vec::new() };
+    let confinement = tier.map_or(Confinement::NotNeeded, Confinement::Tier);
+    let sandbox = SandboxPlan { confinement, setting: project.config.sandbox.clone(), degradations: Vec::new() };
     match toolchain::exec_policy(&project.config.exec, &sandbox) {
         Ok(policy) => {
-            let named = project.config.exec.toolchains.len();
-            good("toolchains", format!("{named} named in glovebox.toml, {} folders in PATH", policy.path.len()))
+            let named = terminal::counted(project.config.exec.toolchains.len(), "toolchain");
+            Property::Toolchains.good(format!("{named} in glovebox.toml, {} folders in PATH", policy.path.len()))
         }
-        Err(stop) => poor("toolchains", stop.message, stop.help.as_deref().unwrap_or("")),
+        Err(stop) => Property::Toolchains.poor(stop.message, stop.help.unwrap_or_default()),
     }
 }
 
-/// Whether compiled components can be kept.
-fn compiled(cache: Option<&Path>) -> Check {
+/// Whether Glovebox can keep compiled components.
+fn component_cache(cache: Option<&Path>) -> Check {
     let Some(folder) = cache else {
-        return poor("component cache", "no folder for it".to_owned(), "set HOME or GLOVEBOX_CACHE_DIR");
+        return Property::ComponentCache.poor(
+            "no folder: each command compiles its components again",
+            "set HOME, or GLOVEBOX_CACHE_DIR to a folder of your own",
+        );
     };
-    let existing: Option<PathBuf> = folder.ancestors().find(|folder| folder.is_dir()).map(Path::to_owned);
+    let existing = folder.ancestors().find(|folder| folder.is_dir());
     let writable = existing.is_some_and(|folder| rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok());
     match writable {
-        true => good("component cache", folder.display().to_string()),
+        true => Property::ComponentCache.good(folder.display().to_string()),
         false => {
-            let found = format!("{} cannot be written", folder.display());
-            poor("component cache", found, "set GLOVEBOX_CACHE_DIR; else every run compiles anew")
+            let found = format!("{} is not writable: each command compiles its components again", folder.display());
+            Property::ComponentCache.poor(found, "set GLOVEBOX_CACHE_DIR to a folder of your own")
         }
     }
 }

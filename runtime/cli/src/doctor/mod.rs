@@ -1,7 +1,7 @@
-//! `glovebox doctor`: what this machine can enforce, and the proof of it by attack.
+//! `glovebox doctor`: what this machine can enforce, and its test by attacks.
 //!
-//! [`machine`] looks at the machine. [`attack`] has `glovebox-attack` try every wall of a tier. Both give a JSON document for programs
-//! and a table for people.
+//! [`machine`] reports the machine. [`attack`] starts `glovebox-attack`, which attacks a tier. Both print a JSON document for programs
+//! or a table for people.
 
 #[cfg(target_os = "linux")]
 pub mod attack;

@@ -1,6 +1,6 @@
-//! What the battery came to: the document for programs and the table for people.
+//! The results of the attacks: a document for programs and a table for people.
 //!
-//! The document is versioned and published under `docs/schemas`. Says what was seen and decides nothing but the exit code.
+//! The document is versioned and published under `docs/schemas`. It reports results and decides only the exit code.
 
 use super::message::{AttackRow, RowResult};
 use crate::exit::Exit;
@@ -21,39 +21,39 @@ pub struct AttackReport {
     pub version: u32,
     /// The tier that was attacked.
     pub tier: String,
-    /// Landlock's ABI that is enforced in it; 0 where none is.
+    /// The version of Landlock's ABI that the tier enforces; 0 for none.
     pub landlock_abi: u32,
     /// What is weaker than the tier promises.
     pub degradations: Vec<String>,
-    /// One per attack and per thing that must work.
+    /// One row for each attack, and for each thing that must work.
     pub rows: Vec<AttackRow>,
     /// Their sums.
     pub totals: Totals,
-    /// Wall time of all of it.
+    /// Wall time of all rows.
     pub duration_ms: u64,
 }
 
 /// Sums of rows.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Totals {
-    /// Rows that must be stopped.
+    /// Rows that the sandbox must stop.
     pub attacks: usize,
-    /// Those that were.
+    /// Attacks that it stopped.
     pub blocked: usize,
-    /// Those that were not.
+    /// Attacks that it did not stop.
     pub through: usize,
-    /// What the tier admits, attacks and things that must work.
+    /// Rows that the tier does not promise.
     pub known_gaps: usize,
     /// Rows that must work.
     pub must_work: usize,
-    /// Those that do.
+    /// Rows that work.
     pub working: usize,
-    /// Rows that could not be tried, or do not work.
+    /// Attacks that could not be tried, and rows that do not work.
     pub broken: usize,
 }
 
 impl AttackReport {
-    /// Puts the verdicts together.
+    /// Combines the results of all rows.
     pub fn new(tier: Tier, capability: &ProbeReport, results: Vec<RowResult>, duration_ms: u64) -> Self {
         Self {
             version: ATTACKS_VERSION,
@@ -66,12 +66,12 @@ impl AttackReport {
         }
     }
 
-    /// Success only when nothing got through and everything that must work does.
+    /// Success only if no attack got through and everything that must work does.
     pub fn exit(&self) -> Exit {
         if self.totals.through + self.totals.broken == 0 { Exit::Ok } else { Exit::Policy }
     }
 
-    /// The table, what is admitted, and the sum as the last line.
+    /// The table, the known gaps, and the totals as the last line.
     pub fn render(&self) -> String {
         let mut text = format!("{:<66} {:<22} {}\n", "attack", "stopped by", "result");
         for row in &self.rows {
@@ -103,7 +103,7 @@ impl AttackReport {
         if *broken > 0 {
             parts.push(format!("{broken} broken"));
         }
-        parts.push(format!("{working} of {must_work} that must work do"));
+        parts.push(format!("{working} of {must_work} required operations work"));
         parts.push(format!("{} (tier {})", terminal::counted(*known_gaps, "known gap"), self.tier));
         format!("{}, {}\n", parts.join(", "), terminal::duration(self.duration_ms))
     }

@@ -31,7 +31,7 @@ pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
     }
     if keep_private(&folder, &found).map_err(|error| failed(&error))? && existed {
         let named = visible::line(&runs_dir.to_string_lossy()).into_owned();
-        terminal::say(&format!("note: `{named}` was open to other users; its mode is 0700 now\n"));
+        terminal::say(format_args!("note: `{named}` was open to other users; its mode is 0700 now\n"));
     }
     match fs::File::create_new(folder.join(IGNORE_FILE)).and_then(|mut file| file.write_all(IGNORE.as_bytes())) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(failed(&error)),

@@ -6,6 +6,7 @@
 use crate::terminal::visible;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use glovebox_names::visible::{is_deceptive, push_escaped};
+use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::{Diagnostic, Edit, Severity};
 use glovebox_pipeline::span::Span;
 use schemars::JsonSchema;
@@ -25,42 +26,47 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Counts what is at least that bad.
+    /// The text that the spans refer to.
+    pub fn source(&self) -> Source<'_> {
+        Source::new(&self.source)
+    }
+
+    /// Counts the findings of this severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count()
     }
 }
 
-/// Renders the diagnostics of one file that are at least that bad as text, each followed by an empty line.
+/// Renders the diagnostics of one file with at least this severity, each followed by an empty line.
 pub fn render(findings: &Findings, at_least: Severity, coloured: bool) -> String {
-    let told = || findings.diagnostics.iter().filter(|diagnostic| diagnostic.severity <= at_least);
-    let Some(end) = told().map(end_of).max() else { return String::new() };
-    let shown = Shown::new(through_line(&findings.source, end));
-    let file = visible::line(&findings.file);
+    let selected = || findings.diagnostics.iter().filter(|diagnostic| diagnostic.severity <= at_least);
+    let Some(end) = selected().map(end_of).max() else { return String::new() };
+    let shown = Shown::new(findings, through_line(findings.source(), end));
     let renderer = if coloured { Renderer::styled() } else { Renderer::plain() };
     let mut text = String::new();
-    for diagnostic in told() {
-        text.push_str(&renderer.render(&groups(diagnostic, &file, &shown)));
+    for diagnostic in selected() {
+        text.push_str(&renderer.render(&groups(diagnostic, &shown)));
         text.push_str("\n\n");
     }
     text
 }
 
-/// The last offset that a diagnostic speaks of.
+/// The last offset that a diagnostic refers to.
 fn end_of(diagnostic: &Diagnostic) -> usize {
     let labels = diagnostic.labels.iter().map(|label| label.span);
     let fix = diagnostic.fix.iter().map(|fix| fix.span);
     labels.chain(fix).fold(diagnostic.span, Span::to).end
 }
 
-/// The source up to the end of the line that an offset is in: what lies beyond is not shown, however long it is.
-fn through_line(source: &str, offset: usize) -> &str {
+/// The source up to the end of the line with an offset. The text after it is not shown, however long it is.
+fn through_line(source: Source<'_>, offset: usize) -> Source<'_> {
+    let source = source.text();
     let rest = source.as_bytes().get(offset..).unwrap_or_default();
     let length = rest.iter().position(|letter| *letter == b'\n').map_or(rest.len(), |newline| newline + 1);
-    &source[..source.len() - (rest.len() - length)]
+    Source::new(&source[..source.len() - (rest.len() - length)])
 }
 
-fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown<'_>) -> Vec<Group<'a>> {
+fn groups<'a>(diagnostic: &'a Diagnostic, shown: &'a Shown<'_>) -> Vec<Group<'a>> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -71,7 +77,7 @@ fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown<'_>) -
     let excerpt = shown.excerpt(labels.fold(diagnostic.span, Span::to));
     let primary = AnnotationKind::Primary.span(excerpt.range(shown, diagnostic.span));
     let primary = if note.is_empty() { primary } else { primary.label(note) };
-    let mut snippet = excerpt.snippet(shown).path(file).annotation(primary);
+    let mut snippet = excerpt.snippet(shown).path(&*shown.file).annotation(primary);
     for label in &diagnostic.labels {
         let place = excerpt.range(shown, label.span);
         snippet = snippet.annotation(AnnotationKind::Context.span(place).label(visible::line(&label.text)));
@@ -79,7 +85,7 @@ fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown<'_>) -
     let title = level.primary_title(visible::line(&diagnostic.message)).id(&*diagnostic.rule);
     let mut groups = vec![title.element(snippet)];
     match (&diagnostic.fix, &diagnostic.help) {
-        (Some(fix), help) => groups.push(suggestion(fix, help.as_deref(), file, shown)),
+        (Some(fix), _) => groups.push(suggestion(diagnostic, fix, shown)),
         (None, Some(help)) => {
             let last = groups.remove(0);
             groups.push(last.element(Level::HELP.message(visible::block(help))));
@@ -89,19 +95,20 @@ fn groups<'a>(diagnostic: &'a Diagnostic, file: &'a str, shown: &'a Shown<'_>) -
     groups
 }
 
-fn suggestion<'a>(fix: &'a Edit, help: Option<&'a str>, file: &'a str, shown: &'a Shown<'_>) -> Group<'a> {
-    let title = Level::HELP.secondary_title(visible::block(help.unwrap_or("write")));
+fn suggestion<'a>(diagnostic: &'a Diagnostic, fix: &'a Edit, shown: &'a Shown<'_>) -> Group<'a> {
+    let title = Level::HELP.secondary_title(visible::block(diagnostic.help.as_deref().unwrap_or("write")));
     let excerpt = shown.excerpt(fix.span);
     let patch = Patch::new(excerpt.range(shown, fix.span), visible::block(&fix.replacement));
-    title.element(excerpt.snippet(shown).path(file).patch(patch))
+    title.element(excerpt.snippet(shown).path(&*shown.file).patch(patch))
 }
 
 fn line_ends(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Source text with every control character replaced, and where each replaced one stood.
+/// A file's name and text with every control character replaced, and the offset of each replaced one.
 struct Shown<'a> {
+    file: Cow<'a, str>,
     text: Cow<'a, str>,
     /// (offset in the source just after the character, how much longer the shown text is from there on).
     moves: Vec<(usize, isize)>,
@@ -121,7 +128,7 @@ struct Excerpt {
 
 impl Excerpt {
     fn snippet<'a, T: Clone>(&self, shown: &'a Shown<'_>) -> Snippet<'a, T> {
-        Snippet::source(&shown.text[self.text.clone()]).line_start(self.line)
+        Snippet::source(&shown.text[self.text.start..self.text.end]).line_start(self.line)
     }
 
     fn range(&self, shown: &Shown<'_>, span: Span) -> Range<usize> {
@@ -131,14 +138,14 @@ impl Excerpt {
 }
 
 impl<'a> Shown<'a> {
-    fn new(source: &'a str) -> Self {
+    fn new(findings: &'a Findings, source: Source<'a>) -> Self {
         let (text, moves) = Self::escape(source);
         let mut count = 0;
         let ended = text.as_bytes().chunks(PART_BYTES).map(|part| {
             count += line_ends(part);
             count
         });
-        Self { ended: ended.collect(), text, moves }
+        Self { file: visible::line(&findings.file), ended: ended.collect(), text, moves }
     }
 
     /// The number of the line that an offset of the text is in, from 0, and where it begins.
@@ -160,7 +167,8 @@ impl<'a> Shown<'a> {
         Excerpt { text: first..end, line: number + 1 }
     }
 
-    fn escape(source: &str) -> (Cow<'_, str>, Vec<(usize, isize)>) {
+    fn escape(source: Source<'_>) -> (Cow<'_, str>, Vec<(usize, isize)>) {
+        let source = source.text();
         let is_plain = |so_far: bool, byte: &u8| so_far & matches!(byte, b'\n' | b'\t' | b' '..=b'~');
         if source.as_bytes().chunks(PART_BYTES).all(|part| part.iter().fold(true, is_plain)) {
             return (source.into(), Vec::new());
@@ -214,13 +222,14 @@ pub struct Record<'a> {
 /// The diagnostics of one file as JSON records.
 pub fn records(findings: &Findings) -> impl Iterator<Item = Record<'_>> {
     findings.diagnostics.iter().map(|diagnostic| {
-        let (line, column) = place(&findings.source, diagnostic.span.start);
+        let (line, column) = place(findings.source(), diagnostic.span.start);
         Record { file: &findings.file, line, column, diagnostic }
     })
 }
 
 /// Line and column of a byte offset, both from 1; the column counts characters.
-pub fn place(source: &str, offset: usize) -> (usize, usize) {
+pub fn place(source: Source<'_>, offset: usize) -> (usize, usize) {
+    let source = source.text();
     let mut end = offset.min(source.len());
     while !source.is_char_boundary(end) {
         end -= 1;
@@ -295,10 +304,11 @@ mod tests {
         let source = "digraph g {\r\n  a [shape=blob]\r\n  b\n}\n";
         let diagnostic = Diagnostic::error("shape_known", "no shape `blob`", span(source, "blob"));
         let end = source.find("  b").unwrap();
-        assert_eq!(through_line(source, end_of(&diagnostic)), &source[..end]);
+        let through = |offset| through_line(Source::new(source), offset).text();
+        assert_eq!(through(end_of(&diagnostic)), &source[..end]);
         let last = diagnostic.clone().with_label(span(source, "}"), "ends here");
-        assert_eq!(through_line(source, end_of(&last)), source);
-        let whole = [source.len(), source.len() + 1].map(|offset| through_line(source, offset));
+        assert_eq!(through(end_of(&last)), source);
+        let whole = [source.len(), source.len() + 1].map(through);
         assert_eq!(whole, [source, source]);
         let cut = render(&findings(&source[..end], vec![diagnostic.clone()]), Severity::Info, false);
         assert_eq!(render(&findings(source, vec![diagnostic]), Severity::Info, false), cut);
@@ -317,7 +327,8 @@ mod tests {
     #[test]
     fn lines_are_counted_right_also_over_many_parts() {
         let source: String = (0..3_000).map(|line| format!("{}\n", "é".repeat(line % 7))).collect();
-        let shown = Shown::new(&source);
+        let findings = findings(&source, Vec::new());
+        let shown = Shown::new(&findings, findings.source());
         let starts: Vec<usize> = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
         for offset in (0..=source.len()).filter(|offset| source.is_char_boundary(*offset)) {
             let number = starts.partition_point(|start| *start <= offset) - 1;

@@ -1,36 +1,37 @@
 //! One line per event, for pipes, logs and people who scroll.
 //!
-//! `12:04:31 build exec cargo check exit=0 11.2s`: time, node, what. A line is a pure function of an event; whatever a stage
-//! wrote is escaped. Refusals come from the journal's record and not from the live hint, so that each is printed once.
+//! `12:04:31 build exec cargo check exit=0 11.2s`: time, node, what happened. A line is a pure function of an event. Text from a
+//! stage is escaped. Refusals come from the journal's record, not from the live hint, so that each is printed once.
 
 use crate::terminal::{duration, visible};
 use glovebox_engine::event::{Event, NodeId, Record, Refusal, StageFinished, Verdict};
 use glovebox_host::call::Progress;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use std::fmt::Display;
 
 const TEXT_CHARACTERS_MAX: usize = 160;
 
-/// Fields of a log line that are shown with it; the record has them all.
+/// The most fields of a log line that are shown; the record has all of them.
 const LOG_FIELDS_SHOWN_MAX: usize = 4;
 
-/// Refusals of one attempt that get a line of their own; `glovebox show` has them all.
+/// The most refusals of one attempt that get a line each; `glovebox show` prints all of them.
 pub const REFUSALS_SHOWN_MAX: usize = 10;
-/// Changes set aside that are shown for one stage; a stage chooses how many there are.
+/// The most quarantined paths that are shown for one stage.
 pub const QUARANTINED_SHOWN_MAX: usize = 20;
 
-/// The lines of a journal record; empty for one that only machines care about.
+/// The lines of a journal record; none for a record without interest to people.
 pub fn of_record(record: &Record) -> Vec<String> {
-    let node = record.event.node().map_or("run", NodeId::as_str);
-    words(&record.event).into_iter().map(|what| stamped(record.at, node, &what)).collect()
+    let node = record.event.node();
+    words(&record.event).into_iter().map(|what| stamped(record.at, node, what)).collect()
 }
 
-/// The line of something that goes on within an attempt; none for what the record will say.
-pub fn of_progress(at: Timestamp, node: &str, progress: &Progress) -> Option<String> {
-    activity(progress, true).map(|what| stamped(at, node, &what))
+/// The line of live progress within an attempt; none for what a record will show later.
+pub fn of_progress(at: Timestamp, node: &NodeId, progress: &Progress) -> Option<String> {
+    activity(progress, true).map(|what| stamped(at, Some(node), what))
 }
 
-/// What a stage is doing, in a few words. `finished` asks for the end of commands instead of their beginning.
+/// What a stage is doing, in a few words. With `finished`, the end of a command instead of its beginning.
 pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
     match progress {
         Progress::Log(level, message, fields) => {
@@ -57,9 +58,10 @@ pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
     }
 }
 
-fn stamped(at: Timestamp, node: &str, what: &str) -> String {
+/// The time, the node (`run` for an event of the whole run), and what happened.
+fn stamped(at: Timestamp, node: Option<&NodeId>, what: impl Display) -> String {
     let time = at.to_zoned(TimeZone::system()).strftime("%H:%M:%S");
-    format!("{time} {} {what}", visible::line(node))
+    format!("{time} {} {what}", visible::line(node.map_or("run", NodeId::as_str)))
 }
 
 fn words(event: &Event) -> Vec<String> {
@@ -105,12 +107,12 @@ fn words(event: &Event) -> Vec<String> {
     }
 }
 
-/// True for the reasons of two paths that are set aside as a matter of course, and alike: one line stands for both.
+/// True for two paths of scratch files with the same reason: one line shows both.
 pub fn is_same_scratch(reason: &str, other: &str) -> bool {
     reason.starts_with("scratch: ") && reason == other
 }
 
-/// The first of some paths, and how many there are beside it.
+/// The first path, and the number of the others.
 pub fn and_more(first: &str, count: usize) -> String {
     match count {
         0 | 1 => visible::line(first).into_owned(),
@@ -150,7 +152,7 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     lines
 }
 
-/// Refusals of the same operation on the same path as one, with how many there were; in the order of the first.
+/// Refusals without repetitions of the same operation on the same path, each with its number; in order of the first.
 pub fn distinct<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<(&'a Refusal, usize)> {
     let mut found: Vec<(&Refusal, usize)> = Vec::new();
     for refusal in refusals {
@@ -163,7 +165,7 @@ pub fn distinct<'a>(refusals: impl Iterator<Item = &'a Refusal>) -> Vec<(&'a Ref
     found
 }
 
-/// A refusal that happened so many times, with the grant that would allow it, when one would.
+/// A refusal, its number, and the grant that would allow it, if one would.
 pub fn refused(refusal: &Refusal, times: usize) -> String {
     let again = if times > 1 { format!(" (×{times})") } else { String::new() };
     let mut line = format!(
@@ -191,8 +193,8 @@ mod tests {
             Some(0),
             11_230,
         );
-        let line = of_progress(at, "bu\u{7}ild", &ended).unwrap();
+        let line = of_progress(at, &NodeId::new("bu\u{7}ild"), &ended).unwrap();
         assert!(line.ends_with("bu\\x07ild exec cargo \\x1b[2Jcheck exit=0 11.2s"), "{line}");
-        assert!(of_progress(at, "build", &Progress::CommandStarted("cargo check".into())).is_none());
+        assert!(of_progress(at, &NodeId::new("build"), &Progress::CommandStarted("cargo check".into())).is_none());
     }
 }

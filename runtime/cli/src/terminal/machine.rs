@@ -9,6 +9,7 @@ use glovebox_pipeline::lint::RULES;
 use glovebox_pipeline::span::Span;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::Path;
 
 /// One SARIF log with one run.
 pub fn sarif(checked: &[Findings]) -> Value {
@@ -40,23 +41,24 @@ pub fn sarif(checked: &[Findings]) -> Value {
 }
 
 fn result(findings: &Findings, diagnostic: &Diagnostic) -> Value {
-    let mut text = diagnostic.message.clone();
-    if let Some(help) = &diagnostic.help {
-        text.push_str("\nhelp: ");
-        text.push_str(help);
-    }
+    let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
+    let text = format!("{}{help}", diagnostic.message);
     let mut result = json!({
         "ruleId": diagnostic.rule,
         "level": level(diagnostic.severity),
         "message": { "text": text },
-        "locations": [location(findings, diagnostic.span, None)],
+        "locations": [location(findings, diagnostic.span)],
     });
-    // A rule of the project's own stands in no table.
+    // The table does not contain custom rules.
     if let Some(index) = RULES.iter().position(|rule| rule.id == diagnostic.rule) {
         result["ruleIndex"] = index.into();
     }
     if !diagnostic.labels.is_empty() {
-        let related = diagnostic.labels.iter().map(|label| location(findings, label.span, Some(&label.text)));
+        let related = diagnostic.labels.iter().map(|label| {
+            let mut related = location(findings, label.span);
+            related["message"] = json!({ "text": label.text });
+            related
+        });
         result["relatedLocations"] = related.collect();
     }
     if let Some(fix) = &diagnostic.fix {
@@ -65,23 +67,19 @@ fn result(findings: &Findings, diagnostic: &Diagnostic) -> Value {
     result
 }
 
-fn location(findings: &Findings, span: Span, text: Option<&str>) -> Value {
-    let mut location = json!({
+fn location(findings: &Findings, span: Span) -> Value {
+    json!({
         "physicalLocation": {
-            "artifactLocation": { "uri": uri(&findings.file) },
+            "artifactLocation": { "uri": uri(Path::new(&findings.file)) },
             "region": region(findings, span),
         },
-    });
-    if let Some(text) = text {
-        location["message"] = json!({ "text": text });
-    }
-    location
+    })
 }
 
 fn change(findings: &Findings, fix: &Edit) -> Value {
     json!({
         "artifactChanges": [{
-            "artifactLocation": { "uri": uri(&findings.file) },
+            "artifactLocation": { "uri": uri(Path::new(&findings.file)) },
             "replacements": [{
                 "deletedRegion": region(findings, fix.span),
                 "insertedContent": { "text": fix.replacement },
@@ -91,14 +89,15 @@ fn change(findings: &Findings, fix: &Edit) -> Value {
 }
 
 fn region(findings: &Findings, span: Span) -> Value {
-    let (line, column) = place(&findings.source, span.start);
-    let (end_line, end_column) = place(&findings.source, span.end);
+    let (line, column) = place(findings.source(), span.start);
+    let (end_line, end_column) = place(findings.source(), span.end);
     json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })
 }
 
 /// A file as SARIF wants it: relative without a `.` in front, or absolute with its scheme.
-fn uri(file: &str) -> String {
-    let mut rest = file;
+fn uri(file: &Path) -> String {
+    let file = file.to_string_lossy();
+    let mut rest = &*file;
     while let Some(inner) = rest.strip_prefix("./") {
         rest = inner.trim_start_matches('/');
     }
@@ -134,7 +133,7 @@ pub fn github(checked: &[Findings]) -> String {
                 Severity::Warning => "warning",
                 Severity::Info => "notice",
             };
-            let (line, column) = place(&findings.source, diagnostic.span.start);
+            let (line, column) = place(findings.source(), diagnostic.span.start);
             let (file, rule) = (property(&findings.file), property(&diagnostic.rule));
             let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
             let message = payload(&visible::block(&format!("{}{help}", diagnostic.message)));
@@ -182,7 +181,7 @@ mod tests {
             ("../a.dot", "../a.dot"),
             ("/srv/ä:b.dot", "file:///srv/%C3%A4%3Ab.dot"),
         ] {
-            assert_eq!(uri(file), reference);
+            assert_eq!(uri(Path::new(file)), reference);
         }
     }
 

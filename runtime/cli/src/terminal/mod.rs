@@ -1,6 +1,6 @@
-//! What people see: colour or not, width, and text that came from somewhere else made safe to print.
+//! Output for people: colours, and the escaping of foreign text.
 //!
-//! Results go to stdout and prose to stderr; nothing here decides anything about a run.
+//! Results go to stdout, messages to stderr. Nothing here decides anything about a run.
 
 pub mod diagnostics;
 pub mod inspection;
@@ -8,18 +8,20 @@ pub mod lines;
 pub mod machine;
 pub mod progress;
 pub mod remedy;
+pub mod rows;
 pub mod summary;
 pub mod visible;
 
 use crate::exit::Stop;
+use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;
 use tracing_subscriber::EnvFilter;
 
-/// Writes a result to stdout. A reader that has gone away (`| head`) is no failure of the command.
-pub fn print(text: &str) {
+/// Writes a result to stdout. A closed pipe (`| head`) is not an error.
+pub fn print(text: impl fmt::Display) {
     let mut stdout = std::io::stdout().lock();
-    let _reader_gone = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let _reader_gone = write!(stdout, "{text}").and_then(|()| stdout.flush());
 }
 
 /// A JSON document as text.
@@ -31,44 +33,46 @@ pub fn json(document: &impl serde::Serialize) -> Result<String, Stop> {
 
 /// Writes a JSON document to stdout.
 pub fn print_json(document: &impl serde::Serialize) -> Result<(), Stop> {
-    print(&json(document)?);
+    print(json(document)?);
     print("\n");
     Ok(())
 }
 
-/// Writes prose to stderr.
-pub fn say(text: &str) {
+/// Writes a message to stderr.
+pub fn say(text: impl fmt::Display) {
+    // One write for one message: other threads write to stderr too.
+    let text = text.to_string();
     let mut stderr = std::io::stderr().lock();
     let _reader_gone = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// Says why a command stopped, and what to do about it.
+/// Prints why a command stopped, and what to do.
 pub fn report_stop(stop: &Stop) {
     if !stop.message.is_empty() {
-        say(&format!("error: {}\n", visible::block(&stop.message)));
+        say(format_args!("error: {}\n", visible::block(&stop.message)));
     }
     if let Some(help) = &stop.help {
-        say(&format!("help: {}\n", visible::block(help)));
+        say(format_args!("help: {}\n", visible::block(help)));
     }
 }
 
-/// Starts the runtime's own log on stderr: warnings, or what `GLOVEBOX_LOG` asks for, such as `debug`.
+/// Starts the log on stderr: warnings, or the level of `GLOVEBOX_LOG`, such as `debug`.
 pub fn start_log() {
-    let asked = std::env::var("GLOVEBOX_LOG").unwrap_or_default();
-    let filter = EnvFilter::try_new(&asked).ok().filter(|_| !asked.is_empty());
+    let level = std::env::var("GLOVEBOX_LOG").unwrap_or_default();
+    let filter = EnvFilter::try_new(&level).ok().filter(|_| !level.is_empty());
     tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|| EnvFilter::new("warn")))
-        .with_writer(|| Unheard)
+        .with_writer(|| Stderr)
         .with_ansi(false)
         .with_target(false)
         .without_time()
         .init();
 }
 
-/// Stderr, whether or not anybody still reads it: a log that nobody hears is no reason to stop a run.
-struct Unheard;
+/// Stderr, open or closed: a closed stderr does not stop a run.
+struct Stderr;
 
-impl Write for Unheard {
+impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let _reader_gone = std::io::stderr().write_all(bytes);
         Ok(bytes.len())
@@ -79,7 +83,7 @@ impl Write for Unheard {
     }
 }
 
-/// Says in one line that a bug of ours was hit, and where to report it. The process goes on to end with 70.
+/// Reports a panic in one line, with the address of the issue tracker. The process then ends with 70.
 pub fn report_bug(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     let text = panic.payload_as_str().unwrap_or("no message");
@@ -89,15 +93,15 @@ pub fn report_bug(panic: &PanicHookInfo<'_>) {
         repository => repository,
     };
     let what = visible::summary(text, 200);
-    say(&format!("error: glovebox {version} hit a bug at {place}: {what}; please report this line to {tracker}\n"));
+    say(format_args!("error: glovebox {version} hit a bug at {place}: {what}; please report this line to {tracker}\n"));
 }
 
-/// True when somebody looks at stderr and it can move its cursor: a terminal whose `TERM` is not `dumb`.
+/// True if stderr is a terminal that can move its cursor: `TERM` is not `dumb`.
 pub fn is_live() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// True when stderr may carry colours: `NO_COLOR` says never, `CLICOLOR_FORCE` always, else a live terminal does.
+/// True if stderr may have colours: `NO_COLOR` means never, `CLICOLOR_FORCE` always, else a live terminal has them.
 pub fn is_coloured() -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if set("NO_COLOR").is_some() {
@@ -106,7 +110,7 @@ pub fn is_coloured() -> bool {
     set("CLICOLOR_FORCE").is_some_and(|value| value != "0") || is_live()
 }
 
-/// Milliseconds as people say them: `85ms`, `3.2s`, `4m05s`, `2h03m`.
+/// Milliseconds for people: `85ms`, `3.2s`, `4m05s`, `2h03m`.
 pub fn duration(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {

@@ -1,7 +1,7 @@
 //! Progress of a run while it goes on: one line per node on a terminal, one line per event elsewhere.
 //!
-//! Told by the journal's records, which are complete, and by live hints, which may be lost: whoever only reads the records
-//! misses no fact. Knows nothing of how a run is driven. Everything goes to stderr; `--json` records go to stdout.
+//! It shows the journal's records, which are complete, and live hints, which may be lost. The records alone contain all facts. Progress
+//! goes to stderr; the records of `--json` go to stdout.
 
 use crate::terminal::{self, duration, lines, visible};
 use glovebox_engine::event::{Attempt, Event, NodeId, Record, RunFinished, StageFinished};
@@ -11,6 +11,7 @@ use glovebox_record::Status;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ const BOARD_NODES_MAX: usize = 20;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum ProgressFormat {
     /// A board that is redrawn.
     Live,
     /// A line per event.
@@ -32,57 +33,56 @@ pub enum Manner {
     Quiet,
 }
 
-impl Manner {
-    /// Chooses by flags and by whether anybody looks.
+impl ProgressFormat {
+    /// Chooses by flags, and by whether stderr is a terminal.
     pub fn choose(json: bool, quiet: bool) -> Self {
         match (json, quiet) {
-            (true, _) => Manner::Json,
-            (false, true) => Manner::Quiet,
-            (false, false) if terminal::is_live() => Manner::Live,
-            (false, false) => Manner::Lines,
+            (true, _) => ProgressFormat::Json,
+            (false, true) => ProgressFormat::Quiet,
+            (false, false) if terminal::is_live() => ProgressFormat::Live,
+            (false, false) => ProgressFormat::Lines,
         }
     }
 
-    /// A board that does not fit on a screen would hide the very node that is at work: then lines are better.
+    /// A board that does not fit on the screen could hide the running node, so it becomes lines.
     fn for_nodes(self, nodes: usize) -> Self {
-        if self == Manner::Live && nodes > BOARD_NODES_MAX { Manner::Lines } else { self }
+        if self == ProgressFormat::Live && nodes > BOARD_NODES_MAX { ProgressFormat::Lines } else { self }
     }
 }
 
 /// Shows a run's progress.
 pub struct Reporter {
-    manner: Manner,
+    format: ProgressFormat,
     board: Option<Board>,
 }
 
 impl Reporter {
     /// Shows progress over the nodes of a pipeline, in file order.
-    pub fn new(manner: Manner, pipeline: &Pipeline) -> Self {
-        let nodes: Vec<&str> = pipeline.nodes.iter().map(|node| node.id.as_str()).collect();
-        let manner = manner.for_nodes(nodes.len());
-        let board = (manner == Manner::Live).then(|| Board::new(nodes.into_iter()));
-        Self { manner, board }
+    pub fn new(format: ProgressFormat, pipeline: &Pipeline) -> Self {
+        let format = format.for_nodes(pipeline.nodes.len());
+        let board = (format == ProgressFormat::Live).then(|| Board::new(pipeline));
+        Self { format, board }
     }
 
     /// Shows a journal record.
     pub fn record(&mut self, record: &Record) {
-        match (self.manner, &mut self.board) {
-            (Manner::Json, _) => json_line(record),
-            (Manner::Lines, _) => lines::of_record(record).iter().for_each(|line| prose(line)),
-            (Manner::Live, Some(board)) => board.record(record),
-            (Manner::Live, None) | (Manner::Quiet, _) => {}
+        match (self.format, &mut self.board) {
+            (ProgressFormat::Json, _) => json_line(record),
+            (ProgressFormat::Lines, _) => lines::of_record(record).iter().for_each(prose),
+            (ProgressFormat::Live, Some(board)) => board.record(record),
+            (ProgressFormat::Live, None) | (ProgressFormat::Quiet, _) => {}
         }
     }
 
     /// Shows what goes on within an attempt of a node.
-    pub fn activity(&mut self, node: &str, progress: &Progress) {
-        match (self.manner, &mut self.board) {
-            (Manner::Lines, _) => {
+    pub fn activity(&mut self, node: &NodeId, progress: &Progress) {
+        match (self.format, &mut self.board) {
+            (ProgressFormat::Lines, _) => {
                 if let Some(line) = lines::of_progress(Timestamp::now(), node, progress) {
-                    prose(&line);
+                    prose(line);
                 }
             }
-            (Manner::Live, Some(board)) => board.activity(node, progress),
+            (ProgressFormat::Live, Some(board)) => board.activity(node, progress),
             _ => {}
         }
     }
@@ -95,8 +95,8 @@ impl Reporter {
     }
 }
 
-/// Writes a line to stderr. Nobody there to read it is no reason to stop a run.
-fn prose(line: &str) {
+/// Writes a line to stderr. A closed stderr does not stop a run.
+fn prose(line: impl fmt::Display) {
     let _unread = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -138,35 +138,33 @@ impl Styles {
 /// One line per node, redrawn in place; refusals stay above it.
 struct Board {
     bars: MultiProgress,
-    nodes: BTreeMap<String, ProgressBar>,
+    nodes: BTreeMap<NodeId, ProgressBar>,
     visits: BTreeMap<NodeId, u32>,
     styles: Styles,
 }
 
 impl Board {
-    fn new<'a>(nodes: impl Iterator<Item = &'a str>) -> Self {
+    fn new(pipeline: &Pipeline) -> Self {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND_MAX));
         let styles = Styles::new(terminal::is_coloured());
-        let names: Vec<&str> = nodes.collect();
-        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-        let nodes = names
-            .into_iter()
-            .map(|name| {
-                let bar = bars.add(ProgressBar::new_spinner().with_style(styles.idle.clone()));
-                bar.set_prefix(format!("{:<width$}", visible::line(name)));
-                bar.set_message("");
-                (name.to_owned(), bar)
-            })
-            .collect();
+        let ids = || pipeline.nodes.iter().map(|node| &node.id);
+        let width = ids().map(|id| id.as_str().chars().count()).max().unwrap_or(0);
+        let nodes = ids().map(|id| {
+            let bar = bars.add(ProgressBar::new_spinner().with_style(styles.idle.clone()));
+            bar.set_prefix(format!("{:<width$}", visible::line(id.as_str())));
+            bar.set_message("");
+            (id.clone(), bar)
+        });
+        let nodes = nodes.collect();
         Self { bars, nodes, visits: BTreeMap::new(), styles }
     }
 
     fn record(&mut self, record: &Record) {
         if let Event::RunFinished(RunFinished { exit_node: Some(exit), .. }) = &record.event {
-            self.nodes.get(exit.as_str()).iter().for_each(|bar| bar.set_style(self.styles.good.clone()));
-            self.nodes.get(exit.as_str()).iter().for_each(|bar| bar.set_message("reached"));
+            self.nodes.get(exit).iter().for_each(|bar| bar.set_style(self.styles.good.clone()));
+            self.nodes.get(exit).iter().for_each(|bar| bar.set_message("reached"));
         }
-        let Some(bar) = record.event.node().and_then(|node| self.nodes.get(node.as_str())) else {
+        let Some(bar) = record.event.node().and_then(|node| self.nodes.get(node)) else {
             return lines::of_record(record).iter().for_each(|line| self.above(line));
         };
         match &record.event {
@@ -184,7 +182,7 @@ impl Board {
                 bar.set_message(format!("{}{}", self.mark(&stage.attempt), ending(stage)));
                 let refusals = lines::distinct(stage.refusals.iter());
                 for (refusal, times) in refusals.into_iter().take(lines::REFUSALS_SHOWN_MAX) {
-                    self.above(&format!(
+                    self.above(format_args!(
                         " {}: {}",
                         visible::line(stage.attempt.task.node.as_str()),
                         lines::refused(refusal, times)
@@ -210,14 +208,14 @@ impl Board {
         if *ordinal > 1 { format!("{again}try {ordinal} ") } else { again }
     }
 
-    fn activity(&self, node: &str, progress: &Progress) {
+    fn activity(&self, node: &NodeId, progress: &Progress) {
         if let (Some(bar), Some(what)) = (self.nodes.get(node), lines::activity(progress, false)) {
             bar.set_message(what);
         }
     }
 
-    fn above(&self, line: &str) {
-        let _unread = self.bars.println(line);
+    fn above(&self, line: impl fmt::Display) {
+        let _unread = self.bars.println(line.to_string());
     }
 
     fn close(self) {
@@ -246,10 +244,10 @@ mod tests {
     #[test]
     fn a_board_that_does_not_fit_gives_way_to_lines() {
         for (asked, nodes, shown) in [
-            (Manner::Live, BOARD_NODES_MAX, Manner::Live),
-            (Manner::Live, BOARD_NODES_MAX + 1, Manner::Lines),
-            (Manner::Quiet, 300, Manner::Quiet),
-            (Manner::Json, 300, Manner::Json),
+            (ProgressFormat::Live, BOARD_NODES_MAX, ProgressFormat::Live),
+            (ProgressFormat::Live, BOARD_NODES_MAX + 1, ProgressFormat::Lines),
+            (ProgressFormat::Quiet, 300, ProgressFormat::Quiet),
+            (ProgressFormat::Json, 300, ProgressFormat::Json),
         ] {
             assert_eq!(asked.for_nodes(nodes), shown, "{asked:?} {nodes}");
         }

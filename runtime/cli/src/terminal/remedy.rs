@@ -1,7 +1,7 @@
 //! What a user can do about a failed run, from the failure's code and the receipts; never from the text of a reason.
 //!
-//! Says only what is sure to help: a code without a remedy gets none, and the summary's last line still names the command that
-//! shows more.
+//! It names only what certainly helps. A code without a remedy gets none: the last line of the summary names the command that shows
+//! more.
 
 use crate::terminal::visible;
 use glovebox_engine::evidence::RunSummary;
@@ -30,18 +30,16 @@ pub fn of(summary: &RunSummary) -> Option<String> {
         "limit/turns" => format!("raise `max_turns` of `{node}`"),
         "GoalGateUnsatisfied" => "fix what keeps the gate from passing, or give it a `retry_target`".to_owned(),
         "route/none" => "add an edge whose condition holds, or one without a condition".to_owned(),
-        _ => of_limit(failure.code.limit_name()?, &node),
+        _ => {
+            let name = failure.code.limit_name()?;
+            match name.parse::<LimitName>() {
+                Ok(name) => format!("raise `limits.{name}` of `{node}`, or `{name}` in glovebox.toml"),
+                // A limit on the shape of a changed tree has no setting.
+                Err(_) => format!("`{name}` cannot be raised: make the paths that `{node}` writes shorter"),
+            }
+        }
     };
     Some(remedy)
-}
-
-/// A bound of the table can be set; those on the shape of a changed tree cannot.
-fn of_limit(name: &str, node: &str) -> String {
-    if name.parse::<LimitName>().is_ok() {
-        format!("raise `limits.{name}` of `{node}`, or `{name}` in glovebox.toml")
-    } else {
-        format!("`{name}` cannot be raised: make the paths that `{node}` writes shorter")
-    }
 }
 
 fn ended_with(summary: &RunSummary, code: i32) -> bool {

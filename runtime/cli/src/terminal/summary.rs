@@ -1,39 +1,36 @@
 //! The summary of a run as text: verified, refused, changed, quarantined, and the next command.
 //!
-//! Prints what the engine's fold of the journal says, and decides nothing. `run`, `resume` and `show` print the same text.
+//! It prints the engine's fold of the journal and decides nothing. `run`, `resume` and `show` print the same text.
 
 use crate::shell;
+use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::event::{ChangeOp, FileChange};
 use glovebox_engine::evidence::{CommandEvidence, Proof, QuarantinedFile, RunStatus, RunSummary};
 use glovebox_pipeline::lower::handler::HandlerKind;
-use std::fmt::Write;
 
-/// Stages named in the row of those that passed on their own word.
-const OWN_WORDS_SHOWN_MAX: usize = 10;
+/// The most stages in the row of unverified stages.
+const UNVERIFIED_SHOWN_MAX: usize = 10;
 
-/// Programs under test of one stage that get a row of their own; a suite starts one for each case.
+/// The most rows for programs under test of one stage; a suite starts one for each case.
 const SUBJECTS_SHOWN_MAX: usize = 3;
 
 /// Characters of a command that are shown.
 const COMMAND_CHARACTERS_MAX: usize = 100;
 
-/// How a run is named in the commands that go on: what follows `glovebox diff`, and what follows `glovebox resume`.
+/// The names of a run in the next commands.
 pub struct Named {
-    /// May be `latest`.
+    /// `latest` or the id, for commands that only show the run.
     pub short: String,
-    /// Always the id, since `latest` may be another run by then.
+    /// Always the id, because `latest` may be another run by then.
     pub exact: String,
 }
 
 /// Prints a summary for people.
 pub fn render(summary: &RunSummary, named: &Named) -> String {
     let next = &named.short;
-    let mut text = String::new();
-    let mut row = |title: &str, body: String| {
-        let written = writeln!(text, "{title:<12} {body}");
-        debug_assert!(written.is_ok(), "writing to a string cannot fail");
-    };
+    let mut rows = Rows::new(12);
+    let mut row = |title: &'static str, body: String| rows.block(title, body);
     row("run", headline(summary));
     if let Some(failure) = &summary.failure {
         let whose =
@@ -44,7 +41,7 @@ pub fn render(summary: &RunSummary, named: &Named) -> String {
     if let Some(remedy) = remedy::of(summary) {
         row("help", remedy);
     }
-    receipts(summary, next).into_iter().for_each(|(title, body)| row(title, body));
+    receipts(summary, named).into_iter().for_each(|(title, body)| row(title, body));
     if let Some(open) = summary.receipts.iter().find(|evidence| evidence.proof() == Proof::VerifiedNotIsolated) {
         let node = visible::line(open.node.as_str());
         row("help", format!("`{node}` saw the project beside its hold-outs: glovebox explain project_beside_holdouts"));
@@ -56,7 +53,7 @@ pub fn render(summary: &RunSummary, named: &Named) -> String {
         row("network", "full: commands could reach every host, and their traffic is not recorded".to_owned());
     }
     if !summary.unverified.is_empty() {
-        row("unverified", own_words(summary));
+        row("unverified", unverified(summary));
     }
     for refused in summary.refused.iter().take(lines::REFUSALS_SHOWN_MAX) {
         let line = lines::refused(&refused.refusal, refused.times);
@@ -72,13 +69,13 @@ pub fn render(summary: &RunSummary, named: &Named) -> String {
     for change in summary.changed.values() {
         row("changed", change_line(change));
     }
-    quarantined(summary, next).into_iter().for_each(|body| row("quarantined", body));
+    quarantined(summary, named).into_iter().for_each(|body| row("quarantined", body));
     row("next", what_next(summary, named));
-    text
+    rows.finish()
 }
 
-/// A row for each command; of the programs under test of one stage the first few.
-fn receipts(summary: &RunSummary, next: &str) -> Vec<(&'static str, String)> {
+/// A row for each command, but only the first few programs under test of one stage.
+fn receipts(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     let alike = |one: &CommandEvidence, other: &CommandEvidence| {
         one.node == other.node && one.receipt.subject == other.receipt.subject
@@ -96,8 +93,8 @@ fn receipts(summary: &RunSummary, next: &str) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// A row for each path that was set aside; of those alike and not refused one for all.
-fn quarantined(summary: &RunSummary, next: &str) -> Vec<String> {
+/// A row for each quarantined path; one row for all scratch files with the same reason.
+fn quarantined(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<String> {
     let alike = |one: &QuarantinedFile, other: &QuarantinedFile| {
         one.node == other.node && lines::is_same_scratch(&one.reason, &other.reason)
     };
@@ -115,7 +112,7 @@ fn quarantined(summary: &RunSummary, next: &str) -> Vec<String> {
     rows
 }
 
-/// What a command proves, as the title of its row.
+/// The title of a command's row: what the command proves.
 fn title(evidence: &CommandEvidence) -> &'static str {
     match evidence.proof() {
         Proof::Subject => "subject",
@@ -126,28 +123,28 @@ fn title(evidence: &CommandEvidence) -> &'static str {
     }
 }
 
-/// The stages that passed on their own word, by whose word it is.
-fn own_words(summary: &RunSummary) -> String {
-    let mut said: Vec<(String, Vec<String>)> = Vec::new();
-    for word in summary.unverified.iter().take(OWN_WORDS_SHOWN_MAX) {
-        let whose = match HandlerKind::of(&word.handler) {
+/// The stages without a verification, by the model or handler that claims their success.
+fn unverified(summary: &RunSummary) -> String {
+    let mut claims: Vec<(String, Vec<String>)> = Vec::new();
+    for stage in summary.unverified.iter().take(UNVERIFIED_SHOWN_MAX) {
+        let whose = match HandlerKind::of(&stage.handler) {
             HandlerKind::Codergen => format!("the {} model", visible::line(&summary.model)),
-            _ => visible::line(&word.handler).into_owned(),
+            _ => visible::line(&stage.handler).into_owned(),
         };
-        let node = visible::line(word.node.as_str()).into_owned();
-        match said.iter_mut().find(|(known, _)| *known == whose) {
+        let node = visible::line(stage.node.as_str()).into_owned();
+        match claims.iter_mut().find(|(known, _)| *known == whose) {
             Some((_, nodes)) => nodes.push(node),
-            None => said.push((whose, vec![node])),
+            None => claims.push((whose, vec![node])),
         }
     }
-    let more = summary.unverified.len().saturating_sub(OWN_WORDS_SHOWN_MAX);
+    let more = summary.unverified.len().saturating_sub(UNVERIFIED_SHOWN_MAX);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    let said: Vec<String> =
-        said.iter().map(|(whose, nodes)| format!("{}: claimed by {whose}", nodes.join(", "))).collect();
-    format!("{}{more}", said.join("; "))
+    let claims: Vec<String> =
+        claims.iter().map(|(whose, nodes)| format!("{}: claimed by {whose}", nodes.join(", "))).collect();
+    format!("{}{more}", claims.join("; "))
 }
 
-/// Text of several lines under its title.
+/// Text of several lines, indented below its title.
 fn indented(text: &str) -> String {
     visible::block(text.trim_end()).replace('\n', "\n             ")
 }
@@ -174,7 +171,7 @@ fn receipt(evidence: &CommandEvidence) -> String {
     )
 }
 
-/// A change of a path in a few words.
+/// One change, in a few words.
 pub fn change_line(change: &FileChange) -> String {
     let path = visible::line(change.path.as_str());
     match change.op {

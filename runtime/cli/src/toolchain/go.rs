@@ -1,14 +1,14 @@
 //! The toolchain `go`: its root, and the module cache of what was downloaded before.
 
-use super::machine::{Machine, prefix_of};
+use super::machine::{Machine, Variable, prefix_of};
 use super::{Found, Missing};
 use glovebox_engine::config::Toolchain;
 use std::path::{Path, PathBuf};
 
 pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
     let program = machine.folders_with("go").next().map(|folder| folder.join("go"));
-    let program = program.ok_or_else(|| Missing::program("go", Toolchain::Go))?;
-    let named = machine.text("GOROOT").map(PathBuf::from).filter(|root| root.is_absolute());
+    let program = program.ok_or_else(|| Missing::program(Toolchain::Go))?;
+    let named = machine.text(Variable::GoRoot).map(PathBuf::from).filter(|root| root.is_absolute());
     let root = named.or_else(|| prefix_of(&program)).filter(|root| is_root(root)).ok_or_else(|| Missing {
         why: format!("`{}` does not lie in Go's root, the folder with `bin/go` and `src/runtime`", program.display()),
         help: "name that folder by GOROOT".to_owned(),
@@ -30,10 +30,14 @@ fn is_root(root: &Path) -> bool {
 }
 
 fn module_cache(machine: &Machine) -> Option<PathBuf> {
-    let of_path =
-        machine.text("GOPATH").and_then(|path| std::env::split_paths(path).next()).map(|path| path.join("pkg/mod"));
+    let of_path = machine
+        .text(Variable::GoPath)
+        .and_then(|path| std::env::split_paths(path).next())
+        .map(|path| path.join("pkg/mod"));
     match of_path {
-        Some(folder) if machine.text("GOMODCACHE").is_none() => Some(folder).filter(|f| f.is_absolute() && f.is_dir()),
-        _ => machine.folder("GOMODCACHE", "go/pkg/mod"),
+        Some(folder) if machine.text(Variable::GoModCache).is_none() => {
+            Some(folder).filter(|f| f.is_absolute() && f.is_dir())
+        }
+        _ => machine.folder(Variable::GoModCache, Path::new("go/pkg/mod")),
     }
 }

@@ -1,4 +1,4 @@
-//! What toolchains are looked for in: the variables of whoever starts a run, and the folders they name.
+//! Where toolchains are found: the user's environment variables, and the folders that they name.
 
 use super::{Found, Missing};
 use std::collections::BTreeMap;
@@ -7,20 +7,35 @@ use std::path::{Path, PathBuf};
 
 /// A machine as one user sees it.
 #[derive(Debug)]
-pub(super) struct Machine(BTreeMap<&'static str, OsString>);
+pub(super) struct Machine(BTreeMap<Variable, OsString>);
 
-/// Every variable that is looked at.
-const VARIABLES: [&str; 10] = [
-    "PATH",
-    "HOME",
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
-    "GOROOT",
-    "GOPATH",
-    "GOMODCACHE",
-    "PYENV_ROOT",
-    "PYENV_VERSION",
+/// A variable of the environment that helps to find a toolchain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Variable {
+    Path,
+    Home,
+    CargoHome,
+    RustupHome,
+    RustupToolchain,
+    GoRoot,
+    GoPath,
+    GoModCache,
+    PyenvRoot,
+    PyenvVersion,
+}
+
+/// Every variable with its name.
+const VARIABLES: [(&str, Variable); 10] = [
+    ("PATH", Variable::Path),
+    ("HOME", Variable::Home),
+    ("CARGO_HOME", Variable::CargoHome),
+    ("RUSTUP_HOME", Variable::RustupHome),
+    ("RUSTUP_TOOLCHAIN", Variable::RustupToolchain),
+    ("GOROOT", Variable::GoRoot),
+    ("GOPATH", Variable::GoPath),
+    ("GOMODCACHE", Variable::GoModCache),
+    ("PYENV_ROOT", Variable::PyenvRoot),
+    ("PYENV_VERSION", Variable::PyenvVersion),
 ];
 
 impl Machine {
@@ -31,30 +46,31 @@ impl Machine {
 
     /// A machine with these variables.
     pub(super) fn with(variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let named = VARIABLES.into_iter().filter_map(|name| Some((name, variable(name)?)));
+        let named = VARIABLES.into_iter().filter_map(|(name, own)| Some((own, variable(name)?)));
         Self(named.filter(|(_, value)| !value.is_empty()).collect())
     }
 
     /// The text of a variable.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.to_str()
+    pub(super) fn text(&self, variable: Variable) -> Option<&str> {
+        self.0.get(&variable)?.to_str()
     }
 
     /// An existing folder, named by a variable or by default below HOME.
-    pub(super) fn folder(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
-        let named = self.0.get(variable).map(PathBuf::from);
+    pub(super) fn folder(&self, variable: Variable, below_home: &Path) -> Option<PathBuf> {
+        let named = self.0.get(&variable).map(PathBuf::from);
         let default = || Some(self.home()?.join(below_home));
         named.or_else(default).filter(|folder| folder.is_absolute() && folder.is_dir())
     }
 
     /// The absolute folders of PATH in which a program of that name is, as they are written there.
     pub(super) fn folders_with(&self, program: &str) -> impl Iterator<Item = PathBuf> {
-        let path = self.0.get("PATH").map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
+        let path =
+            self.0.get(&Variable::Path).map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
         path.into_iter().filter(move |folder| folder.is_absolute() && folder.join(program).is_file())
     }
 
     fn home(&self) -> Option<PathBuf> {
-        self.0.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+        self.0.get(&Variable::Home).map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
     /// Refuses a toolchain that could only be shown together with the user's home, or with the whole machine.

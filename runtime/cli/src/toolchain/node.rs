@@ -7,7 +7,7 @@ use std::path::Path;
 
 pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
     let program = machine.folders_with("node").next().map(|folder| folder.join("node"));
-    let program = program.ok_or_else(|| Missing::program("node", Toolchain::Node))?;
+    let program = program.ok_or_else(|| Missing::program(Toolchain::Node))?;
     let prefix = prefix_of(&program).filter(|prefix| is_prefix(prefix)).ok_or_else(|| Missing {
         why: format!("`{}` starts a node that is installed elsewhere", program.display()),
         help: "put the folder with the real `node` first in PATH".to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! Packages of the user's home and of a virtual environment are not shown.
 
-use super::machine::{Machine, prefix_of};
+use super::machine::{Machine, Variable, prefix_of};
 use super::{Found, Missing};
 use glovebox_engine::config::Toolchain;
 use std::fs;
@@ -21,7 +21,7 @@ pub(super) fn find(machine: &Machine) -> Result<Found, Missing> {
         first.get_or_insert(program);
     }
     Err(first.map_or_else(
-        || Missing::program("python3", Toolchain::Python),
+        || Missing::program(Toolchain::Python),
         |program| Missing {
             why: format!("`{}` starts a python that is installed elsewhere", program.display()),
             help: "put the folder with the real `python3` first in PATH".to_owned(),
@@ -39,7 +39,7 @@ fn is_prefix(prefix: &Path) -> bool {
 fn chosen(machine: &Machine, folder: &Path) -> Option<PathBuf> {
     let root = folder.parent().filter(|root| folder.ends_with("shims") && root.join("versions").is_dir())?;
     let global = || fs::read_to_string(root.join("version")).unwrap_or_default();
-    let names = machine.text("PYENV_VERSION").map_or_else(global, str::to_owned);
+    let names = machine.text(Variable::PyenvVersion).map_or_else(global, str::to_owned);
     let name = names.split([':', '\n']).next().map(str::trim).filter(|name| !name.is_empty() && !name.contains('/'))?;
     Some(root.join("versions").join(name).join("bin")).filter(|bin| name != ".." && bin.join("python3").is_file())
 }

@@ -3,7 +3,7 @@
 //! Of cargo's home only programs and downloaded packages are shown. The home itself is the command's own, so its lock files are
 //! too, and `credentials.toml` and the user's `config.toml` do not exist.
 
-use super::machine::Machine;
+use super::machine::{Machine, Variable};
 use super::{Found, Missing};
 use glovebox_engine::config::Toolchain;
 use glovebox_record::Tier;
@@ -11,12 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub(super) fn find(machine: &Machine, tier: Tier) -> Result<Found, Missing> {
-    let cargo_home = machine.folder("CARGO_HOME", ".cargo");
+    let cargo_home = machine.folder(Variable::CargoHome, Path::new(".cargo"));
     let own = cargo_home.as_ref().map(|folder| folder.join("bin")).filter(|bin| bin.join("cargo").is_file());
     let bin = machine.folders_with("cargo").next().or(own);
-    let bin = bin.ok_or_else(|| Missing::program("cargo", Toolchain::Rust))?;
+    let bin = bin.ok_or_else(|| Missing::program(Toolchain::Rust))?;
     let mut found = Found { path: vec![bin.clone()], shown: vec![bin], ..Found::default() };
-    if let Some(rustup_home) = machine.folder("RUSTUP_HOME", ".rustup") {
+    if let Some(rustup_home) = machine.folder(Variable::RustupHome, Path::new(".rustup")) {
         found.env.push(("RUSTUP_HOME", rustup_home.to_string_lossy().into_owned()));
         found.shown.extend(linked(&rustup_home));
         found.shown.push(rustup_home);
@@ -28,7 +28,7 @@ pub(super) fn find(machine: &Machine, tier: Tier) -> Result<Found, Missing> {
         let real = cargo_home.to_string_lossy().into_owned();
         found.env.push(("CARGO_HOME", if tier.has_own_root() { "{home}/.cargo".to_owned() } else { real }));
     }
-    if let Some(name) = machine.text("RUSTUP_TOOLCHAIN") {
+    if let Some(name) = machine.text(Variable::RustupToolchain) {
         found.env.push(("RUSTUP_TOOLCHAIN", name.to_owned()));
     }
     Ok(found)

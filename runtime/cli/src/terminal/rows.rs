@@ -1,0 +1,52 @@
+//! Rows of a title and a text, aligned, as summaries and reports print them.
+
+use super::visible;
+use std::fmt::{Display, Write};
+
+/// Rows in progress.
+pub struct Rows {
+    text: String,
+    indent: &'static str,
+    width: usize,
+}
+
+impl Rows {
+    /// No rows yet; each title gets this width.
+    pub fn new(width: usize) -> Self {
+        Self { text: String::new(), indent: "", width }
+    }
+
+    /// The same, with two spaces before each row.
+    pub fn below_a_title(width: usize) -> Self {
+        Self { indent: "  ", ..Self::new(width) }
+    }
+
+    /// Adds a row. Escapes what could deceive a reader, line breaks included.
+    pub fn row(&mut self, title: impl Display, body: impl Display) {
+        let body = body.to_string();
+        self.block(title, visible::line(&body));
+    }
+
+    /// Adds a row with a text that is escaped already.
+    pub fn block(&mut self, title: impl Display, body: impl Display) {
+        let (indent, width, title) = (self.indent, self.width, title.to_string());
+        writeln!(self.text, "{indent}{title:<width$} {body}").expect("writing to a string does not fail");
+    }
+
+    /// Adds the lines of a text, indented below the last row.
+    pub fn indented(&mut self, text: impl Display) {
+        for line in text.to_string().lines() {
+            writeln!(self.text, "  {}", visible::line(line)).expect("writing to a string does not fail");
+        }
+    }
+
+    /// Adds a whole line, escaped already and not indented.
+    pub fn line(&mut self, line: impl Display) {
+        writeln!(self.text, "{line}").expect("writing to a string does not fail");
+    }
+
+    /// The text of all rows.
+    pub fn finish(self) -> String {
+        self.text
+    }
+}
