@@ -160,6 +160,7 @@ fn killed_unconfined() -> Workbench {
     let output = BufReader::new(child.stdout.take().unwrap());
     output.lines().take(4).for_each(|line| drop(line.unwrap()));
     while !bench.outside().join("begun").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before its stage began");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     child.kill().unwrap();

@@ -169,7 +169,7 @@ fn dependencies_run_one_way() {
 }
 
 /// Modules of the engine, and the other modules of the engine that each may name.
-const ENGINE_MODULES: [(&str, &[&str]); 8] = [
+const ENGINE_MODULES: [(&str, &[&str]); 13] = [
     ("config", &[]),
     ("lock", &[]),
     ("components", &[]),
@@ -177,7 +177,12 @@ const ENGINE_MODULES: [(&str, &[&str]); 8] = [
     ("plan", &["config", "event"]),
     ("bind", &["components", "config", "event", "lock", "plan"]),
     ("rules", &["components", "config", "event", "lock", "plan"]),
-    ("driver", &["context", "disk", "event", "outcome", "ports", "schedule", "signals", "state"]),
+    ("state", &["context", "disk", "event"]),
+    ("decide", &["event", "simulation", "state"]),
+    ("ports", &["event", "memory", "sqlite"]),
+    ("memory", &["event", "lease", "ports"]),
+    ("sqlite", &["event", "lease", "ports"]),
+    ("driver", &["context", "decide", "disk", "event", "ports", "signals", "state"]),
 ];
 
 #[test]

@@ -8,7 +8,7 @@
 #[path = "../../../benches/table.rs"]
 mod table;
 
-use glovebox_engine::event::{Event, RunResumed, Subject};
+use glovebox_engine::event::{Event, RunId, RunResumed, Subject};
 use glovebox_engine::ports::RunLog;
 use glovebox_engine::sqlite::SqliteLog;
 use jiff::Timestamp;
@@ -197,14 +197,15 @@ fn stage_overhead(folder: &Path, count: usize) {
 
 /// Time of two durable appends, of `count` pairs.
 fn appends(path: &Path, count: usize) -> Duration {
-    let journal = SqliteLog::open(path).unwrap();
+    let run = RunId::new("bench");
+    let journal = SqliteLog::open(path, run.clone()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let start = Instant::now();
     let mut head = 0;
     for _ in 0..2 * count {
         let event = Event::RunResumed(RunResumed { worker: "x".repeat(400), sandbox: None });
         let stored =
-            runtime.block_on(journal.append(vec![(Subject::Run, head)], Timestamp::now(), vec![event])).unwrap();
+            runtime.block_on(journal.append(&run, &[(Subject::Run, head)], Timestamp::now(), &[event])).unwrap();
         head = stored[0].seq;
     }
     start.elapsed() / count as u32

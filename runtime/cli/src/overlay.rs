@@ -19,22 +19,22 @@ pub fn of(records: &[Record]) -> Overlay {
             } += 1;
         }
     }
-    for (node, visits) in &state.visits {
-        overlay.nodes.insert(node.clone(), (progress(&state, node), *visits));
+    let branch = state.main();
+    for (node, history) in branch.nodes.iter().filter(|(_, history)| history.visits > 0) {
+        overlay.nodes.insert(node.clone(), (progress(&state, node), history.visits));
     }
     let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref());
     if let Some(exit) = exit {
-        let before = state.visits.get(exit).copied().unwrap_or(0);
-        overlay.nodes.insert(exit.clone(), (NodeProgress::Ended(Status::Success), before.saturating_add(1)));
+        overlay.nodes.insert(exit.clone(), (NodeProgress::Ended(Status::Success), branch.next_visit(exit)));
     }
     overlay
 }
 
 fn progress(state: &RunState, node: &NodeId) -> NodeProgress {
-    let is_open = state.open.as_ref().is_some_and(|open| open.task.node == *node);
-    match state.outcomes.get(node) {
+    let is_open = state.main().open().is_some_and(|open| open.task.node == *node);
+    match state.main().status(node) {
         _ if is_open && state.verdict.is_none() => NodeProgress::Running,
-        Some(outcome) => NodeProgress::Ended(outcome.status),
+        Some(status) => NodeProgress::Ended(status),
         // An exit that was left again, since a gate was not met.
         None => NodeProgress::Ended(Status::Retry),
     }

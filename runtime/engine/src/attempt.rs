@@ -15,12 +15,11 @@ mod usage;
 
 pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
 
-use crate::driver::Claim;
+use crate::driver::Assignment;
 use crate::event::{Artifact, AttemptId, Captured, Digest, Quarantined, StageFinished};
 use crate::plan::{Binding, Plan};
 use crate::ports::{BlobStore, PortError};
 use crate::run::{Holdouts, RunDir};
-use crate::state::RunState;
 use glovebox_host::call::{Call, Claim as Stated, CommandSetting, FileSetting, FileTier, LogLine, Progress, Report};
 use glovebox_host::host::Host;
 use glovebox_host::input::StageInput;
@@ -123,26 +122,26 @@ pub struct Prepared {
 impl<B: BlobStore + 'static> Workbench<B> {
     /// Makes one attempt from its private copy to the fact that is to be committed. What becomes of the fact is the driver's
     /// business; an attempt whose future is dropped leaves its folder to [`sweep`].
-    pub async fn execute(&self, claim: &Claim, state: &RunState) -> Result<StageFinished, AttemptError> {
-        let Prepared { call, sandbox } = self.prepare(claim, state).await?;
-        let (_, binding) = self.bound(&claim.attempt.task.node)?;
+    pub async fn execute(&self, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
+        let Prepared { call, sandbox } = self.prepare(assignment).await?;
+        let (_, binding) = self.bound(&assignment.attempt.task.node)?;
         let report = self.host.execute(&binding.component, call).await;
-        self.finish(claim, report, sandbox).await
+        self.finish(assignment, report, sandbox).await
     }
 
     /// Makes everything one call needs. Denied: whatever the binding does not grant; without write scope or commands the
     /// stage reads the workspace itself and has no way to change it.
-    pub async fn prepare(&self, claim: &Claim, state: &RunState) -> Result<Prepared, AttemptError> {
-        let (node, binding) = self.bound(&claim.attempt.task.node)?;
-        let sandbox = if binding.needs_copy() { Some(self.open_sandbox(claim, binding).await?) } else { None };
+    pub async fn prepare(&self, assignment: &Assignment) -> Result<Prepared, AttemptError> {
+        let (node, binding) = self.bound(&assignment.attempt.task.node)?;
+        let sandbox = if binding.needs_copy() { Some(self.open_sandbox(assignment, binding).await?) } else { None };
         let root = sandbox.as_ref().map_or_else(|| self.run.workspace(), AttemptSandbox::root);
         let jail = sandbox.as_ref().filter(|_| binding.runs_commands()).and_then(AttemptSandbox::jail);
         let model = match binding.model {
-            true => Some(self.guarded(&node.id, input::model(node, &self.plan, state)?)),
+            true => Some(self.guarded(&node.id, input::model(node, &self.plan, &assignment.branch)?)),
             false => None,
         };
         let call = Call {
-            input: self.input(node, binding, claim, state)?,
+            input: self.input(node, binding, assignment)?,
             tier: binding.tier,
             files: files(binding, &root, sandbox.is_some(), &self.protected)
                 .map(|files| FileSetting { known_as: self.sandbox_env.known_as(binding, &root), ..files }),
@@ -153,7 +152,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             }),
             model,
             limits: binding.limits,
-            canceled: Arc::clone(&claim.canceled),
+            canceled: Arc::clone(&assignment.stop),
             progress: self.progress.clone(),
         };
         Ok(Prepared { call, sandbox })
@@ -163,14 +162,14 @@ impl<B: BlobStore + 'static> Workbench<B> {
     /// removes the private copy. What could tell a hold-out is not in the fact.
     pub async fn finish(
         &self,
-        claim: &Claim,
+        assignment: &Assignment,
         report: Report,
         sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
-        let (node, _) = self.bound(&claim.attempt.task.node)?;
-        let Some(holdouts) = &self.holdouts else { return self.settle(claim, report, sandbox).await };
+        let (node, _) = self.bound(&assignment.attempt.task.node)?;
+        let Some(holdouts) = &self.holdouts else { return self.settle(assignment, report, sandbox).await };
         let withheld = self.plan.withholds(&node.id).then(|| redact::hints(&report, holdouts.canary()));
-        let mut fact = self.settle(claim, report, sandbox).await?;
+        let mut fact = self.settle(assignment, report, sandbox).await?;
         let says = self.plan.is_leak_checked(&node.id);
         if says || withheld.is_some() {
             leak_check::check(&mut fact, holdouts.canary(), &*self.blobs, says)?;
@@ -184,12 +183,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
 
     async fn settle(
         &self,
-        claim: &Claim,
+        assignment: &Assignment,
         report: Report,
         sandbox: Option<AttemptSandbox>,
     ) -> Result<StageFinished, AttemptError> {
-        let (node, binding) = self.bound(&claim.attempt.task.node)?;
-        let mut finished = self.record(claim, node, report)?;
+        let (node, binding) = self.bound(&assignment.attempt.task.node)?;
+        let mut finished = self.record(assignment, node, report)?;
         finished.0.isolation = subject::isolation(binding, &self.sandbox_env);
         let Some(sandbox) = sandbox else {
             claims::check(&self.run.dir, &mut finished.0, &finished.1);
@@ -200,7 +199,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             blobs: Arc::clone(&self.blobs),
             protected: self.protected.clone(),
             limits: ChangeLimits::of(binding.limits),
-            attempt_id: claim.attempt.id.clone(),
+            attempt_id: assignment.attempt.id.clone(),
             keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
         };
         let (mut fact, stated) = finished;
@@ -209,18 +208,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
             .map_err(|error| AttemptError::Thread(error.to_string()))?
     }
 
-    fn input(
-        &self,
-        node: &Node,
-        binding: &Binding,
-        claim: &Claim,
-        state: &RunState,
-    ) -> Result<StageInput, AttemptError> {
-        let mut input = input::stage_input(&self.plan.pipeline, node, claim, state);
+    fn input(&self, node: &Node, binding: &Binding, assignment: &Assignment) -> Result<StageInput, AttemptError> {
+        let mut input = input::stage_input(&self.plan.pipeline, node, assignment);
         if binding.is_builder() {
             input.context.retain(|key, _| !input::HOLDOUT_KEYS.contains(&key.as_str()));
         }
-        if let Some(failed) = &state.last_failed {
+        if let Some(failed) = &assignment.branch.last_failed {
             let is_withheld = self.is_withheld(&failed.node);
             input.extra = feedback::feedback(failed, &*self.blobs, is_withheld)?;
             if is_withheld {
@@ -256,21 +249,21 @@ impl<B: BlobStore + 'static> Workbench<B> {
         found.ok_or_else(|| AttemptError::Unbound(id.clone()))
     }
 
-    async fn open_sandbox(&self, claim: &Claim, binding: &Binding) -> Result<AttemptSandbox, AttemptError> {
-        let folder = format!("{STAGE_DIR}/{}", claim.attempt.id);
+    async fn open_sandbox(&self, assignment: &Assignment, binding: &Binding) -> Result<AttemptSandbox, AttemptError> {
+        let folder = format!("{STAGE_DIR}/{}", assignment.attempt.id);
         self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
         let paths = AttemptPaths {
             workspace: self.run.workspace(),
             run: self.run.path.clone(),
             folder: self.run.path.join(folder),
-            holdouts: self.holdouts_of(&claim.attempt.task.node),
+            holdouts: self.holdouts_of(&assignment.attempt.task.node),
             sealed: self
                 .holdouts
                 .as_ref()
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             sealed_paths: self.plan.sealed.clone(),
-            cache_base: Some(fill_caches::base(&self.run, &claim.attempt.task.node)).filter(|base| base.is_dir()),
-            canceled: Arc::clone(&claim.canceled),
+            cache_base: Some(fill_caches::base(&self.run, &assignment.attempt.task.node)).filter(|base| base.is_dir()),
+            canceled: Arc::clone(&assignment.stop),
         };
         let (env, binding) = (self.sandbox_env.clone(), binding.clone());
         let made = tokio::task::spawn_blocking(move || AttemptSandbox::open(&env, &binding, &paths)).await;
@@ -285,7 +278,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// The report in the journal's words, with what the stage claims.
-    fn record(&self, claim: &Claim, node: &Node, report: Report) -> Result<(StageFinished, Vec<Stated>), AttemptError> {
+    fn record(
+        &self,
+        assignment: &Assignment,
+        node: &Node,
+        report: Report,
+    ) -> Result<(StageFinished, Vec<Stated>), AttemptError> {
         let artifacts = report.artifacts.iter().map(|artifact| {
             let (digest, bytes) = self.store(&artifact.data)?;
             Ok(Artifact { name: artifact.name.clone(), media_type: artifact.media_type.clone(), digest, bytes })
@@ -293,7 +291,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         let mut artifacts = artifacts.collect::<Result<Vec<_>, PortError>>()?;
         artifacts.extend(self.log(&report.log)?);
         let fact = StageFinished {
-            attempt: claim.attempt.clone(),
+            attempt: assignment.attempt.clone(),
             handler: node.handler.name().to_owned(),
             retrying: false,
             stdout: self.captured(&report.stdout)?,

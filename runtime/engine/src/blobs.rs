@@ -43,11 +43,11 @@ impl DirBlobs {
 
     /// Opens a blob's file without digesting it, for readers that do so themselves while they copy.
     pub fn open_file(&self, digest: &Digest) -> io::Result<File> {
-        self.root.open(place(digest))
+        self.root.open(file_name(digest))
     }
 
     fn is_stored(&self, digest: &Digest, bytes: u64) -> bool {
-        self.root.symlink_metadata(place(digest)).is_ok_and(|found| found.is_file() && found.len() == bytes)
+        self.root.symlink_metadata(file_name(digest)).is_ok_and(|found| found.is_file() && found.len() == bytes)
     }
 
     /// Copies to a temporary file; its digest and length.
@@ -81,7 +81,7 @@ impl DirBlobs {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        self.root.rename(temporary, &self.root, place(digest))?;
+        self.root.rename(temporary, &self.root, file_name(digest))?;
         flush(&self.root.open_dir(folder)?)
     }
 }
@@ -110,7 +110,7 @@ impl BlobStore for DirBlobs {
     }
 
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {
-        let mut file = self.root.open(place(digest)).map_err(|error| match error.kind() {
+        let mut file = self.root.open(file_name(digest)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => corrupt(digest, "it is missing"),
             _ => unavailable(error),
         })?;
@@ -130,14 +130,9 @@ impl BlobStore for DirBlobs {
         file.rewind().map_err(unavailable)?;
         Ok(Box::new(file))
     }
-
-    fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, PortError> {
-        let absent = |digest: &&Digest| !self.root.symlink_metadata(place(digest)).is_ok_and(|found| found.is_file());
-        Ok(digests.iter().filter(absent).copied().collect())
-    }
 }
 
-fn place(digest: &Digest) -> String {
+fn file_name(digest: &Digest) -> String {
     let hex = digest.hex();
     format!("{}/{hex}", &hex[..2])
 }
@@ -176,7 +171,6 @@ mod tests {
             assert_eq!(digest, Digest::of(bytes));
             assert_eq!(blobs.put_bytes(bytes).unwrap(), digest);
             assert_eq!(blobs.read_all(&digest, bytes.len() as u64).unwrap(), bytes);
-            assert!(blobs.missing(&[digest]).unwrap().is_empty());
         }
         let left: Vec<_> =
             std::fs::read_dir(dir.path().join("blobs")).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -189,7 +183,7 @@ mod tests {
         let large = vec![7u8; IN_MEMORY_MAX as usize + 1];
         for bytes in [&b"hello"[..], &large] {
             let digest = blobs.put_bytes(bytes).unwrap();
-            let path = dir.path().join("blobs").join(place(&digest));
+            let path = dir.path().join("blobs").join(file_name(&digest));
             let mut rotten = bytes.to_vec();
             rotten[0] ^= 1;
             std::fs::write(&path, rotten).unwrap();
@@ -201,7 +195,6 @@ mod tests {
     fn a_blob_that_is_not_there_is_named() {
         let (_dir, blobs) = store();
         let digest = Digest::of(b"never stored");
-        assert_eq!(blobs.missing(&[digest]).unwrap(), [digest]);
         let error = blobs.open(&digest).err().unwrap().to_string();
         assert_eq!(error, format!("blob {digest} is corrupt: it is missing"));
     }

@@ -5,6 +5,8 @@
 //! checkpoint contains the whole map.
 
 use crate::event::Refusal;
+use rpds::RedBlackTreeMapSync;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,10 +25,17 @@ const RESERVED_KEYS: [&str; 3] = ["outcome", "preferred_label", "current_node"];
 /// Namespaces that only the engine writes (spec §5.1), with and without what follows the dot.
 const RESERVED_NAMESPACES: [&str; 5] = ["graph", "internal", "parallel", "stack", "human.gate"];
 
-/// The map. Keys are kept as they were written.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Values by key, keys as they were written.
+// A copy shares all entries with its original.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Context(BTreeMap<String, Value>);
+pub struct Context(#[schemars(with = "BTreeMap<String, Value>")] RedBlackTreeMapSync<String, Value>);
+
+impl Default for Context {
+    fn default() -> Self {
+        Self(RedBlackTreeMapSync::new_sync())
+    }
+}
 
 impl Context {
     /// The value of a key in either spelling.
@@ -46,19 +55,24 @@ impl Context {
     /// Sets a key without a check. For the engine, and for updates that [`filter_updates`] accepted.
     pub fn set(&mut self, key: impl Into<String>, value: Value) {
         let key = key.into();
-        self.0.remove(&ContextKey(&key).twin());
-        self.0.insert(key, value);
+        self.0.remove_mut(&ContextKey(&key).twin());
+        self.0.insert_mut(key, value);
     }
 
     /// Removes a key in either spelling.
     pub fn remove(&mut self, key: &str) {
-        self.0.remove(key);
-        self.0.remove(&ContextKey(key).twin());
+        self.0.remove_mut(key);
+        self.0.remove_mut(&ContextKey(key).twin());
     }
 
     /// All entries in the order of their keys.
-    pub fn entries(&self) -> &BTreeMap<String, Value> {
-        &self.0
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.0.iter()
+    }
+
+    /// The value of a key in this very spelling.
+    pub fn exact(&self, key: &str) -> Option<&Value> {
+        self.0.get(key)
     }
 }
 
@@ -109,7 +123,7 @@ struct Sizes {
 /// Splits the updates of a handler into those that it may set and refusals of the others. Denied: engine keys in either spelling,
 /// empty and oversized keys, oversized values, and what would make the context too large.
 pub fn filter_updates(context: &Context, updates: BTreeMap<String, Value>) -> (BTreeMap<String, Value>, Vec<Refusal>) {
-    let known = context.entries().iter().map(|(key, value)| (ContextKey(key), value));
+    let known = context.iter().map(|(key, value)| (ContextKey(key), value));
     let mut sizes: BTreeMap<String, usize> = known
         .filter(|(key, _)| !key.is_reserved())
         .map(|(key, value)| (key.plain().to_owned(), key.size(value)))
@@ -199,9 +213,9 @@ mod tests {
         context.set("context.passed", json!(true));
         assert_eq!((context.text("passed"), context.text("context.passed")), ("true".into(), "true".into()));
         context.set("passed", json!("no"));
-        assert_eq!((context.text("context.passed").as_str(), context.entries().len()), ("no", 1));
+        assert_eq!((context.text("context.passed").as_str(), context.iter().count()), ("no", 1));
         context.remove("context.passed");
-        assert!(context.entries().is_empty());
+        assert!(context.iter().next().is_none());
     }
 
     #[test]

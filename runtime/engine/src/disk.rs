@@ -157,8 +157,8 @@ fn if_there(found: io::Result<u64>) -> io::Result<u64> {
 mod tests {
     use super::*;
     use crate::ports::BlobStore;
-    use crate::simulation;
-    use crate::state::{OpenTask, RunState};
+    use crate::simulation::{self, task};
+    use crate::state::OpenTask;
     use cap_std::ambient_authority;
 
     fn place() -> (tempfile::TempDir, Arc<RunDir>, Arc<DirBlobs>) {
@@ -170,13 +170,7 @@ mod tests {
     }
 
     fn attempt(id: &str) -> StageFinished {
-        let open = OpenTask {
-            task: RunState::default().next_task(&"build".into()),
-            ordinal: 1,
-            due_at: None,
-            head: 0,
-            attempt_id: Some(id.into()),
-        };
+        let open = OpenTask { task: task("build"), ordinal: 1, due_at: None, head: 0, attempt_id: Some(id.into()) };
         simulation::finished(&open, glovebox_record::Outcome::of(glovebox_record::Status::Success))
     }
 

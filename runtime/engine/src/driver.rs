@@ -1,6 +1,6 @@
 //! The loop that drives a run: take what is ready, claim it, have it executed, commit it with everything that follows.
 //!
-//! It owns the clock and the waiting, and decides nothing: [`crate::schedule`] does. Memory does not grow with the run, records
+//! It owns the clock and the waiting, and decides nothing: [`crate::decide`] does. Memory does not grow with the run, records
 //! are folded and let go. Each append expects the heads it was decided on, so the result of an attempt that was overtaken is dropped.
 
 mod attempt;
@@ -8,20 +8,23 @@ mod commit;
 #[cfg(test)]
 mod tests;
 
-pub use attempt::{Claim, GRACE};
+use attempt::Ended;
+pub use attempt::{Assignment, GRACE};
 use commit::{Batch, Committed};
 
+use crate::decide::{failed, finalize_attempt};
 use crate::disk::DiskGauge;
 use crate::event::{
-    Attempt, Event, NodeId, Record, RunCanceled, RunId, RunResumed, SandboxRecord, StageFinished, StageReady,
-    StageStarted, Subject, Verdict,
+    Attempt, AttemptId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, SandboxRecord, StageFinished,
+    StageReady, StageStarted, Subject, Task, Verdict,
 };
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
-use crate::schedule::{failed, finalize_attempt, out_of_time};
-use crate::state::{RunState, was_cut};
+use crate::state::{OpenTask, RunState, was_cut};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
 use std::error::Error;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -69,13 +72,18 @@ pub enum RunError {
     NotStarted,
 }
 
+/// A fault of the runtime: an attempt could not be made, or records could not be written to files.
+type Fault = Box<dyn Error + Send + Sync>;
+
 /// A run in the hands of its driver.
 pub struct Driver<'a, J, S> {
+    /// The run.
+    pub run: RunId,
     /// The checked pipeline.
     pub pipeline: &'a Pipeline,
     /// Journal and queue.
     pub journal: &'a J,
-    /// Where the wish to stop arrives.
+    /// Where a request to stop arrives.
     pub signals: &'a S,
     /// Who drives, for the record.
     pub worker: String,
@@ -87,84 +95,128 @@ pub struct Driver<'a, J, S> {
     pub state: RunState,
 }
 
+/// What the loop waited for.
+enum Arrival {
+    /// An attempt ended.
+    Ended(Ended),
+    /// Somebody asks the run to stop.
+    Cancel(String),
+    /// The run's time is over, and this is how it ends.
+    Deadline(Event),
+    /// An attempt may start, or the queue has none.
+    Ready(Option<Delivery>),
+}
+
 impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
-    /// Drives the run to its end. `execute` makes one attempt and answers with what is to be committed; `project` is told the
-    /// records of every append, after they are durable, with the state they led to.
+    /// Drives the run to its end. `execute` makes one attempt and answers with what is to be committed. `project` gets the records of
+    /// every append, after they are durable, with the state they led to.
     pub async fn drive<E, P>(&mut self, execute: E, mut project: P) -> Result<(), RunError>
     where
-        E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
-        P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
+        E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
+        P: FnMut(&[Record], &RunState) -> Result<(), Fault>,
     {
+        let mut under_way = FuturesUnordered::new();
         while self.state.verdict.is_none() {
-            let records = if self.asked_to_stop() {
-                self.cancel().await?
-            } else if let Some(end) = out_of_time(&self.state, Timestamp::now()) {
-                self.end(end).await?
-            } else {
-                match self.journal.next(Timestamp::now(), LEASE_MS)? {
-                    Next::Due(delivery) => match self.out_of_disk()? {
-                        Some(end) => self.end(end).await?,
-                        None => self.work(&delivery, &execute, &mut project).await?,
-                    },
-                    Next::At(due) => self.sleep_until(due).await,
-                    Next::Empty => return Err(self.stalled()),
-                }
+            let is_free = under_way.is_empty();
+            let arrival = tokio::select! {
+                biased;
+                Some(ended) = under_way.next() => Arrival::Ended(ended?),
+                by = self.signals.canceled(), if is_free && self.state.canceled.is_none() => Arrival::Cancel(by),
+                end = self.deadline(), if is_free => Arrival::Deadline(end),
+                ready = self.next_ready(), if is_free => Arrival::Ready(ready?),
+            };
+            let records = match arrival {
+                Arrival::Ended(ended) => self.commit(ended).await?,
+                Arrival::Cancel(by) => self.cancel(RunCanceled { by }).await?,
+                Arrival::Deadline(end) => self.end(end).await?,
+                Arrival::Ready(None) => self.look_for_work().await?,
+                Arrival::Ready(Some(delivery)) => match self.out_of_disk()? {
+                    Some(end) => self.end(end).await?,
+                    None => {
+                        let (assignment, records) = self.claim(&delivery).await?;
+                        under_way.extend(assignment.map(|one| self.attempt(one, delivery, &execute)));
+                        records
+                    }
+                },
             };
             project(&records, &self.state).map_err(RunError::Project)?;
         }
         Ok(())
     }
 
-    /// One attempt from claim to commit.
-    async fn work<E, P>(&mut self, delivery: &Delivery, execute: &E, project: &mut P) -> Result<Vec<Record>, RunError>
-    where
-        E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
-        P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
-    {
-        let (claim, claimed) = self.claim(delivery).await?;
-        project(&claimed, &self.state).map_err(RunError::Project)?;
-        let Some(claim) = claim else {
-            self.journal.done(delivery)?;
-            return Ok(Vec::new());
-        };
-        let finished = self.wait_for(&claim, delivery, execute).await?;
-        let Committed { records, is_stored } = self.commit(&claim, finished).await?;
-        if is_stored {
-            self.journal.done(delivery)?;
-        } else {
-            tracing::warn!(task = %claim.attempt.task, "another worker was faster, the result is dropped");
+    /// Waits for an attempt that may start. None when the queue has nothing, not even a timer.
+    async fn next_ready(&self) -> Result<Option<Delivery>, RunError> {
+        loop {
+            match self.journal.next(&self.run, Timestamp::now(), LEASE_MS).await? {
+                Next::Due(delivery) => return Ok(Some(delivery)),
+                Next::At(due) => {
+                    let wait = Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO);
+                    tokio::time::sleep(wait).await;
+                }
+                Next::Empty => return Ok(None),
+            }
         }
-        Ok(records)
     }
 
-    /// Claims what was delivered. No claim when it is not what the run waits for: a delivery may come twice, and another worker may
-    /// have been faster.
-    async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Claim>, Vec<Record>), RunError> {
-        let Some(open) = self.state.open.as_ref().filter(|open| open.task == delivery.task) else {
+    /// With nothing ready and nothing under way, another driver may have moved the run. If it did not, the run cannot go on.
+    async fn look_for_work(&mut self) -> Result<Vec<Record>, RunError> {
+        let read = self.catch_up().await?;
+        match read.is_empty() {
+            true => {
+                Err(RunError::Stalled(self.state.main().node.clone().unwrap_or_else(|| self.pipeline.start.clone())))
+            }
+            false => Ok(read),
+        }
+    }
+
+    /// Claims what was delivered. No assignment when it is not what the run waits for: a delivery may come twice, and another worker
+    /// may have been faster.
+    async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Assignment>, Vec<Record>), RunError> {
+        let task = &delivery.task;
+        let open = self.state.branch(&task.branch).open().filter(|open| open.task == *task);
+        let Some((ordinal, head)) = open.map(|open| (open.ordinal, open.head)) else {
+            self.journal.done(delivery).await?;
             return Ok((None, Vec::new()));
         };
-        let (claim, head) = (Claim::new(open, &self.worker), open.head);
-        let started = StageStarted { attempt: claim.attempt.clone(), worker: self.worker.clone() };
+        let id = AttemptId::new(ulid::Ulid::generate().to_string());
+        let attempt = Attempt { task: task.clone(), ordinal, id };
+        tracing::debug!(%task, ordinal, worker = self.worker, "claiming");
+        let started = vec![Event::StageStarted(StageStarted { attempt, worker: self.worker.clone() })];
         let Committed { records, is_stored } = self
             .append(|state| {
-                state.open.as_ref().filter(|open| open.task == delivery.task && open.head == head)?;
-                let expect = vec![(Subject::Task(delivery.task.clone()), head)];
-                Some(Batch { expect, events: vec![Event::StageStarted(started.clone())], because: None })
+                state.branch(&task.branch).open().filter(|open| open.task == *task && open.head == head)?;
+                let expect = vec![(Subject::Task(task.clone()), head)];
+                Some(Batch { expect, events: started.clone(), because: None })
             })
             .await?;
-        let token = self.state.open.as_ref().map_or(0, |open| open.head);
-        Ok((is_stored.then_some(Claim { token, ..claim }), records))
+        if !is_stored {
+            self.journal.done(delivery).await?;
+            return Ok((None, records));
+        }
+        Ok((self.assignment(task), records))
+    }
+
+    /// What the attempt that this driver just claimed works on.
+    fn assignment(&self, task: &Task) -> Option<Assignment> {
+        let branch = self.state.branch(&task.branch);
+        let open = branch.open()?;
+        let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: open.attempt_id.clone()? };
+        let run = Arc::clone(self.state.run.as_ref()?);
+        Some(Assignment { attempt, token: open.head, run, branch: Arc::clone(branch), stop: Arc::default() })
     }
 
     /// Commits an attempt and everything that follows, expecting its token. Nothing is stored of an attempt that was overtaken: a
     /// newer claim has moved the task's head, or another driver abandoned the attempt.
-    async fn commit(&mut self, claim: &Claim, mut finished: StageFinished) -> Result<Committed, RunError> {
-        let canceled = if self.asked_to_stop() { Some(self.cancellation().await) } else { None };
-        attempt::admit_context(&self.state, &mut finished);
+    async fn commit(&mut self, ended: Ended) -> Result<Vec<Record>, RunError> {
+        let canceled =
+            if self.is_asked_to_stop() { Some(RunCanceled { by: self.signals.canceled().await }) } else { None };
+        let Ended { delivery, token, id, finished, stop } = ended;
+        let finished = self.finished(&delivery.task.branch, finished, stop);
         self.disk.iter().for_each(|disk| disk.note(&finished));
-        let (pipeline, Attempt { task, id, .. }) = (self.pipeline, &claim.attempt);
-        self.append(|state| {
-            state.open.as_ref().filter(|open| open.task == *task && open.attempt_id.as_ref() == Some(id))?;
+        let (pipeline, task) = (self.pipeline, &delivery.task);
+        let committed = self.append(|state| {
+            let branch = state.branch(&task.branch);
+            branch.open().filter(|open| open.task == *task && open.attempt_id.as_ref() == Some(&id))?;
             let canceled = canceled.as_ref().filter(|_| state.canceled.is_none());
             // A stop by a signal decides nothing: whether another attempt follows is written as if the run went on.
             let is_final = canceled.is_some_and(|canceled| !canceled.is_stop());
@@ -172,55 +224,42 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
             finalize_attempt(pipeline, state, is_final, &mut finished);
             let canceled = canceled.cloned().map(Event::RunCanceled);
             let expect = vec![
-                (Subject::Branch(task.branch.clone()), state.branch_head),
-                (Subject::Task(task.clone()), claim.token),
-                (Subject::Run, state.run_head),
+                (Subject::Branch(task.branch.clone()), branch.head),
+                (Subject::Task(task.clone()), token),
+                (Subject::Run, state.head),
             ];
             let events = canceled.into_iter().chain([Event::StageFinished(Box::new(finished))]).collect();
             Some(Batch { expect, events, because: None })
-        })
-        .await
+        });
+        let Committed { records, is_stored } = committed.await?;
+        match is_stored {
+            true => self.journal.done(&delivery).await?,
+            false => tracing::warn!(%task, "another worker was faster, the result is dropped"),
+        }
+        Ok(records)
     }
 
-    async fn cancel(&mut self) -> Result<Vec<Record>, RunError> {
-        let canceled = Event::RunCanceled(self.cancellation().await);
+    async fn cancel(&mut self, canceled: RunCanceled) -> Result<Vec<Record>, RunError> {
+        let canceled = vec![Event::RunCanceled(canceled)];
         let is_wanted = |state: &RunState| state.canceled.is_none() && state.verdict.is_none();
-        let committed = self.append(|state| is_wanted(state).then(|| Batch::of_run(state, vec![canceled.clone()])));
+        let committed = self.append(|state| is_wanted(state).then(|| Batch::of_run(state, canceled.clone())));
         Ok(committed.await?.records)
     }
 
     async fn end(&mut self, end: Event) -> Result<Vec<Record>, RunError> {
-        let committed = self.append(|state| state.verdict.is_none().then(|| Batch::of_run(state, vec![end.clone()])));
+        let end = vec![end];
+        let committed = self.append(|state| state.verdict.is_none().then(|| Batch::of_run(state, end.clone())));
         Ok(committed.await?.records)
     }
 
-    fn asked_to_stop(&self) -> bool {
+    fn is_asked_to_stop(&self) -> bool {
         self.state.canceled.is_none() && self.signals.flag().load(Ordering::SeqCst)
-    }
-
-    async fn cancellation(&self) -> RunCanceled {
-        RunCanceled { by: self.signals.canceled().await }
-    }
-
-    /// Waits for a timer, no longer than the run may take, and not at all once somebody asks to stop.
-    async fn sleep_until(&self, due: Timestamp) -> Vec<Record> {
-        let wait = Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO);
-        let wait = self.time_left().map_or(wait, |left| wait.min(left));
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            _ = self.signals.canceled() => {}
-        }
-        Vec::new()
     }
 
     /// The end of a run whose folder has no room for another stage.
     fn out_of_disk(&self) -> Result<Option<Event>, RunError> {
         let over = self.disk.map_or(Ok(None), DiskGauge::over);
         Ok(over.map_err(|error| RunError::Project(Box::new(error)))?.map(failed))
-    }
-
-    fn stalled(&self) -> RunError {
-        RunError::Stalled(self.state.current_node.clone().unwrap_or_else(|| self.pipeline.start.clone()))
     }
 }
 
@@ -245,14 +284,11 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     ) -> Result<Vec<Record>, RunError> {
         let mut events = vec![Event::RunResumed(RunResumed { worker: self.worker.clone(), sandbox })];
         // The end of a stopped run emptied the queue.
-        let waiting = self.state.stopped.as_ref().and_then(|stopped| stopped.open.as_ref());
-        if let Some(open) = waiting.filter(|_| !matches!(last, Some(Event::StageFinished(_)))) {
-            events.push(Event::StageReady(StageReady {
-                task: open.task.clone(),
-                ordinal: open.ordinal,
-                due_at: open.due_at,
-            }));
-        }
+        let stopped = self.state.stopped.iter().filter(|_| !matches!(last, Some(Event::StageFinished(_))));
+        let waiting = stopped.flat_map(|stopped| stopped.branches.values()).filter_map(|branch| branch.open());
+        let again =
+            |open: &OpenTask| StageReady { task: open.task.clone(), ordinal: open.ordinal, due_at: open.due_at };
+        events.extend(waiting.map(again).map(Event::StageReady));
         let seq = self.state.seq;
         let resumed = self.append(|state| {
             // `last` is outstanding in the journal as it was read: another driver that appended since has taken the run over.
@@ -278,7 +314,7 @@ fn is_of_a_stop(state: &RunState, event: &Event) -> bool {
 }
 
 /// Folds the records of a run: its state, and the last event whose consequences may be outstanding.
-pub fn replay_records(records: &[Record]) -> Result<(RunState, Option<Event>), RunError> {
+pub fn replay(records: &[Record]) -> Result<(RunState, Option<Event>), RunError> {
     let (mut state, mut last) = (RunState::default(), None);
     for record in records {
         state.apply(record);
@@ -287,27 +323,4 @@ pub fn replay_records(records: &[Record]) -> Result<(RunState, Option<Event>), R
         }
     }
     if state.run.is_some() { Ok((state, last.cloned())) } else { Err(RunError::NotStarted) }
-}
-
-/// Reads a run back: its state, and the last event whose consequences may be outstanding. `seen` is told every record with the
-/// state it led to.
-pub fn replay<J: RunLog>(
-    journal: &J,
-    mut seen: impl FnMut(&Record, &RunState) -> Result<(), RunError>,
-) -> Result<(RunState, Option<Event>), RunError> {
-    let mut state = RunState::default();
-    let mut last = None;
-    loop {
-        let records = journal.read(state.seq + 1, CHUNK)?;
-        if records.is_empty() {
-            return if state.run.is_some() { Ok((state, last)) } else { Err(RunError::NotStarted) };
-        }
-        for record in records {
-            state.apply(&record);
-            seen(&record, &state)?;
-            if !is_of_a_stop(&state, &record.event) {
-                last = Some(record.event);
-            }
-        }
-    }
 }

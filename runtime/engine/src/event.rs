@@ -102,6 +102,21 @@ impl Event {
         }
     }
 
+    /// The branch that the event is about; none for an event about the whole run.
+    pub fn branch(&self) -> Option<&BranchId> {
+        match self {
+            Event::StageReady(event) => Some(&event.task.branch),
+            Event::StageStarted(event) => Some(&event.attempt.task.branch),
+            Event::StageFinished(event) => Some(&event.attempt.task.branch),
+            Event::StageRetrying(event) => Some(&event.task.branch),
+            Event::StagePassed(event) => Some(&event.branch),
+            Event::RouteTaken(event) => Some(&event.branch),
+            Event::GateUnmet(event) => Some(&event.branch),
+            Event::RunStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_) => None,
+            Event::RunCanceled(_) | Event::RunFinished(_) => None,
+        }
+    }
+
     /// The node the event is about, if it is about one.
     pub fn node(&self) -> Option<&NodeId> {
         match self {

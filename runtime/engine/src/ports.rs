@@ -2,9 +2,10 @@
 //!
 //! One machine and many run the same engine over these. An adapter stores and delivers; it never decides about retries,
 //! gates or routing. Exclusivity comes from [`RunLog::append`] alone: a queue may deliver twice and a signal may be lost,
-//! but of two appends that expect the same head only one is stored.
+//! but of two appends that expect the same head only one is stored. Two adapters exist, [`crate::sqlite`] and [`crate::memory`];
+//! `tests/ports` holds both to the same promises.
 
-use crate::event::{Digest, Event, Record, SCHEMA_VERSION, Subject, Task};
+use crate::event::{Digest, Event, Record, RunId, SCHEMA_VERSION, Subject, Task};
 use jiff::Timestamp;
 use std::future::Future;
 use std::io::Read;
@@ -54,37 +55,58 @@ pub enum PortError {
     },
 }
 
-/// The journal of one run.
+/// Where the store put an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    /// Its sequence number.
+    pub seq: u64,
+    /// Hash of the record before.
+    pub prev: Digest,
+    /// Its own hash.
+    pub hash: Digest,
+}
+
+impl Stored {
+    /// The record of an event that was stored here.
+    pub fn record(self, at: Timestamp, event: Event) -> Record {
+        Record { seq: self.seq, at, prev: self.prev, hash: self.hash, event }
+    }
+}
+
+/// The journals of runs.
 pub trait RunLog: Send + Sync {
-    /// Appends all events or none, each stamped `at`, if every subject's last sequence number is as expected (0 for a subject
-    /// without records). Durable when it returns. The events come back as records, in order.
+    /// Appends all events to a run's journal or none, each stamped `at`, if every subject's last sequence number is as expected (0 for a
+    /// subject without records). Durable when it returns. `at` must be whole milliseconds; the rest is cut. Answers with one place for
+    /// each event, in order.
     fn append(
         &self,
-        expect: Vec<(Subject, u64)>,
+        run: &RunId,
+        expect: &[(Subject, u64)],
         at: Timestamp,
-        events: Vec<Event>,
+        events: &[Event],
+    ) -> impl Future<Output = Result<Vec<Stored>, PortError>> + Send;
+
+    /// Reads at most `records_max` records of a run with sequence numbers of `from` and above. Empty at the end.
+    fn read(
+        &self,
+        run: &RunId,
+        from: u64,
+        records_max: usize,
     ) -> impl Future<Output = Result<Vec<Record>, PortError>> + Send;
-
-    /// Reads at most `records_max` records with sequence numbers of `from` and above. Empty at the end.
-    fn read(&self, from: u64, records_max: usize) -> Result<Vec<Record>, PortError>;
-
-    /// The sequence number of a subject's last record; 0 when it has none.
-    fn head(&self, subject: &Subject) -> Result<u64, PortError>;
-
-    /// Follows the journal: the value is the last sequence number stored.
-    fn follow(&self) -> tokio::sync::watch::Receiver<u64>;
 }
 
 /// A ready attempt, handed out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Delivery {
+    /// The run.
+    pub run: RunId,
     /// The task.
     pub task: Task,
     /// Sequence number of its `stage.ready`.
     pub ready_seq: u64,
 }
 
-/// What a queue has.
+/// What a queue has for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// An attempt that may start now.
@@ -97,17 +119,23 @@ pub enum Next {
 
 /// Ready attempts. Delivers at least once and promises nothing about exclusivity.
 pub trait ClaimQueue: Send + Sync {
-    /// Hands out the attempt that is due first, for `lease_ms` from `now`.
-    fn next(&self, now: Timestamp, lease_ms: u64) -> Result<Next, PortError>;
+    /// Hands out the attempt of a run that is due first, for `lease_ms` from `now`.
+    fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> impl Future<Output = Result<Next, PortError>> + Send;
 
-    /// Holds a delivery for another `lease_ms` from `now`. False when it was lost meanwhile.
-    fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError>;
+    /// Holds a delivery for another `lease_ms` from `now`. False when its lease had ended already.
+    fn extend(
+        &self,
+        delivery: &Delivery,
+        now: Timestamp,
+        lease_ms: u64,
+    ) -> impl Future<Output = Result<bool, PortError>> + Send;
 
-    /// Forgets a delivery, after its commit or on sight of a finished one.
-    fn done(&self, delivery: &Delivery) -> Result<(), PortError>;
+    /// Forgets a delivery, after its commit or when its task has ended already.
+    fn done(&self, delivery: &Delivery) -> impl Future<Output = Result<(), PortError>> + Send;
 }
 
-/// Bytes by their digest. Calls block; keep them off the executor's threads when the bytes are many.
+/// Bytes by their digest. Its calls block, unlike those of the other ports: stages read and write files on threads that may block, and
+/// a copy of the bytes in between would gain nothing.
 pub trait BlobStore: Send + Sync {
     /// Stores all bytes of a stream, durably. Storing the same bytes again changes nothing.
     fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError>;
@@ -119,9 +147,6 @@ pub trait BlobStore: Send + Sync {
 
     /// Opens a blob. Its bytes are digested again first, so what is read is what was stored.
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError>;
-
-    /// Those of the digests that are not stored.
-    fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, PortError>;
 
     /// Reads a whole blob of at most `bytes_max`.
     fn read_all(&self, digest: &Digest, bytes_max: u64) -> Result<Vec<u8>, PortError> {
@@ -136,14 +161,14 @@ pub trait BlobStore: Send + Sync {
     }
 }
 
-/// Hints that may be lost. The one that matters here is the wish to stop.
+/// Hints that may be lost. One matters here: a request to stop.
 pub trait Signals: Send + Sync {
     /// Asks the run to stop. The first caller's name is kept.
     fn cancel(&self, by: &str);
 
-    /// Waits until somebody asks, and says who.
+    /// Waits for a request and returns the name of its caller.
     fn canceled(&self) -> impl Future<Output = String> + Send;
 
-    /// Set from the moment somebody asks; handed to calls that cannot wait.
+    /// Set from the moment of a request; handed to calls that cannot wait.
     fn flag(&self) -> Arc<AtomicBool>;
 }

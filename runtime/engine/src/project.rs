@@ -133,7 +133,7 @@ impl<B: BlobStore> Projector<B> {
     }
 
     fn take(&mut self, record: &Record) -> Result<(), ProjectError> {
-        let before = self.state.context.clone();
+        let before = trace::branch_of(&record.event, &self.state).context.clone();
         self.state.apply(record);
         for line in trace::lines(&self.pipeline, &before, record, &self.state) {
             push_line(&mut self.trace, TRACE_FILE, &line)?;
@@ -153,7 +153,7 @@ impl<B: BlobStore> Projector<B> {
             Event::RunResumed(_) => drop(self.waiting.insert(FINAL_FILE.to_owned(), Content::Nothing)),
             Event::RunFinished(finished) => {
                 self.totals.steps = self.state.steps;
-                let run_id = self.state.run.as_ref().map_or_else(|| RunId::new(""), |run| run.run_id.clone());
+                let run_id = self.state.run_id().cloned().unwrap_or_else(|| RunId::new(""));
                 self.file(FINAL_FILE, &FinalFile::of(record, run_id, finished, self.totals))?;
             }
             _ => {}

@@ -16,7 +16,7 @@ pub use workspace::apply_changes;
 use crate::attempt::{AttemptError, SandboxEnv, Workbench, sweep};
 use crate::blobs::DirBlobs;
 use crate::disk::DiskGauge;
-use crate::driver::{Claim, RunError};
+use crate::driver::{Assignment, RunError};
 use crate::event::{Event, Record, SandboxRecord};
 use crate::evidence::RunSummary;
 use crate::plan::Plan;
@@ -134,7 +134,7 @@ impl Run {
         if run.session.is_over() {
             // The process may have died between the last record and what follows from it.
             let Session { dir, blobs, state, .. } = &run.session;
-            apply_changes(&dir.workspace(), blobs, state.changes.values())?;
+            apply_changes(&dir.workspace(), blobs, state.main().changes.values())?;
             run.projector.caught_up().map_err(project_error)?;
             return Ok(run);
         }
@@ -177,8 +177,8 @@ impl Run {
         let Self { session, executor, projector, summary, .. } = self;
         let disk = DiskGauge::new(Arc::clone(&session.dir), Arc::clone(&session.blobs), executor.plan.disk_bytes_max);
         let disk = disk.map_err(|error| RunError::Project(Box::new(error)))?;
-        let execute = async |claim: &Claim, state: &RunState| {
-            bench.execute(claim, state).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
+        let execute = async |assignment: Assignment| {
+            bench.execute(&assignment).await.map_err(|error| Box::new(error) as Box<dyn Error + Send + Sync>)
         };
         let project = |records: &[Record], _state: &RunState| {
             projector.tell(records)?;

@@ -1,4 +1,4 @@
-//! The in-process signals: one wish to stop, kept from the moment it is uttered.
+//! Signals within one process: one request to stop, kept from the moment it is made.
 //!
 //! Knows nothing of operating-system signals; the command line turns those into a call of [`Signals::cancel`].
 
@@ -15,7 +15,7 @@ pub struct LocalSignals {
 }
 
 impl LocalSignals {
-    /// Makes a channel on which nobody has asked for anything.
+    /// Makes a channel without a request.
     pub fn new() -> Self {
         Self { asked: watch::Sender::new(None), flag: Arc::default() }
     }
@@ -42,7 +42,7 @@ impl Signals for LocalSignals {
     async fn canceled(&self) -> String {
         let mut asked = self.asked.subscribe();
         let by = asked.wait_for(Option::is_some).await.ok().and_then(|by| by.clone());
-        // Unreachable while `self` lives, since it holds the sender; then nobody can ask any more.
+        // Unreachable while `self` lives, since it holds the sender; then no request can come any more.
         match by {
             Some(by) => by,
             None => std::future::pending().await,

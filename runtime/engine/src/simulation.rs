@@ -1,11 +1,12 @@
-//! Runs a pipeline with given answers, without journal, clock or component. Only tests use it, to see what the scheduler does.
+//! Runs a pipeline with given answers, without journal, clock or component. Only tests use it, to see what is decided.
 
 #![cfg(test)]
 
+use crate::decide::{decide, finalize_attempt};
 use crate::event::{
-    Attempt, AttemptId, Digest, Ending, Event, NodeId, Record, RunStarted, SCHEMA_VERSION, StageFinished, StageStarted,
+    Attempt, AttemptId, BranchId, Digest, Ending, Event, NodeId, Record, RunStarted, SCHEMA_VERSION, StageFinished,
+    StageStarted, Task, Work,
 };
-use crate::schedule::{finalize_attempt, schedule};
 use crate::state::{OpenTask, RunState};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
@@ -18,6 +19,11 @@ use std::collections::BTreeMap;
 pub(crate) fn pipeline(source: &str) -> Pipeline {
     let (ast, _) = dot::parse(Source::new(source));
     lower::lower(Source::new(source), ast, &Inputs::default()).0
+}
+
+/// The first visit of a node.
+pub(crate) fn task(node: &str) -> Task {
+    Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler }
 }
 
 /// A first record with these bounds.
@@ -117,7 +123,7 @@ impl<'a> Simulation<'a> {
             run.at = record.at;
         }
         if let Some(last) = prefix.last() {
-            let outstanding = schedule(pipeline, &run.state, &last.event);
+            let outstanding = decide(pipeline, &run.state, &last.event);
             run.append(outstanding);
         }
         run
@@ -130,7 +136,7 @@ impl<'a> Simulation<'a> {
             let seq = self.state.seq + 1;
             let record = Record { seq, at: self.at, prev: Digest::ZERO, hash: Digest::ZERO, event };
             self.state.apply(&record);
-            events.splice(0..0, schedule(self.pipeline, &self.state, &record.event));
+            events.splice(0..0, decide(self.pipeline, &self.state, &record.event));
             self.records.push(record);
         }
     }
@@ -138,10 +144,10 @@ impl<'a> Simulation<'a> {
     /// Claims, answers and commits until the run has ended.
     pub(crate) fn go_on(&mut self, answer: &mut dyn FnMut(&OpenTask) -> StageFinished) {
         while self.state.verdict.is_none() {
-            let open = self.state.open.clone().expect("a run that has not ended waits for an attempt");
+            let open = self.state.main().open().cloned().expect("a run that has not ended waits for an attempt");
             self.at = open.due_at.map_or(self.at, |due| due.max(self.at));
             self.append(vec![Event::StageStarted(StageStarted { attempt: attempt(&open), worker: "test".into() })]);
-            let open = self.state.open.clone().expect("it was just claimed");
+            let open = self.state.main().open().cloned().expect("it was just claimed");
             self.at = self.at.checked_add(SignedDuration::from_millis(self.attempt_ms)).expect("early enough");
             let mut finished = answer(&open);
             finalize_attempt(self.pipeline, &self.state, false, &mut finished);

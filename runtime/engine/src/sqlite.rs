@@ -14,8 +14,8 @@ mod writer;
 pub use owner::Owner;
 pub use signature::Provenance;
 
-use crate::event::{Digest, Event, Record, Subject, canonical, whole_milliseconds};
-use crate::ports::{PortError, RunLog};
+use crate::event::{Digest, Event, Record, RunId, Subject, whole_milliseconds};
+use crate::ports::{PortError, RunLog, Stored};
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use queue::Leases;
@@ -23,42 +23,43 @@ use rows::Tip;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::watch;
 use writer::{Batch, Entry, Writer};
 
-/// A journal that may be appended to. Whoever opens one holds the run's [`Owner`] lock.
+/// The journal of one run, to append to. Whoever opens one holds the run's [`Owner`] lock. Calls for another run are refused.
 pub struct SqliteLog {
+    run: RunId,
     writer: Writer,
     reader: Mutex<Connection>,
     leases: Leases,
-    last: watch::Receiver<u64>,
 }
 
 impl SqliteLog {
-    /// Opens the journal at `path`, or creates an empty one, and verifies its chain. What is appended is not signed.
-    pub fn open(path: &Path) -> Result<Self, PortError> {
-        Self::open_signed(path, None)
+    /// Opens the journal of a run at `path`, or creates an empty one, and verifies its chain. What is appended is not signed.
+    pub fn open(path: &Path, run: RunId) -> Result<Self, PortError> {
+        Self::open_signed(path, run, None)
     }
 
     /// The same with the user's key: a journal that is not wholly signed with it is refused, and what is appended is signed. Without a
     /// key a signed journal is refused, since what would follow could not be signed.
-    pub fn open_signed(path: &Path, key: Option<UserKey>) -> Result<Self, PortError> {
+    pub fn open_signed(path: &Path, run: RunId, key: Option<UserKey>) -> Result<Self, PortError> {
         let connection = connection::writable(path)?;
         let tip = rows::verify(&connection)?;
         if tip.seq > 0 {
             tracing::debug!(records = tip.seq, "verified the journal");
         }
         signature::require_own(signature::provenance(&connection, key.as_ref())?, key.as_ref())?;
-        Self::start(path, connection, (tip, key))
+        Self::start((path, run), connection, (tip, key))
     }
 
     /// Opens a journal of which `verified` has been read, and verifies only the records that were appended since, which it returns.
-    /// Refused are a journal that another user signed, and an unsigned one where what follows is to be signed.
+    /// Refused are an empty journal, one that another user signed, and an unsigned one where what follows is to be signed.
     pub fn reopen(
         path: &Path,
         key: Option<UserKey>,
         verified: &VerifiedJournal,
     ) -> Result<(Self, Vec<Record>), PortError> {
+        let run = verified.run_id().cloned();
+        let run = run.ok_or_else(|| PortError::Unavailable(format!("no run has begun in `{}`", path.display())))?;
         let connection = connection::writable(path)?;
         let known = verified.records.last().map_or(Tip::START, |last| Tip { seq: last.seq, hash: last.hash });
         let tail = rows::read_after(&connection, &known)?;
@@ -69,14 +70,17 @@ impl SqliteLog {
             false => signature::provenance(&connection, key.as_ref())?,
         };
         signature::require_own(provenance, key.as_ref())?;
-        Ok((Self::start(path, connection, (tip, key))?, tail))
+        Ok((Self::start((path, run), connection, (tip, key))?, tail))
     }
 
-    fn start(path: &Path, connection: Connection, (tip, key): (Tip, Option<UserKey>)) -> Result<Self, PortError> {
+    fn start(
+        (path, run): (&Path, RunId),
+        connection: Connection,
+        (tip, key): (Tip, Option<UserKey>),
+    ) -> Result<Self, PortError> {
         let reader = connection::read_only(path)?;
-        let (told, last) = watch::channel(tip.seq);
-        let writer = Writer::start(connection, (tip, key), told)?;
-        Ok(Self { writer, reader: Mutex::new(reader), leases: Leases::default(), last })
+        let writer = Writer::start(connection, (tip, key))?;
+        Ok(Self { run, writer, reader: Mutex::new(reader), leases: Leases::default() })
     }
 
     /// The hash of the last record: two journals with the same one are the same.
@@ -87,33 +91,32 @@ impl SqliteLog {
     fn reader(&self) -> MutexGuard<'_, Connection> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn require(&self, run: &RunId) -> Result<(), PortError> {
+        match *run == self.run {
+            true => Ok(()),
+            false => Err(PortError::Unavailable(format!("this journal is of run `{}`, not of `{run}`", self.run))),
+        }
+    }
 }
 
 impl RunLog for SqliteLog {
     async fn append(
         &self,
-        expect: Vec<(Subject, u64)>,
+        run: &RunId,
+        expect: &[(Subject, u64)],
         at: Timestamp,
-        events: Vec<Event>,
-    ) -> Result<Vec<Record>, PortError> {
-        let mut entries = Vec::with_capacity(events.len());
-        for event in events {
-            let text = canonical(&event).map_err(|error| PortError::Unavailable(error.to_string()))?;
-            entries.push(Entry { event, text });
-        }
-        self.writer.append(Batch { expect, at: whole_milliseconds(at), entries }).await
+        events: &[Event],
+    ) -> Result<Vec<Stored>, PortError> {
+        self.require(run)?;
+        let entries = events.iter().map(Entry::of).collect::<Result<_, _>>();
+        let entries = entries.map_err(|error| PortError::Unavailable(error.to_string()))?;
+        self.writer.append(Batch { expect: expect.to_vec(), at: whole_milliseconds(at), entries }).await
     }
 
-    fn read(&self, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+    async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+        self.require(run)?;
         rows::read(&self.reader(), from, records_max)
-    }
-
-    fn head(&self, subject: &Subject) -> Result<u64, PortError> {
-        rows::head(&self.reader(), subject)
-    }
-
-    fn follow(&self) -> watch::Receiver<u64> {
-        self.last.clone()
     }
 }
 
@@ -129,6 +132,16 @@ pub struct VerifiedJournal {
     pub records: Vec<Record>,
     /// Whose journal it is.
     pub provenance: Provenance,
+}
+
+impl VerifiedJournal {
+    /// The run that it is the journal of; none before the first record.
+    pub fn run_id(&self) -> Option<&RunId> {
+        match &self.records.first()?.event {
+            Event::RunStarted(started) => Some(&started.run_id),
+            _ => None,
+        }
+    }
 }
 
 impl SqliteReader {

@@ -4,15 +4,15 @@ mod components;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use components::{agreed, catalog, component, config, host, pipeline, plan};
+use components::{agreed, assignment, catalog, component, config, host, pipeline, plan};
 use glovebox_engine::attempt::{Prepared, SandboxEnv, Workbench, sweep};
 use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::driver::Claim;
-use glovebox_engine::event::{Attempt, BranchId, ChangeOp, Digest, Ending, StageFinished, Task, Work};
+use glovebox_engine::driver::Assignment;
+use glovebox_engine::event::{ChangeOp, Digest, Ending, StageFinished};
 use glovebox_engine::lock::Lock;
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::RunDir;
-use glovebox_engine::state::RunState;
+use glovebox_engine::state::Branch;
 use glovebox_host::call::{Claim as Stated, Report};
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, LimitName, Outcome, Receipt, Status};
 use glovebox_sandbox::protect::Protected;
@@ -67,7 +67,7 @@ impl Bench {
 
     /// Makes the copy, lets `act` loose on it and settles what a stage with that report did.
     async fn settle(&self, act: impl FnOnce(&Path), report: Report) -> StageFinished {
-        let Prepared { call, sandbox } = self.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+        let Prepared { call, sandbox } = self.bench.prepare(&claim()).await.expect("prepared");
         drop(call);
         act(&sandbox.as_ref().expect("a stage that may write works on a copy").root());
         let fact = self.bench.finish(&claim(), report, sandbox).await.expect("settled");
@@ -77,9 +77,8 @@ impl Bench {
     }
 }
 
-fn claim() -> Claim {
-    let task = Task { generation: 0, branch: BranchId::main(), node: "n".into(), visit: 1, work: Work::Handler };
-    Claim { attempt: Attempt { task, ordinal: 1, id: "A1".into() }, token: 5, canceled: Arc::default() }
+fn claim() -> Assignment {
+    assignment("n", Branch::default())
 }
 
 fn outcome(status: Status) -> Outcome {
@@ -237,12 +236,12 @@ async fn a_claim_without_evidence_fails_the_stage() {
 #[tokio::test]
 async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
     let bench = Bench::new("type=\"acme.review\"");
-    let Prepared { call, sandbox } = bench.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+    let Prepared { call, sandbox } = bench.bench.prepare(&claim()).await.expect("prepared");
     let files = call.files.expect("it may read");
     assert!(sandbox.is_none() && call.commands.is_none() && call.model.is_none() && files.scope.write.is_empty());
     assert_eq!(files.root, bench.path("workspace"));
     let writer = Bench::new("type=\"acme.review\", allowed_write_paths=\"src/\"");
-    let Prepared { sandbox, .. } = writer.bench.prepare(&claim(), &RunState::default()).await.expect("prepared");
+    let Prepared { sandbox, .. } = writer.bench.prepare(&claim()).await.expect("prepared");
     let root = sandbox.expect("sandbox").root();
     assert!(root.join("src/lib.rs").exists() && !root.join("secret.txt").exists(), "only what it may see exists");
     sweep(&writer.bench.run);
@@ -252,7 +251,7 @@ async fn a_stage_that_can_change_nothing_reads_the_workspace_itself() {
 #[tokio::test]
 async fn a_component_is_executed_from_copy_to_fact() {
     let bench = Bench::new("prompt=x, max_turns=3, allowed_write_paths=\"src/\"");
-    let fact = bench.bench.execute(&claim(), &RunState::default()).await.expect("executed");
+    let fact = bench.bench.execute(&claim()).await.expect("executed");
     assert_eq!((&fact.attempt, fact.retrying), (&claim().attempt, false));
     assert_eq!(fact.turns_used, 3, "it asks its model until the limit");
     let turns = fact.usage.iter().find(|usage| usage.name == LimitName::Turns).expect("reported");
@@ -263,10 +262,10 @@ async fn a_component_is_executed_from_copy_to_fact() {
 #[tokio::test]
 async fn the_input_hides_the_engines_counters_and_names_the_way_on() {
     let bench = Bench::new("prompt=\"do $goal\", label=\"Build\"");
-    let mut state = RunState::default();
-    state.context.set("internal.retry_count.n", 2.into());
-    state.context.set("tests_passed", "true".into());
-    let Prepared { call, .. } = bench.bench.prepare(&claim(), &state).await.expect("prepared");
+    let mut branch = Branch::default();
+    branch.context.set("internal.retry_count.n", 2.into());
+    branch.context.set("tests_passed", "true".into());
+    let Prepared { call, .. } = bench.bench.prepare(&assignment("n", branch)).await.expect("prepared");
     assert_eq!(call.input.context.keys().collect::<Vec<_>>(), ["tests_passed"]);
     assert_eq!((call.input.label.as_str(), call.input.outgoing[0].to.as_str()), ("Build", "e"));
     assert_eq!((call.input.handler_type.as_str(), call.input.attempt.id.as_str()), ("codergen", "A1"));

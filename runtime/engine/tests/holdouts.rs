@@ -6,19 +6,19 @@ mod components;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use components::{catalog, config, host, whole};
+use components::{assignment, catalog, config, host, whole};
 use glovebox_engine::attempt::{Prepared, SandboxEnv, Workbench};
 use glovebox_engine::bind::{BindOptions, bind};
-use glovebox_engine::driver::{Claim, RunError};
+use glovebox_engine::driver::{Assignment, RunError};
 use glovebox_engine::event::{
-    Attempt, BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished, Task, Work,
+    BranchId, ChangeOp, Digest, Event, FileChange, Isolation, Record, RunStarted, StageFinished,
 };
 use glovebox_engine::lock::Lock;
 use glovebox_engine::plan::HostCapability;
 use glovebox_engine::plan::{Plan, PolicyKind};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::run::{HoldoutError, Holdouts, NewRun, RunDir, Session, Worker};
-use glovebox_engine::state::{FailedStage, RunState};
+use glovebox_engine::state::{Branch, FailedStage, RunState};
 use glovebox_host::call::{Artifact, Report};
 use glovebox_host::input::StageInput;
 use glovebox_record::scope::Entry;
@@ -98,7 +98,7 @@ impl Place {
     }
 
     fn open(&self, started: &RunStarted) -> Result<Option<Holdouts>, HoldoutError> {
-        let state = RunState { run: Some(Box::new(started.clone())), ..RunState::default() };
+        let state = RunState { run: Some(Arc::new(started.clone())), ..RunState::default() };
         Holdouts::open(&self.run_dir(), &state, &self.source)
     }
 
@@ -129,9 +129,8 @@ fn started(records: &[Record]) -> &RunStarted {
     started
 }
 
-fn claim(node: &str) -> Claim {
-    let task = Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler };
-    Claim { attempt: Attempt { task, ordinal: 1, id: "A1".into() }, token: 5, canceled: Arc::default() }
+fn claim(node: &str) -> Assignment {
+    assignment(node, Branch::default())
 }
 
 fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
@@ -173,7 +172,7 @@ fn report(notes: &str, failure: Option<(&str, &str)>) -> Report {
 
 async fn settle(place: &Place, node: &str, act: impl FnOnce(&Path), report: Report) -> (StageFinished, Vec<u8>) {
     let bench = place.bench().await;
-    let Prepared { call, sandbox: stage } = bench.prepare(&claim(node), &RunState::default()).await.unwrap();
+    let Prepared { call, sandbox: stage } = bench.prepare(&claim(node)).await.unwrap();
     drop(call);
     act(&stage.as_ref().unwrap().root());
     let fact = bench.finish(&claim(node), report, stage).await.unwrap();
@@ -221,7 +220,7 @@ async fn what_stages_wrote_before_a_resume_makes_nothing_public() {
     let (_session, records) = place.begin().await.unwrap();
     let line = std::fs::read_to_string(place.path("project/checks/a.sh")).unwrap();
     std::fs::write(place.path("run/workspace/src/copy.txt"), &line).unwrap();
-    let mut state = RunState { run: Some(Box::new(started(&records).clone())), ..RunState::default() };
+    let mut state = RunState { run: Some(Arc::new(started(&records).clone())), ..RunState::default() };
     let finds = |state: &RunState| {
         let holdouts = Holdouts::open(&place.run_dir(), state, &place.source).unwrap().unwrap();
         holdouts.canary().find(&line).is_some()
@@ -230,7 +229,9 @@ async fn what_stages_wrote_before_a_resume_makes_nothing_public() {
     let path = glovebox_record::path::ScopePath::parse("src/copy.txt").unwrap();
     let written =
         FileChange { path: path.clone(), op: ChangeOp::Write, digest: None, bytes: 1, executable: false, target: None };
-    state.changes.insert(path, written);
+    let mut branch = Branch::default();
+    branch.changes.insert_mut(path, written);
+    state.branches.insert(BranchId::main(), Arc::new(branch));
     assert!(finds(&state));
 }
 
@@ -265,27 +266,29 @@ async fn a_builder_is_told_the_summary_alone() {
     let place = Place::new("label=b", "label=t");
     let bench = place.bench().await;
     let printed = vec![("tool.stdout.txt".to_owned(), bench.blobs.put_bytes(SECRET.as_bytes()).unwrap())];
-    let mut state = RunState::default();
-    state.context.set("graph.scenarios", "checks".into());
+    let mut branch = Branch::default();
+    branch.context.set("graph.scenarios", "checks".into());
     let limit = "the stage reached `limits.write_bytes` (1) at `forty-two apples`";
-    state.last_failure = Some(Failure::new(FailureClass::Budget, "limit/write_bytes", limit));
-    let failed = |node: &str| FailedStage { node: node.into(), notes: "1 failed".to_owned(), printed: printed.clone() };
-    state.last_failed = Some(failed("t"));
+    branch.last_failure = Some(Failure::new(FailureClass::Budget, "limit/write_bytes", limit));
+    let failed = |node: &str| {
+        Arc::new(FailedStage { node: node.into(), notes: "1 failed".to_owned(), printed: printed.clone() })
+    };
+    branch.last_failed = Some(failed("t"));
     let expected = "stage `t` failed; withheld: hold-out scenarios were in reach of that stage";
     let told =
         |input: &StageInput| input.last_failure.clone().map(|told| (told.class, told.code, told.reason)).unwrap();
-    let input = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
+    let input = bench.prepare(&assignment("b", branch.clone())).await.unwrap().call.input;
     assert_eq!(input.extra[1].1, "summary: 1 failed\n");
     assert!(input.context.is_empty(), "no name for the hold-outs");
     assert_eq!(told(&input), (FailureClass::Deterministic, FailureCode::STAGE_FAILED, expected.to_owned()));
     // The start stands for a node without a component: what it passes on may be the verifier's.
-    state.last_failed = Some(FailedStage { node: "s".into(), notes: String::new(), printed: Vec::new() });
+    branch.last_failed = Some(Arc::new(FailedStage { node: "s".into(), notes: String::new(), printed: Vec::new() }));
     glovebox_engine::attempt::sweep(&bench.run);
-    let passed_on = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
+    let passed_on = bench.prepare(&assignment("b", branch.clone())).await.unwrap().call.input;
     assert_eq!(told(&passed_on).2, expected.replace("`t`", "`s`"));
-    state.last_failed = Some(failed("b"));
+    branch.last_failed = Some(failed("b"));
     glovebox_engine::attempt::sweep(&bench.run);
-    let input = bench.prepare(&claim("b"), &state).await.unwrap().call.input;
+    let input = bench.prepare(&assignment("b", branch.clone())).await.unwrap().call.input;
     assert!(input.extra[1].1.contains("apples"), "what a stage without hold-outs printed is told");
     assert_eq!(told(&input).2, limit);
 }

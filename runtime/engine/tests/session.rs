@@ -6,14 +6,13 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::config::ExecSetting;
 use glovebox_engine::config::sandbox::SandboxSetting;
-use glovebox_engine::driver::{Claim, RunError};
+use glovebox_engine::driver::{Assignment, RunError};
 use glovebox_engine::event::{ChangeOp, Digest, Ending, Event, FileChange, Record, RuleReport, StageFinished, Verdict};
 use glovebox_engine::plan::{Confinement, Plan, SandboxPlan};
 use glovebox_engine::ports::{BlobStore, PortError, RunLog};
 use glovebox_engine::run::{NewRun, RunDir, Session, Worker, apply_changes};
 use glovebox_engine::signals::LocalSignals;
 use glovebox_engine::sqlite::{Provenance, SqliteReader, VerifiedJournal};
-use glovebox_engine::state::RunState;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, check};
@@ -120,7 +119,7 @@ fn change(path: &str, op: ChangeOp, digest: Option<Digest>) -> FileChange {
     }
 }
 
-fn finish(claim: &Claim, changes: Vec<FileChange>) -> StageFinished {
+fn finish(claim: &Assignment, changes: Vec<FileChange>) -> StageFinished {
     StageFinished {
         attempt: claim.attempt.clone(),
         handler: "codergen".to_owned(),
@@ -148,9 +147,9 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 /// `a` writes, makes and deletes; `b` is a fault of the runtime unless `whole`.
 async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), RunError> {
     let blobs = session.blobs.clone();
-    let stage = async |claim: &Claim, _: &RunState| -> Result<StageFinished, Failed> {
+    let stage = async |claim: Assignment| -> Result<StageFinished, Failed> {
         if claim.attempt.task.node == "b" {
-            return if whole { Ok(finish(claim, Vec::new())) } else { Err("the machine is on fire".into()) };
+            return if whole { Ok(finish(&claim, Vec::new())) } else { Err("the machine is on fire".into()) };
         }
         let digest = blobs.put_bytes(b"new")?;
         let changes = vec![
@@ -158,7 +157,7 @@ async fn drive(place: &Place, session: &mut Session, whole: bool) -> Result<(), 
             change("made", ChangeOp::Mkdir, None),
             change("made/new.txt", ChangeOp::Write, Some(digest)),
         ];
-        Ok(finish(claim, changes))
+        Ok(finish(&claim, changes))
     };
     session.drive(&place.pipeline, (&LocalSignals::new(), None), stage, |_, _| Ok(())).await
 }
@@ -176,7 +175,7 @@ async fn the_first_record_names_what_is_stored_already() {
     assert_eq!(base.files.keys().collect::<Vec<_>>(), ["old.txt", "src/main.rs"]);
     assert_eq!(place.read("src/main.rs").as_deref(), Some("fn main() {}"));
     assert_eq!((started.steps_max, started.goal.as_str(), started.run_id.as_str()), (30, "ship", "run-1"));
-    assert_eq!(session.state.context.text("graph.goal"), "ship");
+    assert_eq!(session.state.main().context.text("graph.goal"), "ship");
 }
 
 #[tokio::test]
@@ -192,13 +191,14 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
     std::fs::write(place.path("run/workspace/old.txt"), "back again").unwrap();
 
     let mut session = place.open();
-    assert_eq!((session.run_id(), session.verdict()), ("run-1", None));
+    assert_eq!((session.run_id(), session.verdict()), ("run-1".into(), None));
     session.resume(&place.pipeline).await.unwrap();
     assert_eq!((place.read("made/new.txt").as_deref(), place.read("old.txt")), (Some("new"), None));
     drive(&place, &mut session, true).await.unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
-    assert_eq!(session.state.completed, ["start", "a", "b"]);
-    let started = kinds(&session).into_iter().filter(|kind| *kind == "stage.started").count();
+    let completed: Vec<&str> = session.state.main().completed.iter().map(|node| node.as_str()).collect();
+    assert_eq!(completed, ["start", "a", "b"]);
+    let started = kinds(&session).await.into_iter().filter(|kind| *kind == "stage.started").count();
     assert_eq!(started, 3, "`a` once, `b` twice: a finished stage is not executed again");
     assert_eq!(
         std::fs::read_to_string(place.path("project/old.txt")).unwrap(),
@@ -207,8 +207,8 @@ async fn a_run_that_was_cut_off_goes_on_from_its_last_commit() {
     );
 }
 
-fn kinds(session: &Session) -> Vec<&'static str> {
-    session.journal.read(1, 1000).unwrap().iter().map(|record| record.event.kind()).collect()
+async fn kinds(session: &Session) -> Vec<&'static str> {
+    session.journal.read(&session.run_id(), 1, 1000).await.unwrap().iter().map(|record| record.event.kind()).collect()
 }
 
 #[tokio::test]
@@ -218,10 +218,10 @@ async fn a_finished_run_says_so() {
     drive(&place, &mut session, true).await.unwrap();
     drop(session);
     let mut session = place.open();
-    let before = kinds(&session);
+    let before = kinds(&session).await;
     let error = session.resume(&place.pipeline).await.unwrap_err();
     assert_eq!(error.to_string(), "run `run-1` has ended already (success), expected one that was interrupted");
-    assert_eq!(kinds(&session), before);
+    assert_eq!(kinds(&session).await, before);
 }
 
 #[tokio::test]
@@ -271,11 +271,11 @@ async fn child() {
     let mut session = open(dir, &format!("process {}", std::process::id())).unwrap();
     session.resume(&pipeline).await.unwrap();
     let blobs = session.blobs.clone();
-    let stage = async |claim: &Claim, _: &RunState| -> Result<StageFinished, Failed> {
+    let stage = async |claim: Assignment| -> Result<StageFinished, Failed> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         let digest = blobs.put_bytes(b"new")?;
         let path = format!("by-{}.txt", claim.attempt.task.node);
-        Ok(finish(claim, vec![change(&path, ChangeOp::Write, Some(digest))]))
+        Ok(finish(&claim, vec![change(&path, ChangeOp::Write, Some(digest))]))
     };
     session.drive(&pipeline, (&LocalSignals::new(), None), stage, |_, _| Ok(())).await.unwrap();
 }
@@ -304,10 +304,15 @@ async fn a_run_killed_again_and_again_ends_as_if_it_had_not_been() {
     assert_eq!(spawn().wait().unwrap().success(), !finished_before);
     let session = place.open();
     // It may have been killed between the last record and what follows from it, which whoever opens an ended run makes up for.
-    apply_changes(&session.dir.workspace(), &session.blobs, session.state.changes.values()).unwrap();
+    apply_changes(&session.dir.workspace(), &session.blobs, session.state.main().changes.values()).unwrap();
     assert_eq!(session.verdict(), Some(Verdict::Success));
-    assert_eq!(session.state.completed, ["start", "a", "b"]);
-    assert_eq!(kinds(&session).iter().filter(|kind| **kind == "stage.finished").count(), 2, "nothing is told twice");
+    let completed: Vec<&str> = session.state.main().completed.iter().map(|node| node.as_str()).collect();
+    assert_eq!(completed, ["start", "a", "b"]);
+    assert_eq!(
+        kinds(&session).await.iter().filter(|kind| **kind == "stage.finished").count(),
+        2,
+        "nothing is told twice"
+    );
     for path in ["by-a.txt", "by-b.txt"] {
         assert_eq!(place.read(path).as_deref(), Some("new"));
     }

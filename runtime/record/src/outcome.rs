@@ -287,6 +287,18 @@ impl Outcome {
     pub fn failed(failure: Failure) -> Self {
         Self { failure: Some(failure), ..Self::of(Status::Fail) }
     }
+
+    /// Returns a copy that sets nothing in the context.
+    pub fn without_context_updates(&self) -> Self {
+        Self {
+            status: self.status,
+            preferred_label: self.preferred_label.clone(),
+            suggested_next_ids: self.suggested_next_ids.clone(),
+            context_updates: BTreeMap::new(),
+            notes: self.notes.clone(),
+            failure: self.failure.clone(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         canceled: Arc<AtomicBool>,
     ) -> Result<Vec<CacheFilled>, (NodeId, AttemptError)> {
         let mut filled = Vec::new();
-        if !state.changes.is_empty() || !self.sandbox_env.tier.is_some_and(|tier| tier.can_mount()) {
+        if !state.main().changes.is_empty() || !self.sandbox_env.tier.is_some_and(|tier| tier.can_mount()) {
             return Ok(filled);
         }
         for (id, binding) in &self.plan.bindings {

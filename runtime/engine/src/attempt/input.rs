@@ -1,28 +1,26 @@
-//! What a handler is told about its stage, and the model it may ask.
+//! What a handler learns about its stage, and the model it may ask.
 //!
-//! Everything comes from the pipeline and the fold of the journal, so the same attempt made again is told the same. The
-//! engine's counters are not among it.
+//! Everything comes from the pipeline and the fold of the journal, so the same attempt made again gets the same input. The
+//! engine's counters are not part of it.
 
 use super::AttemptError;
-use crate::driver::Claim;
+use crate::driver::Assignment;
 use crate::plan::Plan;
-use crate::state::RunState;
+use crate::state::Branch;
 use glovebox_host::input::{OutgoingEdge, StageInput};
 use glovebox_host::model::Model;
 use glovebox_pipeline::ir::{Node, Pipeline};
-use glovebox_record::RunId;
 
-/// Context keys of the engine that no stage is told, in either spelling.
+/// Context keys of the engine that no stage gets, in either spelling.
 const INTERNAL: [&str; 2] = ["internal.", "context.internal."];
 
 /// Context keys that name the hold-outs, for which a builder has no name, in either spelling.
 pub(super) const HOLDOUT_KEYS: [&str; 2] = ["graph.scenarios", "context.graph.scenarios"];
 
-/// What the handler is told.
-pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state: &RunState) -> StageInput {
-    let run = state.run.as_ref();
-    let context =
-        state.context.entries().iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));
+/// Makes the input of a handler.
+pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, assignment: &Assignment) -> StageInput {
+    let Assignment { attempt, run, branch, .. } = assignment;
+    let context = branch.context.iter().filter(|(key, _)| !INTERNAL.iter().any(|start| key.starts_with(start)));
     let outgoing = pipeline.outgoing(&node.id).map(|(_, edge)| OutgoingEdge {
         to: edge.to.to_string(),
         label: edge.label.to_string(),
@@ -30,8 +28,8 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state
         weight: i32::try_from(edge.weight).unwrap_or(if edge.weight < 0 { i32::MIN } else { i32::MAX }),
     });
     StageInput {
-        run: run.map_or_else(|| RunId::new(""), |run| run.run_id.clone()),
-        attempt: claim.attempt.clone(),
+        run: run.run_id.clone(),
+        attempt: attempt.clone(),
         handler_type: node.handler.name().to_owned(),
         label: node.label.to_string(),
         prompt: node.prompt.as_ref().map(|prompt| prompt.to_string()),
@@ -39,16 +37,15 @@ pub(super) fn stage_input(pipeline: &Pipeline, node: &Node, claim: &Claim, state
         attributes: attributes(node),
         context: context.map(|(key, value)| (key.clone(), value.clone())).collect(),
         outgoing: outgoing.collect(),
-        last_failure: state.last_failure.clone(),
+        last_failure: branch.last_failure.clone(),
         extra: Vec::new(),
     }
 }
 
-/// The model at the turn where the node's finished attempts left it: an attempt that was cut off is told the same again.
-pub(super) fn model(node: &Node, plan: &Plan, state: &RunState) -> Result<Model, AttemptError> {
+/// The model at the turn where the node's finished attempts left it: an attempt that was cut off gets the same answers again.
+pub(super) fn model(node: &Node, plan: &Plan, branch: &Branch) -> Result<Model, AttemptError> {
     let id = &node.id;
-    let turns = state.turns.get(id).copied().unwrap_or(0);
-    let attempts = state.attempts.get(id).copied().unwrap_or(0);
+    let (turns, attempts) = branch.nodes.get(id).map_or((0, 0), |history| (history.turns, history.attempts));
     let turns = u32::try_from(turns).unwrap_or(u32::MAX);
     Ok(Model::bind(id.as_str(), &attributes(node), plan.script.as_ref(), turns, attempts)?)
 }

@@ -1,17 +1,16 @@
-//! Waiting for one attempt.
+//! One attempt from its claim to its end.
 //!
-//! Holds its delivery while it lasts, asks it to stop when the run is canceled or out of time, and gives up on one that does not
-//! listen. It looks at no result beyond that.
+//! An attempt owns its assignment. While it lasts its delivery is held; it is asked to stop when the run is canceled or out of time, and
+//! given up when it does not listen. No result is looked at beyond that.
 
-use super::{Driver, LEASE_MS, RunError};
+use super::{Driver, Fault, LEASE_MS, RunError};
 use crate::context::filter_updates;
-use crate::event::{Attempt, AttemptId, Ending, StageFinished};
+use crate::decide::out_of_time;
+use crate::event::{Attempt, AttemptId, BranchId, Ending, Event, RunStarted, StageFinished};
 use crate::ports::{ClaimQueue, Delivery, RunLog, Signals};
-use crate::schedule::out_of_time;
-use crate::state::{OpenTask, RunState};
+use crate::state::Branch;
 use glovebox_record::{CommandEnding, Failure, FailureClass, FailureCode, Outcome};
 use jiff::Timestamp;
-use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -19,86 +18,131 @@ use std::time::Duration;
 /// How long an attempt may take to end after it was asked to.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// An attempt that is this driver's to make.
+/// What one attempt works on. It owns everything, so an attempt borrows nothing of the run: a remote worker gets the same.
 #[derive(Debug, Clone)]
-pub struct Claim {
+pub struct Assignment {
     /// The attempt.
     pub attempt: Attempt,
-    /// Sequence number of its `stage.started`.
+    /// Sequence number of its `stage.started`: the fencing token that its commit must find in place.
     pub token: u64,
+    /// How the run was started.
+    pub run: Arc<RunStarted>,
+    /// The branch as it was when the attempt was claimed.
+    pub branch: Arc<Branch>,
     /// Set to ask the attempt to stop.
-    pub canceled: Arc<AtomicBool>,
+    pub stop: Arc<AtomicBool>,
 }
 
-impl Claim {
-    pub(super) fn new(open: &OpenTask, worker: &str) -> Self {
-        tracing::debug!(task = %open.task, ordinal = open.ordinal, worker, "claiming");
-        Self {
-            attempt: Attempt {
-                task: open.task.clone(),
-                ordinal: open.ordinal,
-                id: AttemptId::new(ulid::Ulid::generate().to_string()),
-            },
-            token: 0,
-            canceled: Arc::default(),
-        }
-    }
+/// An attempt that ended.
+pub(super) struct Ended {
+    pub(super) delivery: Delivery,
+    pub(super) token: u64,
+    pub(super) id: AttemptId,
+    pub(super) finished: StageFinished,
+    /// Why it was asked to stop, if it was.
+    pub(super) stop: Option<Stop>,
 }
 
 /// Why an attempt was asked to stop.
-enum Stop {
+#[derive(Clone, Copy)]
+pub(super) enum Stop {
     Canceled,
     OutOfTime,
 }
 
-impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
-    /// Waits for an attempt to end, by itself or because it is asked to.
-    pub(super) async fn wait_for<E>(
+impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
+    /// Makes one attempt and watches over it. What it returns borrows nothing of the driver but its ports.
+    pub(super) fn attempt<'e, E>(
         &self,
-        claim: &Claim,
-        delivery: &Delivery,
-        execute: &E,
-    ) -> Result<StageFinished, RunError>
+        assignment: Assignment,
+        delivery: Delivery,
+        execute: &'e E,
+    ) -> impl Future<Output = Result<Ended, RunError>> + use<'a, 'e, J, S, E>
     where
-        E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
+        E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
-        let mut attempt = std::pin::pin!(execute(claim, &self.state));
-        let stop = tokio::select! {
-            biased;
-            finished = &mut attempt => return finished.map_err(|source| execute_error(claim, source)),
-            stop = self.reason_to_stop() => stop,
-            error = self.keep_lease(delivery) => return Err(error),
-        };
-        claim.canceled.store(true, Ordering::SeqCst);
-        let finished = match tokio::time::timeout(self.grace, attempt).await {
-            Ok(finished) => finished.map_err(|source| execute_error(claim, source))?,
-            Err(_) => abandoned(claim, self.grace),
-        };
-        Ok(match stop {
-            Stop::OutOfTime if finished.ending == Ending::Canceled => self.cut_for_time(finished),
-            Stop::Canceled if !did_succeed(&finished) => cut(finished),
+        let supervisor =
+            Supervisor { journal: self.journal, signals: self.signals, grace: self.grace, time_left: self.time_left() };
+        supervisor.watch(assignment, delivery, execute)
+    }
+
+    /// What is to be committed of an attempt, given why it was asked to stop.
+    pub(super) fn finished(&self, branch: &BranchId, finished: StageFinished, stop: Option<Stop>) -> StageFinished {
+        let mut finished = match stop {
+            Some(Stop::OutOfTime) if finished.ending == Ending::Canceled => self.cut_for_time(finished),
+            Some(Stop::Canceled) if !did_succeed(&finished) => cut(finished),
             _ => finished,
-        })
+        };
+        filter_context(self.state.branch(branch), &mut finished);
+        finished
+    }
+
+    /// Waits until the run's time is over, for ever when it has no bound. Returns how the run ends then.
+    pub(super) async fn deadline(&self) -> Event {
+        loop {
+            if let Some(end) = out_of_time(&self.state, Timestamp::now()) {
+                return end;
+            }
+            wait_for(self.time_left()).await;
+        }
     }
 
     /// Time the run still has; none when it has no bound.
-    pub(super) fn time_left(&self) -> Option<Duration> {
+    fn time_left(&self) -> Option<Duration> {
         let wall_max_ms = self.state.run.as_ref()?.wall_max_ms?;
         let since = self.state.at.map_or(0, |at| Timestamp::now().as_millisecond().saturating_sub(at.as_millisecond()));
         let driven_ms = self.state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));
         Some(Duration::from_millis(wall_max_ms.saturating_sub(driven_ms)))
     }
 
-    async fn reason_to_stop(&self) -> Stop {
-        let out_of_time = async {
-            match self.time_left() {
-                Some(left) => tokio::time::sleep(left).await,
-                None => std::future::pending().await,
-            }
+    /// The run's bound, not a request, ended this attempt.
+    fn cut_for_time(&self, finished: StageFinished) -> StageFinished {
+        let failure = match out_of_time(&self.state, Timestamp::now()) {
+            Some(Event::RunFinished(ended)) => ended.failure,
+            _ => None,
         };
+        let reason = "the run's wall time ended during the attempt";
+        let failure = failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, "limit/max_wall_time", reason));
+        StageFinished { outcome: Outcome::failed(failure), ..finished }
+    }
+}
+
+/// Watches over one attempt: holds its delivery while it lasts, and asks it to stop when the run is canceled or out of time.
+struct Supervisor<'a, J, S> {
+    journal: &'a J,
+    signals: &'a S,
+    grace: Duration,
+    time_left: Option<Duration>,
+}
+
+impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
+    async fn watch<E>(self, assignment: Assignment, delivery: Delivery, execute: &E) -> Result<Ended, RunError>
+    where
+        E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
+    {
+        let (token, attempt, stop) = (assignment.token, assignment.attempt.clone(), Arc::clone(&assignment.stop));
+        let failed = |source| RunError::Execute { node: attempt.task.node.clone(), source };
+        let ended =
+            |finished, stop| Ended { delivery: delivery.clone(), token, id: attempt.id.clone(), finished, stop };
+        let mut executing = std::pin::pin!(execute(assignment));
+        let reason = tokio::select! {
+            biased;
+            finished = &mut executing => return Ok(ended(finished.map_err(failed)?, None)),
+            reason = self.reason_to_stop() => reason,
+            error = self.keep_lease(&delivery) => return Err(error),
+        };
+        stop.store(true, Ordering::SeqCst);
+        let finished = match tokio::time::timeout(self.grace, executing).await {
+            Ok(finished) => finished.map_err(failed)?,
+            Err(_) => abandoned(&attempt, self.grace),
+        };
+        Ok(ended(finished, Some(reason)))
+    }
+
+    async fn reason_to_stop(&self) -> Stop {
         tokio::select! {
             _ = self.signals.canceled() => Stop::Canceled,
-            () = out_of_time => Stop::OutOfTime,
+            () = wait_for(self.time_left) => Stop::OutOfTime,
         }
     }
 
@@ -107,23 +151,19 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     async fn keep_lease(&self, delivery: &Delivery) -> RunError {
         loop {
             tokio::time::sleep(Duration::from_millis(LEASE_MS / 3)).await;
-            match self.journal.extend(delivery, Timestamp::now(), LEASE_MS) {
+            match self.journal.extend(delivery, Timestamp::now(), LEASE_MS).await {
                 Ok(true) => {}
                 Ok(false) => tracing::warn!(task = %delivery.task, "the lease was lost"),
                 Err(error) => return error.into(),
             }
         }
     }
+}
 
-    /// The run's bound, not somebody's wish, ended this attempt.
-    fn cut_for_time(&self, finished: StageFinished) -> StageFinished {
-        let failure = match out_of_time(&self.state, Timestamp::now()) {
-            Some(crate::event::Event::RunFinished(ended)) => ended.failure,
-            _ => None,
-        };
-        let reason = "the run's wall time ended during the attempt";
-        let failure = failure.unwrap_or_else(|| Failure::new(FailureClass::Budget, "limit/max_wall_time", reason));
-        StageFinished { outcome: Outcome::failed(failure), ..finished }
+async fn wait_for(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -144,21 +184,22 @@ fn cut(finished: StageFinished) -> StageFinished {
 }
 
 /// Keeps what a handler may set and reports the rest as refused (design §1: a stage cannot touch the record).
-pub(super) fn admit_context(state: &RunState, finished: &mut StageFinished) {
+fn filter_context(branch: &Branch, finished: &mut StageFinished) {
     let updates = std::mem::take(&mut finished.outcome.context_updates);
-    let (accepted, refusals) = filter_updates(&state.context, updates);
+    let (accepted, refusals) = filter_updates(&branch.context, updates);
     finished.outcome.context_updates = accepted;
     finished.refusals_total = finished.refusals_total.saturating_add(refusals.len() as u64);
     finished.refusals.extend(refusals.into_iter().take(glovebox_sandbox::refusal::REFUSALS_MAX));
 }
 
 /// What is committed for an attempt that did not listen: nothing of it.
-fn abandoned(claim: &Claim, grace: Duration) -> StageFinished {
+fn abandoned(attempt: &Attempt, grace: Duration) -> StageFinished {
     let reason = format!("the attempt did not end within {} ms of being asked to", grace.as_millis());
+    let failure = Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason);
     StageFinished {
-        attempt: claim.attempt.clone(),
+        attempt: attempt.clone(),
         handler: String::new(),
-        outcome: Outcome::failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason)),
+        outcome: Outcome::failed(failure),
         retrying: false,
         ending: Ending::Canceled,
         usage: Vec::new(),
@@ -175,8 +216,4 @@ fn abandoned(claim: &Claim, grace: Duration) -> StageFinished {
         turns_used: 0,
         duration_ms: 0,
     }
-}
-
-fn execute_error(claim: &Claim, source: Box<dyn Error + Send + Sync>) -> RunError {
-    RunError::Execute { node: claim.attempt.task.node.clone(), source }
 }

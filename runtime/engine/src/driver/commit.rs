@@ -4,9 +4,9 @@
 //! what the journal does not. When another driver appended first, its records are read and the decision is made again on them.
 
 use super::{CHUNK, Driver, RunError};
+use crate::decide::decide;
 use crate::event::{Event, Record, Subject, whole_milliseconds};
 use crate::ports::{PortError, RunLog};
-use crate::schedule::schedule;
 use crate::state::RunState;
 use glovebox_pipeline::ir::Pipeline;
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ pub(super) struct Batch {
 impl Batch {
     /// Events about the run itself.
     pub(super) fn of_run(state: &RunState, events: Vec<Event>) -> Self {
-        Self { expect: vec![(Subject::Run, state.run_head)], events, because: None }
+        Self { expect: vec![(Subject::Run, state.head)], events, because: None }
     }
 }
 
@@ -45,19 +45,19 @@ impl<J: RunLog, S> Driver<'_, J, S> {
                 return Ok(Committed { records, is_stored: false });
             };
             let at = whole_milliseconds(Timestamp::now());
-            let (mut decided, events) = decide(self.pipeline, self.state.clone(), (at, because), events);
-            match self.journal.append(expect, at, events.clone()).await {
+            let (mut decided, events) = fold_and_decide(self.pipeline, self.state.clone(), (at, because), events);
+            match self.journal.append(&self.run, &expect, at, &events).await {
                 Ok(stored) => {
-                    stored.iter().for_each(|record| decided.place(record));
+                    stored.iter().zip(&events).for_each(|(place, event)| decided.note_position(place.seq, event));
                     self.state = decided;
-                    records.extend(stored);
+                    records.extend(stored.into_iter().zip(events).map(|(place, event)| place.record(at, event)));
                     return Ok(Committed { records, is_stored: true });
                 }
                 Err(PortError::Ambiguous(what)) => {
-                    records.extend(self.find(&what, &events)?);
+                    records.extend(self.find(&what, &events).await?);
                     return Ok(Committed { records, is_stored: true });
                 }
-                Err(conflict @ PortError::Conflict { .. }) => match self.catch_up()? {
+                Err(conflict @ PortError::Conflict { .. }) => match self.catch_up().await? {
                     read if read.is_empty() => return Err(conflict.into()),
                     read => records.extend(read),
                 },
@@ -67,15 +67,15 @@ impl<J: RunLog, S> Driver<'_, J, S> {
     }
 
     /// Reads what others appended since.
-    fn catch_up(&mut self) -> Result<Vec<Record>, RunError> {
-        let read = self.read_on()?;
+    pub(super) async fn catch_up(&mut self) -> Result<Vec<Record>, RunError> {
+        let read = self.read_on().await?;
         read.iter().for_each(|record| self.state.apply(record));
         Ok(read)
     }
 
     /// "Unknown" is never "no": the events are in the journal now, or the append failed.
-    fn find(&mut self, what: &str, events: &[Event]) -> Result<Vec<Record>, RunError> {
-        let read = self.read_on()?;
+    async fn find(&mut self, what: &str, events: &[Event]) -> Result<Vec<Record>, RunError> {
+        let read = self.read_on().await?;
         let is_there = |records: &[Record]| records.iter().zip(events).all(|(record, event)| record.event == *event);
         if !read.windows(events.len()).any(is_there) {
             return Err(PortError::Ambiguous(what.to_owned()).into());
@@ -84,11 +84,11 @@ impl<J: RunLog, S> Driver<'_, J, S> {
         Ok(read)
     }
 
-    fn read_on(&self) -> Result<Vec<Record>, RunError> {
+    async fn read_on(&self) -> Result<Vec<Record>, RunError> {
         let mut read: Vec<Record> = Vec::new();
         loop {
             let from = read.last().map_or(self.state.seq, |record| record.seq) + 1;
-            let more = self.journal.read(from, CHUNK)?;
+            let more = self.journal.read(&self.run, from, CHUNK).await?;
             if more.is_empty() {
                 return Ok(read);
             }
@@ -98,7 +98,7 @@ impl<J: RunLog, S> Driver<'_, J, S> {
 }
 
 /// Folds events and all that follows from them.
-fn decide(
+fn fold_and_decide(
     pipeline: &Pipeline,
     mut state: RunState,
     (at, mut because): (Timestamp, Option<Event>),
@@ -108,7 +108,7 @@ fn decide(
     while let Some(event) = events.get(folded) {
         state.fold(at, event);
         let cause = because.take();
-        let follow = schedule(pipeline, &state, cause.as_ref().unwrap_or(event));
+        let follow = decide(pipeline, &state, cause.as_ref().unwrap_or(event));
         events.extend(follow);
         folded += 1;
     }

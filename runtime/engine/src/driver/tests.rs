@@ -15,10 +15,12 @@ const GRAPH: &str =
     "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; d [shape=diamond]; a [max_retries=1]; b; fix;
     start -> a -> b -> d; d -> exit [condition=\"outcome=success\"]; d -> fix [condition=\"outcome=fail\"]; fix -> b }";
 
+const RUN: &str = "run";
+
 type Failed = Box<dyn Error + Send + Sync>;
 
 /// `a` asks for a retry first, `b` fails on its first visit: the same answer whoever asks.
-fn answer(claim: &Claim) -> StageFinished {
+fn answer(claim: &Assignment) -> StageFinished {
     let Attempt { task, ordinal, .. } = &claim.attempt;
     let status = match (task.node.as_str(), task.visit, ordinal) {
         ("a", _, 1) => Status::Retry,
@@ -31,7 +33,7 @@ fn answer(claim: &Claim) -> StageFinished {
     finished(&open(claim), outcome)
 }
 
-fn open(claim: &Claim) -> OpenTask {
+fn open(claim: &Assignment) -> OpenTask {
     OpenTask {
         task: claim.attempt.task.clone(),
         ordinal: claim.attempt.ordinal,
@@ -41,8 +43,8 @@ fn open(claim: &Claim) -> OpenTask {
     }
 }
 
-async fn at_once(claim: &Claim, _: &RunState) -> Result<StageFinished, Failed> {
-    Ok(answer(claim))
+async fn at_once(claim: Assignment) -> Result<StageFinished, Failed> {
+    Ok(answer(&claim))
 }
 
 fn driver<'a>(
@@ -50,15 +52,24 @@ fn driver<'a>(
     journal: &'a SqliteLog,
     signals: &'a LocalSignals,
 ) -> Driver<'a, SqliteLog, LocalSignals> {
-    Driver { pipeline, journal, signals, worker: "test".into(), grace: GRACE, disk: None, state: RunState::default() }
+    let (worker, state) = ("test".into(), RunState::default());
+    Driver { run: RUN.into(), pipeline, journal, signals, worker, grace: GRACE, disk: None, state }
 }
 
 fn journal(folder: &Path) -> SqliteLog {
-    SqliteLog::open(&folder.join("journal.sqlite")).unwrap()
+    SqliteLog::open(&folder.join("journal.sqlite"), RUN.into()).unwrap()
 }
 
 fn first(pipeline: &Pipeline, wall_max_ms: Option<u64>) -> Event {
     Event::RunStarted(Box::new(started(pipeline, 50, wall_max_ms)))
+}
+
+fn names(state: &RunState) -> Vec<&str> {
+    state.main().completed.iter().map(NodeId::as_str).collect()
+}
+
+async fn replayed(log: &SqliteLog) -> (RunState, Option<Event>) {
+    replay(&log.read(&RUN.into(), 1, usize::MAX).await.unwrap()).unwrap()
 }
 
 fn reason(state: &RunState) -> String {
@@ -80,12 +91,16 @@ async fn a_run_is_driven_to_its_end_and_reads_back_the_same() {
     };
     driver.drive(at_once, project).await.unwrap();
     assert_eq!(reason(&driver.state), "success");
-    assert_eq!(driver.state.completed, ["start", "a", "b", "d", "fix", "b", "d"]);
-    assert_eq!(driver.state.current_node, Some("exit".into()));
-    assert_eq!(driver.state.context.text("graph.goal"), "", "a handler cannot write engine keys");
+    assert_eq!(names(&driver.state), ["start", "a", "b", "d", "fix", "b", "d"]);
+    assert_eq!(driver.state.main().node, Some("exit".into()));
+    assert_eq!(driver.state.main().context.text("graph.goal"), "", "a handler cannot write engine keys");
     assert_eq!(driver.state.refusals_total, 5, "one per attempt");
-    assert_eq!(told.into_inner(), log.read(1, 1000).unwrap(), "every record was told, once and in order");
-    let (replayed, _) = replay(&log, |_, _| Ok(())).unwrap();
+    assert_eq!(
+        told.into_inner(),
+        log.read(&RUN.into(), 1, 1000).await.unwrap(),
+        "every record was told, once and in order"
+    );
+    let (replayed, _) = replayed(&log).await;
     assert_eq!(replayed, driver.state);
 }
 
@@ -96,37 +111,37 @@ async fn every_prefix_of_the_journal_can_be_resumed() {
     let mut whole = driver(&pipeline, &log, &signals);
     whole.start(first(&pipeline, None)).await.unwrap();
     whole.drive(at_once, |_, _| Ok(())).await.unwrap();
-    let records = log.read(1, 1000).unwrap();
+    let records = log.read(&RUN.into(), 1, 1000).await.unwrap();
     for length in 1..records.len() {
         let folder = tempfile::tempdir().unwrap();
         let log = journal(folder.path());
         for record in &records[..length] {
-            log.append(Vec::new(), record.at, vec![record.event.clone()]).await.unwrap();
+            log.append(&RUN.into(), &[], record.at, &[record.event.clone()]).await.unwrap();
         }
         drop(log);
         let log = journal(folder.path());
-        let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
+        let (state, last) = replayed(&log).await;
         let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
         resumed.resume(last, None).await.unwrap();
         resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
         assert_eq!(resumed.state.verdict, whole.state.verdict, "after record {length}");
-        assert_eq!(resumed.state.completed, whole.state.completed);
-        assert_eq!(resumed.state.context, whole.state.context);
+        assert_eq!(resumed.state.main().completed, whole.state.main().completed);
+        assert_eq!(resumed.state.main().context, whole.state.main().context);
         assert_eq!(resumed.state.steps, whole.state.steps);
-        assert_eq!(replay(&log, |_, _| Ok(())).unwrap().0, resumed.state);
+        assert_eq!(replayed(&log).await.0, resumed.state);
     }
 }
 
 /// Drives with a signal during attempt number `at`, which either listens to it or ends by itself all the same.
 async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u32, is_cut: bool) {
     let (count, signals) = (Cell::new(0), driver.signals.clone());
-    let stopped = async |claim: &Claim, _: &RunState| {
+    let stopped = async |claim: Assignment| {
         count.set(count.get() + 1);
         if count.get() != at {
-            return Ok(answer(claim));
+            return Ok(answer(&claim));
         }
         signals.cancel("signal INT");
-        while is_cut && !claim.canceled.load(Ordering::SeqCst) {
+        while is_cut && !claim.stop.load(Ordering::SeqCst) {
             tokio::task::yield_now().await;
         }
         // A component may answer after its command was cut, and what it answers is worth nothing.
@@ -141,9 +156,9 @@ async fn drive_and_stop(driver: &mut Driver<'_, SqliteLog, LocalSignals>, at: u3
         let cut = StageFinished {
             changes: vec![changed],
             turns_used: 7,
-            ..finished(&open(claim), Outcome::of(Status::Fail))
+            ..finished(&open(&claim), Outcome::of(Status::Fail))
         };
-        Ok(if is_cut { cut } else { answer(claim) })
+        Ok(if is_cut { cut } else { answer(&claim) })
     };
     driver.drive(stopped, |_, _| Ok(())).await.unwrap();
 }
@@ -166,8 +181,8 @@ async fn a_run_that_a_signal_stopped_goes_on_and_ends_as_if_it_had_not_been() {
             continue;
         }
         assert_eq!(reason(&stopped.state), "run/canceled: canceled by signal INT", "{at} {is_cut}");
-        assert!(!stopped.state.is_over() && !stopped.state.changes.contains_key("half.txt"));
-        let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
+        assert!(!stopped.state.is_over() && !stopped.state.main().changes.contains_key("half.txt"));
+        let (state, last) = replayed(&log).await;
         assert_eq!(state, stopped.state, "{at} {is_cut}");
         let signals = LocalSignals::new();
         let mut resumed = Driver { state, ..driver(&pipeline, &log, &signals) };
@@ -175,14 +190,14 @@ async fn a_run_that_a_signal_stopped_goes_on_and_ends_as_if_it_had_not_been() {
         assert!(resumed.state.stopped.is_none() && resumed.state.canceled.is_none());
         resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
         assert_eq!(resumed.state.verdict, whole.state.verdict, "{at} {is_cut}");
-        assert_eq!(resumed.state.completed, whole.state.completed, "{at} {is_cut}");
-        assert_eq!(resumed.state.context, whole.state.context, "{at} {is_cut}");
+        assert_eq!(resumed.state.main().completed, whole.state.main().completed, "{at} {is_cut}");
+        assert_eq!(resumed.state.main().context, whole.state.main().context, "{at} {is_cut}");
         assert_eq!(
-            (resumed.state.steps, &resumed.state.turns),
-            (whole.state.steps, &whole.state.turns),
+            (resumed.state.steps, &resumed.state.main().nodes),
+            (whole.state.steps, &whole.state.main().nodes),
             "{at} {is_cut}"
         );
-        assert_eq!(replay(&log, |_, _| Ok(())).unwrap().0, resumed.state);
+        assert_eq!(replayed(&log).await.0, resumed.state);
     }
 }
 
@@ -194,7 +209,7 @@ async fn a_run_that_was_canceled_for_good_stays_so() {
     canceled.start(first(&pipeline, None)).await.unwrap();
     signals.cancel("glovebox cancel");
     canceled.drive(at_once, |_, _| Ok(())).await.unwrap();
-    assert!(canceled.state.is_over() && replay(&log, |_, _| Ok(())).unwrap().0.is_over());
+    assert!(canceled.state.is_over() && replayed(&log).await.0.is_over());
 }
 
 #[tokio::test]
@@ -206,15 +221,15 @@ async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
     let told = RefCell::new(Vec::new());
     let result = zombie
         .drive(
-            async |claim: &Claim, _: &RunState| {
+            async |claim: Assignment| {
                 // Meanwhile another driver takes the run over, claims the same attempt and drives on to the end.
-                let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
+                let (state, last) = replayed(&log).await;
                 let mut successor = Driver { state, ..driver(&pipeline, &log, &signals) };
                 successor.resume(last, None).await.unwrap();
-                let open = successor.state.open.clone().unwrap();
-                log.done(&Delivery { task: open.task, ready_seq: open.head - 1 }).unwrap();
+                let open = successor.state.main().open().cloned().unwrap();
+                log.done(&Delivery { run: RUN.into(), task: open.task, ready_seq: open.head - 1 }).await.unwrap();
                 successor.drive(at_once, |_, _| Ok(())).await.unwrap();
-                Ok(StageFinished { turns_used: 99, ..answer(claim) })
+                Ok(StageFinished { turns_used: 99, ..answer(&claim) })
             },
             |records, _| {
                 told.borrow_mut().extend_from_slice(records);
@@ -223,14 +238,14 @@ async fn an_attempt_of_a_driver_that_was_overtaken_stores_nothing() {
         )
         .await;
     result.unwrap();
-    let records = log.read(1, 100).unwrap();
+    let records = log.read(&RUN.into(), 1, 100).await.unwrap();
     assert!(!records.iter().any(|record| matches!(&record.event, Event::StageFinished(one) if one.turns_used == 99)));
     assert_eq!(
         told.into_inner(),
         records[told_before..],
         "what the other driver appended is told too, once and in order"
     );
-    assert_eq!(replay(&log, |_, _| Ok(())).unwrap().0, zombie.state);
+    assert_eq!(replayed(&log).await.0, zombie.state);
 }
 
 #[tokio::test]
@@ -239,17 +254,17 @@ async fn a_cancel_stops_the_attempt_and_the_run() {
     let log = journal(folder.path());
     let mut driver = driver(&pipeline, &log, &signals);
     driver.start(first(&pipeline, None)).await.unwrap();
-    let listening = async |claim: &Claim, _: &RunState| {
+    let listening = async |claim: Assignment| {
         signals.cancel("signal INT");
-        while !claim.canceled.load(Ordering::SeqCst) {
+        while !claim.stop.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
-        Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(claim), Outcome::failed(failure)) })
+        Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) })
     };
     driver.drive(listening, |_, _| Ok(())).await.unwrap();
     assert_eq!(reason(&driver.state), "run/canceled: canceled by signal INT");
-    let kinds: Vec<_> = log.read(1, 100).unwrap().iter().map(|record| record.event.kind()).collect();
+    let kinds: Vec<_> = log.read(&RUN.into(), 1, 100).await.unwrap().iter().map(|record| record.event.kind()).collect();
     let expected = ["run.canceled", "stage.finished", "run.finished"];
     assert_eq!(kinds[kinds.len() - 3..], expected, "no edge was chosen");
 }
@@ -261,13 +276,13 @@ async fn an_attempt_that_does_not_listen_is_given_up() {
     let mut driver = driver(&pipeline, &log, &signals);
     driver.grace = Duration::from_millis(20);
     driver.start(first(&pipeline, None)).await.unwrap();
-    let deaf = async |_: &Claim, _: &RunState| {
+    let deaf = async |_: Assignment| {
         signals.cancel("signal TERM");
         std::future::pending().await
     };
     driver.drive(deaf, |_, _| Ok(())).await.unwrap();
     assert_eq!(reason(&driver.state), "run/canceled: canceled by signal TERM");
-    assert!(driver.state.changes.is_empty());
+    assert!(driver.state.main().changes.is_empty());
 }
 
 #[tokio::test]
@@ -278,9 +293,9 @@ async fn a_cancel_before_anything_is_under_way_ends_the_run() {
     driver.start(first(&pipeline, None)).await.unwrap();
     signals.cancel("signal INT");
     let calls = Cell::new(0);
-    let counted = async |claim: &Claim, state: &RunState| {
+    let counted = async |claim: Assignment| {
         calls.set(calls.get() + 1);
-        at_once(claim, state).await
+        at_once(claim).await
     };
     driver.drive(counted, |_, _| Ok(())).await.unwrap();
     assert_eq!((calls.get(), reason(&driver.state).as_str()), (0, "run/canceled: canceled by signal INT"));
@@ -295,18 +310,18 @@ async fn the_runs_time_ends_an_attempt_and_a_wait() {
         let log = journal(folder.path());
         let mut driver = driver(&pipeline, &log, &signals);
         driver.start(first(&pipeline, Some(60))).await.unwrap();
-        let stage = async |claim: &Claim, _: &RunState| {
+        let stage = async |claim: Assignment| {
             if waits {
-                return Ok(finished(&open(claim), Outcome::of(Status::Retry)));
+                return Ok(finished(&open(&claim), Outcome::of(Status::Retry)));
             }
-            while !claim.canceled.load(Ordering::SeqCst) {
+            while !claim.stop.load(Ordering::SeqCst) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             let failure = Failure::new(FailureClass::Canceled, "run/canceled", "asked to");
-            Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(claim), Outcome::failed(failure)) })
+            Ok(StageFinished { ending: Ending::Canceled, ..finished(&open(&claim), Outcome::failed(failure)) })
         };
         driver.drive(stage, |_, _| Ok(())).await.unwrap();
-        let failure = driver.state.verdict.clone().unwrap().failure.unwrap();
+        let failure = driver.state.verdict.clone().unwrap().failure.clone().unwrap();
         assert_eq!(
             (failure.class, failure.code.as_str()),
             (FailureClass::Budget, "limit/max_wall_time"),
@@ -321,12 +336,12 @@ async fn a_fault_of_the_runtime_leaves_a_run_that_can_be_resumed() {
     let log = journal(folder.path());
     let mut driver = driver(&pipeline, &log, &signals);
     driver.start(first(&pipeline, None)).await.unwrap();
-    let broken = async |_: &Claim, _: &RunState| Err("the disk is full".into());
+    let broken = async |_: Assignment| Err("the disk is full".into());
     let error = driver.drive(broken, |_, _| Ok(())).await.unwrap_err();
     assert_eq!(error.to_string(), "could not execute node `a`");
     drop(log);
     let log = journal(folder.path());
-    let (state, last) = replay(&log, |_, _| Ok(())).unwrap();
+    let (state, last) = replayed(&log).await;
     let mut resumed = Driver { state, ..self::driver(&pipeline, &log, &signals) };
     resumed.resume(last, None).await.unwrap();
     resumed.drive(at_once, |_, _| Ok(())).await.unwrap();
@@ -340,7 +355,7 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
     let log = journal(folder.path());
     let mut driver = driver(&pipeline, &log, &signals);
     driver.start(first(&pipeline, None)).await.unwrap();
-    let changing = async |claim: &Claim, _: &RunState| {
+    let changing = async |claim: Assignment| {
         let path = format!("file{}", claim.attempt.task.visit % 3);
         let change = FileChange {
             path: glovebox_record::path::ScopePath::parse(&path).unwrap(),
@@ -350,10 +365,10 @@ async fn what_a_run_keeps_in_memory_does_not_grow_with_its_length() {
             executable: false,
             target: None,
         };
-        Ok(StageFinished { changes: vec![change], ..finished(&open(claim), Outcome::of(Status::Success)) })
+        Ok(StageFinished { changes: vec![change], ..finished(&open(&claim), Outcome::of(Status::Success)) })
     };
     driver.drive(changing, |_, _| Ok(())).await.unwrap();
-    let state = &driver.state;
-    assert_eq!((state.changes.len(), state.outcomes.len(), state.visits.len()), (3, 2, 2));
-    assert_eq!(state.completed.len() as u64, state.steps, "the one list that grows is bounded by the steps");
+    let branch = driver.state.main();
+    assert_eq!((branch.changes.size(), branch.nodes.size()), (3, 2));
+    assert_eq!(branch.completed.len() as u64, driver.state.steps, "the one list that grows is bounded by the steps");
 }

@@ -2,11 +2,11 @@
 //!
 //! For people and other tools. A resume reads the journal and never this file, so nobody gains anything by changing it.
 
-use crate::event::{NodeId, Record};
+use crate::context::Context;
+use crate::event::{NodeId, Record, RunId};
 use crate::state::RunState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What `checkpoint.json` holds.
@@ -26,7 +26,7 @@ pub struct CheckpointFile {
     /// Retries since the node last succeeded.
     pub node_retries: BTreeMap<NodeId, u32>,
     /// The pipeline's context.
-    pub context: BTreeMap<String, Value>,
+    pub context: Context,
     /// One line per finished attempt.
     pub logs: Vec<String>,
 }
@@ -34,15 +34,16 @@ pub struct CheckpointFile {
 impl CheckpointFile {
     /// Says where the run stands after a record.
     pub fn of(record: &Record, state: &RunState, logs: &[String]) -> Self {
-        let exit = state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref());
+        let (branch, exit) = (state.main(), state.verdict.as_ref().and_then(|verdict| verdict.exit_node.as_ref()));
+        let retried = branch.nodes.iter().filter(|(_, history)| history.retries > 0);
         Self {
             schema_version: 1,
-            run_id: state.run.as_ref().map(|run| run.run_id.to_string()).unwrap_or_default(),
+            run_id: state.run_id().map(RunId::to_string).unwrap_or_default(),
             timestamp: record.at.to_string(),
-            current_node: exit.or(state.completed.last()).map(NodeId::to_string).unwrap_or_default(),
-            completed_nodes: state.completed.clone(),
-            node_retries: state.retries.clone(),
-            context: state.context.entries().clone(),
+            current_node: exit.or(branch.completed.last()).map(NodeId::to_string).unwrap_or_default(),
+            completed_nodes: branch.completed.iter().cloned().collect(),
+            node_retries: retried.map(|(node, history)| (node.clone(), history.retries)).collect(),
+            context: branch.context.clone(),
             logs: logs.to_vec(),
         }
     }

@@ -53,7 +53,8 @@ impl<B: BlobStore> Projector<B> {
 
     pub(super) fn passed(&mut self, passed: &StagePassed) -> Result<(), ProjectError> {
         let task = passed.task();
-        let outcome = self.state.outcomes.get(&passed.node).cloned().unwrap_or_else(|| Outcome::of(passed.status));
+        let outcome = self.state.branch(&passed.branch).outcome(&passed.node).cloned();
+        let outcome = outcome.unwrap_or_else(|| Outcome::of(passed.status));
         let owner = Owner { task: &task, attempt: None };
         self.file(&format!("{}/status.json", task_folder(&task)), &encode(&outcome, owner))
     }

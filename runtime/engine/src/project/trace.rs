@@ -5,8 +5,8 @@
 
 use super::run_files::task_folder;
 use crate::context::Context;
-use crate::event::{Event, NodeId, Record, RouteTaken, RunId, StageFinished, Task, Verdict};
-use crate::state::RunState;
+use crate::event::{Event, NodeId, Record, RouteTaken, RunId, Task, Verdict};
+use crate::state::{Branch, RunState};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_record::Outcome;
 use schemars::JsonSchema;
@@ -66,7 +66,7 @@ pub enum TraceFact {
         /// Its attributes.
         node_attrs: BTreeMap<String, String>,
         /// The context before it.
-        context_before: BTreeMap<String, Value>,
+        context_before: Context,
         /// The run's copy of the project, relative to the run directory.
         workspace: String,
         /// The node's folder, relative to the run directory.
@@ -83,7 +83,7 @@ pub enum TraceFact {
         /// What it put into the context.
         context_updates: BTreeMap<String, Value>,
         /// The context after it.
-        context_after: BTreeMap<String, Value>,
+        context_after: Context,
         /// What became different.
         context_delta: ContextDelta,
         /// Its status, relative to the run directory.
@@ -155,7 +155,8 @@ pub struct Changed {
 
 /// The lines of one record, given the context before it and the state after.
 pub(super) fn lines(pipeline: &Pipeline, before: &Context, record: &Record, after: &RunState) -> Vec<TraceLine> {
-    let run_id = || after.run.as_ref().map_or_else(|| RunId::new(""), |run| run.run_id.clone());
+    let run_id = || after.run_id().cloned().unwrap_or_else(|| RunId::new(""));
+    let context = &branch_of(&record.event, after).context;
     let facts = match &record.event {
         Event::RunStarted(started) => vec![
             TraceFact::SessionInitialized {
@@ -167,11 +168,11 @@ pub(super) fn lines(pipeline: &Pipeline, before: &Context, record: &Record, afte
         ],
         Event::RunResumed(resumed) => vec![TraceFact::ResumeLoaded { worker: resumed.worker.clone() }],
         Event::StageStarted(started) => vec![input(pipeline, &started.attempt.task, before)],
-        Event::StageFinished(finished) => vec![finished_output(before, finished, after)],
+        Event::StageFinished(finished) => vec![output(&finished.attempt.task, &finished.outcome, before, context)],
         Event::StagePassed(passed) => {
             let outcome = Outcome::of(passed.status);
             let task = passed.task();
-            vec![input(pipeline, &task, before), output(&task, &outcome, before, after)]
+            vec![input(pipeline, &task, before), output(&task, &outcome, before, context)]
         }
         Event::RouteTaken(route) => vec![routed(pipeline, route, after)],
         Event::RunFinished(finished) => vec![match finished.status {
@@ -199,25 +200,21 @@ fn input(pipeline: &Pipeline, task: &Task, before: &Context) -> TraceFact {
         node_type: node.map(|node| node.handler.name().to_owned()).unwrap_or_default(),
         node_shape: node.map(|node| node.shape.to_string()).unwrap_or_default(),
         node_attrs: attributes.map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect(),
-        context_before: before.entries().clone(),
+        context_before: before.clone(),
         workspace: crate::run::WORKSPACE_DIR.to_owned(),
         node_artifact_dir: task_folder(task),
     }
 }
 
-fn finished_output(before: &Context, finished: &StageFinished, after: &RunState) -> TraceFact {
-    output(&finished.attempt.task, &finished.outcome, before, after)
-}
-
-fn output(task: &Task, outcome: &Outcome, before: &Context, after: &RunState) -> TraceFact {
+fn output(task: &Task, outcome: &Outcome, before: &Context, after: &Context) -> TraceFact {
     let failure = outcome.failure.as_ref();
     TraceFact::NodeOutputCaptured {
         node_id: task.node.clone(),
         outcome: outcome.status.as_str().to_owned(),
         failure_reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
         context_updates: outcome.context_updates.clone(),
-        context_after: after.context.entries().clone(),
-        context_delta: delta(before.entries(), after.context.entries()),
+        context_after: after.clone(),
+        context_delta: delta(before, after),
         status_path: format!("{}/status.json", task_folder(task)),
     }
 }
@@ -230,7 +227,7 @@ fn routed(pipeline: &Pipeline, route: &RouteTaken, after: &RunState) -> TraceFac
         matched: candidate.matched,
         reason: candidate.reason.clone(),
     });
-    let outcome = after.outcomes.get(&route.from).map(|outcome| outcome.status.as_str().to_owned());
+    let outcome = after.branch(&route.branch).status(&route.from).map(|status| status.as_str().to_owned());
     TraceFact::RouteEvaluated {
         from_node: route.from.clone(),
         outcome: outcome.unwrap_or_default(),
@@ -240,10 +237,15 @@ fn routed(pipeline: &Pipeline, route: &RouteTaken, after: &RunState) -> TraceFac
     }
 }
 
-fn delta(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> ContextDelta {
+/// The branch that an event is about; the main one for an event about the run.
+pub(super) fn branch_of<'s>(event: &Event, state: &'s RunState) -> &'s Branch {
+    event.branch().map_or_else(|| state.main(), |id| state.branch(id))
+}
+
+fn delta(before: &Context, after: &Context) -> ContextDelta {
     let mut delta = ContextDelta::default();
-    for (key, value) in after {
-        match before.get(key) {
+    for (key, value) in after.iter() {
+        match before.exact(key) {
             None => {
                 delta.added.insert(key.clone(), value.clone());
             }
@@ -253,7 +255,7 @@ fn delta(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> C
             Some(_) => {}
         }
     }
-    delta.removed = before.keys().filter(|key| !after.contains_key(*key)).cloned().collect();
+    delta.removed = before.iter().map(|(key, _)| key).filter(|key| after.exact(key).is_none()).cloned().collect();
     delta
 }
 
@@ -265,7 +267,8 @@ mod tests {
     #[test]
     fn the_delta_tells_added_updated_and_removed() {
         let map = |value: Value| value.as_object().expect("object").clone().into_iter().collect::<BTreeMap<_, _>>();
-        let delta = delta(&map(json!({"a": 1, "b": 2, "c": 3})), &map(json!({"a": 1, "b": 4, "d": 5})));
+        let context = |value: Value| serde_json::from_value::<Context>(value).expect("a context");
+        let delta = delta(&context(json!({"a": 1, "b": 2, "c": 3})), &context(json!({"a": 1, "b": 4, "d": 5})));
         assert_eq!(delta.added, map(json!({"d": 5})));
         assert_eq!(delta.updated["b"], Changed { before: json!(2), after: json!(4) });
         assert_eq!((delta.updated.len(), delta.removed), (1, vec!["c".to_owned()]));

@@ -52,7 +52,7 @@ impl Session {
         plan: &Plan,
         mut new: NewRun<'_>,
     ) -> Result<(Self, Vec<Record>), RunError> {
-        let (owner, journal, blobs) = stores(&dir)?;
+        let (owner, journal, blobs) = stores(&dir, &new.run_id)?;
         let mut include = std::mem::take(&mut new.include);
         // Before anything else: whatever is made of the project later does not have them.
         let holdouts = holdouts::seal(&dir, new.project, &plan.holdout_plan(), &mut include).await?;
@@ -80,8 +80,8 @@ impl Session {
             holdouts,
             ..describe(&worker, plan, new)
         };
-        let mut state = RunState::default();
-        let mut driver = driver(&plan.pipeline, &journal, &(), &worker.name, &mut state);
+        let run = started.run_id.clone();
+        let mut driver = driver((run, RunState::default()), &plan.pipeline, (&journal, &()), &worker);
         let records = driver.start(Event::RunStarted(Box::new(started))).await?;
         let state = driver.state;
         let (dir, left_out) = (Arc::new(dir), base.skipped);

@@ -7,8 +7,8 @@
 use super::{OWNER_FILE, OpenCopy, RunDir, Worker, apply_changes};
 use crate::blobs::DirBlobs;
 use crate::disk::DiskGauge;
-use crate::driver::{Claim, Driver, GRACE, RunError, replay_records};
-use crate::event::{CacheFilled, Event, Record, StageFinished, Verdict};
+use crate::driver::{Assignment, Driver, GRACE, RunError, replay};
+use crate::event::{CacheFilled, Event, Record, RunId, StageFinished, Verdict};
 use crate::ports::{RunLog, Signals};
 use crate::sqlite::{Owner, SqliteLog, VerifiedJournal};
 use crate::state::RunState;
@@ -43,11 +43,14 @@ impl Session {
     /// Opens a run that was started before: takes the lock, verifies what was appended since `verified` was read, and folds the
     /// state. Returns every record, for the projections.
     pub fn open(dir: RunDir, worker: Worker, verified: VerifiedJournal) -> Result<(Self, Vec<Record>), RunError> {
+        if verified.run_id().is_none() {
+            return Err(RunError::NotStarted);
+        }
         let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
         let (journal, tail) = SqliteLog::reopen(&dir.path.join(JOURNAL_FILE), dir.key.clone(), &verified)?;
         let mut records = verified.records;
         records.extend(tail);
-        let (state, last) = replay_records(&records)?;
+        let (state, last) = replay(&records)?;
         let blobs = Arc::new(DirBlobs::open_in(&dir.dir)?);
         let (open_copies, left_out) = (Vec::new(), Vec::new());
         let dir = Arc::new(dir);
@@ -59,12 +62,12 @@ impl Session {
     /// whatever decision was outstanding. A run that has ended is an error that says how, unless a signal stopped it.
     pub async fn resume(&mut self, pipeline: &Pipeline) -> Result<Vec<Record>, RunError> {
         if let Some(verdict) = self.state.verdict.as_ref().filter(|_| self.state.is_over()) {
-            let run_id = self.run_id().into();
-            return Err(RunError::Ended { run_id, verdict: verdict.status });
+            return Err(RunError::Ended { run_id: self.run_id(), verdict: verdict.status });
         }
-        apply_changes(&self.dir.workspace(), &self.blobs, self.state.changes.values())?;
+        apply_changes(&self.dir.workspace(), &self.blobs, self.state.main().changes.values())?;
         let last = self.last.take();
-        let mut driver = driver(pipeline, &self.journal, &(), &self.worker.name, &mut self.state);
+        let begun = (self.run_id(), std::mem::take(&mut self.state));
+        let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
         let resumed = driver.resume(last, self.worker.sandbox.clone()).await;
         self.state = driver.state;
         resumed
@@ -80,7 +83,8 @@ impl Session {
             return Ok(Vec::new());
         }
         let events = filled.into_iter().map(|filled| Event::CacheFilled(Box::new(filled))).collect();
-        let mut driver = driver(pipeline, &self.journal, &(), &self.worker.name, &mut self.state);
+        let begun = (self.run_id(), std::mem::take(&mut self.state));
+        let mut driver = driver(begun, pipeline, (&self.journal, &()), &self.worker);
         let noted = driver.note(events).await;
         self.state = driver.state;
         noted
@@ -97,11 +101,12 @@ impl Session {
     ) -> Result<(), RunError>
     where
         S: Signals,
-        E: AsyncFn(&Claim, &RunState) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
+        E: AsyncFn(Assignment) -> Result<StageFinished, Box<dyn Error + Send + Sync>>,
         P: FnMut(&[Record], &RunState) -> Result<(), Box<dyn Error + Send + Sync>>,
     {
         let (workspace, blobs) = (self.dir.workspace(), Arc::clone(&self.blobs));
-        let mut driver = driver(pipeline, &self.journal, signals, &self.worker.name, &mut self.state);
+        let begun = (self.run_id(), std::mem::take(&mut self.state));
+        let mut driver = driver(begun, pipeline, (&self.journal, signals), &self.worker);
         driver.disk = disk;
         let driven = driver.drive(execute, |records, state| {
             follow(&workspace, &blobs, records)?;
@@ -113,8 +118,8 @@ impl Session {
     }
 
     /// The run's id; empty only before it was started.
-    pub fn run_id(&self) -> &str {
-        self.state.run.as_ref().map_or("", |run| run.run_id.as_str())
+    pub fn run_id(&self) -> RunId {
+        self.state.run_id().cloned().unwrap_or_else(|| RunId::new(""))
     }
 
     /// True when nothing of it is left to do; one that a signal stopped can be resumed.
@@ -128,21 +133,21 @@ impl Session {
     }
 }
 
+/// A driver of a run that stands at this state.
 pub(super) fn driver<'a, J: RunLog, S>(
+    (run, state): (RunId, RunState),
     pipeline: &'a Pipeline,
-    journal: &'a J,
-    signals: &'a S,
-    worker: &str,
-    state: &mut RunState,
+    (journal, signals): (&'a J, &'a S),
+    worker: &Worker,
 ) -> Driver<'a, J, S> {
-    let (worker, state) = (worker.to_owned(), std::mem::take(state));
-    Driver { pipeline, journal, signals, worker, grace: GRACE, disk: None, state }
+    let worker = worker.name.clone();
+    Driver { run, pipeline, journal, signals, worker, grace: GRACE, disk: None, state }
 }
 
 /// The lock first: nothing of a run is opened for writing without it.
-pub(super) fn stores(dir: &RunDir) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
+pub(super) fn stores(dir: &RunDir, run: &RunId) -> Result<(Owner, SqliteLog, Arc<DirBlobs>), RunError> {
     let owner = Owner::acquire(&dir.path.join(OWNER_FILE))?;
-    let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), dir.key.clone())?;
+    let journal = SqliteLog::open_signed(&dir.path.join(JOURNAL_FILE), run.clone(), dir.key.clone())?;
     let blobs = Arc::new(DirBlobs::open_in(&dir.dir)?);
     Ok((owner, journal, blobs))
 }

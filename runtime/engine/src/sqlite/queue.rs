@@ -4,51 +4,34 @@
 //! with it. A row leaves the table with the commit of its attempt, in the same transaction.
 
 use super::{SqliteLog, port_error};
-use crate::event::Event;
+use crate::event::{Event, RunId};
+use crate::lease::LeaseTable;
 use crate::ports::{ClaimQueue, Delivery, Next, PortError};
 use jiff::Timestamp;
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Deliveries that are out, and until when (milliseconds since the epoch).
+/// The leases of this process.
 #[derive(Default)]
-pub(super) struct Leases(Mutex<HashMap<Delivery, i64>>);
+pub(super) struct Leases(Mutex<LeaseTable>);
 
 impl Leases {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Delivery, i64>> {
+    fn lock(&self) -> MutexGuard<'_, LeaseTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ClaimQueue for SqliteLog {
-    fn next(&self, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
-        let now = now.as_millisecond();
-        let mut leases = self.leases.lock();
-        let mut earliest = None;
-        for (delivery, due_at) in waiting(self)? {
-            let at = leases.get(&delivery).copied().unwrap_or(i64::MIN).max(due_at);
-            if at <= now {
-                leases.insert(delivery.clone(), now.saturating_add_unsigned(lease_ms));
-                return Ok(Next::Due(delivery));
-            }
-            earliest = Some(earliest.map_or(at, |other: i64| other.min(at)));
-        }
-        Ok(earliest.and_then(|at| Timestamp::from_millisecond(at).ok()).map_or(Next::Empty, Next::At))
+    async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
+        self.require(run)?;
+        Ok(self.leases.lock().next(waiting(self)?, now, lease_ms))
     }
 
-    fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {
-        let now = now.as_millisecond();
-        match self.leases.lock().get_mut(delivery) {
-            Some(until) if *until > now => {
-                *until = now.saturating_add_unsigned(lease_ms);
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
+    async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {
+        Ok(self.leases.lock().extend(delivery, now, lease_ms))
     }
 
-    fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
-        self.leases.lock().remove(delivery);
+    async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
+        self.leases.lock().end(delivery);
         Ok(())
     }
 }
@@ -66,7 +49,7 @@ fn waiting(log: &SqliteLog) -> Result<Vec<(Delivery, i64)>, PortError> {
             let found = "it is no `stage.ready`, but the queue says so".to_owned();
             return Err(PortError::Corrupt { what: format!("journal record {ready_seq}"), found });
         };
-        waiting.push((Delivery { task: ready.task, ready_seq }, due_at));
+        waiting.push((Delivery { run: log.run.clone(), task: ready.task, ready_seq }, due_at));
     }
     Ok(waiting)
 }

@@ -7,23 +7,48 @@
 use super::port_error;
 use super::rows::{self, Tip};
 use super::signature;
-use crate::event::{Digest, Event, Record, Subject, chain};
-use crate::ports::PortError;
+use crate::event::{Digest, Event, Subject, canonical, chain};
+use crate::ports::{PortError, Stored};
 use glovebox_sandbox::user_key::UserKey;
 use jiff::Timestamp;
 use rusqlite::{Connection, Savepoint, TransactionBehavior};
 use std::thread::JoinHandle;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 /// Batches that wait at most; more senders than that wait for their turn.
 const WAITING_MAX: usize = 256;
 /// Batches in one commit at most.
 const GROUP_MAX: usize = 64;
 
-/// An event and its canonical text.
+/// An event as it is stored.
 pub(super) struct Entry {
-    pub(super) event: Event,
-    pub(super) text: String,
+    subject: String,
+    text: String,
+    queue: QueueChange,
+}
+
+/// What an event changes in the queue: append is enqueue.
+enum QueueChange {
+    Nothing,
+    Ready { task: String, due_at: Option<i64> },
+    Done { task: String },
+    Clear,
+}
+
+impl Entry {
+    /// Writes an event as text.
+    pub(super) fn of(event: &Event) -> Result<Self, serde_json::Error> {
+        let queue = match event {
+            Event::StageReady(ready) => {
+                let due_at = ready.due_at.map(Timestamp::as_millisecond);
+                QueueChange::Ready { task: ready.task.to_string(), due_at }
+            }
+            Event::StageFinished(finished) => QueueChange::Done { task: finished.attempt.task.to_string() },
+            Event::RunFinished(_) => QueueChange::Clear,
+            _ => QueueChange::Nothing,
+        };
+        Ok(Self { subject: event.subject().to_string(), text: canonical(event)?, queue })
+    }
 }
 
 /// Events that are stored together or not at all.
@@ -33,7 +58,7 @@ pub(super) struct Batch {
     pub(super) entries: Vec<Entry>,
 }
 
-type Answer = Result<Vec<Record>, PortError>;
+type Answer = Result<Vec<Stored>, PortError>;
 
 struct Request {
     batch: Batch,
@@ -47,17 +72,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread at the journal's end, with the key that records are signed with. `told` hears the last sequence number
-    /// after each commit.
-    pub(super) fn start(
-        connection: Connection,
-        at: (Tip, Option<UserKey>),
-        told: watch::Sender<u64>,
-    ) -> Result<Self, PortError> {
+    /// Starts the thread at the journal's end, with the key that records are signed with.
+    pub(super) fn start(connection: Connection, at: (Tip, Option<UserKey>)) -> Result<Self, PortError> {
         let (requests, inbox) = mpsc::channel(WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("journal".into())
-            .spawn(move || serve(connection, at, inbox, &told))
+            .spawn(move || serve(connection, at, inbox))
             .map_err(|error| PortError::Unavailable(error.to_string()))?;
         Ok(Self { requests: Some(requests), thread: Some(thread) })
     }
@@ -82,12 +102,7 @@ impl Drop for Writer {
     }
 }
 
-fn serve(
-    mut connection: Connection,
-    (mut tip, key): (Tip, Option<UserKey>),
-    mut inbox: mpsc::Receiver<Request>,
-    told: &watch::Sender<u64>,
-) {
+fn serve(mut connection: Connection, (mut tip, key): (Tip, Option<UserKey>), mut inbox: mpsc::Receiver<Request>) {
     while let Some(first) = inbox.blocking_recv() {
         let mut group = vec![first];
         while group.len() < GROUP_MAX {
@@ -102,7 +117,6 @@ fn serve(
             Ok(answers) => answers,
             Err(error) => senders.iter().map(|_| Err(PortError::Ambiguous(error.to_string()))).collect(),
         };
-        told.send_replace(tip.seq);
         for (sender, answer) in senders.into_iter().zip(answers) {
             let _ = sender.send(answer);
         }
@@ -125,10 +139,10 @@ fn commit_group(
         let mut savepoint = transaction.savepoint().map_err(port_error)?;
         savepoint.set_drop_behavior(rusqlite::DropBehavior::Rollback);
         match store(&savepoint, next, key, batch) {
-            Ok((records, reached)) => {
+            Ok((stored, reached)) => {
                 savepoint.commit().map_err(port_error)?;
                 next = reached;
-                answers.push(Ok(records));
+                answers.push(Ok(stored));
             }
             Err(error) => answers.push(Err(error)),
         }
@@ -143,54 +157,54 @@ fn store(
     mut tip: Tip,
     key: Option<&UserKey>,
     batch: Batch,
-) -> Result<(Vec<Record>, Tip), PortError> {
+) -> Result<(Vec<Stored>, Tip), PortError> {
     for (subject, expected) in batch.expect {
         let head = rows::head(savepoint, &subject)?;
         if head != expected {
             return Err(PortError::Conflict { subject, expected, head });
         }
     }
-    let mut records = Vec::with_capacity(batch.entries.len());
-    for Entry { event, text } in batch.entries {
-        let record = insert(savepoint, &tip, batch.at, event, &text)?;
+    let mut stored = Vec::with_capacity(batch.entries.len());
+    for entry in &batch.entries {
+        let one = insert(savepoint, &tip, batch.at, entry)?;
         if let Some(key) = key {
-            signature::sign(savepoint, key, record.seq, &record.hash)?;
+            signature::sign(savepoint, key, one.seq, &one.hash)?;
         }
-        enqueue(savepoint, &record)?;
-        tip = Tip { seq: record.seq, hash: record.hash };
-        records.push(record);
+        enqueue(savepoint, one.seq, batch.at, &entry.queue)?;
+        tip = Tip { seq: one.seq, hash: one.hash };
+        stored.push(one);
     }
-    Ok((records, tip))
+    Ok((stored, tip))
 }
 
-fn insert(connection: &Connection, tip: &Tip, at: Timestamp, event: Event, text: &str) -> Result<Record, PortError> {
+fn insert(connection: &Connection, tip: &Tip, at: Timestamp, entry: &Entry) -> Result<Stored, PortError> {
     let seq = tip.seq + 1;
-    let hash: Digest = chain(&tip.hash, seq, at, text);
+    let hash: Digest = chain(&tip.hash, seq, at, &entry.text);
     let sql = "INSERT INTO record (seq, at, subject, prev, hash, event) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
-    let subject = event.subject().to_string();
-    let row = (seq.cast_signed(), at.as_millisecond(), subject, tip.hash.as_bytes(), hash.as_bytes(), text);
+    let (prev, own) = (tip.hash.as_bytes(), hash.as_bytes());
+    let row = (seq.cast_signed(), at.as_millisecond(), &entry.subject, prev, own, &entry.text);
     statement.execute(row).map_err(port_error)?;
-    Ok(Record { seq, at, prev: tip.hash, hash, event })
+    Ok(Stored { seq, prev: tip.hash, hash })
 }
 
-/// Append is enqueue: the queue is what the journal says is ready and not yet finished.
-fn enqueue(connection: &Connection, record: &Record) -> Result<(), PortError> {
-    match &record.event {
-        Event::StageReady(ready) => {
-            let due_at = ready.due_at.unwrap_or(record.at).as_millisecond();
+/// The queue is what the journal says is ready and not yet finished.
+fn enqueue(connection: &Connection, seq: u64, at: Timestamp, change: &QueueChange) -> Result<(), PortError> {
+    match change {
+        QueueChange::Ready { task, due_at } => {
+            let due_at = due_at.unwrap_or(at.as_millisecond());
             let sql = "INSERT OR REPLACE INTO queue (task, ready_seq, due_at) VALUES (?1, ?2, ?3)";
             let mut statement = connection.prepare_cached(sql).map_err(port_error)?;
-            statement.execute((ready.task.to_string(), record.seq.cast_signed(), due_at)).map_err(port_error)?;
+            statement.execute((task, seq.cast_signed(), due_at)).map_err(port_error)?;
         }
-        Event::StageFinished(finished) => {
+        QueueChange::Done { task } => {
             let mut statement = connection.prepare_cached("DELETE FROM queue WHERE task = ?1").map_err(port_error)?;
-            statement.execute([finished.attempt.task.to_string()]).map_err(port_error)?;
+            statement.execute([task]).map_err(port_error)?;
         }
-        Event::RunFinished(_) => {
+        QueueChange::Clear => {
             connection.execute("DELETE FROM queue", []).map_err(port_error)?;
         }
-        _ => {}
+        QueueChange::Nothing => {}
     }
     Ok(())
 }

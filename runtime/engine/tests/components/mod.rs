@@ -14,8 +14,11 @@ use glovebox_engine::bind::effective::{grant_lines, granted};
 use glovebox_engine::bind::{BindErrors, BindOptions, bind};
 use glovebox_engine::components::{Catalog, PluginFile};
 use glovebox_engine::config::Config;
+use glovebox_engine::driver::Assignment;
+use glovebox_engine::event::{Attempt, BranchId, Digest, Task, Work};
 use glovebox_engine::lock::{Lock, LockedPlugin};
 use glovebox_engine::plan::Plan;
+use glovebox_engine::state::Branch;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::inspect::inspect;
 use glovebox_pipeline::Source;
@@ -102,4 +105,21 @@ pub fn whole(text: &str) -> Arc<Pipeline> {
 pub fn plan(pipeline: &Arc<Pipeline>, catalog: &Catalog, config: &Config, lock: &Lock) -> Result<Plan, BindErrors> {
     let options = BindOptions { no_sandbox: true, ..BindOptions::default() };
     bind(Arc::clone(pipeline), catalog, (config, lock), &host(), &options)
+}
+
+/// The first attempt of a node, on a branch that stands like this.
+pub fn assignment(node: &str, branch: Branch) -> Assignment {
+    let started = serde_json::json!({
+        "schema_version": 2, "engine_version": "0.1.0", "run_id": "run-1", "generation": 0, "pipeline_name": "p", "goal": "",
+        "pipeline_path": "pipeline.dot", "pipeline_digest": Digest::ZERO, "plan_digest": Digest::ZERO,
+        "base_digest": Digest::ZERO, "source_dir": "/project", "model": "simulated", "sandbox_tier": "none", "steps_max": 9,
+    });
+    let task = Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler };
+    Assignment {
+        attempt: Attempt { task, ordinal: 1, id: "A1".into() },
+        token: 5,
+        run: Arc::new(serde_json::from_value(started).unwrap()),
+        branch: Arc::new(branch),
+        stop: Arc::default(),
+    }
 }

@@ -1,6 +1,6 @@
 //! Whatever is changed behind the journal's back is found when it is opened, and named by its sequence number.
 
-use super::{Place, append, note};
+use super::{Place, RUN, append, note};
 use glovebox_engine::ports::PortError;
 use glovebox_engine::sqlite::{SqliteLog, SqliteReader, VerifiedJournal};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn check(place: &Place, damage: &str, expected: &str) {
     let connection = rusqlite::Connection::open(&place.path).unwrap();
     assert!(connection.execute(damage, []).unwrap() > 0, "`{damage}` changes something");
     drop(connection);
-    for error in [SqliteLog::open(&place.path).err(), read(&place.path).err()] {
+    for error in [SqliteLog::open(&place.path, RUN.into()).err(), read(&place.path).err()] {
         let Some(PortError::Corrupt { what, .. }) = error else { panic!("`{damage}` went unseen") };
         assert_eq!(what, expected);
     }
@@ -71,9 +71,9 @@ async fn a_record_filed_under_another_subject_is_found_when_it_is_read() {
 fn another_database_is_no_journal() {
     let place = Place::make();
     rusqlite::Connection::open(&place.path).unwrap().execute("CREATE TABLE t (a)", []).unwrap();
-    assert!(matches!(SqliteLog::open(&place.path), Err(PortError::Corrupt { .. })));
+    assert!(matches!(SqliteLog::open(&place.path, RUN.into()), Err(PortError::Corrupt { .. })));
     std::fs::write(&place.path, "not a database, but long enough to be taken for one ".repeat(100)).unwrap();
-    assert!(matches!(SqliteLog::open(&place.path), Err(PortError::Corrupt { .. })));
+    assert!(matches!(SqliteLog::open(&place.path, RUN.into()), Err(PortError::Corrupt { .. })));
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_journal_of_another_version_is_refused_with_both_versions() {
     rusqlite::Connection::open(&place.path).unwrap().pragma_update(None, "user_version", 1).unwrap();
     let expected =
         "the journal has version 1, expected 2; the version of glovebox that began the run can read it".to_owned();
-    assert_eq!(SqliteLog::open(&place.path).err().map(|error| error.to_string()), Some(expected.clone()));
+    assert_eq!(SqliteLog::open(&place.path, RUN.into()).err().map(|error| error.to_string()), Some(expected.clone()));
     assert_eq!(SqliteReader::open(&place.path).err().map(|error| error.to_string()), Some(expected));
 }
 

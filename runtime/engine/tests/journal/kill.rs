@@ -1,6 +1,6 @@
 //! A process killed in mid-append loses nothing it was told is stored, and its lock dies with it.
 
-use super::{Place, note, ready};
+use super::{Place, RUN, note, ready, records};
 use glovebox_engine::event::Event;
 use glovebox_engine::ports::RunLog;
 use glovebox_engine::sqlite::{Owner, SqliteLog};
@@ -19,11 +19,11 @@ fn child() {
     let Some(path) = std::env::var_os(CHILD) else { return };
     let path = Path::new(&path);
     let _owner = Owner::acquire(&path.with_file_name("owner.sqlite")).unwrap();
-    let log = SqliteLog::open(path).unwrap();
+    let log = SqliteLog::open(path, RUN.into()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    for batch in log.read(1, usize::MAX).unwrap().len() / 3.. {
+    for batch in runtime.block_on(records(&log)).len() / 3.. {
         let events = vec![note(&format!("{batch}")), ready(&format!("n{batch}")), note(&"x".repeat(2000))];
-        runtime.block_on(log.append(Vec::new(), Timestamp::now(), events)).unwrap();
+        runtime.block_on(log.append(&RUN.into(), &[], Timestamp::now(), &events)).unwrap();
         // On a line of its own: the harness writes without an end of line before it.
         println!("\nacknowledged {batch}");
     }
@@ -51,7 +51,8 @@ fn what_was_acknowledged_outlives_a_kill_and_batches_stay_whole() {
         acknowledged = lines.filter_map(said).last().map_or(acknowledged, |batch| batch + 1);
 
         let _owner = Owner::acquire(&place.path.with_file_name("owner.sqlite")).expect("the lock died with the child");
-        let records = place.open().read(1, usize::MAX).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let records = runtime.block_on(records(&place.open()));
         assert!(records.len() >= acknowledged * 3, "{} records, {acknowledged} batches acknowledged", records.len());
         assert_eq!(records.len() % 3, 0, "a batch is there completely or not at all");
         for (batch, chunk) in records.chunks(3).enumerate() {

@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 mod damage;
-mod fencing;
+mod disk;
 mod kill;
 
 use glovebox_engine::event::{BranchId, Event, Record, RunCanceled, StageReady, Subject, Task, Work};
-use glovebox_engine::ports::{PortError, RunLog};
+use glovebox_engine::ports::{ClaimQueue, PortError, RunLog};
 use glovebox_engine::sqlite::SqliteLog;
 use jiff::Timestamp;
 use std::path::PathBuf;
@@ -26,13 +26,16 @@ impl Place {
     }
 
     pub fn open(&self) -> SqliteLog {
-        SqliteLog::open(&self.path).unwrap()
+        SqliteLog::open(&self.path, RUN.into()).unwrap()
     }
 }
 
 pub fn note(text: &str) -> Event {
     Event::RunCanceled(RunCanceled { by: text.to_owned() })
 }
+
+/// The run that every journal here is of.
+pub const RUN: &str = "run";
 
 pub fn task(node: &str) -> Task {
     Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler }
@@ -42,23 +45,38 @@ pub fn ready(node: &str) -> Event {
     Event::StageReady(StageReady { task: task(node), ordinal: 1, due_at: None })
 }
 
+/// Appends with an expectation about the run and reads back what was stored.
 pub async fn append(log: &SqliteLog, head: u64, events: Vec<Event>) -> Result<Vec<Record>, PortError> {
-    log.append(vec![(Subject::Run, head)], Timestamp::now(), events).await
+    let stored = log.append(&RUN.into(), &[(Subject::Run, head)], Timestamp::now(), &events).await?;
+    log.read(&RUN.into(), stored[0].seq, stored.len()).await
+}
+
+/// Every record of a journal.
+pub async fn records(log: &SqliteLog) -> Vec<Record> {
+    log.read(&RUN.into(), 1, usize::MAX).await.unwrap()
 }
 
 #[tokio::test]
-async fn what_is_appended_is_what_is_read() {
+async fn what_was_appended_is_read_by_the_next_process() {
     let place = Place::make();
     let log = place.open();
-    assert!(log.read(1, 10).unwrap().is_empty());
-    let mut appended = append(&log, 0, vec![note("a"), ready("n"), note("ü \"quoted\"\n")]).await.unwrap();
-    appended.extend(append(&log, 3, vec![note("b")]).await.unwrap());
-    assert_eq!(appended.iter().map(|record| record.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
-    assert_eq!(log.read(1, 10).unwrap(), appended);
-    assert_eq!(log.read(3, 1).unwrap(), appended[2..3]);
-    assert_eq!(log.head(&Subject::Run).unwrap(), 4);
-    assert_eq!(log.head(&Subject::Task(task("n"))).unwrap(), 2);
-    assert_eq!(*log.follow().borrow(), 4);
+    let appended = append(&log, 0, vec![note("a"), ready("n"), note("ü \"quoted\"\n")]).await.unwrap();
     drop(log);
-    assert_eq!(place.open().read(1, 10).unwrap(), appended);
+    assert_eq!(records(&place.open()).await, appended);
+}
+
+#[tokio::test]
+async fn a_journal_serves_one_run() {
+    let place = Place::make();
+    let log = place.open();
+    let other = "other".into();
+    let refused = [
+        log.append(&other, &[], Timestamp::now(), &[note("a")]).await.err(),
+        log.read(&other, 1, 10).await.err(),
+        log.next(&other, Timestamp::now(), 1).await.err(),
+    ];
+    for error in refused {
+        assert!(matches!(error, Some(PortError::Unavailable(_))), "{error:?}");
+    }
+    assert!(records(&log).await.is_empty());
 }

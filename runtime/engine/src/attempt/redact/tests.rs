@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::event::{Attempt, Digest, LimitUse, Quarantined, Receipt};
-use crate::state::RunState;
 use glovebox_pipeline::Source;
 use glovebox_record::CommandEnding;
 use serde_json::{Value, json};
@@ -34,7 +33,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
     let failure = Failure::new(FailureClass::Deterministic, code.to_owned(), reason);
     let updates = json!({ "tool.output": SECRET, "ok": false, "n": 3, "list": [SECRET], "expected 42": true });
     StageFinished {
-        attempt: Attempt { task: RunState::default().next_task(&"n".into()), ordinal: 1, id: "A".into() },
+        attempt: Attempt { task: crate::simulation::task("n"), ordinal: 1, id: "A".into() },
         handler: handler.to_owned(),
         outcome: Outcome {
             preferred_label: Some(SECRET.to_owned()),

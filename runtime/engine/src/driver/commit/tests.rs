@@ -1,13 +1,14 @@
 //! An append that was not stored leaves the state as it was; one that met another driver's records is decided again.
 
 use super::*;
-use crate::event::{CacheFilled, RunCanceled};
+use crate::event::{CacheFilled, RunCanceled, RunId};
+use crate::memory::MemoryLog;
+use crate::ports::Stored;
 use crate::simulation::{pipeline, started};
-use crate::sqlite::SqliteLog;
-use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
+const RUN: &str = "run";
 const GRAPH: &str = "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a; start -> a -> exit }";
 
 /// How the next append fails.
@@ -23,66 +24,60 @@ enum Fault {
 
 /// A journal whose next append fails.
 struct Faulty {
-    log: SqliteLog,
+    log: MemoryLog,
     next: Mutex<Option<Fault>>,
 }
 
 impl Faulty {
-    fn open(folder: &Path) -> Self {
-        Self { log: SqliteLog::open(&folder.join("journal.sqlite")).unwrap(), next: Mutex::new(None) }
+    fn new() -> Self {
+        Self { log: MemoryLog::default(), next: Mutex::new(None) }
     }
 }
 
 impl RunLog for Faulty {
     async fn append(
         &self,
-        expect: Vec<(Subject, u64)>,
+        run: &RunId,
+        expect: &[(Subject, u64)],
         at: Timestamp,
-        events: Vec<Event>,
-    ) -> Result<Vec<Record>, PortError> {
+        events: &[Event],
+    ) -> Result<Vec<Stored>, PortError> {
         let fault = self.next.lock().unwrap().take();
         match fault {
-            None => self.log.append(expect, at, events).await,
+            None => self.log.append(run, expect, at, events).await,
             Some(Fault::Unavailable) => Err(PortError::Unavailable("no route".into())),
             Some(Fault::Conflict) => Err(PortError::Conflict { subject: Subject::Run, expected: 1, head: 9 }),
             Some(Fault::LostBefore) => Err(PortError::Ambiguous("it".into())),
             Some(Fault::LostAfter) => {
-                self.log.append(expect, at, events).await?;
+                self.log.append(run, expect, at, events).await?;
                 Err(PortError::Ambiguous("it".into()))
             }
         }
     }
 
-    fn read(&self, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
-        self.log.read(from, records_max)
-    }
-
-    fn head(&self, subject: &Subject) -> Result<u64, PortError> {
-        self.log.head(subject)
-    }
-
-    fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.log.follow()
+    async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+        self.log.read(run, from, records_max).await
     }
 }
 
 fn driver<'a>(pipeline: &'a Pipeline, journal: &'a Faulty) -> Driver<'a, Faulty, ()> {
     let (worker, grace) = ("test".into(), Duration::ZERO);
-    Driver { pipeline, journal, signals: &(), worker, grace, disk: None, state: RunState::default() }
+    let (run, state) = (RUN.into(), RunState::default());
+    Driver { run, pipeline, journal, signals: &(), worker, grace, disk: None, state }
 }
 
 fn filled(node: &str) -> Vec<Event> {
     vec![Event::CacheFilled(Box::new(CacheFilled { node: node.into(), receipts: Vec::new() }))]
 }
 
-fn replayed(journal: &Faulty) -> RunState {
-    super::super::replay(journal, |_, _| Ok(())).unwrap().0
+async fn replayed(journal: &Faulty) -> RunState {
+    super::super::replay(&journal.read(&RUN.into(), 1, 100).await.unwrap()).unwrap().0
 }
 
 #[tokio::test]
 async fn an_append_that_was_not_stored_leaves_no_trace() {
-    let (folder, pipeline) = (tempfile::tempdir().unwrap(), pipeline(GRAPH));
-    let journal = Faulty::open(folder.path());
+    let pipeline = pipeline(GRAPH);
+    let journal = Faulty::new();
     let mut driver = driver(&pipeline, &journal);
     driver.start(Event::RunStarted(Box::new(started(&pipeline, 9, None)))).await.unwrap();
     let before = driver.state.clone();
@@ -90,33 +85,33 @@ async fn an_append_that_was_not_stored_leaves_no_trace() {
         *journal.next.lock().unwrap() = Some(fault);
         driver.note(filled("a")).await.unwrap_err();
         assert_eq!(driver.state, before);
-        assert_eq!(driver.state, replayed(&journal));
+        assert_eq!(driver.state, replayed(&journal).await);
     }
     assert_eq!(driver.note(filled("a")).await.unwrap().len(), 1);
-    assert_eq!(driver.state, replayed(&journal));
+    assert_eq!(driver.state, replayed(&journal).await);
 }
 
 #[tokio::test]
 async fn an_append_whose_answer_was_lost_is_found_by_reading() {
-    let (folder, pipeline) = (tempfile::tempdir().unwrap(), pipeline(GRAPH));
-    let journal = Faulty::open(folder.path());
+    let pipeline = pipeline(GRAPH);
+    let journal = Faulty::new();
     let mut driver = driver(&pipeline, &journal);
     *journal.next.lock().unwrap() = Some(Fault::LostAfter);
     let records = driver.start(Event::RunStarted(Box::new(started(&pipeline, 9, None)))).await.unwrap();
-    assert_eq!(records, journal.read(1, 100).unwrap());
-    assert_eq!(driver.state, replayed(&journal));
+    assert_eq!(records, journal.read(&RUN.into(), 1, 100).await.unwrap());
+    assert_eq!(driver.state, replayed(&journal).await);
 }
 
 #[tokio::test]
 async fn after_a_conflict_the_decision_is_made_again_on_what_others_appended() {
-    let (folder, pipeline) = (tempfile::tempdir().unwrap(), pipeline(GRAPH));
-    let journal = Faulty::open(folder.path());
+    let pipeline = pipeline(GRAPH);
+    let journal = Faulty::new();
     let mut driver = driver(&pipeline, &journal);
     driver.start(Event::RunStarted(Box::new(started(&pipeline, 9, None)))).await.unwrap();
     let other = RunCanceled { by: "glovebox cancel".into() };
-    journal.append(Vec::new(), Timestamp::now(), vec![Event::RunCanceled(other)]).await.unwrap();
+    journal.append(&RUN.into(), &[], Timestamp::now(), &[Event::RunCanceled(other)]).await.unwrap();
     let records = driver.note(filled("a")).await.unwrap();
     let kinds: Vec<_> = records.iter().map(|record| record.event.kind()).collect();
     assert_eq!(kinds, ["run.canceled", "cache.filled", "run.finished"], "the cancel is seen and ends the run");
-    assert_eq!(driver.state, replayed(&journal));
+    assert_eq!(driver.state, replayed(&journal).await);
 }

@@ -1,10 +1,10 @@
 //! The end of a run whose next stage could not mend what failed (seed 2, `unfixable_failure_source`; design §9 #19).
 //!
-//! Asked where a stage is arrived at, before it is made ready. A tool counts by its resolved handler, and no longer once it has
+//! Checked on arrival at a stage, before it is made ready. A tool counts by its resolved handler, and no longer once it has
 //! passed. Right after the failure it concerns every builder; later only one from which a way leads back to the tool, since
 //! others are not there to mend it.
 
-use crate::state::RunState;
+use crate::state::Branch;
 use glovebox_pipeline::fixability::{leads_to, out_of_reach, reason};
 use glovebox_pipeline::ir::{Handler, Node, Pipeline};
 use glovebox_record::{Failure, FailureClass, Status};
@@ -14,14 +14,14 @@ use std::collections::HashSet;
 pub const UNFIXABLE: &str = "unfixable_failure_source";
 
 /// Why the run ends instead of coming to a node, if it does.
-pub(super) fn unfixable(pipeline: &Pipeline, state: &RunState, next: &Node) -> Option<Failure> {
+pub(super) fn unfixable(pipeline: &Pipeline, branch: &Branch, next: &Node) -> Option<Failure> {
     next.allowed_write_paths.as_ref()?;
-    let failed = last_failed(pipeline, state)?;
+    let failed = last_failed(pipeline, branch)?;
     let scripts = out_of_reach(pipeline, failed, next);
     if scripts.is_empty() {
         return None;
     }
-    let is_fresh = state.last_failed.as_ref().is_some_and(|last| last.node == failed.id);
+    let is_fresh = branch.last_failed.as_ref().is_some_and(|last| last.node == failed.id);
     let concerned = is_fresh || leads_to(pipeline, &next.id, &failed.id);
     concerned.then(|| {
         let reason = reason(&failed.id, &scripts, &next.id);
@@ -30,12 +30,11 @@ pub(super) fn unfixable(pipeline: &Pipeline, state: &RunState, next: &Node) -> O
 }
 
 /// The stage that failed last and has not passed since.
-fn last_failed<'a>(pipeline: &'a Pipeline, state: &RunState) -> Option<&'a Node> {
+fn last_failed<'a>(pipeline: &'a Pipeline, branch: &Branch) -> Option<&'a Node> {
     let works = |node: &&Node| matches!(node.handler, Handler::Component(_));
-    let status = |node: &Node| state.outcomes.get(&node.id).map(|outcome| outcome.status);
-    let has_failed = |node: &&Node| matches!(status(node), Some(Status::Fail | Status::Retry));
+    let has_failed = |node: &&Node| matches!(branch.status(&node.id), Some(Status::Fail | Status::Retry));
     let failed: Vec<&Node> = pipeline.nodes.iter().filter(works).filter(has_failed).collect();
     let names: HashSet<&str> = failed.iter().map(|node| node.id.as_str()).collect();
-    let last = state.completed.iter().rev().find(|id| names.contains(id.as_str()))?;
+    let last = branch.completed.iter().rev().find(|id| names.contains(id.as_str()))?;
     failed.into_iter().find(|node| node.id == *last)
 }

@@ -1,6 +1,6 @@
-//! What the scheduler does, as tables: a graph, the answers of its stages, and what came of it.
+//! What is decided, as tables: a graph, the answers of its stages, and what came of it.
 
-mod mending;
+mod failure_source;
 mod properties;
 
 use super::*;
@@ -185,9 +185,11 @@ fn retries_follow_the_decision_table() {
 fn a_repeated_attempt_is_one_visit() {
     let pipeline = pipeline(&format!("digraph g {{ {FRAME} a [max_retries=2]; start -> a -> exit }}"));
     let run = Simulation::run(&pipeline, 20, &mut answers("fail fail success"));
-    assert_eq!(run.state.completed, ["start", "a"]);
-    assert_eq!((run.state.attempts["a"], run.state.visits["a"], run.state.turns["a"]), (3, 1, 3));
-    assert_eq!(run.state.retries.get("a"), None, "a success resets the counter");
+    let branch = run.state.main();
+    assert_eq!(branch.completed.iter().map(NodeId::as_str).collect::<Vec<_>>(), ["start", "a"]);
+    let history = branch.nodes.get("a").unwrap();
+    assert_eq!((history.attempts, history.visits, history.turns), (3, 1, 3));
+    assert_eq!(history.retries, 0, "a success resets the counter");
     let ordinals = run.records.iter().filter_map(|record| match &record.event {
         Event::StageStarted(started) => Some((started.attempt.task.visit, started.attempt.ordinal)),
         _ => None,
@@ -294,7 +296,7 @@ fn after_a_cancel_nothing_starts_and_no_edge_is_chosen() {
         let mut canceled = Simulation::from_prefix(&pipeline, &run.records[..under_way]);
         canceled.append(vec![Event::RunCanceled(RunCanceled { by: "signal INT".into() })]);
         assert!(canceled.state.verdict.is_none(), "the attempt under way is waited for");
-        let open = canceled.state.open.clone().unwrap();
+        let open = canceled.state.main().open().cloned().unwrap();
         let mut last = finished(&open, outcome(word));
         finalize_attempt(&pipeline, &canceled.state, false, &mut last);
         assert!(!last.retrying);
@@ -313,7 +315,7 @@ fn silence_is_success_only_where_it_is_silence() {
             ending: ending.clone(),
             ..finished(open, outcome(&format!("fail:contract:{code}")))
         });
-        (run.verdict().starts_with("success"), run.state.outcomes["a"].notes.clone())
+        (run.verdict().starts_with("success"), run.state.main().outcome(&"a".into()).unwrap().notes.clone())
     };
     let note = "auto-status: handler completed without writing status".to_owned();
     assert_eq!(run("outcome/missing", Ending::Returned), (true, note));

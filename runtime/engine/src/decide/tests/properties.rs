@@ -97,21 +97,21 @@ proptest! {
         let pipeline = pipeline(&text);
         let run = live(&pipeline, seed);
         prop_assert!(run.state.steps <= STEPS_MAX);
-        prop_assert!(run.state.attempts.values().map(|count| u64::from(*count)).sum::<u64>() <= STEPS_MAX);
+        prop_assert!(run.state.main().nodes.values().map(|node| u64::from(node.attempts)).sum::<u64>() <= STEPS_MAX);
         // Per step at most ready, started, finished, retrying, route; and the two ends.
         prop_assert!(run.records.len() as u64 <= 5 * STEPS_MAX + 2);
         let ended = run.state.verdict.clone().expect("it ended");
         if ended.status == Verdict::Success {
-            let exit = ended.exit_node.expect("a success names its exit");
+            let exit = ended.exit_node.clone().expect("a success names its exit");
             prop_assert!(exit == "exit" || exit == "other");
             for gate in pipeline.nodes.iter().filter(|node| node.goal_gate) {
-                let outcome = run.state.outcomes.get(&gate.id);
+                let outcome = run.state.main().outcome(&gate.id);
                 prop_assert!(outcome.is_some_and(|outcome| outcome.status.satisfies_gate()), "gate {} is unmet", gate.id);
             }
         } else {
-            prop_assert!(ended.failure.is_some_and(|failure| !failure.reason.is_empty()));
+            prop_assert!(ended.failure.as_ref().is_some_and(|failure| !failure.reason.is_empty()));
         }
-        prop_assert_ne!(run.state.context.text("outcome"), "forged");
+        prop_assert_ne!(run.state.main().context.text("outcome"), "forged");
     }
 
     #[test]
@@ -135,8 +135,8 @@ proptest! {
             let mut resumed = Simulation::from_prefix(&pipeline, &run.records[..length]);
             resumed.go_on(&mut |open| answer(seed, open));
             prop_assert_eq!(&resumed.state.verdict, &run.state.verdict, "after record {}", length);
-            prop_assert_eq!(&resumed.state.completed, &run.state.completed);
-            prop_assert_eq!(&resumed.state.context, &run.state.context);
+            prop_assert_eq!(&resumed.state.main().completed, &run.state.main().completed);
+            prop_assert_eq!(&resumed.state.main().context, &run.state.main().context);
             prop_assert_eq!(resumed.state.steps, run.state.steps);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Decided once, before the attempt is appended, and written into it: nobody evaluates these rules a second time.
 
-use crate::event::{Attempt, Ending, StageFinished, StageRetrying};
+use crate::event::{Attempt, Ending, RunId, StageFinished, StageRetrying};
 use crate::state::RunState;
 use glovebox_pipeline::ir::{Backoff, Node, Pipeline};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily, Outcome, Status};
@@ -25,7 +25,7 @@ pub fn finalize_attempt(pipeline: &Pipeline, state: &RunState, stopping: bool, f
 pub(super) fn after(pipeline: &Pipeline, state: &RunState, finished: &StageFinished) -> StageRetrying {
     let Attempt { task, ordinal, .. } = &finished.attempt;
     let backoff = pipeline.node(&task.node).map(|node| node.backoff);
-    let run_id = state.run.as_ref().map_or("", |run| run.run_id.as_str());
+    let run_id = state.run_id().map_or("", RunId::as_str);
     let seed = format!("{run_id}\n{}\n{}", task, ordinal);
     let delay_ms = backoff.map_or(0, |backoff| delay_ms(&backoff, *ordinal, &seed));
     let at = state.at.unwrap_or(Timestamp::UNIX_EPOCH);

@@ -1,0 +1,272 @@
+//! What follows from an event: the engine's decisions, one at a time.
+//!
+//! Pure: no clock, no IO, no randomness. The same graph and the same journal give the same next step, on any machine, now or after
+//! a crash. A decision is the event that states it; `stage.ready` is the one that makes work. Every chain of decisions ends in an
+//! attempt to wait for or in `run.finished`, since each arrival at a node costs a step.
+
+mod failure_source;
+mod retry;
+#[cfg(test)]
+mod tests;
+
+pub use failure_source::UNFIXABLE;
+pub use retry::finalize_attempt;
+
+use crate::event::{
+    BranchId, Event, GateUnmet, RouteCandidate, RouteTaken, RunFinished, StagePassed, StageReady, StageRetrying, Task,
+    Verdict, Work,
+};
+use crate::state::{Branch, RunState};
+use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
+use glovebox_pipeline::outcome::Answer;
+use glovebox_pipeline::route::{self, Candidate, FailureTarget};
+use glovebox_record::{Failure, FailureClass, FailureCode, Outcome, Status};
+use jiff::Timestamp;
+
+/// What follows from `cause`, which is already folded into `state`. Empty: wait for an attempt, or the run has ended.
+pub fn decide(pipeline: &Pipeline, state: &RunState, cause: &Event) -> Vec<Event> {
+    if state.verdict.is_some() {
+        return Vec::new();
+    }
+    if let Some(by) = &state.canceled {
+        // Nothing starts any more (seed 3). An attempt that is under way is asked to stop, and its end leads here.
+        return if state.is_under_way() { Vec::new() } else { vec![canceled(by)] };
+    }
+    if let Some(failure) = wall_failure(state, state.driven_ms).filter(|_| !waits(cause)) {
+        return vec![failed(failure)];
+    }
+    let main = BranchId::main();
+    let id = cause.branch().unwrap_or(&main);
+    BranchDecision { pipeline, state, id, branch: state.branch(id) }.follow(cause)
+}
+
+/// True for events after which an attempt is waited for: time alone ends nothing there, the driver cuts the attempt.
+fn waits(event: &Event) -> bool {
+    matches!(event, Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_))
+}
+
+/// What one branch does next.
+struct BranchDecision<'a> {
+    pipeline: &'a Pipeline,
+    state: &'a RunState,
+    id: &'a BranchId,
+    branch: &'a Branch,
+}
+
+impl BranchDecision<'_> {
+    fn follow(&self, cause: &Event) -> Vec<Event> {
+        match cause {
+            Event::RunStarted(_) => self.arrive(&self.pipeline.start),
+            Event::StageFinished(finished) if finished.retrying => {
+                vec![Event::StageRetrying(retry::after(self.pipeline, self.state, finished))]
+            }
+            Event::StageFinished(finished) => self.leave_stage(&finished.attempt.task.node, &finished.outcome),
+            Event::StageRetrying(retrying) => self.try_again(retrying),
+            Event::StagePassed(passed) => self.leave_control_node(&passed.node),
+            Event::RouteTaken(route) => self.arrive(&route.to),
+            Event::GateUnmet(unmet) => self.redirect_to_gate_target(unmet),
+            Event::StageReady(_) | Event::StageStarted(_) | Event::RunResumed(_) | Event::CacheFilled(_) => Vec::new(),
+            Event::RunCanceled(_) | Event::RunFinished(_) => Vec::new(),
+        }
+    }
+
+    fn arrive(&self, id: &NodeId) -> Vec<Event> {
+        let Some(node) = self.pipeline.node(id) else {
+            let reason = format!("there is no node `{id}`");
+            return vec![failed(Failure::new(FailureClass::Internal, "route/unknown-node", reason))];
+        };
+        if node.handler == Handler::Exit {
+            return self.check_goal_gates(node);
+        }
+        let obstacle =
+            steps_exceeded(self.state).or_else(|| failure_source::unfixable(self.pipeline, self.branch, node));
+        if let Some(failure) = obstacle {
+            return vec![failed(failure)];
+        }
+        vec![match &node.handler {
+            Handler::Start => self.passed(id, Status::Success),
+            Handler::Conditional => self.passed(id, self.branch.previous.status),
+            Handler::Component(_) => {
+                Event::StageReady(StageReady { task: self.next_task(id), ordinal: 1, due_at: None })
+            }
+            Handler::Exit | Handler::Unavailable(_) => {
+                let handler = node.handler.name();
+                let reason = format!("this version does not execute `{handler}`, the handler of node `{id}`");
+                failed(Failure::new(FailureClass::Contract, "handler/unavailable", reason))
+            }
+        }]
+    }
+
+    fn passed(&self, node: &NodeId, status: Status) -> Event {
+        Event::StagePassed(StagePassed {
+            generation: self.state.generation(),
+            branch: self.id.clone(),
+            node: node.clone(),
+            visit: self.branch.next_visit(node),
+            status,
+        })
+    }
+
+    /// The task that an arrival at a working node begins.
+    fn next_task(&self, node: &NodeId) -> Task {
+        Task {
+            generation: self.state.generation(),
+            branch: self.id.clone(),
+            node: node.clone(),
+            visit: self.branch.next_visit(node),
+            work: Work::Handler,
+        }
+    }
+
+    /// At an exit: every goal gate must be satisfied, one that was never visited is not (spec §3.4, design §9 #11).
+    fn check_goal_gates(&self, exit: &Node) -> Vec<Event> {
+        let status = |node: &Node| self.branch.status(&node.id);
+        let unmet = |node: &&Node| node.goal_gate && !status(node).is_some_and(Status::satisfies_gate);
+        let Some(gate) = self.pipeline.nodes.iter().find(unmet) else {
+            let exit_node = Some(exit.id.clone());
+            return vec![Event::RunFinished(RunFinished { status: Verdict::Success, exit_node, failure: None })];
+        };
+        if let Some(failure) = steps_exceeded(self.state) {
+            return vec![failed(failure)];
+        }
+        vec![Event::GateUnmet(GateUnmet {
+            generation: self.state.generation(),
+            branch: self.id.clone(),
+            exit_node: exit.id.clone(),
+            gate: gate.id.clone(),
+            status: status(gate),
+            target: route::gate_target(self.pipeline, &gate.id).cloned(),
+        })]
+    }
+
+    fn redirect_to_gate_target(&self, unmet: &GateUnmet) -> Vec<Event> {
+        let Some(target) = &unmet.target else {
+            let found = match unmet.status {
+                Some(status) => format!("ended with `{}`", status.as_str()),
+                None => "was never visited".to_owned(),
+            };
+            // The stage's own words stay readable in the run's reason (seed 3, failure causality).
+            let cause = self.branch.outcome(&unmet.gate).and_then(|outcome| outcome.failure.as_ref());
+            let cause = cause.map(|failure| format!(": {}", failure.reason)).unwrap_or_default();
+            let reason =
+                format!("GoalGateUnsatisfied: goal gate `{}` {found} and no retry target is set{cause}", unmet.gate);
+            return vec![failed(Failure::new(FailureClass::Deterministic, FailureCode::GATE_UNSATISFIED, reason))];
+        };
+        self.route(&unmet.exit_node, target, Choice { how: "gate_target", edge: None, candidates: Vec::new() })
+    }
+
+    fn try_again(&self, retrying: &StageRetrying) -> Vec<Event> {
+        if let Some(failure) = steps_exceeded(self.state) {
+            return vec![failed(failure)];
+        }
+        let due_at = Some(retrying.due_at);
+        vec![Event::StageReady(StageReady { task: retrying.task.clone(), ordinal: retrying.ordinal, due_at })]
+    }
+
+    /// Out of a stage: a failure goes where failures go (spec §3.7, design §9 #2), anything else along an edge.
+    fn leave_stage(&self, node: &NodeId, outcome: &Outcome) -> Vec<Event> {
+        if !matches!(outcome.status, Status::Fail | Status::Retry) {
+            return self.follow_edge(node, outcome);
+        }
+        let lookup = |key: &str| self.branch.context.text(key);
+        let found = route::failure_target(self.pipeline, node, &answer(outcome), &lookup);
+        let (to, edge) = match &found.target {
+            FailureTarget::Edge(index) => (&self.pipeline.edges[index.0].to, Some(index.0)),
+            FailureTarget::Node(target) => (target, None),
+            FailureTarget::Stop => return vec![failed(cause_of(node, outcome))],
+        };
+        self.route(node, to, Choice { how: found.how.as_str(), edge, candidates: found.candidates })
+    }
+
+    /// Out of start, or out of a diamond with the outcome it passes on (design §9 #3).
+    fn leave_control_node(&self, node: &NodeId) -> Vec<Event> {
+        match self.pipeline.start == *node {
+            true => self.follow_edge(node, &Outcome::of(Status::Success)),
+            false => self.follow_edge(node, &self.branch.previous),
+        }
+    }
+
+    /// Along the edge that fits, or the run fails: never the first edge, never silent success (design §9 #4).
+    fn follow_edge(&self, node: &NodeId, outcome: &Outcome) -> Vec<Event> {
+        let lookup = |key: &str| self.branch.context.text(key);
+        let selection = route::select(self.pipeline, node, &answer(outcome), &lookup);
+        let Some(index) = selection.edge else {
+            if outcome.status == Status::Fail {
+                return vec![failed(cause_of(node, outcome))];
+            }
+            let reason = format!("no route from node {node} for outcome {}", outcome.status.as_str());
+            return vec![failed(Failure::new(FailureClass::Deterministic, "route/none", reason))];
+        };
+        let choice = Choice { how: selection.how.as_str(), edge: Some(index.0), candidates: selection.candidates };
+        self.route(node, &self.pipeline.edges[index.0].to, choice)
+    }
+
+    fn route(&self, from: &NodeId, to: &NodeId, choice: Choice) -> Vec<Event> {
+        let named = |candidate: Candidate| RouteCandidate {
+            edge: candidate.edge.0,
+            to: self.pipeline.edges[candidate.edge.0].to.clone(),
+            condition: candidate.condition_text,
+            matched: candidate.matched,
+            reason: candidate.reason,
+        };
+        vec![Event::RouteTaken(RouteTaken {
+            generation: self.state.generation(),
+            branch: self.id.clone(),
+            from: from.clone(),
+            to: to.clone(),
+            how: choice.how.to_owned(),
+            edge: choice.edge,
+            candidates: choice.candidates.into_iter().map(named).collect(),
+        })]
+    }
+}
+
+/// How the next node was chosen.
+struct Choice {
+    how: &'static str,
+    edge: Option<usize>,
+    candidates: Vec<Candidate>,
+}
+
+fn answer(outcome: &Outcome) -> Answer<'_> {
+    Answer {
+        status: outcome.status,
+        preferred_label: outcome.preferred_label.as_deref().unwrap_or(""),
+        suggested_next_ids: &outcome.suggested_next_ids,
+    }
+}
+
+fn steps_exceeded(state: &RunState) -> Option<Failure> {
+    let steps_max = state.run.as_ref().map_or(0, |run| run.steps_max);
+    let reason = || format!("Pipeline exceeded maximum step count ({steps_max}). Use --max-steps to increase.");
+    (state.steps >= steps_max).then(|| Failure::new(FailureClass::Budget, "limit/max_steps", reason()))
+}
+
+/// The end of a run that has no time left at `now`, while nothing of it is under way.
+pub fn out_of_time(state: &RunState, now: Timestamp) -> Option<Event> {
+    let since = state.at.map_or(0, |at| now.as_millisecond().saturating_sub(at.as_millisecond()));
+    let driven_ms = state.driven_ms.saturating_add(u64::try_from(since).unwrap_or(0));
+    wall_failure(state, driven_ms).map(failed)
+}
+
+fn wall_failure(state: &RunState, driven_ms: u64) -> Option<Failure> {
+    let wall_max_ms = state.run.as_ref()?.wall_max_ms?;
+    let reason = || format!("Pipeline exceeded maximum wall time ({wall_max_ms} ms). Use --max-wall-time to increase.");
+    (driven_ms >= wall_max_ms).then(|| Failure::new(FailureClass::Budget, "limit/max_wall_time", reason()))
+}
+
+/// The stage's own failure, unchanged.
+fn cause_of(node: &NodeId, outcome: &Outcome) -> Failure {
+    let unspoken =
+        || Failure::new(FailureClass::Deterministic, FailureCode::STAGE_FAILED, format!("stage `{node}` failed"));
+    outcome.failure.clone().unwrap_or_else(unspoken)
+}
+
+fn canceled(by: &str) -> Event {
+    failed(Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, format!("canceled by {by}")))
+}
+
+/// The end of a run that failed.
+pub(crate) fn failed(failure: Failure) -> Event {
+    Event::RunFinished(RunFinished { status: Verdict::Fail, exit_node: None, failure: Some(failure) })
+}

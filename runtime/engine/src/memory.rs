@@ -1,0 +1,132 @@
+//! The ports in memory: journals, their queue and blobs of any number of runs, gone with the process.
+//!
+//! The second adapter of every port. It keeps the same promises as the one on disk but durability, so that tests of what stands above
+//! the ports need no disk, and so that a promise that only SQLite happens to keep is found.
+
+use crate::event::{Digest, Event, Record, RunId, Subject, canonical, chain, whole_milliseconds};
+use crate::lease::LeaseTable;
+use crate::ports::{BlobStore, ClaimQueue, Delivery, Next, PortError, RunLog, Stored};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Cursor, Read};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Journals of runs and their queue. Clones share them.
+#[derive(Clone, Default)]
+pub struct MemoryLog(Arc<Mutex<Store>>);
+
+#[derive(Default)]
+struct Store {
+    runs: HashMap<RunId, Journal>,
+    leases: LeaseTable,
+}
+
+#[derive(Default)]
+struct Journal {
+    records: Vec<Record>,
+    heads: HashMap<Subject, u64>,
+    /// Ready attempts by task key: the delivery and when it is due, milliseconds since the epoch.
+    waiting: BTreeMap<String, (Delivery, i64)>,
+}
+
+impl MemoryLog {
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Journal {
+    fn push(&mut self, run: &RunId, at: Timestamp, event: Event, text: &str) -> Stored {
+        let prev = self.records.last().map_or(Digest::ZERO, |last| last.hash);
+        let seq = self.records.len() as u64 + 1;
+        let hash = chain(&prev, seq, at, text);
+        self.heads.insert(event.subject(), seq);
+        match &event {
+            Event::StageReady(ready) => {
+                let due_at = ready.due_at.unwrap_or(at).as_millisecond();
+                let delivery = Delivery { run: run.clone(), task: ready.task.clone(), ready_seq: seq };
+                self.waiting.insert(ready.task.to_string(), (delivery, due_at));
+            }
+            Event::StageFinished(finished) => drop(self.waiting.remove(&finished.attempt.task.to_string())),
+            Event::RunFinished(_) => self.waiting.clear(),
+            _ => {}
+        }
+        self.records.push(Record { seq, at, prev, hash, event });
+        Stored { seq, prev, hash }
+    }
+}
+
+impl RunLog for MemoryLog {
+    async fn append(
+        &self,
+        run: &RunId,
+        expect: &[(Subject, u64)],
+        at: Timestamp,
+        events: &[Event],
+    ) -> Result<Vec<Stored>, PortError> {
+        let texts: Result<Vec<String>, _> = events.iter().map(canonical).collect();
+        let texts = texts.map_err(|error| PortError::Unavailable(error.to_string()))?;
+        let mut store = self.lock();
+        let journal = store.runs.entry(run.clone()).or_default();
+        for (subject, expected) in expect {
+            let head = journal.heads.get(subject).copied().unwrap_or(0);
+            if head != *expected {
+                return Err(PortError::Conflict { subject: subject.clone(), expected: *expected, head });
+            }
+        }
+        let at = whole_milliseconds(at);
+        Ok(events.iter().zip(&texts).map(|(event, text)| journal.push(run, at, event.clone(), text)).collect())
+    }
+
+    async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+        let skipped = usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX);
+        let store = self.lock();
+        let records = store.runs.get(run).map_or(&[][..], |journal| &journal.records);
+        Ok(records.iter().skip(skipped).take(records_max).cloned().collect())
+    }
+}
+
+impl ClaimQueue for MemoryLog {
+    async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
+        let Store { runs, leases } = &mut *self.lock();
+        let mut waiting: Vec<_> = runs.get(run).into_iter().flat_map(|run| run.waiting.values().cloned()).collect();
+        waiting.sort_by_key(|(delivery, due_at)| (*due_at, delivery.ready_seq));
+        Ok(leases.next(waiting, now, lease_ms))
+    }
+
+    async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {
+        Ok(self.lock().leases.extend(delivery, now, lease_ms))
+    }
+
+    async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
+        self.lock().leases.end(delivery);
+        Ok(())
+    }
+}
+
+/// Blobs by their digest. Clones share them.
+#[derive(Clone, Default)]
+pub struct MemoryBlobs(Arc<Mutex<HashMap<Digest, Arc<[u8]>>>>);
+
+impl MemoryBlobs {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Arc<[u8]>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BlobStore for MemoryBlobs {
+    fn put(&self, bytes: &mut dyn Read) -> Result<Digest, PortError> {
+        let mut whole = Vec::new();
+        bytes.read_to_end(&mut whole).map_err(|error| PortError::Unavailable(error.to_string()))?;
+        let digest = Digest::of(&whole);
+        self.lock().entry(digest).or_insert_with(|| whole.into());
+        Ok(digest)
+    }
+
+    fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, PortError> {
+        match self.lock().get(digest) {
+            Some(bytes) => Ok(Box::new(Cursor::new(Arc::clone(bytes)))),
+            None => Err(PortError::Corrupt { what: format!("blob {digest}"), found: "it is missing".to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Where one branch of a run stands: its position, its context and what came of its nodes.
+//!
+//! Maps share structure with their earlier versions, so a copy to decide on costs the same after the first stage and after the
+//! ten-thousandth. A branch reads nothing of another branch.
+
+use crate::context::{Context, ContextKey};
+use crate::event::{
+    AttemptId, Digest, Event, FileChange, GateUnmet, NodeId, StageFinished, StagePassed, StageReady, Task,
+};
+use glovebox_record::path::ScopePath;
+use glovebox_record::{Failure, FailureClass, Outcome, Status};
+use jiff::Timestamp;
+use rpds::{RedBlackTreeMapSync, VectorSync};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Names of artifacts that hold what a stage printed end like this.
+const OUTPUT_ENDINGS: [&str; 3] = [".stdout.txt", ".stderr.txt", ".output"];
+
+/// The attempt that is ready or under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTask {
+    /// The task.
+    pub task: Task,
+    /// Which attempt of it.
+    pub ordinal: u32,
+    /// Not before this moment.
+    pub due_at: Option<Timestamp>,
+    /// The last record about the task; while an attempt is under way this is its fencing token.
+    pub head: u64,
+    /// The attempt that claimed it, if one did.
+    pub attempt_id: Option<AttemptId>,
+}
+
+/// What a branch waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Position {
+    /// For nothing: the event that moved it decides what follows, or the run has ended.
+    #[default]
+    Deciding,
+    /// For an attempt.
+    Open(OpenTask),
+}
+
+/// What came of a node so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NodeHistory {
+    /// Its last outcome, without its context updates.
+    pub outcome: Option<Arc<Outcome>>,
+    /// Visits begun.
+    pub visits: u32,
+    /// Retries since it last succeeded (`node_retries` of a checkpoint).
+    pub retries: u32,
+    /// Finished attempts.
+    pub attempts: u32,
+    /// Model turns of finished attempts: where a script goes on.
+    pub turns: u64,
+}
+
+/// What is kept of a stage that failed: enough to show the next one what it printed (seed 2).
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedStage {
+    /// The node.
+    pub node: NodeId,
+    /// What its handler said for people.
+    pub notes: String,
+    /// Artifacts with output, by name.
+    pub printed: Vec<(String, Digest)>,
+}
+
+impl FailedStage {
+    fn of(finished: &StageFinished) -> Self {
+        let printed = finished
+            .artifacts
+            .iter()
+            .filter(|artifact| OUTPUT_ENDINGS.iter().any(|ending| artifact.name.ends_with(ending)));
+        Self {
+            node: finished.attempt.task.node.clone(),
+            notes: finished.outcome.notes.clone(),
+            printed: printed.map(|artifact| (artifact.name.clone(), artifact.digest)).collect(),
+        }
+    }
+}
+
+/// One branch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Branch {
+    /// The last record about the branch itself; 0 before the first.
+    pub head: u64,
+    /// What it waits for.
+    pub at: Position,
+    /// The node it is at; the exit when it has ended there.
+    pub node: Option<NodeId>,
+    /// Its context.
+    pub context: Context,
+    /// The outcome that a diamond passes on: the last that was recorded.
+    pub previous: Arc<Outcome>,
+    /// What came of each node that it visited.
+    pub nodes: RedBlackTreeMapSync<NodeId, NodeHistory>,
+    /// Every finished visit in order, failed ones included, exits not (design §9 #29).
+    pub completed: VectorSync<NodeId>,
+    /// The last change of each path.
+    pub changes: RedBlackTreeMapSync<ScopePath, FileChange>,
+    /// The failure that led here; none after a success.
+    pub last_failure: Option<Failure>,
+    /// The stage that has this failure. The next stage may have to mend it.
+    pub last_failed: Option<Arc<FailedStage>>,
+}
+
+impl Default for Branch {
+    fn default() -> Self {
+        Self {
+            head: 0,
+            at: Position::default(),
+            node: None,
+            context: Context::default(),
+            previous: Arc::new(Outcome::of(Status::Success)),
+            nodes: RedBlackTreeMapSync::new_sync(),
+            completed: VectorSync::new_sync(),
+            changes: RedBlackTreeMapSync::new_sync(),
+            last_failure: None,
+            last_failed: None,
+        }
+    }
+}
+
+impl Branch {
+    /// The attempt that is ready or under way.
+    pub fn open(&self) -> Option<&OpenTask> {
+        match &self.at {
+            Position::Open(open) => Some(open),
+            Position::Deciding => None,
+        }
+    }
+
+    /// The last outcome of a node.
+    pub fn outcome(&self, node: &NodeId) -> Option<&Outcome> {
+        self.nodes.get(node)?.outcome.as_deref()
+    }
+
+    /// The last status of a node.
+    pub fn status(&self, node: &NodeId) -> Option<Status> {
+        self.outcome(node).map(|outcome| outcome.status)
+    }
+
+    /// The visit that the next arrival at a node begins.
+    pub fn next_visit(&self, node: &NodeId) -> u32 {
+        self.nodes.get(node).map_or(0, |history| history.visits).saturating_add(1)
+    }
+
+    /// True while an attempt of it is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.open().is_some_and(|open| open.attempt_id.is_some())
+    }
+
+    /// Folds in an event about the branch or about a task of it. True when the event begins a step.
+    pub(super) fn fold(&mut self, event: &Event) -> bool {
+        match event {
+            Event::StageReady(ready) => return self.ready(ready),
+            Event::StageStarted(started) => {
+                if let Some(open) = self.open_task(&started.attempt.task) {
+                    open.attempt_id = Some(started.attempt.id.clone());
+                }
+            }
+            Event::StageFinished(finished) => self.finish_attempt(finished),
+            Event::StageRetrying(retrying) => self.count_retry(&retrying.task.node),
+            Event::StagePassed(passed) => self.pass(passed),
+            Event::GateUnmet(unmet) => self.note_unmet_gate(unmet),
+            _ => {}
+        }
+        matches!(event, Event::StagePassed(_) | Event::GateUnmet(_))
+    }
+
+    /// The open task, if it is this one.
+    pub(super) fn open_task(&mut self, task: &Task) -> Option<&mut OpenTask> {
+        match &mut self.at {
+            Position::Open(open) if open.task == *task => Some(open),
+            _ => None,
+        }
+    }
+
+    /// Drops the claim on the open task: what its attempt would have done does not count.
+    pub(super) fn abandon_attempt(&mut self) {
+        if let Position::Open(open) = &mut self.at {
+            open.attempt_id = None;
+        }
+    }
+
+    /// Ends the branch, at an exit when it reached one.
+    pub(super) fn end(&mut self, exit: Option<&NodeId>) {
+        self.at = Position::Deciding;
+        if let Some(exit) = exit {
+            self.stand_at(exit);
+        }
+    }
+
+    fn update(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeHistory)) {
+        let mut history = self.nodes.get(node).cloned().unwrap_or_default();
+        change(&mut history);
+        self.nodes.insert_mut(node.clone(), history);
+    }
+
+    fn stand_at(&mut self, node: &NodeId) {
+        self.node = Some(node.clone());
+        self.context.set("current_node", Value::String(node.to_string()));
+    }
+
+    fn arrive(&mut self, node: &NodeId, visit: u32) {
+        self.update(node, |history| history.visits = visit);
+        self.stand_at(node);
+    }
+
+    /// True for another attempt; false for one that waits already and is made ready again by a resume.
+    fn ready(&mut self, ready: &StageReady) -> bool {
+        if let Some(open) = self.open_task(&ready.task).filter(|open| open.ordinal == ready.ordinal) {
+            open.due_at = ready.due_at;
+            return false;
+        }
+        self.arrive(&ready.task.node, ready.task.visit);
+        self.at = Position::Open(OpenTask {
+            task: ready.task.clone(),
+            ordinal: ready.ordinal,
+            due_at: ready.due_at,
+            head: 0,
+            attempt_id: None,
+        });
+        true
+    }
+
+    fn finish_attempt(&mut self, finished: &StageFinished) {
+        let node = &finished.attempt.task.node;
+        self.update(node, |history| {
+            history.attempts = history.attempts.saturating_add(1);
+            history.turns = history.turns.saturating_add(u64::from(finished.turns_used));
+        });
+        for change in &finished.changes {
+            self.changes.insert_mut(change.path.clone(), change.clone());
+        }
+        self.abandon_attempt();
+        if finished.retrying {
+            self.last_failure.clone_from(&finished.outcome.failure);
+        } else {
+            self.at = Position::Deciding;
+            self.completed.push_back_mut(node.clone());
+            self.record_outcome(node, &finished.outcome);
+        }
+        // A stage that was skipped says nothing: the failure before it stays, and so does the stage it is of.
+        if finished.retrying || finished.outcome.status != Status::Skipped {
+            self.last_failed = self.last_failure.as_ref().map(|_| Arc::new(FailedStage::of(finished)));
+        }
+    }
+
+    /// Only the last attempt of a visit speaks (spec §3.5); a skipped stage is not recorded at all (spec §5.2).
+    fn record_outcome(&mut self, node: &NodeId, outcome: &Outcome) {
+        for (key, value) in outcome.context_updates.iter().filter(|(key, _)| !ContextKey(key).is_reserved()) {
+            self.context.set(key.clone(), value.clone());
+        }
+        self.context.set("last_stage", Value::String(node.to_string()));
+        if outcome.status == Status::Skipped {
+            return;
+        }
+        self.context.set("outcome", Value::String(outcome.status.as_str().to_owned()));
+        match outcome.preferred_label.as_deref().filter(|label| !label.is_empty()) {
+            Some(label) => self.context.set("preferred_label", Value::String(label.to_owned())),
+            None => self.context.remove("preferred_label"),
+        }
+        if outcome.status.satisfies_gate() {
+            self.context.remove(&retry_key(node));
+        }
+        self.last_failure = outcome.failure.clone().filter(|_| !outcome.status.satisfies_gate());
+        let kept = Arc::new(outcome.without_context_updates());
+        self.previous = Arc::clone(&kept);
+        self.update(node, |history| {
+            history.retries = if kept.status.satisfies_gate() { 0 } else { history.retries };
+            history.outcome = Some(kept);
+        });
+    }
+
+    fn count_retry(&mut self, node: &NodeId) {
+        self.update(node, |history| history.retries = history.retries.saturating_add(1));
+        let count = self.nodes.get(node).map_or(0, |history| history.retries);
+        self.context.set(retry_key(node), Value::from(count));
+    }
+
+    fn pass(&mut self, passed: &StagePassed) {
+        self.arrive(&passed.node, passed.visit);
+        self.completed.push_back_mut(passed.node.clone());
+        let failure = self.previous.failure.as_ref().filter(|_| passed.status == self.previous.status);
+        let outcome = Outcome { failure: failure.cloned(), ..Outcome::of(passed.status) };
+        self.update(&passed.node, |history| history.outcome = Some(Arc::new(outcome)));
+    }
+
+    fn note_unmet_gate(&mut self, unmet: &GateUnmet) {
+        self.arrive(&unmet.exit_node, self.next_visit(&unmet.exit_node));
+        let failure = self.outcome(&unmet.gate).and_then(|outcome| outcome.failure.clone());
+        self.last_failure = Some(failure.unwrap_or_else(|| {
+            let found =
+                unmet.status.map_or("was never visited".into(), |status| format!("ended with `{}`", status.as_str()));
+            let reason = format!("goal gate `{}` {found}", unmet.gate);
+            Failure::new(FailureClass::Deterministic, "gate/unmet", reason)
+        }));
+        if self.last_failed.as_ref().is_none_or(|failed| failed.node != unmet.gate) {
+            let failed = FailedStage { node: unmet.gate.clone(), notes: String::new(), printed: Vec::new() };
+            self.last_failed = Some(Arc::new(failed));
+        }
+    }
+}
+
+fn retry_key(node: &NodeId) -> String {
+    format!("internal.retry_count.{node}")
+}

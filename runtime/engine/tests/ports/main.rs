@@ -1,0 +1,187 @@
+//! What every adapter of the ports promises, whatever keeps the facts: one suite, run against memory and against SQLite.
+//!
+//! A third adapter is added by one more line at the end of [`suite`]. What only a store on disk can promise is in `tests/journal`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+
+mod blobs;
+mod log;
+mod queue;
+mod run;
+
+use glovebox_engine::blobs::DirBlobs;
+use glovebox_engine::event::{BranchId, Event, Record, RunCanceled, RunId, StageReady, Subject, Task, Work};
+use glovebox_engine::memory::{MemoryBlobs, MemoryLog};
+use glovebox_engine::ports::{BlobStore, ClaimQueue, PortError, RunLog, Stored};
+use glovebox_engine::sqlite::SqliteLog;
+use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
+
+/// An adapter under test, and what must live as long as it does.
+pub struct Under<L> {
+    pub log: Arc<L>,
+    pub run: RunId,
+    _folder: Option<tempfile::TempDir>,
+}
+
+/// Makes an adapter with an empty journal.
+pub trait Adapter: RunLog + ClaimQueue + Sized + 'static {
+    fn empty() -> Under<Self>;
+}
+
+impl Adapter for MemoryLog {
+    fn empty() -> Under<Self> {
+        Under { log: Arc::default(), run: "run".into(), _folder: None }
+    }
+}
+
+impl Adapter for SqliteLog {
+    fn empty() -> Under<Self> {
+        let (folder, run) = (tempfile::tempdir().unwrap(), RunId::new("run"));
+        let log = SqliteLog::open(&folder.path().join("journal.sqlite"), run.clone()).unwrap();
+        Under { log: Arc::new(log), run, _folder: Some(folder) }
+    }
+}
+
+impl<L: Adapter> Under<L> {
+    pub async fn append(&self, expect: &[(Subject, u64)], events: &[Event]) -> Result<Vec<Stored>, PortError> {
+        self.log.append(&self.run, expect, Timestamp::now(), events).await
+    }
+
+    pub async fn records(&self) -> Vec<Record> {
+        self.log.read(&self.run, 1, usize::MAX).await.unwrap()
+    }
+}
+
+/// Makes an empty blob store in a folder, which only some adapters use.
+pub trait Blobs: BlobStore + Sized {
+    fn empty(folder: &std::path::Path) -> Self;
+}
+
+impl Blobs for MemoryBlobs {
+    fn empty(_: &std::path::Path) -> Self {
+        Self::default()
+    }
+}
+
+impl Blobs for DirBlobs {
+    fn empty(folder: &std::path::Path) -> Self {
+        let dir = cap_std::fs::Dir::open_ambient_dir(folder, cap_std::ambient_authority()).unwrap();
+        Self::open_in(&dir).unwrap()
+    }
+}
+
+pub fn note(text: &str) -> Event {
+    Event::RunCanceled(RunCanceled { by: text.to_owned() })
+}
+
+pub fn task(node: &str) -> Task {
+    Task { generation: 0, branch: BranchId::main(), node: node.into(), visit: 1, work: Work::Handler }
+}
+
+pub fn ready(node: &str, due_at: Option<Timestamp>) -> Event {
+    Event::StageReady(StageReady { task: task(node), ordinal: 1, due_at })
+}
+
+pub fn after(now: Timestamp, ms: i64) -> Timestamp {
+    now.checked_add(SignedDuration::from_millis(ms)).unwrap()
+}
+
+/// Declares each test once for each adapter.
+macro_rules! suite {
+    ($adapter:ident: $type:ty) => {
+        mod $adapter {
+            use super::*;
+
+            #[tokio::test]
+            async fn what_is_appended_is_what_is_read() {
+                log::what_is_appended_is_what_is_read::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn the_chain_is_the_same_in_every_adapter() {
+                log::the_chain_is_the_same_in_every_adapter::<$type>().await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn of_sixteen_writers_with_one_expectation_one_is_stored() {
+                log::of_sixteen_writers_with_one_expectation_one_is_stored::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_stale_token_stores_nothing_of_its_batch() {
+                log::a_stale_token_stores_nothing_of_its_batch::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn append_is_enqueue_and_a_lease_comes_back() {
+                queue::append_is_enqueue_and_a_lease_comes_back::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn timers_are_due_in_their_order() {
+                queue::timers_are_due_in_their_order::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_finished_task_is_not_delivered_again() {
+                queue::a_finished_task_is_not_delivered_again::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_job_of_three_leases_is_not_handed_out_twice() {
+                queue::a_job_of_three_leases_is_not_handed_out_twice::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn the_clock_of_a_worker_decides_no_ownership() {
+                queue::the_clock_of_a_worker_decides_no_ownership::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_run_is_driven_to_its_end() {
+                run::a_run_is_driven_to_its_end::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_delivery_that_comes_twice_is_worked_on_once() {
+                run::a_delivery_that_comes_twice_is_worked_on_once::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_worker_that_paused_too_long_stores_nothing() {
+                run::a_worker_that_paused_too_long_stores_nothing::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn an_answer_that_was_lost_is_found_in_the_journal() {
+                run::an_answer_that_was_lost_is_found_in_the_journal::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_cancel_and_a_commit_race_and_one_order_is_stored() {
+                run::a_cancel_and_a_commit_race_and_one_order_is_stored::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_journal_that_moves_to_another_adapter_folds_the_same() {
+                run::a_journal_that_moves_to_another_adapter_folds_the_same::<$type>().await;
+            }
+        }
+    };
+}
+
+suite!(memory: MemoryLog);
+suite!(sqlite: SqliteLog);
+
+#[test]
+fn blobs_in_memory() {
+    blobs::what_is_put_is_what_is_opened::<MemoryBlobs>();
+    blobs::a_blob_that_is_missing_is_corrupt::<MemoryBlobs>();
+}
+
+#[test]
+fn blobs_in_a_folder() {
+    blobs::what_is_put_is_what_is_opened::<DirBlobs>();
+    blobs::a_blob_that_is_missing_is_corrupt::<DirBlobs>();
+}

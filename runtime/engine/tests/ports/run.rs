@@ -1,0 +1,245 @@
+//! A run over an adapter: deliveries that come twice, workers that pause, answers that are lost, a cancel in the wrong moment.
+
+use super::{Adapter, Under};
+use glovebox_engine::driver::{Assignment, Driver, GRACE, replay};
+use glovebox_engine::event::{
+    Attempt, Ending, Event, Record, RunFinished, RunId, StageFinished, Subject, Task, Verdict,
+};
+use glovebox_engine::memory::MemoryLog;
+use glovebox_engine::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
+use glovebox_engine::signals::LocalSignals;
+use glovebox_engine::state::RunState;
+use glovebox_pipeline::{Inputs, Source, check, ir::Pipeline};
+use glovebox_record::{Outcome, Status};
+use jiff::Timestamp;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const GRAPH: &str =
+    "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; a [prompt=a, max_retries=1]; b [prompt=b];
+    start -> a -> b -> exit }";
+
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+fn pipeline() -> Pipeline {
+    check(Source::new(GRAPH), &Inputs::default()).pipeline.unwrap()
+}
+
+fn started() -> Event {
+    let digest = glovebox_engine::event::Digest::ZERO;
+    let started = serde_json::json!({
+        "schema_version": 2, "engine_version": "0.1.0", "run_id": "run", "generation": 0, "pipeline_name": "g", "goal": "",
+        "pipeline_path": "pipeline.dot", "pipeline_digest": digest, "plan_digest": digest, "base_digest": digest,
+        "source_dir": "/project", "model": "simulated", "sandbox_tier": "none", "steps_max": 50,
+    });
+    Event::RunStarted(serde_json::from_value(started).unwrap())
+}
+
+fn answer(attempt: &Attempt) -> StageFinished {
+    StageFinished {
+        attempt: attempt.clone(),
+        handler: String::new(),
+        outcome: Outcome::of(Status::Success),
+        retrying: false,
+        ending: Ending::Returned,
+        usage: Vec::new(),
+        refusals: Vec::new(),
+        refusals_total: 0,
+        receipts: Vec::new(),
+        network: None,
+        changes: Vec::new(),
+        quarantined: Vec::new(),
+        artifacts: Vec::new(),
+        isolation: None,
+        stdout: None,
+        stderr: None,
+        turns_used: 0,
+        duration_ms: 0,
+    }
+}
+
+/// The end of a task that succeeded.
+pub(crate) fn finished(task: &Task) -> Event {
+    Event::StageFinished(Box::new(answer(&Attempt { task: task.clone(), ordinal: 1, id: "A".into() })))
+}
+
+/// The end of the run.
+pub(crate) fn ended() -> Event {
+    Event::RunFinished(RunFinished { status: Verdict::Success, exit_node: None, failure: None })
+}
+
+async fn succeed(assignment: Assignment) -> Result<StageFinished, Fault> {
+    Ok(answer(&assignment.attempt))
+}
+
+fn driver<'a, L>(pipeline: &'a Pipeline, log: &'a L, signals: &'a LocalSignals) -> Driver<'a, L, LocalSignals> {
+    let (run, worker, state) = (RunId::new("run"), "w".to_owned(), RunState::default());
+    Driver { run, pipeline, journal: log, signals, worker, grace: GRACE, disk: None, state }
+}
+
+fn fold(records: &[Record]) -> RunState {
+    replay(records).unwrap().0
+}
+
+fn finishes(records: &[Record]) -> usize {
+    records.iter().filter(|record| matches!(record.event, Event::StageFinished(_))).count()
+}
+
+pub(crate) async fn a_run_is_driven_to_its_end<L: Adapter>() {
+    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let mut driver = driver(&pipeline, &*under.log, &signals);
+    driver.start(started()).await.unwrap();
+    driver.drive(succeed, |_, _| Ok(())).await.unwrap();
+    let records = under.records().await;
+    assert_eq!(driver.state.verdict.as_ref().map(|verdict| verdict.status), Some(Verdict::Success));
+    assert_eq!((finishes(&records), fold(&records)), (2, driver.state));
+}
+
+/// An adapter that breaks one promise it does not make: it delivers twice, and loses the answer of an append.
+struct Unkind<'l, L> {
+    log: &'l L,
+    last: RefCellOf<Delivery>,
+    loses_answers: AtomicBool,
+}
+
+type RefCellOf<T> = std::sync::Mutex<Option<T>>;
+
+impl<'l, L> Unkind<'l, L> {
+    fn new(log: &'l L, loses_answers: bool) -> Self {
+        Self { log, last: RefCellOf::default(), loses_answers: AtomicBool::new(loses_answers) }
+    }
+}
+
+impl<L: Adapter> RunLog for Unkind<'_, L> {
+    async fn append(
+        &self,
+        run: &RunId,
+        expect: &[(Subject, u64)],
+        at: Timestamp,
+        events: &[Event],
+    ) -> Result<Vec<Stored>, PortError> {
+        let stored = self.log.append(run, expect, at, events).await?;
+        match self.loses_answers.load(Ordering::SeqCst) {
+            true => Err(PortError::Ambiguous("an append".into())),
+            false => Ok(stored),
+        }
+    }
+
+    async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
+        self.log.read(run, from, records_max).await
+    }
+}
+
+impl<L: Adapter> ClaimQueue for Unkind<'_, L> {
+    /// Every delivery comes a second time, after whatever became of it.
+    async fn next(&self, run: &RunId, now: Timestamp, lease_ms: u64) -> Result<Next, PortError> {
+        if let Some(again) = self.last.lock().unwrap().take() {
+            return Ok(Next::Due(again));
+        }
+        let next = self.log.next(run, now, lease_ms).await?;
+        if let Next::Due(delivery) = &next {
+            *self.last.lock().unwrap() = Some(delivery.clone());
+        }
+        Ok(next)
+    }
+
+    async fn extend(&self, delivery: &Delivery, now: Timestamp, lease_ms: u64) -> Result<bool, PortError> {
+        self.log.extend(delivery, now, lease_ms).await
+    }
+
+    async fn done(&self, delivery: &Delivery) -> Result<(), PortError> {
+        self.log.done(delivery).await
+    }
+}
+
+pub(crate) async fn a_delivery_that_comes_twice_is_worked_on_once<L: Adapter>() {
+    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let unkind = Unkind::new(&*under.log, false);
+    let mut driver = driver(&pipeline, &unkind, &signals);
+    driver.start(started()).await.unwrap();
+    let attempts = Cell::new(0);
+    let counted = async |assignment: Assignment| {
+        attempts.set(attempts.get() + 1);
+        succeed(assignment).await
+    };
+    driver.drive(counted, |_, _| Ok(())).await.unwrap();
+    assert_eq!((attempts.get(), finishes(&under.records().await)), (2, 2));
+}
+
+pub(crate) async fn an_answer_that_was_lost_is_found_in_the_journal<L: Adapter>() {
+    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let unkind = Unkind::new(&*under.log, true);
+    let mut driver = driver(&pipeline, &unkind, &signals);
+    driver.start(started()).await.unwrap();
+    driver.drive(succeed, |_, _| Ok(())).await.unwrap();
+    let records = under.records().await;
+    assert_eq!((finishes(&records), fold(&records)), (2, driver.state), "every append was stored once");
+}
+
+pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
+    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let mut paused = driver(&pipeline, &*under.log, &signals);
+    paused.start(started()).await.unwrap();
+    let told = RefCell::new(0);
+    let result = paused.drive(
+        async |assignment: Assignment| {
+            // Meanwhile another worker takes the run over and drives it to its end.
+            let (state, last) = replay(&under.records().await).unwrap();
+            let mut successor = Driver { state, ..driver(&pipeline, &*under.log, &signals) };
+            successor.resume(last, None).await.unwrap();
+            let (run, task) = (under.run.clone(), assignment.attempt.task.clone());
+            under.log.done(&Delivery { run, task, ready_seq: assignment.token - 1 }).await.unwrap();
+            successor.drive(succeed, |_, _| Ok(())).await.unwrap();
+            Ok(StageFinished { turns_used: 99, ..answer(&assignment.attempt) })
+        },
+        |records, _| {
+            *told.borrow_mut() += records.len();
+            Ok(())
+        },
+    );
+    result.await.unwrap();
+    let records = under.records().await;
+    assert!(!records.iter().any(|record| matches!(&record.event, Event::StageFinished(one) if one.turns_used == 99)));
+    assert_eq!(fold(&records), paused.state);
+}
+
+pub(crate) async fn a_cancel_and_a_commit_race_and_one_order_is_stored<L: Adapter>() {
+    for is_before in [true, false] {
+        let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+        let mut driver = driver(&pipeline, &*under.log, &signals);
+        driver.start(started()).await.unwrap();
+        let stage = async |assignment: Assignment| {
+            if is_before {
+                // Another process cancels the run while the attempt is under way: the commit is decided again.
+                let canceled = Event::RunCanceled(glovebox_engine::event::RunCanceled { by: "the operator".into() });
+                under.append(&[], &[canceled]).await.unwrap();
+            } else {
+                signals.cancel("the operator");
+            }
+            succeed(assignment).await
+        };
+        driver.drive(stage, |_, _| Ok(())).await.unwrap();
+        let records = under.records().await;
+        let kinds: Vec<&str> = records.iter().map(|record| record.event.kind()).collect();
+        assert_eq!(kinds[kinds.len() - 3..], ["run.canceled", "stage.finished", "run.finished"], "{is_before}");
+        assert_eq!(fold(&records), driver.state);
+    }
+}
+
+pub(crate) async fn a_journal_that_moves_to_another_adapter_folds_the_same<L: Adapter>() {
+    let (from, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let mut first = driver(&pipeline, &*from.log, &signals);
+    first.start(started()).await.unwrap();
+    let records = from.records().await;
+    let to: Under<MemoryLog> = MemoryLog::empty();
+    for record in &records {
+        to.log.append(&to.run, &[], record.at, std::slice::from_ref(&record.event)).await.unwrap();
+    }
+    assert_eq!(to.records().await, records, "the same records with the same hashes");
+    let (state, last) = replay(&to.records().await).unwrap();
+    assert_eq!(state, first.state);
+    let mut second = Driver { state, ..driver(&pipeline, &*to.log, &signals) };
+    second.resume(last, None).await.unwrap();
+    second.drive(succeed, |_, _| Ok(())).await.unwrap();
+    assert_eq!(finishes(&to.records().await), 2, "the queue moved with the journal");
+}
