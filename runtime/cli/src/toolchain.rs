@@ -19,9 +19,6 @@ use glovebox_sandbox::jail::ExecPolicy;
 use machine::Machine;
 use std::path::{Path, PathBuf};
 
-/// A folder that must exist and may not be written.
-const READ_ONLY: Bind = Bind { source: String::new(), at: String::new(), writable: false, optional: false };
-
 /// What a toolchain adds to every command.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
@@ -73,12 +70,7 @@ pub fn exec_policy(setting: &ExecSetting, sandbox: &SandboxPlan) -> Result<ExecP
     policy.env.extend(setting.env.iter().map(|(name, value)| (name.clone(), value.clone())));
     let optional = setting.path.iter().map(|folder| (folder, true));
     let shown = optional.chain(sandbox.setting.read.iter().map(|folder| (folder, false)));
-    let bind = |(folder, optional): (&String, bool)| Bind {
-        source: folder.clone(),
-        at: folder.clone(),
-        optional,
-        ..READ_ONLY
-    };
+    let bind = |(folder, optional): (&String, bool)| Bind { optional, ..Bind::read_only(folder.into(), folder.into()) };
     policy.binds.extend(shown.map(bind));
     Ok(policy)
 }
@@ -101,11 +93,12 @@ fn stop(toolchain: Toolchain, missing: Missing) -> Stop {
 fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Stop> {
     let homed = found.homed.into_iter().map(|(source, below)| (source, Some(below)));
     for (source, below) in found.shown.into_iter().map(|source| (source, None)).chain(homed) {
+        require_utf8(&source)?;
         let at = match below {
-            Some(below) if tier.has_own_root() => format!("{}/{below}", glovebox_sandbox::jail::HOME_INSIDE),
-            _ => text(&source)?,
+            Some(below) if tier.has_own_root() => Path::new(glovebox_sandbox::jail::HOME_INSIDE).join(below),
+            _ => source.clone(),
         };
-        let bind = Bind { source: text(&source)?, at, ..READ_ONLY };
+        let bind = Bind::read_only(source, at);
         if !policy.binds.contains(&bind) {
             policy.binds.push(bind);
         }
@@ -114,9 +107,9 @@ fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Stop> {
     Ok(())
 }
 
-fn text(path: &Path) -> Result<String, Stop> {
+fn require_utf8(path: &Path) -> Result<(), Stop> {
     let named = || Stop::new(Exit::Invalid, format!("the path of a toolchain is not UTF-8: `{}`", path.display()));
-    path.to_str().map(str::to_owned).ok_or_else(named)
+    path.to_str().map(drop).ok_or_else(named)
 }
 
 #[cfg(test)]

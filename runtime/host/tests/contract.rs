@@ -135,7 +135,7 @@ fn commands(prefix: &str) -> CommandSetting {
         hidden: Vec::new(),
         folder: folder("scratch"),
     };
-    let jail = Jail::open(&setting, Source::Directory(copy.to_str().unwrap().to_owned())).unwrap();
+    let jail = Jail::open(&setting, Source::Directory(copy)).unwrap();
     CommandSetting {
         grant: CommandGrant { argv_prefixes: vec![vec![prefix.to_owned()]], ..CommandGrant::default() },
         jail: Arc::new(jail),

@@ -154,8 +154,8 @@ fn committing(folder: &Path, files: usize) {
 
 fn upper(view: &WorkspaceView) -> PathBuf {
     match view.source().unwrap() {
-        Source::Overlay { upper, .. } => upper.into(),
-        Source::Directory(path) => path.into(),
+        Source::Overlay { upper, .. } => upper,
+        Source::Directory(path) => path,
     }
 }
 

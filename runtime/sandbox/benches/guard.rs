@@ -42,10 +42,9 @@ fn main() {
 
 /// A whole jail with one command, then commands in a jail that stands, of `true`.
 fn jails(folder: &Path, tier: Tier, megabytes: usize) {
-    let place = folder.join(format!("{tier}{megabytes}"));
-    let text = |name: &str| place.join(name).to_str().unwrap().to_owned();
+    let folder = folder.join(format!("{tier}{megabytes}"));
     for name in ["root", "upper", "work", "attempt"] {
-        fs::create_dir_all(place.join(name)).unwrap();
+        fs::create_dir_all(folder.join(name)).unwrap();
     }
     let setting = JailSetting {
         tier,
@@ -55,11 +54,13 @@ fn jails(folder: &Path, tier: Tier, megabytes: usize) {
         inside: "/workspace".into(),
         inner: Vec::new(),
         hidden: Vec::new(),
-        folder: place.join("attempt"),
+        folder: folder.join("attempt"),
     };
     let source = || match tier {
-        Tier::Full => Source::Overlay { lower: vec![text("root")], upper: text("upper"), work: text("work") },
-        _ => Source::Directory(text("root")),
+        Tier::Full => {
+            Source::Overlay { lower: vec![folder.join("root")], upper: folder.join("upper"), work: folder.join("work") }
+        }
+        _ => Source::Directory(folder.join("root")),
     };
     let (program, timeout) = (Program::Argv(vec!["true".to_owned()]), Duration::from_secs(60));
     let command = Command { program, cwd: ScopePath::root(), env: vec![], stdin: None, timeout };

@@ -130,7 +130,7 @@ impl Caches {
     pub fn binds(&self, inside: &Path) -> Result<Vec<Bind>, CacheError> {
         let bind = |(path, folder): &(ScopePath, PathBuf)| {
             let at = inside.join(path.as_str());
-            Ok(Bind { source: text(folder)?, at: text(&at)?, writable: true, optional: false })
+            Ok(Bind { writable: true, ..Bind::read_only(utf8(folder.to_owned())?, utf8(at)?) })
         };
         self.folders.iter().map(bind).collect()
     }
@@ -209,9 +209,11 @@ fn measure(folder: &Path, bytes_max: u64) -> Option<u64> {
     Some(bytes)
 }
 
-fn text(path: &Path) -> Result<String, CacheError> {
-    let refused = || failed("name", path)(io::Error::new(io::ErrorKind::InvalidData, "no UTF-8"));
-    path.to_str().map(str::to_owned).ok_or_else(refused)
+fn utf8(path: PathBuf) -> Result<PathBuf, CacheError> {
+    if path.to_str().is_some() {
+        return Ok(path);
+    }
+    Err(failed("name", &path)(io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8")))
 }
 
 fn failed<'p>(act: &'static str, path: &'p Path) -> impl Fn(io::Error) -> CacheError + 'p {
@@ -229,7 +231,7 @@ mod tests {
 
     fn sources(run: &Path, domain: Domain, texts: &[&str]) -> Vec<PathBuf> {
         let caches = Caches::open(run, domain, &entries(texts)).unwrap();
-        caches.binds(Path::new("/w")).unwrap().into_iter().map(|bind| bind.source.into()).collect()
+        caches.binds(Path::new("/w")).unwrap().into_iter().map(|bind| bind.source).collect()
     }
 
     #[test]
@@ -253,7 +255,7 @@ mod tests {
         let caches = Caches::open(run.path(), Domain::Builder, &entries(&["a/b/", "a/", "a/", "c/"])).unwrap();
         let at: Vec<_> =
             caches.binds(Path::new("/w")).unwrap().into_iter().map(|bind| (bind.at, bind.writable)).collect();
-        assert_eq!(at, [("/w/a".to_owned(), true), ("/w/c".to_owned(), true)]);
+        assert_eq!(at, [("/w/a".into(), true), ("/w/c".into(), true)]);
         assert_eq!(caches.mount_points().iter().map(ScopePath::as_str).collect::<Vec<_>>(), ["a", "c"]);
         for text in ["./", "target"] {
             let refused = Caches::open(run.path(), Domain::Builder, &entries(&[text]));

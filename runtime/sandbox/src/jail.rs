@@ -49,6 +49,7 @@ use reaper::JailCleanup;
 use serde::{Deserialize, Serialize};
 use setting::{Checked, Writable};
 use sockets::Sockets;
+use std::borrow::Cow;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -169,13 +170,13 @@ impl Jail {
         channels: &JailChannels,
         dialer: Arc<dyn Dialer>,
     ) -> Result<Self, JailError> {
-        let Checked { mut policy, workspace, folder, writable } = setting::check(setting, channels, &source)?;
+        let Checked { mut policy, writable } = setting::check(setting, channels, &source)?;
         let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
         // The helper waits for its first request, so the work here costs no time.
         let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
         let cgroup = Cgroup::make(&setting.limits).inspect_err(|why| tracing::debug!(why, "no control group")).ok();
         let procs = cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
-        policy.cgroup_procs = procs.iter().map(|path| setting::text(path)).collect::<Result<_, _>>()?;
+        policy.cgroup_procs = procs.into_iter().map(setting::utf8).collect::<Result<_, _>>()?;
         let disk = watched(&policy.workspace.source, setting);
         let child = starting.wait().map_err(io_error("start the jail helper"))?;
         let (home, tmp) = setting.home_and_tmp();
@@ -185,10 +186,10 @@ impl Jail {
             child: Some(child),
             pidfd: None,
             merged: None,
-            folder,
+            folder: host_folder(&policy.workspace.source),
             proxy: None,
             sockets: None,
-            workspace,
+            workspace: policy.workspace.at.clone(),
             writable,
             home,
             tmp,
@@ -317,11 +318,11 @@ impl Jail {
     }
 
     /// Returns the workspace as commands see it, for opening: a folder, or the path of a descriptor this jail holds.
-    pub fn root(&self) -> PathBuf {
+    pub fn root(&self) -> Cow<'_, Path> {
         match (&self.folder, &self.merged) {
-            (None, Some(merged)) => format!("/proc/self/fd/{}", merged.as_raw_fd()).into(),
-            (Some(folder), _) => folder.clone(),
-            (None, None) => self.workspace.clone(),
+            (None, Some(merged)) => PathBuf::from(format!("/proc/self/fd/{}", merged.as_raw_fd())).into(),
+            (Some(folder), _) => folder.into(),
+            (None, None) => self.workspace.as_path().into(),
         }
     }
 
@@ -393,19 +394,27 @@ impl Drop for Jail {
     }
 }
 
-/// Returns the folders whose size is bounded.
+/// Returns the workspace's folder on the host; none for an overlay, whose merged folder only the jail has.
+fn host_folder(source: &Source) -> Option<PathBuf> {
+    match source {
+        Source::Directory(folder) => Some(folder.to_owned()),
+        Source::Overlay { .. } => None,
+    }
+}
+
+/// Returns the folders whose size is limited.
 fn watched(source: &Source, setting: &JailSetting) -> Disk {
     let (home, tmp) = setting.home_and_tmp();
     let (mut folders, filled) = match source {
-        Source::Overlay { upper, .. } => (vec![PathBuf::from(upper)], false),
-        Source::Directory(copy) => (vec![PathBuf::from(copy)], true),
+        Source::Overlay { upper, .. } => (vec![upper.to_owned()], false),
+        Source::Directory(copy) => (vec![copy.to_owned()], true),
     };
     if !setting.tier.has_own_root() {
         folders.extend([home, tmp]);
     }
     // Caches keep what earlier stages left; only what is added counts.
     let before = folders.len();
-    folders.extend(setting.inner.iter().filter(|bind| bind.writable).map(|bind| PathBuf::from(&bind.source)));
+    folders.extend(setting.inner.iter().filter(|bind| bind.writable).map(|bind| bind.source.to_owned()));
     let filled = filled || folders.len() > before;
     Disk::new(folders, setting.limits.disk_bytes, filled)
 }

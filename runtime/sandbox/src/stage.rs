@@ -123,7 +123,7 @@ impl WorkspaceView {
     /// [`StageError::Io`] when a path is not UTF-8.
     pub fn source(&self) -> Result<Source, StageError> {
         match self {
-            Self::Copy(copy) => overlay::text(copy.root()).map(Source::Directory),
+            Self::Copy(copy) => overlay::resolved(copy.root()).map(Source::Directory),
             Self::Overlay(overlay) => Ok(overlay.source()),
         }
     }

@@ -8,10 +8,10 @@ mod cached;
 mod commands;
 #[path = "jail/ends.rs"]
 mod ends;
+#[path = "jail/fixture.rs"]
+mod fixture;
 #[path = "jail/limits.rs"]
 mod limits;
-#[path = "jail/place.rs"]
-mod place;
 #[path = "jail/probed.rs"]
 mod probed;
 #[path = "jail/proxied.rs"]

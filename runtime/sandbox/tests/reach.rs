@@ -31,20 +31,19 @@ struct Reach {
 
 impl Reach {
     fn mounted(path: &str, source: PathBuf, inside: PathBuf) -> Self {
-        let text = |path: PathBuf| path.to_str().unwrap().to_owned();
-        let bind = Bind { source: text(source), at: text(inside.join(path)), writable: false, optional: false };
+        let bind = Bind::read_only(source, inside.join(path));
         let mount_points = vec![ScopePath::parse(path).unwrap()];
         Self { overrides: ViewOverrides { layers: Vec::new(), mount_points }, inner: vec![bind] }
     }
 }
 
 /// A project with a repository and a hold-out, and a run of it.
-struct Place {
+struct Fixture {
     dir: tempfile::TempDir,
     seal: Seal,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(dir.path()).unwrap();
@@ -109,7 +108,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Fixture {
     fn drop(&mut self) {
         let _ = remove_all(self.dir.path());
     }
@@ -129,30 +128,30 @@ fn said(exit: &Exit) -> String {
 
 #[test]
 fn a_verifier_reads_the_sealed_copy_and_changes_nothing_of_it() {
-    let place = Place::new();
-    let reach = place.mounted();
+    let fixture = Fixture::new();
+    let reach = fixture.mounted();
     let command = "cat scripts/scenarios/check.sh; echo; sh scripts/scenarios/check.sh; echo code $?\n\
         for act in 'echo x > scripts/scenarios/check.sh' 'rm -rf scripts/scenarios' 'touch scripts/scenarios/new' \
         'chmod 777 scripts/scenarios/check.sh' 'mv scripts old' 'mv scripts/scenarios scripts/old'; do \
         (eval \"$act\") 2>/dev/null && echo did \"$act\"; done; echo 2 > out.txt";
-    for (exit, allowed) in place.stages(&Scope::everything(), &reach, command) {
+    for (exit, allowed) in fixture.stages(&Scope::everything(), &reach, command) {
         let said = said(&exit);
         assert!(said.contains(SECRET) && said.contains("code 42"), "{said}");
         assert!(!said.contains("did"), "{said}");
         assert_eq!(allowed, ["out.txt"]);
     }
-    assert_eq!(place.seal.verify(&place.seal.root(), &place.seal.files()).unwrap(), []);
+    assert_eq!(fixture.seal.verify(&fixture.seal.root(), &fixture.seal.files()).unwrap(), []);
 }
 
 #[test]
 fn a_builder_finds_no_name_of_them() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let scope = Scope { hidden: vec![Entry::parse("scripts/scenarios/").unwrap()], ..Scope::everything() };
     let command = "ls -a scripts; cat scripts/scenarios/check.sh; find / -path /proc -prune -o -path /usr -prune -o -name '*scenario*' -print; \
         grep -rls 'answer.txt) + 41' / --include='*' --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr; \
         cat /proc/self/mountinfo | grep -o 'scenarios\\|holdouts'; git log 2>&1; cat .git/HEAD; \
         mkdir -p scripts/scenarios; echo 'exit 0' > scripts/scenarios/check.sh";
-    for (exit, allowed) in place.stages(&scope, &Reach::default(), command) {
+    for (exit, allowed) in fixture.stages(&scope, &Reach::default(), command) {
         let said = said(&exit);
         let lines: Vec<&str> =
             said.lines().filter(|line| line.contains("scenario") || line.contains("holdout")).collect();
@@ -164,30 +163,36 @@ fn a_builder_finds_no_name_of_them() {
 
 #[test]
 fn what_a_stage_planted_there_is_not_what_a_verifier_runs() {
-    let place = Place::new();
-    let planted = place.at("run/workspace").join(SCENARIO);
+    let fixture = Fixture::new();
+    let planted = fixture.at("run/workspace").join(SCENARIO);
     fs::create_dir_all(planted.parent().unwrap()).unwrap();
     fs::write(&planted, "echo planted; exit 0\n").unwrap();
     fs::write(planted.with_file_name("more.sh"), "echo planted\n").unwrap();
-    let reach = place.mounted();
-    for (exit, _) in
-        place.stages(&Scope::everything(), &reach, "sh scripts/scenarios/check.sh; echo code $?; ls scripts/scenarios")
-    {
+    let reach = fixture.mounted();
+    for (exit, _) in fixture.stages(
+        &Scope::everything(),
+        &reach,
+        "sh scripts/scenarios/check.sh; echo code $?; ls scripts/scenarios",
+    ) {
         assert_eq!(said(&exit), "code 42\ncheck.sh\n");
     }
 }
 
 #[test]
 fn where_nothing_can_be_mounted_they_are_laid_into_the_copy() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let reach = Reach {
-        overrides: ViewOverrides { layers: vec![place.seal.files()], ..ViewOverrides::default() },
+        overrides: ViewOverrides { layers: vec![fixture.seal.files()], ..ViewOverrides::default() },
         ..Reach::default()
     };
-    let view =
-        WorkspaceView::copy(&place.at("run/workspace"), &place.at("run/stage"), &Scope::everything(), &reach.overrides)
-            .unwrap();
-    let jail = place.open(&view, Vec::new(), Tier::Landlock);
+    let view = WorkspaceView::copy(
+        &fixture.at("run/workspace"),
+        &fixture.at("run/stage"),
+        &Scope::everything(),
+        &reach.overrides,
+    )
+    .unwrap();
+    let jail = fixture.open(&view, Vec::new(), Tier::Landlock);
     let exit = jail
         .run(
             &shell("sh scripts/scenarios/check.sh; echo code $?; echo x > scripts/scenarios/check.sh"),
@@ -198,22 +203,22 @@ fn where_nothing_can_be_mounted_they_are_laid_into_the_copy() {
     assert!(said(&exit).contains("code 42"), "{}", said(&exit));
     let found = view.changes(&ChangeLimits::default(), &Protected::new(&["scripts/scenarios/"])).unwrap();
     assert!(found.iter().all(|found| !found.is_allowed()), "{found:?}");
-    assert_eq!(place.seal.verify(&place.seal.root(), &place.seal.files()).unwrap(), []);
+    assert_eq!(fixture.seal.verify(&fixture.seal.root(), &fixture.seal.files()).unwrap(), []);
 }
 
 #[test]
 fn git_knows_one_commit_of_what_the_stage_sees() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let scope = Scope { hidden: vec![Entry::parse("scripts/build.sh").unwrap()], ..Scope::everything() };
-    let into = place.at("run/repository");
-    let open = |view: &WorkspaceView| Ok(place.open(view, Vec::new(), Tier::Full));
-    repository::make(&place.at("run/workspace"), &scope, &into, &open).unwrap();
+    let into = fixture.at("run/repository");
+    let open = |view: &WorkspaceView| Ok(fixture.open(view, Vec::new(), Tier::Full));
+    repository::make(&fixture.at("run/workspace"), &scope, &into, &open).unwrap();
     let names: Vec<_> = fs::read_dir(&into).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, [".git"], "the throw-away view is gone");
-    let reach = Reach::mounted(".git", into.join(".git"), place.at("project"));
+    let reach = Reach::mounted(".git", into.join(".git"), fixture.at("project"));
     let command = "git log --format=%s%n%P --all; git ls-files; git status --porcelain; echo 5 > answer.txt; git diff --stat; \
         git stash list; git fsck --lost-found 2>/dev/null; touch .git/planted || echo read-only; git commit -qam x || echo no commit";
-    for (exit, _) in place.stages(&scope, &reach, command) {
+    for (exit, _) in fixture.stages(&scope, &reach, command) {
         let said = said(&exit);
         assert!(said.starts_with("the workspace as this run has it\n\nanswer.txt\n answer.txt | 2 +-"), "{said}");
         assert!(said.contains("read-only") && said.contains("no commit"), "{said}");
@@ -223,14 +228,14 @@ fn git_knows_one_commit_of_what_the_stage_sees() {
 
 #[test]
 fn a_repository_that_cannot_be_made_leaves_nothing() {
-    let place = Place::new();
-    let into = place.at("run/repository");
+    let fixture = Fixture::new();
+    let into = fixture.at("run/repository");
     let open = |view: &WorkspaceView| {
-        let jail = place.open(view, Vec::new(), Tier::Full);
+        let jail = fixture.open(view, Vec::new(), Tier::Full);
         jail.run(&shell("mkdir .git && echo [ > .git/config"), &AtomicBool::new(false)).unwrap();
         Ok(jail)
     };
-    let failed = repository::make(&place.at("run/workspace"), &Scope::everything(), &into, &open).unwrap_err();
+    let failed = repository::make(&fixture.at("run/workspace"), &Scope::everything(), &into, &open).unwrap_err();
     assert!(failed.to_string().starts_with("`git init` failed: "), "{failed}");
     assert!(!into.exists());
 }

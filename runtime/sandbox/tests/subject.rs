@@ -58,7 +58,7 @@ impl Bench {
         fs::write(root.join("workspace/src/prog.sh"), "echo from the program\n").unwrap();
         fs::write(root.join("copy/scripts/scenarios/check.sh"), format!("# {SECRET}\n")).unwrap();
         let scope = Scope { hidden: vec![Entry::parse("scripts/scenarios/").unwrap()], ..Scope::everything() };
-        let mut asked = SubjectSetting {
+        let mut subject = SubjectSetting {
             jail: setting(&root, tier),
             workspace: root.join("workspace"),
             scope,
@@ -70,9 +70,9 @@ impl Bench {
             timeout: Duration::from_secs(20),
             calls_max: 50,
         };
-        change(&mut asked);
-        let mut subjects = Subjects::offer(asked).unwrap();
-        let copy = root.join("copy").to_str().unwrap().to_owned();
+        change(&mut subject);
+        let mut subjects = Subjects::offer(subject).unwrap();
+        let copy = root.join("copy");
         let jail =
             Jail::open_with_channels(&setting(&root, tier), Source::Directory(copy), &subjects.channels()).unwrap();
         subjects.begin(&jail, &AtomicBool::new(false)).unwrap();

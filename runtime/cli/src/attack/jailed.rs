@@ -225,9 +225,8 @@ fn scope(hidden: &[&str]) -> Result<Scope, String> {
 fn setting(tier: Tier, fixture: &HostFixture, limits: &Limits) -> Result<JailSetting, String> {
     let folder = fixture.stage().join("attempt");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let attacker = fixture.attacker();
-    let bind = Bind { source: text(attacker), at: text(attacker), writable: false, optional: false };
+    let attacker = fixture.attacker().to_owned();
+    let bind = Bind::read_only(attacker.clone(), attacker);
     let policy = ExecPolicy {
         binds: vec![bind],
         output_bytes_max: OUTPUT_BYTES_MAX,

@@ -190,7 +190,7 @@ fn cargo_builds_in_a_jail_with_a_home_of_its_own() {
         hidden: vec![at("project")],
         folder: at("attempt"),
     };
-    let jail = Jail::open(&setting, Source::Directory(at("root").to_str().unwrap().to_owned())).unwrap();
+    let jail = Jail::open(&setting, Source::Directory(at("root"))).unwrap();
     let text = "cargo run --offline --quiet && touch $CARGO_HOME/own && ls -A $CARGO_HOME && \
                 ! touch $CARGO_HOME/registry/x 2>/dev/null";
     let command = Command {

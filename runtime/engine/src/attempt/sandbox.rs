@@ -162,7 +162,7 @@ impl AttemptSandbox {
     pub fn root(&self) -> PathBuf {
         match (self.view.root(), &self.jail) {
             (Some(root), _) => root.to_owned(),
-            (None, Some(jail)) => jail.root(),
+            (None, Some(jail)) => jail.root().into_owned(),
             // An overlay without a jail is never made; an empty path opens nothing.
             (None, None) => PathBuf::new(),
         }
@@ -203,15 +203,13 @@ fn mounted(inside: &Path, binding: &Binding, paths: &AttemptPaths) -> Result<Mou
     // What lies at a cache's place in the workspace itself is nothing: the cache is mounted over it.
     let scratch = binding.command_access.scratch.iter().chain(&binding.command_access.cache).cloned().collect();
     let mut inner = Mounts { scratch, ..Mounts::default() };
-    let text = |path: &Path| path.to_string_lossy().into_owned();
     // A component's files are the copy or the merged folder, where a mount may not show: what it reads is laid in.
     let laid = if binding.tier == FileTier::None { Vec::new() } else { layers(paths)? };
     let by_mount = if laid.is_empty() { &paths.holdouts[..] } else { &[] };
     inner.overrides.layers.extend(laid);
     for (path, source) in by_mount {
-        let at = text(&inside.join(path.as_str()));
         inner.overrides.mount_points.push(path.clone());
-        inner.binds.push(Bind { source: text(source), at, writable: false, optional: false });
+        inner.binds.push(Bind::read_only(source.clone(), inside.join(path.as_str())));
     }
     if !binding.command_access.cache.is_empty() && binding.runs_commands() {
         let caches = caches(binding, paths)?;
@@ -282,9 +280,7 @@ fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Opti
     let all = paths.run.join(REPOSITORIES_DIR);
     let kept = repository::kept(&paths.workspace, &binding.scope, &all, &open);
     let kept = kept.inspect_err(|error| tracing::warn!(%error, "the stage has no repository")).ok()?;
-    let text = |path: PathBuf| path.to_string_lossy().into_owned();
-    let at = text(env.inside().join(REPOSITORY_DIR));
-    Some(Bind { source: text(kept), at, writable: false, optional: false })
+    Some(Bind::read_only(kept, env.inside().join(REPOSITORY_DIR)))
 }
 
 /// The operator's policy with the stage's cap on output.

@@ -9,6 +9,7 @@ use glovebox_jail::wire::Failure;
 use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::path::Path;
 
 /// The least `kernel.pid_max` that the system takes.
 const PID_MAX_FLOOR: u64 = 301;
@@ -59,7 +60,7 @@ pub(crate) fn limit_process_ids(proc: impl AsFd, bounds: &Bounds) -> bool {
     }
     // Ids up to this one exclusive; PID 1 has one, and the first 300 are not given out a second time.
     let ids = bounds.processes.saturating_add(2).clamp(PID_MAX_FLOOR, 1 << 22);
-    set(proc, "sys/kernel/pid_max", ids)
+    set(proc, Path::new("sys/kernel/pid_max"), ids)
 }
 
 /// Bounds what belongs to the user on the whole machine, so that a jail cannot take it from the user's other programs: inotify.
@@ -69,21 +70,21 @@ pub(crate) fn limit_shared(proc: impl AsFd, bounds: &Bounds) {
         ("sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances"),
         ("sys/fs/inotify/max_user_watches", "sys/user/max_inotify_watches"),
     ] {
-        let all = read(&proc, of_user).and_then(|text| text.trim().parse::<u64>().ok());
+        let all = read(&proc, Path::new(of_user)).and_then(|text| text.trim().parse::<u64>().ok());
         // A kernel without inotify has neither.
-        all.map(|all| set(&proc, of_jail, (all / INOTIFY_PARTS).max(1)));
+        all.map(|all| set(&proc, Path::new(of_jail), (all / INOTIFY_PARTS).max(1)));
     }
     // For an ordinary user they cannot be set; the host counts segments in any case.
-    set(&proc, "sys/kernel/shmall", bounds.command_memory_bytes.div_ceil(rustix::param::page_size() as u64));
-    set(&proc, "sys/kernel/shmmax", bounds.command_memory_bytes);
+    set(&proc, Path::new("sys/kernel/shmall"), bounds.command_memory_bytes.div_ceil(rustix::param::page_size() as u64));
+    set(&proc, Path::new("sys/kernel/shmmax"), bounds.command_memory_bytes);
 }
 
-fn read(proc: impl AsFd, path: &str) -> Option<String> {
+fn read(proc: impl AsFd, path: &Path) -> Option<String> {
     let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     std::io::read_to_string(std::fs::File::from(file)).ok()
 }
 
-fn set(proc: impl AsFd, path: &str, value: u64) -> bool {
+fn set(proc: impl AsFd, path: &Path, value: u64) -> bool {
     let file = openat(proc, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
     file.and_then(|file| rustix::io::write(file, value.to_string().as_bytes())).is_ok()
 }

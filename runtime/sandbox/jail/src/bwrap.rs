@@ -23,6 +23,7 @@ use rustix::thread::set_no_new_privs;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 
 const PROGRAM: &str = "/usr/bin/bwrap";
 /// Path of the helper inside.
@@ -127,27 +128,32 @@ fn arguments(
     words.add(&["--uid", &policy.uid.to_string(), "--gid", &policy.gid.to_string()]);
     words.system();
     words.add(&["--proc", "/proc", "--dev", "/dev"]);
-    for (mode, path) in [("1777", "/dev/shm"), ("1777", &policy.tmp), ("0700", &policy.home)] {
+    for (mode, path) in [("1777", Path::new("/dev/shm")), ("1777", &policy.tmp), ("0700", &policy.home)] {
         // `bwrap` refuses 0, and the kernel takes it for no bound.
         let bytes = policy.bounds.tmp_bytes.max(4096).to_string();
-        words.add(&["--perms", mode, "--size", &bytes, "--tmpfs", path]);
+        words.add(&["--perms", mode, "--size", &bytes, "--tmpfs", &text(path)]);
     }
     let resolver = (policy.network == Network::Full).then_some("resolv.conf");
     for path in ETC.iter().copied().chain(resolver).map(|name| format!("/etc/{name}")) {
         words.add(&["--ro-bind-try", &path, &path]);
     }
     policy.binds.iter().for_each(|bind| words.bind(bind));
-    words.add(&["--bind", source, &policy.workspace.at]);
+    words.add(&["--bind", &text(source), &text(&policy.workspace.at)]);
     for above in policy.workspace.above_inner() {
-        words.add(&["--bind", &format!("{source}/{above}"), &format!("{}/{above}", policy.workspace.at)]);
+        words.add(&["--bind", &text(&source.join(above)), &text(&policy.workspace.at.join(above))]);
     }
     policy.workspace.inner.iter().for_each(|bind| words.bind(bind));
     for (path, content) in &policy.files {
-        words.add(&["--perms", "0644", "--ro-bind-data", &file_of(content.as_bytes())?.to_string(), path]);
+        words.add(&["--perms", "0644", "--ro-bind-data", &file_of(content.as_bytes())?.to_string(), &text(path)]);
     }
     words.add(&["--perms", "0555", "--ro-bind-data", &image.to_string(), INSIDE, "--remount-ro", "/"]);
-    words.add(&["--chdir", &policy.workspace.at]);
+    words.add(&["--chdir", &text(&policy.workspace.at)]);
     Ok(words.0)
+}
+
+/// A path as an argument. Every path of a policy is valid UTF-8, since the policy is JSON.
+fn text(path: &Path) -> String {
+    path.display().to_string()
 }
 
 #[derive(Debug, Default)]
@@ -165,7 +171,7 @@ impl Arguments {
             (true, false) => "--bind",
             (true, true) => "--bind-try",
         };
-        self.add(&[option, &bind.source, &bind.at]);
+        self.add(&[option, &text(&bind.source), &text(&bind.at)]);
     }
 
     fn system(&mut self) {

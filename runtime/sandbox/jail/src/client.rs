@@ -32,7 +32,7 @@ pub(crate) fn run() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    match ask(words) {
+    match request(words) {
         Ok(end) => {
             if let Some(note) = end.note {
                 eprintln!("{PROGRAM}: {note}");
@@ -46,7 +46,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn ask(words: Vec<std::ffi::OsString>) -> Result<End, String> {
+fn request(words: Vec<std::ffi::OsString>) -> Result<End, String> {
     let text = |word: std::ffi::OsString| word.into_string().map_err(|word| format!("{word:?} is not valid UTF-8"));
     let words = words.into_iter().map(text).collect::<Result<_, _>>()?;
     let cwd = std::env::current_dir().map_err(|error| format!("failed to find the current folder: {error}"))?;

@@ -7,6 +7,7 @@ use glovebox_jail::policy::Bind;
 use glovebox_jail::wire::Failure;
 use rustix::fs::{Mode, symlinkat};
 use rustix::mount::{MountFlags, mount};
+use std::path::Path;
 
 /// Bound from the host: making devices is a privilege that a user namespace does not give.
 pub(crate) const NODES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
@@ -22,14 +23,14 @@ const LINKS: [(&str, &str); 5] = [
 /// Fills `/dev` of the new root, which is the current folder.
 pub(crate) fn fill(root: &Root, shared_memory_bytes: u64) -> Result<(), Failure> {
     for name in NODES {
-        let path = format!("/dev/{name}");
+        let path = Path::new("/dev").join(name);
         // Read-only: the device can still be written, but its owner cannot change its mode, on the host as well.
         bind_at(root, &Bind { source: path.clone(), at: path, writable: false, optional: false }, Nature::Device)?;
     }
-    root.folder("/dev/pts")?;
+    root.folder(Path::new("/dev/pts"))?;
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("devpts", "dev/pts", "devpts", flags, c"newinstance,ptmxmode=0666,mode=620").at("mount /dev/pts")?;
-    root.memory("/dev/shm", Mode::from_raw_mode(0o1777), shared_memory_bytes)?;
+    root.memory(Path::new("/dev/shm"), Mode::from_raw_mode(0o1777), shared_memory_bytes)?;
     for (at, to) in LINKS {
         symlinkat(to, root, at).at(format!("link /{at}"))?;
     }

@@ -96,5 +96,8 @@ impl Entry {
 
 /// Enters the control groups that the host made.
 pub(crate) fn enter_cgroups(policy: &Policy) -> Result<(), Failure> {
-    policy.cgroup_procs.iter().try_for_each(|file| std::fs::write(file, "0").at(format!("enter cgroup {file}")))
+    policy
+        .cgroup_procs
+        .iter()
+        .try_for_each(|file| std::fs::write(file, "0").at(format!("enter cgroup {}", file.display())))
 }

@@ -1,4 +1,4 @@
-//! The wall of file paths: what may be read, what may be written, and who may be signaled.
+//! Landlock rules: which paths a process may read and write, and which processes it may signal.
 //!
 //! File rights up to truncation (ABI 3) are demanded; a kernel without them is a failure. Signals and abstract sockets of others
 //! (ABI 6) are demanded where no namespace hides them. Network rights are handled only without a network namespace: where there is
@@ -16,6 +16,7 @@ use landlock::{
 use rustix::fd::AsFd;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
+use std::path::Path;
 
 /// What is demanded of the kernel: everything that changes files, truncation included.
 const DEMANDED: ABI = ABI::V3;
@@ -72,32 +73,30 @@ impl Rules {
 
     /// Inside a root of our own everything in view may be read: what must not be is not there.
     fn allow_own_root(&mut self, policy: &Policy) -> Result<(), Failure> {
-        self.allow("/", read())?;
-        for place in [policy.workspace.at.as_str(), policy.tmp.as_str(), "/dev/shm", policy.home.as_str()] {
-            self.allow(place, write())?;
+        self.allow(Path::new("/"), read())?;
+        for path in [policy.workspace.at.as_path(), &policy.tmp, Path::new("/dev/shm"), &policy.home] {
+            self.allow(path, write())?;
         }
         self.allow_binds(policy, |bind| bind.writable)
     }
 
     /// Beside the host's own files only named folders may be read.
     fn allow_by_folder(&mut self, policy: &Policy) -> Result<(), Failure> {
-        for place in mounts::SYSTEM.iter().chain(&["/proc"]).copied() {
-            self.allow(place, read())?;
+        for folder in mounts::SYSTEM.iter().chain(&["/proc"]) {
+            self.allow(Path::new(folder), read())?;
         }
-        let etc = mounts::ETC.iter().map(|name| format!("/etc/{name}"));
-        let own = mounts::ETC_OWN.iter().map(|name| format!("/etc/{name}"));
-        for path in etc.chain(own) {
-            self.allow(&path, read() & !BitFlags::from(AccessFs::Execute))?;
+        for name in mounts::ETC.iter().chain(mounts::ETC_OWN) {
+            self.allow(&Path::new("/etc").join(name), read() & !BitFlags::from(AccessFs::Execute))?;
         }
         if policy.network == Network::Full {
-            self.allow("/etc/resolv.conf", AccessFs::ReadFile.into())?;
+            self.allow(Path::new("/etc/resolv.conf"), AccessFs::ReadFile.into())?;
         }
-        for place in [&policy.workspace.at, &policy.tmp, &policy.home] {
-            self.demand(place, read() | write())?;
+        for path in [&policy.workspace.at, &policy.tmp, &policy.home] {
+            self.demand(path, read() | write())?;
         }
         if policy.confinement == Confinement::Bwrap {
             // A private one.
-            self.allow("/dev/shm", read() | write())?;
+            self.allow(Path::new("/dev/shm"), read() | write())?;
         }
         self.allow_binds(policy, |_| true)
     }
@@ -116,29 +115,29 @@ impl Rules {
     fn allow_devices(&mut self) -> Result<(), Failure> {
         let file = AccessFs::ReadFile | AccessFs::WriteFile;
         for name in device::NODES {
-            self.allow(&format!("/dev/{name}"), file)?;
+            self.allow(&Path::new("/dev").join(name), file)?;
         }
-        for place in ["/dev/pts", "/dev/ptmx"] {
-            self.allow(place, file | AccessFs::ReadDir | AccessFs::IoctlDev)?;
+        for path in ["/dev/pts", "/dev/ptmx"] {
+            self.allow(Path::new(path), file | AccessFs::ReadDir | AccessFs::IoctlDev)?;
         }
         Ok(())
     }
 
     /// Allows what is there; what is not needs no rule.
-    fn allow(&mut self, path: &str, access: BitFlags<AccessFs>) -> Result<(), Failure> {
+    fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Failure> {
         match self.demand(path, access) {
             Err(failure) if failure.errno == Errno::NOENT.raw_os_error() => Ok(()),
             other => other,
         }
     }
 
-    fn demand(&mut self, path: &str, access: BitFlags<AccessFs>) -> Result<(), Failure> {
-        let step = || format!("landlock rule for {path}");
-        let place = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(step())?;
-        let is_folder = FileType::from_raw_mode(fstat(&place).at(step())?.st_mode) == FileType::Directory;
+    fn demand(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Failure> {
+        let step = || format!("landlock rule for {}", path.display());
+        let opened = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(step())?;
+        let is_folder = FileType::from_raw_mode(fstat(&opened).at(step())?.st_mode) == FileType::Directory;
         let access = if is_folder { access } else { access & AccessFs::from_file(TARGET) };
         (&mut self.0)
-            .add_rule(PathBeneath::new(place.as_fd(), access))
+            .add_rule(PathBeneath::new(opened.as_fd(), access))
             .map(drop)
             .map_err(|error| refused(step(), error.to_string()))
     }

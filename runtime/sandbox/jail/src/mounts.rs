@@ -26,6 +26,7 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, fchdir, pivot_root};
 use std::ffi::CString;
+use std::path::{Component, Path, PathBuf};
 
 /// Where the system's programs are. On most systems all but the first are links into it.
 pub(crate) const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
@@ -51,9 +52,9 @@ pub(crate) fn build(policy: &Policy, enforcement: &mut Enforcement) -> Result<Bu
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).at("make mounts private")?;
     let root = Root::new()?;
     for path in SYSTEM {
-        root.system(path)?;
+        root.system(Path::new(path))?;
     }
-    root.folder("/dev")?;
+    root.folder(Path::new("/dev"))?;
     device::fill(&root, policy.bounds.tmp_bytes)?;
     root.memory(&policy.tmp, Mode::from_raw_mode(0o1777), policy.bounds.tmp_bytes)?;
     root.memory(&policy.home, Mode::from_raw_mode(0o700), policy.bounds.tmp_bytes)?;
@@ -62,7 +63,7 @@ pub(crate) fn build(policy: &Policy, enforcement: &mut Enforcement) -> Result<Bu
     for bind in &policy.binds {
         bind_at(&root, bind, Nature::Files)?;
     }
-    let workspace = workspace::place(&root, &policy.workspace)?;
+    let workspace = workspace::mount(&root, &policy.workspace)?;
     for (path, content) in &policy.files {
         root.file(path, content.as_bytes())?;
     }
@@ -108,16 +109,16 @@ impl Root {
     }
 
     /// Opens a folder of the new root, making what is missing on the way. Links are an error.
-    pub(crate) fn folder(&self, path: &str) -> Result<OwnedFd, Failure> {
-        let step = || format!("make folder {path}");
-        let mut made = String::new();
+    pub(crate) fn folder(&self, path: &Path) -> Result<OwnedFd, Failure> {
+        let step = || format!("make folder {}", path.display());
+        let mut made = PathBuf::new();
         match self.find(path, OFlags::DIRECTORY) {
             Err(Errno::NOENT) => {}
             found => return found.at(step()),
         }
-        for part in path.split('/').filter(|part| !part.is_empty()) {
-            made = if made.is_empty() { part.to_owned() } else { format!("{made}/{part}") };
-            match mkdirat(self, made.as_str(), Mode::from_raw_mode(0o755)) {
+        for part in path.components().filter(|part| matches!(part, Component::Normal(_))) {
+            made.push(part);
+            match mkdirat(self, &made, Mode::from_raw_mode(0o755)) {
                 // A folder that stands in something read-only is as good.
                 Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
                 Err(error) => return Err(error).at(step()),
@@ -126,42 +127,41 @@ impl Root {
         self.find(path, OFlags::DIRECTORY).at(step())
     }
 
-    fn find(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let path = path.trim_start_matches('/');
+    fn find(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
-        openat2(self, if path.is_empty() { "." } else { path }, flags, Mode::empty(), resolve)
+        openat2(self, below_root(path), flags, Mode::empty(), resolve)
     }
 
-    /// Writes a small file that everybody may read.
-    pub(crate) fn file(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
-        let step = || format!("make file {path}");
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    /// Writes a small file that every user may read.
+    pub(crate) fn file(&self, path: &Path, content: &[u8]) -> Result<(), Failure> {
+        let step = || format!("make file {}", path.display());
+        let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(self.folder(folder)?, name, flags, Mode::from_raw_mode(0o644)).at(step())?;
         std::io::Write::write_all(&mut std::fs::File::from(file), content).at(step())
     }
 
     /// Mounts an empty file system in memory.
-    pub(crate) fn memory(&self, path: &str, mode: Mode, bytes: u64) -> Result<(), Failure> {
+    pub(crate) fn memory(&self, path: &Path, mode: Mode, bytes: u64) -> Result<(), Failure> {
         self.folder(path)?;
         // 0 would mean without bound, for both.
         let (bytes, files) = (bytes.max(4096), (bytes / 4096).clamp(64, 1 << 18));
         let options = format!("mode={:o},size={bytes},nr_inodes={files}", mode.as_raw_mode());
         let options = CString::new(options).at("mount options")?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
-        mount("tmpfs", path.trim_start_matches('/'), "tmpfs", flags, options.as_c_str()).at(format!("mount {path}"))
+        let step = || format!("mount {}", path.display());
+        mount("tmpfs", below_root(path), "tmpfs", flags, options.as_c_str()).at(step())
     }
 
     /// A fresh `/proc`; the host's own, where the system hides parts of it and so allows no other.
     fn processes(&self, network: Network, enforcement: &mut Enforcement) -> Result<OwnedFd, Failure> {
-        self.folder("/proc")?;
+        self.folder(Path::new("/proc"))?;
         match proc::mount_own() {
             Ok(()) => proc::cover(self, network)?,
             Err(Errno::PERM) => {
                 enforcement.degradations.push("proc=shared".to_owned());
-                let host = Bind { source: "/proc".into(), at: "/proc".into(), writable: false, optional: false };
-                bind_at(self, &host, Nature::Files)?;
+                bind_at(self, &Bind::read_only("/proc".into(), "/proc".into()), Nature::Files)?;
             }
             Err(error) => return Err(error).at("mount /proc"),
         }
@@ -169,14 +169,11 @@ impl Root {
     }
 
     /// One of the system's own folders: bound, or the same link as on the host.
-    fn system(&self, path: &str) -> Result<(), Failure> {
+    fn system(&self, path: &Path) -> Result<(), Failure> {
         match readlinkat(CWD, path, Vec::new()) {
-            Ok(to) => symlinkat(to.as_c_str(), self, path.trim_start_matches('/')).at(format!("link {path}")),
+            Ok(to) => symlinkat(to.as_c_str(), self, below_root(path)).at(format!("link {}", path.display())),
             Err(Errno::NOENT) => Ok(()),
-            Err(_) => {
-                let bind = Bind { source: path.to_owned(), at: path.to_owned(), writable: false, optional: false };
-                bind_at(self, &bind, Nature::Files)
-            }
+            Err(_) => bind_at(self, &Bind::read_only(path.to_owned(), path.to_owned()), Nature::Files),
         }
     }
 }
@@ -185,9 +182,9 @@ impl Root {
 pub(crate) fn bind_at(root: &Root, bind: &Bind, nature: Nature) -> Result<(), Failure> {
     let source = match open_source(&bind.source) {
         Err(Errno::NOENT | Errno::NOTDIR) if bind.optional => return Ok(()),
-        opened => opened.at(format!("open {}", bind.source))?,
+        opened => opened.at(format!("open {}", bind.source.display()))?,
     };
-    let step = || format!("bind {}", bind.at);
+    let step = || format!("bind {}", bind.at.display());
     let target = if FileType::from_raw_mode(fstat(&source).at(step())?.st_mode) == FileType::Directory {
         root.folder(&bind.at)?
     } else {
@@ -202,8 +199,14 @@ pub(crate) fn bind_at(root: &Root, bind: &Bind, nature: Nature) -> Result<(), Fa
     attach(&source, &target, bind.writable, nature).at(step())
 }
 
+/// Returns a path relative to the root; the root itself is `.`.
+fn below_root(path: &Path) -> &Path {
+    let path = path.strip_prefix("/").unwrap_or(path);
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
 /// Opens a source without following a link.
-fn open_source(path: &str) -> Result<OwnedFd, Errno> {
+fn open_source(path: &Path) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
 }

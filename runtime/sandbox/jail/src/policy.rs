@@ -1,8 +1,9 @@
 //! The policy of one jail: what exists in it, what may be used up, what can be reached.
 //!
-//! Paths are absolute. The host writes the policy; nothing in it comes from a stage. An unknown field is an error.
+//! Paths are absolute and valid UTF-8. The host writes the policy; nothing in it comes from a stage. An unknown field is an error.
 
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// How commands are confined; a later one is stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,11 +37,11 @@ pub struct Policy {
     /// What exists beside the system's own programs. Shallow paths first.
     pub binds: Vec<Bind>,
     /// Small files to make, most of them in `/etc`: path, content. Only in a jail with its own root.
-    pub files: Vec<(String, String)>,
+    pub files: Vec<(PathBuf, String)>,
     /// The empty home folder; without an own root an existing folder.
-    pub home: String,
+    pub home: PathBuf,
     /// The folder for temporary files: `/tmp` in an own root, else an existing folder.
-    pub tmp: String,
+    pub tmp: PathBuf,
     /// User id inside; never 0. Without a user namespace it stays as it is.
     pub uid: u32,
     /// Group id inside; never 0. Without a user namespace it stays as it is.
@@ -52,7 +53,7 @@ pub struct Policy {
     /// What may be used up.
     pub bounds: Bounds,
     /// `cgroup.procs` or `tasks` files that the helper enters first. One that cannot be written is a failure.
-    pub cgroup_procs: Vec<String>,
+    pub cgroup_procs: Vec<PathBuf>,
 }
 
 /// The workspace of a jail.
@@ -60,7 +61,7 @@ pub struct Policy {
 #[serde(deny_unknown_fields)]
 pub struct Workspace {
     /// Its path inside. Without an own root the same as `source`.
-    pub at: String,
+    pub at: PathBuf,
     /// Where its files come from.
     pub source: Source,
     /// Read-only mounts inside the workspace (hold-outs, a repository), made after the workspace; their mount points exist in `source`.
@@ -70,11 +71,11 @@ pub struct Workspace {
 impl Workspace {
     /// Returns the folders above inner mounts, relative to the workspace, shallow ones first. Each must be a mount of its own: the
     /// kernel refuses to rename a mount point, but not the folder above it.
-    pub fn above_inner(&self) -> Vec<&str> {
-        let below = self.inner.iter().filter_map(|bind| bind.at.strip_prefix(&self.at)?.strip_prefix('/'));
-        let mut above: Vec<&str> =
-            below.flat_map(|path| path.match_indices('/').map(|(end, _)| &path[..end]).collect::<Vec<_>>()).collect();
-        above.sort_by_key(|path| (path.matches('/').count(), *path));
+    pub fn above_inner(&self) -> Vec<&Path> {
+        let below = self.inner.iter().filter_map(|bind| bind.at.strip_prefix(&self.at).ok());
+        let above = below.flat_map(|path| path.ancestors().skip(1));
+        let mut above: Vec<&Path> = above.filter(|path| !path.as_os_str().is_empty()).collect();
+        above.sort_by_key(|path| (path.components().count(), *path));
         above.dedup();
         above
     }
@@ -87,14 +88,14 @@ pub enum Source {
     /// Layers of directories, the first on top, under an upper directory that takes all changes.
     Overlay {
         /// Read-only layers, the first hides what is in the later ones.
-        lower: Vec<String>,
+        lower: Vec<PathBuf>,
         /// Takes what is changed. On the same file system as `work`.
-        upper: String,
+        upper: PathBuf,
         /// Scratch of the kernel's; empty.
-        work: String,
+        work: PathBuf,
     },
     /// A directory that may be written: a copy.
-    Directory(String),
+    Directory(PathBuf),
 }
 
 /// One thing of the host that exists inside.
@@ -102,15 +103,22 @@ pub enum Source {
 #[serde(deny_unknown_fields)]
 pub struct Bind {
     /// Path on the host. Followed once by the host; no component may be a link any more.
-    pub source: String,
+    pub source: PathBuf,
     /// Path inside.
-    pub at: String,
+    pub at: PathBuf,
     /// Whether it may be written (build caches).
     #[serde(default)]
     pub writable: bool,
     /// Whether its absence on the host is no failure.
     #[serde(default)]
     pub optional: bool,
+}
+
+impl Bind {
+    /// Shows a path of the host that must exist, and that no command may write.
+    pub fn read_only(source: PathBuf, at: PathBuf) -> Self {
+        Self { source, at, writable: false, optional: false }
+    }
 }
 
 /// What can be reached over the network.

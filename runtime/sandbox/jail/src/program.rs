@@ -1,23 +1,24 @@
 //! Where a command's program is, as seen from inside.
 //!
-//! Looked up behind the walls, so that a path means what it means to the command. A name is never found below the workspace: what
-//! an earlier stage wrote there must not become the `go` or `sh` of a later one.
+//! The lookup happens inside the sandbox, so that a path means what it means to the command. A name is never found below the workspace:
+//! what an earlier stage wrote there must not become the `go` or `sh` of a later one.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
 use glovebox_jail::wire::{Command, Failure, Program, Targets};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// A program with everything it is started with, in the system's form.
 #[derive(Debug)]
 pub(crate) struct Start {
     /// What is started.
     pub(crate) image: Image,
-    /// Its name and its words.
+    /// Its name and its arguments.
     pub(crate) arguments: Vec<CString>,
     /// Its whole environment.
     pub(crate) environment: Vec<CString>,
@@ -28,56 +29,64 @@ pub(crate) struct Start {
 pub(crate) enum Image {
     /// The file at this path.
     File(CString),
-    /// The helper's own test of the walls.
+    /// The helper's own test of the sandbox.
     SelfTest(Targets),
 }
 
-/// Finds the program of a command and puts its words in order.
-pub(crate) fn prepare(command: &Command, workspace: &str) -> Result<Start, Failure> {
+/// Finds the program of a command and converts its arguments.
+pub(crate) fn prepare(command: &Command, workspace: &Path) -> Result<Start, Failure> {
     let (image, name) = match &command.program {
-        Program::Path(path) if path.starts_with('/') => (Image::File(text(path)?), path.as_str()),
-        Program::Path(path) => return Err(refused("find program", format!("`{path}` is not absolute"))),
-        Program::Search { name, folders } => (Image::File(text(&search(name, folders, workspace)?)?), name.as_str()),
-        Program::SelfTest(targets) => (Image::SelfTest(targets.clone()), ""),
+        Program::Path(path) if path.is_absolute() => (Image::File(c_string(path.as_os_str())?), path.as_os_str()),
+        Program::Path(path) => {
+            return Err(refused("find program", format!("`{}` is not absolute", path.display())));
+        }
+        Program::Search { name, folders } => {
+            (Image::File(c_string(search(name, folders, workspace)?.as_os_str())?), OsStr::new(name))
+        }
+        Program::SelfTest(targets) => (Image::SelfTest(targets.clone()), OsStr::new("")),
     };
-    let mut arguments = vec![text(name)?];
+    let mut arguments = vec![c_string(name)?];
     for argument in &command.arguments {
-        arguments.push(text(argument)?);
+        arguments.push(c_string(OsStr::new(argument))?);
     }
     let mut environment = Vec::with_capacity(command.env.len());
     for (name, value) in &command.env {
         if name.is_empty() || name.contains('=') {
             return Err(refused("environment", format!("`{name}` is not a variable's name")));
         }
-        environment.push(text(&format!("{name}={value}"))?);
+        environment.push(c_string(OsStr::new(&format!("{name}={value}")))?);
     }
     Ok(Start { image, arguments, environment })
 }
 
-fn search(name: &str, folders: &[String], workspace: &str) -> Result<String, Failure> {
+fn search(name: &str, folders: &[PathBuf], workspace: &Path) -> Result<PathBuf, Failure> {
     if name.is_empty() || name.contains('/') {
         return Err(refused("find program", format!("`{name}` is not a program's name")));
     }
     let workspace = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.into());
-    for folder in folders.iter().filter(|folder| folder.starts_with('/')) {
-        let path = format!("{folder}/{name}");
+    for folder in folders.iter().filter(|folder| folder.is_absolute()) {
+        let path = folder.join(name);
         let is_outside = |path: &Path| !path.starts_with(&workspace);
-        // The folder counts as well as the file: a link in the workspace to a program outside is still the workspace's word.
+        // The folder counts as well as the file: a link in the workspace to a program outside would still be the workspace's choice.
         let allowed = fs::canonicalize(folder).is_ok_and(|folder| is_outside(&folder))
             && fs::canonicalize(&path).is_ok_and(|file| is_outside(&file));
-        let runs =
-            || accessat(CWD, path.as_str(), Access::EXEC_OK, AtFlags::EACCESS).is_ok() && Path::new(&path).is_file();
+        let runs = || accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).is_ok() && path.is_file();
         if allowed && runs() {
             return Ok(path);
         }
     }
-    Err::<String, _>(Errno::NOENT)
+    Err::<PathBuf, _>(Errno::NOENT)
         .at("find program")
-        .map_err(|failure| Failure { text: format!("no program `{name}` in {}", folders.join(", ")), ..failure })
+        .map_err(|failure| Failure { text: format!("no program `{name}` in {}", listed(folders)), ..failure })
 }
 
-fn text(value: &str) -> Result<CString, Failure> {
-    CString::new(value).map_err(|_| refused("command", format!("a null character in `{}`", value.escape_debug())))
+fn listed(folders: &[PathBuf]) -> String {
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn c_string(value: &OsStr) -> Result<CString, Failure> {
+    let refuse = |_| refused("command", format!("a null character in `{}`", value.to_string_lossy().escape_debug()));
+    CString::new(value.as_bytes()).map_err(refuse)
 }
 
 #[cfg(test)]
@@ -111,11 +120,9 @@ mod tests {
         fs::create_dir(first.join("sh")).expect("a folder");
         symlink(workspace.join("go"), first.join("linked")).expect("a link");
         symlink(&workspace, root.join("sneaky")).expect("a link");
-        let text = |path: &Path| path.to_str().expect("text").to_owned();
-        let folders = [&workspace, &root.join("sneaky"), &first, &second].map(|path| text(path));
-        let workspace = text(&workspace);
+        let folders = [workspace.clone(), root.join("sneaky"), first, second.clone()];
         let find = |name: &str| search(name, &folders, &workspace);
-        assert_eq!(find("go").expect("found"), text(&second.join("go")));
+        assert_eq!(find("go").expect("found"), second.join("go"));
         for name in ["linked", "sh", "none", "../second/go", ""] {
             assert_eq!(find(name).expect_err("not found").step, "find program", "{name}");
         }
@@ -123,15 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn words_are_taken_as_they_are_or_refused() {
-        let start = prepare(&command(Program::Path("/bin/sh".to_owned())), "/workspace").expect("prepared");
+    fn arguments_are_passed_unchanged_or_refused() {
+        let start = prepare(&command(Program::Path("/bin/sh".into())), Path::new("/workspace")).expect("prepared");
         assert_eq!(start.arguments, [c"/bin/sh".to_owned(), c"-c".to_owned()]);
         assert_eq!(start.environment, [c"A=b=c".to_owned()]);
         for path in ["sh", "./sh", "/bin/s\0h"] {
-            assert!(prepare(&command(Program::Path(path.to_owned())), "/workspace").is_err(), "{path}");
+            assert!(prepare(&command(Program::Path(path.into())), Path::new("/workspace")).is_err(), "{path}");
         }
-        let mut forged = command(Program::Path("/bin/sh".to_owned()));
+        let mut forged = command(Program::Path("/bin/sh".into()));
         forged.env = vec![("LD_PRELOAD=x".to_owned(), String::new())];
-        assert!(prepare(&forged, "/workspace").is_err());
+        assert!(prepare(&forged, Path::new("/workspace")).is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! The test of the walls from behind them: checks that must fail and checks that must work.
+//! The self-test of the sandbox from inside: checks that must fail and checks that must work.
 //!
-//! Runs as a command runs, after everything was given up. It says what happened; whether that is as it should be
-//! the host decides, with its own witnesses, as a wall that lies would lie here.
+//! Runs like a command, after it gave up all rights. It reports what happened. The host decides with its own witnesses whether that is
+//! correct, because a broken sandbox could deceive this process.
 #![forbid(unsafe_code)]
 
 use crate::raw::{self, Foreign};
@@ -18,6 +18,7 @@ use rustix::thread::UnshareFlags;
 use std::fs;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::time::Duration;
 
 /// Tries everything and writes the checks as JSON to standard output. False when that was not possible.
@@ -57,24 +58,24 @@ impl SelfTestChecks {
 }
 
 fn files(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
-    checks.forbid("read-outside", open(targets.secret.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
+    checks.forbid("read-outside", open(&targets.secret, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
     checks.forbid("list-outside", fs::read_dir(&targets.folder));
-    checks.forbid("write-outside", fs::write(format!("{}/written", targets.folder), "x"));
-    checks.forbid("link-outside", fs::hard_link(&targets.secret, format!("{}/.linked", policy.tmp)));
+    checks.forbid("write-outside", fs::write(targets.folder.join("written"), "x"));
+    checks.forbid("link-outside", fs::hard_link(&targets.secret, policy.tmp.join(".linked")));
     checks.forbid("read-shadow", fs::read("/etc/shadow"));
     checks.forbid("write-system", fs::write("/usr/glovebox-written", "x"));
     checks.forbid("write-kernel-setting", fs::write("/proc/sys/kernel/hostname", "x"));
     let device = rustix::fs::makedev(0, 0);
-    let place = format!("{}/.device", policy.tmp);
-    checks.forbid("make-device", mknodat(CWD, place.as_str(), FileType::CharacterDevice, Mode::RUSR, device));
-    let lent = format!("{}/.lent", policy.tmp);
+    let path = policy.tmp.join(".device");
+    checks.forbid("make-device", mknodat(CWD, &path, FileType::CharacterDevice, Mode::RUSR, device));
+    let path = policy.tmp.join(".lent");
     let mode = Mode::RWXU | Mode::SUID;
-    checks.forbid("make-setuid", open(lent.as_str(), OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, mode));
+    checks.forbid("make-setuid", open(&path, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, mode));
     checks.forbid("read-first-process", fs::read("/proc/1/environ"));
 }
 
 fn neighbours(checks: &mut SelfTestChecks, targets: &Targets) {
-    // An id that means somebody in here says nothing about the host; those in here must not be signaled by mistake.
+    // The id may be that of a process inside, which must not be signaled by mistake and says nothing about the host.
     if let Some(pid) = Pid::from_raw(targets.process) {
         checks.forbid("signal-host", test_kill_process(pid));
     }
@@ -111,11 +112,11 @@ fn kernel(checks: &mut SelfTestChecks) {
 fn network(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
     let host = SocketAddrV4::new(Ipv4Addr::LOCALHOST, targets.port);
     checks.forbid("tcp-host", TcpStream::connect_timeout(&host.into(), Duration::from_millis(200)));
-    checks.forbid("udp-host", ask(host));
+    checks.forbid("udp-host", exchange_datagrams(host));
     let outside = SocketAddrV4::new(Ipv4Addr::new(169, 254, 169, 254), 80);
     checks.forbid("tcp-outside", TcpStream::connect_timeout(&outside.into(), Duration::from_millis(200)));
-    checks.forbid("unix-host", knock(SocketAddrUnix::new(targets.socket.as_str())));
-    checks.forbid("abstract-host", knock(SocketAddrUnix::new_abstract_name(targets.abstract_socket.as_bytes())));
+    checks.forbid("unix-host", connect_unix(SocketAddrUnix::new(&targets.socket)));
+    checks.forbid("abstract-host", connect_unix(SocketAddrUnix::new_abstract_name(targets.abstract_socket.as_bytes())));
     if policy.confinement == Confinement::Landlock {
         let pair = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
         checks.forbid("datagram-pair", pair);
@@ -123,7 +124,7 @@ fn network(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
 }
 
 /// A datagram and an answer to it: sending alone is no sign that it arrived.
-fn ask(host: SocketAddrV4) -> io::Result<usize> {
+fn exchange_datagrams(host: SocketAddrV4) -> io::Result<usize> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.set_read_timeout(Some(Duration::from_millis(50)))?;
     socket.connect(host)?;
@@ -131,13 +132,13 @@ fn ask(host: SocketAddrV4) -> io::Result<usize> {
     socket.recv(&mut [0; 16])
 }
 
-fn knock(address: Result<SocketAddrUnix, Errno>) -> Result<(), Errno> {
+fn connect_unix(address: Result<SocketAddrUnix, Errno>) -> Result<(), Errno> {
     connect(socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?, &address?)
 }
 
 fn required(checks: &mut SelfTestChecks, policy: &Policy) {
     for (name, folder) in
-        [("write-workspace", policy.workspace.at.as_str()), ("write-tmp", &policy.tmp), ("write-home", &policy.home)]
+        [("write-workspace", &policy.workspace.at), ("write-tmp", &policy.tmp), ("write-home", &policy.home)]
     {
         checks.demand(name, write_and_rename(folder));
     }
@@ -160,8 +161,8 @@ fn required(checks: &mut SelfTestChecks, policy: &Policy) {
     }
 }
 
-fn write_and_rename(folder: &str) -> io::Result<()> {
-    let (first, second) = (format!("{folder}/.glovebox-first"), format!("{folder}/.glovebox-second"));
+fn write_and_rename(folder: &Path) -> io::Result<()> {
+    let (first, second) = (folder.join(".glovebox-first"), folder.join(".glovebox-second"));
     fs::write(&first, "x")?;
     fs::rename(&first, &second)?;
     fs::remove_file(&second)

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 /// Takes the first request and serves until the host is gone. The exit code is 1 when the jail could not be built.
 pub(crate) fn enter() -> ExitCode {
     let entry = Entry::of_this_process();
-    let control = match take_control(&entry) {
+    let control = match move_control(&entry) {
         Ok(control) => control,
         Err(_) => return ExitCode::FAILURE,
     };
@@ -55,7 +55,7 @@ pub(crate) fn enter() -> ExitCode {
 }
 
 /// Moves the control socket to another number, so that a command can have 0.
-fn take_control(entry: &Entry) -> Result<OwnedFd, Failure> {
+fn move_control(entry: &Entry) -> Result<OwnedFd, Failure> {
     // No other descriptor belongs to this process yet.
     raw::close_rest().at("close_range")?;
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).at("control socket")?;
@@ -192,7 +192,7 @@ fn as_subreaper(control: &OwnedFd, policy: Policy, entry: &Entry) -> Result<(), 
         control: control.try_clone().at("control socket")?,
         sockets: None,
         children: raw::child_signals().at("signalfd")?,
-        workspace: open(policy.workspace.at.as_str(), flags, Mode::empty()).at("open workspace")?,
+        workspace: open(&policy.workspace.at, flags, Mode::empty()).at("open workspace")?,
         confinement,
         reach: entry.reach(policy.confinement, host),
         policy,

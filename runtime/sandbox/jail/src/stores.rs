@@ -11,6 +11,7 @@ use glovebox_jail::wire::{Failure, Reply};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, open, openat};
 use rustix::io::Errno;
+use std::path::Path;
 
 /// Descriptors for the host, in the order of [`Reply::Stores`].
 #[derive(Debug)]
@@ -28,9 +29,9 @@ impl Stores {
             };
             all.push(list.at(format!("open the list of {name}"))?);
         }
-        for folder in [policy.tmp.as_str(), policy.home.as_str(), "/dev/shm"] {
+        for folder in [policy.tmp.as_path(), &policy.home, Path::new("/dev/shm")] {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            all.push(open(folder, flags, Mode::empty()).at(format!("open {folder}"))?);
+            all.push(open(folder, flags, Mode::empty()).at(format!("open {}", folder.display()))?);
         }
         Ok(Self(all))
     }

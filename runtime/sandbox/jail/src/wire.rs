@@ -4,6 +4,7 @@
 
 use crate::policy::Policy;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Most bytes of one frame's JSON.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
@@ -42,15 +43,15 @@ pub struct Command {
 #[serde(rename_all = "lowercase")]
 pub enum Program {
     /// An absolute path inside the jail.
-    Path(String),
+    Path(PathBuf),
     /// A name, looked up inside the jail in these folders only, nothing below the workspace.
     Search {
         /// The name, without a slash.
         name: String,
         /// Absolute folders.
-        folders: Vec<String>,
+        folders: Vec<PathBuf>,
     },
-    /// The helper's own test of the walls: checks that must fail and checks that must work, as JSON on standard output.
+    /// The helper's own test of the sandbox: checks that must fail and checks that must work, as JSON on standard output.
     SelfTest(Targets),
 }
 
@@ -59,13 +60,13 @@ pub enum Program {
 #[serde(deny_unknown_fields)]
 pub struct Targets {
     /// A file outside that must not be readable.
-    pub secret: String,
+    pub secret: PathBuf,
     /// A folder outside in which nothing must appear.
-    pub folder: String,
+    pub folder: PathBuf,
     /// A TCP and UDP port of the host's loopback.
     pub port: u16,
     /// Path of a listening Unix socket.
-    pub socket: String,
+    pub socket: PathBuf,
     /// Name of a listening abstract Unix socket.
     pub abstract_socket: String,
     /// Process id of the host, as the host sees it.
@@ -97,11 +98,11 @@ pub enum Reply {
     /// queues and semaphores of System V, then the folders in memory: for temporary files, home and `/dev/shm`. Only where these
     /// are the jail's own, and before `Ready`.
     Stores,
-    /// The jail stands. Beside it a descriptor of the workspace's root as seen inside (`Full`), then, with
+    /// The jail is ready. Beside it a descriptor of the workspace's root as seen inside (`Full`), then, with
     /// [`crate::policy::Network::Proxy`], the listener, then, with [`crate::policy::Policy::sockets`], the host's end of another socket:
     /// each frame `null` in it is answered with a frame `null` and a TCP socket of the jail's network.
     Ready(Enforcement),
-    /// The jail could not be built, or an order not be followed. After a failed `Setup` nothing more comes.
+    /// The jail could not be built, or a request failed. After a failed `Setup` nothing more comes.
     Failed(Failure),
     /// The command was started.
     Started,
@@ -109,13 +110,13 @@ pub enum Reply {
     Ended(Ended),
 }
 
-/// What a jail came out as.
+/// What a jail enforces.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Enforcement {
     /// Landlock's ABI that is enforced; 0 where none is.
     pub landlock_abi: u32,
-    /// What is weaker than the walls promise, such as `proc=shared` or `processes=soft`.
+    /// What is weaker than the tier promises, such as `proc=shared` or `processes=soft`.
     pub degradations: Vec<String>,
 }
 

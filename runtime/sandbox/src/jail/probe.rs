@@ -119,7 +119,7 @@ fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestC
         hidden: vec![folder.0.clone()],
         folder: folder.0.join("attempt"),
     };
-    let path = |name: &str| folder.0.join(name).to_string_lossy().into_owned();
+    let path = |name: &str| folder.0.join(name);
     let source = if tier == Tier::Full {
         Source::Overlay { lower: vec![path("lower")], upper: path("upper"), work: path("work") }
     } else {

@@ -14,11 +14,11 @@ pub(super) fn resolve(
     is_writable: &dyn Fn(&Path) -> bool,
 ) -> Result<(wire::Program, Vec<String>), ExecError> {
     let (program, arguments) = match program {
-        Program::Shell(text) => (wire::Program::Path("/bin/sh".to_owned()), vec!["-c".to_owned(), text.clone()]),
+        Program::Shell(text) => (wire::Program::Path("/bin/sh".into()), vec!["-c".to_owned(), text.clone()]),
         Program::Argv(argv) => {
             let (name, arguments) =
                 argv.split_first().ok_or_else(|| ExecError::Invalid("the command is empty".to_owned()))?;
-            (lookup(policy, name, is_writable)?, arguments.to_vec())
+            (lookup(policy, Path::new(name), is_writable)?, arguments.to_vec())
         }
     };
     if arguments.iter().any(|argument| argument.contains('\0')) {
@@ -27,16 +27,22 @@ pub(super) fn resolve(
     Ok((program, arguments))
 }
 
-fn lookup(policy: &ExecPolicy, name: &str, is_writable: &dyn Fn(&Path) -> bool) -> Result<wire::Program, ExecError> {
+/// Decides about a program by its name, or by its path.
+fn lookup(
+    policy: &ExecPolicy,
+    program: &Path,
+    is_writable: &dyn Fn(&Path) -> bool,
+) -> Result<wire::Program, ExecError> {
+    let name = program.to_str().unwrap_or_default();
     if name.is_empty() || name.contains('\0') || name == "." || name == ".." {
         return Err(ExecError::Invalid("the command names no program".to_owned()));
     }
-    if Path::new(name).is_absolute() {
-        if is_writable(Path::new(name)) {
-            let text = format!("`{name}` lies in a folder that the stage can write; expected a program outside");
+    if program.is_absolute() {
+        if is_writable(program) {
+            let text = format!("`{name}` is in a folder that the stage can write; expected a program outside");
             return Err(ExecError::Invalid(text));
         }
-        return Ok(wire::Program::Path(name.to_owned()));
+        return Ok(wire::Program::Path(program.to_owned()));
     }
     if name.contains('/') {
         let text = format!(
@@ -44,6 +50,5 @@ fn lookup(policy: &ExecPolicy, name: &str, is_writable: &dyn Fn(&Path) -> bool) 
         );
         return Err(ExecError::Invalid(text));
     }
-    let folders = policy.path.iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
-    Ok(wire::Program::Search { name: name.to_owned(), folders })
+    Ok(wire::Program::Search { name: name.to_owned(), folders: policy.path.to_vec() })
 }

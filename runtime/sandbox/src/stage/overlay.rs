@@ -104,15 +104,17 @@ fn begun(fresh: &impl std::os::fd::AsFd) -> io::Result<(i64, i64)> {
 fn layered(workspace: &Path, at: &Path, layers: &[PathBuf]) -> Result<Source, StageError> {
     let mask = at.join("mask");
     let below = layers.iter().map(PathBuf::as_path).chain([workspace]);
-    let lower = [mask.as_path()].into_iter().chain(below).map(text).collect::<Result<_, _>>()?;
-    Ok(Source::Overlay { lower, upper: text(&at.join("upper"))?, work: text(&at.join("work"))? })
+    let lower = [mask.as_path()].into_iter().chain(below).map(resolved).collect::<Result<_, _>>()?;
+    Ok(Source::Overlay { lower, upper: resolved(&at.join("upper"))?, work: resolved(&at.join("work"))? })
 }
 
-/// Returns a path of the machine as the jail takes it: absolute, without links, UTF-8.
-pub(super) fn text(path: &Path) -> Result<String, StageError> {
+/// Returns a path of the host as a jail needs it: absolute, without links, valid UTF-8.
+pub(super) fn resolved(path: &Path) -> Result<PathBuf, StageError> {
     let whole = path.canonicalize().map_err(|source| StageError::io(path, source))?;
-    let text = whole.into_os_string().into_string();
-    text.map_err(|_| StageError::io(path, io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8")))
+    if whole.to_str().is_some() {
+        return Ok(whole);
+    }
+    Err(StageError::io(path, io::Error::new(io::ErrorKind::InvalidInput, "the path is not valid UTF-8")))
 }
 
 /// True when the workspace belongs to this user and group. What belongs to others cannot be copied up in a user namespace

@@ -1,6 +1,6 @@
 //! Build caches in jails: kept for the same domain, never part of the workspace, bounded like everything on disk.
 
-use crate::place::{Place, never, output, shell};
+use crate::fixture::{Fixture, never, output, shell};
 use glovebox_record::scope::Entry;
 use glovebox_record::{LimitName, Tier};
 use glovebox_sandbox::cache::{Caches, Domain};
@@ -11,16 +11,16 @@ use std::path::Path;
 
 /// Runs a shell text in a new jail over the same workspace and caches.
 fn run(run_folder: &Path, domain: Domain, text: &str, disk_bytes: u64) -> (Exit, bool) {
-    let place = Place::new(Tier::Full);
-    fs::create_dir(place.root().join("target")).unwrap();
+    let fixture = Fixture::new(Tier::Full);
+    fs::create_dir(fixture.root().join("target")).unwrap();
     let caches = Caches::open(run_folder, domain, &[Entry::parse("target/").unwrap()]).unwrap();
-    let mut setting = place.setting();
-    setting.inner = caches.binds(&place.inside()).unwrap();
+    let mut setting = fixture.setting();
+    setting.inner = caches.binds(&fixture.inside()).unwrap();
     setting.limits.disk_bytes = disk_bytes;
-    let jail = Jail::open(&setting, place.source()).unwrap();
+    let jail = Jail::open(&setting, fixture.source()).unwrap();
     let exit = jail.run(&shell(text), &never()).unwrap();
     jail.end().unwrap();
-    assert!(!place.written("target/kept").exists(), "a cache was written to the workspace's layer");
+    assert!(!fixture.written("target/kept").exists(), "a cache was written to the workspace's layer");
     let dropped = caches.enforce_limit(1 << 20).unwrap().dropped;
     (exit, dropped)
 }

@@ -1,6 +1,6 @@
 //! What a command gets: its program, environment, input, folder, session; and what is kept of its output.
 
-use crate::place::{argv, each, never, output, shell};
+use crate::fixture::{argv, each, never, output, shell};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{CommandEnding, Tier};
 use glovebox_sandbox::exec::{Command, ExecError};
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 #[test]
 fn an_exit_code_a_signal_and_the_two_streams_are_told_apart() {
-    each(|place| {
-        let jail = place.jail();
+    each(|fixture| {
+        let jail = fixture.jail();
         let exit = jail.run(&shell("echo out; echo err >&2; exit 3"), &never()).unwrap();
         assert_eq!((exit.how, exit.code), (CommandEnding::Exited, Some(3)));
         assert_eq!((output(&exit).as_str(), exit.stderr.head.as_slice()), ("out\n", b"err\n".as_slice()));
@@ -25,10 +25,10 @@ fn an_exit_code_a_signal_and_the_two_streams_are_told_apart() {
 
 #[test]
 fn a_flood_is_drained_and_only_head_and_tail_are_kept() {
-    each(|place| {
+    each(|fixture| {
         let policy = ExecPolicy { output_bytes_max: 1 << 16, ..ExecPolicy::default() };
         let flood = "echo begin; head -c 100000000 /dev/zero; echo end";
-        let exit = place.run_with(&policy, &shell(flood), &never()).unwrap();
+        let exit = fixture.run_with(&policy, &shell(flood), &never()).unwrap();
         assert_eq!((exit.how, exit.code), (CommandEnding::Exited, Some(0)));
         assert_eq!(exit.stdout.total_bytes, 100_000_010);
         assert!(exit.stdout.truncated && exit.stdout.head.len() + exit.stdout.tail.len() == 1 << 16);
@@ -41,8 +41,8 @@ fn a_flood_is_drained_and_only_head_and_tail_are_kept() {
 
 #[test]
 fn an_endless_flood_ends_with_its_time() {
-    each(|place| {
-        let exit = place.run(&Command { timeout: Duration::from_millis(300), ..argv(&["yes"]) }).unwrap();
+    each(|fixture| {
+        let exit = fixture.run(&Command { timeout: Duration::from_millis(300), ..argv(&["yes"]) }).unwrap();
         assert_eq!((exit.how, exit.code), (CommandEnding::TimedOut, None));
         assert!(exit.stdout.total_bytes > 1 << 20 && exit.stdout.head.len() + exit.stdout.tail.len() == 1 << 20);
     });
@@ -52,55 +52,54 @@ fn an_endless_flood_ends_with_its_time() {
 fn nothing_of_the_callers_environment_arrives() {
     // The test runner's own variables are the secrets here: cargo sets many.
     assert!(std::env::vars_os().count() > 5);
-    each(|place| {
+    each(|fixture| {
         let policy = ExecPolicy { env: [("ANSWER".to_owned(), "42".to_owned())].into(), ..ExecPolicy::default() };
         let command = Command { env: vec![("MODE".to_owned(), "fast".to_owned())], ..argv(&["env"]) };
-        let exit = place.run_with(&policy, &command, &never()).unwrap();
+        let exit = fixture.run_with(&policy, &command, &never()).unwrap();
         let text = output(&exit);
         let mut names: Vec<&str> = text.lines().filter_map(|line| line.split('=').next()).collect();
         names.sort_unstable();
         assert_eq!(names, ["ANSWER", "HOME", "LANG", "MODE", "PATH", "TERM", "TMPDIR", "TZ"]);
         let refused = Command { env: vec![("LD_PRELOAD".to_owned(), "/x.so".to_owned())], ..argv(&["env"]) };
-        assert!(matches!(place.run(&refused), Err(ExecError::Invalid(_))));
+        assert!(matches!(fixture.run(&refused), Err(ExecError::Invalid(_))));
     });
 }
 
 #[test]
 fn home_and_temporary_folders_are_the_commands_own() {
-    each(|place| {
-        let jail = place.jail();
+    each(|fixture| {
+        let jail = fixture.jail();
         let text = "echo x > $HOME/a && echo y > $TMPDIR/b && ls -A $HOME $TMPDIR | tr '\\n' ' '";
         let exit = jail.run(&shell(text), &never()).unwrap();
         assert_eq!(exit.code, Some(0), "{exit:?}");
         assert!(output(&exit).contains('a') && output(&exit).contains('b'));
         let exit = jail.run(&argv(&["env"]), &never()).unwrap();
         let home = output(&exit).lines().find_map(|line| line.strip_prefix("HOME=").map(str::to_owned)).unwrap();
-        if place.tier.has_own_root() {
+        if fixture.tier.has_own_root() {
             assert_eq!(home, "/home/glovebox");
             assert!(!std::path::Path::new("/home/glovebox/a").exists());
         } else {
-            assert!(place.at("attempt/home/a").exists() && place.at("attempt/tmp/b").exists());
+            assert!(fixture.at("attempt/home/a").exists() && fixture.at("attempt/tmp/b").exists());
         }
     });
 }
 
 #[test]
 fn programs_come_from_the_fixed_path_only() {
-    each(|place| {
+    each(|fixture| {
         // The same file in the workspace and, so that the host can see it too, in the user's project.
-        for folder in [place.root(), place.at("project")] {
+        for folder in [fixture.root(), fixture.at("project")] {
             let fake = folder.join("git");
-            fs::write(&fake, format!("#!/bin/sh\necho x > {}\n", place.witness_inside())).unwrap();
+            fs::write(&fake, format!("#!/bin/sh\necho x > {}\n", fixture.witness_inside())).unwrap();
             fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let absolute = place.inside().join("git").display().to_string();
+        let absolute = fixture.inside().join("git").display().to_string();
         // A link outside that leads inside, in a folder the operator listed.
-        let tools = place.at("tools");
+        let tools = fixture.at("tools");
         fs::create_dir(&tools).unwrap();
-        symlink(place.inside().join("git"), tools.join("hijacked")).unwrap();
-        let text = tools.to_str().unwrap().to_owned();
-        let bind = Bind { source: text.clone(), at: text, writable: false, optional: false };
-        let jail = place
+        symlink(fixture.inside().join("git"), tools.join("hijacked")).unwrap();
+        let bind = Bind::read_only(tools.clone(), tools.clone());
+        let jail = fixture
             .open(|setting| {
                 setting.policy.path = vec![tools.clone(), "/usr/bin".into()];
                 setting.policy.binds = vec![bind];
@@ -126,21 +125,21 @@ fn programs_come_from_the_fixed_path_only() {
         // working directory.
         assert!(output(&run(&["env", "printf", "%s", "fine"]).unwrap()).contains("fine"));
         let _ = run(&["git", "--version"]);
-        assert!(!place.witness().exists(), "a program of the workspace was started");
-        for path in [place.inside(), ".".into()] {
-            assert!(place.open(|setting| setting.policy.path = vec![path.clone()]).is_err(), "{path:?}");
+        assert!(!fixture.witness().exists(), "a program of the workspace was started");
+        for path in [fixture.inside(), ".".into()] {
+            assert!(fixture.open(|setting| setting.policy.path = vec![path.clone()]).is_err(), "{path:?}");
         }
     });
 }
 
 #[test]
 fn the_working_directory_is_inside_and_no_link() {
-    each(|place| {
-        fs::create_dir_all(place.root().join("a/b")).unwrap();
-        symlink("/", place.root().join("out")).unwrap();
-        let jail = place.jail();
+    each(|fixture| {
+        fs::create_dir_all(fixture.root().join("a/b")).unwrap();
+        symlink("/", fixture.root().join("out")).unwrap();
+        let jail = fixture.jail();
         let at = |path: &str| jail.run(&Command { cwd: ScopePath::parse(path).unwrap(), ..argv(&["pwd"]) }, &never());
-        assert_eq!(output(&at("a/b").unwrap()).trim_end(), place.inside().join("a/b").display().to_string());
+        assert_eq!(output(&at("a/b").unwrap()).trim_end(), fixture.inside().join("a/b").display().to_string());
         for path in ["out", "out/etc", "missing"] {
             assert!(matches!(at(path), Err(ExecError::Invalid(_))), "{path}");
         }
@@ -149,8 +148,8 @@ fn the_working_directory_is_inside_and_no_link() {
 
 #[test]
 fn standard_input_is_empty_or_what_was_given() {
-    each(|place| {
-        let jail = place.jail();
+    each(|fixture| {
+        let jail = fixture.jail();
         assert_eq!(output(&jail.run(&argv(&["cat"]), &never()).unwrap()), "");
         let bytes = vec![b'x'; 500_000];
         let given = Command { stdin: Some(bytes.clone()), ..argv(&["cat"]) };
@@ -163,9 +162,9 @@ fn standard_input_is_empty_or_what_was_given() {
 
 #[test]
 fn a_command_has_its_own_session_no_terminal_and_no_core_file() {
-    each(|place| {
+    each(|fixture| {
         let text = "cut -d' ' -f6 /proc/$$/stat; echo $$; ulimit -c; (: < /dev/tty) 2>/dev/null && echo tty";
-        let exit = place.run(&shell(text)).unwrap();
+        let exit = fixture.run(&shell(text)).unwrap();
         let text = output(&exit);
         let numbers: Vec<&str> = text.split_whitespace().collect();
         assert_eq!(numbers.len(), 3, "{text}");
@@ -176,29 +175,29 @@ fn a_command_has_its_own_session_no_terminal_and_no_core_file() {
 
 #[test]
 fn commands_of_one_jail_see_each_others_files_and_so_do_we() {
-    each(|place| {
-        fs::write(place.root().join("given"), "given").unwrap();
-        let jail = place.jail();
+    each(|fixture| {
+        fs::write(fixture.root().join("given"), "given").unwrap();
+        let jail = fixture.jail();
         assert_eq!(jail.run(&shell("cat given > made && mkdir d && echo x > d/f"), &never()).unwrap().code, Some(0));
         assert_eq!(output(&jail.run(&shell("cat made d/f"), &never()).unwrap()), "givenx\n");
         assert_eq!(fs::read_to_string(jail.root().join("d/f")).unwrap(), "x\n");
         fs::write(jail.root().join("ours"), "ours").unwrap();
         assert_eq!(output(&jail.run(&shell("cat ours"), &never()).unwrap()), "ours");
         jail.end().unwrap();
-        assert_eq!(fs::read_to_string(place.written("made")).unwrap(), "given");
-        assert_eq!(place.root().join("made").exists(), place.tier != Tier::Full, "layers below stay as they are");
+        assert_eq!(fs::read_to_string(fixture.written("made")).unwrap(), "given");
+        assert_eq!(fixture.root().join("made").exists(), fixture.tier != Tier::Full, "layers below stay as they are");
     });
 }
 
 #[test]
 fn in_full_walls_nothing_else_of_the_host_exists() {
-    let place = crate::place::Place::new(Tier::Full);
-    fs::write(place.at("secret"), "secret").unwrap();
-    fs::write(place.at("project/secret"), "secret").unwrap();
-    let jail = place.jail();
+    let fixture = crate::fixture::Fixture::new(Tier::Full);
+    fs::write(fixture.at("secret"), "secret").unwrap();
+    fs::write(fixture.at("project/secret"), "secret").unwrap();
+    let jail = fixture.jail();
     let text = format!(
         "cat {0}/secret {0}/project/secret; ls {0}; ls / /home; id -u; cat /proc/net/route | wc -l; ls /proc | grep -c '^[0-9]'",
-        place.at("").display()
+        fixture.at("").display()
     );
     let exit = jail.run(&shell(&text), &never()).unwrap();
     let text = output(&exit);

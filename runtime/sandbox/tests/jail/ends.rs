@@ -1,6 +1,6 @@
 //! How commands end: by themselves, at their time, with us; and that nothing of them is left.
 
-use crate::place::{Place, argv, assert_silent, each, never, output, shell, tiers};
+use crate::fixture::{Fixture, argv, assert_silent, each, never, output, shell, tiers};
 use glovebox_record::{CommandEnding, Tier};
 use glovebox_sandbox::exec::Command;
 use glovebox_sandbox::jail::ExecPolicy;
@@ -19,23 +19,23 @@ fn a_daemon_dies_with_its_command_and_holds_no_pipe() {
         "(env -i setsid prlimit --rttime=7000000:7000000 sh -c '(exec >/dev/null 2>&1; sleep 3; echo x > {W}) &' &) ; sleep 0.2",
         "trap '' TERM HUP INT; (trap '' TERM HUP; sleep 3; echo x > {W}) & echo started",
     ];
-    each(|place| {
-        let jail = place.jail();
+    each(|fixture| {
+        let jail = fixture.jail();
         for daemon in daemons {
-            let script = daemon.replace("{W}", &place.witness_inside());
+            let script = daemon.replace("{W}", &fixture.witness_inside());
             let exit = jail.run(&shell(&script), &never()).unwrap();
             assert_eq!((exit.how, exit.code), (CommandEnding::Exited, Some(0)), "{daemon}");
             assert!(exit.killed > 0, "{daemon}");
             assert!(!exit.stdout.cut && !exit.stderr.cut, "{daemon}: {exit:?}");
         }
-        assert_silent(place);
+        assert_silent(fixture);
     });
 }
 
 #[test]
 fn a_timeout_asks_first_and_then_kills_everything() {
-    each(|place| {
-        let jail = place.jail();
+    each(|fixture| {
+        let jail = fixture.jail();
         let polite = shell("trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done");
         let exit = jail.run(&Command { timeout: Duration::from_secs(1), ..polite }, &never()).unwrap();
         // Killed, it would have said nothing.
@@ -43,13 +43,13 @@ fn a_timeout_asks_first_and_then_kills_everything() {
 
         let script = format!(
             "trap '' TERM; (trap '' TERM; sleep 5; echo x > {}) & sleep 60; sleep 60; sleep 60",
-            place.witness_inside()
+            fixture.witness_inside()
         );
         let exit = jail.run(&Command { timeout: Duration::from_millis(300), ..shell(&script) }, &never()).unwrap();
         assert_eq!(exit.how, CommandEnding::TimedOut);
         let took = exit.duration;
         assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(50), "{took:?}");
-        assert_silent(place);
+        assert_silent(fixture);
         // The jail is as good as before.
         assert_eq!(jail.run(&argv(&["true"]), &never()).unwrap().code, Some(0));
     });
@@ -57,8 +57,8 @@ fn a_timeout_asks_first_and_then_kills_everything() {
 
 #[test]
 fn canceling_ends_a_command_at_once() {
-    each(|place| {
-        let (jail, canceled) = (place.jail(), never());
+    each(|fixture| {
+        let (jail, canceled) = (fixture.jail(), never());
         let exit = std::thread::scope(|threads| {
             let running = threads.spawn(|| jail.run(&shell("sleep 60"), &canceled));
             std::thread::sleep(Duration::from_millis(200));
@@ -68,10 +68,10 @@ fn canceling_ends_a_command_at_once() {
         assert_eq!((exit.how, exit.code), (CommandEnding::Canceled, None));
         assert!(exit.duration < Duration::from_secs(50));
 
-        let script = format!("echo x > {}", place.witness_inside());
+        let script = format!("echo x > {}", fixture.witness_inside());
         let exit = jail.run(&shell(&script), &canceled).unwrap();
         assert_eq!(exit.how, CommandEnding::Canceled);
-        assert!(!place.witness().exists(), "a canceled run started a command");
+        assert!(!fixture.witness().exists(), "a canceled run started a command");
     });
 }
 
@@ -79,35 +79,35 @@ fn canceling_ends_a_command_at_once() {
 fn fork_racers_lose() {
     // Each replaces itself by a child again and again, in the session of the command or in ever new ones.
     for racer in ["sh ./racer &", "setsid sh ./racer &"] {
-        each(|place| {
-            fs::write(place.root().join("racer"), racer).unwrap();
+        each(|fixture| {
+            fs::write(fixture.root().join("racer"), racer).unwrap();
             let script = "for i in 1 2 3 4 5 6 7 8; do sh ./racer & done; sleep 0.05";
-            let jail = place.jail();
+            let jail = fixture.jail();
             let exit = jail.run(&Command { timeout: Duration::from_secs(20), ..shell(script) }, &never()).unwrap();
             assert!(exit.killed > 0);
-            if place.tier.has_own_root() {
+            if fixture.tier.has_own_root() {
                 let exit = jail.run(&shell("cd /proc; echo [0-9]* $$"), &never()).unwrap();
                 let text = output(&exit);
                 let words: Vec<&str> = text.split_whitespace().collect();
                 // In those of `bwrap` the helper and what started it are listed.
-                let expected = if place.tier == Tier::Full { 2 } else { 4 };
+                let expected = if fixture.tier == Tier::Full { 2 } else { 4 };
                 assert_eq!(words.len(), expected, "nobody but the shell: {text}");
             }
-            if place.tier == Tier::Bwrap {
-                // The helper itself stands in the place.
+            if fixture.tier == Tier::Bwrap {
+                // The working directory of the helper itself is there.
                 return;
             }
             for _ in 0..5 {
-                assert_eq!(alive_in(place), Vec::<String>::new(), "{racer}");
+                assert_eq!(alive_in(fixture), Vec::<String>::new(), "{racer}");
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
     }
 }
 
-/// Everything alive whose working directory is in the place.
-fn alive_in(place: &Place) -> Vec<String> {
-    let within = place.at("");
+/// Everything alive whose working directory is in the fixture.
+fn alive_in(fixture: &Fixture) -> Vec<String> {
+    let within = fixture.at("");
     let processes = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
         fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&within))
             && fs::read_to_string(entry.path().join("stat")).is_ok_and(|stat| !stat.contains(") Z "))
@@ -118,7 +118,7 @@ fn alive_in(place: &Place) -> Vec<String> {
 #[test]
 fn the_end_of_one_command_leaves_others_alone() {
     each(|one| {
-        let other = Place::new(one.tier);
+        let other = Fixture::new(one.tier);
         let mut bystander = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         std::thread::scope(|threads| {
             // Hides its daemon as well as it can, and needs it at its end.
@@ -145,15 +145,18 @@ fn eight_jails_at_once_keep_to_themselves() {
             let running: Vec<_> = (0..8)
                 .map(|number| {
                     threads.spawn(move || {
-                        let place = Place::new(first.tier);
-                        let jail = place.jail();
+                        let fixture = Fixture::new(first.tier);
+                        let jail = fixture.jail();
                         for _ in 0..5 {
                             let text = format!("echo {number} >> log; setsid sleep 9 & echo {number}");
                             let exit = jail.run(&shell(&text), &never()).unwrap();
                             assert_eq!((exit.code, output(&exit)), (Some(0), format!("{number}\n")));
                         }
                         jail.end().unwrap();
-                        assert_eq!(fs::read_to_string(place.written("log")).unwrap(), format!("{number}\n").repeat(5));
+                        assert_eq!(
+                            fs::read_to_string(fixture.written("log")).unwrap(),
+                            format!("{number}\n").repeat(5)
+                        );
                     })
                 })
                 .collect();
@@ -165,8 +168,8 @@ fn eight_jails_at_once_keep_to_themselves() {
 /// The kernel's parent-death signal follows the thread that started a process: that must not be the one that asked for it.
 #[test]
 fn a_jail_outlives_the_thread_that_opened_it() {
-    each(|place| {
-        let jail = std::thread::scope(|threads| threads.spawn(|| place.jail()).join().unwrap());
+    each(|fixture| {
+        let jail = std::thread::scope(|threads| threads.spawn(|| fixture.jail()).join().unwrap());
         std::thread::sleep(Duration::from_millis(50));
         let exit = jail.run(&shell("sleep 0.3; echo alive"), &never()).unwrap();
         assert_eq!((exit.code, output(&exit).as_str()), (Some(0), "alive\n"));
@@ -175,12 +178,12 @@ fn a_jail_outlives_the_thread_that_opened_it() {
 
 #[test]
 fn a_jail_that_lost_its_first_process_says_so() {
-    let place = Place::new(Tier::Unconfined);
-    let jail = place.jail();
+    let fixture = Fixture::new(Tier::Unconfined);
+    let jail = fixture.jail();
     // Without walls a command can kill the helper itself, its parent; nothing may be left, and nobody may think it went well.
     let script = format!(
         "(trap '' TERM; sleep 3; echo x > {}) & kill -TERM $PPID; kill -KILL $PPID; sleep 9",
-        place.witness_inside()
+        fixture.witness_inside()
     );
     let lost = jail.run(&shell(&script), &never());
     assert!(lost.is_err(), "{lost:?}");
@@ -189,15 +192,15 @@ fn a_jail_that_lost_its_first_process_says_so() {
     let is_grouped = !jail.status().degradations.iter().any(|known| known == "memory=soft");
     jail.end().unwrap();
     if is_grouped {
-        assert_silent(&place);
+        assert_silent(&fixture);
     }
 }
 
 #[test]
 fn no_zombie_is_left() {
-    each(|place| {
+    each(|fixture| {
         for _ in 0..5 {
-            place.run(&shell("(true &); (setsid true &); (setsid sleep 9 &); sleep 0.05")).unwrap();
+            fixture.run(&shell("(true &); (setsid true &); (setsid sleep 9 &); sleep 0.05")).unwrap();
         }
         let own = std::process::id().to_string();
         let zombies = || {
@@ -221,13 +224,13 @@ fn victim() {
     let Some(way) = std::env::var_os(VICTIM) else { return };
     let way = way.into_string().unwrap();
     let (tier, folder) = way.split_once(':').unwrap();
-    let place = Place::new(Tier::parse(tier).unwrap());
-    fs::write(folder, place.at("").display().to_string()).unwrap();
+    let fixture = Fixture::new(Tier::parse(tier).unwrap());
+    fs::write(folder, fixture.at("").display().to_string()).unwrap();
     let script = format!(
         "(trap '' TERM HUP; setsid sh -c 'sleep 6; echo x > {0}' & sleep 6; echo x > {0}) & touch begun; sleep 30",
-        place.witness_inside()
+        fixture.witness_inside()
     );
-    let exit = place.run_with(&ExecPolicy::default(), &shell(&script), &AtomicBool::new(false));
+    let exit = fixture.run_with(&ExecPolicy::default(), &shell(&script), &AtomicBool::new(false));
     panic!("it should have been killed: {exit:?}");
 }
 
@@ -246,7 +249,7 @@ fn a_host_that_dies_takes_its_commands_along() {
         let begun =
             |at: &str| ["upper/begun", "root/begun"].iter().any(|name| std::path::Path::new(at).join(name).exists());
         let until = Instant::now() + Duration::from_secs(20);
-        let place = loop {
+        let fixture = loop {
             let at = fs::read_to_string(&note).unwrap_or_default();
             if !at.is_empty() && begun(&at) {
                 break at;
@@ -258,9 +261,9 @@ fn a_host_that_dies_takes_its_commands_along() {
         assert_eq!(host.wait().unwrap().signal(), Some(9));
         std::thread::sleep(Duration::from_millis(7_000));
         for name in ["witness", "upper/witness", "root/witness"] {
-            assert!(!std::path::Path::new(&place).join(name).exists(), "something outlived its host ({tier})");
+            assert!(!std::path::Path::new(&fixture).join(name).exists(), "something outlived its host ({tier})");
         }
         // Killed, it could not remove its folder.
-        remove_all(std::path::Path::new(place.trim_end_matches('/'))).unwrap();
+        remove_all(std::path::Path::new(fixture.trim_end_matches('/'))).unwrap();
     }
 }

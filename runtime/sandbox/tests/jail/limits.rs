@@ -1,12 +1,12 @@
 //! What commands may use up, and the name under which they are told so.
 
-use crate::place::{Place, each, never, shell};
+use crate::fixture::{Fixture, each, never, shell};
 use glovebox_record::{CommandEnding, LimitName, Tier};
 
 #[test]
 fn processor_time_ends() {
-    each(|place| {
-        let jail = place.open(|setting| setting.limits.cpu_ms = 1_000).unwrap();
+    each(|fixture| {
+        let jail = fixture.open(|setting| setting.limits.cpu_ms = 1_000).unwrap();
         for text in ["while :; do :; done", "sh -c 'while :; do :; done'; exit $?"] {
             let exit = jail.run(&shell(text), &never()).unwrap();
             assert_eq!(exit.over, Some(LimitName::CpuMs), "{text}: {exit:?}");
@@ -17,20 +17,20 @@ fn processor_time_ends() {
 
 #[test]
 fn a_file_ends() {
-    each(|place| {
-        let jail = place.open(|setting| setting.limits.file_bytes = 1 << 20).unwrap();
+    each(|fixture| {
+        let jail = fixture.open(|setting| setting.limits.file_bytes = 1 << 20).unwrap();
         for text in ["exec head -c 3000000 /dev/zero > large", "head -c 3000000 /dev/zero > large; exit $?"] {
             let exit = jail.run(&shell(text), &never()).unwrap();
             assert_eq!(exit.over, Some(LimitName::FileBytes), "{text}: {exit:?}");
         }
-        assert!(place.written("large").metadata().unwrap().len() <= 1 << 20);
+        assert!(fixture.written("large").metadata().unwrap().len() <= 1 << 20);
     });
 }
 
 #[test]
 fn memory_of_all_processes_together_ends() {
-    each(|place| {
-        let jail = place.open(|setting| setting.limits.command_memory_bytes = 96 << 20).unwrap();
+    each(|fixture| {
+        let jail = fixture.open(|setting| setting.limits.command_memory_bytes = 96 << 20).unwrap();
         // Sixteen that each hold as many megabytes and more.
         let hog =
             "for i in $(seq 16); do (x=$(head -c 16000000 /dev/zero | tr '\\0' x); sleep 20) & done; wait; sleep 20";
@@ -44,8 +44,8 @@ fn memory_of_all_processes_together_ends() {
 
 #[test]
 fn what_is_on_disk_ends() {
-    each(|place| {
-        let jail = place.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
+    each(|fixture| {
+        let jail = fixture.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
         let text = "for i in 1 2 3 4 5 6 7 8 9; do head -c 3000000 /dev/urandom > f$i; done; sleep 30";
         let exit = jail.run(&shell(text), &never()).unwrap();
         assert_eq!((exit.how, exit.over), (CommandEnding::Signaled, Some(LimitName::DiskBytes)), "{exit:?}");
@@ -59,8 +59,8 @@ const NAMELESS: &str = "my $block = 'x' x (1 << 20); my @held; for (1 .. 12) { o
 
 #[test]
 fn what_is_on_disk_without_a_name_ends() {
-    each(|place| {
-        let jail = place.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
+    each(|fixture| {
+        let jail = fixture.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
         let exit = jail.run(&shell(&format!("exec perl -e '{}'", NAMELESS.replace('\'', "\""))), &never()).unwrap();
         assert_eq!((exit.how, exit.over), (CommandEnding::Signaled, Some(LimitName::DiskBytes)), "{exit:?}");
         assert!(jail.end().unwrap().disk_peak_bytes.unwrap() > 8 << 20);
@@ -69,8 +69,8 @@ fn what_is_on_disk_without_a_name_ends() {
 
 #[test]
 fn what_a_quick_command_leaves_on_disk_ends_as_well() {
-    each(|place| {
-        let jail = place.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
+    each(|fixture| {
+        let jail = fixture.open(|setting| setting.limits.disk_bytes = 8 << 20).unwrap();
         let exit = jail.run(&shell("head -c 20000000 /dev/urandom > large"), &never()).unwrap();
         assert_eq!(exit.over, Some(LimitName::DiskBytes), "{exit:?}");
     });
@@ -78,8 +78,8 @@ fn what_a_quick_command_leaves_on_disk_ends_as_well() {
 
 #[test]
 fn an_exit_code_is_no_proof_of_a_bound() {
-    each(|place| {
-        let jail = place.open(|setting| setting.limits.file_bytes = 1 << 20).unwrap();
+    each(|fixture| {
+        let jail = fixture.open(|setting| setting.limits.file_bytes = 1 << 20).unwrap();
         for code in [152, 153, 137] {
             let exit = jail.run(&shell(&format!("exit {code}")), &never()).unwrap();
             assert_eq!((exit.code, exit.over), (Some(code), None));
@@ -91,8 +91,8 @@ fn an_exit_code_is_no_proof_of_a_bound() {
 
 #[test]
 fn a_process_that_its_parent_disowns_ends_the_command() {
-    each(|place| {
-        let jail = place.open(|setting| setting.limits.cpu_ms = 1_000).unwrap();
+    each(|fixture| {
+        let jail = fixture.open(|setting| setting.limits.cpu_ms = 1_000).unwrap();
         let exit = jail.run(&shell("sh -c 'while :; do :; done'; sleep 30; exit 0"), &never()).unwrap();
         assert_eq!((exit.how, exit.over), (CommandEnding::Signaled, Some(LimitName::CpuMs)), "{exit:?}");
     });
@@ -100,8 +100,8 @@ fn a_process_that_its_parent_disowns_ends_the_command() {
 
 #[test]
 fn what_can_be_measured_is() {
-    let place = Place::new(Tier::Full);
-    let jail = place.open(|_| ()).unwrap();
+    let fixture = Fixture::new(Tier::Full);
+    let jail = fixture.open(|_| ()).unwrap();
     let text = "exec 5>/dev/null 6>/dev/null 7>large; head -c 3000000 /dev/zero > /tmp/t; head -c 100000 /dev/zero >&7; sleep 1";
     let exit = jail.run(&shell(text), &never()).unwrap();
     assert!(exit.descriptors_peak.unwrap() >= 6 && exit.processes_peak.unwrap() >= 1, "{exit:?}");
@@ -113,8 +113,8 @@ fn what_can_be_measured_is() {
 
 #[test]
 fn bounds_that_nothing_holds_are_named() {
-    each(|place| {
-        let jail = place.open(|_| ()).unwrap();
+    each(|fixture| {
+        let jail = fixture.open(|_| ()).unwrap();
         let status = jail.status();
         let says = |word: &str| status.degradations.iter().any(|known| known == word);
         let is_own = status.tier.has_own_root();
@@ -126,19 +126,19 @@ fn bounds_that_nothing_holds_are_named() {
 
 #[test]
 fn temporary_files_end() {
-    let place = Place::new(Tier::Full);
-    let jail = place.open(|setting| setting.limits.tmp_bytes = 1 << 20).unwrap();
+    let fixture = Fixture::new(Tier::Full);
+    let jail = fixture.open(|setting| setting.limits.tmp_bytes = 1 << 20).unwrap();
     let exit = jail.run(&shell("head -c 5000000 /dev/zero > /tmp/large"), &never()).unwrap();
     assert_ne!(exit.code, Some(0));
     let exit = jail.run(&shell("stat -c %s /tmp/large"), &never()).unwrap();
-    let bytes: u64 = crate::place::output(&exit).trim().parse().unwrap();
+    let bytes: u64 = crate::fixture::output(&exit).trim().parse().unwrap();
     assert!(bytes <= 1 << 20);
 }
 
 #[test]
 fn processes_end() {
-    let place = Place::new(Tier::Full);
-    let jail = place.open(|setting| setting.limits.processes = 40).unwrap();
+    let fixture = Fixture::new(Tier::Full);
+    let jail = fixture.open(|setting| setting.limits.processes = 40).unwrap();
     let text = "for i in $(seq 200); do sleep 5 & done; wait";
     let exit = jail.run(&shell(text), &never()).unwrap();
     assert!(exit.processes_peak <= Some(45), "{exit:?}");

@@ -3,7 +3,7 @@
 //! The commands are this very program, run inside as a client, so no shell or tool has to be there. The world outside is the
 //! test's: one server on loopback stands for every public address.
 
-use crate::place::{Place, argv, never, output};
+use crate::fixture::{Fixture, argv, never, output};
 use glovebox_record::network::HostRules;
 use glovebox_record::{Network, Tier};
 use glovebox_sandbox::exec::{Command, Exit};
@@ -78,22 +78,21 @@ struct Stage {
     jail: Jail,
     server: TcpListener,
     /// Last: a jail is dead before its folders go.
-    _place: Place,
+    _fixture: Fixture,
 }
 
 impl Stage {
     fn new(domains: &[&str]) -> Self {
-        let (place, server) = (Place::new(Tier::Full), TcpListener::bind("127.0.0.1:0").unwrap());
-        let tools = place.at("tools");
+        let (fixture, server) = (Fixture::new(Tier::Full), TcpListener::bind("127.0.0.1:0").unwrap());
+        let tools = fixture.at("tools");
         fs::create_dir(&tools).unwrap();
         fs::copy(std::env::current_exe().unwrap(), tools.join("client")).unwrap();
-        let at = tools.to_str().unwrap().to_owned();
-        let mut setting = place.setting();
-        setting.policy.binds = vec![Bind { source: at.clone(), at, writable: false, optional: false }];
+        let mut setting = fixture.setting();
+        setting.policy.binds = vec![Bind::read_only(tools.clone(), tools.clone())];
         setting.policy.path.push(tools);
         setting.network = Network::Proxy(HostRules::parse(domains.iter().copied()).unwrap());
         let dialer = Arc::new(Staged(server.local_addr().unwrap()));
-        Self { jail: Jail::open_with_dialer(&setting, place.source(), dialer).unwrap(), server, _place: place }
+        Self { jail: Jail::open_with_dialer(&setting, fixture.source(), dialer).unwrap(), server, _fixture: fixture }
     }
 
     /// What a client inside heard.

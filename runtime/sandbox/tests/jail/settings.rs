@@ -1,6 +1,6 @@
 //! What is refused before a jail exists.
 
-use crate::place::{Place, argv, never, output, shell};
+use crate::fixture::{Fixture, argv, never, output, shell};
 use glovebox_record::Tier;
 use glovebox_sandbox::jail::{Bind, JailError};
 use std::fs;
@@ -8,19 +8,19 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
 fn bind(source: &str, at: &str) -> Bind {
-    Bind { source: source.to_owned(), at: at.to_owned(), writable: false, optional: false }
+    Bind::read_only(source.into(), at.into())
 }
 
 #[test]
 fn what_would_show_the_record_the_project_or_the_kernel_is_not_bound() {
-    let place = Place::new(Tier::Full);
-    let text = |name: &str| place.at(name).to_str().unwrap().trim_end_matches('/').to_owned();
-    fs::create_dir_all(place.at("project/scenarios")).unwrap();
-    fs::create_dir(place.at("fine")).unwrap();
-    symlink(place.at("project"), place.at("way")).unwrap();
-    symlink("/proc", place.at("kernel")).unwrap();
-    let _socket = UnixListener::bind(place.at("socket")).unwrap();
-    let shown = |bind: Bind| place.open(|setting| setting.policy.binds = vec![bind]).map(drop);
+    let fixture = Fixture::new(Tier::Full);
+    let text = |name: &str| fixture.at(name).to_str().unwrap().trim_end_matches('/').to_owned();
+    fs::create_dir_all(fixture.at("project/scenarios")).unwrap();
+    fs::create_dir(fixture.at("fine")).unwrap();
+    symlink(fixture.at("project"), fixture.at("way")).unwrap();
+    symlink("/proc", fixture.at("kernel")).unwrap();
+    let _socket = UnixListener::bind(fixture.at("socket")).unwrap();
+    let shown = |bind: Bind| fixture.open(|setting| setting.policy.binds = vec![bind]).map(drop);
     for source in [
         "/".to_owned(),
         "/proc".to_owned(),
@@ -54,11 +54,11 @@ fn what_would_show_the_record_the_project_or_the_kernel_is_not_bound() {
 
 #[test]
 fn mounts_in_the_workspace_stay_in_it_and_do_not_show_the_record() {
-    let place = Place::new(Tier::Full);
-    let text = |name: &str| place.at(name).to_str().unwrap().trim_end_matches('/').to_owned();
-    fs::create_dir_all(place.root().join("scenarios")).unwrap();
-    fs::create_dir(place.at("sealed")).unwrap();
-    let open = |bind: Bind| place.open(|setting| setting.inner = vec![bind]).map(drop);
+    let fixture = Fixture::new(Tier::Full);
+    let text = |name: &str| fixture.at(name).to_str().unwrap().trim_end_matches('/').to_owned();
+    fs::create_dir_all(fixture.root().join("scenarios")).unwrap();
+    fs::create_dir(fixture.at("sealed")).unwrap();
+    let open = |bind: Bind| fixture.open(|setting| setting.inner = vec![bind]).map(drop);
     assert!(open(bind(&text("sealed"), &text("project/scenarios"))).is_ok());
     for (source, at) in [
         (text("sealed"), text("project")),
@@ -75,24 +75,24 @@ fn mounts_in_the_workspace_stay_in_it_and_do_not_show_the_record() {
 /// `/usr` is shown as a whole, so what is hidden below it lies under an empty folder, or the jail is refused.
 #[test]
 fn a_project_in_a_folder_of_the_system_cannot_be_seen() {
-    let listed = |place: &Place| {
-        let jail = place.open(|setting| setting.hidden.push("/usr/bin/../share/".into())).unwrap();
+    let listed = |fixture: &Fixture| {
+        let jail = fixture.open(|setting| setting.hidden.push("/usr/bin/../share/".into())).unwrap();
         let exit = jail.run(&shell("ls -A /usr/share; ls /usr/bin | head -1"), &never()).unwrap();
         (output(&exit), exit.stderr.head)
     };
     assert!(fs::read_dir("/usr/share").unwrap().next().is_some());
-    let (text, said) = listed(&Place::new(Tier::Full));
+    let (text, said) = listed(&Fixture::new(Tier::Full));
     assert_eq!((text.lines().count(), said.len()), (1, 0), "{text}");
-    let place = Place::new(Tier::Landlock);
-    let refused = place.open(|setting| setting.hidden.push("/usr/share".into())).map(drop);
+    let fixture = Fixture::new(Tier::Landlock);
+    let refused = fixture.open(|setting| setting.hidden.push("/usr/share".into())).map(drop);
     assert!(matches!(refused, Err(JailError::Setting(_))));
 }
 
 /// A host that is not in the list is refused without anybody outside being asked, and that is on the record.
 #[test]
 fn a_proxy_stands_where_commands_are_told() {
-    let place = Place::new(Tier::Full);
-    let jail = place.open(|setting| setting.network = "proxy:api.example.com".parse().unwrap()).unwrap();
+    let fixture = Fixture::new(Tier::Full);
+    let jail = fixture.open(|setting| setting.network = "proxy:api.example.com".parse().unwrap()).unwrap();
     let text = "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT example.com:443 HTTP/1.1\\r\\nHost: example.com:443\\r\\n\\r\\n' >&3; head -1 <&3; echo $HTTPS_PROXY";
     let exit = jail.run(&argv(&["bash", "-c", text]), &never()).unwrap();
     let said = output(&exit);

@@ -17,10 +17,8 @@ use std::path::{Path, PathBuf};
 /// Folders of an overlay: layers from the top, what takes changes, the kernel's own.
 pub(crate) fn parts(view: &WorkspaceView) -> (Vec<PathBuf>, PathBuf, PathBuf) {
     match view.source().unwrap() {
-        glovebox_jail::policy::Source::Overlay { lower, upper, work } => {
-            (lower.into_iter().map(PathBuf::from).collect(), upper.into(), work.into())
-        }
-        glovebox_jail::policy::Source::Directory(path) => panic!("{path} is a copy"),
+        glovebox_jail::policy::Source::Overlay { lower, upper, work } => (lower, upper, work),
+        glovebox_jail::policy::Source::Directory(path) => panic!("{} is a copy", path.display()),
     }
 }
 

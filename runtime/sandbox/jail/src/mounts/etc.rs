@@ -1,7 +1,7 @@
 //! `/etc` of a jail: an allow-list. The whole folder would hold secrets, which the host's root still owns inside.
 #![forbid(unsafe_code)]
 
-use super::{Root, bind_at};
+use super::{Root, below_root, bind_at};
 use crate::device::Nature;
 use crate::fault::At;
 use glovebox_jail::policy::{Bind, Network};
@@ -10,8 +10,9 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, symlink
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
-/// What programs need of the host's `/etc` and everybody may know. Of `ssl` and `tls` never all: keys lie beside the certificates.
+/// What programs need of the host's `/etc` and every user may read. Of `ssl` and `tls` never all: keys lie beside the certificates.
 pub(crate) const ETC: &[&str] = &[
     "alternatives",
     "bash.bashrc",
@@ -50,14 +51,14 @@ const FOR_OTHERS: u32 = 0o004;
 
 /// Fills `/etc` of the new root.
 pub(crate) fn fill(root: &Root, network: Network) -> Result<(), Failure> {
-    root.folder("/etc")?;
+    root.folder(Path::new("/etc"))?;
     let resolver = (network == Network::Full).then_some("resolv.conf");
-    ETC.iter().copied().chain(resolver).try_for_each(|name| place(root, &format!("/etc/{name}")))
+    ETC.iter().copied().chain(resolver).try_for_each(|name| copy_or_bind(root, &Path::new("/etc").join(name)))
 }
 
-/// Copies or binds one entry, when it is there and everybody may read it.
-fn place(root: &Root, path: &str) -> Result<(), Failure> {
-    let step = || format!("place {path}");
+/// Copies or binds one entry, if it exists and every user may read it.
+fn copy_or_bind(root: &Root, path: &Path) -> Result<(), Failure> {
+    let step = || format!("copy or bind {}", path.display());
     let opened = match openat(
         CWD,
         path,
@@ -87,16 +88,17 @@ fn place(root: &Root, path: &str) -> Result<(), Failure> {
     bind_at(root, &bind, Nature::Files)
 }
 
-/// The same link, whatever it points to: it leads to what is in view or nowhere. The resolver's file is often one into `/run`,
-/// so its content is copied.
-fn link(root: &Root, path: &str) -> Result<(), Failure> {
+/// Makes the same link. Its target is in view or does not exist. The resolver's file is often a link into `/run`, so its content is
+/// copied.
+fn link(root: &Root, path: &Path) -> Result<(), Failure> {
     if path.ends_with("resolv.conf") {
         return match std::fs::read(path) {
             Ok(content) => root.file(path, &content),
             Err(_) => Ok(()),
         };
     }
-    let to = readlinkat(CWD, path, Vec::new()).at(format!("place {path}"))?;
-    root.folder(path.rsplit_once('/').map_or("/", |(folder, _)| folder))?;
-    symlinkat(to.as_c_str(), root, path.trim_start_matches('/')).at(format!("place {path}"))
+    let step = || format!("link {}", path.display());
+    let to = readlinkat(CWD, path, Vec::new()).at(step())?;
+    root.folder(path.parent().unwrap_or(Path::new("/")))?;
+    symlinkat(to.as_c_str(), root, below_root(path)).at(step())
 }

@@ -15,6 +15,9 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// What programs ask about the machine: processors, memory, load, versions, and what is the jail's own.
 const SHOWN: &[&str] = &[
@@ -49,30 +52,30 @@ pub(super) fn mount_own() -> Result<(), Errno> {
 /// Covers what is not for commands.
 pub(super) fn cover(root: &Root, network: Network) -> Result<(), Failure> {
     let empty = Empty::new(root)?;
-    let proc = open_folder(root, "proc")?;
+    let proc = open_proc(root)?;
     for name in names(&proc)? {
-        let is_process = name.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_process && !SHOWN.contains(&name.as_str()) {
+        let is_process = name.as_bytes().iter().all(u8::is_ascii_digit);
+        if !is_process && !SHOWN.iter().any(|shown| name == *shown) {
             empty.put_over(&proc, &name)?;
         }
     }
     if credentials::is_root_outside() {
         let net = (network == Network::Full).then_some(NETWORK_SETTINGS);
-        SETTINGS.iter().copied().chain(net).try_for_each(|folder| cover_private(&empty, &proc, folder))?;
+        SETTINGS.iter().copied().chain(net).try_for_each(|folder| cover_private(&empty, &proc, Path::new(folder)))?;
     }
     empty.remove(root)
 }
 
 /// Covers the files below a folder of settings that others may not read.
-fn cover_private(empty: &Empty, proc: &OwnedFd, folder: &str) -> Result<(), Failure> {
+fn cover_private(empty: &Empty, proc: &OwnedFd, folder: &Path) -> Result<(), Failure> {
     let opened = match openat(proc, folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
-        opened => opened.at(format!("open /proc/{folder}"))?,
+        opened => opened.at(format!("open /proc/{}", folder.display()))?,
     };
     for name in names(&opened)? {
-        let status = statat(&opened, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).at("look at a setting")?;
+        let status = statat(&opened, &name, AtFlags::SYMLINK_NOFOLLOW).at("examine a setting")?;
         match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => cover_private(empty, proc, &format!("{folder}/{name}"))?,
+            FileType::Directory => cover_private(empty, proc, &folder.join(&name))?,
             _ if status.st_mode & FOR_OTHERS == 0 => empty.put_over(&opened, &name)?,
             _ => {}
         }
@@ -80,7 +83,7 @@ fn cover_private(empty: &Empty, proc: &OwnedFd, folder: &str) -> Result<(), Fail
     Ok(())
 }
 
-/// An empty file and an empty folder that nobody may open.
+/// An empty file and an empty folder that no process may open.
 struct Empty {
     file: OwnedFd,
     folder: OwnedFd,
@@ -91,12 +94,12 @@ impl Empty {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         openat(root, EMPTY_FILE, flags, Mode::empty()).at("make an empty file")?;
         mkdirat(root, EMPTY_FOLDER, Mode::empty()).at("make an empty folder")?;
-        let open = |name| openat(root, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at("open what is empty");
+        let open = |name| openat(root, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at("open the empty cover");
         Ok(Self { file: open(EMPTY_FILE)?, folder: open(EMPTY_FOLDER)? })
     }
 
-    fn put_over(&self, folder: &OwnedFd, name: &str) -> Result<(), Failure> {
-        let step = || format!("cover {name} of /proc");
+    fn put_over(&self, folder: &OwnedFd, name: &OsStr) -> Result<(), Failure> {
+        let step = || format!("cover {} of /proc", name.display());
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let target = openat(folder, name, flags, Mode::empty()).at(step())?;
         let status = rustix::fs::fstat(&target).at(step())?;
@@ -116,16 +119,17 @@ impl Empty {
     }
 }
 
-fn open_folder(root: &Root, path: &str) -> Result<OwnedFd, Failure> {
-    openat(root, path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).at(format!("open /{path}"))
+fn open_proc(root: &Root) -> Result<OwnedFd, Failure> {
+    openat(root, "proc", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).at("open /proc")
 }
 
-fn names(folder: &OwnedFd) -> Result<Vec<String>, Failure> {
+fn names(folder: &OwnedFd) -> Result<Vec<OsString>, Failure> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder).at("list /proc")? {
-        let name = entry.at("list /proc")?.file_name().to_string_lossy().into_owned();
+        let entry = entry.at("list /proc")?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name != "." && name != ".." {
-            names.push(name);
+            names.push(name.to_owned());
         }
     }
     Ok(names)

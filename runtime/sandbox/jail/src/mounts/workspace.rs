@@ -1,7 +1,7 @@
 //! The workspace of a jail: layers under a directory that takes all changes, or a copy; and what is mounted inside it.
 #![forbid(unsafe_code)]
 
-use super::{Root, attach, open_source};
+use super::{Root, attach, below_root, open_source};
 use crate::device::Nature;
 use crate::fault::At;
 use glovebox_jail::policy::{Bind, Source, Workspace};
@@ -9,22 +9,23 @@ use glovebox_jail::wire::Failure;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{self, MountFlags};
 use std::ffi::CString;
+use std::path::{Path, PathBuf};
 
-/// Mounts the workspace at its place, then what belongs inside it. A descriptor of its root, as seen inside.
-pub(crate) fn place(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failure> {
+/// Mounts the workspace, then what belongs inside it. Returns a descriptor of its root, as seen inside.
+pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failure> {
     let at = root.folder(&workspace.at)?;
     match &workspace.source {
         Source::Overlay { lower, upper, work } => overlay(&workspace.at, lower, upper, work)?,
         Source::Directory(source) => {
-            let copy = open_source(source).at(format!("open workspace {source}"))?;
+            let copy = open_source(source).at(format!("open workspace {}", source.display()))?;
             attach(&copy, &at, true, Nature::Files).at("bind workspace")?;
         }
     }
     // Opened anew: `at` is what lies below the mount.
     let mounted =
-        openat(root, relative(&workspace.at), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        openat(root, below_root(&workspace.at), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .at("open workspace")?;
     for path in workspace.above_inner() {
         pin(&mounted, path)?;
@@ -32,13 +33,13 @@ pub(crate) fn place(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failu
     for bind in &workspace.inner {
         inner(&mounted, workspace, bind)?;
     }
-    openat(root, relative(&workspace.at), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    openat(root, below_root(&workspace.at), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .at("open workspace")
 }
 
 /// Layers are named by descriptor: a path with `:`, `,` or `\` would break the options apart.
-fn overlay(at: &str, lower: &[String], upper: &str, work: &str) -> Result<(), Failure> {
-    let open = |path: &str| open_source(path).at(format!("open layer {path}"));
+fn overlay(at: &Path, lower: &[PathBuf], upper: &Path, work: &Path) -> Result<(), Failure> {
+    let open = |path: &Path| open_source(path).at(format!("open layer {}", path.display()));
     let lower: Vec<OwnedFd> = lower.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
     let (upper, work) = (open(upper)?, open(work)?);
     let name = |layer: &OwnedFd| format!("/proc/self/fd/{}", layer.as_raw_fd());
@@ -50,36 +51,30 @@ fn overlay(at: &str, lower: &[String], upper: &str, work: &str) -> Result<(), Fa
     );
     let options = CString::new(options).at("overlay options")?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("overlay", relative(at), "overlay", flags, options.as_c_str()).at("mount overlay")
+    mount::mount("overlay", below_root(at), "overlay", flags, options.as_c_str()).at("mount overlay")
 }
 
 /// Mounts inside the workspace. Stages wrote there, so no link of theirs may lead the mount elsewhere.
 fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Failure> {
-    let step = || format!("mount {} inside the workspace", bind.at);
+    let step = || format!("mount {} inside the workspace", bind.at.display());
     let source = match open_source(&bind.source) {
         Err(Errno::NOENT) if bind.optional => return Ok(()),
         opened => opened.at(step())?,
     };
-    let path =
-        bind.at.strip_prefix(&workspace.at).map(|path| path.trim_start_matches('/')).filter(|path| !path.is_empty());
+    let path = bind.at.strip_prefix(&workspace.at).ok().filter(|path| !path.as_os_str().is_empty());
     let path = path.ok_or_else(|| crate::fault::refused(step(), "it is not inside"))?;
     let target = below(mounted, path).at(step())?;
     attach(&source, &target, bind.writable, Nature::Files).at(step())
 }
 
 /// Mounts a folder on itself, so that no command can move it away with what is mounted below.
-fn pin(mounted: &OwnedFd, path: &str) -> Result<(), Failure> {
-    let step = || format!("hold {path} in its place");
+fn pin(mounted: &OwnedFd, path: &Path) -> Result<(), Failure> {
+    let step = || format!("pin {}", path.display());
     let folder = below(mounted, path).at(step())?;
     attach(&folder, &folder, true, Nature::Files).at(step())
 }
 
-fn below(mounted: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
+fn below(mounted: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(mounted, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
-}
-
-fn relative(path: &str) -> &str {
-    let path = path.trim_start_matches('/');
-    if path.is_empty() { "." } else { path }
 }

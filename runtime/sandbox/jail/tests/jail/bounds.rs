@@ -1,20 +1,20 @@
 //! What may be used up, and what happens when more is wanted.
 
-use crate::fixture::{Jail, Place, bounds, shell};
+use crate::fixture::{Fixture, Jail, bounds, shell};
 use glovebox_jail::policy::{Bounds, Confinement};
 use std::io::Read;
 
-fn jail(place: &Place, confinement: Confinement, bounds: Bounds) -> Jail {
-    let mut policy = place.policy(confinement);
+fn jail(fixture: &Fixture, confinement: Confinement, bounds: Bounds) -> Jail {
+    let mut policy = fixture.policy(confinement);
     policy.bounds = bounds;
     Jail::start(&policy)
 }
 
 #[test]
 fn limits_of_one_process_are_set() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for confinement in [Confinement::Unconfined, Confinement::Landlock, Confinement::Full] {
-        let came = jail(&place, confinement, bounds()).shell("cat /proc/self/limits");
+        let came = jail(&fixture, confinement, bounds()).shell("cat /proc/self/limits");
         let limit = |name: &str| {
             let line = came.out.lines().find(|line| line.starts_with(name)).unwrap();
             line[26..].split_ascii_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
@@ -37,8 +37,8 @@ fn limits_of_one_process_are_set() {
 
 #[test]
 fn files_and_memory_folders_end_at_their_bound() {
-    let place = Place::new();
-    let jail = jail(&place, Confinement::Full, Bounds { file_bytes: 1 << 20, tmp_bytes: 256 << 10, ..bounds() });
+    let fixture = Fixture::new();
+    let jail = jail(&fixture, Confinement::Full, Bounds { file_bytes: 1 << 20, tmp_bytes: 256 << 10, ..bounds() });
     let came = jail.shell("trap '' XFSZ; head -c 2000000 /dev/zero > big; stat -c %s big");
     assert_eq!(came.out.trim(), "1048576", "{came:?}");
     for folder in ["/tmp", "/dev/shm", "/home/dev"] {
@@ -50,9 +50,9 @@ fn files_and_memory_folders_end_at_their_bound() {
 
 #[test]
 fn processor_time_is_bounded_and_counted() {
-    let place = Place::new();
-    let came =
-        jail(&place, Confinement::Full, Bounds { cpu_ms: 1_000, ..bounds() }).shell("exec sh -c 'while :; do :; done'");
+    let fixture = Fixture::new();
+    let came = jail(&fixture, Confinement::Full, Bounds { cpu_ms: 1_000, ..bounds() })
+        .shell("exec sh -c 'while :; do :; done'");
     assert_eq!(came.ended.signal, Some(24), "{came:?}");
     // The limit counts finer than the times that are reported.
     assert!(came.ended.cpu_ms >= 500, "{came:?}");
@@ -60,8 +60,8 @@ fn processor_time_is_bounded_and_counted() {
 
 #[test]
 fn a_bomb_of_processes_meets_a_wall() {
-    let place = Place::new();
-    let jail = jail(&place, Confinement::Full, Bounds { processes: 250, ..bounds() });
+    let fixture = Fixture::new();
+    let jail = jail(&fixture, Confinement::Full, Bounds { processes: 250, ..bounds() });
     let came = jail.shell("i=0; while [ $i -lt 600 ]; do sleep 631 & i=$((i+1)); done; wait");
     assert_ne!(came.ended.code, Some(0), "{came:?}");
     assert!(came.ended.killed <= 302 && came.ended.survivors == 0, "{came:?}");
@@ -71,8 +71,8 @@ fn a_bomb_of_processes_meets_a_wall() {
 #[test]
 fn sixty_racers_are_all_caught() {
     for confinement in [Confinement::Landlock, Confinement::Full] {
-        let place = Place::new();
-        let mut jail = jail(&place, confinement, bounds());
+        let fixture = Fixture::new();
+        let mut jail = jail(&fixture, confinement, bounds());
         // Each replaces itself without end; the pipe is held by all of them.
         let racer = "perl -e 'while (1) { my $child = fork(); exit if $child; select(undef, undef, undef, 0.001) }' &";
         let script = format!("i=0; while [ $i -lt 16 ]; do {racer} i=$((i+1)); done; echo on; sleep 0.2");

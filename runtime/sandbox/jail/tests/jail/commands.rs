@@ -1,6 +1,6 @@
 //! Commands: how they end, what they are given, and that nothing of them stays. The same behind all walls.
 
-use crate::fixture::{Jail, Place, gone, shell};
+use crate::fixture::{Fixture, Jail, gone, shell};
 use glovebox_jail::policy::Confinement;
 use glovebox_jail::wire::{Command, Program, Reply, Request};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -8,11 +8,11 @@ use std::io::Read;
 
 const ALL: [Confinement; 3] = [Confinement::Unconfined, Confinement::Landlock, Confinement::Full];
 
-fn everywhere(check: impl Fn(&Place, &Jail, Confinement)) {
+fn everywhere(check: impl Fn(&Fixture, &Jail, Confinement)) {
     for confinement in ALL {
-        let place = Place::new();
-        let jail = Jail::start(&place.policy(confinement));
-        check(&place, &jail, confinement);
+        let fixture = Fixture::new();
+        let jail = Jail::start(&fixture.policy(confinement));
+        check(&fixture, &jail, confinement);
     }
 }
 
@@ -57,17 +57,17 @@ fn streams_words_environment_and_folder_are_as_given() {
 
 #[test]
 fn a_program_that_is_not_there_is_a_failure_and_the_jail_goes_on() {
-    everywhere(|place, jail, confinement| {
+    everywhere(|fixture, jail, confinement| {
         let run = |program| {
             let command = Command { program, arguments: Vec::new(), env: Vec::new(), cwd: String::new() };
             jail.try_run(command, "").expect_err("not started")
         };
-        let missing = run(Program::Path("/usr/bin/no-such-program".to_owned()));
+        let missing = run(Program::Path("/usr/bin/no-such-program".into()));
         assert_eq!((missing.step.as_str(), missing.errno), ("exec /usr/bin/no-such-program", 2), "{confinement:?}");
-        let at = place.policy(confinement).workspace.at;
+        let at = fixture.policy(confinement).workspace.at;
         let planted = jail.shell("printf '#!/bin/sh\\n' > go && chmod 755 go && ./go && echo ran");
         assert_eq!(planted.out, "ran\n", "{confinement:?} {planted:?}");
-        let missing = run(Program::Search { name: "go".to_owned(), folders: vec![at, "/bin".to_owned()] });
+        let missing = run(Program::Search { name: "go".to_owned(), folders: vec![at, "/bin".into()] });
         assert_eq!((missing.step.as_str(), missing.errno), ("find program", 2), "{confinement:?}");
         for cwd in ["../", "/etc", "no-such-folder", "file.txt"] {
             let command = Command { cwd: cwd.to_owned(), ..shell("pwd") };
@@ -126,8 +126,8 @@ fn a_command_can_be_asked_to_end_and_be_killed() {
 #[test]
 fn when_the_host_closes_its_end_everything_dies() {
     for confinement in ALL {
-        let place = Place::new();
-        let mut jail = Jail::start(&place.policy(confinement));
+        let fixture = Fixture::new();
+        let mut jail = Jail::start(&fixture.policy(confinement));
         let (mut out, _err) = jail.begin(shell("setsid sleep 605 & echo on; sleep 606"), "").unwrap();
         out.read_exact(&mut [0; 3]).unwrap();
         let witnesses: Vec<_> = descendants(jail.child.id())

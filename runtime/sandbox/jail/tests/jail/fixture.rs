@@ -16,23 +16,23 @@ use tempfile::TempDir;
 const PATIENCE: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 
 /// The folders of one test.
-pub(crate) struct Place {
+pub(crate) struct Fixture {
     scratch: TempDir,
 }
 
-impl Place {
+impl Fixture {
     /// Empty layers, and a workspace with one file.
     pub(crate) fn new() -> Self {
         let scratch = tempfile::tempdir().expect("a folder");
-        let place = Self { scratch };
+        let fixture = Self { scratch };
         for name in ["lower", "mask", "upper", "work", "copy", "home", "tmp", "outside"] {
-            fs::create_dir(place.path(name)).expect("a folder");
+            fs::create_dir(fixture.path(name)).expect("a folder");
         }
         for workspace in ["lower", "copy"] {
-            fs::write(place.path(workspace).join("file.txt"), "content\n").expect("a file");
+            fs::write(fixture.path(workspace).join("file.txt"), "content\n").expect("a file");
         }
-        fs::write(place.path("outside/secret"), "secret\n").expect("a file");
-        place
+        fs::write(fixture.path("outside/secret"), "secret\n").expect("a file");
+        fixture
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -43,17 +43,17 @@ impl Place {
         self.path(name).to_str().expect("text").to_owned()
     }
 
-    /// A policy with these walls over the folders; layers where the walls can have them.
+    /// A policy with this confinement over the folders; layers where the confinement has them.
     pub(crate) fn policy(&self, confinement: Confinement) -> Policy {
         let full = confinement == Confinement::Full;
         let layers = Source::Overlay {
-            lower: vec![self.text("mask"), self.text("lower")],
-            upper: self.text("upper"),
-            work: self.text("work"),
+            lower: vec![self.path("mask"), self.path("lower")],
+            upper: self.path("upper"),
+            work: self.path("work"),
         };
         let workspace = Workspace {
-            at: if full { "/home/dev/project".to_owned() } else { self.text("copy") },
-            source: if full { layers } else { Source::Directory(self.text("copy")) },
+            at: if full { "/home/dev/project".into() } else { self.path("copy") },
+            source: if full { layers } else { Source::Directory(self.path("copy")) },
             inner: Vec::new(),
         };
         Policy {
@@ -65,8 +65,8 @@ impl Place {
                 ("/etc/group".into(), "dev:x:1000:\n".into()),
                 ("/etc/hosts".into(), "127.0.0.1 localhost\n".into()),
             ],
-            home: if full { "/home/dev".into() } else { self.text("home") },
-            tmp: if full { "/tmp".into() } else { self.text("tmp") },
+            home: if full { "/home/dev".into() } else { self.path("home") },
+            tmp: if full { "/tmp".into() } else { self.path("tmp") },
             uid: 1000,
             gid: 1000,
             network: Network::None,
@@ -223,7 +223,7 @@ pub(crate) fn gone(process: &OwnedFd) -> bool {
 
 pub(crate) fn shell(script: &str) -> Command {
     Command {
-        program: Program::Search { name: "sh".to_owned(), folders: vec!["/usr/bin".to_owned(), "/bin".to_owned()] },
+        program: Program::Search { name: "sh".to_owned(), folders: vec!["/usr/bin".into(), "/bin".into()] },
         arguments: vec!["-c".to_owned(), script.to_owned()],
         env: vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())],
         cwd: String::new(),

@@ -46,12 +46,11 @@ impl Witness {
 
     /// What the program inside is told.
     pub(super) fn targets(&self) -> Targets {
-        let text = |path: &Path| path.to_string_lossy().into_owned();
         Targets {
-            secret: text(&self.secret),
-            folder: text(&self.outside),
+            secret: self.secret.to_owned(),
+            folder: self.outside.to_owned(),
             port: self.tcp.local_addr().map_or(0, |address| address.port()),
-            socket: text(&self.path),
+            socket: self.path.to_owned(),
             abstract_socket: self.name.clone(),
             process: i32::try_from(std::process::id()).unwrap_or(0),
         }

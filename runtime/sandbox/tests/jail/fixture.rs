@@ -23,12 +23,12 @@ pub(crate) fn tiers() -> Vec<Tier> {
     tiers
 }
 
-pub(crate) struct Place {
+pub(crate) struct Fixture {
     pub(crate) tier: Tier,
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     pub(crate) fn new(tier: Tier) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for name in ["root", "upper", "work", "attempt", "project"] {
@@ -57,7 +57,7 @@ impl Place {
         self.at(if self.tier.has_own_root() { "project" } else { "root" })
     }
 
-    /// A path for commands that a surviving process would write; [`Place::witness`] is the same for us.
+    /// A path for commands that a surviving process would write; [`Fixture::witness`] is the same for us.
     pub(crate) fn witness_inside(&self) -> String {
         self.inside().join("witness").display().to_string()
     }
@@ -80,11 +80,10 @@ impl Place {
     }
 
     pub(crate) fn source(&self) -> Source {
-        let text = |name: &str| self.at(name).to_str().unwrap().to_owned();
         if self.tier == Tier::Full {
-            Source::Overlay { lower: vec![text("root")], upper: text("upper"), work: text("work") }
+            Source::Overlay { lower: vec![self.at("root")], upper: self.at("upper"), work: self.at("work") }
         } else {
-            Source::Directory(text("root"))
+            Source::Directory(self.at("root"))
         }
     }
 
@@ -116,7 +115,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Fixture {
     /// The kernel leaves a folder nobody can enter in an overlay's work folder; the usual way of removing stops there.
     fn drop(&mut self) {
         let _ = remove_all(self.dir.path());
@@ -124,9 +123,9 @@ impl Drop for Place {
 }
 
 /// Calls a test once for each kind of walls.
-pub(crate) fn each(test: impl Fn(&Place)) {
+pub(crate) fn each(test: impl Fn(&Fixture)) {
     for tier in tiers() {
-        test(&Place::new(tier));
+        test(&Fixture::new(tier));
     }
 }
 
@@ -145,9 +144,9 @@ pub(crate) fn output(exit: &Exit) -> String {
 }
 
 /// Waits longer than a survivor would have needed, then demands that it did nothing.
-pub(crate) fn assert_silent(place: &Place) {
+pub(crate) fn assert_silent(fixture: &Fixture) {
     std::thread::sleep(Duration::from_millis(3_200));
-    assert!(!place.witness().exists(), "something outlived its command and wrote ({})", place.tier);
+    assert!(!fixture.witness().exists(), "something outlived its command and wrote ({})", fixture.tier);
 }
 
 /// A command that must not go on.
