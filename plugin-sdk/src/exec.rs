@@ -29,33 +29,6 @@ fn empty() -> exec::Command {
     exec::Command { argv, shell: None, cwd, env, stdin: None, timeout_ms: None, extra }
 }
 
-/// Describes a shell command with the attributes `working_dir`, `timeout` and `env_NAME` of the node.
-///
-/// # Errors
-/// If `timeout` is not a duration.
-pub fn shell_of(stage: &Stage, text: &str) -> Result<Command, String> {
-    let mut command = shell(text).cwd(folder(stage.attribute("working_dir").unwrap_or_default()));
-    for (name, value) in stage.attributes().filter_map(|(name, value)| Some((name.strip_prefix("env_")?, value))) {
-        command = command.env(name, value);
-    }
-    match stage.attribute("timeout").filter(|text| !text.is_empty()) {
-        None => Ok(command),
-        Some(text) => match duration_ms(text) {
-            Some(timeout_ms) => Ok(command.timeout_ms(timeout_ms)),
-            None => Err(format!("`timeout` is `{text}`, expected a duration such as `900s` or `15m`")),
-        },
-    }
-}
-
-/// Returns a folder in the contract's spelling: `./sub/` becomes `sub`, `.` becomes the workspace. A path that leaves the
-/// workspace stays unchanged, because the host refuses it.
-fn folder(text: &str) -> String {
-    if text.starts_with('/') {
-        return text.to_owned();
-    }
-    text.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/")
-}
-
 /// Parses a duration of the pipeline language (spec §2.4) into milliseconds. A number without a unit is in seconds.
 pub fn duration_ms(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -82,6 +55,28 @@ impl Command {
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.raw.env.push((name.into(), value.into()));
         self
+    }
+
+    /// Applies the attributes `working_dir`, `timeout` and `env_NAME` of the node.
+    ///
+    /// # Errors
+    /// If `timeout` is not a duration.
+    pub fn set_up_by(mut self, stage: &Stage) -> Result<Self, String> {
+        self.raw.cwd = match stage.attribute("working_dir").unwrap_or_default() {
+            // The host refuses a path that leaves the workspace.
+            path if path.starts_with('/') => path.to_owned(),
+            path => path.split('/').filter(|name| !matches!(*name, "" | ".")).collect::<Vec<_>>().join("/"),
+        };
+        for (name, value) in stage.attributes().filter_map(|(name, value)| Some((name.strip_prefix("env_")?, value))) {
+            self = self.env(name, value);
+        }
+        match stage.attribute("timeout").filter(|text| !text.is_empty()) {
+            None => Ok(self),
+            Some(text) => match duration_ms(text) {
+                Some(timeout_ms) => Ok(self.timeout_ms(timeout_ms)),
+                None => Err(format!("`timeout` is `{text}`, expected a duration such as `900s` or `15m`")),
+            },
+        }
     }
 
     /// Sets the bytes of standard input. Without them it is empty.
@@ -168,7 +163,8 @@ mod tests {
             ("/tmp", "/tmp"),
             ("größe", "größe"),
         ] {
-            assert_eq!(folder(written), folder_of);
+            let stage = crate::stage::tests::with_attributes(vec![("working_dir".to_owned(), written.to_owned())]);
+            assert_eq!(shell("true").set_up_by(&stage).unwrap().raw.cwd, folder_of);
         }
     }
 

@@ -8,14 +8,10 @@ macro_rules! levels {
     ($($level:ident)*) => {$(
         #[doc = concat!("Logs a message and its fields at level `", stringify!($level), "`.")]
         pub fn $level(message: &str, fields: &[(&str, &str)]) {
-            write(stringify!($level), message, fields);
+            let fields: Vec<_> = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            control::log(stringify!($level), message, &fields);
         }
     )*};
 }
 
 levels! { trace debug info warn error }
-
-fn write(level: &str, message: &str, fields: &[(&str, &str)]) {
-    let fields: Vec<_> = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    control::log(level, message, &fields);
-}

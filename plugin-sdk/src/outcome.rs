@@ -12,6 +12,13 @@ pub struct Outcome {
     raw: types::Outcome,
 }
 
+/// What a handler says it did.
+enum Claim {
+    CommandPassed,
+    FileWritten,
+    Artifact,
+}
+
 impl Outcome {
     /// The stage did its work.
     pub fn success() -> Self {
@@ -30,12 +37,12 @@ impl Outcome {
 
     /// The stage failed. `code` is stable, such as `tool/exit-code`; `reason` is for people and stays unchanged.
     pub fn fail(code: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::of(Status::Fail).failed("deterministic", code, reason)
+        Self::of(Status::Fail).failed(code, reason)
     }
 
     /// The stage failed, and another attempt may succeed. See [`Outcome::fail`] for `code` and `reason`.
     pub fn retry(code: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::of(Status::Retry).failed("transient", code, reason)
+        Self::of(Status::Retry).failed(code, reason).class("transient")
     }
 
     /// Suggests the class of the failure; the host decides. Without a failure it has no effect.
@@ -74,17 +81,17 @@ impl Outcome {
 
     /// Claims that a command passed, with the receipt that `exec` returned.
     pub fn claim_command(self, receipt: impl Into<String>) -> Self {
-        self.claim("command-passed", receipt)
+        self.claim(Claim::CommandPassed, receipt)
     }
 
     /// Claims that a file of the workspace was written.
     pub fn claim_file(self, path: impl Into<String>) -> Self {
-        self.claim("file-written", path)
+        self.claim(Claim::FileWritten, path)
     }
 
     /// Claims that an artifact was kept.
     pub fn claim_artifact(self, name: impl Into<String>) -> Self {
-        self.claim("artifact", name)
+        self.claim(Claim::Artifact, name)
     }
 
     /// Returns the status.
@@ -117,12 +124,18 @@ impl Outcome {
         }
     }
 
-    fn failed(mut self, class: &str, code: impl Into<String>, reason: impl Into<String>) -> Self {
-        self.raw.failure = Some(Failure { class: class.to_owned(), code: code.into(), reason: reason.into() });
+    fn failed(mut self, code: impl Into<String>, reason: impl Into<String>) -> Self {
+        self.raw.failure =
+            Some(Failure { class: "deterministic".to_owned(), code: code.into(), reason: reason.into() });
         self
     }
 
-    fn claim(mut self, kind: &'static str, what: impl Into<String>) -> Self {
+    fn claim(mut self, claim: Claim, what: impl Into<String>) -> Self {
+        let kind = match claim {
+            Claim::CommandPassed => "command-passed",
+            Claim::FileWritten => "file-written",
+            Claim::Artifact => "artifact",
+        };
         self.raw.claims.push((kind.to_owned(), what.into()));
         self
     }

@@ -209,6 +209,12 @@ fn object(own: &[(&str, &str)], attributes: &BTreeMap<String, String>) -> Value 
     Value::Object(given.chain(own).collect())
 }
 
+enum Severity {
+    Error,
+    Warning,
+    Info,
+}
+
 /// One result of a rule.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -220,20 +226,25 @@ impl Finding {
     /// Makes an error: the pipeline does not run. `rule` has 1 to 64 letters, digits, `_`, `-` and `.`. The host uses the
     /// name `transform` for changes.
     pub fn error(rule: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new("error", rule, message)
+        Self::new(Severity::Error, rule, message)
     }
 
     /// Makes a warning: only a strict check fails.
     pub fn warning(rule: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new("warning", rule, message)
+        Self::new(Severity::Warning, rule, message)
     }
 
     /// Makes a remark, which never fails a check.
     pub fn info(rule: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new("info", rule, message)
+        Self::new(Severity::Info, rule, message)
     }
 
-    fn new(severity: &'static str, rule: impl Into<String>, message: impl Into<String>) -> Self {
+    fn new(severity: Severity, rule: impl Into<String>, message: impl Into<String>) -> Self {
+        let severity = match severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        };
         let (rule, severity, message) = (rule.into(), severity.to_owned(), message.into());
         Self { raw: RawFinding { rule, severity, message, node: None, edge: None, help: None } }
     }

@@ -50,7 +50,7 @@ impl Stage {
 
     /// Returns an attribute of the node, as the pipeline file has it.
     pub fn attribute(&self, name: &str) -> Option<&str> {
-        lookup(&self.input.attributes, name)
+        self.attributes().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
     /// Returns all attributes of the node, in the order of the pipeline file.
@@ -61,7 +61,7 @@ impl Stage {
     /// Returns a context value. The host checks that it is JSON; any other text is returned as a JSON string.
     pub fn context(&self, key: &str) -> Option<Value> {
         let entry = self.input.context.iter().find(|entry| entry.key == key)?;
-        Some(serde_json::from_str(&entry.value).unwrap_or_else(|_| Value::String(entry.value.clone())))
+        Some(serde_json::from_str(&entry.value).unwrap_or_else(|_| entry.value.as_str().into()))
     }
 
     /// Returns the keys of the context.
@@ -86,18 +86,20 @@ impl Stage {
 
     /// Returns an entry of `extra`, where later versions of the contract add values.
     pub fn extra(&self, name: &str) -> Option<&str> {
-        lookup(&self.input.extra, name)
+        self.input.extra.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
-fn lookup<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::bindings::glovebox::plugin::types::Entry;
+
+    pub(crate) fn with_attributes(attributes: Vec<(String, String)>) -> Stage {
+        let mut stage = stage(None);
+        stage.input.attributes = attributes;
+        stage
+    }
 
     fn stage(prompt: Option<&str>) -> Stage {
         let (run_id, branch_id, node_id, attempt_id) = ("r".into(), "main".into(), "n".into(), "a".into());

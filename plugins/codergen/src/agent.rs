@@ -3,7 +3,7 @@
 //! It counts nothing: the host refuses the turn that is over the limit. A stage that ran into the limit has failed unless
 //! the model declared success before (seed 0, fix 2).
 
-use crate::ending::{self, Declaration};
+use crate::ending::{self, Answered, Declaration};
 use crate::prompt;
 use crate::toolbox::Toolbox;
 use glovebox_plugin_sdk::llm::{self, Error, Message, Part, Request, Response};
@@ -11,11 +11,9 @@ use glovebox_plugin_sdk::{Outcome, Stage, Status, artifact, control, json, log};
 
 /// Executes the stage.
 pub(crate) fn run(stage: &Stage) -> Outcome {
-    let asked = prompt::user(stage);
-    keep("prompt.md", &asked);
-    let mut talk = Talk::begin(stage, asked);
+    let mut talk = Talk::begin(stage);
     let outcome = talk.hold();
-    keep("response.md", &talk.said);
+    Kept { name: "response.md", text: &talk.said }.keep();
     outcome
 }
 
@@ -31,7 +29,9 @@ struct Talk<'a> {
 }
 
 impl<'a> Talk<'a> {
-    fn begin(stage: &'a Stage, asked: String) -> Self {
+    fn begin(stage: &'a Stage) -> Self {
+        let asked = prompt::user(stage);
+        Kept { name: "prompt.md", text: &asked }.keep();
         let toolbox = Toolbox::of(stage);
         let messages = vec![Message::text("system", prompt::system(stage)), Message::text("user", asked)];
         let request = Request { messages, tools: toolbox.definitions(), options: Vec::new() };
@@ -87,7 +87,7 @@ impl<'a> Talk<'a> {
         control::emit("tool-call-start", &json!({ "name": name, "id": id }));
         let reply = match call.field("problem") {
             Some(problem) => Err(problem.to_owned()),
-            None => self.toolbox.call(name, &call.text),
+            None => self.toolbox.call(call),
         };
         control::emit("tool-call-end", &json!({ "name": name, "id": id, "ok": reply.is_ok() }));
         let part = |text: String| Part::new("tool-result", text).with("call-id", id);
@@ -119,14 +119,14 @@ impl<'a> Talk<'a> {
 
     fn outcome(&mut self) -> Outcome {
         let declared = self.declared.take().unwrap_or_default();
-        ending::outcome(self.stage.node_id(), &self.said, declared)
+        declared.into_outcome(Answered { node_id: self.stage.node_id(), response: &self.said })
     }
 
     /// Ends without an answer: over the limit an earlier declared success stands, everything else has failed.
     fn unanswered(&mut self, error: Error) -> Outcome {
         if error.kind != "limit-exceeded" {
-            return Outcome::fail(format!("llm/{}", error.kind), error.message)
-                .class(class_of(&error.kind, error.retryable));
+            let class = class_of(&error);
+            return Outcome::fail(format!("llm/{}", error.kind), error.message).class(class);
         }
         let succeeded = |declared: &Declaration| matches!(declared.status, Status::Success | Status::PartialSuccess);
         match &self.declared {
@@ -140,33 +140,45 @@ fn calls(message: &Message) -> impl Iterator<Item = &Part> {
     message.parts.iter().filter(|part| part.kind == "tool-call")
 }
 
-fn class_of(kind: &str, retryable: bool) -> &'static str {
-    match kind {
+fn class_of(error: &Error) -> &'static str {
+    match error.kind.as_str() {
         "canceled" | "abort" => "canceled",
         "not-granted" | "pin-violation" => "scope",
         "context-length" | "quota-exceeded" | "budget-exceeded" => "budget",
-        _ if retryable => "transient",
+        _ if error.retryable => "transient",
         _ => "deterministic",
     }
 }
 
-/// Keeps a text beside the stage's record; a stage is not failed because its record was cut short.
-fn keep(name: &str, text: &str) {
-    if let Err(reason) = artifact::put_text(name, text) {
-        log::warn("artifact not kept", &[("name", name), ("reason", &reason)]);
+/// A text to keep beside the stage's record.
+struct Kept<'a> {
+    name: &'static str,
+    text: &'a str,
+}
+
+impl Kept<'_> {
+    /// Keeps it; a stage does not fail if its record is cut short.
+    fn keep(&self) {
+        if let Err(reason) = artifact::put_text(self.name, self.text) {
+            log::warn("artifact not kept", &[("name", self.name), ("reason", &reason)]);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::class_of;
+    use super::*;
 
     #[test]
     fn hints_at_the_class_of_a_model_error() {
-        assert_eq!(class_of("rate-limit", true), "transient");
-        assert_eq!(class_of("script-exhausted", false), "deterministic");
-        assert_eq!(class_of("canceled", true), "canceled");
-        assert_eq!(class_of("not-granted", false), "scope");
-        assert_eq!(class_of("context-length", false), "budget");
+        let check = |kind: &str, retryable: bool, class: &str| {
+            let error = Error { kind: kind.to_owned(), message: String::new(), retryable };
+            assert_eq!(class_of(&error), class);
+        };
+        check("rate-limit", true, "transient");
+        check("script-exhausted", false, "deterministic");
+        check("canceled", true, "canceled");
+        check("not-granted", false, "scope");
+        check("context-length", false, "budget");
     }
 }

@@ -5,6 +5,49 @@
 use crate::files::NamedPath;
 use glovebox_plugin_sdk::Value;
 use serde_json::Map;
+use std::fmt;
+
+/// The name of an argument, as the tools' schemas have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Argument {
+    Command,
+    Content,
+    IgnoreCase,
+    Include,
+    Limit,
+    NewString,
+    Offset,
+    OldString,
+    Path,
+    Pattern,
+    ReplaceAll,
+    TimeoutMs,
+}
+
+impl Argument {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Content => "content",
+            Self::IgnoreCase => "ignore_case",
+            Self::Include => "include",
+            Self::Limit => "limit",
+            Self::NewString => "new_string",
+            Self::Offset => "offset",
+            Self::OldString => "old_string",
+            Self::Path => "path",
+            Self::Pattern => "pattern",
+            Self::ReplaceAll => "replace_all",
+            Self::TimeoutMs => "timeout_ms",
+        }
+    }
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
 
 /// The arguments of one call.
 #[derive(Debug)]
@@ -24,18 +67,18 @@ impl Arguments {
     }
 
     /// Returns a text that has to be there.
-    pub(crate) fn text(&self, name: &str) -> Result<&str, String> {
+    pub(crate) fn text(&self, name: Argument) -> Result<&str, String> {
         self.optional_text(name)?.ok_or_else(|| format!("the argument `{name}` is missing"))
     }
 
     /// Returns a path that has to be there.
-    pub(crate) fn path(&self, name: &str) -> Result<NamedPath<'_>, String> {
+    pub(crate) fn path(&self, name: Argument) -> Result<NamedPath<'_>, String> {
         self.text(name).map(NamedPath)
     }
 
     /// Returns a text that may be left out.
-    pub(crate) fn optional_text(&self, name: &str) -> Result<Option<&str>, String> {
-        match self.0.get(name) {
+    pub(crate) fn optional_text(&self, name: Argument) -> Result<Option<&str>, String> {
+        match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(_) => Err(format!("the argument `{name}` is no text")),
@@ -43,8 +86,8 @@ impl Arguments {
     }
 
     /// Returns a whole number from 0 that may be left out.
-    pub(crate) fn count(&self, name: &str) -> Result<Option<u64>, String> {
-        match self.0.get(name) {
+    pub(crate) fn count(&self, name: Argument) -> Result<Option<u64>, String> {
+        match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => {
                 value.as_u64().map(Some).ok_or_else(|| format!("the argument `{name}` is no whole number from 0"))
@@ -53,8 +96,8 @@ impl Arguments {
     }
 
     /// Returns a yes or no, which is no when left out.
-    pub(crate) fn flag(&self, name: &str) -> Result<bool, String> {
-        match self.0.get(name) {
+    pub(crate) fn flag(&self, name: Argument) -> Result<bool, String> {
+        match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(false),
             Some(value) => value.as_bool().ok_or_else(|| format!("the argument `{name}` is neither true nor false")),
         }
@@ -63,20 +106,20 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
-    use super::Arguments;
+    use super::{Argument, Arguments};
 
     #[test]
     fn what_does_not_fit_is_a_sentence() {
-        let arguments = Arguments::parse(r#"{"path":"a","n":3,"yes":true,"none":null}"#).unwrap();
-        assert_eq!(arguments.text("path"), Ok("a"));
-        assert_eq!(arguments.count("n"), Ok(Some(3)));
-        assert_eq!((arguments.flag("yes"), arguments.flag("none")), (Ok(true), Ok(false)));
-        assert_eq!(arguments.text("none").unwrap_err(), "the argument `none` is missing");
-        assert_eq!(arguments.text("n").unwrap_err(), "the argument `n` is no text");
-        assert_eq!(arguments.count("path").unwrap_err(), "the argument `path` is no whole number from 0");
-        assert_eq!(arguments.flag("path").unwrap_err(), "the argument `path` is neither true nor false");
+        let arguments = Arguments::parse(r#"{"path":"a","limit":3,"replace_all":true,"content":null}"#).unwrap();
+        assert_eq!(arguments.text(Argument::Path), Ok("a"));
+        assert_eq!(arguments.count(Argument::Limit), Ok(Some(3)));
+        assert_eq!((arguments.flag(Argument::ReplaceAll), arguments.flag(Argument::Content)), (Ok(true), Ok(false)));
+        assert_eq!(arguments.text(Argument::Content).unwrap_err(), "the argument `content` is missing");
+        assert_eq!(arguments.text(Argument::Limit).unwrap_err(), "the argument `limit` is no text");
+        assert_eq!(arguments.count(Argument::Path).unwrap_err(), "the argument `path` is no whole number from 0");
+        assert_eq!(arguments.flag(Argument::Path).unwrap_err(), "the argument `path` is neither true nor false");
         assert_eq!(Arguments::parse("[]").unwrap_err(), "the arguments are no JSON object");
         assert!(Arguments::parse("{").unwrap_err().starts_with("the arguments are no JSON: "));
-        assert!(Arguments::parse("").unwrap().text("path").is_err());
+        assert!(Arguments::parse("").unwrap().text(Argument::Path).is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! A declaration that cannot be read is an error and never taken for success. When declarations disagree, FAIL wins (seed 0);
 //! `SUCCESS` counts only where a line begins with it, every other word wherever it stands (design §9 #35).
 
-use glovebox_plugin_sdk::llm::Message;
+use glovebox_plugin_sdk::llm::{Message, Part};
 use glovebox_plugin_sdk::{Outcome, Status, Value};
 
 /// How much of the answer goes into the context, in characters (spec §4.5).
@@ -39,8 +39,8 @@ impl Declaration {
 /// The `outcome` part is not an outcome, or a marker has a word that is not one.
 pub(crate) fn declared(message: &Message) -> Result<Option<Declaration>, String> {
     match message.parts.iter().rev().find(|part| part.kind == "outcome") {
-        Some(part) => parse(&part.text).map(Some),
-        None => marked(&message.whole_text()),
+        Some(part) => explicit(part).map(Some),
+        None => marked(message),
     }
 }
 
@@ -49,59 +49,63 @@ pub(crate) fn is_explicit(message: &Message) -> bool {
     message.parts.iter().any(|part| part.kind == "outcome")
 }
 
-/// Makes the stage's outcome.
-pub(crate) fn outcome(node_id: &str, response: &str, declared: Declaration) -> Outcome {
-    let default_reason = |word: &str| format!("the model declared {word} for stage {node_id} without a reason");
-    let outcome = match declared.status {
-        Status::Success => Outcome::success(),
-        Status::PartialSuccess => Outcome::partial_success(),
-        Status::Skipped => Outcome::skipped(),
-        Status::Fail => Outcome::fail("agent/declared-fail", declared.reason.unwrap_or_else(|| default_reason("fail"))),
-        Status::Retry => {
-            Outcome::retry("agent/declared-retry", declared.reason.unwrap_or_else(|| default_reason("retry")))
-        }
-    };
-    let shortened: String = response.chars().take(RESPONSE_CHARS_MAX).collect();
-    let mut outcome = outcome
-        .notes(declared.notes.unwrap_or_else(|| format!("Stage completed: {node_id}")))
-        .set("last_stage", node_id)
-        .set("last_response", shortened);
-    if let Some(label) = declared.label {
-        outcome = outcome.label(label);
-    }
-    outcome = declared.suggested.into_iter().fold(outcome, Outcome::suggest);
-    declared.updates.into_iter().fold(outcome, |outcome, (key, value)| outcome.set(key, value))
+/// What was answered, and at which node.
+pub(crate) struct Answered<'a> {
+    pub(crate) node_id: &'a str,
+    pub(crate) response: &'a str,
 }
 
-fn parse(text: &str) -> Result<Declaration, String> {
+impl Declaration {
+    /// Makes the stage's outcome.
+    pub(crate) fn into_outcome(self, Answered { node_id, response }: Answered<'_>) -> Outcome {
+        let default_reason = |word: &str| format!("the model declared {word} for stage {node_id} without a reason");
+        let outcome = match self.status {
+            Status::Success => Outcome::success(),
+            Status::PartialSuccess => Outcome::partial_success(),
+            Status::Skipped => Outcome::skipped(),
+            Status::Fail => Outcome::fail("agent/declared-fail", self.reason.unwrap_or_else(|| default_reason("fail"))),
+            Status::Retry => {
+                Outcome::retry("agent/declared-retry", self.reason.unwrap_or_else(|| default_reason("retry")))
+            }
+        };
+        let shortened: String = response.chars().take(RESPONSE_CHARS_MAX).collect();
+        let mut outcome = outcome
+            .notes(self.notes.unwrap_or_else(|| format!("Stage completed: {node_id}")))
+            .set("last_stage", node_id)
+            .set("last_response", shortened);
+        if let Some(label) = self.label {
+            outcome = outcome.label(label);
+        }
+        outcome = self.suggested.into_iter().fold(outcome, Outcome::suggest);
+        self.updates.into_iter().fold(outcome, |outcome, (key, value)| outcome.set(key, value))
+    }
+}
+
+fn explicit(part: &Part) -> Result<Declaration, String> {
     let value: Value =
-        serde_json::from_str(text).map_err(|error| format!("the declared outcome is no JSON: {error}"))?;
-    let object = value.as_object().ok_or("the declared outcome is no JSON object")?;
+        serde_json::from_str(&part.text).map_err(|error| format!("the declared outcome is no JSON: {error}"))?;
+    let Value::Object(mut object) = value else { return Err("the declared outcome is no JSON object".to_owned()) };
     let text = |name: &str| object.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     let word = text("status").or_else(|| text("outcome")).ok_or("the declared outcome has no `status`")?;
-    let mut declaration =
-        Declaration::of(status(&word).ok_or_else(|| format!("the declared outcome has the status `{word}`"))?);
+    let status = match word.to_ascii_lowercase().as_str() {
+        "success" => Status::Success,
+        "partial_success" => Status::PartialSuccess,
+        "fail" => Status::Fail,
+        "retry" => Status::Retry,
+        "skipped" => Status::Skipped,
+        _ => return Err(format!("the declared outcome has the status `{word}`")),
+    };
+    let mut declaration = Declaration::of(status);
     declaration.label = text("preferred_label");
     declaration.notes = text("notes");
     declaration.reason = text("failure_reason");
     if let Some(ids) = object.get("suggested_next_ids").and_then(Value::as_array) {
         declaration.suggested = ids.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     }
-    if let Some(updates) = object.get("context_updates").and_then(Value::as_object) {
-        declaration.updates = updates.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    if let Some(Value::Object(updates)) = object.remove("context_updates") {
+        declaration.updates = updates.into_iter().collect();
     }
     Ok(declaration)
-}
-
-fn status(word: &str) -> Option<Status> {
-    match word.to_ascii_lowercase().as_str() {
-        "success" => Some(Status::Success),
-        "partial_success" => Some(Status::PartialSuccess),
-        "fail" => Some(Status::Fail),
-        "retry" => Some(Status::Retry),
-        "skipped" => Some(Status::Skipped),
-        _ => None,
-    }
 }
 
 /// The marker before an outcome in a text; any case, followed by `:` or `=`.
@@ -114,15 +118,17 @@ const MARKDOWN: &[char] = &[' ', '\t', '#', '*', '`', '>', '-', '_'];
 ///
 /// # Errors
 /// A marker has an unknown word. Inside a sentence only `OUTCOME` in capitals is such a marker: "the outcome: a list" is prose.
-fn marked(text: &str) -> Result<Option<Declaration>, String> {
+fn marked(message: &Message) -> Result<Option<Declaration>, String> {
+    let text = message.whole_text();
     let (mut found, mut unknown) = (None::<Declaration>, None);
     for line in text.lines() {
-        for Marker { at, word, rest } in markers(line) {
+        for marker in markers(line) {
+            let Marker { at, word, .. } = marker;
             let is_first = line[..at].chars().all(|character| MARKDOWN.contains(&character));
             let is_meant = is_first || line[at..].starts_with(MARKER);
             match word.to_ascii_uppercase().as_str() {
-                "FAIL" | "FAILED" | "FAILURE" => return Ok(Some(with_reason(Status::Fail, rest))),
-                "RETRY" => found = Some(with_reason(Status::Retry, rest)),
+                "FAIL" | "FAILED" | "FAILURE" => return Ok(Some(marker.with_reason(Status::Fail))),
+                "RETRY" => found = Some(marker.with_reason(Status::Retry)),
                 "SUCCESS" | "PASS" if !is_first => {}
                 "SUCCESS" | "PASS" => found = found.or(Some(Declaration::of(Status::Success))),
                 "PARTIAL_SUCCESS" if is_first => found = found.or(Some(Declaration::of(Status::PartialSuccess))),
@@ -139,11 +145,6 @@ fn marked(text: &str) -> Result<Option<Declaration>, String> {
     }
 }
 
-fn with_reason(status: Status, rest: &str) -> Declaration {
-    let reason = rest.trim_matches(|character: char| character.is_whitespace() || ":-*`_".contains(character));
-    Declaration { reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()), ..Declaration::of(status) }
-}
-
 /// One marker of a line.
 struct Marker<'a> {
     /// Where it begins.
@@ -152,6 +153,13 @@ struct Marker<'a> {
     word: &'a str,
     /// What follows the word.
     rest: &'a str,
+}
+
+impl Marker<'_> {
+    fn with_reason(&self, status: Status) -> Declaration {
+        let reason = self.rest.trim_matches(|character: char| character.is_whitespace() || ":-*`_".contains(character));
+        Declaration { reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()), ..Declaration::of(status) }
+    }
 }
 
 /// Finds the markers of a line, whole words only; Markdown between marker and word is looked through.
@@ -173,12 +181,12 @@ fn markers(line: &str) -> impl Iterator<Item = Marker<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use glovebox_plugin_sdk::llm::Part;
 
     #[test]
     fn reads_markers() {
         let check = |text: &str, expected: Option<(Status, Option<&str>)>| {
-            let found = marked(text).unwrap().map(|declared| (declared.status, declared.reason));
+            let found =
+                marked(&Message::text("assistant", text)).unwrap().map(|declared| (declared.status, declared.reason));
             assert_eq!(found, expected.map(|(status, reason)| (status, reason.map(str::to_owned))), "{text}");
         };
         let (success, fail, retry) =
@@ -216,7 +224,7 @@ mod tests {
     #[test]
     fn an_unknown_word_after_a_marker_is_an_error() {
         let check = |text: &str, word: &str| {
-            let error = marked(text).unwrap_err();
+            let error = marked(&Message::text("assistant", text)).unwrap_err();
             assert!(error.contains(&format!("the outcome `{word}`")), "{text}: {error}");
         };
         for (text, word) in [
@@ -241,7 +249,7 @@ mod tests {
         let json = r#"{"status":"fail","failure_reason":"no","preferred_label":"fix","suggested_next_ids":["a"],
             "context_updates":{"n":1,"last_stage":"mine"},"notes":""}"#;
         let declared = declared(&message(vec![Part::new("text", "OUTCOME: SUCCESS"), Part::new("outcome", json)]));
-        let outcome = outcome("n1", "text", declared.unwrap().unwrap());
+        let outcome = declared.unwrap().unwrap().into_outcome(Answered { node_id: "n1", response: "text" });
         assert_eq!(outcome.status(), Status::Fail);
         assert_eq!(outcome.failure().map(|failure| failure.reason.as_str()), Some("no"));
         assert_eq!((outcome.value("n"), outcome.value("last_stage")), (Some("1"), Some("\"mine\"")));
@@ -262,11 +270,8 @@ mod tests {
     #[test]
     fn text_alone_is_the_specifications_success() {
         let long = "ä".repeat(RESPONSE_CHARS_MAX + 1);
-        let outcome = outcome(
-            "n1",
-            &long,
-            declared(&message(vec![Part::new("text", long.clone())])).unwrap().unwrap_or_default(),
-        );
+        let declared = declared(&message(vec![Part::new("text", long.clone())])).unwrap().unwrap_or_default();
+        let outcome = declared.into_outcome(Answered { node_id: "n1", response: &long });
         assert_eq!(outcome.status(), Status::Success);
         assert_eq!(outcome.value("last_stage"), Some("\"n1\""));
         assert_eq!(outcome.value("last_response").map(|text| text.chars().count()), Some(RESPONSE_CHARS_MAX + 2));
@@ -274,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_failure_without_a_reason_gets_one() {
-        let outcome = outcome("n1", "", Declaration::of(Status::Retry));
+        let outcome = Declaration::of(Status::Retry).into_outcome(Answered { node_id: "n1", response: "" });
         let reason = outcome.failure().map(|failure| failure.reason.as_str());
         assert_eq!(reason, Some("the model declared retry for stage n1 without a reason"));
     }

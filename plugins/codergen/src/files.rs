@@ -2,7 +2,7 @@
 //!
 //! A denial is passed on as the host's answer, with the stage's write scope beside it so that the model can choose again.
 
-use crate::numbering::{self, Served};
+use crate::numbering::Served;
 use glovebox_plugin_sdk::files;
 use std::fmt;
 use std::fs;
@@ -44,6 +44,10 @@ impl fmt::Display for WorkspacePath<'_> {
     }
 }
 
+/// What is to stand in a file, as the model writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Content<'a>(pub(crate) &'a str);
+
 /// A replacement of one text by another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edit<'a> {
@@ -57,7 +61,7 @@ pub(crate) struct Edit<'a> {
 pub(crate) enum Wanted<'a> {
     Read,
     List,
-    Write(&'a str),
+    Write(Content<'a>),
 }
 
 impl Workspace {
@@ -100,11 +104,11 @@ impl Workspace {
     }
 
     /// Writes a whole file, without the line numbers a read had put before its lines.
-    pub(crate) fn write(&mut self, path: NamedPath<'_>, content: &str) -> Result<String, String> {
+    pub(crate) fn write(&mut self, path: NamedPath<'_>, content: Content<'_>) -> Result<String, String> {
         let path = self.locate(Wanted::Write(content), path)?;
         let stripped = self.served.strip(path, content);
-        let bytes = stripped.as_deref().unwrap_or(content);
-        self.put(path, bytes)?;
+        let bytes = stripped.as_deref().unwrap_or(content.0);
+        self.put(path, Content(bytes))?;
         let note = if stripped.is_some() { "; the line numbers were taken off" } else { "" };
         Ok(format!("wrote {} bytes to `{path}`{note}", bytes.len()))
     }
@@ -112,27 +116,24 @@ impl Workspace {
     /// Replaces a text that occurs exactly once, or every occurrence.
     pub(crate) fn edit(&mut self, path: NamedPath<'_>, edit: Edit<'_>) -> Result<String, String> {
         let Edit { old, new, replace_all } = edit;
-        let path = self.locate(Wanted::Write(new), path)?;
+        let path = self.locate(Wanted::Write(Content(new)), path)?;
         if old.is_empty() {
             return Err("`old_string` is empty; use write_file to write a whole file".to_owned());
         }
         let text = self.text(path)?;
         let count = text.matches(old).count();
-        match count {
-            0 if numbering::looks_numbered(old) => Err(format!(
+        let changed = match count {
+            0 if Content(old).looks_numbered() => Err(format!(
                 "`old_string` does not occur in `{path}`; it has line numbers, which are not part of the file"
             )),
             0 => Err(format!("`old_string` does not occur in `{path}`")),
-            1 => self.replace(path, text.replacen(old, new, 1), count),
-            _ if replace_all => self.replace(path, text.replace(old, new), count),
+            1 => Ok(text.replacen(old, new, 1)),
+            _ if replace_all => Ok(text.replace(old, new)),
             _ => {
                 Err(format!("`old_string` occurs {count} times in `{path}`; add lines around it, or set `replace_all`"))
             }
-        }
-    }
-
-    fn replace(&self, path: WorkspacePath<'_>, text: String, count: usize) -> Result<String, String> {
-        self.put(path, &text)?;
+        }?;
+        self.put(path, Content(&changed))?;
         Ok(format!("replaced {count} in `{path}`"))
     }
 
@@ -142,7 +143,7 @@ impl Workspace {
         String::from_utf8(bytes).map_err(|_| format!("cannot read `{path}`: it is not UTF-8 text"))
     }
 
-    fn put(&self, path: WorkspacePath<'_>, text: &str) -> Result<(), String> {
+    fn put(&self, path: WorkspacePath<'_>, Content(text): Content<'_>) -> Result<(), String> {
         let place = self.root.join(path.0);
         make_parent(&place).and_then(|()| fs::write(&place, text)).map_err(|error| {
             let scope = match &self.write_scope {
@@ -163,7 +164,7 @@ fn have_refused(wanted: Wanted<'_>, NamedPath(path): NamedPath<'_>) {
         _ = match wanted {
             Wanted::Read => files::read(path).map(drop),
             Wanted::List => files::list(path).map(drop),
-            Wanted::Write(content) => files::write(path, content),
+            Wanted::Write(Content(content)) => files::write(path, content),
         };
     }
 }
@@ -199,26 +200,26 @@ mod tests {
     #[test]
     fn what_was_read_can_be_written_back() {
         let (_folder, mut workspace) = workspace();
-        workspace.write(NamedPath("src/deep/a.rs"), "fn a() {\n}\n").unwrap();
+        workspace.write(NamedPath("src/deep/a.rs"), Content("fn a() {\n}\n")).unwrap();
         let served = workspace.read(NamedPath("src/deep/a.rs"), 1, READ_LINES_DEFAULT).unwrap();
         assert_eq!(served, "  1 | fn a() {\n  2 | }");
-        let said = workspace.write(NamedPath("src/deep/a.rs"), &format!("{served}\n")).unwrap();
+        let said = workspace.write(NamedPath("src/deep/a.rs"), Content(&format!("{served}\n"))).unwrap();
         assert_eq!(said, "wrote 11 bytes to `src/deep/a.rs`; the line numbers were taken off");
         assert_eq!(workspace.text(WorkspacePath("src/deep/a.rs")).unwrap(), "fn a() {\n}\n");
-        let said = workspace.write(NamedPath("b"), "  1 | fn a() {").unwrap();
+        let said = workspace.write(NamedPath("b"), Content("  1 | fn a() {")).unwrap();
         assert_eq!(said, "wrote 8 bytes to `b`; the line numbers were taken off");
-        assert_eq!(workspace.write(NamedPath("b"), "1\tfn a() {").unwrap(), "wrote 10 bytes to `b`");
+        assert_eq!(workspace.write(NamedPath("b"), Content("1\tfn a() {")).unwrap(), "wrote 10 bytes to `b`");
     }
 
     #[test]
     fn reads_a_part() {
         let (_folder, mut workspace) = workspace();
-        workspace.write(NamedPath("a"), "1\n2\n3\n4\n").unwrap();
+        workspace.write(NamedPath("a"), Content("1\n2\n3\n4\n")).unwrap();
         assert_eq!(workspace.read(NamedPath("a"), 2, 2).unwrap(), "  2 | 2\n  3 | 3\n[1 more lines]");
         assert_eq!(workspace.read(NamedPath("a"), 4, usize::MAX).unwrap(), "  4 | 4");
         assert_eq!(workspace.read(NamedPath("a"), 0, 1).unwrap(), "  1 | 1\n[3 more lines]");
         assert_eq!(workspace.read(NamedPath("a"), 5, 1).unwrap_err(), "`a` has 4 lines, line 5 was asked for");
-        workspace.write(NamedPath("empty"), "").unwrap();
+        workspace.write(NamedPath("empty"), Content("")).unwrap();
         assert_eq!(workspace.read(NamedPath("empty"), 1, 9).unwrap(), "[the file is empty]");
         assert_eq!(workspace.read(NamedPath("no"), 1, 9).unwrap_err(), "cannot read `no`: no such file or folder");
         fs::write(workspace.root.join("raw"), [0xff, 0xfe]).unwrap();
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn edits_only_what_is_unique() {
         let (_folder, mut workspace) = workspace();
-        workspace.write(NamedPath("a"), "x y x").unwrap();
+        workspace.write(NamedPath("a"), Content("x y x")).unwrap();
         assert_eq!(
             workspace.edit(NamedPath("a"), Edit { old: "y", new: "$0", replace_all: false }).unwrap(),
             "replaced 1 in `a`"
@@ -263,19 +264,22 @@ mod tests {
     #[test]
     fn the_projects_own_path_is_the_workspace_and_no_other_absolute_path_is() {
         let (folder, mut workspace) = workspace();
-        assert_eq!(workspace.write(NamedPath("/home/me/proj/src/a"), "x\n").unwrap(), "wrote 2 bytes to `src/a`");
+        assert_eq!(
+            workspace.write(NamedPath("/home/me/proj/src/a"), Content("x\n")).unwrap(),
+            "wrote 2 bytes to `src/a`"
+        );
         assert_eq!(workspace.read(NamedPath("/workspace//src/a"), 1, 9).unwrap(), "  1 | x");
         assert_eq!(
             workspace.edit(NamedPath("/home/me/proj/src/a"), Edit { old: "x", new: "y", replace_all: false }).unwrap(),
             "replaced 1 in `src/a`"
         );
-        let said = workspace.write(NamedPath("/home/me/proj/src/b"), "  1 | x").unwrap();
+        let said = workspace.write(NamedPath("/home/me/proj/src/b"), Content("  1 | x")).unwrap();
         assert_eq!(said, "wrote 1 bytes to `src/b`; the line numbers were taken off");
         for path in ["/etc/passwd", "/src/a", "/home/me/project2/a", "/"] {
             let expected = format!(
                 "`{path}` is an absolute path outside of the workspace; write it relative to the workspace, or below `/home/me/proj`"
             );
-            assert_eq!(workspace.write(NamedPath(path), "x").unwrap_err(), expected);
+            assert_eq!(workspace.write(NamedPath(path), Content("x")).unwrap_err(), expected);
             assert_eq!(workspace.read(NamedPath(path), 1, 9).unwrap_err(), expected);
             assert_eq!(
                 workspace.edit(NamedPath(path), Edit { old: "x", new: "y", replace_all: false }).unwrap_err(),
@@ -288,7 +292,7 @@ mod tests {
     #[test]
     fn a_write_into_a_file_as_a_folder_is_a_sentence() {
         let (_folder, mut workspace) = workspace();
-        workspace.write(NamedPath("a"), "x").unwrap();
-        assert!(workspace.write(NamedPath("a/b"), "x").unwrap_err().starts_with("cannot write `a/b`: "));
+        workspace.write(NamedPath("a"), Content("x")).unwrap();
+        assert!(workspace.write(NamedPath("a/b"), Content("x")).unwrap_err().starts_with("cannot write `a/b`: "));
     }
 }

@@ -3,7 +3,7 @@
 //! A model that writes back what it read often writes the numbers too, also to another path. They are taken off only when the
 //! content is what was served: a numbered table or a TSV that merely looks like it is written as it is.
 
-use crate::files::WorkspacePath;
+use crate::files::{Content, WorkspacePath};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was served in this attempt.
@@ -31,7 +31,7 @@ impl Served {
     ///
     /// Every non-empty line must carry a number and at least half of them must have been served: for the path itself with any
     /// number, for another path with this very number. None may be a line of a served file with its number being part of it.
-    pub(crate) fn strip(&self, path: WorkspacePath<'_>, content: &str) -> Option<String> {
+    pub(crate) fn strip(&self, path: WorkspacePath<'_>, Content(content): Content<'_>) -> Option<String> {
         let own = self.lines.get(&key(path));
         let (mut plain, mut written, mut of_path, mut of_any) = (Vec::new(), 0, 0, 0);
         for line in content.split('\n') {
@@ -39,7 +39,7 @@ impl Served {
                 plain.push(line);
                 continue;
             }
-            let code = unnumbered(line)?;
+            let code = Content(line).unnumbered()?;
             if self.lines.values().any(|known| known.contains(line.trim_end())) {
                 return None;
             }
@@ -54,24 +54,26 @@ impl Served {
     }
 }
 
-/// Says whether every non-empty line carries a number.
-pub(crate) fn looks_numbered(content: &str) -> bool {
-    let mut lines = content.lines().filter(|line| !line.trim().is_empty()).peekable();
-    lines.peek().is_some() && lines.all(|line| unnumbered(line).is_some())
-}
+impl<'a> Content<'a> {
+    /// True when every non-empty line carries a number.
+    pub(crate) fn looks_numbered(self) -> bool {
+        let mut lines = self.0.lines().filter(|line| !line.trim().is_empty()).peekable();
+        lines.peek().is_some() && lines.all(|line| Content(line).unnumbered().is_some())
+    }
 
-/// Takes the number off a line: digits, then a bar and one space, or a tab.
-fn unnumbered(line: &str) -> Option<&str> {
-    let digits = line.trim_start();
-    let rest = digits.trim_start_matches(|character: char| character.is_ascii_digit());
-    if rest.len() == digits.len() {
-        return None;
+    /// Takes the number off one line: digits, then a bar and one space, or a tab.
+    fn unnumbered(self) -> Option<&'a str> {
+        let digits = self.0.trim_start();
+        let rest = digits.trim_start_matches(|character: char| character.is_ascii_digit());
+        if rest.len() == digits.len() {
+            return None;
+        }
+        if let Some(code) = rest.strip_prefix('\t') {
+            return Some(code);
+        }
+        let code = rest.trim_start_matches(' ').strip_prefix('|')?;
+        Some(code.strip_prefix(' ').unwrap_or(code))
     }
-    if let Some(code) = rest.strip_prefix('\t') {
-        return Some(code);
-    }
-    let code = rest.trim_start_matches(' ').strip_prefix('|')?;
-    Some(code.strip_prefix(' ').unwrap_or(code))
 }
 
 /// `./a/b`, `a//b` and `a/b` are the same file.
@@ -101,7 +103,7 @@ mod tests {
     fn served_numbers_are_taken_off() {
         let served = after_reading("src/a.rs", "fn a() {\n\n    b();\n}");
         let check = |path: &str, content: &str, expected: Option<&str>| {
-            assert_eq!(served.strip(WorkspacePath(path), content).as_deref(), expected, "{content}");
+            assert_eq!(served.strip(WorkspacePath(path), Content(content)).as_deref(), expected, "{content}");
         };
         check("src/a.rs", "  1 | fn a() {\n  2 | \n  3 |     b();\n  4 | }\n", Some("fn a() {\n\n    b();\n}\n"));
         check("./src//a.rs", "  1 | fn a() {\n  2 | }\n", Some("fn a() {\n}\n"));
@@ -113,8 +115,9 @@ mod tests {
     #[test]
     fn everything_else_is_written_as_it_is() {
         let served = after_reading("a.rs", "fn a() {\n}");
-        let check =
-            |path: &str, content: &str| assert_eq!(served.strip(WorkspacePath(path), content), None, "{content}");
+        let check = |path: &str, content: &str| {
+            assert_eq!(served.strip(WorkspacePath(path), Content(content)), None, "{content}")
+        };
         check("a.rs", "fn a() {\n}");
         check("a.rs", "  1 | fn a() {\n}");
         check("a.rs", "1 | x\n2 | y\n3 | z");
@@ -128,7 +131,7 @@ mod tests {
         let mut served = after_reading("a.rs", "fn a() {\n}");
         served.serve(WorkspacePath("b.rs"), 7, &["fn b() {", "}"]);
         let check = |path: &str, content: &str, expected: Option<&str>| {
-            assert_eq!(served.strip(WorkspacePath(path), content).as_deref(), expected, "{content}");
+            assert_eq!(served.strip(WorkspacePath(path), Content(content)).as_deref(), expected, "{content}");
         };
         check("c.rs", "  1 | fn a() {\n  2 | }", Some("fn a() {\n}"));
         check("c.rs", "  1 | fn a() {\n  2 | }\n  7 | fn b() {\n  8 | }\n", Some("fn a() {\n}\nfn b() {\n}\n"));
@@ -147,9 +150,9 @@ mod tests {
     fn a_table_of_another_file_survives() {
         let mut served = after_reading("words", "one\ntwo");
         served.serve(WorkspacePath("table"), 1, &["  1 | one", "  2 | two"]);
-        assert_eq!(served.strip(WorkspacePath("copy"), "  1 | one\n  2 | two"), None);
+        assert_eq!(served.strip(WorkspacePath("copy"), Content("  1 | one\n  2 | two")), None);
         assert_eq!(
-            served.strip(WorkspacePath("copy"), "  1 |   1 | one\n  2 |   2 | two").as_deref(),
+            served.strip(WorkspacePath("copy"), Content("  1 |   1 | one\n  2 |   2 | two")).as_deref(),
             Some("  1 | one\n  2 | two")
         );
     }
@@ -158,16 +161,20 @@ mod tests {
     fn a_table_that_was_read_survives() {
         for table in ["1\tone\n2\ttwo", "1 | one\n2 | two", "  1 | fn a() {"] {
             let served = after_reading("t", table);
-            assert_eq!(served.strip(WorkspacePath("t"), &format!("{table}\n3\tthree")), None, "{table}");
+            assert_eq!(served.strip(WorkspacePath("t"), Content(&format!("{table}\n3\tthree"))), None, "{table}");
             let numbered =
                 table.lines().zip(1..).map(|(line, n)| format!("{n:>3} | {line}")).collect::<Vec<_>>().join("\n");
-            assert_eq!(served.strip(WorkspacePath("t"), &numbered).as_deref(), Some(table));
+            assert_eq!(served.strip(WorkspacePath("t"), Content(&numbered)).as_deref(), Some(table));
         }
     }
 
     #[test]
     fn tells_numbered_text() {
-        assert!(looks_numbered("  1 | a\n\n  2 | b"));
-        assert!(!looks_numbered("  1 | a\nb") && !looks_numbered("\n") && !looks_numbered("| a"));
+        assert!(Content("  1 | a\n\n  2 | b").looks_numbered());
+        assert!(
+            !Content("  1 | a\nb").looks_numbered()
+                && !Content("\n").looks_numbered()
+                && !Content("| a").looks_numbered()
+        );
     }
 }

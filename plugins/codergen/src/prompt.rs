@@ -1,6 +1,7 @@
 //! What the model is asked: who it is, what the stage wants, and what went wrong before.
 
 use glovebox_plugin_sdk::{Failure, Stage};
+use std::fmt;
 
 /// How much of an earlier failure is repeated, in characters.
 const FEEDBACK_CHARS_MAX: usize = 2200;
@@ -18,10 +19,11 @@ You are the worker of one stage in an automated pipeline. No person reads your m
 /// Writes the system prompt: the rules, and what this stage may do.
 pub(crate) fn system(stage: &Stage) -> String {
     let mut text = SYSTEM.to_owned();
-    if let Some(paths) = written(stage, "allowed_write_paths") {
+    let written = |attribute: &str| stage.attribute(attribute).filter(|text| !text.trim().is_empty());
+    if let Some(paths) = written("allowed_write_paths") {
         text.push_str(&format!("\n- You may write only here: {paths}"));
     }
-    if let Some(commands) = written(stage, "allowed_commands") {
+    if let Some(commands) = written("allowed_commands") {
         let rule = match commands.trim() {
             "*" => "`shell` runs any command".to_owned(),
             _ => format!("`shell` runs only these commands, without shell syntax: {commands}"),
@@ -36,28 +38,30 @@ pub(crate) fn user(stage: &Stage) -> String {
     let task = stage.prompt().unwrap_or(stage.label());
     match stage.last_failure() {
         Some(failure) => {
-            let feedback = feedback(failure, stage.extra("failed-node"), stage.extra("failure-details"));
-            format!("{task}\n\n{feedback}")
+            let (node, details) = (stage.extra("failed-node"), stage.extra("failure-details"));
+            format!("{task}\n\n{}", Feedback { failure, node, details })
         }
         None => task.to_owned(),
     }
 }
 
-fn feedback(failure: &Failure, node: Option<&str>, details: Option<&str>) -> String {
-    let mut text = String::from("Failure feedback (from previous failed stage):\n");
-    if let Some(node) = node {
-        text.push_str(&format!("failed_node: {node}\n"));
-    }
-    let reason: String = failure.reason.chars().take(FEEDBACK_CHARS_MAX).collect();
-    text.push_str(&format!("failure_reason: {reason}\n"));
-    if let Some(details) = details {
-        text.push_str(&format!("details:\n{details}"));
-    }
-    text
+/// What went wrong in the stage before.
+struct Feedback<'a> {
+    failure: &'a Failure,
+    node: Option<&'a str>,
+    details: Option<&'a str>,
 }
 
-fn written<'a>(stage: &'a Stage, attribute: &str) -> Option<&'a str> {
-    stage.attribute(attribute).filter(|text| !text.trim().is_empty())
+impl fmt::Display for Feedback<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Failure feedback (from previous failed stage):")?;
+        if let Some(node) = self.node {
+            writeln!(f, "failed_node: {node}")?;
+        }
+        let reason: String = self.failure.reason.chars().take(FEEDBACK_CHARS_MAX).collect();
+        writeln!(f, "failure_reason: {reason}")?;
+        self.details.map_or(Ok(()), |details| write!(f, "details:\n{details}"))
+    }
 }
 
 #[cfg(test)]
@@ -66,17 +70,17 @@ mod tests {
 
     #[test]
     fn feedback_is_headed_and_bounded() {
-        let failure = |reason: String| Failure { class: "deterministic".into(), code: "tool/exit-code".into(), reason };
+        let check = |reason: &str, node, details| {
+            let failure =
+                Failure { class: "deterministic".into(), code: "tool/exit-code".into(), reason: reason.to_owned() };
+            Feedback { failure: &failure, node, details }.to_string()
+        };
         assert_eq!(
-            feedback(
-                &failure("tool_exit_code_101".into()),
-                Some("test"),
-                Some("stderr (its end):\nassertion failed\n")
-            ),
+            check("tool_exit_code_101", Some("test"), Some("stderr (its end):\nassertion failed\n")),
             "Failure feedback (from previous failed stage):\nfailed_node: test\nfailure_reason: tool_exit_code_101\n\
              details:\nstderr (its end):\nassertion failed\n"
         );
-        let long = feedback(&failure("ä".repeat(FEEDBACK_CHARS_MAX + 7)), None, None);
+        let long = check(&"ä".repeat(FEEDBACK_CHARS_MAX + 7), None, None);
         assert_eq!(long.matches('ä').count(), FEEDBACK_CHARS_MAX);
     }
 }

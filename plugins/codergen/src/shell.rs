@@ -26,26 +26,25 @@ impl ShellGrant {
     }
 
     /// Runs a command line and tells how it ended.
-    pub(crate) fn run(self, line: &str, timeout_ms: Option<u64>) -> Result<Exit, String> {
+    pub(crate) fn run(self, line: CommandLine<'_>, timeout_ms: Option<u64>) -> Result<Exit, String> {
         let command = self.describe(line)?.timeout_ms(timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT).min(TIMEOUT_MS_MAX));
         command.run().map_err(|error| format!("the command did not run ({}): {}", error.code, error.message))
     }
 
-    fn describe(self, line: &str) -> Result<Command, String> {
+    fn describe(self, line: CommandLine<'_>) -> Result<Command, String> {
         match self {
-            Self::Text => Ok(exec::shell(line)),
-            Self::Argv => split(line).map(exec::argv),
+            Self::Text => Ok(exec::shell(line.0)),
+            Self::Argv => line.words().map(exec::argv),
         }
     }
 }
 
 /// Writes an end as the model reads it.
-pub(crate) fn told(exit: &Exit) -> String {
-    let end = match exit.code {
-        Some(code) if exit.how == "exited" => format!("exit code {code}"),
-        _ => exit.how.clone(),
+pub(crate) fn report(exit: &Exit) -> String {
+    let mut text = match exit.code {
+        Some(code) if exit.how == "exited" => format!("exit code {code} after {} ms\n", exit.duration_ms),
+        _ => format!("{} after {} ms\n", exit.how, exit.duration_ms),
     };
-    let mut text = format!("{end} after {} ms\n", exit.duration_ms);
     for (name, stream) in [("stdout", &exit.stdout), ("stderr", &exit.stderr)] {
         let stream = stream.text();
         if !stream.trim().is_empty() {
@@ -55,35 +54,42 @@ pub(crate) fn told(exit: &Exit) -> String {
     text
 }
 
-/// Splits a command line into words: quotes and backslashes as in a shell, everything else a shell would act on is refused.
-fn split(line: &str) -> Result<Vec<String>, String> {
-    let (mut words, mut word, mut characters) = (Vec::new(), None::<String>, line.chars());
-    while let Some(character) = characters.next() {
-        match character {
-            ' ' | '\t' => words.extend(word.take()),
-            '\'' | '"' => quoted(character, &mut characters, word.get_or_insert_default())?,
-            '\\' => word.get_or_insert_default().push(characters.next().ok_or("the command ends in a backslash")?),
-            '|' | '&' | ';' | '<' | '>' | '`' | '\n' | '(' | ')' => return Err(no_shell(character)),
-            '$' if characters.as_str().starts_with(['(', '{']) => return Err(no_shell('$')),
-            other => word.get_or_insert_default().push(other),
+/// A command as the model writes it: words on one line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandLine<'a>(pub(crate) &'a str);
+
+impl CommandLine<'_> {
+    /// Splits it into words: quotes and backslashes as in a shell, everything else a shell would act on is refused.
+    fn words(self) -> Result<Vec<String>, String> {
+        let (mut words, mut word, mut characters) = (Vec::new(), None::<String>, self.0.chars());
+        while let Some(character) = characters.next() {
+            match character {
+                ' ' | '\t' => words.extend(word.take()),
+                '\'' | '"' => word.get_or_insert_default().push_str(&quoted(character, &mut characters)?),
+                '\\' => word.get_or_insert_default().push(characters.next().ok_or("the command ends in a backslash")?),
+                '|' | '&' | ';' | '<' | '>' | '`' | '\n' | '(' | ')' => return Err(no_shell(character)),
+                '$' if characters.as_str().starts_with(['(', '{']) => return Err(no_shell('$')),
+                other => word.get_or_insert_default().push(other),
+            }
         }
-    }
-    words.extend(word);
-    match words.first() {
-        None => Err("the command is empty".to_owned()),
-        Some(first) if first.contains('=') => {
-            Err(format!("the command begins with the assignment `{first}`, expected a program"))
+        words.extend(word);
+        match words.first() {
+            None => Err("the command is empty".to_owned()),
+            Some(first) if first.contains('=') => {
+                Err(format!("the command begins with the assignment `{first}`, expected a program"))
+            }
+            Some(_) => Ok(words),
         }
-        Some(_) => Ok(words),
     }
 }
 
-fn quoted(quote: char, characters: &mut std::str::Chars<'_>, word: &mut String) -> Result<(), String> {
+fn quoted(quote: char, characters: &mut std::str::Chars<'_>) -> Result<String, String> {
+    let mut text = String::new();
     loop {
         match characters.next().ok_or("the command has a quote without an end")? {
-            end if end == quote => return Ok(()),
-            '\\' if quote == '"' => word.push(characters.next().ok_or("the command ends in a backslash")?),
-            inside => word.push(inside),
+            end if end == quote => return Ok(text),
+            '\\' if quote == '"' => text.push(characters.next().ok_or("the command ends in a backslash")?),
+            inside => text.push(inside),
         }
     }
 }
@@ -108,7 +114,7 @@ mod tests {
 
     #[test]
     fn splits_words() {
-        let check = |line: &str, expected: &[&str]| assert_eq!(split(line).unwrap(), expected, "{line}");
+        let check = |line: &str, expected: &[&str]| assert_eq!(CommandLine(line).words().unwrap(), expected, "{line}");
         check("cargo test  --lib", &["cargo", "test", "--lib"]);
         check(r#"git commit -m "a \"b\" | c" '' d\ e"#, &["git", "commit", "-m", r#"a "b" | c"#, "", "d e"]);
         check("echo 'it'\"s\" $HOME a=b", &["echo", "its", "$HOME", "a=b"]);
@@ -117,7 +123,7 @@ mod tests {
     #[test]
     fn refuses_shell_syntax() {
         let check = |line: &str, expected: &str| {
-            let reason = split(line).unwrap_err();
+            let reason = CommandLine(line).words().unwrap_err();
             assert!(reason.contains(expected), "{line}: {reason}");
         };
         for line in ["a | b", "a && b", "a; b", "a > b", "a < b", "a `b`", "a $(b)", "a ${b}", "a\nb", "(a)", "a &"] {

@@ -3,14 +3,14 @@
 //! The table below is the whole offer. `shell` is in it only where the node grants commands. An unknown tool, bad arguments
 //! and a failing tool are sentences for the model.
 
-use crate::arguments::Arguments;
-use crate::files::{Edit, NamedPath, READ_LINES_DEFAULT, Wanted, Workspace, WorkspacePath};
+use crate::arguments::{Argument, Arguments};
+use crate::files::{Content, Edit, NamedPath, READ_LINES_DEFAULT, Wanted, Workspace, WorkspacePath};
 use crate::numbering::Served;
 use crate::search::{self, Query};
-use crate::shell::{self, ShellGrant};
+use crate::shell::{self, CommandLine, ShellGrant};
 use crate::truncate;
 use glovebox_plugin_sdk::Stage;
-use glovebox_plugin_sdk::llm::ToolDef;
+use glovebox_plugin_sdk::llm::{Part, ToolDef};
 use std::path::PathBuf;
 
 /// What a tool said.
@@ -42,9 +42,10 @@ const TOOLS: [Tool; 6] = [
         description: "Reads a text file; every line comes as `  1 | text`. Use offset and limit for a part of a long file.",
         parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},"limit":{"type":"integer","minimum":1,"description":"number of lines"}},"required":["path"]}"#,
         run: |toolbox, arguments| {
-            let count = |name: &str| arguments.count(name).map(|n| n.map(|n| usize::try_from(n).unwrap_or(usize::MAX)));
-            let (first, limit) = (count("offset")?.unwrap_or(1), count("limit")?.unwrap_or(READ_LINES_DEFAULT));
-            let text = toolbox.workspace.read(arguments.path("path")?, first, limit)?;
+            let count = |name| arguments.count(name).map(|n| n.map(|n| usize::try_from(n).unwrap_or(usize::MAX)));
+            let (first, limit) =
+                (count(Argument::Offset)?.unwrap_or(1), count(Argument::Limit)?.unwrap_or(READ_LINES_DEFAULT));
+            let text = toolbox.workspace.read(arguments.path(Argument::Path)?, first, limit)?;
             Ok(truncate::READ.keep_ends(&text).into())
         },
     },
@@ -53,7 +54,10 @@ const TOOLS: [Tool; 6] = [
         description: "Writes a whole file and makes missing folders. What was in the file is gone.",
         parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}"#,
         run: |toolbox, arguments| {
-            Ok(toolbox.workspace.write(arguments.path("path")?, arguments.text("content")?)?.into())
+            Ok(toolbox
+                .workspace
+                .write(arguments.path(Argument::Path)?, Content(arguments.text(Argument::Content)?))?
+                .into())
         },
     },
     Tool {
@@ -61,9 +65,9 @@ const TOOLS: [Tool; 6] = [
         description: "Replaces a text in a file. old_string must occur exactly once unless replace_all is true.",
         parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"old_string":{"type":"string"},"new_string":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["path","old_string","new_string"]}"#,
         run: |toolbox, arguments| {
-            let (old, new) = (arguments.text("old_string")?, arguments.text("new_string")?);
-            let replace_all = arguments.flag("replace_all")?;
-            Ok(toolbox.workspace.edit(arguments.path("path")?, Edit { old, new, replace_all })?.into())
+            let (old, new) = (arguments.text(Argument::OldString)?, arguments.text(Argument::NewString)?);
+            let replace_all = arguments.flag(Argument::ReplaceAll)?;
+            Ok(toolbox.workspace.edit(arguments.path(Argument::Path)?, Edit { old, new, replace_all })?.into())
         },
     },
     Tool {
@@ -71,7 +75,7 @@ const TOOLS: [Tool; 6] = [
         description: "Lists files by a pattern such as `src/**/*.rs`. A pattern without `/` matches names in every folder.",
         parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"folder to look in"}},"required":["pattern"]}"#,
         run: |toolbox, arguments| {
-            let (below, pattern) = (toolbox.folder(arguments)?, arguments.path("pattern")?);
+            let (below, pattern) = (toolbox.folder(arguments)?, arguments.path(Argument::Pattern)?);
             let pattern = toolbox.workspace.locate(Wanted::List, pattern)?;
             Ok(listed(truncate::GLOB, &search::glob(&toolbox.workspace.root, below, pattern)?))
         },
@@ -81,8 +85,9 @@ const TOOLS: [Tool; 6] = [
         description: "Lists lines that match a regular expression, as `path:line: text`.",
         parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"file or folder to look in"},"include":{"type":"string","description":"glob pattern of the files"},"ignore_case":{"type":"boolean"}},"required":["pattern"]}"#,
         run: |toolbox, arguments| {
-            let (expression, include) = (arguments.text("pattern")?, arguments.optional_text("include")?);
-            let query = Query { expression, include, ignore_case: arguments.flag("ignore_case")? };
+            let (expression, include) =
+                (arguments.text(Argument::Pattern)?, arguments.optional_text(Argument::Include)?);
+            let query = Query { expression, include, ignore_case: arguments.flag(Argument::IgnoreCase)? };
             let below = toolbox.folder(arguments)?;
             Ok(listed(truncate::GREP, &search::grep(&toolbox.workspace.root, below, &query)?))
         },
@@ -95,8 +100,9 @@ const TOOLS: [Tool; 6] = [
             let grant = toolbox
                 .shell
                 .ok_or("this stage runs no commands; the attribute `allowed_commands` would allow some")?;
-            let exit = grant.run(arguments.text("command")?, arguments.count("timeout_ms")?)?;
-            let text = truncate::SHELL.keep_ends(&shell::told(&exit));
+            let exit =
+                grant.run(CommandLine(arguments.text(Argument::Command)?), arguments.count(Argument::TimeoutMs)?)?;
+            let text = truncate::SHELL.keep_ends(&shell::report(&exit));
             Ok(Said { text, is_error: !exit.passed(), evidence: Some(exit.receipt) })
         },
     },
@@ -124,7 +130,7 @@ impl Toolbox {
 
     /// The folder a search is for; the root when none is named.
     fn folder<'a>(&self, arguments: &'a Arguments) -> Result<WorkspacePath<'a>, String> {
-        let named = NamedPath(arguments.optional_text("path")?.unwrap_or_default());
+        let named = NamedPath(arguments.optional_text(Argument::Path)?.unwrap_or_default());
         self.workspace.locate(Wanted::List, named)
     }
 
@@ -144,12 +150,13 @@ impl Toolbox {
     ///
     /// # Errors
     /// A sentence for the model: no such tool, arguments that do not fit, or the tool's own reason.
-    pub(crate) fn call(&mut self, name: &str, arguments: &str) -> Result<Said, String> {
+    pub(crate) fn call(&mut self, call: &Part) -> Result<Said, String> {
+        let name = call.field("name").unwrap_or_default();
         let run = self.offered().find(|tool| tool.name == name).map(|tool| tool.run).ok_or_else(|| {
             let names: Vec<_> = self.offered().map(|tool| tool.name).collect();
             format!("there is no tool `{name}` here, only {}", names.join(", "))
         })?;
-        run(self, &Arguments::parse(arguments)?).map_err(|reason| format!("{name}: {reason}"))
+        run(self, &Arguments::parse(&call.text)?).map_err(|reason| format!("{name}: {reason}"))
     }
 
     fn offered(&self) -> impl Iterator<Item = &'static Tool> + use<> {
@@ -176,6 +183,10 @@ mod tests {
         Toolbox { workspace: Workspace { root, write_scope: None, known_as, served }, shell }
     }
 
+    fn call(name: &str, arguments: &str) -> Part {
+        Part::new("tool-call", arguments).with("name", name)
+    }
+
     #[test]
     fn every_schema_is_json_and_names_what_it_requires() {
         for tool in &TOOLS {
@@ -195,7 +206,7 @@ mod tests {
         let (mut without, with) = (toolbox(&folder, None), toolbox(&folder, Some(ShellGrant::Argv)));
         assert_eq!((without.definitions().len(), with.definitions().len()), (5, 6));
         assert_eq!(
-            without.call("shell", r#"{"command":"ls"}"#).unwrap_err(),
+            without.call(&call("shell", r#"{"command":"ls"}"#)).unwrap_err(),
             "there is no tool `shell` here, only read_file, write_file, edit_file, glob, grep"
         );
     }
@@ -205,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut tools = toolbox(&folder, None);
         let mut check = |name: &str, arguments: &str, expected: Result<&str, &str>| {
-            let said = tools.call(name, arguments).map(|said| said.text);
+            let said = tools.call(&call(name, arguments)).map(|said| said.text);
             assert_eq!(said.as_deref().map_err(String::as_str), expected, "{name} {arguments}");
         };
         check("write_file", r#"{"path":"src/a.rs","content":"fn a() {}\n"}"#, Ok("wrote 10 bytes to `src/a.rs`"));

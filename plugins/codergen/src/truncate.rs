@@ -20,7 +20,14 @@ impl Bound {
     /// Keeps the beginning and the end.
     pub(crate) fn keep_ends(self, text: &str) -> String {
         let chars = text.chars().count();
-        let text = if chars > self.chars_max { middle_cut(text, chars, self.chars_max) } else { text.to_owned() };
+        let text = if chars > self.chars_max {
+            let (head, tail) = (self.chars_max / 2, self.chars_max - self.chars_max / 2);
+            let start: String = text.chars().take(head).collect();
+            let end: String = text.chars().skip(chars - tail).collect();
+            format!("{start}\n[{} characters left out]\n{end}", chars - self.chars_max)
+        } else {
+            text.to_owned()
+        };
         let lines: Vec<&str> = text.lines().collect();
         if lines.len() <= self.lines_max {
             return text;
@@ -48,13 +55,6 @@ impl Bound {
         }
         text
     }
-}
-
-fn middle_cut(text: &str, chars: usize, chars_max: usize) -> String {
-    let (head, tail) = (chars_max / 2, chars_max - chars_max / 2);
-    let start: String = text.chars().take(head).collect();
-    let end: String = text.chars().skip(chars - tail).collect();
-    format!("{start}\n[{} characters left out]\n{end}", chars - chars_max)
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Attack<'_> {
             "create" => AttackResult::of(fs::write(path, "EVIL")),
             "truncate" => AttackResult::of(OpenOptions::new().write(true).truncate(true).open(path)),
             "list" => AttackResult::of(fs::read_dir(path)),
-            "find" => AttackResult::found(names(path).into_iter().filter(|name| name.contains(other)).collect()),
+            "find" => AttackResult::found(self.names().into_iter().filter(|name| name.contains(other)).collect()),
             "stat" => AttackResult::of(fs::metadata(path)),
             "rename" => AttackResult::of(fs::rename(path, other)),
             "link" => AttackResult::of(fs::hard_link(path, other)),
@@ -77,9 +77,19 @@ impl Attack<'_> {
             "remove-all" => AttackResult::of(fs::remove_dir_all(path)),
             "rmdir" => AttackResult::of(fs::remove_dir(path)),
             "mkdir" => AttackResult::of(fs::create_dir(path)),
-            "times" => AttackResult::of(set_times(path)),
+            "times" => AttackResult::of(self.set_times()),
             _ => return None,
         })
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    fn set_times(&self) -> std::io::Result<()> {
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        fs::File::open(self.path)?.set_times(FileTimes::new().set_accessed(then).set_modified(then))
     }
 
     fn elsewhere(&self) -> AttackResult {
@@ -109,16 +119,6 @@ impl Attack<'_> {
             other => AttackResult { worked: true, answer: format!("no such attack: {other}"), loot: String::new() },
         }
     }
-}
-
-fn names(path: &str) -> Vec<String> {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-}
-
-fn set_times(path: &str) -> std::io::Result<()> {
-    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
-    fs::File::open(path)?.set_times(FileTimes::new().set_accessed(then).set_modified(then))
 }
 
 fn hoard() -> AttackResult {

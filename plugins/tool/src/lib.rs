@@ -17,14 +17,15 @@ impl Handler for Tool {
         let Some(command) = stage.attribute("tool_command").filter(|text| !text.trim().is_empty()) else {
             return Outcome::fail("tool/no-command", "No tool_command specified");
         };
-        let ran = match exec::shell_of(&stage, command) {
+        let ran = match exec::shell(command).set_up_by(&stage) {
             Ok(described) => described.run(),
             Err(reason) => return Outcome::fail("tool/timeout-syntax", reason),
         };
         match ran {
             Ok(exit) => {
-                keep(&exit);
-                judge(command, &exit).set("tool.output", head(&exit.stdout.text(), CONTEXT_BYTES_MAX))
+                let ended = Ended { command, exit };
+                ended.keep();
+                ended.outcome().set("tool.output", ended.output_head())
             }
             Err(error) => Outcome::from(error),
         }
@@ -41,39 +42,51 @@ export!(
     )
 );
 
-/// Turns the end of the command into an outcome; everything but exit code 0 is a failure.
-fn judge(command: &str, exit: &Exit) -> Outcome {
-    match (exit.how.as_str(), exit.code) {
-        ("exited", Some(0)) => {
-            Outcome::success().notes(format!("Tool completed: {command}")).claim_command(&exit.receipt)
-        }
-        ("exited", Some(code)) => Outcome::fail("tool/exit-code", format!("tool_exit_code_{code}")),
-        ("timed-out", _) => {
-            Outcome::fail("tool/timeout", format!("tool_command timed out after {} ms", exit.duration_ms))
-                .class("transient")
-        }
-        ("canceled", _) => Outcome::fail("tool/canceled", "the run was canceled").class("canceled"),
-        (how, code) => Outcome::fail("tool/signal", format!("tool_command ended by {how} (code {code:?})")),
-    }
+/// A command that has ended.
+struct Ended<'a> {
+    command: &'a str,
+    exit: Exit,
 }
 
-/// Keeps what the command printed; a stage is not failed because its record was cut short.
-fn keep(exit: &Exit) {
-    let code = exit.code.map_or_else(|| exit.how.clone(), |code| code.to_string());
-    for (name, text) in [
-        ("tool.stdout.txt", exit.stdout.text()),
-        ("tool.stderr.txt", exit.stderr.text()),
-        ("tool.exitcode.txt", format!("{code}\n")),
-    ] {
-        if let Err(reason) = artifact::put_text(name, &text) {
-            log::warn("artifact not kept", &[("name", name), ("reason", &reason)]);
+impl Ended<'_> {
+    /// Makes the stage's outcome; everything but exit code 0 is a failure.
+    fn outcome(&self) -> Outcome {
+        let Self { command, exit } = self;
+        match (exit.how.as_str(), exit.code) {
+            ("exited", Some(0)) => {
+                Outcome::success().notes(format!("Tool completed: {command}")).claim_command(&exit.receipt)
+            }
+            ("exited", Some(code)) => Outcome::fail("tool/exit-code", format!("tool_exit_code_{code}")),
+            ("timed-out", _) => {
+                Outcome::fail("tool/timeout", format!("tool_command timed out after {} ms", exit.duration_ms))
+                    .class("transient")
+            }
+            ("canceled", _) => Outcome::fail("tool/canceled", "the run was canceled").class("canceled"),
+            (how, code) => Outcome::fail("tool/signal", format!("tool_command ended by {how} (code {code:?})")),
         }
     }
-}
 
-/// Cuts a text to at most `bytes_max` bytes at a character's border.
-fn head(text: &str, bytes_max: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes_max)]
+    /// Keeps what the command printed; a stage does not fail if its record is cut short.
+    fn keep(&self) {
+        let exit = &self.exit;
+        let code = exit.code.map_or_else(|| format!("{}\n", exit.how), |code| format!("{code}\n"));
+        for (name, text) in [
+            ("tool.stdout.txt", exit.stdout.text()),
+            ("tool.stderr.txt", exit.stderr.text()),
+            ("tool.exitcode.txt", code),
+        ] {
+            if let Err(reason) = artifact::put_text(name, &text) {
+                log::warn("artifact not kept", &[("name", name), ("reason", &reason)]);
+            }
+        }
+    }
+
+    /// The beginning of what the command printed, cut at a character's border.
+    fn output_head(&self) -> String {
+        let mut text = self.exit.stdout.text();
+        text.truncate(text.floor_char_boundary(CONTEXT_BYTES_MAX));
+        text
+    }
 }
 
 #[cfg(test)]
@@ -99,7 +112,7 @@ mod tests {
     #[test]
     fn only_exit_code_zero_passes() {
         let check = |how: &str, code: Option<i32>, expected: Option<(&str, &str, &str)>| {
-            let outcome = judge("true", &exit(how, code));
+            let outcome = Ended { command: "true", exit: exit(how, code) }.outcome();
             let failure = outcome.failure().map(|f| (f.class.as_str(), f.code.as_str(), f.reason.as_str()));
             assert_eq!(failure, expected);
             assert_eq!(outcome.status() == Status::Success, expected.is_none());
@@ -118,7 +131,14 @@ mod tests {
 
     #[test]
     fn cuts_at_a_characters_border() {
-        assert_eq!(head("aäb", 2), "a");
-        assert_eq!(head("ab", 10), "ab");
+        let check = |printed: String, expected: &str| {
+            let mut exit = exit("exited", Some(0));
+            exit.stdout.total_bytes = printed.len() as u64;
+            exit.stdout.head = printed.into_bytes();
+            assert_eq!(Ended { command: "true", exit }.output_head(), expected);
+        };
+        let most = "x".repeat(CONTEXT_BYTES_MAX - 1);
+        check(format!("{most}äb"), &most);
+        check("ab".to_owned(), "ab");
     }
 }

@@ -19,14 +19,15 @@ impl Handler for Verify {
             let reason = format!("no command attribute specified for verify node: {node}");
             return Outcome::fail("verify/no-command", reason);
         };
-        let ran = match exec::shell_of(&stage, command) {
+        let ran = match exec::shell(command).set_up_by(&stage) {
             Ok(described) => described.run(),
             Err(reason) => return Outcome::fail("verify/timeout-syntax", reason),
         };
         match ran {
             Ok(exit) => {
-                keep(node, &exit);
-                judge(command, &exit)
+                let check = Check { node, command, exit };
+                check.keep();
+                check.outcome()
             }
             Err(error) => Outcome::from(error),
         }
@@ -43,21 +44,43 @@ export!(
     )
 );
 
-fn judge(command: &str, exit: &Exit) -> Outcome {
-    let quote = quoted(exit);
-    match (exit.how.as_str(), exit.code) {
-        ("exited", Some(0)) => {
-            Outcome::success().notes(format!("verify command passed: {command}")).claim_command(&exit.receipt)
+/// A check that has ended.
+struct Check<'a> {
+    node: &'a str,
+    command: &'a str,
+    exit: Exit,
+}
+
+impl Check<'_> {
+    /// Makes the verdict; everything but exit code 0 is a failure.
+    fn outcome(&self) -> Outcome {
+        let Self { command, exit, .. } = self;
+        let quote = quoted(exit);
+        match (exit.how.as_str(), exit.code) {
+            ("exited", Some(0)) => {
+                Outcome::success().notes(format!("verify command passed: {command}")).claim_command(&exit.receipt)
+            }
+            ("exited", Some(code)) => {
+                Outcome::fail("verify/exit-code", format!("verify command failed (exit {code}): {quote}"))
+            }
+            ("timed-out", _) => {
+                let reason = format!("verify command timed out after {}: {quote}", spelled(exit.duration_ms));
+                Outcome::fail("verify/timeout", reason).class("transient")
+            }
+            ("canceled", _) => Outcome::fail("verify/canceled", "the run was canceled").class("canceled"),
+            (how, _) => Outcome::fail("verify/signal", format!("verify command failed ({how}): {quote}")),
         }
-        ("exited", Some(code)) => {
-            Outcome::fail("verify/exit-code", format!("verify command failed (exit {code}): {quote}"))
+    }
+
+    /// Keeps what the command printed; a stage does not fail if its record is cut short.
+    fn keep(&self) {
+        let Self { node, exit, .. } = self;
+        let code = exit.code.map_or_else(|| format!("exit_code={}", exit.how), |code| format!("exit_code={code}"));
+        let text = format!("{code}\nstdout:\n{}\nstderr:\n{}\n", exit.stdout.text(), exit.stderr.text());
+        let name = format!("{node}.output");
+        if let Err(reason) = artifact::put_text(&name, &text) {
+            log::warn("artifact not kept", &[("name", &name), ("reason", &reason)]);
         }
-        ("timed-out", _) => {
-            let reason = format!("verify command timed out after {}: {quote}", spelled(exit.duration_ms));
-            Outcome::fail("verify/timeout", reason).class("transient")
-        }
-        ("canceled", _) => Outcome::fail("verify/canceled", "the run was canceled").class("canceled"),
-        (how, _) => Outcome::fail("verify/signal", format!("verify command failed ({how}): {quote}")),
     }
 }
 
@@ -75,15 +98,6 @@ fn spelled(duration_ms: u64) -> String {
         (0, millis) => format!("{millis}ms"),
         (seconds, 0) => format!("{seconds}s"),
         (seconds, millis) => format!("{seconds}.{millis:03}s"),
-    }
-}
-
-fn keep(node: &str, exit: &Exit) {
-    let code = exit.code.map_or_else(|| exit.how.clone(), |code| code.to_string());
-    let text = format!("exit_code={code}\nstdout:\n{}\nstderr:\n{}\n", exit.stdout.text(), exit.stderr.text());
-    let name = format!("{node}.output");
-    if let Err(reason) = artifact::put_text(&name, &text) {
-        log::warn("artifact not kept", &[("name", &name), ("reason", &reason)]);
     }
 }
 
@@ -107,7 +121,7 @@ mod tests {
     #[test]
     fn words_a_verdict() {
         let check = |exit: Exit, expected: &str| {
-            let outcome = judge("make check", &exit);
+            let outcome = Check { node: "n", command: "make check", exit }.outcome();
             assert_eq!(outcome.failure().map_or("", |failure| failure.reason.as_str()), expected);
             assert_eq!(outcome.status() == Status::Success, expected.is_empty());
         };

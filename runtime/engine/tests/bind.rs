@@ -142,7 +142,11 @@ fn commands_get_the_walls_the_operator_requires_or_do_not_run() {
             assert!(help.contains(part), "{help}");
         }
         let lower = machine.filter(|tier| *tier != Tier::Unconfined).map(|tier| format!("require = \"{tier}\""));
-        assert_eq!(help.contains("accept less"), lower.as_ref().is_some_and(|lower| help.contains(lower)), "{help}");
+        assert_eq!(
+            help.contains("accept this tier"),
+            lower.as_ref().is_some_and(|lower| help.contains(lower)),
+            "{help}"
+        );
     }
     let idle = on(None, "", "prompt=x", BindOptions::default()).expect("no commands").sandbox;
     assert_eq!((idle.tier_word(), idle.tier()), (TIER_NONE, None));
