@@ -284,12 +284,12 @@ impl<B: BlobStore + 'static> Workbench<B> {
         node: &Node,
         report: Report,
     ) -> Result<(StageFinished, Vec<Stated>), AttemptError> {
-        let artifacts = report.artifacts.iter().map(|artifact| {
+        let artifacts = report.artifacts.into_iter().map(|artifact| {
             let (digest, bytes) = self.store(&artifact.data)?;
-            Ok(Artifact { name: artifact.name.clone(), media_type: artifact.media_type.clone(), digest, bytes })
+            Ok(Artifact { name: artifact.name, media_type: artifact.media_type, digest, bytes })
         });
         let mut artifacts = artifacts.collect::<Result<Vec<_>, PortError>>()?;
-        artifacts.extend(self.log(&report.log)?);
+        artifacts.extend(self.log(report.log)?);
         let fact = StageFinished {
             attempt: assignment.attempt.clone(),
             handler: node.handler.name().to_owned(),
@@ -314,13 +314,13 @@ impl<B: BlobStore + 'static> Workbench<B> {
     }
 
     /// What the stage logged, kept like an artifact: one JSON object per line.
-    fn log(&self, lines: &[LogLine]) -> Result<Option<Artifact>, PortError> {
+    fn log(&self, lines: Vec<LogLine>) -> Result<Option<Artifact>, PortError> {
         if lines.is_empty() {
             return Ok(None);
         }
-        let texts = lines.iter().map(|line| {
+        let texts = lines.into_iter().map(|line| {
             let fields: serde_json::Map<_, _> =
-                line.fields.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+                line.fields.into_iter().map(|(name, value)| (name, value.into())).collect();
             serde_json::json!({ "level": line.level, "message": line.message, "fields": fields }).to_string()
         });
         let text = texts.collect::<Vec<_>>().join("\n") + "\n";
@@ -438,11 +438,8 @@ impl<B: BlobStore> Examine<B> {
             return Ok(());
         }
         let report = quarantine(view, found, &self.quarantine()?, &Caps::default())?;
-        fact.quarantined = report
-            .kept
-            .iter()
-            .map(|kept| Quarantined { path: kept.path.clone(), reason: kept.reason.clone() })
-            .collect();
+        fact.quarantined =
+            report.kept.into_iter().map(|kept| Quarantined { path: kept.path, reason: kept.reason }).collect();
         Ok(())
     }
 }

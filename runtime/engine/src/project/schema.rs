@@ -20,7 +20,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("plan", schema_for!(PlanFile<'_>)),
         ("receipts", schema_for!(ReceiptsFile<'_>)),
         ("record", schema_for!(Record)),
-        ("status", schema_for!(StatusFile)),
-        ("trace", schema_for!(TraceLine)),
+        ("status", schema_for!(StatusFile<'_>)),
+        ("trace", schema_for!(TraceLine<'_>)),
     ]
 }

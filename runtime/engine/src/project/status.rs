@@ -6,7 +6,7 @@
 use crate::event::{AttemptId, Task};
 use glovebox_record::{Failure, FailureClass, Outcome, Status};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -14,35 +14,35 @@ use std::collections::BTreeMap;
 pub const STATUS_SCHEMA_VERSION: u32 = 1;
 
 /// What `status.json` holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "status.json")]
-pub struct StatusFile {
+pub struct StatusFile<'a> {
     /// Always 1.
     pub schema_version: u32,
     /// `success`, `partial_success`, `retry`, `fail` or `skipped`.
-    pub outcome: String,
+    pub outcome: &'static str,
     /// Edge label to prefer; empty when the stage gave none.
-    pub preferred_label: String,
+    pub preferred_label: &'a str,
     /// The same under the name that other tools read.
-    pub preferred_next_label: String,
+    pub preferred_next_label: &'a str,
     /// Targets to prefer, best first.
-    pub suggested_next_ids: Vec<String>,
+    pub suggested_next_ids: &'a [String],
     /// What the stage put into the context.
-    pub context_updates: BTreeMap<String, Value>,
+    pub context_updates: &'a BTreeMap<String, Value>,
     /// For people.
-    pub notes: String,
+    pub notes: &'a str,
     /// Raw reason; empty unless it failed.
-    pub failure_reason: String,
+    pub failure_reason: &'a str,
     /// Class the host decided; empty unless it failed.
-    pub failure_class: String,
+    pub failure_class: &'static str,
     /// Stable code, such as `limit/memory`; empty unless it failed.
-    pub failure_code: String,
+    pub failure_code: &'a str,
     /// The node this is about (seed 3, P0).
-    pub status_owner_node_id: String,
+    pub status_owner_node_id: &'a str,
     /// The branch this is about.
-    pub status_owner_branch_id: String,
+    pub status_owner_branch_id: &'a str,
     /// The attempt this is about.
-    pub status_owner_attempt_id: String,
+    pub status_owner_attempt_id: &'a str,
     /// Counts restarts of the run; 0 for the first generation.
     pub status_owner_run_generation: u32,
 }
@@ -73,7 +73,7 @@ pub enum StatusError {
         /// Under the other name.
         second: String,
     },
-    /// A word nobody knows.
+    /// A word that is no outcome.
     #[error("`status.json` has the outcome `{0}`: success, partial_success, retry, fail or skipped is expected")]
     UnknownOutcome(String),
     /// A field of another type than it has to be.
@@ -87,23 +87,23 @@ pub enum StatusError {
 }
 
 /// Makes the file's content.
-pub fn encode(outcome: &Outcome, owner: Owner<'_>) -> StatusFile {
-    let label = outcome.preferred_label.clone().unwrap_or_default();
+pub fn encode<'a>(outcome: &'a Outcome, owner: Owner<'a>) -> StatusFile<'a> {
+    let label = outcome.preferred_label.as_deref().unwrap_or_default();
     let failure = outcome.failure.as_ref();
     StatusFile {
         schema_version: STATUS_SCHEMA_VERSION,
-        outcome: outcome.status.as_str().to_owned(),
-        preferred_label: label.clone(),
+        outcome: outcome.status.as_str(),
+        preferred_label: label,
         preferred_next_label: label,
-        suggested_next_ids: outcome.suggested_next_ids.clone(),
-        context_updates: outcome.context_updates.clone(),
-        notes: outcome.notes.clone(),
-        failure_reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
-        failure_class: failure.map(|failure| failure.class.as_str().to_owned()).unwrap_or_default(),
-        failure_code: failure.map(|failure| failure.code.to_string()).unwrap_or_default(),
-        status_owner_node_id: owner.task.node.to_string(),
-        status_owner_branch_id: owner.task.branch.to_string(),
-        status_owner_attempt_id: owner.attempt.map(AttemptId::to_string).unwrap_or_default(),
+        suggested_next_ids: &outcome.suggested_next_ids,
+        context_updates: &outcome.context_updates,
+        notes: &outcome.notes,
+        failure_reason: failure.map_or("", |failure| &failure.reason),
+        failure_class: failure.map_or("", |failure| failure.class.as_str()),
+        failure_code: failure.map_or("", |failure| failure.code.as_str()),
+        status_owner_node_id: owner.task.node.as_str(),
+        status_owner_branch_id: owner.task.branch.as_str(),
+        status_owner_attempt_id: owner.attempt.map_or("", AttemptId::as_str),
         status_owner_run_generation: owner.task.generation,
     }
 }
@@ -259,13 +259,14 @@ mod tests {
             visit: 1,
             work: crate::event::Work::Handler,
         };
-        let file = encode(&outcome, Owner { task: &task, attempt: Some(&"a1".into()) });
+        let attempt = "a1".into();
+        let file = encode(&outcome, Owner { task: &task, attempt: Some(&attempt) });
         let read = decode(&serde_json::to_string(&file).expect("json")).expect("own dialect");
         assert_eq!(read.preferred_label, outcome.preferred_label);
         assert_eq!(
             (read.status, read.context_updates, read.notes),
-            (Status::Fail, outcome.context_updates, outcome.notes)
+            (Status::Fail, outcome.context_updates.clone(), outcome.notes.clone())
         );
-        assert_eq!((file.failure_class.as_str(), file.failure_code.as_str()), ("scope", "scope/write"));
+        assert_eq!((file.failure_class, file.failure_code), ("scope", "scope/write"));
     }
 }

@@ -5,234 +5,263 @@
 
 use super::run_files::task_folder;
 use crate::context::Context;
-use crate::event::{Event, NodeId, Record, RouteTaken, RunId, Task, Verdict};
+use crate::event::{Event, NodeId, Record, RouteTaken, RunId, StagePassed, Task, Verdict};
 use crate::state::{Branch, RunState};
 use glovebox_pipeline::ir::Pipeline;
-use glovebox_record::Outcome;
+use glovebox_record::{Outcome, Status};
+use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The version of the lines written here.
 const SCHEMA_VERSION: u32 = 1;
+/// Stands where a record has no run or no exit.
+static NO_RUN: LazyLock<RunId> = LazyLock::new(|| RunId::new(""));
+static NO_UPDATES: BTreeMap<String, Value> = BTreeMap::new();
+static NO_NODE: LazyLock<NodeId> = LazyLock::new(|| NodeId::new(""));
 
 /// One line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(title = "trace.jsonl line")]
-pub struct TraceLine {
+pub struct TraceLine<'a> {
     /// Always 1.
     pub schema_version: u32,
     /// When it happened, RFC 3339.
-    pub at: String,
+    #[schemars(with = "String")]
+    pub at: Timestamp,
     /// What happened.
     #[serde(flatten)]
-    pub fact: TraceFact,
+    pub fact: TraceFact<'a>,
 }
 
 /// What a line tells.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type")]
-pub enum TraceFact {
+pub enum TraceFact<'a> {
     /// The run directory was made.
     SessionInitialized {
         /// The run's id.
-        run_id: RunId,
+        run_id: &'a RunId,
         /// Where the pipeline was read from.
-        pipeline_path: String,
+        pipeline_path: &'a str,
         /// The run's copy of the project, relative to the run directory.
-        workspace: String,
+        workspace: &'static str,
     },
     /// The pipeline began.
     PipelineStarted {
         /// The run's id.
-        run_id: RunId,
+        run_id: &'a RunId,
         /// Where it began.
-        start_node: NodeId,
+        start_node: &'a NodeId,
     },
     /// Another process took the run over.
     ResumeLoaded {
         /// Who.
-        worker: String,
+        worker: &'a str,
     },
     /// A node was begun.
     NodeInputCaptured {
         /// The node.
-        node_id: NodeId,
+        node_id: &'a NodeId,
         /// Its handler type.
-        node_type: String,
+        node_type: &'a str,
         /// Its shape.
-        node_shape: String,
+        node_shape: &'a str,
         /// Its attributes.
-        node_attrs: BTreeMap<String, String>,
+        node_attrs: BTreeMap<&'a str, &'a str>,
         /// The context before it.
-        context_before: Context,
+        context_before: &'a Context,
         /// The run's copy of the project, relative to the run directory.
-        workspace: String,
+        workspace: &'static str,
         /// The node's folder, relative to the run directory.
         node_artifact_dir: String,
     },
     /// A node was finished.
     NodeOutputCaptured {
         /// The node.
-        node_id: NodeId,
+        node_id: &'a NodeId,
         /// How it ended.
-        outcome: String,
+        outcome: &'static str,
         /// Raw reason; empty unless it failed.
-        failure_reason: String,
+        failure_reason: &'a str,
         /// What it put into the context.
-        context_updates: BTreeMap<String, Value>,
+        context_updates: &'a BTreeMap<String, Value>,
         /// The context after it.
-        context_after: Context,
+        context_after: &'a Context,
         /// What became different.
-        context_delta: ContextDelta,
+        context_delta: ContextDelta<'a>,
         /// Its status, relative to the run directory.
         status_path: String,
     },
     /// The next node was chosen.
     RouteEvaluated {
         /// From which node.
-        from_node: NodeId,
+        from_node: &'a NodeId,
         /// Its outcome.
-        outcome: String,
+        outcome: &'static str,
         /// To which node.
-        next_node: NodeId,
+        next_node: &'a NodeId,
         /// By which rule.
-        selection_method: String,
+        selection_method: &'a str,
         /// Every edge that was looked at.
-        candidates: Vec<TraceCandidate>,
+        candidates: Vec<TraceCandidate<'a>>,
     },
     /// An exit was reached with every goal gate satisfied.
     PipelineCompleted {
         /// The run's id.
-        run_id: RunId,
+        run_id: &'a RunId,
         /// The exit.
-        exit_node: NodeId,
+        exit_node: &'a NodeId,
     },
     /// The run ended in any other way.
     PipelineFailed {
         /// The run's id.
-        run_id: RunId,
+        run_id: &'a RunId,
         /// Raw reason.
-        failure_reason: String,
+        failure_reason: &'a str,
     },
 }
 
 /// An edge that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TraceCandidate {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TraceCandidate<'a> {
     /// Its target.
-    pub to: NodeId,
+    pub to: &'a NodeId,
     /// Its weight.
     pub weight: i64,
     /// Its condition as written; empty without one.
-    pub condition: String,
+    pub condition: &'a str,
     /// Whether the deciding step could have taken it.
     pub matched: bool,
     /// Why, or why not.
-    pub reason: String,
+    pub reason: &'a str,
 }
 
 /// What became different in the context.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ContextDelta {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ContextDelta<'a> {
     /// New keys.
-    pub added: BTreeMap<String, Value>,
+    pub added: BTreeMap<&'a str, &'a Value>,
     /// Keys with another value.
-    pub updated: BTreeMap<String, Changed>,
+    pub updated: BTreeMap<&'a str, Changed<'a>>,
     /// Keys that are gone.
-    pub removed: Vec<String>,
+    pub removed: Vec<&'a str>,
 }
 
 /// A value and what it became.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Changed {
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Changed<'a> {
     /// What it was.
-    pub before: Value,
+    pub before: &'a Value,
     /// What it is.
-    pub after: Value,
+    pub after: &'a Value,
 }
 
 /// The lines of one record, given the context before it and the state after.
-pub(super) fn lines(pipeline: &Pipeline, before: &Context, record: &Record, after: &RunState) -> Vec<TraceLine> {
-    let run_id = || after.run_id().cloned().unwrap_or_else(|| RunId::new(""));
+pub(super) fn lines<'a>(
+    pipeline: &'a Pipeline,
+    before: &'a Context,
+    record: &'a Record,
+    after: &'a RunState,
+) -> Vec<TraceLine<'a>> {
+    let run_id = after.run_id().unwrap_or(&NO_RUN);
     let context = &branch_of(&record.event, after).context;
     let facts = match &record.event {
         Event::RunStarted(started) => vec![
             TraceFact::SessionInitialized {
-                run_id: run_id(),
-                pipeline_path: started.pipeline_path.clone(),
-                workspace: crate::run::WORKSPACE_DIR.to_owned(),
+                run_id,
+                pipeline_path: &started.pipeline_path,
+                workspace: crate::run::WORKSPACE_DIR,
             },
-            TraceFact::PipelineStarted { run_id: run_id(), start_node: pipeline.start.clone() },
+            TraceFact::PipelineStarted { run_id, start_node: &pipeline.start },
         ],
-        Event::RunResumed(resumed) => vec![TraceFact::ResumeLoaded { worker: resumed.worker.clone() }],
-        Event::StageStarted(started) => vec![input(pipeline, &started.attempt.task, before)],
-        Event::StageFinished(finished) => vec![output(&finished.attempt.task, &finished.outcome, before, context)],
-        Event::StagePassed(passed) => {
-            let outcome = Outcome::of(passed.status);
-            let task = passed.task();
-            vec![input(pipeline, &task, before), output(&task, &outcome, before, context)]
+        Event::RunResumed(resumed) => vec![TraceFact::ResumeLoaded { worker: &resumed.worker }],
+        Event::StageStarted(started) => {
+            let task = &started.attempt.task;
+            vec![input(pipeline, &task.node, task_folder(task), before)]
         }
+        Event::StageFinished(finished) => vec![output(&finished.attempt.task, &finished.outcome, before, context)],
+        Event::StagePassed(passed) => passed_node(pipeline, passed, before, context).into(),
         Event::RouteTaken(route) => vec![routed(pipeline, route, after)],
         Event::RunFinished(finished) => vec![match finished.status {
-            Verdict::Success => TraceFact::PipelineCompleted {
-                run_id: run_id(),
-                exit_node: finished.exit_node.clone().unwrap_or_else(|| NodeId::new("")),
-            },
+            Verdict::Success => {
+                TraceFact::PipelineCompleted { run_id, exit_node: finished.exit_node.as_ref().unwrap_or(&NO_NODE) }
+            }
             Verdict::Fail => TraceFact::PipelineFailed {
-                run_id: run_id(),
-                failure_reason: finished.failure.as_ref().map(|failure| failure.reason.clone()).unwrap_or_default(),
+                run_id,
+                failure_reason: finished.failure.as_ref().map_or("", |failure| &failure.reason),
             },
         }],
         Event::CacheFilled(_) | Event::StageReady(_) | Event::StageRetrying(_) => Vec::new(),
         Event::GateUnmet(_) | Event::RunCanceled(_) => Vec::new(),
     };
-    let at = record.at.to_string();
-    facts.into_iter().map(|fact| TraceLine { schema_version: SCHEMA_VERSION, at: at.clone(), fact }).collect()
+    let line = |fact| TraceLine { schema_version: SCHEMA_VERSION, at: record.at, fact };
+    facts.into_iter().map(line).collect()
 }
 
-fn input(pipeline: &Pipeline, task: &Task, before: &Context) -> TraceFact {
-    let node = pipeline.node(&task.node);
+fn input<'a>(pipeline: &'a Pipeline, id: &'a NodeId, folder: String, before: &'a Context) -> TraceFact<'a> {
+    let node = pipeline.node(id);
     let attributes = node.map(|node| &node.attributes).into_iter().flatten();
     TraceFact::NodeInputCaptured {
-        node_id: task.node.clone(),
-        node_type: node.map(|node| node.handler.name().to_owned()).unwrap_or_default(),
-        node_shape: node.map(|node| node.shape.to_string()).unwrap_or_default(),
-        node_attrs: attributes.map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect(),
-        context_before: before.clone(),
-        workspace: crate::run::WORKSPACE_DIR.to_owned(),
-        node_artifact_dir: task_folder(task),
+        node_id: id,
+        node_type: node.map_or("", |node| node.handler.name()),
+        node_shape: node.map_or("", |node| &node.shape),
+        node_attrs: attributes.map(|(key, attribute)| (key.as_str(), &*attribute.value)).collect(),
+        context_before: before,
+        workspace: crate::run::WORKSPACE_DIR,
+        node_artifact_dir: folder,
     }
 }
 
-fn output(task: &Task, outcome: &Outcome, before: &Context, after: &Context) -> TraceFact {
-    let failure = outcome.failure.as_ref();
+fn output<'a>(task: &'a Task, outcome: &'a Outcome, before: &'a Context, after: &'a Context) -> TraceFact<'a> {
     TraceFact::NodeOutputCaptured {
-        node_id: task.node.clone(),
-        outcome: outcome.status.as_str().to_owned(),
-        failure_reason: failure.map(|failure| failure.reason.clone()).unwrap_or_default(),
-        context_updates: outcome.context_updates.clone(),
-        context_after: after.clone(),
+        node_id: &task.node,
+        outcome: outcome.status.as_str(),
+        failure_reason: outcome.failure.as_ref().map_or("", |failure| &failure.reason),
+        context_updates: &outcome.context_updates,
+        context_after: after,
         context_delta: delta(before, after),
         status_path: format!("{}/status.json", task_folder(task)),
     }
 }
 
-fn routed(pipeline: &Pipeline, route: &RouteTaken, after: &RunState) -> TraceFact {
+/// A node that the engine itself passed: it gives no reason and changes nothing of the context.
+fn passed_node<'a>(
+    pipeline: &'a Pipeline,
+    passed: &'a StagePassed,
+    before: &'a Context,
+    after: &'a Context,
+) -> [TraceFact<'a>; 2] {
+    let folder = task_folder(&passed.task());
+    let output = TraceFact::NodeOutputCaptured {
+        node_id: &passed.node,
+        outcome: passed.status.as_str(),
+        failure_reason: "",
+        context_updates: &NO_UPDATES,
+        context_after: after,
+        context_delta: delta(before, after),
+        status_path: format!("{folder}/status.json"),
+    };
+    [input(pipeline, &passed.node, folder, before), output]
+}
+
+fn routed<'a>(pipeline: &Pipeline, route: &'a RouteTaken, after: &RunState) -> TraceFact<'a> {
     let candidates = route.candidates.iter().map(|candidate| TraceCandidate {
-        to: candidate.to.clone(),
+        to: &candidate.to,
         weight: pipeline.edges.get(candidate.edge).map_or(0, |edge| edge.weight),
-        condition: candidate.condition.clone(),
+        condition: &candidate.condition,
         matched: candidate.matched,
-        reason: candidate.reason.clone(),
+        reason: &candidate.reason,
     });
-    let outcome = after.branch(&route.branch).status(&route.from).map(|status| status.as_str().to_owned());
+    let status = after.branch(&route.branch).status(&route.from);
     TraceFact::RouteEvaluated {
-        from_node: route.from.clone(),
-        outcome: outcome.unwrap_or_default(),
-        next_node: route.to.clone(),
-        selection_method: route.how.clone(),
+        from_node: &route.from,
+        outcome: status.map_or("", Status::as_str),
+        next_node: &route.to,
+        selection_method: &route.how,
         candidates: candidates.collect(),
     }
 }
@@ -242,20 +271,20 @@ pub(super) fn branch_of<'s>(event: &Event, state: &'s RunState) -> &'s Branch {
     event.branch().map_or_else(|| state.main(), |id| state.branch(id))
 }
 
-fn delta(before: &Context, after: &Context) -> ContextDelta {
+fn delta<'a>(before: &'a Context, after: &'a Context) -> ContextDelta<'a> {
     let mut delta = ContextDelta::default();
     for (key, value) in after.iter() {
         match before.exact(key) {
             None => {
-                delta.added.insert(key.clone(), value.clone());
+                delta.added.insert(key, value);
             }
             Some(old) if old != value => {
-                delta.updated.insert(key.clone(), Changed { before: old.clone(), after: value.clone() });
+                delta.updated.insert(key, Changed { before: old, after: value });
             }
             Some(_) => {}
         }
     }
-    delta.removed = before.iter().map(|(key, _)| key).filter(|key| after.exact(key).is_none()).cloned().collect();
+    delta.removed = before.iter().map(|(key, _)| &**key).filter(|key| after.exact(key).is_none()).collect();
     delta
 }
 
@@ -266,11 +295,9 @@ mod tests {
 
     #[test]
     fn the_delta_tells_added_updated_and_removed() {
-        let map = |value: Value| value.as_object().expect("object").clone().into_iter().collect::<BTreeMap<_, _>>();
         let context = |value: Value| serde_json::from_value::<Context>(value).expect("a context");
-        let delta = delta(&context(json!({"a": 1, "b": 2, "c": 3})), &context(json!({"a": 1, "b": 4, "d": 5})));
-        assert_eq!(delta.added, map(json!({"d": 5})));
-        assert_eq!(delta.updated["b"], Changed { before: json!(2), after: json!(4) });
-        assert_eq!((delta.updated.len(), delta.removed), (1, vec!["c".to_owned()]));
+        let (before, after) = (context(json!({"a": 1, "b": 2, "c": 3})), context(json!({"a": 1, "b": 4, "d": 5})));
+        let expected = json!({ "added": {"d": 5}, "updated": {"b": {"before": 2, "after": 4}}, "removed": ["c"] });
+        assert_eq!(serde_json::to_value(delta(&before, &after)).expect("JSON"), expected);
     }
 }
