@@ -310,7 +310,7 @@ fn a_node_asks_for_no_more_network_than_is_granted() {
         let answer = bench.glovebox(&[command, "pipeline.dot"]);
         answer
             .ends(3)
-            .says("node `t` asks for the network `full`, the operator grants `none`")
+            .says("node `t` asks for the network `full`, but the operator grants `none`")
             .says("`network = \"full\"` under `[sandbox]`");
     }
 }

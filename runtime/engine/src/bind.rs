@@ -1,8 +1,8 @@
-//! Pipeline to plan: every working node gets its component, its grants and its limits, or the reasons why not.
+//! Pipeline to plan: each node that does work gets its component, grants and limits.
 //!
-//! Everything wrong is told at once, in three classes that end differently: the pipeline's file asks for what this version
-//! would not enforce or names a handler nobody has (exit 3), a plugin is not what was agreed to (exit 7), a node may run
-//! commands that nothing confines as the operator demands (exit 6). Reading files is the caller's business; bytes come in.
+//! All errors are reported at once, in three classes: the pipeline's file asks for what this version does not enforce or names an
+//! unknown handler (exit 3), a plugin differs from the lock (exit 7), no sandbox confines commands as the operator requires (exit 6).
+//! This module opens no file: the caller passes bytes.
 
 mod choose_tier;
 pub mod command_access;
@@ -12,7 +12,6 @@ mod problem;
 pub mod role;
 pub mod subject;
 
-use glovebox_pipeline::key;
 pub use problem::{BindClass, BindErrors};
 
 use crate::components::{Catalog, PluginFile, PluginProblem};
@@ -26,20 +25,22 @@ use glovebox_host::host::Host;
 use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
+use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::refusal::escaped;
+use role::HandlerSource;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the caller decided and found out. The default refuses all commands, since nothing would confine them, and has no script.
+/// What the caller decided, and what it knows of the machine. The default refuses all commands, because it has no sandbox.
 #[derive(Clone, Default)]
 pub struct BindOptions {
-    /// `--dangerously-no-sandbox`: commands run without walls, whatever the machine has.
+    /// `--dangerously-no-sandbox`: commands run without a sandbox, whatever the machine can enforce.
     pub no_sandbox: bool,
     /// What the machine can enforce.
     pub available: HostCapability,
-    /// Nothing will run: walls that are missing are told in the plan and are no error.
+    /// Nothing will run: a tier that is too low is shown in the plan and is not an error.
     pub plan_only: bool,
     /// The hold-out folders that are sealed in this run; none when the project has none.
     pub sealed: Vec<Entry>,
@@ -47,7 +48,7 @@ pub struct BindOptions {
     pub script: Option<Arc<Script>>,
 }
 
-/// Binds every working node, or says everything that stands against it.
+/// Binds each node that does work, or reports every reason why it cannot.
 pub fn bind(
     pipeline: Arc<Pipeline>,
     catalog: &Catalog,
@@ -56,15 +57,13 @@ pub fn bind(
     options: &BindOptions,
 ) -> Result<Plan, BindErrors> {
     let (config, lock) = operator;
-    let scenarios = pipeline.scenario_entries();
-    let sealed = options.sealed.clone();
     let mut binder = Binder {
         catalog,
         config,
         lock,
         host,
-        scenarios,
-        sealed,
+        scenarios: pipeline.scenario_entries(),
+        sealed: &options.sealed,
         loaded: BTreeMap::new(),
         errors: BindErrors::default(),
     };
@@ -74,7 +73,8 @@ pub fn bind(
     let mut bindings = BTreeMap::new();
     for node in &pipeline.nodes {
         let Handler::Component(handler) = &node.handler else { continue };
-        if let Some(binding) = binder.node(node, handler, &mut warnings) {
+        let source = HandlerSource { name: handler, plugin: config.plugins.get(handler.as_str()) };
+        if let Some(binding) = binder.node(node, source, &mut warnings) {
             bindings.insert(node.id.clone(), binding);
         }
     }
@@ -124,7 +124,7 @@ fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
 fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
     let unknown = script.node_ids().filter(|id| pipeline.node(&NodeId::new(*id)).is_none());
     let found = |id: &str| {
-        let message = format!("the script has turns for node `{}`, which the pipeline does not have", escaped(id));
+        let message = format!("the script has turns for node `{}`, but the pipeline has no such node", escaped(id));
         let diagnostic = Diagnostic::error("script_node", message, pipeline.span);
         match glovebox_pipeline::nearest::nearest(id, pipeline.nodes.iter().map(|node| node.id.as_str())) {
             Some(nearest) => diagnostic.with_note(format!("did you mean `{nearest}`?")),
@@ -140,31 +140,26 @@ struct Binder<'a> {
     lock: &'a Lock,
     host: &'a Host,
     scenarios: Vec<Entry>,
-    sealed: Vec<Entry>,
+    sealed: &'a [Entry],
     loaded: BTreeMap<String, Option<Arc<Component>>>,
     errors: BindErrors,
 }
 
 impl Binder<'_> {
-    fn node(&mut self, node: &Node, handler: &str, warnings: &mut Vec<Diagnostic>) -> Option<Binding> {
-        let plugin = self.config.plugins.get(handler);
-        if plugin.is_none() && !self.catalog.builtins.contains_key(handler) {
-            self.errors.diagnostics.push(self.unknown_type(node, handler));
+    fn node(&mut self, node: &Node, source: HandlerSource<'_>, warnings: &mut Vec<Diagnostic>) -> Option<Binding> {
+        if source.plugin.is_none() && !self.catalog.builtins.contains_key(source.name) {
+            self.errors.diagnostics.push(self.unknown_type(node, source));
             return None;
         }
-        let component = self.component(handler, plugin)?;
-        let inspection = component.inspection();
-        let role = role::role(handler, plugin);
+        let component = self.component(source)?;
         let inputs = GrantInputs {
             node,
-            handler,
-            role,
-            inspection,
-            plugin,
+            source,
+            inspection: component.inspection(),
             limits: &self.config.limits,
             sandbox: &self.config.sandbox,
             scenarios: &self.scenarios,
-            sealed: &self.sealed,
+            sealed: self.sealed,
         };
         let Effective {
             tier,
@@ -186,14 +181,12 @@ impl Binder<'_> {
         }
         grants.sort();
         let digest = component.digest();
-        let first_party = plugin.is_none();
-        let handler = handler.to_owned();
         Some(Binding {
-            handler,
+            handler: source.name.to_owned(),
             component,
             digest,
-            first_party,
-            role,
+            first_party: source.plugin.is_none(),
+            role: source.role(),
             tier,
             scope,
             commands,
@@ -206,86 +199,103 @@ impl Binder<'_> {
         })
     }
 
-    /// The component of a handler type, loaded once however many nodes name it.
-    fn component(&mut self, handler: &str, plugin: Option<&PluginEntry>) -> Option<Arc<Component>> {
-        if let Some(known) = self.loaded.get(handler) {
-            return known.clone();
+    /// The component of a handler type; each is loaded once.
+    fn component(&mut self, source: HandlerSource<'_>) -> Option<Arc<Component>> {
+        if !self.loaded.contains_key(source.name) {
+            let loaded = self.load(source).map_err(|problem| self.errors.plugins.push(problem)).ok();
+            self.loaded.insert(source.name.to_owned(), loaded);
         }
-        let found = match self.admitted(handler, plugin) {
-            Ok(component) => Some(component),
-            Err(problem) => {
-                self.errors.plugins.push(problem);
-                None
-            }
-        };
-        self.loaded.insert(handler.to_owned(), found.clone());
-        found
+        self.loaded.get(source.name)?.as_ref().map(Arc::clone)
     }
 
-    /// Compares with the lock before anything is compiled: bytes nobody agreed to never reach the compiler.
-    fn admitted(&self, handler: &str, plugin: Option<&PluginEntry>) -> Result<Arc<Component>, PluginProblem> {
-        let problem = |message: String, help: Option<String>| PluginProblem { name: handler.to_owned(), message, help };
-        let bytes = match plugin {
+    /// Compares with the lock before the compiler runs: it never sees bytes that the operator did not agree to.
+    fn load(&self, source: HandlerSource<'_>) -> Result<Arc<Component>, PluginProblem> {
+        let handler = source.name;
+        let bytes = match source.plugin {
             None => {
-                self.catalog.builtins.get(handler).cloned().ok_or_else(|| problem("not built in".to_owned(), None))?
+                self.catalog.builtins.get(handler).ok_or_else(|| source.problem("it is not built in".to_owned()))?
             }
-            Some(entry) => plugin_bytes(handler, entry, self.catalog.plugins.get(handler))?,
+            Some(entry) => {
+                let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;
+                self.check_agreed(source, entry, bytes)?;
+                bytes
+            }
         };
-        if let Some(entry) = plugin {
-            let inspection = glovebox_host::inspect::inspect(&bytes)
-                .map_err(|error| problem(format!("plugin `{handler}` cannot be read: {error}"), None))?;
-            let named = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
-            if let Some(named) = named.filter(|named| *named != handler) {
-                let message = format!("plugin `{handler}` calls itself `{named}`, `{handler}` is expected");
-                return Err(problem(message, Some(format!("name it `[plugins.\"{named}\"]` in glovebox.toml"))));
-            }
-            let granted = granted(&inspection, Some(entry));
-            let fault = role::verifier_fault(&inspection, &granted).filter(|_| entry.role == Role::Verifier);
-            if let Some(fault) = fault {
-                let help = format!(
-                    "remove `role = \"verifier\"` from `[plugins.\"{handler}\"]` (glovebox.toml:{})",
-                    entry.line
-                );
-                return Err(problem(format!("plugin `{handler}` cannot be a verifier: {fault}"), Some(help)));
-            }
-            let lines = grant_lines(&granted, entry.role);
-            self.lock
-                .verify(Offer { name: handler, digest: inspection.digest, grants: &lines })
-                .map_err(|mismatch| problem(mismatch.to_string(), Some(mismatch.help().to_owned())))?;
-        }
-        let loaded = self.host.load_within(&bytes, self.config.component_bytes(handler));
-        loaded.map_err(|error| problem(format!("`{handler}` cannot be loaded: {error}"), error.help()))
+        let loaded = self.host.load_within(bytes, self.config.component_bytes(handler));
+        loaded.map_err(|error| PluginProblem {
+            help: error.help(),
+            ..source.problem(format!("`{handler}` cannot be loaded: {error}"))
+        })
     }
 
-    fn unknown_type(&self, node: &Node, handler: &str) -> Diagnostic {
+    /// Checks a plugin's manifest, role and lock.
+    fn check_agreed(&self, source: HandlerSource<'_>, entry: &PluginEntry, bytes: &[u8]) -> Result<(), PluginProblem> {
+        let handler = source.name;
+        let inspection = glovebox_host::inspect::inspect(bytes)
+            .map_err(|error| source.problem(format!("plugin `{handler}` cannot be read: {error}")))?;
+        let named = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
+        if let Some(named) = named.filter(|named| *named != handler) {
+            let help = format!("rename the table in glovebox.toml to `[plugins.\"{named}\"]`");
+            let problem = source.problem(format!("the manifest of plugin `{handler}` names it `{named}`"));
+            return Err(PluginProblem { help: Some(help), ..problem });
+        }
+        let granted = granted(&inspection, Some(entry));
+        let fault = role::verifier_fault(&inspection, &granted).filter(|_| entry.role == Role::Verifier);
+        if let Some(fault) = fault {
+            let line = entry.line;
+            let help = format!("remove `role = \"verifier\"` from `[plugins.\"{handler}\"]` (glovebox.toml:{line})");
+            let problem = source.problem(format!("plugin `{handler}` cannot be a verifier: {fault}"));
+            return Err(PluginProblem { help: Some(help), ..problem });
+        }
+        let grants = grant_lines(&granted, entry.role);
+        let offer = Offer { name: handler, digest: inspection.digest, grants: &grants };
+        self.lock.verify(offer).map_err(|mismatch| PluginProblem {
+            help: Some(mismatch.help().to_owned()),
+            ..source.problem(mismatch.to_string())
+        })
+    }
+
+    fn unknown_type(&self, node: &Node, source: HandlerSource<'_>) -> Diagnostic {
+        let handler = source.name;
         let known = self.catalog.builtins.keys().chain(self.config.plugins.keys()).map(String::as_str);
         let nearest = glovebox_pipeline::nearest::nearest(handler, known);
-        let place = node.attributes.get(key::TYPE).map_or(node.span, |attribute| attribute.span);
-        let message =
-            format!("node `{}` has the type `{handler}`, which no built-in handler and no plugin has", node.id);
-        let diagnostic = Diagnostic::error("type_unknown", message, place).with_node(node.id.as_str());
+        let span = effective::span_of(node, key::TYPE);
+        let message = format!("node `{}` has the type `{handler}`, but no built-in handler or plugin has it", node.id);
+        let diagnostic = Diagnostic::error("type_unknown", message, span).with_node(node.id.as_str());
         let diagnostic = match nearest {
             Some(nearest) => diagnostic.with_note(format!("did you mean `{nearest}`?")),
             None => diagnostic,
         };
         match is_plugin_name(handler) {
             true => diagnostic.with_help(format!(
-                "name the component in glovebox.toml:\n[plugins.\"{handler}\"]\npath = \"plugin.wasm\"\n\
+                "add the component to glovebox.toml:\n[plugins.\"{handler}\"]\npath = \"plugin.wasm\"\n\
                  grants = {{ filesystem = \"workspace\", read = [\"src/\"] }}"
             )),
-            false => diagnostic.with_help("a plugin's type has a dot, such as `acme.review`"),
+            false => diagnostic.with_help("the type of a plugin has a dot, such as `acme.review`"),
         }
     }
 }
 
-fn plugin_bytes(handler: &str, entry: &PluginEntry, file: Option<&PluginFile>) -> Result<Arc<[u8]>, PluginProblem> {
-    let unreadable = |path: &str, reason: &str| PluginProblem {
-        name: handler.to_owned(),
-        message: format!("plugin `{handler}` cannot be read from `{path}`: {reason}"),
-        help: Some(format!("build it, or set `path` under `[plugins.\"{handler}\"]` (glovebox.toml:{})", entry.line)),
-    };
-    let file = file.ok_or_else(|| unreadable(&entry.path, "nobody looked for it"))?;
-    file.bytes.clone().map_err(|reason| unreadable(&file.path, &reason))
+impl HandlerSource<'_> {
+    fn problem(self, message: String) -> PluginProblem {
+        PluginProblem { name: self.name.to_owned(), message, help: None }
+    }
+
+    fn plugin_bytes<'f>(
+        self,
+        entry: &PluginEntry,
+        file: Option<&'f PluginFile>,
+    ) -> Result<&'f Arc<[u8]>, PluginProblem> {
+        let handler = self.name;
+        let content = file.map_or(Err("its file was not opened"), PluginFile::content);
+        content.map_err(|reason| {
+            let path = file.map_or(&entry.path, |file| &file.path);
+            let line = entry.line;
+            let help = format!("build it, or set `path` under `[plugins.\"{handler}\"]` (glovebox.toml:{line})");
+            let problem = self.problem(format!("plugin `{handler}` cannot be read from `{path}`: {reason}"));
+            PluginProblem { help: Some(help), ..problem }
+        })
+    }
 }
 
 fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {

@@ -3,8 +3,8 @@
 //! Only `glovebox plugin lock` writes it. A plugin that is not in the lock, has other bytes or has more grants does not run, and a
 //! lock of an unknown version is refused. This module reads text: it opens neither the file nor the plugins.
 
-use glovebox_record::Digest;
-use serde::{Deserialize, Serialize};
+use glovebox_record::{Digest, NotADigest};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// The name of the file, beside `glovebox.toml`.
@@ -26,7 +26,8 @@ pub struct Lock {
 pub struct LockedPlugin {
     /// Its name, as in `[plugins."ns.name"]`.
     pub name: String,
-    /// BLAKE3 of the component's bytes, `blake3:` and 64 hex digits.
+    /// BLAKE3 of the component's bytes, `blake3:` and 64 lower-case hex digits.
+    #[serde(deserialize_with = "canonical_digest")]
     pub digest: Digest,
     /// Size of the component.
     pub bytes: u64,
@@ -157,6 +158,13 @@ impl Lock {
             None => Ok(()),
         }
     }
+}
+
+/// Accepts the one spelling that [`Lock::to_text`] writes.
+fn canonical_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let digest = text.parse().ok().filter(|digest: &Digest| digest.to_string() == text);
+    digest.ok_or_else(|| serde::de::Error::custom(NotADigest(text)))
 }
 
 #[cfg(test)]

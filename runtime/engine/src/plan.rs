@@ -17,7 +17,7 @@ pub use binding::{Binding, CommandAccess, HoldoutAccess, Separation};
 pub use capability::Capability;
 pub use capability_set::{CapabilitySet, PlanCapabilities, RunBounds, reached};
 pub use holdout_readers::HoldoutPlan;
-pub use origin::{Giver, Grant, Origin};
+pub use origin::{Giver, Grant, GrantField, Origin};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin};
 pub use sandbox::{
     Confinement, HostCapability, PlanSandbox, PolicyKind, PolicyProblem, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE,

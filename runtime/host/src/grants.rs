@@ -133,7 +133,8 @@ impl Grants {
     }
 }
 
-fn shared_commands(left: &[String], right: &[String]) -> Vec<String> {
+/// The commands that both lists allow, each in the narrower form.
+pub fn shared_commands(left: &[String], right: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for a in left {
         for b in right {

@@ -1,10 +1,10 @@
-//! What confines a node's commands: the operator's `[sandbox]` and what the node says, the narrower of both.
+//! What a node's commands can reach beyond its scope: the operator's `[sandbox]`, narrowed by the node.
 //!
-//! Pure. A node lowers the network and never raises it; its `scratch` and `cache` folders stand beside the operator's, since
-//! what they hold is never committed. Seed 2's read scope (`codex.workdir`, `codex.add_dirs`, `codex.strict_read_scope`) becomes
-//! entries of the scope and is enforced by absence, whatever handler the node has.
+//! Pure. A node can lower the network and never raise it. Its `scratch` and `cache` folders are added to the operator's, because they
+//! are never committed. Seed 2's read scope (`codex.workdir`, `codex.add_dirs`, `codex.strict_read_scope`) becomes entries of the
+//! scope, and other paths do not exist for the node, whatever its handler.
 
-use super::effective::{Effective, GrantInputs, span_of};
+use super::effective::{Effective, GrantInputs, record_all, span_of};
 use crate::config::sandbox::cache_folder;
 use crate::plan::{Capability, CommandAccess, Giver, Origin, reached};
 use glovebox_pipeline::diagnostic::Diagnostic;
@@ -14,7 +14,7 @@ use glovebox_record::Network;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 
-/// The entries a strict read scope leaves to see beside the write scope; none when the node's read scope is not strict.
+/// The entries that a strict read scope leaves visible beside the write scope; none when the node's read scope is not strict.
 pub(super) fn strict_scope(node: &Node) -> Option<Vec<Entry>> {
     let said = &node.confinement;
     let named = said.workdir.iter().chain(&said.add_dirs).chain(&said.program);
@@ -28,13 +28,13 @@ pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective)
     let mut cache = inputs.sandbox.cache.clone();
     add_folders(inputs.node, key::SCRATCH, &inputs.node.confinement.scratch, &mut scratch, effective);
     add_folders(inputs.node, key::CACHE, &inputs.node.confinement.cache, &mut cache, effective);
-    for entry in &scratch {
-        let origin = folder_origin(inputs.sandbox.scratch.contains(entry), key::SCRATCH);
-        effective.record_origin(Capability::Scratch(entry.clone()), origin);
+    for entry in scratch.iter().cloned() {
+        let origin = folder_origin(inputs.sandbox.scratch.contains(&entry), key::SCRATCH);
+        effective.record_origin(Capability::Scratch(entry), origin);
     }
-    for entry in &cache {
-        let origin = folder_origin(inputs.sandbox.cache.contains(entry), key::CACHE);
-        effective.record_origin(Capability::Cache(entry.clone()), origin);
+    for entry in cache.iter().cloned() {
+        let origin = folder_origin(inputs.sandbox.cache.contains(&entry), key::CACHE);
+        effective.record_origin(Capability::Cache(entry), origin);
     }
     check_overlaps(inputs, &scratch, &cache, effective);
     lost_writes(inputs.node, [(key::SCRATCH, &scratch), (key::CACHE, &cache)], effective);
@@ -46,23 +46,23 @@ pub(super) fn command_access(inputs: GrantInputs<'_>, effective: &mut Effective)
 fn network(inputs: GrantInputs<'_>, effective: &mut Effective) -> Network {
     let granted = &inputs.sandbox.network;
     let operator = Origin::of(Giver::Config("sandbox", "network"));
-    let Some(wish) = &inputs.node.confinement.network else {
-        reached(granted).into_iter().for_each(|host| effective.record_origin(host, operator.clone()));
+    let Some(asked) = &inputs.node.confinement.network else {
+        record_all(&mut effective.grants, &operator, reached(granted).into_iter());
         return granted.clone();
     };
-    if !granted.covers(wish) {
+    if !granted.covers(asked) {
         let message =
-            format!("node `{}` asks for the network `{wish}`, the operator grants `{granted}`", inputs.node.id);
-        let remedy = toml_of(wish);
-        let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
+            format!("node `{}` asks for the network `{asked}`, but the operator grants `{granted}`", inputs.node.id);
+        let remedy = toml_of(asked);
+        let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml grants it");
         let error =
             Diagnostic::error("network_not_granted", message, span_of(inputs.node, key::NETWORK)).with_help(help);
         effective.diagnostics.push(error.with_node(inputs.node.id.as_str()));
         return Network::None;
     };
     let origin = operator.and(Giver::Attribute("network".into()));
-    reached(wish).into_iter().for_each(|host| effective.record_origin(host, origin.clone()));
-    wish.clone()
+    record_all(&mut effective.grants, &origin, reached(asked).into_iter());
+    asked.clone()
 }
 
 /// The network as `glovebox.toml` has it.
@@ -83,14 +83,15 @@ fn folder_origin(is_operators: bool, field: Key<'static>) -> Origin {
     }
 }
 
-/// Adds the node's folders that nothing else stands in the place of.
+/// Adds the folders of the node; one that is not allowed becomes a diagnostic.
 fn add_folders(node: &Node, field: Key<'static>, list: &[Entry], folders: &mut Vec<Entry>, effective: &mut Effective) {
-    for written in list {
-        match cache_folder(written.clone()) {
+    for written in list.iter().cloned() {
+        let text = written.to_string();
+        match cache_folder(written) {
             Ok(entry) if folders.contains(&entry) => {}
             Ok(entry) => folders.push(entry),
             Err((fault, help)) => {
-                let error = refused(node, field, format!("`{field}` of node `{}` holds `{written}`: {fault}", node.id));
+                let error = refused(node, field, format!("`{field}` of node `{}` contains `{text}`: {fault}", node.id));
                 effective.diagnostics.push(match help {
                     Some(help) => error.with_help(help),
                     None => error,
@@ -100,28 +101,29 @@ fn add_folders(node: &Node, field: Key<'static>, list: &[Entry], folders: &mut V
     }
 }
 
-/// No folder may be two things: scratch, cache, and what is hidden from somebody exclude each other.
+/// Checks that no folder has two uses: scratch, cache and hidden folders exclude each other.
 fn check_overlaps(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], effective: &mut Effective) {
     let node = inputs.node;
     let hidden: Vec<Entry> = effective.scope.hidden.iter().chain(inputs.scenarios).cloned().collect();
     for (field, folders) in [(key::SCRATCH, scratch), (key::CACHE, cache)] {
         for entry in folders {
             let Some(hidden) = hidden.iter().find(|hidden| overlap(hidden, entry)) else { continue };
-            let message = format!("`{field}` of node `{}` holds `{entry}`, which overlaps `{hidden}`", node.id);
+            let message = format!("`{field}` of node `{}` contains `{entry}`, which overlaps `{hidden}`", node.id);
             let error =
-                refused(node, field, message).with_help(format!("`{hidden}` is kept from stages; name another folder"));
+                refused(node, field, message).with_help(format!("stages cannot see `{hidden}`; name another folder"));
             effective.diagnostics.push(error);
         }
     }
     let both = scratch.iter().flat_map(|one| cache.iter().map(move |other| (one, other)));
     for (one, other) in both.filter(|(one, other)| overlap(one, other)) {
-        let message = format!("node `{}` has `{one}` as scratch and `{other}` as cache, which overlap", node.id);
-        let error = refused(node, key::SCRATCH, message).with_help("a folder is either dropped or kept; name it once");
+        let message = format!("node `{}` has `{one}` as scratch and `{other}` as cache, and they overlap", node.id);
+        let error = refused(node, key::SCRATCH, message)
+            .with_help("name the folder once: `scratch` is removed after the stage, `cache` is kept");
         effective.diagnostics.push(error);
     }
 }
 
-/// A write scope inside such a folder promises a commit that never comes.
+/// Warns of a write scope inside such a folder: nothing in it is ever committed.
 fn lost_writes(node: &Node, folders: [(Key<'_>, &[Entry]); 2], effective: &mut Effective) {
     for (field, folders) in folders {
         for folder in folders {
@@ -129,7 +131,7 @@ fn lost_writes(node: &Node, folders: [(Key<'_>, &[Entry]); 2], effective: &mut E
             let message =
                 format!("node `{}` may write `{written}`, but `{folder}` is {field} and never committed", node.id);
             let warning = Diagnostic::warning("write_not_committed", message, span_of(node, key::ALLOWED_WRITE_PATHS))
-                .with_help(format!("leave `{written}` out of `allowed_write_paths`, or `{folder}` out of `{field}`"));
+                .with_help(format!("remove `{written}` from `allowed_write_paths`, or `{folder}` from `{field}`"));
             effective.diagnostics.push(warning.with_node(node.id.as_str()));
         }
     }

@@ -1,17 +1,18 @@
-//! What a node may do: what the author wants, the operator grants and the node's attributes allow, all at once.
+//! What a node may do: what the plugin's author wants, the operator grants and the node's attributes allow.
 //!
-//! Pure, and the one place where the three meet. Every result is at most what each side says; a limit is at most what the
-//! operator wrote. Deny by default: a third-party component without grants, or on a node without `allowed_write_paths`, has
-//! nothing to write (design §9 #21), and what a component does not import it is not given.
+//! Pure, and the only place that combines the three. A result is never more than one of them allows; a limit is never more than the
+//! operator wrote. Deny by default: a third-party component without grants, or on a node without `allowed_write_paths`, writes
+//! nothing (design §9 #21), and a component gets nothing that it does not import.
 
 use super::command_access::{command_access, strict_scope};
+use super::role::HandlerSource;
 use super::{holdout_access, subject};
 use crate::config::PluginEntry;
 use crate::config::sandbox::SandboxSetting;
 use crate::plan::capability::{CommandWords, Region};
-use crate::plan::{Capability, CommandAccess, Giver, Grant, HoldoutAccess, Origin, Separation};
+use crate::plan::{Capability, CommandAccess, Giver, Grant, GrantField, HoldoutAccess, Origin, Separation};
 use glovebox_host::call::CommandGrant;
-use glovebox_host::grants::{FileTier, Grants};
+use glovebox_host::grants::{FileTier, Grants, shared_commands};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Node;
@@ -25,19 +26,15 @@ use glovebox_record::{LimitName, LimitSettings, Limits};
 /// Paths that do not exist for any stage: they make programs run, or are the run's own.
 const HIDDEN: [&str; 2] = [".git/", ".glovebox/"];
 
-/// Everything that has a say in what a node may do.
+/// All inputs that decide what a node may do.
 #[derive(Clone, Copy)]
 pub struct GrantInputs<'a> {
     /// The node.
     pub node: &'a Node,
-    /// Its handler type.
-    pub handler: &'a str,
-    /// Its part in the run.
-    pub role: Role,
+    /// Where its component comes from.
+    pub source: HandlerSource<'a>,
     /// What the component's bytes say: imports and the author's wants.
     pub inspection: &'a Inspection,
-    /// The operator's table; none for what came with the binary.
-    pub plugin: Option<&'a PluginEntry>,
     /// The operator's bounds for every stage.
     pub limits: &'a LimitSettings,
     /// What the operator decided about the confinement of commands.
@@ -102,15 +99,15 @@ pub fn grant_lines(grants: &Grants, role: Role) -> Vec<String> {
 
 /// Works out what a node may do.
 pub fn effective(inputs: GrantInputs<'_>) -> Effective {
-    let granted = granted(inputs.inspection, inputs.plugin);
+    let granted = granted(inputs.inspection, inputs.source.plugin);
     let mut effective = Effective { tier: granted.filesystem, ..Effective::default() };
     paths(inputs, &granted, &mut effective);
     commands(inputs, &granted, &mut effective);
     command_access(inputs, &mut effective);
     subject::separate(inputs, &mut effective);
-    effective.model = granted.model && imports(inputs.inspection, "llm");
+    effective.model = granted.model && Interface::Llm.is_imported(inputs.inspection);
     if effective.model {
-        effective.record_origin(Capability::Model, source(inputs, "model"));
+        effective.record_origin(Capability::Model, source(inputs, GrantField::Model));
     }
     limits(inputs, &mut effective);
     effective
@@ -122,24 +119,41 @@ impl Effective {
     }
 }
 
+/// Records capabilities that have one origin.
+pub(super) fn record_all(grants: &mut Vec<Grant>, origin: &Origin, capabilities: impl Iterator<Item = Capability>) {
+    grants.extend(capabilities.map(|capability| Grant { capability, origin: origin.clone() }));
+}
+
 /// Who gave a grant before the node narrowed it.
-fn source(inputs: GrantInputs<'_>, field: &'static str) -> Origin {
-    let handler = inputs.handler.to_owned();
-    Origin::of(match inputs.plugin {
+fn source(inputs: GrantInputs<'_>, field: GrantField) -> Origin {
+    let handler = inputs.source.name.to_owned();
+    Origin::of(match inputs.source.plugin {
         None => Giver::BuiltIn(handler),
         Some(plugin) => Giver::Plugin { handler, field, line: plugin.line },
     })
 }
 
-fn imports(inspection: &Inspection, interface: &str) -> bool {
-    let prefix = format!("glovebox:plugin/{interface}@");
-    inspection.imports.iter().any(|import| import.name.starts_with(&prefix))
+/// An interface that a component must import to use what it is granted.
+#[derive(Debug, Clone, Copy)]
+enum Interface {
+    Exec,
+    Llm,
+}
+
+impl Interface {
+    fn is_imported(self, inspection: &Inspection) -> bool {
+        let prefix = match self {
+            Interface::Exec => "glovebox:plugin/exec@",
+            Interface::Llm => "glovebox:plugin/llm@",
+        };
+        inspection.imports.iter().any(|import| import.name.starts_with(prefix))
+    }
 }
 
 fn paths(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
     let whole = [Entry::whole()];
     // A built-in without a file tier still has commands, and they see what the node is given.
-    let by_default = inputs.plugin.is_none() && granted.filesystem == FileTier::None;
+    let by_default = inputs.source.plugin.is_none() && granted.filesystem == FileTier::None;
     let (may_read, may_write): (&[Entry], &[Entry]) =
         if by_default { (&whole, &whole) } else { (&granted.read, &granted.write) };
     let read = inputs.node.read_paths.as_deref();
@@ -151,43 +165,41 @@ fn paths(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
     }
     effective.scope.write = match write {
         Some(list) => intersect(may_write, list),
-        None if inputs.plugin.is_none() => may_write.to_vec(),
+        None if inputs.source.plugin.is_none() => may_write.to_vec(),
         None => Vec::new(),
     };
-    if write.is_none() && inputs.plugin.is_some() && !may_write.is_empty() {
+    if write.is_none() && inputs.source.plugin.is_some() && !may_write.is_empty() {
         effective.diagnostics.push(unused_write_grant(inputs, may_write));
     }
     effective.scope.hidden = HIDDEN.iter().filter_map(|text| Entry::parse(text).ok()).collect();
     holdout_access::decide(inputs, effective);
-    let judges = effective.holdouts == HoldoutAccess::ReadOnly && inputs.role == Role::Verifier;
+    let judges = effective.holdouts == HoldoutAccess::ReadOnly && inputs.source.role() == Role::Verifier;
     if judges && write.is_none() {
-        // What builder's code could write here would be the verifier's word.
+        // Builders' code could write here in the verifier's name.
         effective.scope.write.clear();
     }
-    let narrowed = |attribute: &'static str, is_set: bool, field: &'static str| {
+    let narrowed = |attribute: &'static str, is_set: bool, field: GrantField| {
         let giver = if is_set { Giver::Attribute(attribute.into()) } else { Giver::Unset(attribute) };
         source(inputs, field).and(giver)
     };
-    let mut of_read = narrowed("read_paths", read.is_some(), "read");
+    let mut of_read = narrowed("read_paths", read.is_some(), GrantField::Read);
     if strict.is_some() {
         of_read = of_read.and(Giver::Attribute("codex.strict_read_scope".into()));
     }
-    let of_write = narrowed("allowed_write_paths", write.is_some(), "write");
-    let given = |entry: &Entry, capability: fn(Region) -> Capability, origin: &Origin| Grant {
-        capability: capability(Region::of(entry.clone())),
-        origin: origin.clone(),
-    };
-    let scope = &effective.scope;
-    effective.grants.extend(scope.read.iter().map(|entry| given(entry, Capability::Read, &of_read)));
-    effective.grants.extend(scope.write.iter().map(|entry| given(entry, Capability::Write, &of_write)));
+    let of_write = narrowed("allowed_write_paths", write.is_some(), GrantField::Write);
+    let Scope { read, write, .. } = &effective.scope;
+    let read = read.iter().cloned().map(Region::of).map(Capability::Read);
+    let write = write.iter().cloned().map(Region::of).map(Capability::Write);
+    record_all(&mut effective.grants, &of_read, read);
+    record_all(&mut effective.grants, &of_write, write);
 }
 
 fn unused_write_grant(inputs: GrantInputs<'_>, may_write: &[Entry]) -> Diagnostic {
     let node = &inputs.node.id;
     let paths = may_write.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let message = format!(
-        "node `{node}` writes nothing: `{}` is granted `{paths}`, but the node does not say so",
-        inputs.handler
+        "node `{node}` writes nothing: `{}` is granted `{paths}`, but the node has no `allowed_write_paths`",
+        inputs.source.name
     );
     Diagnostic::warning("write_scope_missing", message, inputs.node.span)
         .with_help(format!("add `allowed_write_paths=\"{paths}\"` to the node"))
@@ -195,10 +207,10 @@ fn unused_write_grant(inputs: GrantInputs<'_>, may_write: &[Entry]) -> Diagnosti
 }
 
 fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective) {
-    if granted.commands.is_empty() || !imports(inputs.inspection, "exec") {
+    if granted.commands.is_empty() || !Interface::Exec.is_imported(inputs.inspection) {
         return;
     }
-    if let Some(attribute) = HandlerKind::of(inputs.handler).command() {
+    if let Some(attribute) = HandlerKind::of(inputs.source.name).command() {
         let text = inputs.node.attributes.get(attribute).map(|attribute| attribute.value.to_string());
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
             effective.record_origin(Capability::Shell(text.clone()), Origin::attribute(attribute.as_str()));
@@ -206,10 +218,9 @@ fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective
         }
         return;
     }
-    let asked = Grants { commands: inputs.node.allowed_commands.clone().unwrap_or_default(), ..Grants::default() };
-    let both = Grants { commands: granted.commands.clone(), ..Grants::default() }.intersect(&asked);
-    for command in both.commands {
-        let origin = source(inputs, "commands").and(Giver::Attribute("allowed_commands".into()));
+    let asked = inputs.node.allowed_commands.as_deref().unwrap_or_default();
+    for command in shared_commands(&granted.commands, asked) {
+        let origin = source(inputs, GrantField::Commands).and(Giver::Attribute("allowed_commands".into()));
         if command.trim() == "*" {
             effective.commands.any = true;
             effective.record_origin(Capability::AnyCommand, origin);
@@ -223,7 +234,7 @@ fn commands(inputs: GrantInputs<'_>, granted: &Grants, effective: &mut Effective
 
 /// What a component mainly does, by its role and whether it came with the binary.
 fn stage_kind(inputs: GrantInputs<'_>) -> StageKind {
-    match (inputs.role, inputs.plugin) {
+    match (inputs.source.role(), inputs.source.plugin) {
         (Role::Verifier, _) => StageKind::Commands,
         (Role::Builder, None) => StageKind::Agent,
         (Role::Builder, Some(_)) => StageKind::Other,
@@ -232,8 +243,8 @@ fn stage_kind(inputs: GrantInputs<'_>) -> StageKind {
 
 fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let node = inputs.node;
-    let granted = inputs.plugin.and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
-    let operator = granted.map_or_else(|| inputs.limits.clone(), |granted| inputs.limits.merge(granted));
+    let granted = inputs.source.plugin.and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
+    let operator = inputs.limits.merge(granted.unwrap_or(&LimitSettings::default()));
     let mut limits = Limits::defaults_for(stage_kind(inputs));
     limits.replace(&operator);
     let timeout = node.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
@@ -251,7 +262,7 @@ fn limits(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     for wants in [
         inputs.inspection.manifest.as_ref().map(|manifest| &manifest.wants),
-        inputs.plugin.and_then(|p| p.wants.as_ref()),
+        inputs.source.plugin.and_then(|p| p.wants.as_ref()),
     ] {
         limits.lower(wants.map_or(&LimitSettings::default(), |wants| &wants.limits));
     }
@@ -265,10 +276,10 @@ fn lower_by_attribute(node: &Node, name: LimitName, value: u64, limits: &mut Lim
     let attribute = format!("limits.{name}");
     let bound = limits.get(name);
     if value > bound {
-        let message = format!("`{attribute}` of node `{}` asks for {value}, the bound is {bound}", node.id);
+        let message = format!("`{attribute}` of node `{}` asks for {value}, but the limit is {bound}", node.id);
         let diagnostic = Diagnostic::warning("limit_not_raised", message, span_of(node, Key::new(&attribute)))
             .with_help(format!(
-                "a node can only lower a bound; raise it with `{name} = {value}` under `[limits]` in glovebox.toml"
+                "a node can only lower a limit; set `{name} = {value}` under `[limits]` in glovebox.toml to raise it"
             ))
             .with_node(node.id.as_str());
         effective.diagnostics.push(diagnostic);
@@ -278,7 +289,7 @@ fn lower_by_attribute(node: &Node, name: LimitName, value: u64, limits: &mut Lim
     effective.record_origin(Capability::Limit(name, value), Origin::attribute(attribute));
 }
 
-/// Where an attribute stands; the node itself when a default brought it.
+/// The span of an attribute; that of the node when the attribute has its default.
 pub(super) fn span_of(node: &Node, attribute: Key<'_>) -> Span {
     node.attributes.get(attribute).map_or(node.span, |attribute| attribute.span)
 }

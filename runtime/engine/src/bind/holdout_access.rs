@@ -1,22 +1,22 @@
-//! Which hold-outs a node has in reach: none for whoever builds what they judge, all of them read-only for verifiers.
+//! Which hold-outs a node can read: none for a builder, all of them read-only for a verifier.
 //!
-//! Pure. A built-in builder opts out as seed 2 says, with a word in the plan for each way out; a plugin cannot. What a node
-//! blocks does not exist for it, also where it is no hold-out. A hold-out folder is in reach as a whole or not at all.
+//! Pure. A built-in builder can opt out as seed 2 says, and the plan lists each opt-out; a plugin cannot. What a node blocks does
+//! not exist for it, even if it is not a hold-out. A hold-out folder is in reach as a whole or not at all.
 
-use super::effective::{Effective, GrantInputs, span_of};
+use super::effective::{Effective, GrantInputs, record_all, span_of};
 use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::holdout_roles::Feedback;
-use glovebox_pipeline::key::{self, Key};
+use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::scope::Entry;
 
-/// Settles what is hidden and what is in reach. To be called before anything looks at what the scope hides.
+/// Decides what is hidden and what is in reach. Must be called before anything reads what the scope hides.
 pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let blocked = inputs.node.holdouts.block_read.as_ref().map(|texts| blocked(inputs, texts, effective));
-    let is_builder = inputs.role == Role::Builder;
-    let is_plugin = inputs.plugin.is_some();
+    let is_builder = inputs.source.role() == Role::Builder;
+    let is_plugin = inputs.source.plugin.is_some();
     if is_plugin && is_builder {
         refuse_opt_outs(inputs, blocked.as_deref(), effective);
     }
@@ -29,66 +29,86 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
     }
     effective.holdouts = HoldoutAccess::ReadOnly;
     let giver = match (is_builder, inputs.node.holdouts.allow_read) {
-        (false, _) => Giver::Verifier(inputs.handler.to_owned()),
+        (false, _) => Giver::Verifier(inputs.source.name.to_owned()),
         (true, true) => Giver::Attribute("codex.allow_read_scenarios".into()),
         (true, false) => Giver::NotBlocked("codex.block_read_paths"),
     };
     let origin = Origin::of(giver);
-    for folder in open {
-        effective.record_origin(Capability::ReadHoldouts(Region::of(folder.clone())), origin.clone());
-    }
+    let open = open.into_iter().cloned().map(Region::of).map(Capability::ReadHoldouts);
+    record_all(&mut effective.grants, &origin, open);
     if inputs.node.holdouts.feedback == Feedback::Full {
         // The node's own attribute, or the graph's.
         effective.record_origin(Capability::TellHoldouts, Origin::of(Giver::Flag("scenario_feedback=\"full\"")));
     }
 }
 
-/// What the node blocks. A part of a hold-out folder cannot be blocked: folders come as a whole.
+/// What the node blocks. A part of a hold-out folder cannot be blocked: a folder is in reach as a whole or not at all.
 fn blocked(inputs: GrantInputs<'_>, named: &[Entry], effective: &mut Effective) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for entry in named {
-        let Some(folder) = inputs.scenarios.iter().find(|folder| entry.path().is_below(folder.path())) else {
-            entries.push(entry.clone());
-            continue;
-        };
-        let fault = format!("`{entry}` is a part of the hold-outs in `{folder}`, expected the whole folder");
-        refuse(
-            inputs,
-            key::CODEX_BLOCK_READ_PATHS,
-            fault,
-            "name whole folders, such as `scripts/scenarios/`",
-            effective,
-        );
+    for entry in named.iter().cloned() {
+        match inputs.scenarios.iter().find(|folder| entry.path().is_below(folder.path())) {
+            Some(folder) => OptOutFault::Part { entry, folder }.report(inputs, effective),
+            None => entries.push(entry),
+        }
     }
     entries
 }
 
-/// Whoever distributes a plugin is nobody the pipeline's author can answer for.
+/// The pipeline's author cannot give hold-outs to a plugin of another author.
 fn refuse_opt_outs(inputs: GrantInputs<'_>, blocked: Option<&[Entry]>, effective: &mut Effective) {
     if inputs.node.holdouts.allow_read {
-        let fault = format!("the plugin `{}` is never given hold-outs", inputs.handler);
-        refuse(inputs, key::CODEX_ALLOW_READ_SCENARIOS, fault, "remove the attribute", effective);
+        OptOutFault::Allowed.report(inputs, effective);
     }
-    let is_open =
-        |folder: &&Entry| !blocked.unwrap_or_default().iter().any(|entry| folder.path().starts_with(entry.path()));
-    if blocked.is_some()
-        && let Some(open) = inputs.scenarios.iter().find(is_open)
-    {
-        let fault = format!("the plugin `{}` is never given the hold-outs in `{open}`", inputs.handler);
-        refuse(
-            inputs,
-            key::CODEX_BLOCK_READ_PATHS,
-            fault,
-            "name the hold-outs too, or remove the attribute",
-            effective,
-        );
+    let Some(blocked) = blocked else { return };
+    let is_open = |folder: &&Entry| !blocked.iter().any(|entry| folder.path().starts_with(entry.path()));
+    if let Some(folder) = inputs.scenarios.iter().find(is_open) {
+        OptOutFault::NotBlocked { folder }.report(inputs, effective);
     }
 }
 
-fn refuse(inputs: GrantInputs<'_>, attribute: Key<'_>, fault: String, help: &str, effective: &mut Effective) {
-    let message = format!("`{attribute}` of node `{}`: {fault}", inputs.node.id);
-    let error = Diagnostic::error("holdout_access", message, span_of(inputs.node, attribute)).with_help(help);
-    effective.diagnostics.push(error.with_node(inputs.node.id.as_str()));
+/// An opt-out that is refused.
+enum OptOutFault<'a> {
+    /// Only a part of a hold-out folder is blocked.
+    Part {
+        /// The part.
+        entry: Entry,
+        /// The folder.
+        folder: &'a Entry,
+    },
+    /// A plugin is allowed to read hold-outs.
+    Allowed,
+    /// A plugin blocks paths, but not a hold-out folder.
+    NotBlocked {
+        /// The folder.
+        folder: &'a Entry,
+    },
+}
+
+impl OptOutFault<'_> {
+    fn report(self, inputs: GrantInputs<'_>, effective: &mut Effective) {
+        let plugin = inputs.source.name;
+        let (attribute, fault, help) = match self {
+            Self::Part { entry, folder } => (
+                key::CODEX_BLOCK_READ_PATHS,
+                format!("`{entry}` is only a part of the hold-outs in `{folder}`"),
+                "name whole folders, such as `scripts/scenarios/`",
+            ),
+            Self::Allowed => (
+                key::CODEX_ALLOW_READ_SCENARIOS,
+                format!("the plugin `{plugin}` may never read hold-outs"),
+                "remove the attribute",
+            ),
+            Self::NotBlocked { folder } => (
+                key::CODEX_BLOCK_READ_PATHS,
+                format!("the plugin `{plugin}` may never read the hold-outs in `{folder}`"),
+                "add the hold-outs to the list, or remove the attribute",
+            ),
+        };
+        let node = &inputs.node.id;
+        let message = format!("`{attribute}` of node `{node}`: {fault}");
+        let error = Diagnostic::error("holdout_access", message, span_of(inputs.node, attribute)).with_help(help);
+        effective.diagnostics.push(error.with_node(node.as_str()));
+    }
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use crate::plan::PolicyProblem;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use std::fmt;
 
-/// Everything that stands against a plan.
+/// All reasons why a pipeline has no plan.
 #[derive(Debug, Default)]
 pub struct BindErrors {
     /// What is wrong in the pipeline's file; warnings are among them.
     pub diagnostics: Vec<Diagnostic>,
-    /// Plugins that are not what was agreed to.
+    /// Plugins that may not run.
     pub plugins: Vec<PluginProblem>,
-    /// Commands that nothing would confine as the operator demands.
+    /// Commands that no sandbox would confine as the operator requires.
     pub policy: Option<Box<PolicyProblem>>,
 }
 
@@ -28,7 +28,7 @@ pub enum BindClass {
 }
 
 impl BindErrors {
-    /// True when nothing stands against the plan.
+    /// True when there is no error.
     pub fn is_empty(&self) -> bool {
         !self.diagnostics.iter().any(Diagnostic::is_error) && self.plugins.is_empty() && self.policy.is_none()
     }
@@ -47,10 +47,10 @@ impl BindErrors {
 
 impl fmt::Display for BindErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let diagnostics = self.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.message.clone());
-        let plugins = self.plugins.iter().map(|problem| problem.message.clone());
-        let policy = self.policy.iter().map(ToString::to_string);
-        let lines: Vec<String> = diagnostics.chain(plugins).chain(policy).collect();
+        let policy = self.policy.as_ref().map(ToString::to_string);
+        let diagnostics = self.diagnostics.iter().filter(|found| found.is_error()).map(|found| found.message.as_str());
+        let plugins = self.plugins.iter().map(|problem| problem.message.as_str());
+        let lines: Vec<&str> = diagnostics.chain(plugins).chain(policy.as_deref()).collect();
         f.write_str(&lines.join("\n"))
     }
 }

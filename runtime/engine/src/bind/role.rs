@@ -1,7 +1,7 @@
-//! Which role a component is bound in, and why a plugin may not be a verifier.
+//! Where the component of a handler comes from, its role, and why a plugin may not be a verifier.
 //!
-//! Pure. Only the operator makes a plugin a verifier. What judges must not be able to build: no model, no agents, no tools, no
-//! person, no files of its own. It works through commands, and the host makes a receipt for each of them.
+//! Pure. Only the operator makes a plugin a verifier. A verifier must not be able to build: it has no model, no agents, no tools, no
+//! person and no files of its own. It works through commands, and the host makes a receipt for each of them.
 
 use crate::config::PluginEntry;
 use glovebox_host::grants::{FileTier, Grants};
@@ -11,11 +11,22 @@ use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 /// What the world `verifier` imports, and the interface with the types it uses.
 const IMPORTS: [&str; 3] = ["control", "exec", "types"];
 
-/// The role of a handler type: the operator's word for a plugin, else what the built-in handler is.
-pub(super) fn role(handler: &str, plugin: Option<&PluginEntry>) -> Role {
-    match plugin {
-        Some(entry) => entry.role,
-        None => HandlerKind::of(handler).role().unwrap_or_default(),
+/// Where the component of a handler comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct HandlerSource<'a> {
+    /// The handler type.
+    pub name: &'a str,
+    /// The operator's table; none for a built-in handler.
+    pub plugin: Option<&'a PluginEntry>,
+}
+
+impl HandlerSource<'_> {
+    /// The role of its stages: the operator decides it for a plugin, a built-in handler has its own.
+    pub fn role(self) -> Role {
+        match self.plugin {
+            Some(entry) => entry.role,
+            None => HandlerKind::of(self.name).role().unwrap_or_default(),
+        }
     }
 }
 
@@ -26,11 +37,11 @@ pub fn verifier_fault(inspection: &Inspection, granted: &Grants) -> Option<Strin
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     if !names.is_empty() {
         let names = names.join(", ");
-        return Some(format!("it imports {names}, and a verifier may import `control` and `exec` only"));
+        return Some(format!("it imports {names}, but a verifier may import only `control` and `exec`"));
     }
     if granted.filesystem == FileTier::Posix {
         return Some(
-            "it is granted `filesystem = \"posix\"`, and only the commands of a verifier reach files".to_owned(),
+            "it is granted `filesystem = \"posix\"`, but only the commands of a verifier may access files".to_owned(),
         );
     }
     None

@@ -1,7 +1,7 @@
-//! How a stage that verifies is kept apart from the program it judges.
+//! How a verifying stage is separated from the program that it judges.
 //!
-//! Pure. The program under test is builders' code. It gets walls of its own, and what a stage leaves that has hold-outs in reach goes
-//! nowhere where builders look. The author's opt-outs are in the plan and in the record.
+//! Pure. The program under test is builders' code. It gets a sandbox of its own, and builders never see what a stage with hold-outs in
+//! reach leaves. The author's opt-outs are in the plan and in the record.
 
 use super::effective::{Effective, GrantInputs, span_of};
 use crate::plan::binding::runs_commands;
@@ -12,12 +12,12 @@ use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::scope::Entry;
 
-/// Settles it for a stage that verifies, when it has hold-outs in reach or names the program under test. To be called when scope,
-/// commands and hold-outs are settled.
+/// Decides it for a verifying stage that has hold-outs in reach or names the program under test. Must be called after scope, commands
+/// and hold-outs are decided.
 pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     let node = inputs.node;
     let reaches = effective.holdouts == HoldoutAccess::ReadOnly;
-    let is_verifier = inputs.role == Role::Verifier && runs_commands(&effective.commands);
+    let is_verifier = inputs.source.role() == Role::Verifier && runs_commands(&effective.commands);
     let is_asked = node.subject.command.is_some();
     if !is_verifier || !(reaches || is_asked) {
         unused_base(inputs, effective);
@@ -42,14 +42,14 @@ pub(super) fn separate(inputs: GrantInputs<'_>, effective: &mut Effective) {
     effective.separation = Some(Separation { command, port: node.subject.port, is_isolated, writes, cache_from_base });
 }
 
-/// Warns of a `cache_from` that does nothing: without hold-outs in reach a cache is kept as it is.
+/// Warns of a `cache_from` without effect: without hold-outs in reach a cache is kept between visits.
 fn unused_base(inputs: GrantInputs<'_>, effective: &mut Effective) {
     if inputs.node.confinement.cache_from.is_none() {
         return;
     }
     let id = &inputs.node.id;
     let message = format!(
-        "node `{id}` has no hold-outs in reach: its cache is kept between its visits, `cache_from` does nothing"
+        "node `{id}` has no hold-outs in reach, so its cache is kept between visits and `cache_from` has no effect"
     );
     let warning = Diagnostic::warning("cache_from", message, span_of(inputs.node, key::CACHE_FROM));
     effective.diagnostics.push(warning.with_node(id.as_str()));

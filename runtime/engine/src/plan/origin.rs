@@ -20,7 +20,7 @@ pub enum Giver {
         /// The handler type.
         handler: String,
         /// The field of `grants`.
-        field: &'static str,
+        field: GrantField,
         /// Line of the table in `glovebox.toml`.
         line: usize,
     },
@@ -44,6 +44,30 @@ pub enum Giver {
     Run,
     /// Something that holds where no other giver says more.
     Default,
+}
+
+/// A field of `grants` in `glovebox.toml`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GrantField {
+    /// `commands`.
+    Commands,
+    /// `model`.
+    Model,
+    /// `read`.
+    Read,
+    /// `write`.
+    Write,
+}
+
+impl fmt::Display for GrantField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            GrantField::Commands => "commands",
+            GrantField::Model => "model",
+            GrantField::Read => "read",
+            GrantField::Write => "write",
+        })
+    }
 }
 
 /// Who gave a capability, then who narrowed it.

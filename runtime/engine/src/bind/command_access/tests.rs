@@ -1,6 +1,7 @@
 //! What a node's commands reach: never more than the operator says, and a read scope by absence for every handler.
 
 use crate::bind::effective::{Effective, GrantInputs, effective};
+use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::provided::State;
@@ -46,10 +47,8 @@ fn of(attributes: &str, table: &str) -> Effective {
     let scenarios = [Entry::parse("hold/outs/").expect("entry")];
     effective(GrantInputs {
         node,
-        handler,
-        role: crate::bind::role::role(handler, config.plugins.get(handler)),
+        source: HandlerSource { name: handler, plugin: config.plugins.get(handler) },
         inspection: &inspection(),
-        plugin: config.plugins.get(handler),
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
         scenarios: &scenarios,

@@ -1,6 +1,7 @@
 //! The intersection of wants, grants and attributes: as a table, and never more than any of its inputs.
 
 use super::*;
+use crate::bind::role::HandlerSource;
 use glovebox_host::inspect::{Import, Manifest};
 use glovebox_host::provided::State;
 use glovebox_pipeline::Source;
@@ -57,10 +58,8 @@ fn of(node: &Node, handler: &str, inspection: &Inspection, plugin: Option<&Plugi
     let (limits, sandbox) = (LimitSettings::default(), SandboxSetting::default());
     effective(GrantInputs {
         node,
-        handler,
-        role: crate::bind::role::role(handler, plugin),
+        source: HandlerSource { name: handler, plugin },
         inspection,
-        plugin,
         limits: &limits,
         sandbox: &sandbox,
         scenarios: &scenarios(),
@@ -187,10 +186,8 @@ fn limits_lower_and_only_the_operator_raises() {
         let plugin = granted.is_some().then_some(&plugin);
         let found = effective(GrantInputs {
             node: &node,
-            handler,
-            role: crate::bind::role::role(handler, plugin),
+            source: HandlerSource { name: handler, plugin },
             inspection: &inspection,
-            plugin,
             limits: &limits,
             sandbox: &SandboxSetting::default(),
             scenarios: &scenarios(),

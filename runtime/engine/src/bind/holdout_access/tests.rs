@@ -1,6 +1,7 @@
 //! Who has hold-outs in reach, and what is said about it: a table over handlers and ways out.
 
 use crate::bind::effective::{Effective, GrantInputs, effective};
+use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use crate::plan::Capability;
 use crate::plan::HoldoutAccess::{self, Absent, ReadOnly};
@@ -25,10 +26,8 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let handler = node.handler.name();
     effective(GrantInputs {
         node,
-        handler,
-        role: crate::bind::role::role(handler, config.plugins.get(handler)),
+        source: HandlerSource { name: handler, plugin: config.plugins.get(handler) },
         inspection: &inspection,
-        plugin: config.plugins.get(handler),
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
         scenarios: &scenarios,

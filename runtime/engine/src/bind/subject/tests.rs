@@ -1,6 +1,7 @@
 //! Which stages are kept apart from the program they judge, and how.
 
 use crate::bind::effective::{Effective, GrantInputs, effective};
+use crate::bind::role::HandlerSource;
 use crate::config::Config;
 use crate::plan::Separation;
 use glovebox_host::inspect::{Import, Inspection, Manifest};
@@ -35,10 +36,8 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
     let scenarios = [Entry::parse("a/").expect("entry")];
     effective(GrantInputs {
         node,
-        handler: node.handler.name(),
-        role: crate::bind::role::role(node.handler.name(), None),
+        source: HandlerSource { name: node.handler.name(), plugin: None },
         inspection: &inspection,
-        plugin: None,
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
         scenarios: &scenarios,
