@@ -419,5 +419,5 @@ fn a_plugin_is_given_no_hold_outs_whatever_the_pipeline_says() {
     bench.write("glovebox.toml", "[plugins.\"evil.guest\"]\npath = \"guest.wasm\"\ngrants = {}\n");
     std::fs::write(bench.project().join("guest.wasm"), guests::component("(func $execute)")).unwrap();
     bench.glovebox(&["plugin", "lock"]).ends(0);
-    bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("the plugin `evil.guest` is never given hold-outs");
+    bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("the plugin `evil.guest` may never read hold-outs");
 }

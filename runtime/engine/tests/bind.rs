@@ -78,7 +78,7 @@ fn a_plugin_is_what_was_agreed_to_or_does_not_run() {
     let absent = refused(with(&bytes, &review, &Lock::default()), BindClass::Plugin, &["is not in `glovebox.lock`"]);
     assert!(absent.plugins[0].help.as_deref().is_some_and(|help| help.contains("glovebox plugin lock")));
     refused(with(&other, &review, &lock), BindClass::Plugin, &["has the digest", "but the lock has"]);
-    refused(with(&renamed, &review, &lock), BindClass::Plugin, &["calls itself `acme.other`"]);
+    refused(with(&renamed, &review, &lock), BindClass::Plugin, &["names it `acme.other`"]);
     let wider = config(&REVIEW.replace("\"REVIEW.md\"", "\"REVIEW.md\", \"src/\""));
     refused(
         with(&bytes, &wider, &lock),
