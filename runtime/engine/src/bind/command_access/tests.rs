@@ -85,8 +85,8 @@ fn a_node_lowers_the_network_and_never_raises_it() {
     assert_eq!(granted("prompt=x, network=\"proxy:a.example.com\"", "network = \"full\""), "proxy:a.example.com");
     let refused = |attributes: &str, table: &str, asked: &str, grants: &str, remedy: &str| {
         let found = of(attributes, table);
-        let message = format!("node `n` asks for the network `{asked}`, the operator grants `{grants}`");
-        let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml would grant it");
+        let message = format!("node `n` asks for the network `{asked}`, but the operator grants `{grants}`");
+        let help = format!("`network = {remedy}` under `[sandbox]` in glovebox.toml grants it");
         assert_eq!(only(&found), ("network_not_granted", true, message.as_str(), help.as_str()));
         assert_eq!(found.command_access.network, Network::None);
     };
@@ -173,7 +173,7 @@ fn folders_stand_in_nobodys_place() {
             "write_not_committed",
             false,
             "node `n` may write `target/bin/app`, but `target/` is cache and never committed",
-            "leave `target/bin/app` out of `allowed_write_paths`, or `target/` out of `cache`",
+            "remove `target/bin/app` from `allowed_write_paths`, or `target/` from `cache`",
         )
     );
 }

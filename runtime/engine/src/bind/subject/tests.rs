@@ -94,5 +94,5 @@ fn the_program_under_test_and_its_port_are_the_nodes() {
     };
     assert_eq!(separation.separation, Some(expected));
     let without = of(&format!("{TOOL}, cache=\"c/\", cache_from=base"), false);
-    assert!(without.diagnostics.iter().any(|found| found.message.contains("`cache_from` does nothing")));
+    assert!(without.diagnostics.iter().any(|found| found.message.contains("`cache_from` has no effect")));
 }
