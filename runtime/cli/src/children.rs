@@ -1,7 +1,8 @@
 //! Child pipelines: `check` follows `stack.child_dotfile` of graphs and nodes from file to file.
 //!
-//! Each file is told of once, though several ways lead to it. A way ends at a file without a child, at one that stands on it already,
-//! or at [`DEPTH_MAX`]. What is wrong with a child's file is told at its own place, that it cannot be had where it is named.
+//! Each file is reported once, even if several paths lead to it. A path ends at a file without a child, at a file that it already
+//! contains, or at [`DEPTH_MAX`]. Findings of a child are reported in its own file; a child that cannot be read is reported where it is
+//! named.
 
 use crate::references::Folder;
 use crate::rule_plugins::RuleSets;
@@ -14,26 +15,26 @@ use glovebox_pipeline::{Checked, Inputs};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The most files in a row, the first not counted.
+/// The most files on one path, without the first.
 const DEPTH_MAX: usize = 16;
 
-/// Checks the children of a file, their children, and so on, each by the rules of its own project and none of them with the first
-/// file's inputs; adds to the findings of who names a child that cannot be had.
+/// Checks the children of a file, their children, and so on, each with the rules of its own project and without the inputs of the
+/// first file. Adds a finding to `parent` for a child that cannot be read.
 pub fn check(file: &Path, parent: &mut Findings, wanted: &References, rule_sets: &mut RuleSets) -> Vec<Findings> {
     if wanted.children.is_empty() {
         return Vec::new();
     }
-    let way: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
-    Walk { met: way.iter().cloned().collect(), way, rule_sets }.below(file, parent, wanted)
+    let path: Vec<PathBuf> = std::fs::canonicalize(file).into_iter().collect();
+    Walk { visited: path.iter().cloned().collect(), path, rule_sets }.below(file, parent, wanted)
 }
 
-/// What was found in one file.
+/// A checked file.
 pub struct CheckedFile {
-    /// What was found.
+    /// Its findings.
     pub findings: Findings,
     /// The pipeline; none when it has errors of its own.
     pub pipeline: Option<Pipeline>,
-    /// The files it refers to.
+    /// The files that it refers to.
     pub wanted: References,
     /// True when there are more findings than were kept.
     pub is_cut: bool,
@@ -42,9 +43,9 @@ pub struct CheckedFile {
 /// Checks one file by the project's own rules and the built-in ones.
 pub fn check_file(opened: ParsedFile, rule_sets: &mut RuleSets) -> CheckedFile {
     let ParsedFile { file, text: source, draft, mut wanted, .. } = opened;
-    let judged = rule_sets.lint(draft, &file);
-    let Checked { pipeline, diagnostics, is_cut } = judged.checked;
-    if let (Some(pipeline), Some(_)) = (&pipeline, &judged.report.transformed) {
+    let linted = rule_sets.lint(draft, &file);
+    let Checked { pipeline, diagnostics, is_cut } = linted.checked;
+    if let (Some(pipeline), Some(_)) = (&pipeline, &linted.report.transformed) {
         wanted.children = children_of(pipeline);
     }
     let findings = Findings { file: file.display().to_string(), source, diagnostics };
@@ -53,9 +54,9 @@ pub fn check_file(opened: ParsedFile, rule_sets: &mut RuleSets) -> CheckedFile {
 
 struct Walk<'a> {
     /// The files from the first to the current one.
-    way: Vec<PathBuf>,
+    path: Vec<PathBuf>,
     /// Every file that was read.
-    met: BTreeSet<PathBuf>,
+    visited: BTreeSet<PathBuf>,
     rule_sets: &'a mut RuleSets,
 }
 
@@ -65,13 +66,13 @@ impl Walk<'_> {
         for named_child in &wanted.children {
             match self.next(file, named_child, &wanted.sealed) {
                 Ok(None) => {}
-                Ok(Some((place, source))) => {
+                Ok(Some((target, source))) => {
                     let child = file.with_file_name("").join(&named_child.path);
                     let opened = ParsedFile::of(&child, source, &Inputs::default());
                     let CheckedFile { mut findings, wanted, .. } = check_file(opened, self.rule_sets);
-                    self.way.push(place);
+                    self.path.push(target);
                     let below = self.below(&child, &mut findings, &wanted);
-                    self.way.pop();
+                    self.path.pop();
                     found.push(findings);
                     found.extend(below);
                 }
@@ -86,21 +87,21 @@ impl Walk<'_> {
     fn next(&mut self, file: &Path, child: &Child, sealed: &[String]) -> Result<Option<Read>, Box<Diagnostic>> {
         let unreadable = |reason: String| Box::new(child.unreadable(reason));
         let folder = Folder::of(file).map_err(unreadable)?;
-        let place = folder.resolve(Path::new(&child.path)).map_err(unreadable)?;
-        if self.way.contains(&place) {
+        let target = folder.resolve(Path::new(&child.path)).map_err(unreadable)?;
+        if self.path.contains(&target) {
             return Err(Box::new(child.leads_back()));
         }
-        if self.way.len() > DEPTH_MAX {
+        if self.path.len() > DEPTH_MAX {
             return Err(Box::new(child.is_too_deep(DEPTH_MAX)));
         }
-        if self.met.contains(&place) {
+        if self.visited.contains(&target) {
             return Ok(None);
         }
         let source = folder.read(Path::new(&child.path), sealed, TEXT_BYTES_MAX).map_err(unreadable)?;
-        self.met.insert(place.clone());
-        Ok(Some((place, source)))
+        self.visited.insert(target.clone());
+        Ok(Some((target, source)))
     }
 }
 
-/// A child's place and text.
+/// A child's file, with links resolved, and its text.
 type Read = (PathBuf, String);

@@ -1,21 +1,22 @@
-//! A run as a picture of its pipeline shows it: how nodes stand, which edges were taken. A fold of the journal like everything else.
+//! What a picture of a pipeline shows of a run: the progress of each node, and the edges that the run took.
+//!
+//! The progress of nodes comes from the engine's fold of the journal. This file only counts the routes.
 
 use glovebox_drawing::{NodeProgress, Overlay};
 use glovebox_engine::event::{Event, Record};
 use glovebox_engine::state::RunState;
 use glovebox_pipeline::ir::{EdgeIndex, NodeId, Status};
 
-/// What the records say.
-pub fn of(records: &[Record]) -> Overlay {
+/// The overlay of a run with these records.
+pub fn of(records: Vec<Record>) -> Overlay {
     let mut state = RunState::default();
     let mut overlay = Overlay::default();
     for record in records {
-        state.apply(record);
-        if let Event::RouteTaken(route) = &record.event {
-            let jump = (route.from.clone(), route.to.clone());
+        state.apply(&record);
+        if let Event::RouteTaken(route) = record.event {
             *match route.edge {
                 Some(edge) => overlay.edges.entry(EdgeIndex(edge)).or_default(),
-                None => overlay.jumps.entry(jump).or_default(),
+                None => overlay.jumps.entry((route.from, route.to)).or_default(),
             } += 1;
         }
     }

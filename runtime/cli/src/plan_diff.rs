@@ -60,11 +60,13 @@ pub fn capabilities(bound: &Executor, source: &CheckedPipeline, arguments: &Plan
 fn declared(file: &Path, text: Source<'_>, set: &[(String, String)]) -> Inputs {
     let mut inputs = source::inputs(set);
     let mut alone = Inputs { files: references::read(file, text, &inputs).files, ..Inputs::default() };
-    inputs.set.retain(|key, value| {
-        alone.set = [(key.clone(), value.clone())].into();
+    for input in std::mem::take(&mut inputs.set) {
+        alone.set = [input].into();
         let checked = glovebox_pipeline::check(text, &alone);
-        checked.diagnostics.iter().all(|diagnostic| diagnostic.rule != "input_declared")
-    });
+        if checked.diagnostics.iter().all(|diagnostic| diagnostic.rule != "input_declared") {
+            inputs.set.append(&mut alone.set);
+        }
+    }
     inputs
 }
 

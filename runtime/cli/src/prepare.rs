@@ -80,7 +80,6 @@ pub fn bind_plan(
     let host = Arc::clone(host.get()?);
     let Request { script, purpose, sealed } = request;
     let found = capability::find();
-    let lock = project.lock.clone().unwrap_or_default();
     let options = BindOptions {
         no_sandbox: matches!(purpose, Purpose::RunUnconfined | Purpose::ShowUnconfined),
         plan_only: matches!(purpose, Purpose::Show | Purpose::ShowUnconfined),
@@ -88,8 +87,7 @@ pub fn bind_plan(
         sealed,
         script: script.map(|file| Arc::clone(&file.script)),
     };
-    let pipeline = Arc::new(source.pipeline.clone());
-    match bind(pipeline, &catalog(project), (&project.config, &lock), &host, &options) {
+    match bind(Arc::clone(&source.pipeline), &catalog(project), (&project.config, &project.lock), &host, &options) {
         Ok(plan) => {
             let plan = plan.with_rule_report(source.rule_report.clone());
             let diagnostics = plan.warnings.clone();
@@ -105,7 +103,7 @@ pub fn bind_plan(
                 worker: Worker { name: worker(), sandbox },
             })
         }
-        Err(errors) => Err(refuse(source, &errors)),
+        Err(errors) => Err(refuse(source, errors)),
     }
 }
 
@@ -115,13 +113,13 @@ fn worker() -> String {
 }
 
 /// Binds other versions of a pipeline, to compare plans. Prints nothing. A missing pipeline, or one that cannot be bound, has no plan.
-pub fn plans_beside(
+pub fn bind_versions(
     host: &SharedHost,
-    pipelines: &[Option<Pipeline>],
+    pipelines: Vec<Option<Pipeline>>,
     project: &Project,
     sealed: &[Entry],
 ) -> Result<Vec<Option<Plan>>, Stop> {
-    let (host, lock) = (host.get()?, project.lock.clone().unwrap_or_default());
+    let host = host.get()?;
     let options = BindOptions {
         no_sandbox: false,
         plan_only: true,
@@ -130,10 +128,10 @@ pub fn plans_beside(
         script: None,
     };
     let catalog = catalog(project);
-    let bound = |pipeline: &Option<Pipeline>| {
-        bind(Arc::new(pipeline.clone()?), &catalog, (&project.config, &lock), host, &options).ok()
+    let bound = |pipeline: Option<Pipeline>| {
+        bind(Arc::new(pipeline?), &catalog, (&project.config, &project.lock), host, &options).ok()
     };
-    Ok(pipelines.iter().map(bound).collect())
+    Ok(pipelines.into_iter().map(bound).collect())
 }
 
 /// The sandbox environment of a plan on this machine.
@@ -141,7 +139,7 @@ fn sandbox_env(plan: &Plan, project: &Project, capability: &ProbeReport) -> Resu
     Ok(SandboxEnv {
         tier: plan.sandbox.tier(),
         can_mount: capability.tier == Some(Tier::Full),
-        policy: toolchain::exec_policy(&plan.exec, &plan.sandbox)?,
+        policy: toolchain::exec_policy(&plan.exec, plan.sandbox.tier(), &plan.sandbox.setting.read)?,
         project: project.workdir.clone(),
         private: [user_key::folder(), cache_dir()].into_iter().flatten().collect(),
     })
@@ -179,7 +177,8 @@ pub fn holdouts(source: &CheckedPipeline, project: &Project) -> Result<Vec<Entry
 
 /// The pipeline's file, where it lies in the project, and the hold-outs.
 fn protected(source: &CheckedPipeline, project: &Project, plan: &Plan) -> Protected {
-    let file = std::fs::canonicalize(&source.file).unwrap_or_else(|_| source.file.clone());
+    let canonical = std::fs::canonicalize(&source.file);
+    let file = canonical.as_ref().unwrap_or(&source.file);
     let inside = file.strip_prefix(&project.workdir).ok().and_then(Path::to_str);
     let sealed = plan.sealed.iter().map(ToString::to_string);
     Protected::new(&inside.map(str::to_owned).into_iter().chain(sealed).collect::<Vec<_>>())
@@ -190,14 +189,15 @@ fn findings(source: &CheckedPipeline, diagnostics: Vec<glovebox_pipeline::diagno
 }
 
 /// Prints every problem of a plan; the class decides the exit code.
-fn refuse(source: &CheckedPipeline, errors: &BindErrors) -> Stop {
-    let findings = findings(source, errors.diagnostics.clone());
+fn refuse(source: &CheckedPipeline, errors: BindErrors) -> Stop {
+    let class = errors.class();
+    let findings = findings(source, errors.diagnostics);
     source::report(&findings, Severity::Warning);
     for problem in &errors.plugins {
         terminal::say(format_args!("error: {}\n", visible::block(&problem.message)));
         problem.help.iter().for_each(|help| terminal::say(format_args!("help: {}\n", visible::block(help))));
     }
-    match (errors.class(), &errors.policy) {
+    match (class, &errors.policy) {
         (BindClass::Invalid, _) => source::invalid(&findings),
         (BindClass::Plugin, _) => Stop::silent(Exit::Plugin),
         (BindClass::Policy, Some(policy)) => Stop::new(Exit::Policy, policy.to_string()).with_help(policy.help()),

@@ -22,22 +22,28 @@ pub struct Project {
     pub config_dir: PathBuf,
     /// True when there is a file.
     pub has_config: bool,
-    /// What `glovebox.lock` agrees to; none when there is no file.
-    pub lock: Option<Lock>,
+    /// The plugins that `glovebox.lock` lists; none without a file.
+    pub lock: Lock,
 }
 
 /// Reads the configuration that goes with a pipeline, or with the workdir alone.
 pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, Stop> {
-    let place = workdir.display();
+    let given = workdir.display();
     let workdir =
-        std::fs::canonicalize(workdir).map_err(|error| Stop::io(format!("open workdir `{place}`"), &error))?;
+        std::fs::canonicalize(workdir).map_err(|error| Stop::io(format!("open workdir `{given}`"), &error))?;
     if !workdir.is_dir() {
-        return Err(Stop::new(Exit::Usage, format!("workdir `{place}` is not a directory")));
+        return Err(Stop::new(Exit::Usage, format!("workdir `{given}` is not a directory")));
     }
     let found = candidates(&workdir, pipeline).into_iter().find(|folder| stands(&folder.join(CONFIG_FILE_NAME)));
     let Some(config_dir) = found else {
         let config_dir = workdir.clone();
-        return Ok(Project { workdir, config: Config::default(), config_dir, has_config: false, lock: None });
+        return Ok(Project {
+            workdir,
+            config: Config::default(),
+            config_dir,
+            has_config: false,
+            lock: Lock::default(),
+        });
     };
     let config = read_config(&config_dir.join(CONFIG_FILE_NAME))?;
     let lock = read_lock(&config_dir.join(LOCK_FILE_NAME))?;
@@ -79,14 +85,13 @@ fn read_config(file: &Path) -> Result<Config, Stop> {
     })
 }
 
-fn read_lock(file: &Path) -> Result<Option<Lock>, Stop> {
+fn read_lock(file: &Path) -> Result<Lock, Stop> {
     if !stands(file) {
-        return Ok(None);
+        return Ok(Lock::default());
     }
     let text = read_text(file)?;
-    let lock = Lock::parse(&text).map_err(|error| {
+    Lock::parse(&text).map_err(|error| {
         Stop::new(Exit::Plugin, format!("`{}`: {error}", file.display()))
             .with_help("review the plugins, then run `glovebox plugin lock`")
-    })?;
-    Ok(Some(lock))
+    })
 }

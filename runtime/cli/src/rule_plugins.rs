@@ -71,8 +71,8 @@ impl RuleSets {
     }
 }
 
-/// Reads a pipeline that is to be run or planned as the project's rules make it, with the project that goes with it. Findings are
-/// printed; an error among them stops with exit 3, rules that may not run with exit 7.
+/// Reads a pipeline and its project, and applies the project's rules. Prints the findings. An error stops with exit 3; a rule plugin
+/// that may not run stops with exit 7.
 pub fn read_pipeline(
     host: &SharedHost,
     file: &Path,
@@ -80,30 +80,29 @@ pub fn read_pipeline(
     workdir: &Path,
 ) -> Result<(CheckedPipeline, Project), Stop> {
     let mut opened = ParsedFile::of(file, source::read_text(file)?, inputs);
-    // A file that cannot be read is told before anything about the project is.
+    // Errors of the file come before errors of the project.
     if opened.draft.has_errors() {
-        opened.concluded(lint_builtin)?;
+        opened.finish(lint_builtin)?;
         return Err(Stop::silent(Exit::Invalid));
     }
     let project = project::read_project(workdir, Some(file))?;
     opened.draft.pipeline.set_verifiers(project.config.verifiers());
     if project.config.rules.is_empty() {
-        return Ok((opened.concluded(lint_builtin)?, project));
+        return Ok((opened.finish(lint_builtin)?, project));
     }
     let rules = load(&project, host)?.map_err(|problems| refuse(&problems))?;
-    let mut source = opened.concluded(|draft| rules.lint(draft))?;
-    tell_changes(&source.rule_report.rules);
+    let mut source = opened.finish(|draft| rules.lint(draft))?;
+    report_changes(&source.rule_report.rules);
     widening::record(host, &mut source, &project)?;
     Ok((source, project))
 }
 
-/// Checks that the project has the rules that linted a run, byte for byte: else exit 11, or 7 for rules that may not run.
+/// Checks that the project has the same rule plugins as the run, byte for byte. If not: exit 11, or 7 for one that may not run.
 pub fn check_unchanged(run: &RunFolder, project: &Project, recorded: &[RuleRecord]) -> Result<(), Stop> {
     if project.config.rules.is_empty() && recorded.is_empty() {
         return Ok(());
     }
-    let lock = project.lock.clone().unwrap_or_default();
-    let now = digests(RuleFiles { config: &project.config, lock: &lock, files: &files(project) })
+    let now = digests(RuleFiles { config: &project.config, lock: &project.lock, files: &files(project) })
         .map_err(|problems| refuse(&problems))?;
     if now.iter().map(|(name, digest)| (name, digest)).eq(recorded.iter().map(|rule| (&rule.name, &rule.digest))) {
         return refuse_withdrawn(run, project, recorded);
@@ -112,7 +111,7 @@ pub fn check_unchanged(run: &RunFolder, project: &Project, recorded: &[RuleRecor
     Err(Stop::new(Exit::Mismatch, message).with_help("restore glovebox.toml and the components, or start a new run"))
 }
 
-/// What a component was allowed when the run began, it must be allowed now.
+/// Refuses to resume if a rule plugin no longer has the grant that it used.
 fn refuse_withdrawn(run: &RunFolder, project: &Project, recorded: &[RuleRecord]) -> Result<(), Stop> {
     let allowed = |rule: &RuleRecord| {
         let grant = project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
@@ -124,8 +123,8 @@ fn refuse_withdrawn(run: &RunFolder, project: &Project, recorded: &[RuleRecord])
     Err(Stop::new(Exit::Mismatch, message).with_help("restore `transform`, or start a new run"))
 }
 
-/// Says in one line for each component that the graph is not what the file says.
-fn tell_changes(rules: &[RuleRecord]) {
+/// Prints a note for each rule plugin that changed the graph.
+fn report_changes(rules: &[RuleRecord]) {
     for rule in rules.iter().filter(|rule| rule.changes_total > 0) {
         let changes = terminal::counted(usize::try_from(rule.changes_total).unwrap_or(usize::MAX), "change");
         let name = visible::line(&rule.name);
@@ -134,8 +133,7 @@ fn tell_changes(rules: &[RuleRecord]) {
 }
 
 fn load(project: &Project, host: &SharedHost) -> Result<Result<RuleSet, Vec<PluginProblem>>, Stop> {
-    let lock = project.lock.clone().unwrap_or_default();
-    let rules = RuleFiles { config: &project.config, lock: &lock, files: &files(project) };
+    let rules = RuleFiles { config: &project.config, lock: &project.lock, files: &files(project) };
     Ok(RuleSet::load(rules, host.get()?))
 }
 

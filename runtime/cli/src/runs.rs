@@ -103,11 +103,11 @@ pub fn repair(run: &RunFolder) -> Result<(), Stop> {
 }
 
 /// Makes the folder of a new run, for this user alone. A name that is taken is refused, whatever is in it.
-pub fn create(runs_dir: &Path, id: &RunId) -> Result<RunFolder, Stop> {
+pub fn create(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
     let failed = |error: &std::io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
     let path = folder::prepare(runs_dir)?.join(id.as_str());
     match folder::make(&path) {
-        Ok(()) => Ok(RunFolder { id: id.0.clone(), path, created: SystemTime::now() }),
+        Ok(()) => Ok(RunFolder { id: id.0, path, created: SystemTime::now() }),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let named = spelled(&id.0, runs_dir);
             Err(Stop::new(Exit::Usage, format!("run `{}` exists already in `{}`", id.0, runs_dir.display()))
@@ -125,13 +125,13 @@ pub fn discard(run: &RunFolder) {
 /// Finds the run that a selector names.
 pub fn select(runs_dir: &Path, selector: &RunSelector) -> Result<RunFolder, Stop> {
     let mut runs = list(runs_dir)?;
-    let place = runs_dir.display();
+    let folder = runs_dir.display();
     let absent = |message: String| {
         Stop::new(Exit::Usage, message)
             .with_help("list runs: `glovebox ls`; in another folder: `glovebox ls --runs-dir D`")
     };
     if runs.is_empty() {
-        return Err(absent(format!("no runs in `{place}`")));
+        return Err(absent(format!("no runs in `{folder}`")));
     }
     let RunSelector::Id(id) = selector else { return Ok(runs.swap_remove(0)) };
     if let Some(exact) = runs.iter().position(|run| run.id == *id) {
@@ -140,8 +140,8 @@ pub fn select(runs_dir: &Path, selector: &RunSelector) -> Result<RunFolder, Stop
     runs.retain(|run| !id.is_empty() && run.id.starts_with(id));
     match &runs[..] {
         [_] => Ok(runs.swap_remove(0)),
-        [] => Err(absent(format!("no run `{id}` in `{place}`"))),
-        [one, other, ..] => Err(absent(format!("`{id}` is not unique in `{place}`: `{}`, `{}`, …", one.id, other.id))),
+        [] => Err(absent(format!("no run `{id}` in `{folder}`"))),
+        [one, other, ..] => Err(absent(format!("`{id}` is not unique in `{folder}`: `{}`, `{}`, …", one.id, other.id))),
     }
 }
 

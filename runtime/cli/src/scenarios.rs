@@ -3,7 +3,7 @@
 //! It searches the working folder, then the folder of the pipeline. It follows no link and reads at most [`FILES_MAX`] files of
 //! [`BYTES_MAX`] bytes; other files are not checked. A run has sealed copies of its own.
 
-use crate::files;
+use crate::regular_file;
 use glovebox_pipeline::ir::Pipeline;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 
 fn script(path: &Path) -> Option<Script> {
     let mut bytes = Vec::new();
-    files::open(path).ok()?.take(BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
+    regular_file::open(path).ok()?.take(BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8(bytes).ok().filter(|text| text.len() as u64 <= BYTES_MAX)?;
     let named = path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
     (named || text.starts_with("#!")).then(|| Script { path: path.display().to_string(), text })

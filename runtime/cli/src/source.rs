@@ -1,11 +1,11 @@
-//! A pipeline's text on disk: read, check, say what was found.
+//! Reads and checks a pipeline file, and prints the findings.
 //!
-//! What the findings mean is decided in the pipeline crate, how they look in the terminal; this only brings them together.
+//! The pipeline crate makes the findings, the terminal module renders them.
 
 use crate::changes;
 use crate::exit::{Exit, Stop};
-use crate::files;
 use crate::references::{self, Referring};
+use crate::regular_file;
 use crate::runs::RunFolder;
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
@@ -21,6 +21,7 @@ use glovebox_pipeline::{Checked, Inputs, Lowered, transform};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The largest pipeline, configuration or script that is read: a hundred thousand nodes take a third of it.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -32,13 +33,13 @@ pub fn is_stdin(file: &Path) -> bool {
 
 /// Reads a text file, or standard input for `-`; a byte order mark is left to its parser.
 pub fn read_text(file: &Path) -> Result<String, Stop> {
-    let place = file.display();
-    let failed = |error: std::io::Error| Stop::io(format!("read `{place}`"), &error);
+    let name = file.display();
+    let failed = |error: std::io::Error| Stop::io(format!("read `{name}`"), &error);
     let mut bytes = Vec::new();
     if is_stdin(file) {
         std::io::stdin().lock().take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     } else {
-        let opened = files::open(file).map_err(|error| match files::not_file(&error) {
+        let opened = regular_file::open(file).map_err(|error| match regular_file::not_file(&error) {
             Some(kind) => not_a_file(file, kind),
             None => failed(error),
         })?;
@@ -49,28 +50,29 @@ pub fn read_text(file: &Path) -> Result<String, Stop> {
     if bytes.len() as u64 > TEXT_BYTES_MAX {
         return Err(Stop::new(
             Exit::Invalid,
-            format!("`{place}` is too long, at most {TEXT_BYTES_MAX} bytes are read"),
+            format!("`{name}` is too long: at most {TEXT_BYTES_MAX} bytes can be read"),
         ));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Stop::new(Exit::Invalid, format!("`{place}` is not UTF-8 text at byte {at}"))
+        Stop::new(Exit::Invalid, format!("`{name}` is not UTF-8 text at byte {at}"))
     })
 }
 
-fn not_a_file(file: &Path, kind: files::Kind) -> Stop {
+fn not_a_file(file: &Path, kind: regular_file::Kind) -> Stop {
     let stop = Stop::new(Exit::Usage, format!("`{}` is {kind}, not a file", file.display()));
     match kind {
-        files::Kind::Folder => stop.with_help("name its files, such as `pipelines/*.dot`"),
+        regular_file::Kind::Folder => stop.with_help("name its files, such as `pipelines/*.dot`"),
         _ => stop.with_help("`-` reads standard input: `… | glovebox check -`; write other pipes to a file first"),
     }
 }
 
-/// Reads a component of at most `bytes_max`, or says why not. Waits for no pipe and reads no device: whoever wrote the
-/// project chose what stands at the path.
+/// Reads a component of at most `bytes_max`; the error is the reason in words. Refuses pipes and devices, because the project's author
+/// chooses the path.
 pub fn read_component(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    let opened = files::open(file).and_then(|opened| opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
+    let opened =
+        regular_file::open(file).and_then(|opened| opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
     opened.map_err(|error| error.to_string())?;
     if bytes.len() as u64 > bytes_max {
         return Err(format!("it has more than {bytes_max} bytes (limit `component_bytes`)"));
@@ -78,7 +80,7 @@ pub fn read_component(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// `--set` values as the pipeline takes them; the last of two with the same key wins.
+/// The values of `--set`; the last of two with the same key wins.
 pub fn inputs(set: &[(String, String)]) -> Inputs {
     Inputs { set: set.iter().cloned().collect(), ..Inputs::default() }
 }
@@ -90,13 +92,13 @@ pub struct CheckedPipeline {
     pub file: PathBuf,
     /// Its text.
     pub text: String,
-    /// What is to run: what the text says, or what the project's rules made of it.
-    pub pipeline: Pipeline,
+    /// The pipeline to run: that of the text, or of the project's rules.
+    pub pipeline: Arc<Pipeline>,
     /// The texts of the files it refers to, by path.
     pub files: BTreeMap<String, String>,
-    /// What the project's rule components made of it.
+    /// The report of the project's rule set.
     pub rule_report: RuleReport,
-    /// What each of them made of it, one after the other; empty for a run that is read back.
+    /// The pipeline after each rule plugin; empty for the pipeline of a run.
     pub trail: Vec<TransformStep>,
 }
 
@@ -106,11 +108,11 @@ pub struct ParsedFile {
     pub file: PathBuf,
     /// Its text.
     pub text: String,
-    /// What was read of it.
+    /// The lowered pipeline.
     pub draft: Lowered,
-    /// What it refers to.
+    /// The files that it refers to.
     pub wanted: References,
-    /// The texts of its prompts' files.
+    /// The texts of its prompt files.
     files: Files,
 }
 
@@ -121,42 +123,39 @@ impl ParsedFile {
         Self { file: file.to_owned(), text, draft, wanted, files }
     }
 
-    /// Prints what was found by judging the draft; with an error among it this stops with exit 3.
-    pub fn concluded(self, judge: impl FnOnce(Lowered) -> Linted) -> Result<CheckedPipeline, Stop> {
-        let Linted { checked: Checked { pipeline, diagnostics, .. }, report: rule_report, trail } = judge(self.draft);
+    /// Lints the draft and prints the findings. With an error, stops with exit 3.
+    pub fn finish(self, lint: impl FnOnce(Lowered) -> Linted) -> Result<CheckedPipeline, Stop> {
+        let Linted { checked: Checked { pipeline, diagnostics, .. }, report: rule_report, trail } = lint(self.draft);
         let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
         report(&findings, Severity::Warning);
         match pipeline.filter(|_| findings.count(Severity::Error) == 0) {
             Some(pipeline) => {
                 let files = self.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
-                Ok(CheckedPipeline { file: self.file, text: findings.source, pipeline, files, rule_report, trail })
+                let (file, text) = (self.file, findings.source);
+                Ok(CheckedPipeline { file, text, pipeline: Arc::new(pipeline), files, rule_report, trail })
             }
             None => Err(invalid(&findings)),
         }
     }
 }
 
-/// Reads and checks a pipeline as its file has it, whatever rules the project has. Findings go to stderr; with an error among them
-/// this stops with exit 3.
+/// Reads and checks a pipeline file without the project's rules. Findings go to stderr; an error stops with exit 3.
 pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<CheckedPipeline, Stop> {
-    ParsedFile::of(file, read_text(file)?, inputs).concluded(lint_builtin)
+    ParsedFile::of(file, read_text(file)?, inputs).finish(lint_builtin)
 }
 
-/// The pipeline as a run keeps it, not as the file is now; transformed where the run's is.
+/// The pipeline that a run keeps, with the transforms of the run. The file may have changed since.
 pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, Stop> {
     let blobs = changes::open_blobs(run)?;
     let text = changes::read_blob_text(run, &blobs, &started.pipeline_digest)?;
     let files = started.files.iter().map(|(path, digest)| {
         let text = changes::read_blob_text(run, &blobs, digest)?;
-        Ok((path.clone(), text))
+        Ok((path.clone(), Ok(text)))
     });
-    let files: BTreeMap<String, String> = files.collect::<Result<_, Stop>>()?;
-    let given = files.iter().map(|(path, text)| (path.clone(), Ok(text.clone()))).collect();
-    let mut draft = glovebox_pipeline::parse(Source::new(&text)).lower(&Inputs {
-        set: started.inputs.clone(),
-        files: given,
-        ..Inputs::default()
-    });
+    let files = files.collect::<Result<Files, Stop>>()?;
+    let inputs = Inputs { set: started.inputs.clone(), files, ..Inputs::default() };
+    let mut draft = glovebox_pipeline::parse(Source::new(&text)).lower(&inputs);
+    let files = inputs.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
     draft.pipeline.set_verifiers(started.verifiers.clone());
     let transformed = started.transformed_digest.as_ref();
     let transformed = transformed.map(|digest| changes::read_blob_text(run, &blobs, digest)).transpose()?;
@@ -164,21 +163,21 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, 
         draft = transform::reread(Source::new(transformed), &draft.pipeline);
     }
     let pipeline = glovebox_pipeline::validate(draft).pipeline.ok_or_else(|| {
-        let message = format!("the pipeline of run `{}` is not valid for this version of glovebox", run.id);
+        let message = format!("this version of glovebox refuses the pipeline of run `{}`", run.id);
         Stop::new(Exit::Mismatch, message).with_help("resume it with the version that started it")
     })?;
     let rule_report = RuleReport { rules: started.rules.clone(), transformed };
     Ok(CheckedPipeline {
         file: PathBuf::from(&started.pipeline_path),
         text,
-        pipeline,
+        pipeline: Arc::new(pipeline),
         files,
         rule_report,
         trail: Vec::new(),
     })
 }
 
-/// Prints findings that are at least that bad.
+/// Prints the findings with at least this severity.
 pub fn report(findings: &Findings, at_least: Severity) {
     terminal::say(diagnostics::render(findings, at_least, terminal::is_coloured()));
 }

@@ -12,7 +12,6 @@ mod rust;
 
 use crate::exit::{Exit, Stop};
 use glovebox_engine::config::{ExecSetting, Toolchain};
-use glovebox_engine::plan::SandboxPlan;
 use glovebox_record::Tier;
 use glovebox_sandbox::jail::Bind;
 use glovebox_sandbox::jail::ExecPolicy;
@@ -53,9 +52,9 @@ impl Missing {
 }
 
 /// The policy of every command of a run in this sandbox. Stops if this machine lacks a toolchain that `glovebox.toml` names.
-pub fn exec_policy(setting: &ExecSetting, sandbox: &SandboxPlan) -> Result<ExecPolicy, Stop> {
+pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -> Result<ExecPolicy, Stop> {
     let machine = Machine::here();
-    let tier = sandbox.tier().unwrap_or(Tier::Unconfined);
+    let tier = tier.unwrap_or(Tier::Unconfined);
     let mut policy = ExecPolicy::default();
     let mut first = Vec::new();
     for toolchain in &setting.toolchains {
@@ -67,9 +66,9 @@ pub fn exec_policy(setting: &ExecSetting, sandbox: &SandboxPlan) -> Result<ExecP
     // Named on purpose, so they come before the system's programs of the same name.
     policy.path.splice(0..0, first);
     policy.path.extend(setting.path.iter().map(PathBuf::from));
-    policy.env.extend(setting.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    policy.env.extend(setting.env.clone());
     let optional = setting.path.iter().map(|folder| (folder, true));
-    let shown = optional.chain(sandbox.setting.read.iter().map(|folder| (folder, false)));
+    let shown = optional.chain(read.iter().map(|folder| (folder, false)));
     let bind = |(folder, optional): (&String, bool)| Bind { optional, ..Bind::read_only(folder.into(), folder.into()) };
     policy.binds.extend(shown.map(bind));
     Ok(policy)

@@ -12,7 +12,6 @@ use glovebox_engine::config::TransformGrant;
 use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::{Plan, RunBounds};
 use glovebox_engine::rules::{Extent, attributed, is_accepted};
-use glovebox_pipeline::ir::Pipeline;
 
 /// Lines of a refusal; `glovebox plan` shows the others.
 const LINES_MAX: usize = 5;
@@ -24,8 +23,8 @@ pub fn record(host: &SharedHost, source: &mut CheckedPipeline, project: &Project
     if pipelines.is_empty() {
         return Ok(());
     }
-    let plans = prepare::plans_beside(host, &pipelines, project, &prepare::holdouts(source, project)?)?;
-    let extents: Vec<_> = plugins.into_iter().zip(pipelines.iter().zip(&plans).map(extent)).collect();
+    let plans = prepare::bind_versions(host, pipelines, project, &prepare::holdouts(source, project)?)?;
+    let extents: Vec<_> = plugins.into_iter().zip(plans.iter().map(extent)).collect();
     let found = attributed(&extents);
     for (position, rule) in source.rule_report.rules.iter_mut().enumerate() {
         rule.widen(found.get(&position).into_iter().flatten().map(ToString::to_string));
@@ -33,8 +32,9 @@ pub fn record(host: &SharedHost, source: &mut CheckedPipeline, project: &Project
     Ok(())
 }
 
-fn extent((pipeline, plan): (&Option<Pipeline>, &Option<Plan>)) -> Extent {
-    let (Some(pipeline), Some(plan)) = (pipeline, plan) else { return Extent::default() };
+fn extent(plan: &Option<Plan>) -> Extent {
+    let Some(plan) = plan else { return Extent::default() };
+    let pipeline = &plan.pipeline;
     let wall_max = pipeline.wall_max(None).map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     Extent::of(plan, RunBounds { steps_max: pipeline.steps_max(None), wall_max_ms: wall_max })
 }

@@ -11,16 +11,16 @@ use crate::terminal::{self, counted, visible};
 use glovebox_engine::event::Verdict;
 use glovebox_record::ChangeOp;
 use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
-use std::path::{Path, PathBuf};
+use std::borrow::Cow;
+use std::path::Path;
 
-/// Brings the changes of a successful run into the project, or says what is in the way.
+/// Writes the changes of a successful run to the project, or prints the conflicts.
 pub fn apply(arguments: &ApplyArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let changes = Changes::read(&run)?;
     let named = runs::spelled(&run.id, &arguments.runs.runs_dir);
     if !arguments.foreign {
-        let look = format!("read `glovebox diff {named}` first; then apply it with ");
-        let help = format!("{look}`glovebox apply {named} --foreign --workdir D`");
+        let help = format!("read `glovebox diff {named}`, then run `glovebox apply {named} --foreign --workdir D`");
         journal::refuse_foreign(&run, changes.provenance, help)?;
     }
     match changes.verdict {
@@ -34,9 +34,9 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
             return Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")));
         }
     }
-    let project = &destination(arguments, &run, &changes)?;
-    let place = project.display();
-    let failed = |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{place}`: {error}"));
+    let project = &*destination(arguments, &run, &changes)?;
+    let failed =
+        |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{}`: {error}", project.display()));
     let plan = apply::plan(&changes.base, &changes.changes, project).map_err(|error| failed(&error))?;
     if !plan.conflicts.is_empty() {
         return Err(refuse(&plan.conflicts, project));
@@ -48,12 +48,12 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
     }
 }
 
-/// The folder that gets the changes. What the record names counts only where the user stands at or above it.
-fn destination(arguments: &ApplyArguments, run: &RunFolder, changes: &Changes) -> Result<PathBuf, Stop> {
+/// The folder that gets the changes. The project in the record counts only if it is the current folder or below it.
+fn destination<'a>(arguments: &'a ApplyArguments, run: &RunFolder, changes: &Changes) -> Result<Cow<'a, Path>, Stop> {
     if let Some(workdir) = &arguments.workdir {
-        return Ok(workdir.clone());
+        return Ok(Cow::Borrowed(workdir));
     }
-    runs::project_here(&changes.project).ok_or_else(|| {
+    runs::project_here(&changes.project).map(Cow::Owned).ok_or_else(|| {
         let started_for = visible::line(&changes.project.to_string_lossy()).into_owned();
         let message =
             format!("run `{}` was started for `{started_for}`, which is not the current folder or below it", run.id);

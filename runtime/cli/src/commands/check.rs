@@ -7,11 +7,12 @@ use crate::rule_plugins::RuleSets;
 use crate::source::{self, ParsedFile};
 use crate::terminal::diagnostics::{self, Findings};
 use crate::terminal::{self, counted, machine, visible};
-use crate::{children, files, scenarios};
+use crate::{children, regular_file, scenarios};
 use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity, fixed};
 use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::lint::{self, Script};
 use glovebox_pipeline::{Inputs, Source};
+use glovebox_record::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -29,7 +30,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     let mut unreadable = None;
     let mut rule_sets = RuleSets::default();
     let mut cut = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for file in &arguments.files {
         let found = if arguments.fix { fix(file, &inputs) } else { open(file, &inputs) };
         match found.map(|opened| check_file(opened, &mut rule_sets)) {
@@ -37,9 +38,9 @@ pub fn check(arguments: &CheckArguments) -> Ended {
                 cut.extend(is_cut.then(|| findings.file.clone()));
                 let below = children::check(file, &mut findings, &wanted, &mut rule_sets);
                 checked.push(findings);
-                // Two pipelines may have one child; it is told of once.
-                checked.extend(below.into_iter().filter(|child| told.insert(child.file.clone())));
-                scripts.extend(pipeline.iter().flat_map(|pipeline| look_at_scripts(file, pipeline)));
+                // Two pipelines may have the same child, which is reported once.
+                checked.extend(below.into_iter().filter(|child| reported.insert(child.file.clone())));
+                scripts.extend(pipeline.iter().flat_map(|pipeline| check_scripts(file, pipeline)));
             }
             Err(stop) => {
                 terminal::report_stop(&stop);
@@ -74,28 +75,27 @@ fn open(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     Ok(ParsedFile::of(file, source::read_text(file)?, inputs))
 }
 
-/// A list that is cut short says so, since it would read like the whole.
+/// Reports that a list is not complete.
 fn say_cut(file: &str) {
     let file = visible::line(file);
     terminal::say(format_args!("note: `{file}` has more findings than the {DIAGNOSTICS_MAX} that are shown\n"));
 }
 
-/// True when some letters could not be read.
+/// True for a file with syntax errors.
 fn is_broken(opened: &ParsedFile) -> bool {
     let unread = |found: &Diagnostic| found.is_error() && found.rule == "dot_syntax";
     opened.draft.diagnostics.iter().any(unread)
 }
 
-/// Makes every certain edit of the file's own text, and opens what is left. Edits after which a file that could be read no longer can
-/// are not made.
+/// Makes every certain edit of the file, and opens the result. Makes no edit that adds a syntax error.
 fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
     if source::is_stdin(file) {
         let stop = Stop::new(Exit::Usage, "`--fix` cannot change standard input");
         return Err(stop.with_help("name a file, or leave out `--fix`"));
     }
     let mut opened = open(file, inputs)?;
-    let before = opened.text.clone();
-    for _ in 0..FIX_ROUNDS_MAX.min(FIX_BYTES_MAX / before.len().max(1)) {
+    let before = Digest::of(opened.text.as_bytes());
+    for _ in 0..FIX_ROUNDS_MAX.min(FIX_BYTES_MAX / opened.text.len().max(1)) {
         let found = glovebox_pipeline::validate(opened.draft.clone()).diagnostics;
         let Some(text) = fixed(Source::new(&opened.text), &found) else { break };
         let next = ParsedFile::of(file, text, inputs);
@@ -104,27 +104,25 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
         }
         opened = next;
     }
-    if opened.text != before {
-        files::replace(file, &opened.text)?;
+    if Digest::of(opened.text.as_bytes()) != before {
+        regular_file::replace(file, &opened.text)?;
         terminal::say(format_args!("fixed: {}\n", visible::line(&file.display().to_string())));
     }
     Ok(opened)
 }
 
-/// What was found in each script of a pipeline's hold-outs, by the script's path; scripts without a finding are left out.
-fn look_at_scripts(file: &Path, pipeline: &Pipeline) -> BTreeMap<String, Findings> {
+/// The findings in the scripts of a pipeline's hold-outs, by path. Scripts without a finding are left out.
+fn check_scripts(file: &Path, pipeline: &Pipeline) -> BTreeMap<String, Findings> {
     let scripts = scenarios::read(file, pipeline);
     let texts: Vec<Script<'_>> =
         scripts.iter().map(|script| Script { path: &script.path, text: &script.text }).collect();
-    let mut found: BTreeMap<String, Findings> = BTreeMap::new();
+    let mut found: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
     for finding in lint::scripts(pipeline, &texts) {
-        let text = scripts.iter().find(|script| script.path == finding.path).map(|script| script.text.clone());
-        let findings = found.entry(finding.path.clone()).or_insert_with(|| Findings {
-            file: finding.path,
-            source: text.unwrap_or_default(),
-            diagnostics: Vec::new(),
-        });
-        findings.diagnostics.push(finding.diagnostic);
+        found.entry(finding.path).or_default().push(finding.diagnostic);
     }
-    found
+    let findings = scripts.into_iter().filter_map(|script| {
+        let diagnostics = found.remove(&script.path)?;
+        Some((script.path.clone(), Findings { file: script.path, source: script.text, diagnostics }))
+    });
+    findings.collect()
 }

@@ -11,7 +11,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Ended {
     // Always probed again: a user calls `doctor` after a change of the machine.
     let capability = jail::probe(None);
     if arguments.attack {
-        return attack(arguments, &capability);
+        return attack(arguments, capability);
     }
     let project = project::read_project(&arguments.workdir, None)?;
     let report = MachineReport::new(capability, &project, project::cache_dir().as_deref());
@@ -24,9 +24,9 @@ pub fn doctor(arguments: &DoctorArguments) -> Ended {
 }
 
 #[cfg(target_os = "linux")]
-fn attack(arguments: &DoctorArguments, capability: &jail::ProbeReport) -> Ended {
+fn attack(arguments: &DoctorArguments, capability: jail::ProbeReport) -> Ended {
     use crate::doctor::attack;
-    let tier = attack::tier(arguments.tier, capability)?;
+    let tier = attack::tier(arguments.tier, &capability)?;
     let report = attack::attack(tier, capability)?;
     if arguments.json {
         terminal::print_json(&report)?;
@@ -37,7 +37,7 @@ fn attack(arguments: &DoctorArguments, capability: &jail::ProbeReport) -> Ended 
 }
 
 #[cfg(not(target_os = "linux"))]
-fn attack(_: &DoctorArguments, _: &jail::ProbeReport) -> Ended {
+fn attack(_: &DoctorArguments, _: jail::ProbeReport) -> Ended {
     use crate::exit::{Exit, Stop};
     Err(Stop::new(Exit::Policy, "`--attack` works on Linux only"))
 }

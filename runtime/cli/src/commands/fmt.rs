@@ -1,15 +1,15 @@
-//! `glovebox fmt`: pipelines written in the one way.
+//! `glovebox fmt`: formats pipeline files.
 
 use crate::arguments::FmtArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, counted, visible};
-use crate::{files, source};
+use crate::{regular_file, source};
 use glovebox_pipeline::Source;
 use glovebox_pipeline::diagnostic::Severity;
 use glovebox_pipeline::format::format;
 
-/// Formats every file, or with `--check` says which are not; one that cannot be read or parsed stops no other.
+/// Formats every file, or with `--check` lists the files that are not formatted. An invalid file does not stop the others.
 pub fn fmt(arguments: &FmtArguments) -> Ended {
     let mut worst = None;
     let mut differing = 0;
@@ -38,14 +38,17 @@ pub fn fmt(arguments: &FmtArguments) -> Ended {
     }
 }
 
-/// True when the file was not in the one way. Standard input is answered on standard output, whatever way it was in.
+/// True if the file was not formatted. The text of standard input always goes to standard output.
 fn one(file: &std::path::Path, is_check: bool) -> Result<bool, Stop> {
     let text = source::read_text(file)?;
-    let formatted = format(Source::new(&text)).map_err(|diagnostics| {
-        let findings = Findings { file: file.display().to_string(), source: text.clone(), diagnostics };
-        source::report(&findings, Severity::Error);
-        source::invalid(&findings)
-    })?;
+    let formatted = match format(Source::new(&text)) {
+        Ok(formatted) => formatted,
+        Err(diagnostics) => {
+            let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
+            source::report(&findings, Severity::Error);
+            return Err(source::invalid(&findings));
+        }
+    };
     let differs = formatted != text;
     match (is_check, source::is_stdin(file)) {
         (true, _) => {}
@@ -53,7 +56,7 @@ fn one(file: &std::path::Path, is_check: bool) -> Result<bool, Stop> {
             terminal::print(formatted);
             return Ok(false);
         }
-        (false, false) if differs => files::replace(file, &formatted)?,
+        (false, false) if differs => regular_file::replace(file, &formatted)?,
         (false, false) => {}
     }
     Ok(differs)

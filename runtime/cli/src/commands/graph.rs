@@ -8,6 +8,7 @@ use glovebox_drawing::{CharSet, Overlay, draw, to_json, to_svg, to_text};
 use glovebox_pipeline::graph::to_dot;
 use glovebox_pipeline::ir::Pipeline;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Prints the graph of a valid pipeline or of a run, or writes it to a file.
 pub fn graph(arguments: &GraphArguments) -> Ended {
@@ -31,7 +32,7 @@ pub fn graph(arguments: &GraphArguments) -> Ended {
 }
 
 /// The pipeline a file holds, or that of a run with what happened in it. A file comes before a run of the same name.
-fn read(arguments: &GraphArguments) -> Result<(Pipeline, Option<Overlay>), Stop> {
+fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), Stop> {
     let target = &arguments.target;
     let is_path = source::is_stdin(Path::new(target))
         || Path::new(target).exists()
@@ -48,7 +49,7 @@ fn read(arguments: &GraphArguments) -> Result<(Pipeline, Option<Overlay>), Stop>
     let run = runs::select(&arguments.runs.runs_dir, &target.clone().into())?;
     let records = journal::read_to_show(&run)?;
     let source = source::of_run(&run, journal::beginning(&run, &records)?)?;
-    Ok((source.pipeline, Some(overlay::of(&records))))
+    Ok((source.pipeline, Some(overlay::of(records))))
 }
 
 /// Says how to make a PNG: Glovebox writes SVG only.

@@ -1,6 +1,6 @@
-//! `glovebox ls`: the runs there are, newest first.
+//! `glovebox ls`: all runs, newest first.
 //!
-//! Reads the first and the last record of each journal and verifies none of them: `show` does, before it prints what a run did.
+//! It reads the first and the last record of each journal and verifies none. `show` verifies the journal of its run.
 
 use crate::arguments::ListArguments;
 use crate::exit::{Ended, Exit};
@@ -28,7 +28,7 @@ struct Row {
 
 /// Prints one line per run. A run whose journal cannot be read is listed with the reason and hides no other.
 pub fn ls(arguments: &ListArguments) -> Ended {
-    let rows: Vec<Row> = runs::list(&arguments.runs.runs_dir)?.iter().map(row).collect();
+    let rows: Vec<Row> = runs::list(&arguments.runs.runs_dir)?.into_iter().map(row).collect();
     if arguments.json {
         terminal::print_json(&rows)?;
         return Ok(Exit::Ok);
@@ -42,9 +42,10 @@ pub fn ls(arguments: &ListArguments) -> Ended {
     Ok(Exit::Ok)
 }
 
-fn row(run: &RunFolder) -> Row {
-    let id = run.id.clone();
-    match journal::read_ends(run) {
+fn row(run: RunFolder) -> Row {
+    let ends = journal::read_ends(&run);
+    let id = run.id;
+    match ends {
         Ok((ends, provenance)) => {
             let RunSummary { pipeline, status, started_at, duration_ms, .. } = RunSummary::of(&ends);
             let (status, is_own) = (status.as_str(), provenance == Provenance::Own);

@@ -85,7 +85,7 @@ fn refuse(denied: &[Denied]) -> Ended {
 fn render(file: &PlanFile<'_>) -> String {
     let mut text = format!(
         "plan of {}: {} nodes, at most {} steps",
-        visible::line(&file.pipeline),
+        visible::line(file.pipeline),
         file.nodes.len(),
         file.steps_max
     );
@@ -94,8 +94,8 @@ fn render(file: &PlanFile<'_>) -> String {
     }
     text.push_str(&format!(
         ", model {}, sandbox {}, network {}\n",
-        visible::line(&file.model),
-        visible::line(&file.sandbox_tier),
+        visible::line(file.model),
+        visible::line(file.sandbox_tier),
         file.sandbox.network
     ));
     text.push_str(&format!("all nodes\n{}", capabilities(&file.could)));
@@ -160,7 +160,7 @@ fn sandbox_gaps(sandbox: &SandboxPlan) -> String {
 }
 
 fn render_node(node: &PlanNode<'_>) -> String {
-    let (id, handler) = (visible::line(&node.id), visible::line(&node.handler));
+    let (id, handler) = (visible::line(node.id), visible::line(node.handler));
     let Some(component) = &node.component else {
         return format!("{id} ({handler}): a control node, needs no grants\n");
     };

@@ -38,24 +38,24 @@ fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
 pub fn lock(arguments: &LockArguments) -> Ended {
     let project = project::read_project(&arguments.workdir, arguments.file.as_deref())?;
     if !project.has_config {
-        let place = arguments.workdir.display();
+        let workdir = arguments.workdir.display();
         return Err(Stop::new(
             Exit::Invalid,
-            format!("no `{CONFIG_FILE_NAME}` for `{place}`: there is nothing to lock"),
+            format!("no `{CONFIG_FILE_NAME}` for `{workdir}`: there is nothing to lock"),
         ));
     }
     let mut agreed = Lock::default();
     for (name, entry) in &project.config.plugins {
         let locked = locked(&project, Listed::plugin(name, entry), entry)?;
         if !arguments.json {
-            terminal::print(render(&locked, project.lock.as_ref()));
+            terminal::print(render(&locked, &project.lock));
         }
         agreed.plugins.insert(name.clone(), locked);
     }
     for (name, entry) in &project.config.rules {
         let locked = locked_rules(&project, Listed::rules(name, entry), entry)?;
         if !arguments.json {
-            terminal::print(render(&locked, project.lock.as_ref()));
+            terminal::print(render(&locked, &project.lock));
         }
         agreed.plugins.insert(name.clone(), locked);
     }
@@ -124,8 +124,8 @@ fn locked_rules(project: &Project, listed: Listed<'_>, entry: &RuleEntry) -> Res
     Ok(listed.agreement(found, entry.transform.lines()))
 }
 
-fn render(plugin: &LockedPlugin, before: Option<&Lock>) -> String {
-    let known = before.and_then(|lock| lock.plugins.get(&plugin.name));
+fn render(plugin: &LockedPlugin, before: &Lock) -> String {
+    let known = before.plugins.get(&plugin.name);
     let news = match known {
         None => "new",
         Some(known) if known.digest != plugin.digest => "changed bytes",

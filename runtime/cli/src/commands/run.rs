@@ -33,7 +33,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let executor = prepare::bind_plan(host, &source, &project, request)?;
     prepare::warn_of_open_access(&executor);
     let key = user_key::to_sign()?;
-    let run = runs::create(&arguments.runs.runs_dir, &id)?;
+    let run = runs::create(&arguments.runs.runs_dir, id)?;
     let new = NewRun {
         run_id: run.id.as_str().into(),
         source: &source.text,

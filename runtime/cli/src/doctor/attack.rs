@@ -18,7 +18,7 @@ use std::time::Instant;
 const PROGRAM: &str = "glovebox-attack";
 
 /// Runs every attack against a tier.
-pub fn attack(tier: Tier, capability: &ProbeReport) -> Result<AttackReport, Stop> {
+pub fn attack(tier: Tier, capability: ProbeReport) -> Result<AttackReport, Stop> {
     let begin = Instant::now();
     let folder = TemporaryFolder::new().map_err(|error| Stop::io("make a temporary folder for the attacks", &error))?;
     let rows = start(&request(tier, &folder)?)?;

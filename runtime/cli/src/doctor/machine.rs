@@ -8,7 +8,6 @@ use crate::project::Project;
 use crate::terminal::rows::Rows;
 use crate::terminal::{self, visible};
 use crate::toolchain;
-use glovebox_engine::plan::{Confinement, SandboxPlan};
 use glovebox_record::Tier;
 use glovebox_sandbox::jail::ProbeReport;
 use schemars::JsonSchema;
@@ -301,9 +300,7 @@ fn git() -> Check {
 }
 
 fn toolchains(project: &Project, tier: Option<Tier>) -> Check {
-    let confinement = tier.map_or(Confinement::NotNeeded, Confinement::Tier);
-    let sandbox = SandboxPlan { confinement, setting: project.config.sandbox.clone(), degradations: Vec::new() };
-    match toolchain::exec_policy(&project.config.exec, &sandbox) {
+    match toolchain::exec_policy(&project.config.exec, tier, &project.config.sandbox.read) {
         Ok(policy) => {
             let named = terminal::counted(project.config.exec.toolchains.len(), "toolchain");
             Property::Toolchains.good(format!("{named} in glovebox.toml, {} folders in PATH", policy.path.len()))

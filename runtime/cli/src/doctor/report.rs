@@ -54,12 +54,12 @@ pub struct Totals {
 
 impl AttackReport {
     /// Combines the results of all rows.
-    pub fn new(tier: Tier, capability: &ProbeReport, results: Vec<RowResult>, duration_ms: u64) -> Self {
+    pub fn new(tier: Tier, capability: ProbeReport, results: Vec<RowResult>, duration_ms: u64) -> Self {
         Self {
             version: ATTACKS_VERSION,
             tier: tier.as_str().to_owned(),
             landlock_abi: capability.landlock_abi,
-            degradations: capability.degradations.clone(),
+            degradations: capability.degradations,
             totals: totals(&results),
             rows: results.into_iter().map(|one| one.row).collect(),
             duration_ms,

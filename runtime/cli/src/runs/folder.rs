@@ -4,7 +4,7 @@
 //! holds anything else is refused: its mode and what git ignores in it are not this program's to change.
 
 use crate::exit::{Exit, Stop};
-use crate::files;
+use crate::regular_file;
 use crate::terminal::{self, visible};
 use glovebox_sandbox::run;
 use std::fs::{self, DirBuilder, Metadata, Permissions};
@@ -78,7 +78,7 @@ fn refuse_other(folder: &Path, found: &Metadata, runs_dir: &Path) -> Result<(), 
 
 /// Something in the folder that is no run; none in a folder that is marked as ours.
 fn other_than_runs(folder: &Path) -> io::Result<Option<String>> {
-    let marked = files::open(&folder.join(IGNORE_FILE))
+    let marked = regular_file::open(&folder.join(IGNORE_FILE))
         .and_then(io::read_to_string)
         .is_ok_and(|text| text.lines().next() == IGNORE.lines().next());
     if marked {

@@ -222,13 +222,13 @@ pub struct Record<'a> {
 /// The diagnostics of one file as JSON records.
 pub fn records(findings: &Findings) -> impl Iterator<Item = Record<'_>> {
     findings.diagnostics.iter().map(|diagnostic| {
-        let (line, column) = place(findings.source(), diagnostic.span.start);
+        let (line, column) = line_and_column(findings.source(), diagnostic.span.start);
         Record { file: &findings.file, line, column, diagnostic }
     })
 }
 
 /// Line and column of a byte offset, both from 1; the column counts characters.
-pub fn place(source: Source<'_>, offset: usize) -> (usize, usize) {
+pub fn line_and_column(source: Source<'_>, offset: usize) -> (usize, usize) {
     let source = source.text();
     let mut end = offset.min(source.len());
     while !source.is_char_boundary(end) {

@@ -2,7 +2,7 @@
 //!
 //! Texts are the user's: in workflow commands every character that could end a field or begin another command is escaped.
 
-use super::diagnostics::{Findings, place};
+use super::diagnostics::{Findings, line_and_column};
 use super::visible;
 use glovebox_pipeline::diagnostic::{Diagnostic, Edit, Severity};
 use glovebox_pipeline::lint::RULES;
@@ -89,8 +89,8 @@ fn change(findings: &Findings, fix: &Edit) -> Value {
 }
 
 fn region(findings: &Findings, span: Span) -> Value {
-    let (line, column) = place(findings.source(), span.start);
-    let (end_line, end_column) = place(findings.source(), span.end);
+    let (line, column) = line_and_column(findings.source(), span.start);
+    let (end_line, end_column) = line_and_column(findings.source(), span.end);
     json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })
 }
 
@@ -133,7 +133,7 @@ pub fn github(checked: &[Findings]) -> String {
                 Severity::Warning => "warning",
                 Severity::Info => "notice",
             };
-            let (line, column) = place(findings.source(), diagnostic.span.start);
+            let (line, column) = line_and_column(findings.source(), diagnostic.span.start);
             let (file, rule) = (property(&findings.file), property(&diagnostic.rule));
             let help = diagnostic.help.as_ref().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
             let message = payload(&visible::block(&format!("{}{help}", diagnostic.message)));

@@ -161,7 +161,7 @@ impl Board {
 
     fn record(&mut self, record: &Record) {
         if let Event::RunFinished(RunFinished { exit_node: Some(exit), .. }) = &record.event {
-            self.nodes.get(exit).iter().for_each(|bar| bar.set_style(self.styles.good.clone()));
+            self.nodes.get(exit).iter().for_each(|bar| restyle(bar, &self.styles.good));
             self.nodes.get(exit).iter().for_each(|bar| bar.set_message("reached"));
         }
         let Some(bar) = record.event.node().and_then(|node| self.nodes.get(node)) else {
@@ -171,14 +171,14 @@ impl Board {
             Event::StageStarted(stage) => {
                 let task = &stage.attempt.task;
                 self.visits.insert(task.node.clone(), task.visit);
-                bar.set_style(self.styles.running.clone());
+                restyle(bar, &self.styles.running);
                 bar.reset_elapsed();
                 bar.enable_steady_tick(Duration::from_millis(500));
                 bar.set_message(format!("{}running", self.mark(&stage.attempt)));
             }
             Event::StageFinished(stage) => {
                 bar.disable_steady_tick();
-                bar.set_style(self.styles.of(stage.outcome.status).clone());
+                restyle(bar, self.styles.of(stage.outcome.status));
                 bar.set_message(format!("{}{}", self.mark(&stage.attempt), ending(stage)));
                 let refusals = lines::distinct(stage.refusals.iter());
                 for (refusal, times) in refusals.into_iter().take(lines::REFUSALS_SHOWN_MAX) {
@@ -193,7 +193,7 @@ impl Board {
                 bar.set_message(format!("waiting {} before attempt {}", duration(stage.delay_ms), stage.ordinal));
             }
             Event::StagePassed(stage) => {
-                bar.set_style(self.styles.of(stage.status).clone());
+                restyle(bar, self.styles.of(stage.status));
                 bar.set_message(stage.status.as_str());
             }
             Event::GateUnmet(_) => lines::of_record(record).iter().for_each(|line| self.above(line)),
@@ -221,6 +221,10 @@ impl Board {
     fn close(self) {
         self.nodes.values().for_each(ProgressBar::abandon);
     }
+}
+
+fn restyle(bar: &ProgressBar, style: &ProgressStyle) {
+    bar.set_style(style.clone());
 }
 
 fn ending(stage: &StageFinished) -> String {
