@@ -14,7 +14,7 @@ pub struct Digest([u8; 32]);
 
 /// Text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a digest, expected `blake3:` and 64 hexadecimal digits")]
+#[error("`{0}` is not a digest, expected `blake3:` and 64 lower-case hexadecimal digits")]
 pub struct NotADigest(pub String);
 
 impl Digest {
@@ -52,10 +52,13 @@ impl From<[u8; 32]> for Digest {
 impl FromStr for Digest {
     type Err = NotADigest;
 
-    /// Accepts the digits with or without the prefix.
+    /// Accepts lower-case digits, with or without the prefix: one digest has one spelling.
     fn from_str(text: &str) -> Result<Self, NotADigest> {
-        let hash = blake3::Hash::from_hex(text.strip_prefix("blake3:").unwrap_or(text));
-        hash.map(Self::from).map_err(|_| NotADigest(text.to_owned()))
+        let digits = text.strip_prefix("blake3:").unwrap_or(text);
+        if digits.bytes().any(|digit| digit.is_ascii_uppercase()) {
+            return Err(NotADigest(text.to_owned()));
+        }
+        blake3::Hash::from_hex(digits).map(Self::from).map_err(|_| NotADigest(text.to_owned()))
     }
 }
 

@@ -4,17 +4,19 @@
 //! from it and from nothing else. Two tasks that differ in any part never share a key.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Declares a name that is compared and shared, never computed with.
+/// Declares a name that is compared and shared, never computed with. What is read from a file must have the form; a name that is made
+/// here has it.
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $form:expr) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-        #[serde(from = "String", into = "String")]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+        #[serde(into = "String")]
         pub struct $name(#[schemars(with = "String")] Arc<str>);
 
         impl $name {
@@ -26,6 +28,17 @@ macro_rules! name {
             /// Returns the name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                let has_form: fn(&str) -> bool = $form;
+                match has_form(&text) {
+                    true => Ok(Self(text.into())),
+                    false => Err(D::Error::custom(format!("`{}` is not a {}", text.escape_debug(), stringify!($name)))),
+                }
             }
         }
 
@@ -75,23 +88,28 @@ macro_rules! name {
 
 name! {
     /// A node's name: `[A-Za-z_][A-Za-z0-9_]*` (spec §2.3).
-    NodeId
+    NodeId, |_| true
 }
 name! {
     /// A run's name: 26 characters, sorted by the time at which the run began.
-    RunId
+    RunId, |_| true
 }
 name! {
     /// A branch of a run: `[a-z0-9_-]+`, so that it can name a folder. `main` is the one that every run begins with.
-    BranchId
+    BranchId, |text| is_folder_name(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 name! {
     /// One attempt of a task, unique in all runs; also the name of its folders.
-    AttemptId
+    AttemptId, is_folder_name
 }
 name! {
     /// A question to a person.
-    QuestionId
+    QuestionId, |_| true
+}
+
+/// True for `[A-Za-z0-9_-]+`: what may name a folder of a run.
+fn is_folder_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 impl BranchId {
@@ -181,6 +199,18 @@ impl fmt::Display for Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_a_folder_leads_nowhere_else() {
+        for text in ["", "..", "a/b", "a b", "\u{e9}", "a\n", "a.b"] {
+            let json = serde_json::to_string(text).unwrap();
+            assert!(serde_json::from_str::<BranchId>(&json).is_err(), "branch {json}");
+            assert!(serde_json::from_str::<AttemptId>(&json).is_err(), "attempt {json}");
+        }
+        assert!(serde_json::from_str::<BranchId>("\"Main\"").is_err());
+        assert_eq!(serde_json::from_str::<BranchId>("\"left_2-b\"").unwrap(), BranchId::new("left_2-b"));
+        assert_eq!(serde_json::from_str::<AttemptId>("\"01J-B\"").unwrap(), AttemptId::new("01J-B"));
+    }
 
     #[test]
     fn tasks_that_differ_have_different_keys() {
