@@ -122,11 +122,12 @@ fn refused(pipeline: &Pipeline) -> Vec<Diagnostic> {
 
 /// Turns of a script for nodes that do not exist: a misspelt name would leave the node to be simulated.
 fn unknown_in_script(pipeline: &Pipeline, script: &Script) -> Vec<Diagnostic> {
-    let unknown = script.node_ids().filter(|id| pipeline.node(&NodeId::new(*id)).is_none());
-    let found = |id: &str| {
-        let message = format!("the script has turns for node `{}`, but the pipeline has no such node", escaped(id));
+    let unknown = script.node_ids().filter(|id| pipeline.node(id).is_none());
+    let found = |id: &NodeId| {
+        let shown = escaped(id.as_str());
+        let message = format!("the script has turns for node `{shown}`, but the pipeline has no such node");
         let diagnostic = Diagnostic::error("script_node", message, pipeline.span);
-        match glovebox_pipeline::nearest::nearest(id, pipeline.nodes.iter().map(|node| node.id.as_str())) {
+        match glovebox_pipeline::nearest::nearest(id.as_str(), pipeline.nodes.iter().map(|node| node.id.as_str())) {
             Some(nearest) => diagnostic.with_note(format!("did you mean `{nearest}`?")),
             None => diagnostic,
         }
@@ -301,7 +302,7 @@ impl HandlerSource<'_> {
 fn wrong_test_answers(node: &Node) -> Option<Diagnostic> {
     let attributes: Vec<(String, String)> =
         node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect();
-    let error = Model::bind(node.id.as_str(), &attributes, None, 0, 0).err()?;
+    let error = Model::bind(&node.id, &attributes, None, 0, 0).err()?;
     Some(
         Diagnostic::error("test_attribute", format!("node `{}`: {error}", node.id), node.span)
             .with_node(node.id.as_str()),

@@ -58,7 +58,10 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
 }
 
 fn attempt(open: &OpenTask) -> Attempt {
-    let id = open.attempt_id.clone().unwrap_or_else(|| AttemptId::new(format!("{}-{}-{}", open.task.node, open.task.visit, open.ordinal)));
+    let id = open
+        .attempt_id
+        .clone()
+        .unwrap_or_else(|| AttemptId::new(format!("{}-{}-{}", open.task.node, open.task.visit, open.ordinal)));
     Attempt { task: open.task.clone(), ordinal: open.ordinal, id }
 }
 

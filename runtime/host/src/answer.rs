@@ -8,6 +8,7 @@ use crate::call::{Claim, FileTier};
 use crate::ending::Ended;
 use crate::input::{OutgoingEdge, StageInput};
 use glovebox_names::visible::is_deceptive;
+use glovebox_record::path::ScopePath;
 use glovebox_record::{Ending, Failure, FailureClass, FailureCode, LimitName, Outcome, Status};
 use glovebox_sandbox::refusal::escaped;
 use glovebox_sandbox::view::View;
@@ -71,8 +72,8 @@ pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -
     }
 }
 
-/// Judges a handler's answer: malformed ones, exhausted turns and scripts, unproven claims become failures.
-pub(crate) fn judge(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended {
+/// Checks a handler's answer: malformed ones, exhausted turns and scripts, unproven claims become failures.
+pub(crate) fn check(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended {
     let bytes = bytes_of(&answer);
     attempt.meter.outcome_bytes = bytes;
     let claims: Vec<Claim> =
@@ -92,9 +93,9 @@ pub(crate) fn judge(mut answer: types::Outcome, attempt: &mut Attempt) -> Ended 
 
 /// Why an answer is not even read.
 fn failure_by_host(attempt: &Attempt, bytes: u64) -> Option<Failure> {
-    if let Some(what) = attempt.conversation.leaked {
+    if let Some(side) = attempt.conversation.leaked {
         // Notes and all: whatever the handler still said may quote what it must not know.
-        return Some(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, crate::llm::leak_reason(what)));
+        return Some(Failure::new(FailureClass::Scope, FailureCode::HOLDOUT_LEAK, side.leak_reason()));
     }
     if bytes > attempt.limits.outcome_bytes {
         return crate::ending::limit_hit(LimitName::OutcomeBytes, &attempt.limits).outcome.failure;
@@ -160,7 +161,7 @@ fn unproven(claim: &Claim, attempt: &Attempt) -> Option<String> {
         },
         "artifact" if attempt.artifacts.iter().any(|artifact| artifact.name == *value) => None,
         "artifact" => Some(format!("claims an artifact `{shown}` that was not kept")),
-        "file-written" if attempt.wrote(value) => None,
+        "file-written" if ScopePath::parse(value).is_ok_and(|path| attempt.wrote(&path)) => None,
         "file-written" => Some(format!("claims to have written `{shown}`, which is no file it could have written")),
         _ => Some(format!("makes a claim of the unknown kind `{}`", escaped(kind))),
     }
@@ -176,7 +177,7 @@ fn accept(answer: types::Outcome) -> Result<Outcome, String> {
     };
     let preferred_label = answer.preferred_label.filter(|label| !label.is_empty());
     if let Some(label) = &preferred_label {
-        check_name("preferred label", label)?;
+        Name::Label(label).check()?;
     }
     if answer.suggested_next_ids.len() > SUGGESTIONS_MAX {
         return Err(format!(
@@ -184,7 +185,7 @@ fn accept(answer: types::Outcome) -> Result<Outcome, String> {
             answer.suggested_next_ids.len()
         ));
     }
-    answer.suggested_next_ids.iter().try_for_each(|id| check_name("suggested next id", id))?;
+    answer.suggested_next_ids.iter().try_for_each(|id| Name::Suggested(id).check())?;
     let notes = cut(answer.notes);
     Ok(Outcome {
         failure: failure_of(status, answer.failure, &notes),
@@ -199,7 +200,7 @@ fn accept(answer: types::Outcome) -> Result<Outcome, String> {
 fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, String> {
     let mut updates = BTreeMap::new();
     for types::Entry { key, value } in entries {
-        check_name("context key", &key)?;
+        Name::ContextKey(&key).check()?;
         let value = serde_json::from_str(&value)
             .map_err(|problem| format!("the value of context key `{key}` is not JSON: {problem}"))?;
         let levels = levels(&value);
@@ -208,9 +209,10 @@ fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, Str
                 "the value of context key `{key}` is {levels} levels deep, expected at most {VALUE_LEVELS_MAX}"
             ));
         }
-        if updates.insert(key.clone(), value).is_some() {
+        if updates.contains_key(&key) {
             return Err(format!("context key `{key}` is given twice"));
         }
+        updates.insert(key, value);
     }
     Ok(updates)
 }
@@ -224,15 +226,29 @@ fn levels(value: &Value) -> usize {
     }
 }
 
-fn check_name(what: &str, name: &str) -> Result<(), String> {
-    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(is_deceptive) {
-        let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
-        return Err(format!(
-            "{what} `{}`, expected 1 to {NAME_CHARS_MAX} characters, none of which could deceive a reader",
-            escaped(&shown)
-        ));
+/// A name that a handler chose.
+enum Name<'a> {
+    Label(&'a str),
+    Suggested(&'a str),
+    ContextKey(&'a str),
+}
+
+impl Name<'_> {
+    fn check(&self) -> Result<(), String> {
+        let (what, name) = match self {
+            Self::Label(name) => ("preferred label", name),
+            Self::Suggested(name) => ("suggested next id", name),
+            Self::ContextKey(name) => ("context key", name),
+        };
+        if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(is_deceptive) {
+            let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
+            return Err(format!(
+                "{what} `{}`, expected 1 to {NAME_CHARS_MAX} characters, none of which could deceive a reader",
+                escaped(&shown)
+            ));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The class is the host's: a handler may only say whether trying again may help. Codes the host gives cannot be borrowed.

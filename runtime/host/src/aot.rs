@@ -12,7 +12,7 @@ use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, OpenOptionsExt, Permissio
 use glovebox_record::Digest;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -58,7 +58,7 @@ impl AotStore {
             _ => {}
         }
         let dir = cache.open_dir("aot")?;
-        check_owner(dir.dir_metadata()?.uid(), "the folder of compiled components")?;
+        Owned::Folder.check(dir.dir_metadata()?.uid())?;
         dir.set_permissions(".", Permissions::from_mode(0o700))?;
         let key = read_key(&dir).or_else(|problem| match problem.kind() {
             io::ErrorKind::NotFound => make_key(&dir),
@@ -103,8 +103,8 @@ impl AotStore {
         let mac = self.mac(&name, code);
         // The MAC is replaced last: until then the pair does not match and is compiled again.
         let written = self
-            .replace(&name, code)
-            .and_then(|()| self.replace(&mac_name(&name), mac.to_hex().as_bytes()))
+            .replace(name.as_path(), code)
+            .and_then(|()| self.replace(&name.mac_path(), mac.to_hex().as_bytes()))
             .and_then(|()| trim::trim(&self.dir, self.bytes_max, &name));
         match written {
             Ok(()) => drop(self.stored.fetch_add(1, Ordering::Relaxed)),
@@ -112,34 +112,34 @@ impl AotStore {
         }
     }
 
-    fn verified(&self, name: &str) -> io::Result<Option<Verified>> {
-        let Some((file, bytes)) = read_if_there(&self.dir, name, ARTEFACT_BYTES_MAX)? else {
+    fn verified(&self, name: &ArtefactName) -> io::Result<Option<Verified>> {
+        let Some((file, bytes)) = read_if_there(&self.dir, name.as_path(), ARTEFACT_BYTES_MAX)? else {
             return Ok(None);
         };
         // Another process is about to write it, or has just removed both.
-        let Some((_, mac)) = read_if_there(&self.dir, &mac_name(name), 64)? else {
+        let Some((_, mac)) = read_if_there(&self.dir, &name.mac_path(), 64)? else {
             return Ok(None);
         };
-        let claimed = blake3::Hash::from_hex(&mac).map_err(|_| wrong("the MAC is malformed"))?;
+        let claimed = blake3::Hash::from_hex(&mac).map_err(|_| BadFile::MacSyntax)?;
         // Comparing `blake3::Hash` takes the same time for any two values.
         if claimed != self.mac(name, &bytes) {
-            return Err(wrong("the MAC does not match"));
+            return Err(BadFile::Mac.into());
         }
         trim::note_use(&file);
         Ok(Some(Verified(bytes)))
     }
 
     /// Over the name too, so that a good artefact cannot stand in for another component's.
-    fn mac(&self, name: &str, bytes: &[u8]) -> blake3::Hash {
+    fn mac(&self, name: &ArtefactName, bytes: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
-        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(bytes);
+        hasher.update(&(name.0.len() as u64).to_le_bytes()).update(name.0.as_bytes()).update(bytes);
         hasher.finalize()
     }
 
-    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let temporary = format!("{name}.{}", unique()?);
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let temporary = PathBuf::from(format!("{}.{}", path.display(), unique()?));
         let written =
-            write_new(&self.dir, &temporary, bytes).and_then(|()| self.dir.rename(&temporary, &self.dir, name));
+            write_new(&self.dir, &temporary, bytes).and_then(|()| self.dir.rename(&temporary, &self.dir, path));
         if written.is_err() {
             // The first error is the one to tell.
             let _ = self.dir.remove_file(&temporary);
@@ -147,8 +147,23 @@ impl AotStore {
         written
     }
 
-    fn name(&self, digest: Digest) -> String {
-        format!("{}-{}.cwasm", digest.hex(), self.compatibility)
+    fn name(&self, digest: Digest) -> ArtefactName {
+        ArtefactName(format!("{}-{}.cwasm", digest.hex(), self.compatibility))
+    }
+}
+
+/// The name of a compiled component's file in the store.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ArtefactName(String);
+
+impl ArtefactName {
+    fn as_path(&self) -> &Path {
+        Path::new(&self.0)
+    }
+
+    /// The file that keeps its MAC.
+    fn mac_path(&self) -> PathBuf {
+        format!("{}.mac", self.0).into()
     }
 }
 
@@ -179,12 +194,23 @@ pub(crate) fn revive(engine: &Engine, code: &Trusted<'_>) -> io::Result<Componen
     unsafe { Component::deserialize(engine, code.0) }.map_err(io::Error::other)
 }
 
-fn mac_name(name: &str) -> String {
-    format!("{name}.mac")
+/// Why a file of the store is not used.
+#[derive(Debug, thiserror::Error)]
+enum BadFile {
+    #[error("the MAC is malformed")]
+    MacSyntax,
+    #[error("the MAC does not match")]
+    Mac,
+    #[error("the artefact is not a file of a sensible size")]
+    Artefact,
+    #[error("the key of compiled components is not private, expected a file of mode 0600")]
+    Key,
 }
 
-fn wrong(problem: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, problem)
+impl From<BadFile> for io::Error {
+    fn from(problem: BadFile) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, problem)
+    }
 }
 
 /// A name no other process and no other thread uses.
@@ -201,44 +227,58 @@ fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
     Ok(bytes)
 }
 
-fn check_owner(uid: u32, what: &str) -> io::Result<()> {
-    if uid == rustix::process::geteuid().as_raw() {
-        return Ok(());
+/// What must belong to this user.
+enum Owned {
+    Folder,
+    Key,
+    Artefact,
+}
+
+impl Owned {
+    fn check(self, uid: u32) -> io::Result<()> {
+        if uid == rustix::process::geteuid().as_raw() {
+            return Ok(());
+        }
+        let problem = match self {
+            Self::Folder => "the folder of compiled components belongs to another user",
+            Self::Key => "the key of compiled components belongs to another user",
+            Self::Artefact => "the artefact belongs to another user",
+        };
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
     }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{what} belongs to another user")))
 }
 
-fn open_nofollow(dir: &Dir, name: &str) -> io::Result<File> {
-    dir.open_with(name, OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()))
+fn open_nofollow(dir: &Dir, path: &Path) -> io::Result<File> {
+    dir.open_with(path, OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()))
 }
 
-fn read_if_there(dir: &Dir, name: &str, bytes_max: u64) -> io::Result<Option<(File, Vec<u8>)>> {
-    let file = match open_nofollow(dir, name) {
+fn read_if_there(dir: &Dir, path: &Path, bytes_max: u64) -> io::Result<Option<(File, Vec<u8>)>> {
+    let file = match open_nofollow(dir, path) {
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
     let metadata = file.metadata()?;
-    check_owner(metadata.uid(), "the artefact")?;
+    Owned::Artefact.check(metadata.uid())?;
     if !metadata.is_file() || metadata.len() > bytes_max {
-        return Err(wrong("the artefact is no file of a sensible size"));
+        return Err(BadFile::Artefact.into());
     }
     let mut bytes = Vec::new();
     (&file).take(bytes_max).read_to_end(&mut bytes)?;
     Ok(Some((file, bytes)))
 }
 
-fn write_new(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let mut file = dir.open_with(name, OpenOptions::new().write(true).create_new(true).mode(0o600))?;
+fn write_new(dir: &Dir, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = dir.open_with(path, OpenOptions::new().write(true).create_new(true).mode(0o600))?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
 fn read_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
-    let mut file = open_nofollow(dir, KEY_FILE)?;
+    let mut file = open_nofollow(dir, Path::new(KEY_FILE))?;
     let metadata = file.metadata()?;
-    check_owner(metadata.uid(), "the key of compiled components")?;
+    Owned::Key.check(metadata.uid())?;
     if !metadata.is_file() || metadata.mode() & 0o077 != 0 || metadata.nlink() != 1 {
-        return Err(wrong("the key of compiled components is not private, expected a file of mode 0600"));
+        return Err(BadFile::Key.into());
     }
     let mut key = [0; KEY_BYTES];
     file.read_exact(&mut key)?;
@@ -247,7 +287,7 @@ fn read_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
 
 /// Linked into place, so that of two processes that start at once one wins and both use its key.
 fn make_key(dir: &Dir) -> io::Result<[u8; KEY_BYTES]> {
-    let temporary = format!("{KEY_FILE}.{}", unique()?);
+    let temporary = PathBuf::from(format!("{KEY_FILE}.{}", unique()?));
     write_new(dir, &temporary, &random::<KEY_BYTES>()?)?;
     let linked = dir.hard_link(&temporary, dir, KEY_FILE);
     dir.remove_file(&temporary)?;

@@ -52,7 +52,7 @@ pub(crate) struct Attempt {
     pub(crate) stderr: Output,
     /// The attempt's id, from which receipts get theirs.
     pub(crate) attempt_id: AttemptId,
-    /// The run was told to stop.
+    /// The run was canceled.
     pub(crate) canceled: Arc<AtomicBool>,
     /// When the wall time is over.
     pub(crate) deadline: Instant,
@@ -66,13 +66,13 @@ impl Attempt {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// True once the run was told to stop.
+    /// True once the run was canceled.
     pub(crate) fn is_canceled(&self) -> bool {
         self.canceled.load(Ordering::Relaxed)
     }
 
-    /// Tells progress; nothing happens when nobody keeps up.
-    pub(crate) fn tell(&self, progress: Progress) {
+    /// Reports progress, unless the receiver is too slow.
+    pub(crate) fn report(&self, progress: Progress) {
         // Progress is a hint by contract: the record is what the report says.
         let _ = self.progress.try_send(progress);
     }
@@ -84,16 +84,14 @@ impl Attempt {
     }
 
     /// True for a file this attempt was allowed to write and that is there.
-    pub(crate) fn wrote(&self, path: &str) -> bool {
-        let (Some(view), Ok(path)) = (&self.view, ScopePath::parse(path)) else {
-            return false;
-        };
-        view.scope().access(&path) == Access::Write && view.stat(&path).is_ok_and(|found| found.kind == Kind::File)
+    pub(crate) fn wrote(&self, path: &ScopePath) -> bool {
+        let Some(view) = &self.view else { return false };
+        view.scope().access(path) == Access::Write && view.stat(path).is_ok_and(|found| found.kind == Kind::File)
     }
 
     /// Records a refusal with the grant that would allow it.
-    pub(crate) fn refuse(&self, operation: &str, path: &str, reason: impl Into<String>, help: impl Into<String>) {
-        self.refusals.record(Refusal::new(operation, path, reason, help));
+    pub(crate) fn refuse(&self, refusal: Refusal) {
+        self.refusals.record(refusal);
     }
 }
 

@@ -64,7 +64,7 @@ pub enum LoadError {
     /// Rules import nothing.
     #[error("the component imports {}: rules may import nothing at all", exports_text(.0))]
     RulesImport(Vec<String>),
-    /// It would be too large a crowd.
+    /// It makes too many instances.
     #[error("the component makes {count} core instances, expected at most {limit} (limit `instances`)")]
     TooManyInstances {
         /// How many.

@@ -5,7 +5,7 @@
 use crate::attempt::Attempt;
 use crate::bindings::control::Host;
 use crate::call::{Artifact, LogLine, Progress};
-use glovebox_record::LimitName;
+use glovebox_record::{LimitName, Refusal};
 
 /// Names the runtime writes beside a stage's record.
 const RESERVED: &[&str] = &["status.json", "stdout.log", "stderr.log", "receipts.json", "log.ndjson"];
@@ -29,7 +29,7 @@ impl Host for Attempt {
         let fields = fields.into_iter().take(FIELDS_MAX).map(|(name, value)| (cut(name), cut(value))).collect();
         let line = LogLine { level, message: cut(message), fields };
         if self.keeps_line(&line) {
-            self.tell(Progress::Log(line.level.clone(), line.message.clone(), line.fields.clone()));
+            self.report(Progress::Log(line.level.clone(), line.message.clone(), line.fields.clone()));
             self.log.push(line);
         }
         Ok(())
@@ -42,7 +42,7 @@ impl Host for Attempt {
             // What is not JSON is passed on as the text it is.
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok();
             let data = if is_json { data } else { serde_json::Value::String(data).to_string() };
-            self.tell(Progress::Emitted(cut(kind), data));
+            self.report(Progress::Emitted(cut(kind), data));
         }
         Ok(())
     }
@@ -64,12 +64,8 @@ impl Host for Attempt {
     ) -> wasmtime::Result<Result<(), String>> {
         self.meter.carried(data.len());
         if let Err(problem) = check_name(&name) {
-            self.refuse(
-                "keep artifact",
-                &name,
-                &problem,
-                "artifact names are 1 to 64 of letters, digits, `.`, `_`, `-`",
-            );
+            let help = "artifact names are 1 to 64 of letters, digits, `.`, `_`, `-`";
+            self.refuse(Refusal::new("keep artifact", &name, &problem, help));
             return Ok(Err(problem));
         }
         let cost = |bytes: usize| (bytes as u64).max(ARTIFACT_BYTES_MIN);
@@ -78,7 +74,8 @@ impl Host for Attempt {
         let total = self.meter.artifact_bytes - freed + cost(data.len());
         if total > self.limits.artifact_bytes {
             let problem = format!("limit `artifact_bytes` ({}) reached", self.limits.artifact_bytes);
-            self.refuse("keep artifact", &name, &problem, "limits = { artifact_bytes = … } in `glovebox.toml` sets it");
+            let help = "limits = { artifact_bytes = … } in `glovebox.toml` sets it";
+            self.refuse(Refusal::new("keep artifact", &name, &problem, help));
             return Ok(Err(problem));
         }
         self.meter.artifact_bytes = total;

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use wasmtime::{Error, PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::{I32Exit, ResourceTableError};
 
-/// Most frames of a trap that are told.
+/// Most frames of a trap that are reported.
 const FRAMES_MAX: usize = 8;
 
 /// Longest name of a function in a trap's report, bytes.
@@ -39,8 +39,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) started: bool,
 }
 
-/// Judges the error a call ended with.
-pub(crate) fn judge(error: &Error, circumstances: &Circumstances<'_>) -> Ended {
+/// Classifies the error a call ended with, as a failure of the host's own making.
+pub(crate) fn to_host_failure(error: &Error, circumstances: &Circumstances<'_>) -> Ended {
     if let Some(stop) = error.downcast_ref::<Stop>() {
         return match stop {
             Stop::Limit(name) => limit_hit(*name, circumstances.limits),
@@ -54,16 +54,16 @@ pub(crate) fn judge(error: &Error, circumstances: &Circumstances<'_>) -> Ended {
         return limit_hit(LimitName::HostcallBytes, circumstances.limits);
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
-        return trapped(trap_kind(*trap), trap.to_string(), error, circumstances.stderr_tail);
+        return Trapped { kind: trap_kind(*trap), text: trap.to_string() }.ended(error, circumstances);
     }
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
         let text = format!("the component called exit({code}) instead of returning an outcome");
-        return trapped("exit", text, error, circumstances.stderr_tail);
+        return Trapped { kind: "exit", text }.ended(error, circumstances);
     }
     if error.is::<PoolConcurrencyLimitError>() || !circumstances.started {
-        return not_linked(error.root_cause().to_string());
+        return not_linked(error);
     }
-    trapped("host-call", error.root_cause().to_string(), error, circumstances.stderr_tail)
+    Trapped { kind: "host-call", text: error.root_cause().to_string() }.ended(error, circumstances)
 }
 
 /// A named limit ended the call.
@@ -77,16 +77,17 @@ pub(crate) fn limit_hit(name: LimitName, limits: &Limits) -> Ended {
 
 /// The failure of a call that was asked to stop.
 pub(crate) fn cancellation() -> Failure {
-    Failure::new(FailureClass::Canceled, FailureCode::CANCELED, "the run was told to stop")
+    Failure::new(FailureClass::Canceled, FailureCode::CANCELED, "the run was asked to stop")
 }
 
-/// The run was told to stop.
+/// The run was canceled.
 pub(crate) fn canceled() -> Ended {
     Ended::by_host(Ending::Canceled, cancellation())
 }
 
 /// The component could not be instantiated.
-pub(crate) fn not_linked(problem: String) -> Ended {
+fn not_linked(error: &Error) -> Ended {
+    let problem = error.root_cause().to_string();
     let reason = format!("the component could not be instantiated: {problem}");
     Ended::by_host(Ending::NotLinked(problem), Failure::new(FailureClass::Contract, FailureCode::NOT_LINKED, reason))
 }
@@ -94,33 +95,37 @@ pub(crate) fn not_linked(problem: String) -> Ended {
 /// The host itself failed while it ran the component.
 pub(crate) fn host_fault(problem: impl Display) -> Ended {
     let reason = format!("the host failed while it ran the component: {problem}");
-    Ended::by_host(
-        Ending::Trapped(reason.clone()),
-        Failure::new(FailureClass::Internal, FailureCode::HOST_FAULT, reason),
-    )
+    let failure = Failure::new(FailureClass::Internal, FailureCode::HOST_FAULT, reason.as_str());
+    Ended::by_host(Ending::Trapped(reason), failure)
 }
 
-fn trapped(kind: &str, text: String, error: &Error, stderr_tail: &str) -> Ended {
-    let mut told = text;
-    if !stderr_tail.is_empty() {
-        let lines: Vec<String> = stderr_tail.lines().map(escaped).collect();
-        told = format!("{told}\n{}", lines.join("\n"));
-    }
-    let frames: Vec<String> = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
-    if !frames.is_empty() {
-        told = format!("{told}\nin {}", frames.join(" < "));
-    }
-    let failure = Failure::new(FailureClass::Internal, FailureCode::trap(kind), told.clone());
-    Ended::by_host(Ending::Trapped(told), failure)
+/// A call that did not return, and how.
+struct Trapped {
+    kind: &'static str,
+    text: String,
 }
 
-fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
-    backtrace.frames().iter().filter_map(|frame| frame.func_name()).take(FRAMES_MAX).map(frame_name).collect()
+impl Trapped {
+    /// Adds what the component printed and where it was.
+    fn ended(self, error: &Error, circumstances: &Circumstances<'_>) -> Ended {
+        let mut text = self.text;
+        if !circumstances.stderr_tail.is_empty() {
+            let lines: Vec<String> = circumstances.stderr_tail.lines().map(escaped).collect();
+            text = format!("{text}\n{}", lines.join("\n"));
+        }
+        let frames: Vec<String> = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
+        if !frames.is_empty() {
+            text = format!("{text}\nin {}", frames.join(" < "));
+        }
+        let failure = Failure::new(FailureClass::Internal, FailureCode::trap(self.kind), text.as_str());
+        Ended::by_host(Ending::Trapped(text), failure)
+    }
 }
 
 /// A component chooses the names of its functions, and how long they are.
-fn frame_name(name: &str) -> String {
-    escaped(&name[..name.floor_char_boundary(FRAME_BYTES_MAX)])
+fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
+    let names = backtrace.frames().iter().filter_map(|frame| frame.func_name()).take(FRAMES_MAX);
+    names.map(|name| escaped(&name[..name.floor_char_boundary(FRAME_BYTES_MAX)])).collect()
 }
 
 fn trap_kind(trap: Trap) -> &'static str {

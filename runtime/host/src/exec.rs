@@ -8,7 +8,7 @@ use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
 use crate::call::{CommandGrant, Progress};
 use crate::stop::Stop;
 use glovebox_record::path::ScopePath;
-use glovebox_record::{CommandEnding, LimitName, Receipt};
+use glovebox_record::{CommandEnding, LimitName, Receipt, Refusal};
 use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
 use glovebox_sandbox::jail::CommandLine;
 use glovebox_sandbox::refusal::escaped;
@@ -33,7 +33,7 @@ impl Host for Attempt {
 
 /// Why a command has no exit.
 enum Failed {
-    /// The guest is told.
+    /// The guest gets an error.
     Answer(Error),
     /// The call ends here, and not by itself, so that nothing of it is committed.
     End(wasmtime::Error),
@@ -50,9 +50,9 @@ impl From<ExecError> for Failed {
         let code = match &problem {
             // What lives on could still write.
             ExecError::Survivors { .. } | ExecError::Lost(_) => return Failed::End(wasmtime::Error::new(problem)),
-            ExecError::NotFound(_) => "not-found",
-            ExecError::Invalid(_) => "invalid",
-            ExecError::Io { .. } => "io",
+            ExecError::NotFound(_) => Code::NotFound,
+            ExecError::Invalid(_) => Code::Invalid,
+            ExecError::Io { .. } => Code::Io,
         };
         Failed::Answer(error(code, problem.to_string()))
     }
@@ -64,11 +64,11 @@ impl Attempt {
         check_size(&command)?;
         let time = self.command_time(command.timeout_ms)?;
         let Some(setting) = &self.commands else {
-            return Err(error("not-granted", "the stage has no commands").into());
+            return Err(error(Code::NotGranted, "the stage has no commands").into());
         };
         let cwd = match command.cwd.as_str() {
             "" => setting.workdir.clone(),
-            cwd => ScopePath::parse(cwd).map_err(|e| error("invalid", format!("cwd `{cwd}`: {e}")))?,
+            cwd => ScopePath::parse(cwd).map_err(|e| error(Code::Invalid, format!("cwd `{cwd}`: {e}")))?,
         };
         let jail = Arc::clone(&setting.jail);
         let shown = escaped(&text_of(&program));
@@ -79,24 +79,24 @@ impl Attempt {
         };
         let asked = sandbox::Command { program, cwd, env: command.env, stdin: command.stdin, timeout: time.timeout };
         self.meter.commands += 1;
-        self.tell(Progress::CommandStarted(shown.clone()));
+        self.report(Progress::CommandStarted(shown.clone()));
         let mut exit = jail.run(&asked, &self.canceled)?;
         shorten(&mut exit.stdout, self.limits.command_output_bytes);
         shorten(&mut exit.stderr, self.limits.command_output_bytes);
         let id = format!("{}/{}", self.attempt_id, self.receipts.len() + 1);
         let receipt = line.receipt(id, &exit, jail.status());
         self.meter.of_commands.add(&exit, receipt.duration_ms);
-        self.tell(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
+        self.report(Progress::CommandEnded(shown, receipt.how, receipt.code, receipt.duration_ms));
         let (answer, stop) = (answered(exit, &receipt), self.ends_call(&receipt, time));
         self.receipts.push(receipt);
         match stop {
-            // Said here and not left to the next tick, which a guest could outrun with a success.
+            // Decided here and not left to the next tick, which a guest could outrun with a success.
             Some(stop) => Err(Failed::End(wasmtime::Error::new(stop))),
             None => Ok(answer),
         }
     }
 
-    /// Says why a command's end ends the call as well: its guest must not make a success of a command that was killed for a
+    /// Returns why a command's end ends the call as well: its guest must not make a success of a command that was killed for a
     /// bound, nor have what it wrote by then committed (design §9 #22). A time that the guest itself asked for is no bound.
     fn ends_call(&self, receipt: &Receipt, time: CommandTime) -> Option<Stop> {
         match (receipt.how, receipt.over) {
@@ -112,25 +112,25 @@ impl Attempt {
         let program = match (&command.shell, command.argv.is_empty()) {
             (Some(text), true) => Program::Shell(text.clone()),
             (None, false) => Program::Argv(command.argv.clone()),
-            _ => return Err(error("invalid", "either `argv` or `shell` must be given, and not both")),
+            _ => return Err(error(Code::Invalid, "either `argv` or `shell` must be given, and not both")),
         };
         let grant = self.commands.as_ref().map(|setting| &setting.grant);
         match grant.map_or(Err("the stage has no commands".to_owned()), |grant| check(grant, &program)) {
             Ok(()) => Ok(program),
             Err(reason) => {
                 let help = format!("allowed_commands=\"{}\"", remedy(&program));
-                self.refuse("run", &text_of(&program), &reason, &help);
-                Err(error("not-granted", format!("{reason}; `{help}` would allow it")))
+                self.refuse(Refusal::new("run", &text_of(&program), &reason, &help));
+                Err(error(Code::NotGranted, format!("{reason}; `{help}` would allow it")))
             }
         }
     }
 
     fn command_time(&self, asked_ms: Option<u64>) -> Result<CommandTime, Error> {
         if self.is_canceled() {
-            return Err(error("canceled", "the run was told to stop"));
+            return Err(error(Code::Canceled, "the run was asked to stop"));
         }
         if self.meter.commands >= self.limits.commands {
-            return Err(error("limit", format!("limit `commands` ({}) reached", self.limits.commands)));
+            return Err(error(Code::Limit, format!("limit `commands` ({}) reached", self.limits.commands)));
         }
         Ok(CommandTime::of(asked_ms, self.limits.command_ms, self.remaining()))
     }
@@ -196,7 +196,7 @@ fn check_size(command: &Command) -> Result<(), Error> {
     let bytes = words.saturating_add(variables).saturating_add(command.cwd.len());
     if bytes > WORDS_BYTES_MAX {
         let text = format!("the command's words and variables have {bytes} bytes, expected at most {WORDS_BYTES_MAX}");
-        return Err(error("invalid", text));
+        return Err(error(Code::Invalid, text));
     }
     Ok(())
 }
@@ -209,7 +209,7 @@ fn check(grant: &CommandGrant, program: &Program) -> Result<(), String> {
         Program::Argv(argv) if !grant.argv_prefixes.iter().any(|prefix| begins(argv, prefix)) => {
             Err("the command is not among the granted ones".to_owned())
         }
-        Program::Argv(argv) => match argv.iter().find_map(|word| operator_in(word)) {
+        Program::Argv(argv) => match operator_in(argv) {
             Some(operator) => Err(format!("verification_command_unsupported_format: `{operator}` in an argument")),
             None => Ok(()),
         },
@@ -220,15 +220,16 @@ fn begins(argv: &[String], prefix: &[String]) -> bool {
     !prefix.is_empty() && argv.len() >= prefix.len() && argv.iter().zip(prefix).all(|(word, granted)| word == granted)
 }
 
-/// An argument is never seen by a shell; one that only makes sense there is a mistake or an attempt.
-fn operator_in(word: &str) -> Option<&'static str> {
-    ["$(", "`", "&&", "||", "|", ";", "<", ">", "\n"].into_iter().find(|operator| word.contains(operator))
+/// Finds a shell operator in the arguments. No shell reads them, so an operator is a mistake or an attack.
+fn operator_in(argv: &[String]) -> Option<&'static str> {
+    const OPERATORS: [&str; 9] = ["$(", "`", "&&", "||", "|", ";", "<", ">", "\n"];
+    argv.iter().find_map(|word| OPERATORS.into_iter().find(|operator| word.contains(operator)))
 }
 
 fn remedy(program: &Program) -> String {
     match program {
         Program::Shell(_) => "*".to_owned(),
-        Program::Argv(argv) if argv.iter().any(|word| operator_in(word).is_some()) => "*".to_owned(),
+        Program::Argv(argv) if operator_in(argv).is_some() => "*".to_owned(),
         Program::Argv(argv) => argv.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" "),
     }
 }
@@ -247,8 +248,32 @@ fn argv_of(program: &Program) -> Vec<String> {
     }
 }
 
-fn error(code: &str, message: impl Into<String>) -> Error {
-    Error { code: code.to_owned(), message: message.into() }
+/// The codes of errors that a guest gets.
+#[derive(Clone, Copy)]
+enum Code {
+    Canceled,
+    Invalid,
+    Io,
+    Limit,
+    NotFound,
+    NotGranted,
+}
+
+impl Code {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Canceled => "canceled",
+            Self::Invalid => "invalid",
+            Self::Io => "io",
+            Self::Limit => "limit",
+            Self::NotFound => "not-found",
+            Self::NotGranted => "not-granted",
+        }
+    }
+}
+
+fn error(code: Code, message: impl Into<String>) -> Error {
+    Error { code: code.as_str().to_owned(), message: message.into() }
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@ use crate::attempt::Attempt;
 use crate::bindings::files::{Error, Host, Node};
 use crate::call::FileTier;
 use crate::wasi_files::FilesView;
+use glovebox_record::Refusal;
 use glovebox_record::path::ScopePath;
 use glovebox_sandbox::view::{Denied, DirectoryEntry, Kind, Operation, View};
+use std::fmt;
 use std::sync::Arc;
 
 /// Most bytes one `read` returns; asking for more of a longer file is an error, never a short answer.
@@ -73,17 +75,17 @@ impl Attempt {
             _ => {
                 let help =
                     "`grants = { filesystem = \"workspace\", read = [\"./\"] }` for the plugin in `glovebox.toml`";
-                self.refuse(operation.as_str(), path, "no files are granted", help);
+                self.refuse(Refusal::new(operation.as_str(), path, "no files are granted", help));
                 return Err(error_of(Denied::NotPermitted, "no files are granted"));
             }
         };
         let done = match ScopePath::parse(view.relative(path).unwrap_or(path)) {
             Ok(at) => work(view, &at),
             Err(problem) => {
-                return Err(error_of(view.refuse_path(operation, path, problem), &problem.to_string()));
+                return Err(error_of(view.refuse_path(operation, path, problem), problem));
             }
         };
-        done.map_err(|denied| error_of(denied, &message(denied, path, view)))
+        done.map_err(|denied| error_of(denied, Refused { denied, path, view }))
     }
 }
 
@@ -100,17 +102,28 @@ fn node_of(entry: DirectoryEntry) -> Option<Node> {
     Some(Node { kind: kind_text(entry.kind)?.to_owned(), name: entry.name, size: entry.size })
 }
 
-/// Says what is wrong with which path; for a write outside the scope, also what the scope is.
-fn message(denied: Denied, path: &str, view: &View) -> String {
-    if denied != Denied::NotPermitted {
-        return format!("`{path}`: {denied}");
-    }
-    let granted: Vec<String> = view.scope().write.iter().map(|entry| format!("`{entry}`")).collect();
-    let granted = if granted.is_empty() { "nothing".to_owned() } else { granted.join(", ") };
-    format!("`{path}`: {denied}; this stage may write {granted}")
+/// An operation on a path that the view denied.
+struct Refused<'a> {
+    denied: Denied,
+    path: &'a str,
+    view: &'a View,
 }
 
-fn error_of(denied: Denied, message: &str) -> Error {
+impl fmt::Display for Refused<'_> {
+    /// Names the path and the problem; for a write outside the scope, also the scope.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { denied, path, view } = self;
+        write!(f, "`{path}`: {denied}")?;
+        if *denied != Denied::NotPermitted {
+            return Ok(());
+        }
+        let granted: Vec<String> = view.scope().write.iter().map(|entry| format!("`{entry}`")).collect();
+        let granted = if granted.is_empty() { "nothing".to_owned() } else { granted.join(", ") };
+        write!(f, "; this stage may write {granted}")
+    }
+}
+
+fn error_of(denied: Denied, message: impl fmt::Display) -> Error {
     let code = match denied {
         Denied::NotFound => "not-found",
         Denied::NotPermitted | Denied::Loop => "not-permitted",
@@ -123,5 +136,5 @@ fn error_of(denied: Denied, message: &str) -> Error {
         Denied::Quota => "quota",
         Denied::Io(_) => "io",
     };
-    Error { code: code.to_owned(), message: message.to_owned() }
+    Error { code: code.to_owned(), message: message.to_string() }
 }

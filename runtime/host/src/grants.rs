@@ -138,9 +138,9 @@ pub fn shared_commands(left: &[String], right: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for a in left {
         for b in right {
-            let narrower = if command_covers(a, b) {
+            let narrower = if Words(a).cover(Words(b)) {
                 b
-            } else if command_covers(b, a) {
+            } else if Words(b).cover(Words(a)) {
                 a
             } else {
                 continue;
@@ -153,9 +153,15 @@ pub fn shared_commands(left: &[String], right: &[String]) -> Vec<String> {
     kept
 }
 
-fn command_covers(wide: &str, narrow: &str) -> bool {
-    let mut words = narrow.split_whitespace();
-    wide.trim() == "*" || wide.split_whitespace().all(|word| words.next() == Some(word))
+/// The leading words of a command; `*` is any command.
+#[derive(Clone, Copy)]
+struct Words<'a>(&'a str);
+
+impl Words<'_> {
+    fn cover(self, narrow: Words<'_>) -> bool {
+        let mut words = narrow.0.split_whitespace();
+        self.0.trim() == "*" || self.0.split_whitespace().all(|word| words.next() == Some(word))
+    }
 }
 
 #[cfg(test)]

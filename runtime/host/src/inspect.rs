@@ -4,8 +4,8 @@
 //! knows how names are laid out in a binary and which of them this version provides; it decides nothing about grants.
 
 use crate::complexity;
-use crate::crowd::Crowd;
 use crate::grants::Wants;
+use crate::instance_count::InstanceCount;
 use crate::provided::{self, State};
 use glovebox_record::Digest;
 use glovebox_sandbox::refusal::escaped;
@@ -145,15 +145,15 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
         return Err(InspectError::CoreModule);
     }
     complexity::validate(bytes, features())?;
-    let (mut found, mut crowd) = (Found::default(), Crowd::default());
+    let (mut found, mut instances) = (Found::default(), InstanceCount::default());
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload?;
-        crowd.take(&payload)?;
+        instances.add(&payload)?;
         match payload {
             Payload::Version { .. } => depth += 1,
             Payload::End(_) => depth -= 1,
-            _ => found.take(&payload, depth)?,
+            _ => found.add(&payload, depth)?,
         }
     }
     Ok(Inspection {
@@ -162,7 +162,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
         world: world(&found.imports, &found.exports),
         imports: found.imports.into_iter().map(|name| Import { state: provided::state_of(&name), name }).collect(),
         exports: found.exports,
-        core_instances: crowd.total(),
+        core_instances: instances.total(),
         manifest: found.manifest,
     })
 }
@@ -182,7 +182,7 @@ struct Found {
 }
 
 impl Found {
-    fn take(&mut self, payload: &Payload<'_>, depth: u32) -> Result<(), InspectError> {
+    fn add(&mut self, payload: &Payload<'_>, depth: u32) -> Result<(), InspectError> {
         match payload {
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section.clone() {

@@ -7,10 +7,11 @@ use crate::attempt::Attempt;
 use crate::bindings::chat::{Message, Part, Usage};
 use crate::bindings::llm::{Error, Event, Host, HostCompletion, Request, Response};
 use crate::call::Progress;
-use crate::model::{Answer, Model, ModelError};
-use glovebox_record::{LimitName, Status};
+use crate::model::{Answer, Model, ModelError, Provider};
+use glovebox_record::{LimitName, Refusal, Status};
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::fmt;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -29,7 +30,7 @@ pub(crate) struct Conversation {
     /// What a script that ran dry had to say.
     pub(crate) exhausted: Option<String>,
     /// What was found out to contain a hold-out; nothing is asked any more after that.
-    pub(crate) leaked: Option<&'static str>,
+    pub(crate) leaked: Option<Side>,
 }
 
 /// A streamed answer: events that were not yet fetched.
@@ -67,13 +68,13 @@ impl Attempt {
         }
         check(request)?;
         if self.is_canceled() {
-            return Err(error("canceled", "the run was told to stop", false));
+            return Err(error(Kind::Canceled, "the run was asked to stop"));
         }
         if u64::from(self.conversation.turns) >= self.limits.turns {
             return Err(self.over(LimitName::Turns));
         }
-        self.listen("prompt", || asked_texts(request))?;
-        self.tell(Progress::ModelTurn(self.conversation.turns + 1));
+        self.check_leak(Side::Prompt, || asked_texts(request))?;
+        self.report(Progress::ModelTurn(self.conversation.turns + 1));
         let Some(model) = &mut self.conversation.model else {
             return Err(self.model_not_granted());
         };
@@ -82,11 +83,11 @@ impl Attempt {
             Ok(answer) => answer,
             Err(problem @ ModelError::ScriptExhausted { .. }) => {
                 self.conversation.exhausted = Some(problem.to_string());
-                return Err(error("script-exhausted", &problem.to_string(), false));
+                return Err(error(Kind::ScriptExhausted, problem));
             }
         };
         self.conversation.turns += 1;
-        self.listen("response", || answered_texts(&answer))?;
+        self.check_leak(Side::Response, || answered_texts(&answer))?;
         if !answer.tool_calls.is_empty() {
             if u64::from(self.conversation.tool_rounds) >= self.limits.tool_rounds {
                 return Err(self.over(LimitName::ToolRounds));
@@ -97,32 +98,32 @@ impl Attempt {
         Ok(response(answer, provider, request))
     }
 
-    /// Lets no hold-out pass, in either direction. Whoever said it is not told where it stands.
-    fn listen<'t>(&mut self, what: &'static str, texts: impl FnOnce() -> Vec<Cow<'t, str>>) -> Result<(), Error> {
+    /// Lets no hold-out pass, in either direction. Neither side learns where in the hold-outs its text stands.
+    fn check_leak<'t>(&mut self, side: Side, texts: impl FnOnce() -> Vec<Cow<'t, str>>) -> Result<(), Error> {
         let Some(guard) = self.conversation.model.as_ref().and_then(Model::guard) else { return Ok(()) };
         let found = match self.conversation.leaked {
             Some(_) => None,
             None => guard.first(texts().iter().map(AsRef::as_ref)),
         };
         if let Some(place) = found {
-            self.conversation.leaked = Some(what);
-            self.refuse("tell the model", &place, leak_reason(what), LEAK_HELP);
+            self.conversation.leaked = Some(side);
+            self.refuse(Refusal::new("tell the model", &place, side.leak_reason(), LEAK_HELP));
         }
         match self.conversation.leaked {
-            Some(what) => Err(error("holdout-leak", &leak_reason(what), false)),
+            Some(side) => Err(error(Kind::HoldoutLeak, side.leak_reason())),
             None => Ok(()),
         }
     }
 
     fn model_not_granted(&self) -> Error {
         let help = "grants = { model = true } in `glovebox.toml`, and `model` among the plugin's wants";
-        self.refuse("ask the model", "", "the stage has no model", help);
-        error("not-granted", "the stage has no model; `grants = { model = true }` would allow it", false)
+        self.refuse(Refusal::new("ask the model", "", "the stage has no model", help));
+        error(Kind::NotGranted, "the stage has no model; `grants = { model = true }` would allow it")
     }
 
     fn over(&mut self, name: LimitName) -> Error {
         self.conversation.limit_hit.get_or_insert(name);
-        error("limit-exceeded", &format!("limit `{name}` ({}) reached", self.limits.get(name)), false)
+        error(Kind::LimitExceeded, format_args!("limit `{name}` ({}) reached", self.limits.get(name)))
     }
 }
 
@@ -147,10 +148,10 @@ impl HostCompletion for Attempt {
     fn next(&mut self, this: Resource<Completion>, max: u32, _wait_ms: u32) -> Result<Result<Vec<Event>, Error>> {
         let completion = self.table.get_mut(&this)?;
         if completion.canceled {
-            return Ok(Err(error("canceled", "the completion was canceled", false)));
+            return Ok(Err(error(Kind::Canceled, "the completion was canceled")));
         }
         if completion.events.is_empty() {
-            return Ok(Err(error("stream", "the completion has already finished", false)));
+            return Ok(Err(error(Kind::Stream, "the completion has already finished")));
         }
         let count = usize::try_from(max).unwrap_or(usize::MAX).min(completion.events.len());
         Ok(Ok(completion.events.drain(..count).collect()))
@@ -172,9 +173,49 @@ impl HostCompletion for Attempt {
 const LEAK_HELP: &str =
     "nothing allows it; a builder that is meant to see the hold-outs says `codex.allow_read_scenarios=true`";
 
-/// Why an attempt ends whose conversation contained a hold-out; quotes nothing.
-pub(crate) fn leak_reason(what: &str) -> String {
-    format!("holdout_leak: the {what} contains text of a hold-out scenario")
+/// A side of a conversation with the model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Side {
+    /// What the guest asks.
+    Prompt,
+    /// What the model answers.
+    Response,
+}
+
+impl Side {
+    /// Why an attempt ends whose conversation contained a hold-out; quotes nothing.
+    pub(crate) fn leak_reason(self) -> &'static str {
+        match self {
+            Self::Prompt => "holdout_leak: the prompt contains text of a hold-out scenario",
+            Self::Response => "holdout_leak: the response contains text of a hold-out scenario",
+        }
+    }
+}
+
+/// The kinds of errors that a guest gets.
+#[derive(Clone, Copy)]
+enum Kind {
+    Canceled,
+    HoldoutLeak,
+    InvalidRequest,
+    LimitExceeded,
+    NotGranted,
+    ScriptExhausted,
+    Stream,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Canceled => "canceled",
+            Self::HoldoutLeak => "holdout-leak",
+            Self::InvalidRequest => "invalid-request",
+            Self::LimitExceeded => "limit-exceeded",
+            Self::NotGranted => "not-granted",
+            Self::ScriptExhausted => "script-exhausted",
+            Self::Stream => "stream",
+        }
+    }
 }
 
 /// Every text of a request that a guest can choose.
@@ -196,19 +237,16 @@ fn answered_texts(answer: &Answer) -> Vec<Cow<'_, str>> {
     texts.chain(declared.map(Cow::Owned)).collect()
 }
 
-fn error(kind: &str, message: &str, retryable: bool) -> Error {
-    Error { kind: kind.to_owned(), message: message.to_owned(), retryable }
+/// An error that stays one however often the guest tries.
+fn error(kind: Kind, message: impl fmt::Display) -> Error {
+    Error { kind: kind.as_str().to_owned(), message: message.to_string(), retryable: false }
 }
 
-fn part(kind: &str, text: String, fields: Vec<(String, String)>) -> Part {
-    Part { kind: kind.to_owned(), text, fields }
-}
-
-fn response(answer: Answer, provider: &str, request: &Request) -> Response {
+fn response(answer: Answer, provider: Provider, request: &Request) -> Response {
     let finish = if answer.tool_calls.is_empty() { "stop" } else { "tool-calls" };
     let mut parts = Vec::new();
     if !answer.text.is_empty() {
-        parts.push(part("text", answer.text, Vec::new()));
+        parts.push(Part { kind: "text".to_owned(), text: answer.text, fields: Vec::new() });
     }
     for call in answer.tool_calls {
         let mut fields = vec![("id".to_owned(), call.id)];
@@ -216,16 +254,16 @@ fn response(answer: Answer, provider: &str, request: &Request) -> Response {
             fields.push(("problem".to_owned(), format!("no tool `{}` was offered", call.name)));
         }
         fields.push(("name".to_owned(), call.name));
-        parts.push(part("tool-call", call.arguments, fields));
+        parts.push(Part { kind: "tool-call".to_owned(), text: call.arguments, fields });
     }
     if let Some(text) = answer.outcome.and_then(|outcome| serde_json::to_string(&outcome).ok()) {
-        parts.push(part("outcome", text, Vec::new()));
+        parts.push(Part { kind: "outcome".to_owned(), text, fields: Vec::new() });
     }
     Response {
         message: Message { role: "assistant".to_owned(), parts },
         finish: finish.to_owned(),
         usage: Usage { input: answer.usage.input, output: answer.usage.output, extra: Vec::new() },
-        model: provider.to_owned(),
+        model: provider.as_str().to_owned(),
         extra: Vec::new(),
     }
 }
@@ -245,9 +283,10 @@ fn streamed(response: Response) -> VecDeque<Event> {
 }
 
 fn check(request: &Request) -> Result<(), Error> {
-    let invalid = |problem: String| Err(error("invalid-request", &problem, false));
-    for (name, value) in &request.options {
-        if let Err(expected) = check_option(name, value) {
+    let invalid = |problem: String| Err(error(Kind::InvalidRequest, problem));
+    for option in &request.options {
+        if let Some(expected) = problem_of(option) {
+            let (name, value) = option;
             return invalid(format!("option `{name}` has the value `{value}`, expected {expected}"));
         }
     }
@@ -263,17 +302,17 @@ fn check(request: &Request) -> Result<(), Error> {
     }
 }
 
-/// The tuning a guest may ask for; what is wrong is answered with what would be right.
-fn check_option(name: &str, value: &str) -> Result<(), &'static str> {
+/// Checks the tuning that a guest asks for, and returns what is expected instead of a wrong value.
+fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
     let within = |low: f64, high: f64| value.parse::<f64>().is_ok_and(|number| (low..=high).contains(&number));
-    let (good, expected) = match name {
+    let (good, expected) = match name.as_str() {
         "max-tokens" => (value.parse::<u32>().is_ok_and(|tokens| tokens > 0), "a number of tokens"),
         "temperature" => (within(0.0, 2.0), "a number from 0 to 2"),
         "top-p" => (within(0.0, 1.0), "a number from 0 to 1"),
-        "reasoning-effort" => (matches!(value, "low" | "medium" | "high"), "`low`, `medium` or `high`"),
+        "reasoning-effort" => (matches!(value.as_str(), "low" | "medium" | "high"), "`low`, `medium` or `high`"),
         _ => (false, "no such option: the known ones are `max-tokens`, `temperature`, `top-p`, `reasoning-effort`"),
     };
-    if good { Ok(()) } else { Err(expected) }
+    (!good).then_some(expected)
 }
 
 fn request_bytes(request: &Request) -> usize {
@@ -313,7 +352,10 @@ mod tests {
         let mut asked = request(&[]);
         asked.tools[0].description = "c".to_owned();
         let fields = vec![("d".to_owned(), "e".to_owned())];
-        asked.messages.push(Message { role: "tool".to_owned(), parts: vec![part("text", "b".to_owned(), fields)] });
+        asked.messages.push(Message {
+            role: "tool".to_owned(),
+            parts: vec![Part { kind: "text".to_owned(), text: "b".to_owned(), fields }],
+        });
         let mut texts = asked_texts(&asked);
         texts.sort();
         assert_eq!(texts, ["b", "c", "d", "e", "glob", "{}"]);
@@ -334,7 +376,7 @@ mod tests {
         let call =
             |name: &str| ToolCall { id: "call-1-1".to_owned(), name: name.to_owned(), arguments: "{}".to_owned() };
         let answer = Answer { tool_calls: vec![call("glob"), call("rm")], ..Answer::default() };
-        let response = response(answer, "scripted", &request(&[]));
+        let response = response(answer, Provider::Scripted, &request(&[]));
         let problems: Vec<bool> =
             response.message.parts.iter().map(|part| part.fields.iter().any(|(name, _)| name == "problem")).collect();
         assert_eq!((problems, response.finish.as_str()), (vec![false, true], "tool-calls"));

@@ -12,7 +12,7 @@ pub use attributes::{TestAnswers, TestAttributeError};
 pub use guard::TextGuard;
 pub use scripted::{Script, ScriptError};
 
-use glovebox_record::Status;
+use glovebox_record::{NodeId, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Model {
     kind: ModelKind,
-    node_id: String,
+    node: NodeId,
     /// Turns that finished attempts of this node have used; the next one to answer counts from 0.
     position: u32,
     guard: Option<TextGuard>,
@@ -33,6 +33,28 @@ enum ModelKind {
     Scripted(Arc<Script>),
     Tested(TestAnswers),
     Simulated,
+}
+
+/// Who answers in the place of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// A script.
+    Scripted,
+    /// The node's `test.*` attributes.
+    Test,
+    /// The specification's simulated answer.
+    Simulated,
+}
+
+impl Provider {
+    /// The word in records and in `llm.info`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scripted => "scripted",
+            Self::Test => "test",
+            Self::Simulated => "simulated",
+        }
+    }
 }
 
 /// What a model says in one turn.
@@ -99,7 +121,7 @@ pub enum ModelError {
     #[error("the script has {scripted} turns for node `{node_id}`, expected one for turn {turn}")]
     ScriptExhausted {
         /// The node.
-        node_id: String,
+        node_id: NodeId,
         /// The turn that was asked for, from 1.
         turn: u32,
         /// How many there are.
@@ -113,7 +135,7 @@ impl Model {
     ///
     /// `turns_used` is the sum over the node's finished attempts, `finished_attempts` their number.
     pub fn bind(
-        node_id: &str,
+        node: &NodeId,
         attributes: &[(String, String)],
         script: Option<&Arc<Script>>,
         turns_used: u32,
@@ -121,12 +143,12 @@ impl Model {
     ) -> Result<Model, TestAttributeError> {
         let tested = TestAnswers::read(attributes, finished_attempts)?;
         let kind = match (script, tested) {
-            (Some(script), _) if script.mentions(node_id) => ModelKind::Scripted(Arc::clone(script)),
+            (Some(script), _) if script.mentions(node) => ModelKind::Scripted(Arc::clone(script)),
             (_, Some(answers)) => ModelKind::Tested(answers),
             (Some(script), None) => ModelKind::Scripted(Arc::clone(script)),
             (None, None) => ModelKind::Simulated,
         };
-        Ok(Model { kind, node_id: node_id.to_owned(), position: turns_used, guard: None })
+        Ok(Model { kind, node: node.clone(), position: turns_used, guard: None })
     }
 
     /// Has every text to and from the model looked at first; one that is found out ends the attempt as failed, class scope, code
@@ -140,27 +162,28 @@ impl Model {
         self.guard.as_ref()
     }
 
-    /// `scripted`, `test` or `simulated`: what records and `llm.info` call the provider.
-    pub fn provider(&self) -> &'static str {
+    /// Who answers.
+    pub fn provider(&self) -> Provider {
         match self.kind {
-            ModelKind::Scripted(_) => "scripted",
-            ModelKind::Tested(_) => "test",
-            ModelKind::Simulated => "simulated",
+            ModelKind::Scripted(_) => Provider::Scripted,
+            ModelKind::Tested(_) => Provider::Test,
+            ModelKind::Simulated => Provider::Simulated,
         }
     }
 
     /// What `llm.info` tells a guest.
     pub fn info(&self) -> Vec<(String, String)> {
-        let pairs = [("provider", self.provider()), ("model", self.provider())];
+        let provider = self.provider().as_str();
+        let pairs = [("provider", provider), ("model", provider)];
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
     }
 
     /// Answers the next turn.
     pub fn answer(&mut self) -> Result<Answer, ModelError> {
         let answer = match &self.kind {
-            ModelKind::Scripted(script) => script.turn(&self.node_id, self.position)?,
-            ModelKind::Tested(answers) => answers.answer(&self.node_id),
-            ModelKind::Simulated => simulated::answer(&self.node_id),
+            ModelKind::Scripted(script) => script.turn(&self.node, self.position)?,
+            ModelKind::Tested(answers) => answers.answer(&self.node),
+            ModelKind::Simulated => simulated::answer(&self.node),
         };
         self.position += 1;
         Ok(answer)

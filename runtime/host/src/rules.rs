@@ -125,7 +125,7 @@ impl RuleComponent {
         answer.map_err(|error| {
             let circumstances =
                 Circumstances { limits: &limits, carried_too_much: &self.carried, stderr_tail: "", started };
-            let failure = ending::judge(&error, &circumstances).outcome.failure;
+            let failure = ending::to_host_failure(&error, &circumstances).outcome.failure;
             RuleFault(failure.map_or_else(|| error.to_string(), |failure| failure.reason))
         })
     }

@@ -53,7 +53,7 @@ pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooM
     };
     let mut attempt = store.into_data();
     let ended = match ended {
-        Ok(answer) => answer::judge(answer, &mut attempt),
+        Ok(answer) => answer::check(answer, &mut attempt),
         Err(error) => {
             let stderr_tail = attempt.stderr.tail(2 << 10);
             let circumstances = Circumstances {
@@ -62,7 +62,7 @@ pub(crate) async fn run(component: &Component, call: Call, carried: &CarriedTooM
                 stderr_tail: &stderr_tail,
                 started: instantiated,
             };
-            ending::judge(&error, &circumstances)
+            ending::to_host_failure(&error, &circumstances)
         }
     };
     report::of(component, attempt, ended, started.elapsed())
@@ -113,11 +113,11 @@ fn over_static(component: &Component, limits: &Limits) -> Option<LimitName> {
 
 fn prepare(call: Call, started: Instant) -> Result<(Attempt, types::StageInput), String> {
     let Call { input, tier, files, commands, model, limits, canceled, progress } = call;
-    let told = progress.clone();
+    let to_progress = progress.clone();
     let kept_max = usize::try_from(limits.refusals).unwrap_or(usize::MAX);
     let refusals = RefusalLog::new(kept_max).on_refusal(move |refusal| {
         // Progress is a hint by contract.
-        let _ = told.try_send(Progress::Refused(refusal.clone()));
+        let _ = to_progress.try_send(Progress::Refused(refusal.clone()));
     });
     let refusals = Arc::new(refusals);
     let open = |files: FileSetting| {

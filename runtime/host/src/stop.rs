@@ -8,7 +8,7 @@ use std::fmt;
 pub(crate) enum Stop {
     /// A named limit.
     Limit(LimitName),
-    /// The run was told to stop.
+    /// The run was canceled.
     Canceled,
 }
 
@@ -16,7 +16,7 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Stop::Limit(name) => write!(f, "limit `{name}` reached"),
-            Stop::Canceled => f.write_str("the run was told to stop"),
+            Stop::Canceled => f.write_str("the run was asked to stop"),
         }
     }
 }

@@ -42,13 +42,13 @@ fn a_model_needs_a_grant() {
 
 fn script(turns: &str) -> Option<Model> {
     let script = Arc::new(Script::parse(turns).unwrap());
-    Some(Model::bind("n", &[], Some(&script), 0, 0).unwrap())
+    Some(Model::bind(&"n".into(), &[], Some(&script), 0, 0).unwrap())
 }
 
 #[test]
 fn turns_are_counted_by_the_host() {
     let mut call = call(&[(LimitName::Turns, 3)]);
-    call.model = Some(Model::bind("n", &[], None, 0, 0).unwrap());
+    call.model = Some(Model::bind(&"n".into(), &[], None, 0, 0).unwrap());
     let report = execute("asks-model", call);
     expect_failure(&report, FailureClass::Budget, "limit/turns");
     assert_eq!((report.ending.clone(), report.outcome.notes.as_str(), report.turns_used), (Ending::Returned, "03", 3));
@@ -218,7 +218,7 @@ fn cancellation_reaches_a_command() {
 #[test]
 fn a_streamed_answer_ends_with_finish_and_not_again() {
     let mut call = call(&[]);
-    call.model = Some(Model::bind("n", &[], None, 0, 0).unwrap());
+    call.model = Some(Model::bind(&"n".into(), &[], None, 0, 0).unwrap());
     let report = execute("overreads-completion", call);
     assert_eq!((report.outcome.status, report.outcome.notes.as_str()), (Status::Success, "2"), "{report:?}");
     assert_eq!(report.turns_used, 1);

@@ -47,7 +47,7 @@ pub(super) fn model(node: &Node, plan: &Plan, branch: &Branch) -> Result<Model, 
     let id = &node.id;
     let (turns, attempts) = branch.nodes.get(id).map_or((0, 0), |history| (history.turns, history.attempts));
     let turns = u32::try_from(turns).unwrap_or(u32::MAX);
-    Ok(Model::bind(id.as_str(), &attributes(node), plan.script.as_ref(), turns, attempts)?)
+    Ok(Model::bind(id, &attributes(node), plan.script.as_ref(), turns, attempts)?)
 }
 
 fn attributes(node: &Node) -> Vec<(String, String)> {

@@ -4,11 +4,13 @@
 //! another one has removed is no error, and one that is removed stays readable to whoever has opened it. Names that are not the store's
 //! own are left alone.
 
+use super::ArtefactName;
 use cap_std::fs::{Dir, File, Metadata};
 use cap_std::time::{Duration, SystemTime};
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 
 /// A use is noted when the last one is older: the order of use is known to the minute, and a load seldom writes.
 const NOTED_AFTER: Duration = Duration::from_secs(60);
@@ -32,25 +34,25 @@ struct Kept {
 }
 
 /// Removes artefacts until the rest has at most `bytes_max` bytes; the one that was just added stays in any case.
-pub(super) fn trim(dir: &Dir, bytes_max: u64, added: &str) -> io::Result<()> {
+pub(super) fn trim(dir: &Dir, bytes_max: u64, added: &ArtefactName) -> io::Result<()> {
     let kept = artefacts(dir)?;
     let mut total: u64 = kept.values().map(|one| one.bytes).sum();
-    let mut oldest: Vec<(&String, &Kept)> = kept.iter().filter(|(name, _)| *name != added).collect();
+    let mut oldest: Vec<(&ArtefactName, &Kept)> = kept.iter().filter(|(name, _)| *name != added).collect();
     oldest.sort_by_key(|(_, one)| one.used);
     for (name, one) in oldest {
         if total <= bytes_max {
             break;
         }
-        remove(dir, name)?;
-        remove(dir, &super::mac_name(name))?;
+        remove(dir, name.as_path())?;
+        remove(dir, &name.mac_path())?;
         total = total.saturating_sub(one.bytes);
     }
     Ok(())
 }
 
 /// Every artefact by its name, with the bytes of its MAC; unfinished files that were left behind are removed on the way.
-fn artefacts(dir: &Dir) -> io::Result<BTreeMap<String, Kept>> {
-    let mut kept: BTreeMap<String, Kept> = BTreeMap::new();
+fn artefacts(dir: &Dir) -> io::Result<BTreeMap<ArtefactName, Kept>> {
+    let mut kept: BTreeMap<ArtefactName, Kept> = BTreeMap::new();
     for entry in dir.entries()? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
@@ -61,12 +63,12 @@ fn artefacts(dir: &Dir) -> io::Result<BTreeMap<String, Kept>> {
         let Some((stem, rest)) = name.split_once(".cwasm").filter(|_| found.is_file()) else { continue };
         if !matches!(rest, "" | ".mac") {
             if age(&found) > UNFINISHED {
-                remove(dir, &name)?;
+                remove(dir, Path::new(&name))?;
             }
             continue;
         }
         let used = found.modified().unwrap_or(SystemTime::from_std(std::time::UNIX_EPOCH));
-        let one = kept.entry(format!("{stem}.cwasm")).or_insert(Kept { used, bytes: 0 });
+        let one = kept.entry(ArtefactName(format!("{stem}.cwasm"))).or_insert(Kept { used, bytes: 0 });
         one.bytes += found.len();
         // Of the two it is the artefact whose uses are noted.
         if rest.is_empty() {
@@ -81,8 +83,8 @@ fn age(found: &Metadata) -> Duration {
     found.modified().ok().and_then(|changed| now.duration_since(changed).ok()).unwrap_or_default()
 }
 
-fn remove(dir: &Dir, name: &str) -> io::Result<()> {
-    match dir.remove_file(name) {
+fn remove(dir: &Dir, path: &Path) -> io::Result<()> {
+    match dir.remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }

@@ -4,7 +4,7 @@
 //! mistyped one would silently turn into the simulated success.
 
 use super::{Answer, DeclaredOutcome};
-use glovebox_record::Status;
+use glovebox_record::{NodeId, Status};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -55,10 +55,12 @@ impl TestAnswers {
         for (name, value) in attributes.iter().filter(|(name, _)| name.starts_with("test.")) {
             found = true;
             match name.as_str() {
-                "test.outcome" => outcome.status = status("test.outcome", value)?,
+                "test.outcome" => outcome.status = StatusWord { name: "test.outcome", value }.read()?,
                 "test.outcome_sequence" => sequence = Some(value),
                 "test.preferred_next_label" => outcome.preferred_label.clone_from(value),
-                "test.suggested_next_ids" => outcome.suggested_next_ids = listed(value).map(str::to_owned).collect(),
+                "test.suggested_next_ids" => {
+                    outcome.suggested_next_ids = List(value).words().map(str::to_owned).collect()
+                }
                 "test.notes" => outcome.notes.clone_from(value),
                 "test.verification_plan_json" => {
                     let plan: Value =
@@ -69,7 +71,7 @@ impl TestAnswers {
             }
         }
         if let Some(sequence) = sequence {
-            outcome.status = in_sequence(sequence, finished_attempts)?;
+            outcome.status = List(sequence).status_at(finished_attempts)?;
         }
         if outcome.status == Status::Fail {
             outcome.failure_reason =
@@ -78,30 +80,44 @@ impl TestAnswers {
         Ok(found.then_some(TestAnswers { outcome }))
     }
 
-    pub(super) fn answer(&self, node_id: &str) -> Answer {
-        Answer { outcome: Some(self.outcome.clone()), ..super::simulated::answer(node_id) }
+    pub(super) fn answer(&self, node: &NodeId) -> Answer {
+        Answer { outcome: Some(self.outcome.clone()), ..super::simulated::answer(node) }
     }
 }
 
-/// The whole sequence is checked at once, so that a mistake in its tail is told before the first attempt. The last one stays.
-fn in_sequence(sequence: &str, finished_attempts: u32) -> Result<Status, TestAttributeError> {
-    let statuses: Vec<Status> =
-        listed(sequence).map(|word| status("test.outcome_sequence", word)).collect::<Result<_, _>>()?;
-    let at = usize::try_from(finished_attempts).unwrap_or(usize::MAX);
-    statuses
-        .get(at)
-        .or(statuses.last())
-        .copied()
-        .ok_or(TestAttributeError::Status { name: "test.outcome_sequence", value: sequence.to_owned() })
+/// Words of an attribute, separated by commas.
+#[derive(Clone, Copy)]
+struct List<'a>(&'a str);
+
+impl<'a> List<'a> {
+    fn words(self) -> impl Iterator<Item = &'a str> {
+        self.0.split(',').map(str::trim).filter(|word| !word.is_empty())
+    }
+
+    /// The status of an attempt. The whole list is checked at once, so a mistake in its tail is an error before the first attempt.
+    /// The last status holds for all further attempts.
+    fn status_at(self, finished_attempts: u32) -> Result<Status, TestAttributeError> {
+        let name = "test.outcome_sequence";
+        let statuses: Vec<Status> =
+            self.words().map(|value| StatusWord { name, value }.read()).collect::<Result<_, _>>()?;
+        let at = usize::try_from(finished_attempts).unwrap_or(usize::MAX);
+        let found = statuses.get(at).or(statuses.last()).copied();
+        found.ok_or(TestAttributeError::Status { name, value: self.0.to_owned() })
+    }
 }
 
-fn listed(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+/// A status as an attribute has it.
+struct StatusWord<'a> {
+    name: &'static str,
+    value: &'a str,
 }
 
-fn status(name: &'static str, word: &str) -> Result<Status, TestAttributeError> {
-    let text = word.trim().to_ascii_lowercase();
-    serde_json::from_value(Value::String(text)).map_err(|_| TestAttributeError::Status { name, value: word.to_owned() })
+impl StatusWord<'_> {
+    fn read(&self) -> Result<Status, TestAttributeError> {
+        let text = self.value.trim().to_ascii_lowercase();
+        let wrong = |_| TestAttributeError::Status { name: self.name, value: self.value.to_owned() };
+        serde_json::from_value(Value::String(text)).map_err(wrong)
+    }
 }
 
 #[cfg(test)]

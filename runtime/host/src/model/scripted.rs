@@ -4,6 +4,7 @@
 //! Everything not understood is an error that names its line.
 
 use super::{Answer, DeclaredOutcome, ModelError, ToolCall, Usage};
+use glovebox_record::NodeId;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 /// A parsed script.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    nodes: BTreeMap<String, Vec<Turn>>,
+    nodes: BTreeMap<NodeId, Vec<Turn>>,
 }
 
 /// Why a script cannot be used.
@@ -28,7 +29,7 @@ pub struct ScriptError {
 #[serde(deny_unknown_fields)]
 struct Written {
     #[serde(default)]
-    node: BTreeMap<String, Vec<Turn>>,
+    node: BTreeMap<NodeId, Vec<Turn>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -91,27 +92,27 @@ impl Script {
     }
 
     /// True when the script has turns for this node.
-    pub fn mentions(&self, node_id: &str) -> bool {
-        self.nodes.contains_key(node_id)
+    pub fn mentions(&self, node: &NodeId) -> bool {
+        self.nodes.contains_key(node)
     }
 
     /// Every node it has turns for.
-    pub fn node_ids(&self) -> impl Iterator<Item = &str> {
-        self.nodes.keys().map(String::as_str)
+    pub fn node_ids(&self) -> impl Iterator<Item = &NodeId> {
+        self.nodes.keys()
     }
 
-    pub(super) fn turn(&self, node_id: &str, position: u32) -> Result<Answer, ModelError> {
-        let turns = self.nodes.get(node_id).map_or(&[][..], Vec::as_slice);
+    pub(super) fn turn(&self, node: &NodeId, position: u32) -> Result<Answer, ModelError> {
+        let turns = self.nodes.get(node).map_or(&[][..], Vec::as_slice);
         let at = usize::try_from(position).unwrap_or(usize::MAX);
         let turn = turns.get(at).ok_or_else(|| ModelError::ScriptExhausted {
-            node_id: node_id.to_owned(),
+            node_id: node.clone(),
             turn: position.saturating_add(1),
             scripted: turns.len(),
         })?;
         let call = |(index, tool): (usize, &WrittenTool)| ToolCall {
             id: format!("call-{}-{}", position + 1, index + 1),
             name: tool.name.clone(),
-            arguments: Value::Object(tool.arguments.clone()).to_string(),
+            arguments: serde_json::to_string(&tool.arguments).unwrap_or_default(),
         };
         Ok(Answer {
             text: turn.text.clone(),
@@ -142,15 +143,15 @@ usage = { input = 10, output = 2 }
     #[test]
     fn turns_are_answered_in_order_and_run_dry() {
         let script = Script::parse(SCRIPT).unwrap();
-        let first = script.turn("implement", 0).unwrap();
+        let first = script.turn(&"implement".into(), 0).unwrap();
         assert_eq!(first.tool_calls[0].arguments, r#"{"content":"…","path":"src/lib.rs"}"#);
         assert_eq!((first.tool_calls[1].id.as_str(), first.tool_calls[1].arguments.as_str()), ("call-1-2", "{}"));
-        let second = script.turn("implement", 1).unwrap();
+        let second = script.turn(&"implement".into(), 1).unwrap();
         assert_eq!((second.text.as_str(), second.usage.input), ("done", 10));
         assert_eq!(second.outcome.unwrap().status, Status::Success);
-        let dry = script.turn("implement", 2).unwrap_err();
+        let dry = script.turn(&"implement".into(), 2).unwrap_err();
         assert_eq!(dry.to_string(), "the script has 2 turns for node `implement`, expected one for turn 3");
-        assert!(script.turn("review", 0).is_err());
+        assert!(script.turn(&"review".into(), 0).is_err());
     }
 
     #[test]

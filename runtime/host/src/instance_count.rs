@@ -11,7 +11,7 @@ use wasmparser::{
 
 /// Counts while the payloads of a binary go by.
 #[derive(Default)]
-pub(crate) struct Crowd {
+pub(crate) struct InstanceCount {
     open: Vec<Option<Frame>>,
     total: u64,
 }
@@ -24,13 +24,13 @@ struct Frame {
     count: u64,
 }
 
-impl Crowd {
+impl InstanceCount {
     /// Instances of the outermost component, once all of it went by.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    pub(crate) fn take(&mut self, payload: &Payload<'_>) -> Result<(), InspectError> {
+    pub(crate) fn add(&mut self, payload: &Payload<'_>) -> Result<(), InspectError> {
         match payload {
             Payload::Version { encoding: Encoding::Component, .. } => self.open.push(Some(Frame::default())),
             Payload::Version { .. } => self.open.push(None),
@@ -42,7 +42,7 @@ impl Crowd {
             }
             _ => {
                 if let Some(Some(frame)) = self.open.last_mut() {
-                    frame.take(payload)?;
+                    frame.add(payload)?;
                 }
             }
         }
@@ -75,7 +75,7 @@ impl Crowd {
 }
 
 impl Frame {
-    fn take(&mut self, payload: &Payload<'_>) -> Result<(), InspectError> {
+    fn add(&mut self, payload: &Payload<'_>) -> Result<(), InspectError> {
         match payload {
             Payload::InstanceSection(section) => {
                 for instance in section.clone() {
