@@ -1,5 +1,6 @@
 //! What is decided, as tables: a graph, the answers of its stages, and what came of it.
 
+mod branches;
 mod failure_source;
 mod properties;
 
