@@ -1,4 +1,4 @@
-//! What a run came to: its verdict, its exit class, and the evidence for both.
+//! The result of a run: its verdict, its exit class, and the evidence for both.
 //!
 //! A fold of the journal's records and nothing else, so `run`, `resume`, `show` and `ls` report the same journal in the same way.
 //! A command is *verified* when a verifier ran it, it exited 0 and its stage passed. Verifiers are tool and verify stages, and plugins
@@ -7,10 +7,14 @@
 mod class;
 mod receipt;
 
-pub use class::ExitClass;
+pub use class::{CanceledBy, ExitClass};
 pub use receipt::{CommandEvidence, Proof};
 
-use crate::event::{Attempt, Event, FileChange, Record, Refusal, RunFinished, RunStarted, StageFinished, Verdict};
+use receipt::EndedStage;
+
+use crate::event::{
+    Attempt, Event, FileChange, Quarantined, Record, Refusal, RunFinished, RunStarted, StageFinished, Task, Verdict,
+};
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Failure, FailureCode, Network, NodeId};
@@ -51,7 +55,7 @@ impl From<Verdict> for RunStatus {
     }
 }
 
-/// What a run came to so far.
+/// The result of a run so far.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RunSummary {
     /// The run.
@@ -79,7 +83,7 @@ pub struct RunSummary {
     pub unverified: Vec<UnverifiedStage>,
     /// What was refused, by node; each once.
     pub refused: Vec<RefusedRequest>,
-    /// What is changed in the end, one entry per path.
+    /// What is changed at the end, one entry per path.
     #[serde(serialize_with = "values")]
     pub changed: BTreeMap<ScopePath, FileChange>,
     /// Changes that were set aside, by node.
@@ -92,7 +96,7 @@ pub struct RunSummary {
     #[serde(skip)]
     verifiers: BTreeSet<String>,
     #[serde(skip)]
-    canceled_by: Option<String>,
+    canceled_by: Option<CanceledBy>,
     #[serde(skip)]
     last_failure: Option<(NodeId, Failure)>,
 }
@@ -156,8 +160,8 @@ impl RunSummary {
         self.duration_ms = record.at.duration_since(started_at).as_millis().try_into().unwrap_or(0);
         match &record.event {
             Event::RunStarted(run) => self.start(run),
-            Event::StageFinished(stage) => self.finish_stage(stage),
-            Event::RunCanceled(cancel) => self.canceled_by = Some(cancel.by.clone()),
+            Event::StageFinished(stage) => self.finish_stage((**stage).clone()),
+            Event::RunCanceled(cancel) => self.canceled_by = Some(CanceledBy::of(cancel)),
             Event::RunResumed(_) => self.resume(),
             Event::RunFinished(run) => self.finish(run),
             _ => {}
@@ -188,8 +192,8 @@ impl RunSummary {
         self.network = run.sandbox.as_ref().map(|sandbox| sandbox.network.clone());
     }
 
-    /// The role of a handler type in this run.
-    fn role(&self, handler: &str) -> Role {
+    /// The role of a stage in this run.
+    fn role(&self, StageFinished { handler, .. }: &StageFinished) -> Role {
         match self.verifiers.contains(handler) {
             true => Role::Verifier,
             false => HandlerKind::of(handler).role().unwrap_or_default(),
@@ -206,51 +210,50 @@ impl RunSummary {
 
     fn finish(&mut self, run: &RunFinished) {
         self.status = run.status.into();
-        self.exit = ExitClass::of(run, self.canceled_by.as_deref());
+        self.exit = ExitClass::of(run, self.canceled_by);
         self.failure.clone_from(&run.failure);
         let last = self.last_failure.as_ref().filter(|(_, failure)| Some(failure) == run.failure.as_ref());
         self.failed_node = last.map(|(node, _)| node.clone());
     }
 
-    fn finish_stage(&mut self, stage: &StageFinished) {
-        let node = &stage.attempt.task.node;
-        self.add_visit(stage);
-        self.receipts.retain(|evidence| evidence.node != *node);
-        let role = self.role(&stage.handler);
-        let receipts = stage.receipts.iter().map(|receipt| CommandEvidence::of(stage, receipt, role));
-        self.receipts.extend(receipts);
-        self.unverified.retain(|unverified| unverified.node != *node);
-        let is_verified = self.receipts.iter().any(|evidence| evidence.node == *node && evidence.verified);
-        if stage.outcome.status.satisfies_gate() && !is_verified {
-            self.unverified.push(UnverifiedStage { node: node.clone(), handler: stage.handler.clone() });
+    fn finish_stage(&mut self, stage: StageFinished) {
+        let role = self.role(&stage);
+        let StageFinished { attempt, handler, outcome, isolation, receipts, refusals, quarantined, changes, .. } =
+            stage;
+        let Attempt { task: Task { node, visit, .. }, ordinal, .. } = attempt;
+        // The last attempt of a visit stands for the visit.
+        self.visited.retain(|known| known.node != node || known.visit != visit);
+        let status = outcome.status.as_str();
+        self.visited.push(Visit { node: node.clone(), visit, attempts: ordinal, status });
+        let has_passed = outcome.status.satisfies_gate();
+        let ended = EndedStage { node: &node, handler: &handler, role, has_passed, isolation };
+        self.receipts.retain(|evidence| evidence.node != node);
+        self.receipts.extend(receipts.into_iter().map(|receipt| CommandEvidence::of(ended, receipt)));
+        if let Some(failure) = outcome.failure {
+            self.last_failure = Some((node.clone(), failure));
         }
-        if let Some(failure) = &stage.outcome.failure {
-            self.last_failure = Some((node.clone(), failure.clone()));
-        }
-        stage.refusals.iter().for_each(|refusal| self.add_refusal(node, refusal));
-        self.quarantined.extend(stage.quarantined.iter().map(|file| QuarantinedFile {
+        refusals.into_iter().for_each(|refusal| self.add_refusal(&node, refusal));
+        let quarantined = quarantined.into_iter();
+        self.quarantined.extend(quarantined.map(|Quarantined { path, reason }| QuarantinedFile {
             node: node.clone(),
-            path: file.path.clone(),
-            reason: file.reason.clone(),
+            path,
+            reason,
         }));
-        self.changed.extend(stage.changes.iter().map(|change| (change.path.clone(), change.clone())));
+        self.changed.extend(changes.into_iter().map(|change| (change.path.clone(), change)));
+        self.unverified.retain(|unverified| unverified.node != node);
+        let is_verified = self.receipts.iter().any(|evidence| evidence.node == node && evidence.verified);
+        if has_passed && !is_verified {
+            self.unverified.push(UnverifiedStage { node, handler });
+        }
     }
 
-    /// The last attempt of a visit stands for the visit.
-    fn add_visit(&mut self, stage: &StageFinished) {
-        let Attempt { task, ordinal, .. } = &stage.attempt;
-        self.visited.retain(|visit| visit.node != task.node || visit.visit != task.visit);
-        let status = stage.outcome.status.as_str();
-        self.visited.push(Visit { node: task.node.clone(), visit: task.visit, attempts: *ordinal, status });
-    }
-
-    fn add_refusal(&mut self, node: &NodeId, refusal: &Refusal) {
+    fn add_refusal(&mut self, node: &NodeId, refusal: Refusal) {
         let is_same = |known: &&mut RefusedRequest| {
             known.node == *node && known.refusal.operation == refusal.operation && known.refusal.path == refusal.path
         };
         match self.refused.iter_mut().find(is_same) {
             Some(known) => known.times += 1,
-            None => self.refused.push(RefusedRequest { node: node.clone(), times: 1, refusal: refusal.clone() }),
+            None => self.refused.push(RefusedRequest { node: node.clone(), times: 1, refusal }),
         }
     }
 }

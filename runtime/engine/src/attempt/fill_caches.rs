@@ -1,9 +1,10 @@
 //! Caches that begin with the base: filled once, before any stage changed a file, and copied for each visit.
 //!
-//! A stage that judges keeps no cache from visit to visit, since builders' code may have run in it. What the stage's own command makes
-//! of the files the run began with is older than every builder of the run. Its verdict over them counts for nothing.
+//! A judging stage keeps no cache between visits, because builders' code may have run in it. Its own command fills the cache from the
+//! files that the run began with, before any builder runs. The verdict of that command is ignored.
 
 use super::sandbox::{AttemptPaths, AttemptSandbox, SandboxEnv, Sealed};
+use super::subject::CacheOwner;
 use super::{AttemptError, STAGE_DIR, Workbench, subject};
 use crate::event::{CacheFilled, Receipt};
 use crate::plan::Binding;
@@ -54,8 +55,11 @@ impl<B: BlobStore + 'static> Workbench<B> {
             if !is_wanted || is_done || binding.command_access.cache.is_empty() || canceled.load(Ordering::Relaxed) {
                 continue;
             }
-            let told = |error: AttemptError| (id.clone(), error);
-            let one = self.fill(id, binding, Arc::clone(&canceled)).await.map_err(told)?;
+            let node = id.clone();
+            let one = match self.fill(id, binding, Arc::clone(&canceled)).await {
+                Ok(receipts) => CacheFilled { node, receipts },
+                Err(error) => return Err((node, error)),
+            };
             if canceled.load(Ordering::Relaxed) {
                 // Cut short: it is filled when the run is resumed.
                 break;
@@ -70,7 +74,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         id: &NodeId,
         binding: &Binding,
         canceled: Arc<AtomicBool>,
-    ) -> Result<CacheFilled, AttemptError> {
+    ) -> Result<Vec<Receipt>, AttemptError> {
         let folder = format!("{STAGE_DIR}/fill-{}", name(id));
         super::remove_folder(&self.run, &folder);
         self.run.dir.create_dir_all(&folder).map_err(AttemptError::Folder)?;
@@ -95,7 +99,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             let receipt = subject::receipt(format!("fill-{}/{}", name(id), index + 1), call);
             Receipt { subject: is_subject, ..receipt }
         });
-        Ok(CacheFilled { node: id.clone(), receipts: receipts.collect() })
+        Ok(receipts.collect())
     }
 }
 
@@ -137,8 +141,8 @@ fn keep(folder: &Path, into: &Path, calls: &[(Call, bool)]) -> Result<(), Attemp
     if !has_ended || calls.iter().any(|(call, _)| call.exit.over.is_some()) {
         return Ok(());
     }
-    for who in [subject::STAGE, subject::SUBJECT] {
-        cache::keep(&folder.join(subject::cache_folder(who)), &into.join(who), cache::BYTES_MAX)?;
+    for owner in CacheOwner::ALL {
+        cache::keep(&folder.join(owner.folder()), &into.join(owner.as_str()), cache::BYTES_MAX)?;
     }
     Ok(())
 }

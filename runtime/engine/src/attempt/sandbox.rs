@@ -1,11 +1,10 @@
-//! Where one attempt works: its files, and the jail its commands run in.
+//! The sandbox of one attempt: its files, and the jail of its commands.
 //!
-//! The files are a copy or an overlay of the run's workspace, the jail stands for as long as the attempt does. Both are made from
-//! the binding and from what the operator set, nothing of either comes from the stage. Blocking: to be called off the
-//! executor's threads.
+//! The files are a copy or an overlay of the run's workspace; the jail lives as long as the attempt. Both come from the binding and
+//! the operator's settings, never from the stage. Blocking: must not be called on the executor's threads.
 
 use super::AttemptError;
-use super::subject::{self, Private};
+use super::subject::{self, CacheOwner, Private};
 use crate::plan::Binding;
 use crate::plan::HoldoutAccess;
 use glovebox_host::grants::FileTier;
@@ -22,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What all stages of a run work on and behind; the operator's, never a stage's.
+/// What the sandbox of every stage needs to know of the machine. The operator decides it, never a stage.
 #[derive(Debug, Clone)]
 pub struct SandboxEnv {
-    /// Which walls commands run behind; none when no stage runs any.
+    /// The tier of the commands' sandbox; none when no stage runs commands.
     pub tier: Option<Tier>,
     /// Whether this machine lets a jail mount an overlay, so that a large workspace need not be copied for each stage.
     pub can_mount: bool,
@@ -44,10 +43,10 @@ const OWN: [&str; 11] = ["/proc", "/dev", "/sys", "/etc", "/usr", "/bin", "/sbin
 
 impl SandboxEnv {
     /// The workspace's path inside a jail with a root of its own: stable between runs, so that build caches stay valid.
-    pub(super) fn inside(&self) -> PathBuf {
+    pub(super) fn inside(&self) -> &Path {
         let project = &self.project;
         let taken = OWN.iter().any(|own| project.starts_with(own)) || project.parent().is_none();
-        if taken || project.to_str().is_none() { WORKSPACE_INSIDE.into() } else { project.clone() }
+        if taken || project.to_str().is_none() { Path::new(WORKSPACE_INSIDE) } else { project }
     }
 
     /// The absolute paths that mean the workspace to a component with a file system: the one its commands see, and the
@@ -57,14 +56,14 @@ impl SandboxEnv {
             return Vec::new();
         }
         let has_root = self.tier.is_none_or(Tier::has_own_root);
-        let seen = if has_root { self.inside() } else { files.to_owned() };
-        let mut paths = vec![seen, self.project.clone()];
+        let seen = if has_root { self.inside() } else { files };
+        let mut paths = vec![seen, &self.project];
         paths.dedup();
         paths.into_iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
     }
 }
 
-/// What of the run lies around an attempt.
+/// The folders of the run that one attempt uses.
 pub(super) struct AttemptPaths {
     /// The run's workspace.
     pub(super) workspace: PathBuf,
@@ -131,7 +130,7 @@ impl AttemptSandbox {
         let mounts = env.tier.map_or(env.can_mount, |tier| tier == Tier::Full);
         let inside = env.inside();
         let Mounts { mut overrides, mut binds, scratch, caches } =
-            if mounts { mounted(&inside, binding, paths)? } else { copied(binding, paths)? };
+            if mounts { mounted(inside, binding, paths)? } else { copied(binding, paths)? };
         if let Some(bind) = repository(env, binding, paths).filter(|_| mounts) {
             overrides.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
             binds.push(bind);
@@ -170,7 +169,7 @@ impl AttemptSandbox {
 
     /// The jail, for as long as the attempt lasts.
     pub(super) fn jail(&self) -> Option<Arc<Jail>> {
-        self.jail.clone()
+        self.jail.as_ref().map(Arc::clone)
     }
 
     /// Ends the jail: when this returns nothing of the stage is alive, and its files can be looked at.
@@ -227,7 +226,7 @@ fn caches(binding: &Binding, paths: &AttemptPaths) -> Result<Caches, AttemptErro
     let reaches = binding.holdouts == HoldoutAccess::ReadOnly;
     // A builder that was given hold-outs has no `separation`; an isolated verdict must not begin with its cache.
     if reaches && binding.separation.as_ref().is_none_or(|separation| !separation.is_isolated) {
-        return paths.private().caches(subject::STAGE, entries);
+        return paths.private().caches(CacheOwner::Stage, entries);
     }
     let domain = if reaches { Domain::Verifier } else { Domain::Builder };
     Ok(Caches::open(&paths.run, domain, entries)?)
@@ -256,7 +255,7 @@ pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths)
         policy: policy(env, binding),
         network: Network::None,
         limits: binding.limits,
-        inside: env.inside(),
+        inside: env.inside().to_path_buf(),
         inner: Vec::new(),
         hidden: hidden(env, paths),
         folder: paths.folder.clone(),
@@ -265,8 +264,9 @@ pub(super) fn setting(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths)
 
 /// What no bind may show: the run and all that lie beside it, the project, and what is the user's alone.
 fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
-    let runs = paths.run.parent().unwrap_or(&paths.run).to_owned();
-    [paths.run.clone(), runs, env.project.clone()].into_iter().chain(env.private.iter().cloned()).collect()
+    let runs = paths.run.parent().unwrap_or(&paths.run);
+    let private = env.private.iter().map(PathBuf::as_path);
+    [&paths.run, runs, &env.project].into_iter().chain(private).map(Path::to_path_buf).collect()
 }
 
 /// The synthetic repository, where the project has one and commands run in walls that can show it. Without it `git` finds none,

@@ -1,7 +1,7 @@
-//! The program under test of one attempt: what it is given, and what is kept of it.
+//! The program under test of one attempt: what it gets, and what is kept of it.
 //!
-//! It has the builders' view of the tree and walls of its own. What it and a stage beside hold-outs write is set aside and never
-//! committed: a builder would read it.
+//! It has the builders' view of the workspace and a sandbox of its own. What it writes, and what a stage with hold-outs in reach
+//! writes, goes to the quarantine and is never committed: builders could read it.
 
 use super::AttemptError;
 use super::sandbox::{AttemptPaths, SandboxEnv, policy, setting};
@@ -43,21 +43,37 @@ pub(super) struct Private<'a> {
     pub(super) base: Option<&'a Path>,
 }
 
-/// Whose caches: those of the stage's own commands, and those of the program under test.
-pub(super) const STAGE: &str = "stage";
-/// See [`STAGE`].
-pub(super) const SUBJECT: &str = "subject";
+/// The commands that use a cache.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum CacheOwner {
+    /// The stage's own commands.
+    Stage,
+    /// The program under test.
+    Subject,
+}
 
-/// The name of a folder with such caches in an attempt's folder.
-pub(super) fn cache_folder(who: &str) -> String {
-    format!("cache-{who}")
+impl CacheOwner {
+    pub(super) const ALL: [Self; 2] = [Self::Stage, Self::Subject];
+
+    /// The owner's folder among the caches that were filled from the base.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Stage => "stage",
+            Self::Subject => "subject",
+        }
+    }
+
+    /// The name of the owner's folder of caches in an attempt's folder.
+    pub(super) fn folder(self) -> String {
+        format!("cache-{}", self.as_str())
+    }
 }
 
 impl Private<'_> {
-    /// Opens the caches of `who`, a plain name.
-    pub(super) fn caches(&self, who: &str, entries: &[Entry]) -> Result<Caches, AttemptError> {
-        let base = self.base.map(|base| base.join(who));
-        Ok(Caches::private(&self.folder.join(cache_folder(who)), base.as_deref(), entries)?)
+    /// Opens the caches of an owner.
+    pub(super) fn caches(&self, owner: CacheOwner, entries: &[Entry]) -> Result<Caches, AttemptError> {
+        let base = self.base.map(|base| base.join(owner.as_str()));
+        Ok(Caches::private(&self.folder.join(owner.folder()), base.as_deref(), entries)?)
     }
 }
 
@@ -75,9 +91,9 @@ pub(super) fn offer(
     let mut overrides = ViewOverrides::default();
     let mut inner = Vec::new();
     if mounts && !cache.is_empty() {
-        let caches = paths.private().caches(SUBJECT, cache)?;
+        let caches = paths.private().caches(CacheOwner::Subject, cache)?;
         overrides.mount_points = caches.mount_points();
-        inner = caches.binds(&inside)?;
+        inner = caches.binds(inside)?;
     }
     let of_jail = setting(env, binding, paths);
     let policy = ExecPolicy { grace: GRACE, ..policy(env, binding) };

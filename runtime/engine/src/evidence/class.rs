@@ -2,7 +2,7 @@
 //!
 //! Decided from the failure's class and code, and never from the text of a reason. Codes and names are a contract with scripts.
 
-use crate::event::{RunFinished, Verdict};
+use crate::event::{RunCanceled, RunFinished, Verdict};
 use glovebox_record::{Failure, FailureClass, FailureCode, FailureFamily};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -35,9 +35,25 @@ pub enum ExitClass {
     Terminated,
 }
 
+/// What asked a run to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CanceledBy {
+    /// SIGTERM.
+    Termination,
+    /// Ctrl-C, or `glovebox cancel`.
+    Person,
+}
+
+impl CanceledBy {
+    /// What the record of a cancellation names.
+    pub fn of(cancel: &RunCanceled) -> Self {
+        if cancel.by.contains("TERM") { CanceledBy::Termination } else { CanceledBy::Person }
+    }
+}
+
 impl ExitClass {
-    /// Decides the class of a run that ended. `canceled_by` names who asked it to stop.
-    pub fn of(run: &RunFinished, canceled_by: Option<&str>) -> Self {
+    /// Decides the class of a run that ended.
+    pub fn of(run: &RunFinished, canceled_by: Option<CanceledBy>) -> Self {
         match (run.status, &run.failure) {
             (Verdict::Success, _) => ExitClass::Ok,
             (Verdict::Fail, None) => ExitClass::RunFailed,
@@ -45,9 +61,9 @@ impl ExitClass {
         }
     }
 
-    fn of_failure(failure: &Failure, canceled_by: Option<&str>) -> Self {
+    fn of_failure(failure: &Failure, canceled_by: Option<CanceledBy>) -> Self {
         match failure.class {
-            FailureClass::Canceled if canceled_by.is_some_and(|by| by.contains("TERM")) => ExitClass::Terminated,
+            FailureClass::Canceled if canceled_by == Some(CanceledBy::Termination) => ExitClass::Terminated,
             FailureClass::Canceled => ExitClass::Interrupted,
             FailureClass::Budget => ExitClass::Budget,
             FailureClass::Scope => ExitClass::Policy,
@@ -122,8 +138,8 @@ mod tests {
             (FailureClass::Contract, "outcome/malformed", None, ExitClass::Plugin),
             (FailureClass::Internal, "trap/unreachable", None, ExitClass::Plugin),
             (FailureClass::Internal, "host/fault", None, ExitClass::Internal),
-            (FailureClass::Canceled, "run/canceled", Some("signal INT"), ExitClass::Interrupted),
-            (FailureClass::Canceled, "run/canceled", Some("signal TERM"), ExitClass::Terminated),
+            (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Person), ExitClass::Interrupted),
+            (FailureClass::Canceled, "run/canceled", Some(CanceledBy::Termination), ExitClass::Terminated),
         ] {
             let failure = Failure::new(class, code, "signal TERM: budget GoalGateUnsatisfied");
             let run = RunFinished { status: Verdict::Fail, failure: Some(failure), exit_node: None };

@@ -1,9 +1,9 @@
 //! What one command proves.
 //!
-//! A receipt is made by the host. What it is worth depends on who chose the command, how the command and its stage ended, and
-//! whether the program under test was kept from the hold-outs.
+//! The host makes a receipt. What it proves depends on who chose the command, how the command and its stage ended, and whether the
+//! program under test was separated from the hold-outs.
 
-use crate::event::{Isolation, Receipt, StageFinished};
+use crate::event::{Isolation, Receipt};
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::NodeId;
 use serde::Serialize;
@@ -27,6 +27,16 @@ pub struct CommandEvidence {
     pub receipt: Receipt,
 }
 
+/// What the evidence of a command needs to know of its stage.
+#[derive(Clone, Copy)]
+pub(super) struct EndedStage<'a> {
+    pub(super) node: &'a NodeId,
+    pub(super) handler: &'a String,
+    pub(super) role: Role,
+    pub(super) has_passed: bool,
+    pub(super) isolation: Option<Isolation>,
+}
+
 /// What a command proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
@@ -43,16 +53,15 @@ pub enum Proof {
 }
 
 impl CommandEvidence {
-    pub(super) fn of(stage: &StageFinished, receipt: &Receipt, role: Role) -> Self {
-        let is_of_verifier = role == Role::Verifier;
-        let passed = stage.outcome.status.satisfies_gate() && receipt.passed();
+    pub(super) fn of(stage: EndedStage<'_>, receipt: Receipt) -> Self {
+        let is_of_verifier = stage.role == Role::Verifier;
         Self {
-            node: stage.attempt.task.node.clone(),
+            node: stage.node.clone(),
             handler: stage.handler.clone(),
-            verified: passed && !receipt.subject && is_of_verifier,
+            verified: stage.has_passed && receipt.passed() && !receipt.subject && is_of_verifier,
             is_of_verifier,
             isolation: stage.isolation,
-            receipt: receipt.clone(),
+            receipt,
         }
     }
 
