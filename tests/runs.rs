@@ -353,7 +353,7 @@ fn a_folder_with_other_things_takes_no_runs() {
     bench
         .glovebox(&["run", "pipeline.dot", "--runs-dir", "."])
         .ends(2)
-        .says("holds `pipeline.dot`, which is not a run");
+        .says("contains `pipeline.dot`, which is not a run");
     assert!(!bench.has(".gitignore"), "nothing was changed");
 }
 
@@ -380,9 +380,9 @@ fn disk_bound(bench: &Workbench, bound: &str) {
 #[test]
 fn a_run_ends_before_the_stage_that_its_disk_bound_leaves_no_room_for() {
     let bench = growing();
-    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("any wall time, 10GiB of disk");
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("unlimited wall time, 10GiB of disk");
     disk_bound(&bench, "5MB");
-    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("any wall time, 5000000B of disk");
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("unlimited wall time, 5000000B of disk");
     assert_eq!(bench.glovebox(&["plan", "pipeline.dot", "--json"]).json()["disk_bytes_max"], 5_000_000);
     let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "x", "--quiet"]);
     run.ends(5).says("more than `disk_bytes_max` under `[run]`").says("raise `disk_bytes_max`");
@@ -434,6 +434,6 @@ fn an_id_that_is_taken_is_refused_with_the_command_that_goes_on() {
     bench.glovebox(&again).ends(2).says("run `x` exists already").says("glovebox resume x");
     assert_eq!(std::fs::read(bench.run_folder("x").join("final.json")).unwrap(), before);
     for bad in ["../r", "a/b", "latest", ".r", ""] {
-        bench.glovebox(&["run", "pipeline.dot", "--run-id", bad]).ends(2).says("not a valid run name");
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", bad]).ends(2).says("not a valid run id");
     }
 }

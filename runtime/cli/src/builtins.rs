@@ -1,6 +1,6 @@
-//! The built-in components: the same kind of thing as a plugin, only that their bytes come with the binary.
+//! The built-in components. They are components like plugins, but their bytes are in the binary.
 //!
-//! They are named by the handler they implement and identified by their digest like any other.
+//! Each has the name of the handler that it implements, and is identified by its digest.
 
 /// A component that comes with the binary.
 #[derive(Debug, Clone, Copy)]

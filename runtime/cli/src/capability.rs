@@ -1,15 +1,15 @@
 //! What this machine can enforce, probed once per boot and kept beside the compiled components.
 //!
-//! The sandbox probes. This file keeps the answer and converts it for the binder.
+//! The sandbox probes the machine. This file keeps the result and converts it for the binder.
 
 use crate::project::cache_dir;
 use glovebox_engine::plan::HostCapability;
 use glovebox_sandbox::jail::{ProbeReport, probe};
 
-/// File in the cache folder that keeps the answer.
+/// The file with the result, in the cache folder.
 const CAPABILITY_FILE: &str = "sandbox.json";
 
-/// Finds what can be enforced, from the cache when nothing has changed since.
+/// Probes the machine, or reads the result from the cache if the machine has not changed.
 pub fn find() -> ProbeReport {
     probe(cache_dir().map(|folder| folder.join(CAPABILITY_FILE)).as_deref())
 }

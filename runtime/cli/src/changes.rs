@@ -1,6 +1,6 @@
-//! What a run made of its copy of the project, against what it was copied from.
+//! The changes of a run to its copy of the project.
 //!
-//! Reads the journal's facts and the blobs; touches neither workspace nor project.
+//! It reads the journal and the blobs, and neither the workspace nor the project.
 
 use crate::exit::{Exit, Stop};
 use crate::journal;
@@ -17,20 +17,20 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-/// Largest list of files and largest pipeline that is read back.
+/// The largest blob that is read.
 const BLOB_BYTES_MAX: u64 = 1 << 30;
 
-/// A run's changes with everything needed to show or apply them.
+/// The changes of a run, with all that `diff` and `apply` need.
 pub struct Changes {
-    /// What the copy was made of.
+    /// The files that the run copied.
     pub base: Base,
-    /// Every change in order.
+    /// All changes, in order.
     pub changes: Vec<FileChange>,
-    /// The project it was copied from.
+    /// The project that the run copied.
     pub project: PathBuf,
-    /// How the run ended; none when it has not.
+    /// How the run ended; none if it has not ended.
     pub verdict: Option<Verdict>,
-    /// Whose run it is.
+    /// Whether this user started the run.
     pub provenance: Provenance,
     blobs: DirBlobs,
 }
@@ -79,8 +79,9 @@ pub fn read_blob_text(run: &RunFolder, blobs: &DirBlobs, digest: &Digest) -> Res
 
 fn read_base(run: &RunFolder, blobs: &DirBlobs, started: &RunStarted) -> Result<Base, Stop> {
     let text = read_blob_text(run, blobs, &started.base_digest)?;
-    serde_json::from_str(&text)
-        .map_err(|error| Stop::new(Exit::Mismatch, format!("the list of copied files of run `{}`: {error}", run.id)))
+    serde_json::from_str(&text).map_err(|error| {
+        Stop::new(Exit::Mismatch, format!("read the list of copied files of run `{}`: {error}", run.id))
+    })
 }
 
 fn listed(records: &[Record]) -> Vec<FileChange> {

@@ -1,7 +1,7 @@
-//! How components are compiled: by this program again, in a child within bounds that the user's environment may set.
+//! How components are compiled: by this program in a child process, within limits that the user's environment may set.
 //!
-//! The bounds guard the user's machine against the project's components, so a project has no word in them. A value that is no amount
-//! stops every command that would need it; it is never ignored.
+//! The limits protect the user's machine from the project's components, so a project cannot set them. An invalid value is an error; it
+//! is never ignored.
 
 use crate::exit::{Exit, Stop};
 use glovebox_host::aot;
@@ -13,10 +13,10 @@ use std::path::PathBuf;
 /// The hidden command that compiles what it reads; see `commands/compile.rs`.
 pub const COMMAND: &str = "compile-component";
 
-/// Prepared on the compiled components that are kept.
+/// The limit of all compiled components that are kept.
 const CACHE_BOUND: &str = "GLOVEBOX_CACHE_BYTES";
 
-/// The compiler of this process: the same program, even when its file has been replaced since.
+/// The compiler of this process: the same program, even if its file was replaced.
 pub fn compiler() -> Result<Compiler, Stop> {
     worker().map(|(worker, bounds)| Compiler::Child(worker, bounds))
 }
@@ -31,7 +31,7 @@ pub fn worker() -> Result<(Worker, CompileBounds), Stop> {
     Ok((worker, bounds))
 }
 
-/// Most bytes of compiled components that are kept.
+/// The most bytes of compiled components that are kept.
 pub fn cache_bytes_max() -> Result<u64, Stop> {
     amount(CACHE_BOUND, LimitUnit::Bytes, aot::BYTES_MAX)
 }

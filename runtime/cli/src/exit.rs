@@ -1,7 +1,7 @@
 //! Exit codes, and the one error type that commands stop with.
 //!
-//! The table is the whole contract (documented in `docs/exit-codes.md`): scripts and CI branch on the number, people read the
-//! name. A code says why `glovebox` ended, never which line of code ended it. Nothing else in this crate picks a number.
+//! The table is the contract (see `docs/exit-codes.md`): scripts and CI use the number, people read the name. A code is the reason why
+//! `glovebox` ended. Only this table has numbers.
 
 use glovebox_engine::evidence::ExitClass;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Why the process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The run succeeded, or nothing is wrong.
+    /// The run succeeded, or the command found no problem.
     Ok,
     /// The pipeline ended `fail`.
     RunFailed,
@@ -20,21 +20,21 @@ pub enum Exit {
     Invalid,
     /// An exit was reached, but a goal gate is not satisfied.
     Unverified,
-    /// A bound was hit: steps, turns, wall time, memory, output.
+    /// The run exceeded a limit: steps, turns, wall time, memory, output.
     Budget,
     /// Outside the grant: scope, sandbox, a conflict that would overwrite work.
     Policy,
     /// A plugin is missing, not locked, trapped or broke its contract.
     Plugin,
-    /// A model provider refused for good, or a script ran dry.
+    /// A model provider refused, or a script has no turn left.
     Provider,
     /// Retries are used up; resuming may work.
     Transient,
-    /// Waiting for somebody; resumable.
+    /// The run waits for a person; resumable.
     Paused,
     /// A journal or a commitment does not verify.
     Mismatch,
-    /// A bug of ours.
+    /// A bug in Glovebox.
     Internal,
     /// Ctrl-C.
     Interrupted,
@@ -106,14 +106,14 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A command's reason to stop without having done what was asked.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub struct Stop {
-    /// The code it ends with.
+    /// The exit of the process.
     pub exit: Exit,
-    /// One line: the thing, the place, the expected. Empty when everything has been printed already.
+    /// One line: what is wrong, where, and what was expected. Empty if the problems are printed already.
     pub message: String,
-    /// The line to paste that mends it.
+    /// A command or a value to paste.
     pub help: Option<String>,
 }
 
@@ -123,12 +123,12 @@ impl Stop {
         Self { exit, message: message.into(), help: None }
     }
 
-    /// Stops after the reason has been printed.
+    /// Stops without a message, because the problems are printed already.
     pub fn silent(exit: Exit) -> Self {
         Self::new(exit, "")
     }
 
-    /// Says what to do about it.
+    /// Adds what to do.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

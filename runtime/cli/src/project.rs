@@ -1,7 +1,7 @@
-//! The `glovebox.toml` and `glovebox.lock` that go with a pipeline or a folder.
+//! Finds and reads the `glovebox.toml` and `glovebox.lock` of a pipeline or a folder.
 //!
-//! Finds and reads files; what they mean is decided elsewhere. `glovebox.toml` is looked up from the pipeline's folder upward
-//! to the workdir and never above it; a pipeline outside the workdir looks in its own folder, then in the workdir.
+//! It searches from the pipeline's folder up to the workdir, and never above it. For a pipeline outside the workdir it searches the
+//! pipeline's folder, then the workdir.
 
 use crate::exit::{Exit, Stop};
 use crate::source::{invalid, read_text, report};
@@ -11,22 +11,22 @@ use glovebox_engine::lock::{LOCK_FILE_NAME, Lock};
 use glovebox_pipeline::diagnostic::Severity;
 use std::path::{Path, PathBuf};
 
-/// A project's configuration and the folder its paths are relative to.
+/// A project and its configuration.
 #[derive(Debug)]
 pub struct Project {
     /// The project, absolute.
     pub workdir: PathBuf,
-    /// What `glovebox.toml` says; the default when there is none.
+    /// The configuration; the default without a file.
     pub config: Config,
-    /// The configuration's folder; the workdir when there is no file.
+    /// The folder of `glovebox.toml`, to which its paths are relative; the workdir without a file.
     pub config_dir: PathBuf,
-    /// True when there is a file.
+    /// True if `glovebox.toml` exists.
     pub has_config: bool,
     /// The plugins that `glovebox.lock` lists; none without a file.
     pub lock: Lock,
 }
 
-/// Reads the configuration that goes with a pipeline, or with the workdir alone.
+/// Reads the configuration for a pipeline, or for the workdir alone.
 pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, Stop> {
     let given = workdir.display();
     let workdir =
@@ -34,7 +34,7 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
     if !workdir.is_dir() {
         return Err(Stop::new(Exit::Usage, format!("workdir `{given}` is not a directory")));
     }
-    let found = candidates(&workdir, pipeline).into_iter().find(|folder| stands(&folder.join(CONFIG_FILE_NAME)));
+    let found = candidates(&workdir, pipeline).into_iter().find(|folder| exists(&folder.join(CONFIG_FILE_NAME)));
     let Some(config_dir) = found else {
         let config_dir = workdir.clone();
         return Ok(Project {
@@ -50,7 +50,7 @@ pub fn read_project(workdir: &Path, pipeline: Option<&Path>) -> Result<Project, 
     Ok(Project { workdir, config, config_dir, has_config: true, lock })
 }
 
-/// Where compiled components are kept: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.
+/// The folder of compiled components: `$GLOVEBOX_CACHE_DIR`, `$XDG_CACHE_HOME/glovebox`, `~/.cache/glovebox`, or nowhere.
 pub fn cache_dir() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     variable("GLOVEBOX_CACHE_DIR")
@@ -58,10 +58,10 @@ pub fn cache_dir() -> Option<PathBuf> {
         .or_else(|| variable("HOME").map(|home| home.join(".cache/glovebox")))
 }
 
-/// Folders that may hold the configuration, best first.
+/// The folders that may contain the configuration, best first.
 fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
     let Some(pipeline) = pipeline else { return vec![workdir.to_owned()] };
-    // A run that is resumed names a file that may be gone; its folder still says where the configuration is.
+    // The pipeline file of a resumed run may be gone; its folder still leads to the configuration.
     let pipeline = std::fs::canonicalize(pipeline).unwrap_or_else(|_| pipeline.to_owned());
     let folder = pipeline.parent().unwrap_or(workdir);
     if !folder.starts_with(workdir) {
@@ -70,8 +70,8 @@ fn candidates(workdir: &Path, pipeline: Option<&Path>) -> Vec<PathBuf> {
     folder.ancestors().take_while(|ancestor| ancestor.starts_with(workdir)).map(Path::to_owned).collect()
 }
 
-/// True where something stands that is no folder. A pipe is no configuration, and nothing that stands in one's place is passed over.
-fn stands(file: &Path) -> bool {
+/// True if the path exists and is not a folder. A pipe or a device is found too, so that reading it reports an error.
+fn exists(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_dir())
 }
 
@@ -86,7 +86,7 @@ fn read_config(file: &Path) -> Result<Config, Stop> {
 }
 
 fn read_lock(file: &Path) -> Result<Lock, Stop> {
-    if !stands(file) {
+    if !exists(file) {
         return Ok(Lock::default());
     }
     let text = read_text(file)?;

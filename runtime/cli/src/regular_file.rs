@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a file to be read. Waits for no pipe and speaks to no device: what stands at a path may have been chosen by the project, and what
-/// was opened is what is looked at. The error of something that is no file says what it is.
+/// Opens a file for reading. Does not wait for a pipe and does not use a device, because a project may choose the path. Checks the
+/// opened file itself, not the path. The error for another kind names the kind.
 pub fn open(file: &Path) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(|error| {
@@ -73,8 +73,8 @@ pub fn not_file(error: &io::Error) -> Option<Kind> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<NotFile>()).map(|found| found.0)
 }
 
-/// Puts new text in the place of a file's, with the mode and, where that is allowed, the owner it had. A link stays one: what it
-/// leads to is replaced. A file that may not be written is left alone, though its folder would let it be replaced.
+/// Replaces the text of a file. Keeps its mode and, if possible, its owner. Follows a link and replaces its target. Refuses a file that
+/// is not writable, even if its folder is.
 pub fn replace(file: &Path, text: &str) -> Result<(), Stop> {
     let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
     let file = fs::canonicalize(file).map_err(failed)?;
@@ -99,7 +99,7 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Stop> {
         opened.sync_all()
     });
     written.and_then(|()| fs::rename(&fresh, &file)).map_err(|error| {
-        // Left behind it would only be litter; the first error is the one that matters.
+        // The first error is the one to report.
         let _ = fs::remove_file(&fresh);
         failed(error)
     })
@@ -107,7 +107,7 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Stop> {
 
 fn become_like(fresh: &File, before: &Metadata) -> io::Result<()> {
     if fresh.metadata()?.uid() != before.uid() || fresh.metadata()?.gid() != before.gid() {
-        // Who edits a file of somebody else's may give it to nobody: as with every editor, it becomes the editor's.
+        // Only root can give a file to another user; without that right the file belongs to the current user, as with every editor.
         let _ = fchown(fresh, Some(Uid::from_raw(before.uid())), Some(Gid::from_raw(before.gid())));
     }
     fresh.set_permissions(before.permissions())

@@ -1,7 +1,7 @@
-//! The custom rules of `glovebox.toml` over a pipeline: reads their components, and lets them change and lint what was read of a file.
+//! The custom rules of `glovebox.toml`: reads the rule plugins and applies them to a pipeline.
 //!
-//! Costs nothing where there are none: no host is started. The engine checks everything that a component says.
-//! A resumed run is not linted again: the project must only still have the rules that linted it.
+//! Without rules it starts no host. The engine checks every answer of a plugin. A resumed run is not linted again; its project must
+//! still have the same rule plugins.
 
 use crate::exit::{Exit, Stop};
 use crate::prepare::SharedHost;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The rule sets of the projects met so far, by the folder of their configuration; each is loaded once. None for one that may not run.
+/// The rule sets of the projects so far, by the folder of the configuration, each loaded once. None for a rule set that may not run.
 #[derive(Default)]
 pub struct RuleSets {
     host: SharedHost,
@@ -29,8 +29,8 @@ pub struct RuleSets {
 }
 
 impl RuleSets {
-    /// Lints a file's draft with the project's rules and the built-in ones. A wrong configuration and components that may not run are
-    /// printed and left out, so that they hide no finding; [`RuleSets::refused`] then has the exit.
+    /// Lints a draft with the project's rules and the built-in ones. Without usable custom rules it prints why and uses the built-in
+    /// rules only; [`RuleSets::refused`] then has the exit.
     pub fn lint(&mut self, mut draft: Lowered, file: &Path) -> Linted {
         if draft.has_errors() {
             return lint_builtin(draft);
@@ -56,7 +56,7 @@ impl RuleSets {
         self.refused
     }
 
-    /// The plugins that are bound as verifiers, and the rules that go with a file. Those that may not run are printed when they are met first.
+    /// The plugins that are bound as verifiers, and the rule set of a file's project. Prints the problems of a rule set once.
     fn of(&mut self, file: &Path) -> Result<(BTreeSet<String>, Option<&RuleSet>), Stop> {
         let project = project::read_project(Path::new("."), Some(file))?;
         if project.config.rules.is_empty() {
@@ -128,7 +128,9 @@ fn report_changes(rules: &[RuleRecord]) {
     for rule in rules.iter().filter(|rule| rule.changes_total > 0) {
         let changes = terminal::counted(usize::try_from(rule.changes_total).unwrap_or(usize::MAX), "change");
         let name = visible::line(&rule.name);
-        terminal::say(format_args!("note: `{name}` changed the graph: {changes}, which `glovebox plan` lists\n"));
+        terminal::say(format_args!(
+            "note: `{name}` changed the graph ({changes}); to list them: `glovebox plan FILE`\n"
+        ));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs on disk by name: an id, a unique prefix of it, or `latest`.
+//! Runs on disk, by id, by a unique prefix of an id, or by `latest`.
 //!
 //! It knows the folders and names of runs, and nothing of their content.
 
@@ -14,30 +14,30 @@ use std::time::SystemTime;
 
 const ID_CHARACTERS_MAX: usize = 64;
 
-/// A run's name that is safe as a folder's: letters, digits, `-`, `_`; no other byte, not `latest`, at most 64.
+/// The id of a run, which is also the name of its folder: letters, digits, `-`, `_`, at most 64, not `latest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunId(String);
 
 impl RunId {
-    /// Accepts a name that the user gave.
+    /// Parses an id from the user.
     pub fn parse(text: &str) -> Result<Self, Stop> {
         let safe = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
         let starts_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
         if text == "latest" || !starts_well || text.len() > ID_CHARACTERS_MAX || !text.chars().all(safe) {
             let message = format!(
-                "`{text}` is not a valid run name: expected letters, digits, `-` and `_`, a letter or digit first, at most {ID_CHARACTERS_MAX}, not `latest`"
+                "`{text}` is not a valid run id: expected letters, digits, `-` and `_`, a letter or digit first, at most {ID_CHARACTERS_MAX}, not `latest`"
             );
             return Err(Stop::new(Exit::Usage, message));
         }
         Ok(Self(text.to_owned()))
     }
 
-    /// Makes a new one that sorts by time.
+    /// Makes a new id. Ids sort by time.
     pub fn fresh() -> Self {
         Self(ulid::Ulid::generate().to_string())
     }
 
-    /// The name as text.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -102,7 +102,7 @@ pub fn repair(run: &RunFolder) -> Result<(), Stop> {
     folder::repair(&run.path).map_err(|error| Stop::io(format!("keep run `{}` private", run.id), &error))
 }
 
-/// Makes the folder of a new run, for this user alone. A name that is taken is refused, whatever is in it.
+/// Makes the folder of a new run, for this user alone. Refuses a name that exists.
 pub fn create(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
     let failed = |error: &std::io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
     let path = folder::prepare(runs_dir)?.join(id.as_str());
@@ -145,13 +145,13 @@ pub fn select(runs_dir: &Path, selector: &RunSelector) -> Result<RunFolder, Stop
     }
 }
 
-/// The project that a run was started for, as the system resolves its path now, if it is the current folder or lies below it.
+/// The project of a run with its links resolved, if it is the current folder or below it.
 pub fn project_here(source_dir: &Path) -> Option<PathBuf> {
     let here = std::env::current_dir().and_then(std::fs::canonicalize).ok()?;
     resolved_below(&here, source_dir)
 }
 
-/// Resolved first: `..` and links in what a record says may lead out of any folder that it names.
+/// Resolves the path first, because `..` and links in a record may lead out of a folder.
 fn resolved_below(here: &Path, source_dir: &Path) -> Option<PathBuf> {
     let project = std::fs::canonicalize(source_dir).ok().filter(|_| source_dir.is_absolute())?;
     project.starts_with(here).then_some(project)

@@ -1,8 +1,7 @@
-//! Where commands find their programs: the fixed PATH, the operator's folders, and toolchains found on this machine.
+//! Where commands find their programs: the fixed PATH, the operator's folders, and the toolchains of this machine.
 //!
-//! The one place that looks at this process's own PATH and HOME on behalf of commands. Nothing is handed on but what
-//! `glovebox.toml` names, all of it read-only, and of a toolchain's home only what holds no secret. Finding a toolchain runs
-//! nothing.
+//! Only this module reads this process's PATH and HOME for commands. Commands get only what `glovebox.toml` names, read-only, and from a
+//! toolchain's home only folders without secrets. The search for a toolchain runs no program.
 
 mod go;
 mod machine;
@@ -31,7 +30,7 @@ struct Found {
     env: Vec<(&'static str, String)>,
 }
 
-/// Why a toolchain cannot be had.
+/// Why a toolchain cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 struct Missing {
     why: String,
@@ -63,7 +62,7 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -
         first.extend(found.path.iter().filter(|folder| !policy.path.contains(folder)).cloned());
         add(&mut policy, found, tier)?;
     }
-    // Named on purpose, so they come before the system's programs of the same name.
+    // The operator names them, so they come before programs of the system with the same name.
     policy.path.splice(0..0, first);
     policy.path.extend(setting.path.iter().map(PathBuf::from));
     policy.env.extend(setting.env.clone());

@@ -1,7 +1,7 @@
-//! What the rules of `glovebox.toml` made wider: binds the pipeline as the file has it and as each component left it, and refuses
-//! what nobody accepted.
+//! The capabilities that rule plugins add to a pipeline. It binds the pipeline before and after each rule plugin, and refuses additions
+//! that the operator has not accepted.
 //!
-//! The comparison is the engine's. Costs nothing where no component changed anything.
+//! The engine compares the plans. Without a change there is nothing to bind.
 
 use crate::exit::{Exit, Stop};
 use crate::prepare::{self, SharedHost};
@@ -13,10 +13,10 @@ use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::{Plan, RunBounds};
 use glovebox_engine::rules::{Extent, attributed, is_accepted};
 
-/// Lines of a refusal; `glovebox plan` shows the others.
+/// The most lines of a refusal; `glovebox plan` shows all of them.
 const LINES_MAX: usize = 5;
 
-/// Records with each component what the pipeline may do after it and not as its file has it.
+/// Records the capabilities that each rule plugin adds to the pipeline.
 pub fn record(host: &SharedHost, source: &mut CheckedPipeline, project: &Project) -> Result<(), Stop> {
     let trail = std::mem::take(&mut source.trail).into_iter();
     let (plugins, pipelines): (Vec<_>, Vec<_>) = trail.map(|step| (step.plugin, step.pipeline)).unzip();
@@ -39,7 +39,7 @@ fn extent(plan: &Option<Plan>) -> Extent {
     Extent::of(plan, RunBounds { steps_max: pipeline.steps_max(None), wall_max_ms: wall_max })
 }
 
-/// Refuses a pipeline that a component made wider without `transform = "widen"`.
+/// Refuses a pipeline to which a rule plugin added capabilities without `transform = "widen"`.
 pub fn refuse(project: &Project, rules: &[RuleRecord]) -> Result<(), Stop> {
     let grant =
         |rule: &RuleRecord| project.config.rules.get(&rule.name).map_or(TransformGrant::None, |entry| entry.transform);
@@ -49,7 +49,8 @@ pub fn refuse(project: &Project, rules: &[RuleRecord]) -> Result<(), Stop> {
         message.push_str(&format!("\n  {}", visible::line(line)));
     }
     if rule.widened.len() > LINES_MAX {
-        message.push_str(&format!("\n  and {} more, which `glovebox plan` lists", rule.widened.len() - LINES_MAX));
+        message
+            .push_str(&format!("\n  and {} more; to list them: `glovebox plan FILE`", rule.widened.len() - LINES_MAX));
     }
     let line = project.config.rules.get(&rule.name).map_or(0, |entry| entry.line);
     let help = format!(

@@ -1,6 +1,6 @@
 //! The hidden command that a host starts to have a component compiled: bytes on standard input, machine code on standard output.
 //!
-//! It confines itself before it reads a byte. Nobody but [`crate::compiler`] calls it.
+//! It confines itself before it reads a byte. Only [`crate::compiler`] calls it.
 
 use crate::arguments::CompileArguments;
 use crate::exit::{Ended, Exit, Stop};

@@ -116,7 +116,7 @@ fn after(changes: &Changes, change: &FileChange) -> Result<Side, Stop> {
     let Some(digest) = change.digest else { return Ok(Side::Absent) };
     let mut bytes = Vec::new();
     let read = changes.open(&digest).and_then(|file| file.take(SHOWN_BYTES_MAX).read_to_end(&mut bytes));
-    read.map_err(|error| Stop::new(Exit::Mismatch, format!("blob of `{}`: {error}", change.path)))?;
+    read.map_err(|error| Stop::new(Exit::Mismatch, format!("read the blob of `{}`: {error}", change.path)))?;
     Ok(text(bytes))
 }
 

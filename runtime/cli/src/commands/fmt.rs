@@ -32,7 +32,7 @@ pub fn fmt(arguments: &FmtArguments) -> Ended {
         Some(exit) => Err(Stop::silent(exit)),
         None if arguments.check && differing > 0 => {
             let message = format!("{} not formatted", counted(differing, "file"));
-            Err(Stop::new(Exit::Invalid, message).with_help("glovebox fmt FILE"))
+            Err(Stop::new(Exit::Invalid, message).with_help("format the files: `glovebox fmt FILE`"))
         }
         None => Ok(Exit::Ok),
     }

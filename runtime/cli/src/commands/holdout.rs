@@ -1,10 +1,11 @@
-//! `glovebox holdout`: what a run was judged by. `status` tells what the journal says, `verify` opens the commitment.
+//! `glovebox holdout`: the hold-outs of a run. `status` shows what the journal recorded, `verify` checks the commitment.
 //!
-//! Names of hold-outs are printed for whoever owns the run; their content never is.
+//! It prints the names of hold-outs for the owner of the run, and never their content.
 
 use crate::arguments::HoldoutArguments;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::RunFolder;
+use crate::terminal::rows::Rows;
 use crate::terminal::{self, counted, visible};
 use crate::{journal, runs};
 use glovebox_engine::event::{AttemptId, Event, HoldoutsSealed, NodeId, Record, RunStarted};
@@ -25,7 +26,7 @@ struct Status<'a> {
     leaks: Vec<Leak<'a>>,
 }
 
-/// An attempt that was found to know a hold-out.
+/// An attempt with a copy of a hold-out.
 #[derive(Debug, Serialize)]
 struct Leak<'a> {
     node: &'a NodeId,
@@ -45,7 +46,7 @@ struct Verified<'a> {
     project: Option<Vec<Deviation>>,
 }
 
-/// Prints what the journal says of a run's hold-outs.
+/// Prints what the journal recorded about a run's hold-outs.
 pub fn status(arguments: &HoldoutArguments) -> Ended {
     let (run, records) = read(arguments)?;
     let started = journal::beginning(&run, &records)?;
@@ -55,26 +56,25 @@ pub fn status(arguments: &HoldoutArguments) -> Ended {
         terminal::print_json(&Status { schema_version: 1, run_id: started.run_id.as_str(), sealed, leaks })?;
         return Ok(Exit::Ok);
     }
-    let mut text = String::new();
-    let mut row = |name: &str, value: &str| text.push_str(&format!("{name:<12} {}\n", visible::line(value)));
-    sealed.folders.iter().for_each(|folder| row("folder", folder));
-    row("files", &format!("{} ({} bytes)", sealed.files, sealed.bytes));
-    row("root", &sealed.root.to_string());
-    let reach = if sealed.reach.is_empty() { "no stage".to_owned() } else { sealed.reach.join(", ") };
-    row("in reach of", &reach);
-    sealed.opt_outs.iter().for_each(|opt_out| row("opt-out", opt_out));
+    let mut rows = Rows::new(12);
+    sealed.folders.iter().for_each(|folder| rows.row("folder", folder));
+    rows.row("files", format_args!("{} ({} bytes)", sealed.files, sealed.bytes));
+    rows.row("root", sealed.root);
+    let reach = sealed.reach.join(", ");
+    rows.row("in reach of", if reach.is_empty() { "no stage" } else { &reach });
+    sealed.opt_outs.iter().for_each(|opt_out| rows.row("opt-out", opt_out));
     for leak in &leaks {
-        row("leak", &format!("{}: {} ({})", leak.node, leak.reason, leak.places.join(", ")));
+        rows.row("leak", format_args!("{}: {} ({})", leak.node, leak.reason, leak.places.join(", ")));
     }
     if leaks.is_empty() {
-        row("leaks", "none found");
+        rows.row("leaks", "none found");
     }
-    terminal::print(text);
+    terminal::print(rows.finish());
     Ok(Exit::Ok)
 }
 
-/// Compares the sealed copy, and the project as it is now, with what the run committed to. Only the sealed copy decides: the
-/// project is the user's to change.
+/// Compares the sealed copy and the current project with the commitment of the run. Only the sealed copy decides, because the user may
+/// change the project.
 pub fn verify(arguments: &HoldoutArguments) -> Ended {
     let (run, records) = read(arguments)?;
     let started = journal::beginning(&run, &records)?;

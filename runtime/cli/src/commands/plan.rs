@@ -48,7 +48,7 @@ fn rules(arguments: &PlanArguments) -> Result<Vec<Deny>, Stop> {
     for text in &arguments.deny {
         let rule = Deny::parse(text).map_err(|error| {
             let stop = Stop::new(Exit::Usage, format!("`--deny`: {error}"));
-            stop.with_help(error.help().unwrap_or_else(|| "docs/configuration.md lists the rules".to_owned()))
+            stop.with_help(error.help().unwrap_or_else(|| "docs/configuration.md describes the rules".to_owned()))
         })?;
         if rule.needs_other() && arguments.against.is_none() {
             let message = "`--deny widened` needs a plan to compare with";
@@ -188,7 +188,7 @@ fn render_node(node: &PlanNode<'_>) -> String {
 
 /// The limits of a whole run.
 fn spend_of_all(file: &PlanFile<'_>) -> String {
-    let wall = file.wall_max_ms.map_or_else(|| "any wall time".to_owned(), terminal::duration);
+    let wall = file.wall_max_ms.map_or_else(|| "unlimited wall time".to_owned(), terminal::duration);
     let disk = file.disk_bytes_max.map(|bytes| format!(", {} of disk", terminal::size(bytes))).unwrap_or_default();
     format!("{}, {wall}{disk}", terminal::counted(usize::try_from(file.steps_max).unwrap_or(usize::MAX), "step"))
 }
@@ -198,7 +198,7 @@ fn spend(node: &PlanNode<'_>, component: &PlanComponent<'_>) -> String {
     let most = |name: &str| component.limits.get(name).copied().filter(|most| *most != u64::MAX);
     let turns = most("turns").filter(|_| node.could.model).map(|turns| format!("{turns} turns"));
     let commands = most("commands").filter(|_| !node.could.execute.is_empty()).map(|most| format!("{most} commands"));
-    let wall = Some(most("wall_ms").map_or_else(|| "any wall time".to_owned(), terminal::duration));
+    let wall = Some(most("wall_ms").map_or_else(|| "unlimited wall time".to_owned(), terminal::duration));
     [turns, commands, wall].into_iter().flatten().collect::<Vec<_>>().join(", ") + " per visit"
 }
 

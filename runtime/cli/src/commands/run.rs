@@ -1,4 +1,4 @@
-//! `glovebox run`: a pipeline in a private copy of the project, to its end.
+//! `glovebox run`: runs a pipeline in a private copy of the project.
 
 use crate::arguments::RunArguments;
 use crate::drive;
@@ -17,10 +17,10 @@ use glovebox_sandbox::project::Include;
 use glovebox_sandbox::user_key::UserKey;
 use std::path::Path;
 
-/// Paths that could not be copied and get a line of their own.
+/// The most paths that could not be copied and get a line each.
 const LEFT_OUT_SHOWN_MAX: usize = 10;
 
-/// Runs a pipeline. Everything that can be refused is refused before the run exists.
+/// Runs a pipeline. Refuses everything that it can before the run exists.
 pub fn run(arguments: RunArguments) -> Ended {
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let inputs = source::inputs(&arguments.project.inputs);
@@ -70,7 +70,7 @@ async fn begin(
     Ok(run)
 }
 
-/// Names what of the project no stage will find, since the copy could not take it. Ignored files are left out in silence.
+/// Warns of files of the project that could not be copied, so that no stage finds them. Files that git ignores are not reported.
 fn report_left_out(run: &Run) {
     let left_out = run.left_out();
     for skipped in left_out.iter().take(LEFT_OUT_SHOWN_MAX) {
@@ -85,7 +85,7 @@ fn report_left_out(run: &Run) {
     }
 }
 
-/// Names hold-outs that the workspace has under another name, where the pipeline allows it: every stage can read them there.
+/// Warns of copies of hold-outs in the workspace, if the pipeline allows them: every stage can read them.
 fn report_open_copies(run: &Run) {
     for open in run.open_copies().iter().take(LEFT_OUT_SHOWN_MAX) {
         let (holdout, copy) = (visible::line(&open.holdout), visible::line(&open.copy));
@@ -93,7 +93,7 @@ fn report_open_copies(run: &Run) {
     }
 }
 
-/// What goes into the copy beside what git knows; never the runs themselves.
+/// The files to copy besides those that git knows; never the runs themselves.
 fn include(plan: &Plan, project: &Project, run: &RunFolder) -> Result<Include, Stop> {
     let mut include = Include::parse(&plan.workspace_include)
         .map_err(|error| Stop::new(Exit::Invalid, format!("`workspace.include` in glovebox.toml: {error}")))?;

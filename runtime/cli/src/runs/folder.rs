@@ -1,7 +1,7 @@
-//! The folder of runs: this user's alone, ignored by git, and holding nothing but runs.
+//! The folder of runs: private to this user, ignored by git, and without other files.
 //!
-//! Runs have hold-outs, prompts and outputs in them, so neither another user of the machine nor a commit may get them. A folder that
-//! holds anything else is refused: its mode and what git ignores in it are not this program's to change.
+//! Runs contain hold-outs, prompts and outputs, which neither another user nor a commit may get. A folder with other files is refused,
+//! because this program must not change its mode or what git ignores in it.
 
 use crate::exit::{Exit, Stop};
 use crate::regular_file;
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 const PRIVATE: u32 = 0o700;
 const IGNORE_FILE: &str = ".gitignore";
-/// Its first line marks a folder as one of ours.
+/// Its first line marks a folder of runs.
 const IGNORE: &str = "# Runs of glovebox: they hold hold-outs, so git ignores them.\n*\n";
-/// The lock of a run; one that was killed early has no journal yet.
+/// The lock of a run. A run that was killed early has no journal yet.
 const OWNER_FILE: &str = "owner.sqlite";
 
-/// Makes the folder, or takes one that holds runs: repairs its mode, and lets git ignore what is in it. Its resolved path.
+/// Makes the folder or uses an existing one with runs: repairs its mode, and makes git ignore it. Returns its path without links.
 pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
     let failed = |error: &io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
     let existed = runs_dir.exists();
@@ -42,11 +42,11 @@ pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
 /// Makes the folder of one run, for this user alone. An existing name is an error.
 pub fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(PRIVATE).create(path)?;
-    // Whatever the umask took away or left.
+    // The umask may have changed the mode.
     fs::set_permissions(path, Permissions::from_mode(PRIVATE))
 }
 
-/// Takes the folder of a run that goes on back from other users, and of all runs beside it.
+/// Makes the folder of a resumed run private again, and the folder of all runs.
 pub fn repair(run: &Path) -> io::Result<()> {
     for folder in [Some(run), run.parent()].into_iter().flatten() {
         keep_private(folder, &fs::metadata(folder)?)?;
@@ -54,7 +54,7 @@ pub fn repair(run: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// True when the mode was another one.
+/// True if the mode was different.
 fn keep_private(folder: &Path, found: &Metadata) -> io::Result<bool> {
     if found.mode() & 0o7777 == PRIVATE {
         return Ok(false);
@@ -65,18 +65,18 @@ fn keep_private(folder: &Path, found: &Metadata) -> io::Result<bool> {
 
 fn refuse_other(folder: &Path, found: &Metadata, runs_dir: &Path) -> Result<(), Stop> {
     let named = runs_dir.display();
-    let elsewhere = "name a new folder, or an empty one: `--runs-dir D`";
+    let elsewhere = "use a new or empty folder: `--runs-dir D`";
     if found.uid() != rustix::process::geteuid().as_raw() {
         let message = format!("`{named}` belongs to another user, who could read and change the runs in it");
         return Err(Stop::new(Exit::Policy, message).with_help(elsewhere));
     }
     let other = other_than_runs(folder).map_err(|error| Stop::io(format!("read `{named}`"), &error))?;
     let Some(other) = other else { return Ok(()) };
-    let message = format!("`{named}` holds `{other}`, which is not a run: a folder with nothing but runs is expected");
+    let message = format!("`{named}` contains `{other}`, which is not a run; expected a folder with only runs");
     Err(Stop::new(Exit::Usage, message).with_help(elsewhere))
 }
 
-/// Something in the folder that is no run; none in a folder that is marked as ours.
+/// A file or folder that is not a run; none in a marked folder.
 fn other_than_runs(folder: &Path) -> io::Result<Option<String>> {
     let marked = regular_file::open(&folder.join(IGNORE_FILE))
         .and_then(io::read_to_string)

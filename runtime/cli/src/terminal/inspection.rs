@@ -1,44 +1,40 @@
-//! A component as its bytes describe it, for people.
+//! The text of `glovebox plugin inspect`: what the bytes of a component contain.
 
+use crate::terminal::rows::Rows;
 use crate::terminal::visible;
 use glovebox_host::grants::{FileTier, Grants};
 use glovebox_host::inspect::{Import, Inspection};
 use glovebox_host::provided::State;
-use std::fmt::Write;
 
-/// Renders an inspection. Every name in it was chosen by the component's author and is escaped.
+/// Renders an inspection. Escapes all names, because the component's author chooses them.
 pub fn render(inspection: &Inspection) -> String {
-    let mut text = String::new();
-    let mut row = |title: &str, body: &str| {
-        let written = writeln!(text, "{title:<9} {body}");
-        debug_assert!(written.is_ok(), "writing to a string cannot fail");
-    };
+    let mut rows = Rows::new(9);
     match &inspection.manifest {
         Some(manifest) => {
-            row("plugin", &visible::line(&format!("{} {}", manifest.name, manifest.version)));
+            rows.row("plugin", format_args!("{} {}", manifest.name, manifest.version));
             if !manifest.description.is_empty() {
-                row("about", &visible::line(&manifest.description));
+                rows.row("about", &manifest.description);
             }
         }
-        None => row("plugin", "has no manifest; set `wants` in glovebox.toml"),
+        None => rows.row("plugin", "has no manifest; set `wants` in glovebox.toml"),
     }
-    row("world", inspection.world);
-    row("digest", &inspection.digest.to_string());
-    row("bytes", &inspection.bytes.to_string());
+    rows.row("world", inspection.world);
+    rows.row("digest", inspection.digest);
+    rows.row("bytes", inspection.bytes);
     for import in &inspection.imports {
-        row("import", &import_line(import));
+        rows.block("import", import_line(import));
     }
     for export in &inspection.exports {
-        row("export", &visible::line(export));
+        rows.row("export", export);
     }
     let wants = inspection.manifest.as_ref().map(|manifest| grant_lines(&manifest.wants)).unwrap_or_default();
     for want in &wants {
-        row("wants", want);
+        rows.block("wants", want);
     }
     if wants.is_empty() {
-        row("wants", "nothing");
+        rows.row("wants", "nothing");
     }
-    text
+    rows.finish()
 }
 
 fn import_line(import: &Import) -> String {
@@ -51,7 +47,7 @@ fn import_line(import: &Import) -> String {
     }
 }
 
-/// Grants or wants as they are written in `glovebox.toml`, one line each; none for nothing at all.
+/// Grants or wants as lines of `glovebox.toml`; none if there are none.
 pub fn grant_lines(grants: &Grants) -> Vec<String> {
     let mut lines = Vec::new();
     match grants.filesystem {
