@@ -77,8 +77,8 @@ struct Slots {
 struct Slot<'a>(&'a Slots);
 
 impl Slots {
-    /// Waits for a place; none once closed.
-    fn take(&self) -> Option<Slot<'_>> {
+    /// Waits for a free slot; none once closed.
+    fn claim(&self) -> Option<Slot<'_>> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |free: &mut Option<usize>| *free == Some(0);
         let mut free = self.changed.wait_while(free, full).unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +110,7 @@ fn accept_all(
 ) {
     let stop = Stop(stopped);
     thread::scope(|scope| {
-        while let Some(slot) = slots.take() {
+        while let Some(slot) = slots.claim() {
             match stop.wait(&[(listener.as_fd(), PollFlags::IN)], Instant::now() + FOREVER) {
                 Ok(Woken::Ready) => {}
                 Ok(Woken::Late) => continue,

@@ -172,8 +172,8 @@ fn difference(before: &State, now: &State) -> &'static str {
 /// A directory gives way to a file only when everything in it goes by the same plan.
 fn only_planned_below(tree: &Tree, path: &Path, planned: &BTreeMap<&str, ChangeOp>) -> Result<(), String> {
     let below = tree.below(path).map_err(|error| format!("could not look into it: {error}"))?;
-    let visit = &mut |met: &tree::WalkEntry<'_>| {
-        let whole = path.join(met.path);
+    let visit = &mut |entry: &tree::WalkEntry<'_>| {
+        let whole = path.join(entry.path);
         let goes = whole.to_str().and_then(|whole| planned.get(whole)).is_some_and(|op| op.removes());
         if goes {
             Ok(true)

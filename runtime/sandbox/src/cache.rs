@@ -200,10 +200,10 @@ fn measure(folder: &Path, bytes_max: u64) -> Option<u64> {
     let mut tree = Tree::open(folder).ok()?;
     tree.owner = Owner::Us;
     let mut bytes = 0_u64;
-    let mut count = |met: &WalkEntry<'_>| -> Result<bool, WalkError> {
-        let blocks = u64::try_from(met.stat.st_blocks).unwrap_or(0);
+    let mut count = |entry: &WalkEntry<'_>| -> Result<bool, WalkError> {
+        let blocks = u64::try_from(entry.stat.st_blocks).unwrap_or(0);
         bytes = bytes.saturating_add((blocks * 512).max(ENTRY_BYTES));
-        Ok(bytes <= bytes_max && met.kind() == FileType::Directory)
+        Ok(bytes <= bytes_max && entry.kind() == FileType::Directory)
     };
     tree::walk(&tree, &mut count).ok()?;
     Some(bytes)

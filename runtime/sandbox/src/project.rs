@@ -140,13 +140,13 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     let runs = Arc::default();
     for entry in listing(from, &own, &runs) {
         let entry = entry.map_err(|error| ProjectError::io(from, io::Error::other(error)))?;
-        copying.take_listed(from, &entry)?;
+        copying.copy_listed(from, &entry)?;
     }
     for run in runs.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         copying.skip_run(run);
     }
     for entry in &include.entries {
-        copying.take_included(entry)?;
+        copying.copy_included(entry)?;
     }
     let mut base = copying.base;
     base.skipped.sort_by(|a, b| a.path.cmp(&b.path));
@@ -196,18 +196,18 @@ struct Copying<'c> {
 }
 
 impl Copying<'_> {
-    fn take_listed(&mut self, from: &Path, entry: &DirEntry) -> Result<(), ProjectError> {
+    fn copy_listed(&mut self, from: &Path, entry: &DirEntry) -> Result<(), ProjectError> {
         let Ok(path) = entry.path().strip_prefix(from) else { return Ok(()) };
         if path.as_os_str().is_empty() {
             return Ok(());
         }
         match self.source.stat(path).map_err(|source| ProjectError::io(path, source))? {
-            Some(stat) => self.take(path, &stat),
+            Some(stat) => self.copy_entry(path, &stat),
             None => Ok(()),
         }
     }
 
-    fn take_included(&mut self, entry: &Entry) -> Result<(), ProjectError> {
+    fn copy_included(&mut self, entry: &Entry) -> Result<(), ProjectError> {
         let path = Path::new(entry.path().as_str());
         if entry.path().names().any(|name| NEVER.contains(&name)) {
             return Err(ProjectError::IncludeNever(entry.to_string()));
@@ -217,34 +217,35 @@ impl Copying<'_> {
         }
         let missing = || ProjectError::IncludeMissing(entry.to_string());
         if entry.path().is_root() {
-            return self.take_below(path);
+            return self.copy_below(path);
         }
         let stat = self.source.stat(path).map_err(|source| ProjectError::io(path, source))?.ok_or_else(missing)?;
-        self.take(path, &stat)?;
-        if entry.is_subtree() { self.take_below(path) } else { Ok(()) }
+        self.copy_entry(path, &stat)?;
+        if entry.is_subtree() { self.copy_below(path) } else { Ok(()) }
     }
 
-    fn take_below(&mut self, path: &Path) -> Result<(), ProjectError> {
+    fn copy_below(&mut self, path: &Path) -> Result<(), ProjectError> {
         let below = self.source.below(path).map_err(|source| ProjectError::io(path, source))?;
-        tree::walk(&below, &mut |met: &WalkEntry<'_>| {
-            let never = NEVER.iter().any(|name| met.name == *name);
-            let path = path.join(met.path);
-            let is_own = self.own.file_name() == Some(met.name)
-                && self.target.inode().ok() == Some((met.stat.st_dev, met.stat.st_ino));
+        tree::walk(&below, &mut |entry: &WalkEntry<'_>| {
+            let never = NEVER.iter().any(|name| entry.name == *name);
+            let path = path.join(entry.path);
+            let is_own = self.own.file_name() == Some(entry.name)
+                && self.target.inode().ok() == Some((entry.stat.st_dev, entry.stat.st_ino));
             if never || is_own {
                 return Ok(false);
             }
-            if FileType::from_raw_mode(met.stat.st_mode) == FileType::Directory && run::is_run(&self.from.join(&path)) {
+            if FileType::from_raw_mode(entry.stat.st_mode) == FileType::Directory && run::is_run(&self.from.join(&path))
+            {
                 self.skip_run(&path);
                 return Ok(false);
             }
-            self.take(&path, &met.stat)?;
+            self.copy_entry(&path, &entry.stat)?;
             Ok(true)
         })
     }
 
-    /// Takes one path over, unless it is there already or must not be.
-    fn take(&mut self, path: &Path, stat: &Stat) -> Result<(), ProjectError> {
+    /// Copies one path, unless the copy has it or must not have it.
+    fn copy_entry(&mut self, path: &Path, stat: &Stat) -> Result<(), ProjectError> {
         let failed = |source: io::Error| ProjectError::io(path, source);
         if self.is_left_out(path) {
             return Ok(());
@@ -262,8 +263,8 @@ impl Copying<'_> {
         }
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => self.make_directory(&scope_path).map_err(failed),
-            FileType::RegularFile => self.take_file(&scope_path, stat),
-            FileType::Symlink => self.take_link(&scope_path).map_err(failed),
+            FileType::RegularFile => self.copy_file(&scope_path, stat),
+            FileType::Symlink => self.copy_link(&scope_path).map_err(failed),
             _ => {
                 self.skip(path, "it is no regular file, directory or link");
                 Ok(())
@@ -295,7 +296,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    fn take_file(&mut self, path: &ScopePath, stat: &Stat) -> Result<(), ProjectError> {
+    fn copy_file(&mut self, path: &ScopePath, stat: &Stat) -> Result<(), ProjectError> {
         let at = Path::new(path.as_str());
         let failed = |source: io::Error| ProjectError::io(at, source);
         if self.base.files.len() as u64 >= self.include.files_max {
@@ -316,7 +317,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    fn take_link(&mut self, path: &ScopePath) -> io::Result<()> {
+    fn copy_link(&mut self, path: &ScopePath) -> io::Result<()> {
         let at = Path::new(path.as_str());
         let (parent, name) = self.source.parent(at)?;
         let target = tree::read_link(&parent, name)?;

@@ -6,8 +6,9 @@
 
 mod copied;
 mod copy;
+mod decide;
 pub(crate) mod findings;
-mod judge;
+
 mod lower_entry;
 mod mask;
 mod overlay;

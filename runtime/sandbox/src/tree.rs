@@ -154,7 +154,7 @@ pub(crate) struct WalkEntry<'w> {
     pub(crate) directory: &'w OwnedFd,
     /// Its name there.
     pub(crate) name: &'w OsStr,
-    /// What it was when it was met.
+    /// What it was when it was entry.
     pub(crate) stat: Stat,
     /// 1 for entries of the folder itself.
     pub(crate) depth: u32,
@@ -201,8 +201,8 @@ pub(crate) fn walk<E: From<WalkError>>(
             }
             let Some(stat) = stat_at(&directory, name).map_err(failed)? else { continue };
             let path = path.join(name);
-            let met = WalkEntry { path: &path, directory: &directory, name, stat, depth: depth + 1 };
-            if visit(&met)? && met.kind() == FileType::Directory {
+            let entry = WalkEntry { path: &path, directory: &directory, name, stat, depth: depth + 1 };
+            if visit(&entry)? && entry.kind() == FileType::Directory {
                 pending.push((path, depth + 1));
             }
         }

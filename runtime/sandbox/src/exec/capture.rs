@@ -24,8 +24,8 @@ impl Capture {
         Self { head, tail, head_max, tail_max, total_bytes: 0, hasher: blake3::Hasher::new() }
     }
 
-    /// Takes the next bytes.
-    pub(super) fn take(&mut self, bytes: &[u8]) {
+    /// Adds the next bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;
         self.hasher.update(bytes);
         let (first, rest) = bytes.split_at(bytes.len().min(self.head_max - self.head.len()));
@@ -60,7 +60,7 @@ mod tests {
         fn head_and_tail_are_those_of_the_whole(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20), max in 0_u64..60) {
             let whole = chunks.concat();
             let mut capture = Capture::new(max);
-            chunks.iter().for_each(|chunk| capture.take(chunk));
+            chunks.iter().for_each(|chunk| capture.push(chunk));
             let kept = capture.finish(false);
             prop_assert!(whole.starts_with(&kept.head) && whole.ends_with(&kept.tail));
             prop_assert!((kept.head.len() + kept.tail.len()) as u64 <= max);

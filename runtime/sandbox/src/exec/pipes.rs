@@ -107,7 +107,7 @@ impl Stream {
             match rustix::io::read(pipe, &mut buffer) {
                 Ok(0) => self.pipe = None,
                 Ok(got) => {
-                    self.capture.take(&buffer[..got]);
+                    self.capture.push(&buffer[..got]);
                     if let Some(forward) = &mut self.forward {
                         forward.bytes.extend_from_slice(&buffer[..got]);
                     }

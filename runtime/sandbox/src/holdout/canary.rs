@@ -33,7 +33,7 @@ pub struct Leak {
     pub line: usize,
 }
 
-/// What everybody sees anyway. The default: nothing.
+/// What builders can see. The default: nothing.
 #[derive(Debug, Default)]
 pub struct PublicSummary<'p> {
     /// Texts that builders are given.
@@ -70,9 +70,9 @@ impl Canary {
         let hints = sealed.hints()?;
         let draft = sealed.windows(&hints, &|_| false)?;
         let mut shown = shown::Shown::of(&draft);
-        public.texts.iter().copied().chain(hints.texts()).for_each(|text| shown.take(text));
+        public.texts.iter().copied().chain(hints.texts()).for_each(|text| shown.add(text));
         if let Some(folder) = public.folder {
-            shown.take_folder(folder, &public.written)?;
+            shown.add_folder(folder, &public.written)?;
         }
         let names = shown.names();
         let mut table = sealed.windows(&hints, &|name| names.contains(name))?.table;
@@ -121,12 +121,12 @@ impl Canary {
     /// Returns the public hints that a stage printed, each as its sealed file has it, once, in the order of the sealed files. What
     /// was printed only chooses among them: a line counts when it is `hint:` and the whole text of a hint, spaces around it aside.
     pub fn hints<'o>(&self, outputs: impl IntoIterator<Item = &'o str>) -> Vec<String> {
-        self.hints.told(outputs)
+        self.hints.printed(outputs)
     }
 
     fn found(&self, hash: u64) -> Option<Leak> {
-        let place = self.table.get(&hash)?;
-        let file = self.files.get(place.file as usize)?.clone();
-        Some(Leak { file, line: place.line as usize })
+        let position = self.table.get(&hash)?;
+        let file = self.files.get(position.file as usize)?.clone();
+        Some(Leak { file, line: position.line as usize })
     }
 }

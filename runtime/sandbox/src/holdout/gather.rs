@@ -44,8 +44,8 @@ pub(super) fn each(
         }
         let below = source.below(at).map_err(|source| SealError::io(at, source))?;
         take(folder.as_str(), Entry::Directory)?;
-        tree::walk::<SealError>(&below, &mut |met: &WalkEntry<'_>| {
-            let path = at.join(met.path);
+        tree::walk::<SealError>(&below, &mut |entry: &WalkEntry<'_>| {
+            let path = at.join(entry.path);
             let named = ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).ok();
             match named.filter(|path| !path.as_str().chars().any(is_deceptive)) {
                 None => take(
@@ -54,7 +54,7 @@ pub(super) fn each(
                         "a name that is not valid UTF-8, too long or has characters that could deceive a reader",
                     ),
                 )?,
-                Some(path) => take(path.as_str(), opened(met).map_err(|source| SealError::io(met.path, source))?)?,
+                Some(path) => take(path.as_str(), opened(entry).map_err(|source| SealError::io(entry.path, source))?)?,
             }
             Ok(true)
         })?;
@@ -62,12 +62,12 @@ pub(super) fn each(
     Ok(())
 }
 
-fn opened(met: &WalkEntry<'_>) -> io::Result<Entry> {
-    Ok(match met.kind() {
+fn opened(entry: &WalkEntry<'_>) -> io::Result<Entry> {
+    Ok(match entry.kind() {
         FileType::Directory => Entry::Directory,
         FileType::RegularFile => {
-            let file = tree::open_regular(met.directory, met.name, Owner::Somebody)?;
-            Entry::File { file, executable: tree::is_executable(&met.stat) }
+            let file = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
+            Entry::File { file, executable: tree::is_executable(&entry.stat) }
         }
         FileType::Symlink => Entry::Odd("a symbolic link"),
         _ => Entry::Odd("a device, a pipe or a socket"),

@@ -34,13 +34,13 @@ impl Stores {
 
     /// Bytes of all of them.
     pub(super) fn bytes(&self) -> u64 {
-        let folders = self.folders.iter().map(taken).fold(0, u64::saturating_add);
+        let folders = self.folders.iter().map(used_bytes).fold(0, u64::saturating_add);
         folders.saturating_add(self.of_system_v())
     }
 
     /// Bytes in the fullest of the folders.
     pub(super) fn fullest_folder_bytes(&self) -> u64 {
-        self.folders.iter().map(taken).max().unwrap_or(0)
+        self.folders.iter().map(used_bytes).max().unwrap_or(0)
     }
 
     /// The devices of the folders: what lies there is counted here.
@@ -65,8 +65,8 @@ impl Stores {
     }
 }
 
-/// Bytes that are taken of a folder in memory.
-fn taken(folder: &OwnedFd) -> u64 {
+/// Bytes that are used in a folder in memory.
+fn used_bytes(folder: &OwnedFd) -> u64 {
     let stat = fstatvfs(folder).ok();
     stat.map_or(0, |stat| stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize))
 }

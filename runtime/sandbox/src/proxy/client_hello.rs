@@ -81,30 +81,30 @@ fn body(joined: &[u8]) -> Result<Option<&[u8]>, &'static str> {
     }
 }
 
-/// Takes bytes from the front.
+/// Reads bytes from the front.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], &'static str> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], &'static str> {
         let (front, rest) = self.0.split_at_checked(count).ok_or("a malformed ClientHello")?;
         self.0 = rest;
         Ok(front)
     }
 
     fn short(&mut self) -> Result<u16, &'static str> {
-        Ok(self.take(2)?.iter().fold(0, |number, byte| number << 8 | u16::from(*byte)))
+        Ok(self.bytes(2)?.iter().fold(0, |number, byte| number << 8 | u16::from(*byte)))
     }
 
     /// A vector with a length of one byte.
     fn vector8(&mut self) -> Result<Reader<'a>, &'static str> {
-        let length = usize::from(self.take(1)?[0]);
-        self.take(length).map(Reader)
+        let length = usize::from(self.bytes(1)?[0]);
+        self.bytes(length).map(Reader)
     }
 
     /// A vector with a length of two bytes.
     fn vector16(&mut self) -> Result<Reader<'a>, &'static str> {
         let length = usize::from(self.short()?);
-        self.take(length).map(Reader)
+        self.bytes(length).map(Reader)
     }
 
     fn ended(&self) -> Result<(), &'static str> {
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
 
 fn server_name(body: &[u8]) -> Result<String, &'static str> {
     let mut hello = Reader(body);
-    hello.take(2 + 32)?;
+    hello.bytes(2 + 32)?;
     hello.vector8()?;
     hello.vector16()?;
     hello.vector8()?;
@@ -138,7 +138,7 @@ fn server_name(body: &[u8]) -> Result<String, &'static str> {
 fn listed_name(mut value: Reader<'_>) -> Result<String, &'static str> {
     let mut list = value.vector16()?;
     value.ended()?;
-    let kind = list.take(1)?[0];
+    let kind = list.bytes(1)?[0];
     let name = list.vector16()?;
     list.ended().map_err(|_| "it names two servers")?;
     let text = std::str::from_utf8(name.0).ok().filter(|text| text.is_ascii() && !text.is_empty());

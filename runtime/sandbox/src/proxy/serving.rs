@@ -67,6 +67,6 @@ impl Proxy {
     /// Ends every connection, waits for all threads, and returns what went through.
     pub fn stop(mut self) -> ProxyRecord {
         self.accepting.end();
-        self.shared.ledger.take()
+        self.shared.ledger.drain()
     }
 }

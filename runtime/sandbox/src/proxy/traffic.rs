@@ -65,7 +65,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn take(&self) -> ProxyRecord {
+    pub(super) fn drain(&self) -> ProxyRecord {
         std::mem::take(&mut *self.lock())
     }
 
@@ -86,7 +86,7 @@ mod tests {
             ledger.refused(Some(&host), &Refused::NotGranted(host.clone(), 443), &HostRules::default());
         }
         ledger.refused(None, &Refused::Slow, &HostRules::default());
-        let ProxyRecord { traffic, refusals } = ledger.take();
+        let ProxyRecord { traffic, refusals } = ledger.drain();
         assert_eq!((traffic.hosts.len(), refusals.len()), (HOSTS_MAX, REFUSALS_MAX));
         assert_eq!((traffic.others.refused, traffic.refused()), (9 * HOSTS_MAX as u64 + 1, 10 * HOSTS_MAX as u64 + 1));
     }

@@ -4,8 +4,8 @@
 
 use super::StageError;
 use super::copy::{Copy, Fact};
+use super::decide::{Before, Kind};
 use super::findings::{self, Findings};
-use super::judge::{Before, Kind};
 use crate::found::{ChangeLimits, Found, Op};
 use crate::protect::Protected;
 use crate::tree::{self, Stamp, WalkEntry};
@@ -55,7 +55,7 @@ impl Before for Copy {
 /// Finds what differs from what was copied, sorted by path, what was removed first.
 pub(super) fn changes(copy: &Copy, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
     let mut search = Search { copy, findings: Findings::new(copy, limits, protected, Some(copy.facts.len())) };
-    tree::walk(&copy.tree, &mut |met| search.compare(met))?;
+    tree::walk(&copy.tree, &mut |entry| search.compare(entry))?;
     search.find_removed()?;
     Ok(search.findings.finish())
 }
@@ -67,49 +67,49 @@ struct Search<'s> {
 
 impl Search<'_> {
     /// Compares one entry of the copy with what was copied; says whether to go into it.
-    fn compare(&mut self, met: &WalkEntry<'_>) -> Result<bool, StageError> {
-        self.findings.check_size(met)?;
-        let known = self.copy.facts.get(met.path);
+    fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
+        self.findings.check_size(entry)?;
+        let known = self.copy.facts.get(entry.path);
         if known.is_some() {
-            self.findings.seen.insert(met.path.to_owned());
+            self.findings.seen.insert(entry.path.to_owned());
         }
-        let failed = |source: io::Error| StageError::io(met.path, source);
-        match met.kind() {
-            FileType::Directory if met.stat.st_dev != self.copy.device => {
-                self.replace(met, known, Op::Special { kind: "mount point" })?;
+        let failed = |source: io::Error| StageError::io(entry.path, source);
+        match entry.kind() {
+            FileType::Directory if entry.stat.st_dev != self.copy.device => {
+                self.replace(entry, known, Op::Special { kind: "mount point" })?;
             }
             FileType::Directory => {
                 if !matches!(known, Some(Fact::Directory { .. })) {
                     if known.is_some() {
-                        self.findings.add(met.path, Op::Delete)?;
+                        self.findings.add(entry.path, Op::Delete)?;
                     }
-                    self.findings.add(met.path, Op::MakeDir)?;
+                    self.findings.add(entry.path, Op::MakeDir)?;
                 }
                 return Ok(true);
             }
             FileType::RegularFile => {
-                if !self.is_untouched(met, known).map_err(failed)? {
-                    self.findings.count_bytes(met)?;
-                    self.replace(met, known, findings::write(met))?;
+                if !self.is_untouched(entry, known).map_err(failed)? {
+                    self.findings.count_bytes(entry)?;
+                    self.replace(entry, known, findings::write(entry))?;
                 }
             }
             FileType::Symlink => {
-                let now = met.target().map_err(failed)?;
+                let now = entry.target().map_err(failed)?;
                 if !matches!(known, Some(Fact::Link { target, .. }) if *target == now) {
-                    self.replace(met, known, findings::link(&now))?;
+                    self.replace(entry, known, findings::link(&now))?;
                 }
             }
-            other => self.replace(met, known, findings::special(other))?,
+            other => self.replace(entry, known, findings::special(other))?,
         }
         Ok(false)
     }
 
     /// Adds what now stands at a path, and the removal of a directory that stood there.
-    fn replace(&mut self, met: &WalkEntry<'_>, known: Option<&Fact>, op: Op) -> Result<(), StageError> {
+    fn replace(&mut self, entry: &WalkEntry<'_>, known: Option<&Fact>, op: Op) -> Result<(), StageError> {
         if matches!(known, Some(Fact::Directory { .. })) {
-            self.findings.add(met.path, Op::RemoveDir)?;
+            self.findings.add(entry.path, Op::RemoveDir)?;
         }
-        self.findings.add(met.path, op)
+        self.findings.add(entry.path, op)
     }
 
     fn find_removed(&mut self) -> Result<(), StageError> {
@@ -123,16 +123,16 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn is_untouched(&self, met: &WalkEntry<'_>, known: Option<&Fact>) -> io::Result<bool> {
+    fn is_untouched(&self, entry: &WalkEntry<'_>, known: Option<&Fact>) -> io::Result<bool> {
         let Some(Fact::File { stamp, bytes, executable, .. }) = known else { return Ok(false) };
-        if *stamp == Stamp::of(&met.stat) && stamp.changed() < self.copy.complete {
+        if *stamp == Stamp::of(&entry.stat) && stamp.changed() < self.copy.complete {
             return Ok(true);
         }
-        if *bytes != tree::length(&met.stat) || *executable != tree::is_executable(&met.stat) {
+        if *bytes != tree::length(&entry.stat) || *executable != tree::is_executable(&entry.stat) {
             return Ok(false);
         }
-        let now = tree::open_regular(met.directory, met.name, self.copy.tree.owner)?;
-        match self.copy.original(met.path) {
+        let now = tree::open_regular(entry.directory, entry.name, self.copy.tree.owner)?;
+        match self.copy.original(entry.path) {
             Ok(then) => findings::same_content(now, then),
             Err(error) if tree::is_absent(&error) => Ok(false),
             Err(error) => Err(error),

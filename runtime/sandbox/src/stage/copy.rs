@@ -147,8 +147,8 @@ pub(super) fn is_small(
     most: Allowance,
 ) -> Result<bool, StageError> {
     let mut left = Some(most);
-    let mut count = |met: &WalkEntry<'_>| {
-        let bytes = if met.kind() == FileType::RegularFile { tree::length(&met.stat) } else { 0 };
+    let mut count = |entry: &WalkEntry<'_>| {
+        let bytes = if entry.kind() == FileType::RegularFile { tree::length(&entry.stat) } else { 0 };
         left = left.and_then(|left| {
             let (entries, bytes) = left.entries.checked_sub(1).zip(left.bytes.checked_sub(bytes))?;
             Some(Allowance { entries, bytes })
@@ -157,10 +157,11 @@ pub(super) fn is_small(
     };
     let mut counted = open_all(&overrides.layers)?.iter().try_for_each(|layer| tree::walk(layer, &mut count));
     if counted.is_ok() {
-        counted = tree::walk(&open(workspace)?, &mut |met| match is_visible(met.kind(), access(scope, met.path)) {
-            true => count(met),
-            false => Ok(false),
-        });
+        counted =
+            tree::walk(&open(workspace)?, &mut |entry| match is_visible(entry.kind(), access(scope, entry.path)) {
+                true => count(entry),
+                false => Ok(false),
+            });
     }
     match counted {
         Ok(()) => Ok(true),
@@ -187,69 +188,69 @@ impl<'c> Filling<'c> {
         Self { copy, scope, facts, left_out, is_workspace: false, into: None }
     }
 
-    /// Takes the layers over, then the workspace where nothing is yet.
+    /// Copies the layers, then the workspace where nothing exists yet.
     fn all(&mut self, workspace: &Tree, layers: &[Tree], mount_points: &[ScopePath]) -> Result<(), StageError> {
         for layer in layers {
-            tree::walk(layer, &mut |met| self.take(met))?;
+            tree::walk(layer, &mut |entry| self.add(entry))?;
         }
         for path in mount_points {
             self.make_mount_point(path)?;
         }
         self.is_workspace = true;
-        tree::walk(workspace, &mut |met| self.take(met))
+        tree::walk(workspace, &mut |entry| self.add(entry))
     }
 
-    /// Takes one entry over, or leaves it out; says whether to go into it.
-    fn take(&mut self, met: &WalkEntry<'_>) -> Result<bool, StageError> {
-        let failed = |source: io::Error| StageError::io(met.path, source);
-        let is_seen = !self.is_workspace || is_visible(met.kind(), access(self.scope, met.path));
-        if self.left_out.contains(met.path) || !is_seen {
-            self.note_left_out(met.path);
+    /// Copies one entry or leaves it out. Returns whether to descend into it.
+    fn add(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
+        let failed = |source: io::Error| StageError::io(entry.path, source);
+        let is_seen = !self.is_workspace || is_visible(entry.kind(), access(self.scope, entry.path));
+        if self.left_out.contains(entry.path) || !is_seen {
+            self.note_left_out(entry.path);
             return Ok(false);
         }
-        if let Some(known) = self.facts.get(met.path) {
-            return Ok(matches!(known, Fact::Directory { .. }) && met.kind() == FileType::Directory);
+        if let Some(known) = self.facts.get(entry.path) {
+            return Ok(matches!(known, Fact::Directory { .. }) && entry.kind() == FileType::Directory);
         }
-        let fact = match met.kind() {
-            FileType::Directory => Some(self.take_directory(met).map_err(failed)?),
-            FileType::RegularFile => Some(self.take_file(met).map_err(failed)?),
-            FileType::Symlink => self.take_link(met).map_err(failed)?,
+        let fact = match entry.kind() {
+            FileType::Directory => Some(self.add_directory(entry).map_err(failed)?),
+            FileType::RegularFile => Some(self.add_file(entry).map_err(failed)?),
+            FileType::Symlink => self.add_link(entry).map_err(failed)?,
             _ => None,
         };
         let is_directory = matches!(fact, Some(Fact::Directory { .. }));
         match fact {
-            Some(fact) => drop(self.facts.insert(met.path.to_owned(), fact)),
-            None => self.note_left_out(met.path),
+            Some(fact) => drop(self.facts.insert(entry.path.to_owned(), fact)),
+            None => self.note_left_out(entry.path),
         }
         Ok(is_directory)
     }
 
-    fn take_directory(&mut self, met: &WalkEntry<'_>) -> io::Result<Fact> {
-        rustix::fs::mkdirat(self.into(met)?, met.name, tree::DIRECTORY_MODE)?;
+    fn add_directory(&mut self, entry: &WalkEntry<'_>) -> io::Result<Fact> {
+        rustix::fs::mkdirat(self.into(entry)?, entry.name, tree::DIRECTORY_MODE)?;
         Ok(Fact::Directory { partial: false })
     }
 
-    fn take_file(&mut self, met: &WalkEntry<'_>) -> io::Result<Fact> {
-        let mut source = tree::open_regular(met.directory, met.name, Owner::Somebody)?;
+    fn add_file(&mut self, entry: &WalkEntry<'_>) -> io::Result<Fact> {
+        let mut source = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
         let origin = self.is_workspace.then(|| rustix::fs::fstat(&source).map(|stat| Stamp::of(&stat))).transpose()?;
-        let executable = tree::is_executable(&met.stat);
-        let mut target = tree::create_file(self.into(met)?, met.name, tree::file_mode(executable))?;
+        let executable = tree::is_executable(&entry.stat);
+        let mut target = tree::create_file(self.into(entry)?, entry.name, tree::file_mode(executable))?;
         io::copy(&mut source, &mut target)?;
-        tree::keep_times(&target, &met.stat)?;
+        tree::keep_times(&target, &entry.stat)?;
         let stat = rustix::fs::fstat(&target)?;
         let (stamp, executable) = (Stamp::of(&stat), tree::is_executable(&stat));
         Ok(Fact::File { stamp, bytes: tree::length(&stat), executable, origin })
     }
 
-    fn take_link(&mut self, met: &WalkEntry<'_>) -> io::Result<Option<Fact>> {
-        let target = met.target()?;
-        let path = ScopePath::parse_bytes(met.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
+    fn add_link(&mut self, entry: &WalkEntry<'_>) -> io::Result<Option<Fact>> {
+        let target = entry.target()?;
+        let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
         match link::destination(&path, Path::new(&target)) {
             Ok(leads_to) if !self.scope.is_hidden(&leads_to) => {}
             _ => return Ok(None),
         }
-        rustix::fs::symlinkat(&target, self.into(met)?, met.name)?;
-        let origin = self.is_workspace.then(|| Stamp::of(&met.stat));
+        rustix::fs::symlinkat(&target, self.into(entry)?, entry.name)?;
+        let origin = self.is_workspace.then(|| Stamp::of(&entry.stat));
         Ok(Some(Fact::Link { target, origin }))
     }
 
@@ -270,8 +271,8 @@ impl<'c> Filling<'c> {
     }
 
     /// Opens the directory of the copy that corresponds to the entry's, unless it is open already.
-    fn into(&mut self, met: &WalkEntry<'_>) -> io::Result<&OwnedFd> {
-        let parent = met.path.parent().unwrap_or(Path::new(""));
+    fn into(&mut self, entry: &WalkEntry<'_>) -> io::Result<&OwnedFd> {
+        let parent = entry.path.parent().unwrap_or(Path::new(""));
         if self.into.as_ref().is_none_or(|(path, _)| path != parent) {
             self.into = Some((parent.to_owned(), self.copy.directory(parent)?));
         }

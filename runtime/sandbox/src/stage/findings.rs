@@ -3,7 +3,7 @@
 //! Searches differ in where they look, not in what they count, how a change is judged and in which order changes stand.
 
 use super::StageError;
-use super::judge::{Before, Judge, Judgement};
+use super::decide::{Before, Decider, Decision};
 use crate::found::{ChangeLimits, Found, Op, Verdict};
 use crate::protect::Protected;
 use crate::tree::{self, WalkEntry};
@@ -17,12 +17,14 @@ use std::path::{Path, PathBuf};
 /// How far the blocks of a file may exceed its length before they count instead: file systems allocate ahead.
 const AHEAD_BYTES: u64 = 1 << 20;
 
-/// Most entries met that are no change: in scratch, or touched and the same.
+/// The reason for a change with an attribute that only a forger sets.
+const FORGED: &str = "it has an overlay attribute that only a forger sets";
+/// Most entries that are no change: in scratch, or touched and the same.
 const UNCHANGED_MAX: u64 = 1_000_000;
 
 /// Changes being collected.
 pub(crate) struct Findings<'s> {
-    judge: Judge<'s>,
+    decider: Decider<'s>,
     limits: &'s ChangeLimits,
     /// Paths that are still what they were, or were replaced by something of the same place.
     pub(crate) seen: HashSet<PathBuf>,
@@ -42,32 +44,32 @@ impl<'s> Findings<'s> {
         protected: &'s Protected,
         known: Option<usize>,
     ) -> Self {
-        let judge = Judge::new(before, protected);
+        let decider = Decider::new(before, protected);
         let (seen, found, kept) = (HashSet::new(), Vec::new(), BTreeSet::new());
         let unchanged_max = match known {
             Some(known) if before.scope().scratch.is_empty() => known as u64,
             Some(known) => (known as u64).saturating_add(UNCHANGED_MAX),
             None => UNCHANGED_MAX,
         };
-        Self { judge, limits, seen, found, kept, bytes: 0, paths: 0, unchanged_max }
+        Self { decider, limits, seen, found, kept, bytes: 0, paths: 0, unchanged_max }
     }
 
     /// Adds a change with its verdict; one in scratch is forgotten.
     pub(crate) fn add(&mut self, path: &Path, op: Op) -> Result<(), StageError> {
-        let judgement = self.judge.judge(path, &op).map_err(|source| StageError::io(path, source))?;
-        if op.removes() && !matches!(judgement, Judgement::Allowed) {
+        let decision = self.decider.decide(path, &op).map_err(|source| StageError::io(path, source))?;
+        if op.removes() && !matches!(decision, Decision::Allowed) {
             self.kept.insert(path.to_owned());
         }
-        match judgement {
-            Judgement::Allowed => self.push(path, op, Verdict::Allowed),
-            Judgement::Dropped => Ok(()),
-            Judgement::Disallowed(reason) => self.push(path, op, Verdict::Disallowed(reason)),
+        match decision {
+            Decision::Allowed => self.push(path, op, Verdict::Allowed),
+            Decision::Dropped => Ok(()),
+            Decision::Disallowed(reason) => self.push(path, op, Verdict::Disallowed(reason)),
         }
     }
 
-    /// Adds a change that is refused whatever its path.
-    pub(crate) fn refuse(&mut self, path: &Path, op: Op, reason: &str) -> Result<(), StageError> {
-        self.push(path, op, Verdict::Disallowed(reason.to_owned()))
+    /// Adds a change of which an overlay attribute was forged; no path allows it.
+    pub(crate) fn refuse_forged(&mut self, path: &Path, op: Op) -> Result<(), StageError> {
+        self.push(path, op, Verdict::Disallowed(FORGED.to_owned()))
     }
 
     fn push(&mut self, path: &Path, op: Op, verdict: Verdict) -> Result<(), StageError> {
@@ -79,35 +81,35 @@ impl<'s> Findings<'s> {
     }
 
     /// Refuses to go on when an entry is one too many, too deep or too long.
-    pub(crate) fn check_size(&mut self, met: &WalkEntry<'_>) -> Result<(), StageError> {
+    pub(crate) fn check_size(&mut self, entry: &WalkEntry<'_>) -> Result<(), StageError> {
         self.paths += 1;
         if self.paths > self.unchanged_max.saturating_add(self.limits.stage.write_entries) {
-            return Err(limit("write_entries", self.limits.stage.write_entries, met.path));
+            return Err(limit("write_entries", self.limits.stage.write_entries, entry.path));
         }
-        if met.depth > self.limits.depth {
-            return Err(limit("depth", self.limits.depth.into(), met.path));
+        if entry.depth > self.limits.depth {
+            return Err(limit("depth", self.limits.depth.into(), entry.path));
         }
-        if met.name.len() > self.limits.name_bytes as usize {
-            return Err(limit("name_bytes", self.limits.name_bytes.into(), met.path));
+        if entry.name.len() > self.limits.name_bytes as usize {
+            return Err(limit("name_bytes", self.limits.name_bytes.into(), entry.path));
         }
-        if met.path.as_os_str().len() as u64 > tree::PATH_BYTES_MAX {
-            return Err(limit("path_bytes", tree::PATH_BYTES_MAX, met.path));
+        if entry.path.as_os_str().len() as u64 > tree::PATH_BYTES_MAX {
+            return Err(limit("path_bytes", tree::PATH_BYTES_MAX, entry.path));
         }
         Ok(())
     }
 
     /// Counts the bytes of a changed file: its length, or what it takes up where that is far more. Scratch does not count.
-    pub(crate) fn count_bytes(&mut self, met: &WalkEntry<'_>) -> Result<(), StageError> {
-        let path = ScopePath::parse_bytes(met.path.as_os_str().as_encoded_bytes());
-        if path.is_ok_and(|path| self.judge.before.scope().is_scratch(&path)) {
+    pub(crate) fn count_bytes(&mut self, entry: &WalkEntry<'_>) -> Result<(), StageError> {
+        let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes());
+        if path.is_ok_and(|path| self.decider.before.scope().is_scratch(&path)) {
             return Ok(());
         }
         let (length, taken) =
-            (tree::length(&met.stat), u64::try_from(met.stat.st_blocks).unwrap_or(0).saturating_mul(512));
+            (tree::length(&entry.stat), u64::try_from(entry.stat.st_blocks).unwrap_or(0).saturating_mul(512));
         let is_ahead = taken <= length.saturating_mul(2).saturating_add(AHEAD_BYTES);
         self.bytes = self.bytes.saturating_add(if is_ahead { length } else { taken });
         if self.bytes > self.limits.stage.write_bytes {
-            return Err(limit("write_bytes", self.limits.stage.write_bytes, met.path));
+            return Err(limit("write_bytes", self.limits.stage.write_bytes, entry.path));
         }
         Ok(())
     }
@@ -124,12 +126,12 @@ impl<'s> Findings<'s> {
                     .next()
                     .is_some();
             if takes_along && change.is_allowed() {
-                let reason = "what the directory that stood there held may not be removed";
+                let reason = "replacing this directory would delete files outside the write scope";
                 change.verdict = Verdict::Disallowed(reason.to_owned());
             }
         }
         found.sort_by(|a, b| (&a.raw, !a.op.removes()).cmp(&(&b.raw, !b.op.removes())));
-        without_redundant_directories(found, self.judge.before.scope())
+        without_redundant_directories(found, self.decider.before.scope())
     }
 }
 
@@ -159,8 +161,8 @@ fn without_redundant_directories(found: Vec<Found>, scope: &Scope) -> Vec<Found>
 }
 
 /// What a regular file that was met would be as a change.
-pub(crate) fn write(met: &WalkEntry<'_>) -> Op {
-    Op::Write { bytes: tree::length(&met.stat), executable: tree::is_executable(&met.stat) }
+pub(crate) fn write(entry: &WalkEntry<'_>) -> Op {
+    Op::Write { bytes: tree::length(&entry.stat), executable: tree::is_executable(&entry.stat) }
 }
 
 /// What a link that was met would be as a change.

@@ -3,7 +3,7 @@
 //! Nothing was written down when the stage began: the workspace does not change meanwhile, so it is asked afterwards, and a
 //! file that did change says so by its time. Only read; remembers what it looked up.
 
-use super::judge::{Before, Kind};
+use super::decide::{Before, Kind};
 use super::overlay::Lower;
 use super::{access, is_visible, mask};
 use crate::found::Op;
@@ -52,7 +52,7 @@ impl<'o> Lookup<'o> {
     }
 
     /// Returns what is at a path.
-    pub(super) fn standing(&self, path: &Path) -> io::Result<LowerEntry> {
+    pub(super) fn entry(&self, path: &Path) -> io::Result<LowerEntry> {
         if let Some(known) = self.known.borrow().get(path) {
             return Ok(*known);
         }
@@ -140,7 +140,7 @@ impl<'o> Lookup<'o> {
         while let Some(at) = pending.pop() {
             for name in self.names(&at)? {
                 let path = at.join(name);
-                let Some(kind) = self.standing(&path)?.kind else { continue };
+                let Some(kind) = self.entry(&path)?.kind else { continue };
                 visit(&path, kind)?;
                 if kind == Kind::Directory {
                     pending.push(path);
@@ -166,11 +166,11 @@ impl Before for Lookup<'_> {
     }
 
     fn kind(&self, path: &Path) -> io::Result<Option<Kind>> {
-        Ok(self.standing(path)?.kind)
+        Ok(self.entry(path)?.kind)
     }
 
     fn is_left_out(&self, path: &Path) -> io::Result<bool> {
-        Ok(self.standing(path)?.is_left_out)
+        Ok(self.entry(path)?.is_left_out)
     }
 
     fn is_partial(&self, path: &Path) -> io::Result<bool> {
@@ -178,7 +178,7 @@ impl Before for Lookup<'_> {
             return Ok(*known);
         }
         let mut partial = false;
-        if self.standing(path)?.kind == Some(Kind::Directory) {
+        if self.entry(path)?.kind == Some(Kind::Directory) {
             mask::unseen(&self.lower.workspace, &self.lower.scope, path, &mut |_| {
                 partial = true;
                 Ok(false)
@@ -191,7 +191,7 @@ impl Before for Lookup<'_> {
     /// By the time of the last change: later than the view, somebody else made it. A change in the clock tick of the view
     /// counts as earlier, as that of the stage before would; a file that is gone altogether is not noticed.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
-        let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.standing(path)? else {
+        let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.entry(path)? else {
             return Ok(false);
         };
         let is_same_use = kind == Kind::Directory && matches!(op, Op::MakeDir | Op::RemoveDir);

@@ -4,8 +4,8 @@
 //! that what the stage saw below is gone, and only that: what it could not see stays. Attributes with which a program could
 //! make the folder say something else are refused; a kernel that knows them escapes them, an older one may not.
 
+use super::decide::Kind;
 use super::findings::{self, Findings, same_content};
-use super::judge::Kind;
 use super::lower_entry::{Lookup, LowerEntry};
 use super::overlay::Overlay;
 use super::{StageError, mask};
@@ -33,7 +33,6 @@ const HARMLESS: &[&[u8]] = &[
 const PREFIX: &[u8] = b"user.overlay.";
 /// Beginning of the attributes a program set and the kernel moved out of the way.
 const ESCAPED: &[u8] = b"user.overlay.overlay.";
-const FORGED: &str = "it has an overlay attribute that only a forger sets";
 
 /// Finds what the stage changed, sorted by path, what was removed first.
 pub(super) fn changes(
@@ -46,7 +45,7 @@ pub(super) fn changes(
     let (gone, pure, forged) = (Vec::new(), HashSet::new(), HashSet::new());
     let mut search = Search { overlay, lookup: &lookup, findings, gone, pure, forged };
     search.check_top().map_err(|source| StageError::io(Path::new(""), source))?;
-    tree::walk(&overlay.upper, &mut |met| search.compare(met))?;
+    tree::walk(&overlay.upper, &mut |entry| search.compare(entry))?;
     search.find_removed()?;
     Ok(search.findings.finish())
 }
@@ -82,108 +81,108 @@ impl Search<'_> {
     }
 
     /// Compares one entry of the upper folder with what the stage saw there; says whether to go into it.
-    fn compare(&mut self, met: &WalkEntry<'_>) -> Result<bool, StageError> {
-        self.findings.check_size(met)?;
-        let failed = |source: io::Error| StageError::io(met.path, source);
-        let mark = mark_of(met).map_err(failed)?;
-        if mark == Mark::Forged || self.forged.contains(met.path.parent().unwrap_or(Path::new(""))) {
-            self.findings.seen.insert(met.path.to_owned());
-            return self.refuse(met);
+    fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
+        self.findings.check_size(entry)?;
+        let failed = |source: io::Error| StageError::io(entry.path, source);
+        let mark = mark_of(entry).map_err(failed)?;
+        if mark == Mark::Forged || self.forged.contains(entry.path.parent().unwrap_or(Path::new(""))) {
+            self.findings.seen.insert(entry.path.to_owned());
+            return self.refuse(entry);
         }
-        if is_whiteout(met) {
-            self.gone.push(met.path.to_owned());
+        if is_whiteout(entry) {
+            self.gone.push(entry.path.to_owned());
             return Ok(false);
         }
-        self.findings.seen.insert(met.path.to_owned());
-        let standing = self.lookup.standing(met.path).map_err(failed)?;
-        match met.kind() {
-            FileType::Directory if met.stat.st_dev != self.overlay.device => {
-                self.replace(met, standing, Op::Special { kind: "mount point" })?;
+        self.findings.seen.insert(entry.path.to_owned());
+        let lower = self.lookup.entry(entry.path).map_err(failed)?;
+        match entry.kind() {
+            FileType::Directory if entry.stat.st_dev != self.overlay.device => {
+                self.replace(entry, lower, Op::Special { kind: "mount point" })?;
             }
-            FileType::Directory => return self.directory(met, standing, mark).map(|()| true),
-            FileType::RegularFile => self.file(met, standing)?,
+            FileType::Directory => return self.directory(entry, lower, mark).map(|()| true),
+            FileType::RegularFile => self.file(entry, lower)?,
             FileType::Symlink => {
-                let now = met.target().map_err(failed)?;
-                if !self.is_same_link(met, standing, &now).map_err(failed)? {
-                    self.replace(met, standing, findings::link(&now))?;
+                let now = entry.target().map_err(failed)?;
+                if !self.is_same_link(entry, lower, &now).map_err(failed)? {
+                    self.replace(entry, lower, findings::link(&now))?;
                 }
             }
-            other => self.replace(met, standing, findings::special(other))?,
+            other => self.replace(entry, lower, findings::special(other))?,
         }
         Ok(false)
     }
 
-    /// What stands below or in something forged may not be what the stage saw.
-    fn refuse(&mut self, met: &WalkEntry<'_>) -> Result<bool, StageError> {
-        let op = match met.kind() {
+    /// Refuses an entry in or below something forged: it may differ from what the stage saw.
+    fn refuse(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
+        let op = match entry.kind() {
             FileType::Directory => Op::MakeDir,
             FileType::RegularFile => {
-                self.findings.count_bytes(met)?;
-                findings::write(met)
+                self.findings.count_bytes(entry)?;
+                findings::write(entry)
             }
-            FileType::Symlink => findings::link(&met.target().map_err(|source| StageError::io(met.path, source))?),
-            _ if is_whiteout(met) => Op::Delete,
+            FileType::Symlink => findings::link(&entry.target().map_err(|source| StageError::io(entry.path, source))?),
+            _ if is_whiteout(entry) => Op::Delete,
             other => findings::special(other),
         };
-        self.findings.refuse(met.path, op, FORGED)?;
-        if met.kind() == FileType::Directory {
-            self.forged.insert(met.path.to_owned());
+        self.findings.refuse_forged(entry.path, op)?;
+        if entry.kind() == FileType::Directory {
+            self.forged.insert(entry.path.to_owned());
         }
-        Ok(met.kind() == FileType::Directory && met.stat.st_dev == self.overlay.device)
+        Ok(entry.kind() == FileType::Directory && entry.stat.st_dev == self.overlay.device)
     }
 
-    fn directory(&mut self, met: &WalkEntry<'_>, standing: LowerEntry, mark: Mark) -> Result<(), StageError> {
-        let is_pure_above = self.pure.contains(met.path.parent().unwrap_or(Path::new("")));
-        match standing.kind {
+    fn directory(&mut self, entry: &WalkEntry<'_>, lower: LowerEntry, mark: Mark) -> Result<(), StageError> {
+        let is_pure_above = self.pure.contains(entry.path.parent().unwrap_or(Path::new("")));
+        match lower.kind {
             Some(Kind::Directory) if !is_pure_above && mark == Mark::Plain => return Ok(()),
             Some(Kind::Directory) if is_pure_above => {}
-            Some(Kind::Directory) => self.gone.push(met.path.to_owned()),
+            Some(Kind::Directory) => self.gone.push(entry.path.to_owned()),
             Some(_) => {
-                self.findings.add(met.path, Op::Delete)?;
-                self.findings.add(met.path, Op::MakeDir)?;
+                self.findings.add(entry.path, Op::Delete)?;
+                self.findings.add(entry.path, Op::MakeDir)?;
             }
-            None => self.findings.add(met.path, Op::MakeDir)?,
+            None => self.findings.add(entry.path, Op::MakeDir)?,
         }
-        self.pure.insert(met.path.to_owned());
+        self.pure.insert(entry.path.to_owned());
         Ok(())
     }
 
-    fn file(&mut self, met: &WalkEntry<'_>, standing: LowerEntry) -> Result<(), StageError> {
-        if self.is_same_file(met, standing).map_err(|source| StageError::io(met.path, source))? {
+    fn file(&mut self, entry: &WalkEntry<'_>, lower: LowerEntry) -> Result<(), StageError> {
+        if self.is_same_file(entry, lower).map_err(|source| StageError::io(entry.path, source))? {
             return Ok(());
         }
-        self.findings.count_bytes(met)?;
-        self.replace(met, standing, findings::write(met))
+        self.findings.count_bytes(entry)?;
+        self.replace(entry, lower, findings::write(entry))
     }
 
-    fn is_same_file(&self, met: &WalkEntry<'_>, standing: LowerEntry) -> io::Result<bool> {
-        let (Some(Kind::File), Some(then)) = (standing.kind, standing.stat) else { return Ok(false) };
-        if tree::length(&then) != tree::length(&met.stat)
-            || tree::is_executable(&then) != tree::is_executable(&met.stat)
+    fn is_same_file(&self, entry: &WalkEntry<'_>, lower: LowerEntry) -> io::Result<bool> {
+        let (Some(Kind::File), Some(then)) = (lower.kind, lower.stat) else { return Ok(false) };
+        if tree::length(&then) != tree::length(&entry.stat)
+            || tree::is_executable(&then) != tree::is_executable(&entry.stat)
         {
             return Ok(false);
         }
-        same_content(tree::open_regular(met.directory, met.name, Owner::Us)?, self.lookup.open(met.path)?)
+        same_content(tree::open_regular(entry.directory, entry.name, Owner::Us)?, self.lookup.open(entry.path)?)
     }
 
-    fn is_same_link(&self, met: &WalkEntry<'_>, standing: LowerEntry, now: &OsStr) -> io::Result<bool> {
-        Ok(standing.kind == Some(Kind::Link) && self.lookup.target(met.path)? == now)
+    fn is_same_link(&self, entry: &WalkEntry<'_>, lower: LowerEntry, now: &OsStr) -> io::Result<bool> {
+        Ok(lower.kind == Some(Kind::Link) && self.lookup.target(entry.path)? == now)
     }
 
     /// Adds what now stands at a path, and the removal of a directory that stood there.
-    fn replace(&mut self, met: &WalkEntry<'_>, standing: LowerEntry, op: Op) -> Result<(), StageError> {
-        if standing.kind == Some(Kind::Directory) {
-            self.findings.add(met.path, Op::RemoveDir)?;
-            self.gone.push(met.path.to_owned());
+    fn replace(&mut self, entry: &WalkEntry<'_>, lower: LowerEntry, op: Op) -> Result<(), StageError> {
+        if lower.kind == Some(Kind::Directory) {
+            self.findings.add(entry.path, Op::RemoveDir)?;
+            self.gone.push(entry.path.to_owned());
         }
-        self.findings.add(met.path, op)
+        self.findings.add(entry.path, op)
     }
 
     /// Lists what the stage saw and is gone.
     fn find_removed(&mut self) -> Result<(), StageError> {
         for start in std::mem::take(&mut self.gone) {
-            let standing = self.lookup.standing(&start).map_err(|source| StageError::io(&start, source))?;
-            let Some(kind) = standing.kind else { continue };
+            let lower = self.lookup.entry(&start).map_err(|source| StageError::io(&start, source))?;
+            let Some(kind) = lower.kind else { continue };
             let mut listed = vec![(start.clone(), kind)];
             if kind == Kind::Directory {
                 self.lookup
@@ -204,20 +203,20 @@ impl Search<'_> {
     }
 }
 
-/// The kernel's word for something that is gone.
-fn is_whiteout(met: &WalkEntry<'_>) -> bool {
-    met.kind() == FileType::CharacterDevice && met.stat.st_rdev == 0
+/// True for the kernel's mark of a removed file.
+fn is_whiteout(entry: &WalkEntry<'_>) -> bool {
+    entry.kind() == FileType::CharacterDevice && entry.stat.st_rdev == 0
 }
 
 /// What the attributes of an entry say; only directories and regular files have any.
-fn mark_of(met: &WalkEntry<'_>) -> io::Result<Mark> {
-    match met.kind() {
+fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
+    match entry.kind() {
         // Opened for us first: without read permission no attribute can be read.
         FileType::Directory => {
-            let held = tree::open_directory(met.directory, met.name, Owner::Us)?;
+            let held = tree::open_directory(entry.directory, entry.name, Owner::Us)?;
             mark(&held, OsStr::new("."), FileType::Directory)
         }
-        FileType::RegularFile => mark(met.directory, met.name, FileType::RegularFile),
+        FileType::RegularFile => mark(entry.directory, entry.name, FileType::RegularFile),
         _ => Ok(Mark::Plain),
     }
 }

@@ -38,12 +38,12 @@ impl HiddenObjects {
     pub(super) fn index(root: &Root, entries: &[Entry]) -> Result<Self, ViewProblem> {
         let mut found = Self::default();
         for entry in entries {
-            found.take_entry(root, entry.path())?;
+            found.add_entry(root, entry.path())?;
         }
         Ok(found)
     }
 
-    fn take_entry(&mut self, root: &Root, path: &ScopePath) -> Result<(), ViewProblem> {
+    fn add_entry(&mut self, root: &Root, path: &ScopePath) -> Result<(), ViewProblem> {
         let problem = |source| ViewProblem::Hidden { path: path.clone(), source };
         let name = path.name().unwrap_or(".");
         let parent = match root.directory(&path.parent().unwrap_or_default(), &Self::default()) {
@@ -61,21 +61,21 @@ impl HiddenObjects {
         if Kind::of(&stat) == Kind::Symlink {
             return Err(ViewProblem::HiddenLink { path: path.clone() });
         }
-        self.take(Identity::of(&stat))?;
+        self.add(Identity::of(&stat))?;
         if Kind::of(&stat) != Kind::Directory {
             return Ok(());
         }
         let top = rustix::fs::openat(&parent, name, READ_DIRECTORY, Mode::empty()).map_err(problem)?;
-        self.take_below(top, path)
+        self.add_below(top, path)
     }
 
-    fn take(&mut self, object: Identity) -> Result<(), ViewProblem> {
+    fn add(&mut self, object: Identity) -> Result<(), ViewProblem> {
         self.0.insert(object);
         if self.0.len() > HIDDEN_OBJECTS_MAX { Err(ViewProblem::TooManyHidden) } else { Ok(()) }
     }
 
     /// Takes everything below an opened directory, depth first, one open directory per level.
-    fn take_below(&mut self, top: OwnedFd, path: &ScopePath) -> Result<(), ViewProblem> {
+    fn add_below(&mut self, top: OwnedFd, path: &ScopePath) -> Result<(), ViewProblem> {
         let problem = |source| ViewProblem::Hidden { path: path.clone(), source };
         let mut open = vec![Dir::new(top).map_err(problem)?];
         while let Some(directory) = open.last_mut() {
@@ -87,7 +87,7 @@ impl HiddenObjects {
                 continue;
             }
             let at = directory.fd().map_err(problem)?;
-            if let Some(below) = self.take_name(at, entry.file_name(), problem)? {
+            if let Some(below) = self.add_name(at, entry.file_name(), problem)? {
                 open.push(Dir::new(below).map_err(problem)?);
             }
         }
@@ -95,14 +95,14 @@ impl HiddenObjects {
     }
 
     /// Takes one name; returns the directory to descend into, if it is one.
-    fn take_name(
+    fn add_name(
         &mut self,
         at: BorrowedFd<'_>,
         name: &CStr,
         problem: impl Fn(Errno) -> ViewProblem,
     ) -> Result<Option<OwnedFd>, ViewProblem> {
         let stat = rustix::fs::statat(at.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(&problem)?;
-        self.take(Identity::of(&stat))?;
+        self.add(Identity::of(&stat))?;
         if Kind::of(&stat) != Kind::Directory {
             return Ok(None);
         }

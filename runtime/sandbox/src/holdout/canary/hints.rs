@@ -16,8 +16,8 @@ const HINT_CHARS_MAX: usize = 500;
 pub(super) struct Hints(BTreeMap<String, usize>);
 
 impl Hints {
-    /// Takes a line's hint; returns the part of the line that is not public.
-    pub(super) fn take<'l>(&mut self, line: &'l str) -> &'l str {
+    /// Adds the hint of a line. Returns the part of the line that is not public.
+    pub(super) fn add<'l>(&mut self, line: &'l str) -> &'l str {
         let Some((before, text)) = parted(line) else { return line };
         let next = self.0.len();
         if next < HINTS_MAX || self.0.contains_key(&text) {
@@ -38,15 +38,15 @@ impl Hints {
     }
 
     /// The hints that were printed, once each, in the order of the sealed files.
-    pub(super) fn told<'o>(&self, outputs: impl IntoIterator<Item = &'o str>) -> Vec<String> {
-        let mut told = BTreeMap::new();
+    pub(super) fn printed<'o>(&self, outputs: impl IntoIterator<Item = &'o str>) -> Vec<String> {
+        let mut printed_hints = BTreeMap::new();
         for line in outputs.into_iter().flat_map(str::lines) {
             let printed = line.trim().strip_prefix(HINT).map(str::trim);
             if let Some((text, place)) = printed.and_then(|text| self.0.get_key_value(text)) {
-                told.insert(*place, format!("{HINT} {}", crate::refusal::escaped(text)));
+                printed_hints.insert(*place, format!("{HINT} {}", crate::refusal::escaped(text)));
             }
         }
-        told.into_values().collect()
+        printed_hints.into_values().collect()
     }
 }
 
@@ -125,9 +125,9 @@ mod tests {
     fn what_is_printed_only_chooses_among_the_sealed_texts() {
         let mut hints = Hints::default();
         for line in ["echo 'hint: one' # secret", "echo \"hint: two\"", "again 'hint: one'"] {
-            hints.take(line);
+            hints.add(line);
         }
-        let check = |outputs: &[&str], expected: &[&str]| assert_eq!(hints.told(outputs.iter().copied()), expected);
+        let check = |outputs: &[&str], expected: &[&str]| assert_eq!(hints.printed(outputs.iter().copied()), expected);
         check(&["hint: two\nhint: one\n", "hint: two"], &["hint: one", "hint: two"]);
         check(&[" \thint:   two \r\n"], &["hint: two"]);
         check(&["hint: tw\nhint: t'wo\nhint: two!\nhint:\nno hint: two\nHINT: two\n"], &[]);

@@ -29,32 +29,33 @@ impl<'w> Shown<'w> {
         Self { draft, windows: HashSet::new(), names: HashSet::new() }
     }
 
-    /// Takes a whole text.
-    pub(super) fn take(&mut self, text: &str) {
+    /// Adds a whole text.
+    pub(super) fn add(&mut self, text: &str) {
         let mut reader = Reader::default();
         text.chars().chain(['\n']).for_each(|letter| self.next(&mut reader, letter));
     }
 
-    /// Takes the names and contents of the files below a folder, those that stages wrote aside.
-    pub(super) fn take_folder(&mut self, folder: &Path, written: &HashSet<&str>) -> Result<(), SealError> {
+    /// Adds the names and contents of the files below a folder, without those that stages wrote.
+    pub(super) fn add_folder(&mut self, folder: &Path, written: &HashSet<&str>) -> Result<(), SealError> {
         let shown = Tree::open(folder).map_err(|source| SealError::io(folder, source))?;
         let (mut files, mut bytes) = (0, 0);
-        tree::walk::<SealError>(&shown, &mut |met| {
-            let name = met.path.to_string_lossy();
+        tree::walk::<SealError>(&shown, &mut |entry| {
+            let name = entry.path.to_string_lossy();
             if written.contains(name.as_ref()) {
                 return Ok(true);
             }
-            self.take(&name);
-            if met.kind() == FileType::RegularFile && files < FILES_MAX && bytes < BYTES_MAX {
+            self.add(&name);
+            if entry.kind() == FileType::RegularFile && files < FILES_MAX && bytes < BYTES_MAX {
                 files += 1;
                 // What cannot be read is not shown.
-                bytes += shown.file(met.path).and_then(|file| self.take_all(file.take(FILE_BYTES_MAX))).unwrap_or(0);
+                bytes +=
+                    shown.file(entry.path).and_then(|file| self.add_content(file.take(FILE_BYTES_MAX))).unwrap_or(0);
             }
             Ok(true)
         })
     }
 
-    fn take_all(&mut self, mut from: impl Read) -> io::Result<u64> {
+    fn add_content(&mut self, mut from: impl Read) -> io::Result<u64> {
         let (mut reader, mut bytes, mut kept, mut total) = (Reader::default(), vec![0; PIECE_BYTES], 0, 0);
         loop {
             let read = from.read(&mut bytes[kept..])?;

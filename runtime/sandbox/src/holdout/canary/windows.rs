@@ -36,7 +36,7 @@ const NAMES_MAX: usize = 100_000;
 
 /// Where a window begins.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Position {
     /// Which of the sealed files.
     pub(super) file: u32,
     /// Its line, from 1.
@@ -44,7 +44,7 @@ pub(super) struct Place {
 }
 
 /// Windows by their hash, which is uniform already.
-pub(super) type Table = HashMap<u64, Place, BuildHasherDefault<AsItIs>>;
+pub(super) type Table = HashMap<u64, Position, BuildHasherDefault<AsItIs>>;
 
 /// Takes a number for its own hash.
 #[derive(Default)]
@@ -82,7 +82,7 @@ impl Sealed<'_> {
     pub(super) fn hints(&self) -> Result<Hints, SealError> {
         let mut hints = Hints::default();
         self.each_line(&mut |_, line| {
-            hints.take(line);
+            hints.add(line);
         })?;
         Ok(hints)
     }
@@ -92,7 +92,7 @@ impl Sealed<'_> {
         let bytes: u64 = self.leaves.iter().map(|leaf| leaf.bytes).sum();
         let stride = usize::try_from(bytes.div_ceil(DENSE_BYTES_MAX)).unwrap_or(usize::MAX).max(1);
         let (mut windows, mut met) = (Windows::default(), 0);
-        self.each_line(&mut |place, line| {
+        self.each_line(&mut |position, line| {
             let secret = hints.secret(line);
             if commonplace::is_line(secret) {
                 return;
@@ -101,7 +101,7 @@ impl Sealed<'_> {
             for start in line.starts() {
                 met += 1;
                 if met % stride == 0 {
-                    line.take(start, place, &mut windows.table);
+                    line.add_windows(start, position, &mut windows.table);
                 }
             }
             let room = NAMES_MAX.saturating_sub(windows.names.len());
@@ -110,15 +110,15 @@ impl Sealed<'_> {
         Ok(windows)
     }
 
-    fn each_line(&self, act: &mut dyn FnMut(Place, &str)) -> Result<(), SealError> {
+    fn each_line(&self, act: &mut dyn FnMut(Position, &str)) -> Result<(), SealError> {
         let leaves = self.leaves.iter().enumerate().filter(|(_, leaf)| !commonplace::is_file(&leaf.path));
         for (file, leaf) in leaves {
             let failed = |source| SealError::io(Path::new(&leaf.path), source);
             let mut reader = BufReader::new(self.tree.file(Path::new(&leaf.path)).map_err(failed)?);
             let (mut bytes, mut line) = (Vec::new(), 1);
             while reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes).map_err(failed)? > 0 {
-                let place = Place { file: u32::try_from(file).unwrap_or(u32::MAX), line };
-                act(place, String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']));
+                let position = Position { file: u32::try_from(file).unwrap_or(u32::MAX), line };
+                act(position, String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']));
                 line = line.saturating_add(u32::from(bytes.ends_with(b"\n")));
                 bytes.clear();
             }
@@ -211,14 +211,14 @@ impl Line {
         starts
     }
 
-    /// Takes the windows that begin at a place.
-    fn take(&self, start: usize, place: Place, table: &mut Table) {
+    /// Adds the windows that begin at a position.
+    fn add_windows(&self, start: usize, position: Position, table: &mut Table) {
         for (length, counts) in
             [(WINDOW, Self::is_distinctive as fn(&Self, &[Letter]) -> bool), (WIDE, Self::is_sentence)]
         {
             let window = self.letters.get(start..start + length);
             if let Some(window) = window.filter(|window| counts(self, window)) {
-                table.entry(compared::hash_of(window.iter().map(|letter| letter.character))).or_insert(place);
+                table.entry(compared::hash_of(window.iter().map(|letter| letter.character))).or_insert(position);
             }
         }
     }

@@ -36,15 +36,15 @@ pub(crate) trait Before {
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool>;
 }
 
-/// What becomes of a change.
-pub(crate) enum Judgement {
+/// The decision about a change.
+pub(crate) enum Decision {
     Allowed,
-    /// Scratch: forgotten, no violation.
+    /// It is in scratch: dropped without a violation.
     Dropped,
     Disallowed(String),
 }
 
-/// Why a judgement ended early.
+/// Why a check ended early.
 enum Stop {
     Scratch,
     Reason(String),
@@ -57,17 +57,11 @@ impl From<io::Error> for Stop {
     }
 }
 
-impl From<&str> for Stop {
-    fn from(reason: &str) -> Self {
-        Self::Reason(reason.to_owned())
-    }
-}
-
 fn refused<T>(reason: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Reason(reason.into()))
 }
 
-/// What there is at a directory or above it that forbids changes below.
+/// What forbids changes below a directory, there or above.
 #[derive(Clone, Default)]
 struct Above {
     /// The stage could not see one of them.
@@ -76,25 +70,25 @@ struct Above {
     file: Option<PathBuf>,
 }
 
-/// Judges changes of one stage.
-pub(crate) struct Judge<'s> {
+/// Decides about the changes of one stage.
+pub(crate) struct Decider<'s> {
     pub(crate) before: &'s dyn Before,
     protected: &'s Protected,
-    /// Remembered, so that a deep tree is not climbed again for every change in it.
+    /// A cache, so that a deep tree is not climbed again for every change in it.
     above: RefCell<HashMap<PathBuf, Above>>,
 }
 
-impl<'s> Judge<'s> {
+impl<'s> Decider<'s> {
     pub(crate) fn new(before: &'s dyn Before, protected: &'s Protected) -> Self {
         Self { before, protected, above: RefCell::default() }
     }
 
-    /// Says whether a change may be committed.
-    pub(crate) fn judge(&self, raw: &Path, op: &Op) -> io::Result<Judgement> {
+    /// Decides whether a change may be committed.
+    pub(crate) fn decide(&self, raw: &Path, op: &Op) -> io::Result<Decision> {
         match self.check(raw, op) {
-            Ok(()) => Ok(Judgement::Allowed),
-            Err(Stop::Scratch) => Ok(Judgement::Dropped),
-            Err(Stop::Reason(reason)) => Ok(Judgement::Disallowed(reason)),
+            Ok(()) => Ok(Decision::Allowed),
+            Err(Stop::Scratch) => Ok(Decision::Dropped),
+            Err(Stop::Reason(reason)) => Ok(Decision::Disallowed(reason)),
             Err(Stop::Io(error)) => Err(error),
         }
     }
@@ -116,10 +110,10 @@ impl<'s> Judge<'s> {
         if scope.is_scratch(&path) {
             return Err(Stop::Scratch);
         }
-        self.check_place(raw, op)?;
+        self.check_neighbours(raw, op)?;
         self.check_grant(raw, &path, op)?;
         if let Op::Link { target } = op {
-            self.check_target(&path, target)?;
+            self.check_target(&path, Path::new(target))?;
         }
         self.check_stale(raw, op)
     }
@@ -142,7 +136,7 @@ impl<'s> Judge<'s> {
         self.check_scope(path)?;
         if matches!(op, Op::MakeDir) && !scope.commits_as_directory(path) {
             return refused(format!(
-                "a directory where a file was granted; allowed_write_paths=\"{path}/\" would grant it"
+                "a directory at a path that is granted as a file; allowed_write_paths=\"{path}/\" would grant it"
             ));
         }
         Ok(())
@@ -155,20 +149,20 @@ impl<'s> Judge<'s> {
         refused(format!("not in the write scope; allowed_write_paths=\"{path}\" would grant it"))
     }
 
-    /// Says whether committing at this place would take something along that the change does not name.
-    fn check_place(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
+    /// Refuses a change that would also affect something which the change does not name.
+    fn check_neighbours(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
         if let Op::Special { kind } = op {
             return refused(format!("it is a {kind}"));
         }
         let above = self.above(raw.parent().unwrap_or(Path::new("")))?;
         if above.is_left_out || self.before.is_left_out(raw)? {
-            return refused("something outside the stage's scope stands there");
+            return refused("the path exists outside the stage's scope");
         }
         if matches!(op, Op::Write { .. } | Op::Link { .. })
             && self.before.kind(raw)? == Some(Kind::Directory)
             && self.before.is_partial(raw)?
         {
-            return refused("a directory with content outside the stage's scope stands there");
+            return refused("the directory at this path has content outside the stage's scope");
         }
         if let Some(file) = &above.file {
             // What was a file has become a directory: allowed only where the file might be removed.
@@ -192,18 +186,22 @@ impl<'s> Judge<'s> {
         Ok(known.get(directory).cloned().unwrap_or_default())
     }
 
-    fn check_target(&self, path: &ScopePath, target: &str) -> Result<(), Stop> {
-        let leads_to = link::destination(path, Path::new(target))?;
+    fn check_target(&self, path: &ScopePath, target: &Path) -> Result<(), Stop> {
+        let leads_to = link::destination(path, target).map_err(|reason| Stop::Reason(reason.to_owned()))?;
         if let Some(reason) = self.protected.reason(leads_to.as_str()) {
             return refused(format!("it links to a protected path: {reason}"));
         }
         if self.before.scope().is_hidden(&leads_to) {
-            return refused("it links to something outside the stage's scope");
+            return refused("it links to a path outside the stage's scope");
         }
         Ok(())
     }
 
     fn check_stale(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
-        if self.before.is_stale(raw, op)? { refused("changed by somebody else since the stage began") } else { Ok(()) }
+        if self.before.is_stale(raw, op)? {
+            refused("the workspace changed here since the stage began")
+        } else {
+            Ok(())
+        }
     }
 }
