@@ -13,7 +13,7 @@ use glovebox_record::{ChangeOp, Digest, FileChange};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -184,8 +184,8 @@ impl Applying<'_> {
             ChangeOp::Mkdir => self.mkdir(path),
             ChangeOp::Write => self.write(path, change),
             ChangeOp::Symlink => {
-                let target = change.target.as_deref().unwrap_or_default();
-                link::destination(path, Path::new(target)).map_err(refused)?;
+                let target = Path::new(change.target.as_deref().unwrap_or_default());
+                link::destination(path, target).map_err(refused)?;
                 self.link(path, target)
             }
         }
@@ -227,7 +227,7 @@ impl Applying<'_> {
         let part = part_name(path);
         unlink_if_there(&parent, &part).map_err(failed)?;
         let blob = (self.open_blob)(&expected).map_err(failed)?;
-        let file = tree::create_file(&parent, OsStr::new(&part), tree::file_mode(change.executable)).map_err(failed)?;
+        let file = tree::create_file(&parent, &part, tree::file_mode(change.executable)).map_err(failed)?;
         let found = copy_blob(blob, file).map_err(failed)?;
         if found != expected {
             unlink_if_there(&parent, &part).map_err(failed)?;
@@ -236,17 +236,17 @@ impl Applying<'_> {
         self.put(path, &parent, &part, name)
     }
 
-    fn link(&self, path: &ScopePath, target: &str) -> Result<(), CommitError> {
+    fn link(&self, path: &ScopePath, target: &Path) -> Result<(), CommitError> {
         let failed = |source: io::Error| CommitError::io(path.as_str(), source);
         let parent = self.directory(&path.parent().unwrap_or_default())?;
         let part = part_name(path);
         unlink_if_there(&parent, &part).map_err(failed)?;
-        rustix::fs::symlinkat(target, &parent, part.as_str()).map_err(|error| failed(error.into()))?;
+        rustix::fs::symlinkat(target, &parent, &part).map_err(|error| failed(error.into()))?;
         self.put(path, &parent, &part, OsStr::new(path.name().unwrap_or_default()))
     }
 
     /// Renames the finished part to its name; a directory that stands there has to go first.
-    fn put(&self, path: &ScopePath, parent: &OwnedFd, part: &str, name: &OsStr) -> Result<(), CommitError> {
+    fn put(&self, path: &ScopePath, parent: &OwnedFd, part: &OsStr, name: &OsStr) -> Result<(), CommitError> {
         let failed = |source: io::Error| CommitError::io(path.as_str(), source);
         let rename = || rustix::fs::renameat(parent, part, parent, name);
         match rename() {
@@ -297,7 +297,7 @@ fn make_directory(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-fn unlink_if_there(parent: &OwnedFd, name: &str) -> io::Result<()> {
+fn unlink_if_there(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
@@ -305,8 +305,8 @@ fn unlink_if_there(parent: &OwnedFd, name: &str) -> io::Result<()> {
 }
 
 /// Names the unfinished file of a path. Always the same, so that what an interruption left is replaced by the next try.
-fn part_name(path: &ScopePath) -> String {
-    format!("{PART_PREFIX}{}", &blake3::hash(path.as_str().as_bytes()).to_hex()[..16])
+fn part_name(path: &ScopePath) -> OsString {
+    format!("{PART_PREFIX}{}", &blake3::hash(path.as_str().as_bytes()).to_hex()[..16]).into()
 }
 
 /// True when the file is there with this very content; keeps its times for build tools.

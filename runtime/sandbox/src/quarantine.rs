@@ -80,7 +80,7 @@ pub fn quarantine(view: &dyn Changed, found: &[Found], into: &Path, caps: &Caps)
             kept.bytes = bytes;
             if files_left > 0 && bytes <= bytes_left {
                 let name = stored_name(report.kept.len() + 1, &change.raw);
-                keep(view, change, &folder, &name, bytes).map_err(failed)?;
+                keep(view, change, &folder, OsStr::new(&name), bytes).map_err(failed)?;
                 kept.stored_as = Some(name);
                 (files_left, bytes_left) = (files_left - 1, bytes_left - bytes);
             }
@@ -92,9 +92,9 @@ pub fn quarantine(view: &dyn Changed, found: &[Found], into: &Path, caps: &Caps)
     Ok(report)
 }
 
-fn keep(view: &dyn Changed, change: &Found, folder: &OwnedFd, name: &str, bytes: u64) -> io::Result<()> {
+fn keep(view: &dyn Changed, change: &Found, folder: &OwnedFd, name: &OsStr, bytes: u64) -> io::Result<()> {
     let source = view.open(change)?;
-    let mut target = tree::create_file(folder, OsStr::new(name), OWNER_ONLY)?;
+    let mut target = tree::create_file(folder, name, OWNER_ONLY)?;
     io::copy(&mut source.take(bytes), &mut target)?;
     Ok(())
 }

@@ -91,64 +91,73 @@ const DANGEROUS: &[&str] = &[
     "PHPRC",
 ];
 
-/// True for names that nobody but the operator may set: `LD_PRELOAD`, `BASH_ENV`, `GIT_SSH_COMMAND` and their like.
-fn is_dangerous(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    DANGEROUS.contains(&name.as_str()) || DANGEROUS_STARTS.iter().any(|start| name.starts_with(start))
+/// A variable that the operator sets, or that a command asks for.
+#[derive(Clone, Copy)]
+struct Variable<'v> {
+    name: &'v str,
+    value: &'v str,
+}
+
+impl<'v> Variable<'v> {
+    /// Checks the name and the value.
+    fn checked((name, value): (&'v String, &'v String)) -> Result<Self, ExecError> {
+        let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+        if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(ExecError::Invalid(format!("`{}` is not the name of a variable", visible::line(name))));
+        }
+        if value.contains('\0') {
+            return Err(ExecError::Invalid(format!("the value of `{name}` contains a NUL byte")));
+        }
+        Ok(Self { name, value })
+    }
+
+    /// True for names that only the operator may set: `LD_PRELOAD`, `BASH_ENV`, `GIT_SSH_COMMAND` and similar ones.
+    fn is_dangerous(self) -> bool {
+        let name = self.name.to_ascii_uppercase();
+        DANGEROUS.contains(&name.as_str()) || DANGEROUS_STARTS.iter().any(|start| name.starts_with(start))
+    }
 }
 
 /// Returns every variable of a command. Later layers win: fixed ones, the operator's, the command's own.
 pub(super) fn build(
     policy: &ExecPolicy,
     command: &Command,
-    places: OwnFolders<'_>,
+    folders: OwnFolders<'_>,
     has_proxy: bool,
 ) -> Result<BTreeMap<String, OsString>, ExecError> {
     let mut all: BTreeMap<String, OsString> = BTreeMap::new();
     for (name, value) in [("LANG", "C.UTF-8"), ("TZ", "UTC"), ("TERM", "dumb")] {
         all.insert(name.to_owned(), value.into());
     }
-    all.insert("HOME".to_owned(), places.home.into());
-    all.insert("TMPDIR".to_owned(), places.tmp.into());
+    all.insert("HOME".to_owned(), folders.home.into());
+    all.insert("TMPDIR".to_owned(), folders.tmp.into());
     if has_proxy {
         all.extend(crate::proxy::environment().map(|(name, value)| (name.to_owned(), value.into())));
     }
-    for (name, value) in &policy.env {
-        check(name, value)?;
+    for variable in &policy.env {
+        let Variable { name, value } = Variable::checked(variable)?;
         if name == "PATH" {
-            return Err(invalid("PATH is fixed; `[exec] path` in glovebox.toml adds folders".to_owned()));
+            return Err(ExecError::Invalid("PATH is fixed; `[exec] path` in glovebox.toml adds folders".to_owned()));
         }
-        let filled = value.replace("{scratch}", &places.scratch.to_string_lossy());
-        let filled = filled.replace("{home}", &places.home.to_string_lossy());
-        all.insert(name.clone(), filled.into());
+        let filled = value.replace("{scratch}", &folders.scratch.to_string_lossy());
+        let filled = filled.replace("{home}", &folders.home.to_string_lossy());
+        all.insert(name.to_owned(), filled.into());
     }
     for (name, value) in &command.env {
-        check(name, value)?;
-        if is_dangerous(name) && policy.env.get(name) != Some(value) {
+        let variable = Variable::checked((name, value))?;
+        if variable.is_dangerous() && policy.env.get(name) != Some(value) {
             let remedy = format!("only `[exec] env` in glovebox.toml may set `{name}`");
-            return Err(invalid(format!(
+            return Err(ExecError::Invalid(format!(
                 "the command may not set `{name}`, which makes programs run something else; {remedy}"
             )));
         }
-        if !policy.env.contains_key(name) || !is_dangerous(name) {
-            all.insert(name.clone(), value.into());
+        if !policy.env.contains_key(name) || !variable.is_dangerous() {
+            all.insert(name.to_owned(), value.into());
         }
     }
-    let path = std::env::join_paths(&policy.path).map_err(|error| invalid(format!("PATH: {error}")))?;
+    let path = std::env::join_paths(&policy.path).map_err(|error| ExecError::Invalid(format!("PATH: {error}")))?;
     all.insert("PATH".to_owned(), path);
     Ok(all)
-}
-
-fn check(name: &str, value: &str) -> Result<(), ExecError> {
-    let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(invalid(format!("`{}` is no name of a variable", visible::line(name))));
-    }
-    if value.contains('\0') { Err(invalid(format!("the value of `{name}` contains a NUL byte"))) } else { Ok(()) }
-}
-
-fn invalid(message: String) -> ExecError {
-    ExecError::Invalid(message)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod remedy;
 mod witness;
 
 use super::run::{Invocation, Streams, run_request};
-use super::{Jail, JailSetting, JailStatus, SelfTestCheck};
+use super::{Jail, JailError, JailSetting, JailStatus, SelfTestCheck};
 use crate::jail::ExecPolicy;
 use crate::tree::remove_all;
 use glovebox_jail::policy::Source;
@@ -77,7 +77,7 @@ pub fn probe(cache: Option<&Path>) -> ProbeReport {
                 }
                 return found;
             }
-            Err(reason) => missing.push(lacks(tier, reason)),
+            Err(failure) => missing.push(failure.of(tier)),
         }
     }
     ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing, checks: Vec::new() }
@@ -91,24 +91,31 @@ pub fn probe_tier(tier: Tier) -> Result<(), Missing> {
     if !cfg!(target_os = "linux") {
         return Err(unsupported().missing.remove(0));
     }
-    attempt(tier, None).map(drop).map_err(|reason| lacks(tier, reason))
+    attempt(tier, None).map(drop).map_err(|failure| failure.of(tier))
 }
 
-fn lacks(tier: Tier, reason: String) -> Missing {
-    Missing { tier, remedy: remedy::of(tier, &reason), reason }
+/// The step at which a probe failed, and the answer of the system.
+struct ProbeFailure(String);
+
+impl ProbeFailure {
+    fn of(self, tier: Tier) -> Missing {
+        Missing { tier, remedy: remedy::of(tier, &self), reason: self.0 }
+    }
 }
 
 fn unsupported() -> ProbeReport {
-    let reason = "this version confines no host programs on this system".to_owned();
+    let reason = "this version cannot confine host programs on this system".to_owned();
     let remedy = "run pipelines with commands on Linux, or in a Linux virtual machine".to_owned();
     let missing = Tier::CONFINING.map(|tier| Missing { tier, reason: reason.clone(), remedy: remedy.clone() });
     ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing: missing.into(), checks: Vec::new() }
 }
 
 /// Opens a jail of this tier and runs its self-test. The error says what failed.
-fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestCheck>), String> {
-    let folder = ProbeFolder::new(near).map_err(|error| format!("could not make a folder for the test: {error}"))?;
-    let witness = Witness::new(&folder.0).map_err(|error| format!("could not set up witnesses: {error}"))?;
+fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestCheck>), ProbeFailure> {
+    let folder = ProbeFolder::new(near)
+        .map_err(|error| ProbeFailure(format!("failed to make a folder for the test: {error}")))?;
+    let witness =
+        Witness::new(&folder.0).map_err(|error| ProbeFailure(format!("failed to set up witnesses: {error}")))?;
     let setting = JailSetting {
         tier,
         policy: ExecPolicy::default(),
@@ -125,11 +132,12 @@ fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestC
     } else {
         Source::Directory(path("lower"))
     };
-    let jail = Jail::open(&setting, source).map_err(|error| error.to_string())?;
-    let checks = self_test(&jail, &witness)?;
+    let failed = |error: JailError| ProbeFailure(error.to_string());
+    let jail = Jail::open(&setting, source).map_err(failed)?;
+    let checks = self_test(&jail, &witness).map_err(ProbeFailure)?;
     let status = jail.status().clone();
-    jail.end().map_err(|error| error.to_string())?;
-    witness.check()?;
+    jail.end().map_err(failed)?;
+    witness.check().map_err(ProbeFailure)?;
     Ok((status, checks))
 }
 

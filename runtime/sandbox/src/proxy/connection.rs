@@ -171,7 +171,7 @@ fn resolve(host: &Host, dialer: &Arc<dyn Dialer>, stop: Stop<'_>, until: Instant
     let slot = Arc::new(Mutex::new(Err(ErrorKind::NotFound.into())));
     let (name, dialer, filled) = (host.clone(), Arc::clone(dialer), Arc::clone(&slot));
     thread::Builder::new().name("proxy-resolve".to_owned()).spawn(move || {
-        let found = dialer.resolve(name.as_str());
+        let found = dialer.resolve(&name);
         *filled.lock().unwrap_or_else(PoisonError::into_inner) = found;
         // In this order: whoever hears of the answer finds nothing of ours held by this thread any more.
         drop((dialer, counted, answers));

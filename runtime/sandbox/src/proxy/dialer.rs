@@ -2,15 +2,16 @@
 //!
 //! Names are resolved here, once, by the host's own resolver, and as absolute names: no search list turns `a.b` into `a.b.corp`.
 
+use glovebox_record::network::Host;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::OwnedFd;
 
-/// What names mean and how addresses are reached.
+/// Resolves names and connects to addresses.
 pub trait Dialer: std::fmt::Debug + Send + Sync + 'static {
     /// Returns every address of a name; waits as long as the resolver does.
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+    fn resolve(&self, name: &Host) -> io::Result<Vec<IpAddr>>;
 
     /// Starts a TCP connection to an address that was checked, without waiting for it.
     fn dial(&self, address: SocketAddr) -> io::Result<OwnedFd>;
@@ -21,7 +22,7 @@ pub trait Dialer: std::fmt::Debug + Send + Sync + 'static {
 pub struct Internet;
 
 impl Dialer for Internet {
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+    fn resolve(&self, name: &Host) -> io::Result<Vec<IpAddr>> {
         Ok((format!("{name}.").as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect())
     }
 

@@ -4,7 +4,7 @@
 use super::dialer::{Dialer, start};
 use super::traffic::ProxyRecord;
 use super::*;
-use glovebox_record::network::HostRules;
+use glovebox_record::network::{Host, HostRules};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -29,8 +29,8 @@ struct Staged {
 }
 
 impl Dialer for Staged {
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        self.seen.lock().unwrap().push(name.to_owned());
+    fn resolve(&self, name: &Host) -> io::Result<Vec<IpAddr>> {
+        self.seen.lock().unwrap().push(name.as_str().to_owned());
         if let Some(gate) = &self.gate {
             let _ = gate.lock().unwrap().recv();
         }

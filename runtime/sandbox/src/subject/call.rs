@@ -17,6 +17,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -26,8 +27,8 @@ use std::time::{Duration, Instant};
 const REQUEST_MAX: Duration = Duration::from_secs(2);
 /// How often a waiting caller is looked at.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a caller waits before it is told why.
-const TOLD_AFTER: Duration = Duration::from_secs(3);
+/// How long a caller waits before it gets a notice.
+const NOTICE_AFTER: Duration = Duration::from_secs(3);
 /// Most bytes of one call's words: every receipt keeps them.
 const WORDS_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of a request: those words in JSON, where a byte takes at most six. Callers of a stage send theirs at the same time.
@@ -53,7 +54,7 @@ pub struct Call {
 /// Serves one connection.
 pub(super) fn serve(shared: &Shared, caller: &OwnedFd, stop: Stop<'_>) {
     let answer = match request(caller).and_then(|request| checked(shared, request)) {
-        Ok(asked) => answered(shared, caller, &asked, stop),
+        Ok(checked) => run(shared, caller, checked, stop),
         Err(why) => Some(Answer::Refused(why)),
     };
     if let Some(answer) = answer {
@@ -86,14 +87,14 @@ fn announced(caller: &OwnedFd) -> io::Result<usize> {
     }
 }
 
-/// What is to be started.
-struct Asked {
+/// A request that was checked.
+struct CheckedRequest {
     program: Program,
     words: Vec<String>,
     cwd: String,
 }
 
-fn checked(shared: &Shared, request: Request) -> Result<Asked, String> {
+fn checked(shared: &Shared, request: Request) -> Result<CheckedRequest, String> {
     let Request { words, cwd } = request;
     let bytes = words.iter().map(|word| word.len() + 1).sum::<usize>() + cwd.len();
     if bytes > WORDS_BYTES_MAX {
@@ -102,28 +103,33 @@ fn checked(shared: &Shared, request: Request) -> Result<Asked, String> {
     if !words.is_empty() {
         // The shell finds a name in PATH and runs a path as it is, as it does for every command of the caller's.
         let script = ["/bin/sh", "-c", "exec \"$@\"", "sh"].into_iter().map(str::to_owned);
-        return Ok(Asked { program: Program::Argv(script.chain(words.iter().cloned()).collect()), words, cwd });
+        return Ok(CheckedRequest {
+            program: Program::Argv(script.chain(words.iter().cloned()).collect()),
+            words,
+            cwd,
+        });
     }
     match (&shared.setting.command, shared.setting.port) {
         (Some(_), Some(port)) => Err(format!("the command of `verify_subject` runs already, at 127.0.0.1:{port}")),
         (Some(text), None) => {
             let words = ["sh", "-c", text].map(str::to_owned).to_vec();
-            Ok(Asked { program: Program::Shell(text.clone()), words, cwd })
+            Ok(CheckedRequest { program: Program::Shell(text.clone()), words, cwd })
         }
         (None, _) => Err("no program is named, and the node has no `verify_subject`; see `subject --help`".to_owned()),
     }
 }
 
-/// Runs it when it is its turn. No answer when the caller has left.
-fn answered(shared: &Shared, caller: &OwnedFd, asked: &Asked, stop: Stop<'_>) -> Option<Answer> {
+/// Runs the program in its turn. No answer when the caller has left.
+fn run(shared: &Shared, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_>) -> Option<Answer> {
     let mut turn = wait_for_turn(shared, caller, stop)?;
     if let Err(why) = shared.count() {
         return Some(Answer::Refused(why));
     }
-    let place = match turn.as_mut() {
-        Some(place) => place,
-        None => match SubjectSandbox::make(&shared.setting, super::service::FILES, false) {
-            Ok(place) => turn.insert(place),
+    let files = shared.setting.jail.folder.join(super::service::FILES);
+    let sandbox = match turn.as_mut() {
+        Some(sandbox) => sandbox,
+        None => match SubjectSandbox::make(&shared.setting, &files, false) {
+            Ok(sandbox) => turn.insert(sandbox),
             Err(error) => return Some(Answer::Refused(error.to_string())),
         },
     };
@@ -134,20 +140,15 @@ fn answered(shared: &Shared, caller: &OwnedFd, asked: &Asked, stop: Stop<'_>) ->
     let [input, output, error] = theirs.each_ref().map(AsFd::as_fd);
     send_frame(caller, &Answer::Started, &[input, output, error]).ok()?;
     drop(theirs);
-    let cwd = place.cwd(&asked.cwd, &shared.setting);
-    let command = Command {
-        program: asked.program.clone(),
-        cwd: cwd.clone(),
-        env: Vec::new(),
-        stdin: None,
-        timeout: shared.setting.timeout,
-    };
-    let ran = while_there(caller, stop, |gone| place.jail.run_piped(&command, ours, gone));
+    let cwd = sandbox.cwd(Path::new(&request.cwd), &shared.setting);
+    let command =
+        Command { program: request.program, cwd, env: Vec::new(), stdin: None, timeout: shared.setting.timeout };
+    let ran = while_there(caller, stop, |gone| sandbox.jail.run_piped(&command, ours, gone));
     match ran {
         Ok(exit) => {
             let end = end(&exit);
-            let status = place.jail.status().clone();
-            shared.record(Call { words: asked.words.clone(), cwd: cwd.as_str().to_owned(), exit, status });
+            let status = sandbox.jail.status().clone();
+            shared.record(Call { words: request.words, cwd: command.cwd.as_str().to_owned(), exit, status });
             Some(Answer::Ended(end))
         }
         Err(error) => Some(Answer::Ended(End { code: NOT_STARTED, note: Some(error.to_string()) })),
@@ -160,18 +161,18 @@ fn wait_for_turn<'s>(
     caller: &OwnedFd,
     stop: Stop<'_>,
 ) -> Option<MutexGuard<'s, Option<SubjectSandbox>>> {
-    let mut told_at = Some(Instant::now() + TOLD_AFTER);
+    let mut notice_at = Some(Instant::now() + NOTICE_AFTER);
     loop {
         if let Some(turn) = shared.turn() {
             return Some(turn);
         }
-        // Readable means gone: a caller says nothing after its request.
+        // Readable means gone: a caller sends nothing after its request.
         match stop.wait(&[(caller.as_fd(), PollFlags::IN)], Instant::now() + LOOK) {
             Ok(Woken::Late) => {}
             Ok(Woken::Ready | Woken::Stopped) | Err(_) => return None,
         }
-        if told_at.is_some_and(|at| Instant::now() >= at) {
-            told_at = None;
+        if notice_at.is_some_and(|at| Instant::now() >= at) {
+            notice_at = None;
             send_frame(caller, &Answer::Waiting, &[]).ok()?;
         }
     }
@@ -184,7 +185,7 @@ fn pipes() -> io::Result<([OwnedFd; 3], [OwnedFd; 3])> {
     Ok(([feed, output, error], [input, out, err]))
 }
 
-/// Does something that is told when the caller leaves or the stage ends.
+/// Calls `act` with a flag that is set when the caller leaves or the stage ends.
 fn while_there<T>(caller: &OwnedFd, stop: Stop<'_>, act: impl FnOnce(&AtomicBool) -> T) -> T {
     let (gone, done) = (AtomicBool::new(false), AtomicBool::new(false));
     let Ok((ended, end)) = io::pipe() else { return act(&gone) };

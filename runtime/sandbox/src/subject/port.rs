@@ -39,7 +39,7 @@ const IDLE: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub(super) struct Server {
     /// Nothing once it has ended.
-    place: Option<Arc<SubjectSandbox>>,
+    sandbox: Option<Arc<SubjectSandbox>>,
     accepting: Acceptor,
     running: Option<JoinHandle<()>>,
     canceled: Arc<AtomicBool>,
@@ -50,46 +50,41 @@ impl Server {
     /// Starts the command, opens the port for the verifier, and waits until the program accepts there, or until the run is stopped.
     pub(super) fn start(
         setting: &SubjectSetting,
-        text: &str,
+        program: Program,
         port: u16,
         (verifier, is_stopped): (&Jail, &AtomicBool),
     ) -> Result<Self, SubjectError> {
-        let place = Arc::new(
-            SubjectSandbox::make(setting, FILES, true)
+        let sandbox = Arc::new(
+            SubjectSandbox::make(setting, &setting.jail.folder.join(FILES), true)
                 .map_err(|error| SubjectError::SubjectSandbox(error.to_string()))?,
         );
         let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let failed = |act| move |source| SubjectError::Port { port, act, source };
         let listener = listener(verifier, at).map_err(failed("listen at"))?;
         let (canceled, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
-        let command = Command {
-            program: Program::Shell(text.to_owned()),
-            cwd: setting.workdir.clone(),
-            env: Vec::new(),
-            stdin: None,
-            timeout: setting.timeout,
-        };
+        let command =
+            Command { program, cwd: setting.workdir.clone(), env: Vec::new(), stdin: None, timeout: setting.timeout };
         let running = {
-            let (place, canceled, ended) = (Arc::clone(&place), Arc::clone(&canceled), Arc::clone(&ended));
+            let (sandbox, canceled, ended) = (Arc::clone(&sandbox), Arc::clone(&canceled), Arc::clone(&ended));
             thread::Builder::new()
                 .name("subject-server".to_owned())
-                .spawn(move || run(&place, &command, &canceled, &ended))
+                .spawn(move || run(&sandbox, &command, &canceled, &ended))
         };
         let running = Some(running.map_err(failed("start the server of"))?);
-        let inside = Arc::clone(&place);
+        let inside = Arc::clone(&sandbox);
         let accepting = Acceptor::start(listener, THREADS, move |client, stop| bridge(client, &inside.jail, at, stop));
         let accepting = accepting.map_err(failed("serve"))?;
-        let server = Self { place: Some(place), accepting, running, canceled, ended };
+        let server = Self { sandbox: Some(sandbox), accepting, running, canceled, ended };
         server.await_ready(at, is_stopped);
         Ok(server)
     }
 
     fn await_ready(&self, at: SocketAddrV4, is_stopped: &AtomicBool) {
-        let Some(place) = &self.place else { return };
+        let Some(sandbox) = &self.sandbox else { return };
         let deadline = Instant::now() + READY_MAX;
         let has_ended = || self.running.as_ref().is_none_or(JoinHandle::is_finished);
         while Instant::now() < deadline && !has_ended() && !is_stopped.load(Ordering::Relaxed) {
-            if reach(&place.jail, at, for_a_look).is_ok() {
+            if reach(&sandbox.jail, at, for_a_look).is_ok() {
                 return;
             }
             thread::sleep(LOOK);
@@ -101,7 +96,7 @@ impl Server {
         self.stop();
         let call = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Every thread that had a share has ended.
-        (self.place.take().and_then(Arc::into_inner), call)
+        (self.sandbox.take().and_then(Arc::into_inner), call)
     }
 
     fn stop(&mut self) {
@@ -120,12 +115,12 @@ impl Drop for Server {
     }
 }
 
-fn run(place: &SubjectSandbox, command: &Command, canceled: &AtomicBool, ended: &Mutex<Option<Call>>) {
+fn run(sandbox: &SubjectSandbox, command: &Command, canceled: &AtomicBool, ended: &Mutex<Option<Call>>) {
     let Program::Shell(text) = &command.program else { return };
-    match place.jail.run(command, canceled) {
+    match sandbox.jail.run(command, canceled) {
         Ok(exit) => {
             let words = ["sh", "-c", text].map(str::to_owned).to_vec();
-            let (cwd, status) = (command.cwd.as_str().to_owned(), place.jail.status().clone());
+            let (cwd, status) = (command.cwd.as_str().to_owned(), sandbox.jail.status().clone());
             *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(Call { words, cwd, exit, status });
         }
         Err(error) => tracing::warn!(%error, "the server under test did not run"),

@@ -7,7 +7,7 @@ use crate::stage::{StageError, WorkspaceView};
 use glovebox_record::path::ScopePath;
 use std::path::Path;
 
-/// Why there is no place for the program under test.
+/// Why the sandbox of the program under test could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SubjectSandboxError {
     /// Its files.
@@ -26,13 +26,12 @@ pub(super) struct SubjectSandbox {
 }
 
 impl SubjectSandbox {
-    /// Makes both; the files in the folder `name` of the attempt's.
-    pub(super) fn make(setting: &SubjectSetting, name: &str, sockets: bool) -> Result<Self, SubjectSandboxError> {
-        let at = setting.jail.folder.join(name);
+    /// Makes both, the files in the new folder `at`.
+    pub(super) fn make(setting: &SubjectSetting, at: &Path, sockets: bool) -> Result<Self, SubjectSandboxError> {
         let (workspace, scope, overrides) = (&setting.workspace, &setting.scope, &setting.overrides);
         let view = match setting.mounts {
-            true => WorkspaceView::choose(workspace, &at, scope, overrides)?,
-            false => WorkspaceView::copy(workspace, &at, scope, overrides)?,
+            true => WorkspaceView::choose(workspace, at, scope, overrides)?,
+            false => WorkspaceView::copy(workspace, at, scope, overrides)?,
         };
         let jail =
             Jail::open_with_channels(&setting.jail, view.source()?, &JailChannels { client_folder: None, sockets })?;
@@ -40,11 +39,11 @@ impl SubjectSandbox {
     }
 
     /// Returns the folder a call starts in: the caller's own where it exists in this view, else the stage's.
-    pub(super) fn cwd(&self, asked: &str, setting: &SubjectSetting) -> ScopePath {
-        let below = Path::new(asked).strip_prefix(self.jail.inside()).ok().and_then(Path::to_str);
-        let asked =
+    pub(super) fn cwd(&self, requested: &Path, setting: &SubjectSetting) -> ScopePath {
+        let below = requested.strip_prefix(self.jail.inside()).ok().and_then(Path::to_str);
+        let requested =
             below.and_then(|text| if text.is_empty() { Some(ScopePath::root()) } else { ScopePath::parse(text).ok() });
         let exists = |path: &ScopePath| working_directory(&self.jail.root(), path).is_ok();
-        asked.filter(exists).unwrap_or_else(|| setting.workdir.clone())
+        requested.filter(exists).unwrap_or_else(|| setting.workdir.clone())
     }
 }

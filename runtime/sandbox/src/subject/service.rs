@@ -6,6 +6,7 @@ use super::client_folder;
 use super::port::Server;
 use super::sandbox::SubjectSandbox;
 use crate::acceptor::{Acceptor, Threads};
+use crate::exec::Program;
 use crate::jail::{Jail, JailChannels, JailError, ResourceUsage};
 use crate::stage::WorkspaceView;
 use std::io;
@@ -52,7 +53,7 @@ pub enum SubjectError {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) setting: SubjectSetting,
-    place: Mutex<Option<SubjectSandbox>>,
+    sandbox: Mutex<Option<SubjectSandbox>>,
     calls: Mutex<Calls>,
 }
 
@@ -64,11 +65,11 @@ struct Calls {
 }
 
 impl Shared {
-    /// The place, when no call is using it.
+    /// Returns the sandbox if no call is using it.
     pub(super) fn turn(&self) -> Option<MutexGuard<'_, Option<SubjectSandbox>>> {
-        match self.place.try_lock() {
-            Ok(place) => Some(place),
-            Err(TryLockError::Poisoned(place)) => Some(place.into_inner()),
+        match self.sandbox.try_lock() {
+            Ok(sandbox) => Some(sandbox),
+            Err(TryLockError::Poisoned(sandbox)) => Some(sandbox.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
@@ -147,7 +148,7 @@ impl Subjects {
     pub fn offer(setting: SubjectSetting) -> Result<Self, SubjectError> {
         let offer = setting.jail.folder.join(OFFER);
         let listener = client_folder::make(&offer).map_err(SubjectError::Offer)?;
-        let shared = Arc::new(Shared { setting, place: Mutex::default(), calls: Mutex::default() });
+        let shared = Arc::new(Shared { setting, sandbox: Mutex::default(), calls: Mutex::default() });
         let serving = Arc::clone(&shared);
         let accepting = Acceptor::start(listener, THREADS, move |caller, stop| call::serve(&serving, &caller, stop));
         Ok(Self { shared, offer, accepting: Some(accepting.map_err(SubjectError::Offer)?), server: None })
@@ -166,7 +167,7 @@ impl Subjects {
     pub fn begin(&mut self, verifier: &Jail, is_stopped: &AtomicBool) -> Result<(), SubjectError> {
         let setting = &self.shared.setting;
         if let (Some(text), Some(port)) = (&setting.command, setting.port) {
-            self.server = Some(Server::start(setting, text, port, (verifier, is_stopped))?);
+            self.server = Some(Server::start(setting, Program::Shell(text.to_owned()), port, (verifier, is_stopped))?);
         }
         Ok(())
     }
@@ -179,8 +180,8 @@ impl Subjects {
         self.accepting = None;
         let mut used = EndedSubjects::default();
         let (served, call) = self.server.take().map_or((None, None), Server::end);
-        let place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner).take();
-        for SubjectSandbox { view, jail } in place.into_iter().chain(served) {
+        let sandbox = self.shared.sandbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for SubjectSandbox { view, jail } in sandbox.into_iter().chain(served) {
             used.usage.push(jail.end()?);
             used.views.push(view);
         }

@@ -6,12 +6,13 @@ use super::View;
 use super::denied::Denied;
 use super::hidden::is_dot;
 use super::metadata::{Identity, Kind, Metadata, NewTime};
-use super::refuse::Operation;
+use super::refuse::{Operation, Unusable};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::path::Path;
 
 /// Most entries a directory may have to be listed, seen or not.
 pub const LIST_ENTRIES_MAX: usize = 50_000;
@@ -61,7 +62,7 @@ impl View {
             }
             let Ok(name) = entry.file_name().to_str() else { continue };
             let Ok(child) = path.join(name) else { continue };
-            if let Some(Metadata { kind, size, .. }) = self.shown(&opened, &child, name)? {
+            if let Some(Metadata { kind, size, .. }) = self.shown(&opened, &child)? {
                 listing.push(DirectoryEntry { name: name.to_owned(), kind, size });
             }
         }
@@ -76,7 +77,7 @@ impl View {
         }
         let Some(name) = path.name() else { return Err(Denied::Exists) };
         let parent = self.parent(Operation::MakeDirectory, path)?;
-        if self.lstat(Operation::MakeDirectory, &parent, path, name)?.is_some() {
+        if self.lstat(Operation::MakeDirectory, &parent, path)?.is_some() {
             return Err(Denied::Exists);
         }
         self.charged_entry(path, || rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)))
@@ -87,7 +88,7 @@ impl View {
         self.require(Operation::Remove, path, Access::Write)?;
         let Some(name) = path.name() else { return Err(Denied::IsADirectory) };
         let parent = self.parent(Operation::Remove, path)?;
-        if Kind::of(&self.look(Operation::Remove, &parent, path, name)?) == Kind::Directory {
+        if Kind::of(&self.look(Operation::Remove, &parent, path)?) == Kind::Directory {
             return Err(Denied::IsADirectory);
         }
         self.charged_entry(path, || rustix::fs::unlinkat(&parent, name, AtFlags::empty()))
@@ -101,7 +102,7 @@ impl View {
             return Err(self.refuse_below(Operation::Remove, path));
         }
         let parent = self.parent(Operation::Remove, path)?;
-        match Kind::of(&self.look(Operation::Remove, &parent, path, name)?) {
+        match Kind::of(&self.look(Operation::Remove, &parent, path)?) {
             Kind::Directory => {}
             Kind::Symlink => return Err(self.refuse_link(Operation::Remove, path)),
             Kind::File | Kind::Special => return Err(Denied::NotADirectory),
@@ -118,10 +119,10 @@ impl View {
         let times = NewTime::pair(accessed, modified).ok_or(Denied::Invalid)?;
         let Some(name) = path.name() else { return Err(Denied::Invalid) };
         let parent = self.parent(operation, path)?;
-        self.require_changeable(&self.look(operation, &parent, path, name)?, path)?;
+        self.require_changeable(&self.look(operation, &parent, path)?, path)?;
         let fd = self
             .root
-            .open_name(parent.as_fd(), name, READ, Mode::empty())
+            .open_name(parent.as_fd(), Path::new(name), READ, Mode::empty())
             .map_err(|errno| self.denied(operation, path, errno))?;
         let opened = rustix::fs::fstat(&fd)?;
         if self.hidden.contains(Identity::of(&opened)) {
@@ -135,7 +136,7 @@ impl View {
     fn require_changeable(&self, stat: &Stat, path: &ScopePath) -> Result<(), Denied> {
         match Kind::of(stat) {
             Kind::Symlink => Err(self.refuse_link(Operation::SetTimes, path)),
-            Kind::Special => Err(self.refuse_object(Operation::SetTimes, path, "a pipe, socket or device")),
+            Kind::Special => Err(self.refuse_object(Operation::SetTimes, path, Unusable::Special)),
             Kind::File | Kind::Directory => self.require_single_name(Operation::SetTimes, path, stat),
         }
     }
@@ -143,11 +144,11 @@ impl View {
     /// Returns the status of what the scope lets exist.
     fn visible(&self, operation: Operation, path: &ScopePath) -> Result<Stat, Denied> {
         self.require(operation, path, Access::Traverse)?;
-        let Some(name) = path.name() else {
+        if path.is_root() {
             return Ok(rustix::fs::fstat(self.root.directory(path, &self.hidden)?)?);
-        };
+        }
         let parent = self.parent(operation, path)?;
-        let stat = self.look(operation, &parent, path, name)?;
+        let stat = self.look(operation, &parent, path)?;
         if self.scope.access(path) == Access::Traverse && Kind::of(&stat) != Kind::Directory {
             return Err(self.refuse_scope_of_file(operation, path));
         }
@@ -161,7 +162,7 @@ impl View {
             if path.is_root() { self.root.directory(path, &self.hidden)? } else { self.parent(operation, path)? };
         let fd = self
             .root
-            .open_name(parent.as_fd(), path.name().unwrap_or("."), flags, Mode::empty())
+            .open_name(parent.as_fd(), Path::new(path.name().unwrap_or(".")), flags, Mode::empty())
             .map_err(|errno| self.denied(operation, path, errno))?;
         if self.hidden.contains(Identity::of(&rustix::fs::fstat(&fd)?)) {
             return Err(self.refuse_hidden_object(operation, path));
@@ -170,12 +171,12 @@ impl View {
     }
 
     /// Looks at an entry if the listing may show it. Leaving out is not a refusal.
-    fn shown(&self, directory: &OwnedFd, child: &ScopePath, name: &str) -> Result<Option<Metadata>, Denied> {
+    fn shown(&self, directory: &OwnedFd, child: &ScopePath) -> Result<Option<Metadata>, Denied> {
         let access = self.scope.access(child);
         if access <= Access::Absent {
             return Ok(None);
         }
-        let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let stat = match rustix::fs::statat(directory, child.name().unwrap_or("."), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno.into()),

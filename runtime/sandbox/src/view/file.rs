@@ -5,7 +5,7 @@
 
 use super::denied::Denied;
 use super::metadata::{Metadata, NewTime};
-use super::refuse::Operation;
+use super::refuse::{Operation, Unusable};
 use super::{Kind, View};
 use glovebox_record::path::ScopePath;
 use rustix::fd::OwnedFd;
@@ -110,6 +110,6 @@ impl FileHandle {
         if self.writable {
             return Ok(());
         }
-        Err(self.view.refuse_object(Operation::Write, &self.path, "opened for reading only"))
+        Err(self.view.refuse_object(Operation::Write, &self.path, Unusable::ReadOnlyHandle))
     }
 }

@@ -7,7 +7,7 @@
 use super::denied::Denied;
 use super::file::FileHandle;
 use super::metadata::{Identity, Kind};
-use super::refuse::Operation;
+use super::refuse::{Operation, Unusable};
 use super::root::Directory;
 use super::{Metadata, View};
 use glovebox_record::path::ScopePath;
@@ -15,6 +15,7 @@ use glovebox_record::scope::Access;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Whether an open may create the file.
@@ -68,6 +69,11 @@ impl OpenOptions {
     }
 }
 
+/// The last name of a path, for calls that take a name in a directory; the root itself is `.`.
+fn last_name(path: &ScopePath) -> &Path {
+    Path::new(path.name().unwrap_or("."))
+}
+
 /// How often an open is tried again when the name appears and vanishes meanwhile.
 const CREATE_TRIES_MAX: u32 = 4;
 
@@ -76,16 +82,18 @@ impl View {
     pub fn open_file(self: &Arc<Self>, path: &ScopePath, options: OpenOptions) -> Result<FileHandle, Denied> {
         let operation = options.operation();
         self.require_file_access(path, options)?;
-        let Some(name) = path.name() else { return Err(Denied::IsADirectory) };
+        if path.is_root() {
+            return Err(Denied::IsADirectory);
+        }
         let parent = self.parent(operation, path)?;
         for _ in 0..CREATE_TRIES_MAX {
-            match self.lstat(operation, &parent, path, name)? {
+            match self.lstat(operation, &parent, path)? {
                 Some(_) if options.create == Create::MustBeNew => return Err(Denied::Exists),
-                Some(stat) => return self.open_existing(&parent, path, name, options, &stat),
+                Some(stat) => return self.open_existing(&parent, path, options, &stat),
                 None if options.create == Create::Never => return Err(Denied::NotFound),
                 None => {}
             }
-            match self.create_new(&parent, path, name, options) {
+            match self.create_new(&parent, path, options) {
                 Err(Denied::Exists) if options.create == Create::IfAbsent => {}
                 created => return created,
             }
@@ -108,14 +116,13 @@ impl View {
         self: &Arc<Self>,
         directory: &Directory<'_>,
         path: &ScopePath,
-        name: &str,
         options: OpenOptions,
         seen: &Stat,
     ) -> Result<FileHandle, Denied> {
         self.require_plain_file(options, path, seen)?;
         let fd = self
             .root
-            .open_name(directory.as_fd(), name, options.flags(), Mode::empty())
+            .open_name(directory.as_fd(), last_name(path), options.flags(), Mode::empty())
             .map_err(|errno| self.denied(options.operation(), path, errno))?;
         let opened = rustix::fs::fstat(&fd)?;
         self.require_plain_file(options, path, &opened)?;
@@ -130,12 +137,12 @@ impl View {
         self: &Arc<Self>,
         directory: &Directory<'_>,
         path: &ScopePath,
-        name: &str,
         options: OpenOptions,
     ) -> Result<FileHandle, Denied> {
         let flags = options.flags() | OFlags::CREATE | OFlags::EXCL;
-        let fd = self
-            .charged_entry(path, || self.root.open_name(directory.as_fd(), name, flags, Mode::from_raw_mode(0o666)))?;
+        let fd = self.charged_entry(path, || {
+            self.root.open_name(directory.as_fd(), last_name(path), flags, Mode::from_raw_mode(0o666))
+        })?;
         Ok(self.handle(fd, path, options))
     }
 
@@ -149,7 +156,7 @@ impl View {
         match Kind::of(stat) {
             Kind::Directory => return Err(Denied::IsADirectory),
             Kind::Symlink => return Err(self.refuse_link(operation, path)),
-            Kind::Special => return Err(self.refuse_object(operation, path, "a pipe, socket or device")),
+            Kind::Special => return Err(self.refuse_object(operation, path, Unusable::Special)),
             Kind::File => {}
         }
         if self.hidden.contains(Identity::of(stat)) {
@@ -166,11 +173,7 @@ impl View {
         stat: &Stat,
     ) -> Result<(), Denied> {
         if Kind::of(stat) == Kind::File && Metadata::of(stat).links > 1 {
-            return Err(self.refuse_object(
-                operation,
-                path,
-                "a hard link, whose other name may lie outside the write scope",
-            ));
+            return Err(self.refuse_object(operation, path, Unusable::HardLink));
         }
         Ok(())
     }
@@ -189,26 +192,24 @@ impl View {
         })
     }
 
-    /// Looks at a name without opening or following it; what is hidden under another name does not exist.
+    /// Examines an entry without opening or following it. What is hidden under another name does not exist.
     pub(super) fn look(
         &self,
         operation: Operation,
         directory: &Directory<'_>,
         path: &ScopePath,
-        name: &str,
     ) -> Result<Stat, Denied> {
-        self.lstat(operation, directory, path, name)?.ok_or(Denied::NotFound)
+        self.lstat(operation, directory, path)?.ok_or(Denied::NotFound)
     }
 
-    /// As [`View::look`], but tells apart what is absent (none) from what must not be touched (an error).
+    /// As [`View::look`], but an absent entry is none, and one that must not be touched is an error.
     pub(super) fn lstat(
         &self,
         operation: Operation,
         directory: &Directory<'_>,
         path: &ScopePath,
-        name: &str,
     ) -> Result<Option<Stat>, Denied> {
-        match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match rustix::fs::statat(directory, last_name(path), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if self.hidden.contains(Identity::of(&stat)) => Err(self.refuse_hidden_object(operation, path)),
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),

@@ -1,6 +1,6 @@
 //! Turns a denial into a recorded refusal that names the grant which would allow the operation.
 //!
-//! The record is for the operator and says the truth; the returned [`Denied`] is for the guest and tells only what it may know.
+//! The record is for the operator and complete. The returned [`Denied`] is for the guest and contains only what it may know.
 
 use super::denied::Denied;
 use super::{Kind, View};
@@ -59,6 +59,33 @@ impl Operation {
     }
 }
 
+/// Why an object cannot be used, whatever the scope says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// A pipe, socket or device.
+    Special,
+    /// A hard link: its other name may be outside the write scope.
+    HardLink,
+    /// Its handle was opened for reading only.
+    ReadOnlyHandle,
+}
+
+impl Unusable {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Special => "a pipe, socket or device",
+            Self::HardLink => "a hard link, whose other name may be outside the write scope",
+            Self::ReadOnlyHandle => "opened for reading only",
+        }
+    }
+}
+
+/// Why an operation was refused, and what would allow it.
+struct Explanation {
+    reason: String,
+    help: String,
+}
+
 impl View {
     /// Records that the scope denies an operation, and says what the guest may know: the unseen is not found.
     pub(super) fn refuse_scope(&self, operation: Operation, path: &ScopePath) -> Denied {
@@ -67,52 +94,71 @@ impl View {
             Access::Hidden => ("hidden from this stage".to_owned(), "hidden paths cannot be granted".to_owned()),
             _ if operation.reads() => ("not in the read scope".to_owned(), self.read_grant(path)),
             Access::Write => {
-                ("a file was granted there, not a directory".to_owned(), self.write_grant(operation, path))
+                ("the path is granted as a file, not as a directory".to_owned(), self.write_grant(operation, path))
             }
             _ => ("not in the write scope".to_owned(), self.write_grant(operation, path)),
         };
-        self.record(operation, path.to_string().as_str(), reason, help);
+        self.record(operation, path, Explanation { reason, help });
         if access <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
     }
 
     /// Records that the way to a grant is blocked by something that is no directory; it does not exist for the stage.
     pub(super) fn refuse_scope_of_file(&self, operation: Operation, path: &ScopePath) -> Denied {
-        let reason = "not in the read scope, and no directory on the way to it";
-        self.record(operation, &path.to_string(), reason.to_owned(), self.read_grant(path));
+        let reason = "not in the read scope, and not a directory on the way to it";
+        self.record(operation, path, Explanation { reason: reason.to_owned(), help: self.read_grant(path) });
         Denied::NotFound
     }
 
     /// Records that an object is hidden although its name is not: a second name of something hidden.
     pub(super) fn refuse_hidden_object(&self, operation: Operation, path: &ScopePath) -> Denied {
-        let reason = "another name of something hidden from this stage";
-        self.record(operation, &path.to_string(), reason.to_owned(), "hidden paths cannot be granted".to_owned());
+        let reason = "another name of a path that is hidden from this stage";
+        self.record(
+            operation,
+            path,
+            Explanation { reason: reason.to_owned(), help: "hidden paths cannot be granted".to_owned() },
+        );
         Denied::NotFound
     }
 
     /// Records that an operation would take something along that is hidden or not writable.
     pub(super) fn refuse_below(&self, operation: Operation, path: &ScopePath) -> Denied {
-        let reason = "something below it is hidden or not in the write scope";
-        self.record(operation, &path.to_string(), reason.to_owned(), self.write_grant(Operation::MakeDirectory, path));
+        let reason = "a path below it is hidden or not in the write scope";
+        self.record(
+            operation,
+            path,
+            Explanation { reason: reason.to_owned(), help: self.write_grant(Operation::MakeDirectory, path) },
+        );
         Denied::NotPermitted
     }
 
-    /// Records that a symbolic link stood in the way.
+    /// Records that the path is, or passes, a symbolic link.
     pub(super) fn refuse_link(&self, operation: Operation, path: &ScopePath) -> Denied {
         let reason = "a symbolic link, which a view never follows";
-        self.record(operation, &path.to_string(), reason.to_owned(), "name the target of the link instead".to_owned());
+        self.record(
+            operation,
+            path,
+            Explanation { reason: reason.to_owned(), help: "name the target of the link instead".to_owned() },
+        );
         Denied::Loop
     }
 
     /// Records that an object is no regular file or has a second name, so that it may not be used this way.
-    pub(super) fn refuse_object(&self, operation: Operation, path: &ScopePath, reason: &str) -> Denied {
-        self.record(operation, &path.to_string(), reason.to_owned(), "no grant allows it; use a plain file".to_owned());
+    pub(super) fn refuse_object(&self, operation: Operation, path: &ScopePath, unusable: Unusable) -> Denied {
+        self.record(
+            operation,
+            path,
+            Explanation {
+                reason: unusable.as_str().to_owned(),
+                help: "no grant allows it; use a plain file".to_owned(),
+            },
+        );
         Denied::NotPermitted
     }
 
     pub(super) fn refuse_quota(&self, path: &ScopePath, limit: LimitName) -> Denied {
         let value = self.limits.get(limit);
         let reason = format!("limit `{limit}` of {value} is used up");
-        self.record(Operation::Write, &path.to_string(), reason, format!("raise `limits.{limit}`"));
+        self.record(Operation::Write, path, Explanation { reason, help: format!("raise `limits.{limit}`") });
         Denied::Quota
     }
 
@@ -127,7 +173,7 @@ impl View {
             }
             _ => "no grant allows it: write paths relative to the workspace, without leaving it".to_owned(),
         };
-        self.record(operation, text, problem.to_string(), help);
+        self.refusals.record(Refusal::new(operation.as_str(), text, problem.to_string(), help));
         match problem {
             ScopePathProblem::Absolute | ScopePathProblem::ClimbsAbove => Denied::NotPermitted,
             ScopePathProblem::TooLong => Denied::Io(Errno::NAMETOOLONG),
@@ -143,7 +189,7 @@ impl View {
     /// Refuses making a link, which no grant allows.
     pub fn refuse_linking(&self, operation: Operation, path: &ScopePath) -> Denied {
         let reason = "links are never made or read";
-        self.record(operation, &path.to_string(), reason.to_owned(), "no grant allows it".to_owned());
+        self.record(operation, path, Explanation { reason: reason.to_owned(), help: "no grant allows it".to_owned() });
         if self.scope.access(path) <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
     }
 
@@ -162,12 +208,13 @@ impl View {
         self.refuse_link(operation, path)
     }
 
-    fn record(&self, operation: Operation, path: &str, reason: String, help: String) {
-        self.refusals.record(Refusal::new(operation.as_str(), path, reason, help));
+    fn record(&self, operation: Operation, path: &ScopePath, explanation: Explanation) {
+        let Explanation { reason, help } = explanation;
+        self.refusals.record(Refusal::new(operation.as_str(), &path.to_string(), reason, help));
     }
 
     fn read_grant(&self, path: &ScopePath) -> String {
-        let (comma, quoted) = with_entry(&self.scope.read, &path.to_string());
+        let (comma, quoted) = with_entry(&self.scope.read, path, false);
         format!(
             "to allow it: `read_paths=\"{comma}\"` on the node, and for a plugin `grants.read = [{quoted}]` in glovebox.toml"
         )
@@ -178,8 +225,7 @@ impl View {
         if let Some(reason) = self.protected.reason(&path.to_string()) {
             return format!("no grant allows it: {}", crate::refusal::escaped(&reason));
         }
-        let slash = if operation == Operation::MakeDirectory { "/" } else { "" };
-        let (comma, quoted) = with_entry(&self.scope.write, &format!("{path}{slash}"));
+        let (comma, quoted) = with_entry(&self.scope.write, path, operation == Operation::MakeDirectory);
         format!(
             "to allow it: `allowed_write_paths=\"{comma}\"` on the node, and for a plugin `grants.write = [{quoted}]` in glovebox.toml"
         )
@@ -187,8 +233,9 @@ impl View {
 }
 
 /// Returns the present entries with one more, as a node attribute and as a TOML list.
-fn with_entry(entries: &[Entry], more: &str) -> (String, String) {
-    let more = crate::refusal::escaped(if more == "." { "./" } else { more });
+fn with_entry(entries: &[Entry], path: &ScopePath, is_folder: bool) -> (String, String) {
+    let slash = if is_folder || path.is_root() { "/" } else { "" };
+    let more = crate::refusal::escaped(&format!("{path}{slash}"));
     let all: Vec<String> = entries.iter().map(Entry::to_string).chain([more]).collect();
     let quoted = all.iter().map(|text| format!("\"{}\"", text.replace('"', "\\\""))).collect::<Vec<_>>().join(", ");
     (all.join(",").replace('"', "\\\""), quoted)

@@ -6,7 +6,7 @@
 use super::View;
 use super::denied::Denied;
 use super::metadata::Kind;
-use super::refuse::Operation;
+use super::refuse::{Operation, Unusable};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Access;
 
@@ -26,13 +26,13 @@ impl View {
         }
         let from_directory = self.parent(operation, from)?;
         let to_directory = self.parent(operation, to)?;
-        match Kind::of(&self.look(operation, &from_directory, from, from_name)?) {
+        match Kind::of(&self.look(operation, &from_directory, from)?) {
             Kind::File => {}
             Kind::Directory => self.require_movable_directory(from, to)?,
             Kind::Symlink => return Err(self.refuse_link(operation, from)),
-            Kind::Special => return Err(self.refuse_object(operation, from, "a pipe, socket or device")),
+            Kind::Special => return Err(self.refuse_object(operation, from, Unusable::Special)),
         }
-        let replaced = self.lstat(operation, &to_directory, to, to_name)?;
+        let replaced = self.lstat(operation, &to_directory, to)?;
         if replaced.is_some_and(|stat| Kind::of(&stat) == Kind::Directory) {
             self.require_movable_directory(from, to)?;
         }

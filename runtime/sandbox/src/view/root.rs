@@ -64,10 +64,10 @@ impl Root {
     pub(super) fn open_name(
         &self,
         at: BorrowedFd<'_>,
-        name: &str,
+        name: &Path,
         flags: OFlags,
         mode: Mode,
     ) -> Result<OwnedFd, Errno> {
-        self.walker.open(at, Path::new(name), How { flags, mode, one_mount: false })
+        self.walker.open(at, name, How { flags, mode, one_mount: false })
     }
 }

@@ -4,7 +4,7 @@
 //! test's: one server on loopback stands for every public address.
 
 use crate::fixture::{Fixture, argv, never, output};
-use glovebox_record::network::HostRules;
+use glovebox_record::network::{Host, HostRules};
 use glovebox_record::{Network, Tier};
 use glovebox_sandbox::exec::{Command, Exit};
 use glovebox_sandbox::jail::{Bind, Jail};
@@ -64,8 +64,8 @@ fn serve_one(server: TcpListener, answer: &'static str) -> JoinHandle<Vec<u8>> {
 struct Staged(SocketAddr);
 
 impl Dialer for Staged {
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        let inside = name.starts_with("inside.").then_some(Ipv4Addr::LOCALHOST.into());
+    fn resolve(&self, name: &Host) -> io::Result<Vec<IpAddr>> {
+        let inside = name.as_str().starts_with("inside.").then_some(Ipv4Addr::LOCALHOST.into());
         Ok(vec![inside.unwrap_or(PUBLIC.parse().unwrap())])
     }
 

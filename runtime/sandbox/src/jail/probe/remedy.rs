@@ -1,19 +1,20 @@
 //! What to do about a tier this machine does not have, as lines to paste.
 //!
-//! Reads the settings that are known to stand in the way; where none does, it says so and guesses nothing.
+//! Reads the settings that are known to prevent a tier. If none is the cause, it says so and guesses nothing.
 
 use super::super::bwrap::BWRAP;
+use super::ProbeFailure;
 use glovebox_record::Tier;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where namespaces can be made and nothing can be done in them.
+/// The setting with which AppArmor takes all rights in a new user namespace.
 const APPARMOR: &str = "kernel.apparmor_restrict_unprivileged_userns";
 
-/// Returns the remedies for what stands in the way of a tier.
-pub(super) fn of(tier: Tier, reason: &str) -> String {
+/// Returns the remedies for what prevents a tier.
+pub(super) fn of(tier: Tier, failure: &ProbeFailure) -> String {
     let program = std::env::current_exe().map_or("/usr/bin/glovebox".to_owned(), |path| path.display().to_string());
-    Machine { root: PathBuf::from("/"), program }.remedies(tier, reason)
+    Machine { root: PathBuf::from("/"), program }.remedies(tier, failure)
 }
 
 /// What remedies depend on.
@@ -25,33 +26,33 @@ struct Machine {
 }
 
 impl Machine {
-    fn remedies(&self, tier: Tier, reason: &str) -> String {
+    fn remedies(&self, tier: Tier, failure: &ProbeFailure) -> String {
         let mut lines = Vec::new();
         if tier.has_own_root() {
-            lines.extend(self.namespaces(reason));
+            lines.extend(self.namespaces(failure));
         }
-        if tier == Tier::Bwrap && !self.has(BWRAP) {
+        if tier == Tier::Bwrap && !self.has(Path::new(BWRAP)) {
             lines.push("sudo apt install bubblewrap".to_owned());
         }
         lines.extend(self.landlock());
         lines.extend(self.container());
         if lines.is_empty() {
-            lines.push(format!("no known setting stands in the way; it ended at: {reason}"));
+            lines.push(format!("no known setting is the cause; the failed step: {}", failure.0));
         }
         lines.join("\n")
     }
 
-    fn path(&self, path: &str) -> PathBuf {
-        self.root.join(path.trim_start_matches('/'))
+    fn path(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    fn has(&self, path: &str) -> bool {
-        Path::exists(&self.path(path))
+    fn has(&self, path: &Path) -> bool {
+        self.path(path).exists()
     }
 
-    fn namespaces(&self, reason: &str) -> Vec<String> {
+    fn namespaces(&self, failure: &ProbeFailure) -> Vec<String> {
         let mut lines = Vec::new();
-        let setting = |name: &str| fs::read_to_string(self.path(&format!("/proc/sys/{}", name.replace('.', "/"))));
+        let setting = |name: &str| fs::read_to_string(self.path(Path::new("/proc/sys")).join(name.replace('.', "/")));
         let is_set = |name: &str, value: &str| setting(name).is_ok_and(|found| found.trim() == value);
         if is_set("kernel.unprivileged_userns_clone", "0") {
             lines.push("sudo sysctl -w kernel.unprivileged_userns_clone=1".to_owned());
@@ -59,7 +60,7 @@ impl Machine {
         if is_set("user.max_user_namespaces", "0") {
             lines.push("sudo sysctl -w user.max_user_namespaces=15000".to_owned());
         }
-        if is_set(APPARMOR, "1") && is_denial(reason) {
+        if is_set(APPARMOR, "1") && failure.is_denial() {
             lines.push(self.apparmor());
         }
         if is_set("vm.memfd_noexec", "2") {
@@ -73,8 +74,8 @@ impl Machine {
     fn apparmor(&self) -> String {
         let program = &self.program;
         format!(
-            "AppArmor takes every capability in a new user namespace from programs without a profile ({APPARMOR} is 1); \
-             a profile for this program alone:\n\
+            "AppArmor takes all capabilities in a new user namespace from programs without a profile ({APPARMOR} is 1). \
+             To add a profile for this program alone:\n\
              sudo tee /etc/apparmor.d/glovebox <<'END' && sudo apparmor_parser -r /etc/apparmor.d/glovebox\n\
              abi <abi/4.0>,\n\
              include <tunables/global>\n\
@@ -85,17 +86,17 @@ impl Machine {
     }
 
     fn landlock(&self) -> Option<String> {
-        let active = fs::read_to_string(self.path("/sys/kernel/security/lsm")).ok()?;
+        let active = fs::read_to_string(self.path(Path::new("/sys/kernel/security/lsm"))).ok()?;
         let active = active.trim();
         if active.is_empty() || active.split(',').any(|name| name == "landlock") {
             return None;
         }
-        Some(format!("boot the kernel with `lsm=landlock,{active}`: Landlock is not switched on"))
+        Some(format!("Landlock is disabled. Boot the kernel with `lsm=landlock,{active}`"))
     }
 
     fn container(&self) -> Option<String> {
-        let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|path| self.has(path));
-        let status = fs::read_to_string(self.path("/proc/self/status")).unwrap_or_default();
+        let marked = ["/.dockerenv", "/run/.containerenv"].iter().any(|path| self.has(Path::new(path)));
+        let status = fs::read_to_string(self.path(Path::new("/proc/self/status"))).unwrap_or_default();
         let filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));
         (marked || filtered).then(|| {
             "start the container with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined`"
@@ -104,10 +105,12 @@ impl Machine {
     }
 }
 
-/// True where the system answered that something is not allowed, as AppArmor does: to `unshare` where it has no profile for what
-/// was made, else to the first step that needs a capability (`setgroups`, an id map, a mount, an address of the loopback).
-fn is_denial(reason: &str) -> bool {
-    ["Permission denied", "not permitted", "No permissions"].iter().any(|answer| reason.contains(answer))
+impl ProbeFailure {
+    /// True if the system denied a step, as AppArmor does: `unshare` if no profile covers the namespace, otherwise the first step that
+    /// needs a capability (`setgroups`, an id map, a mount, an address of the loopback).
+    fn is_denial(&self) -> bool {
+        ["Permission denied", "not permitted", "No permissions"].iter().any(|answer| self.0.contains(answer))
+    }
 }
 
 #[cfg(test)]
@@ -152,25 +155,28 @@ mod tests {
             (Tier::Bwrap, said("loopback: Failed RTM_NEWADDR: Operation not permitted")),
         ];
         for (tier, reason) in denied {
-            let remedy = ubuntu.remedies(tier, &reason);
-            for line in ["AppArmor takes every capability", "profile glovebox \"/opt/bin/glovebox\"", "  userns,\n"] {
+            let remedy = ubuntu.remedies(tier, &ProbeFailure(reason.clone()));
+            for line in ["AppArmor takes all capabilities", "profile glovebox \"/opt/bin/glovebox\"", "  userns,\n"] {
                 assert!(remedy.contains(line), "{reason}: {remedy}");
             }
         }
         for reason in [reason("mount overlay", EINVAL), "self-test: `a` did not work: `ENOENT`".to_owned()] {
-            let remedy = ubuntu.remedies(Tier::Full, &reason);
-            assert!(remedy.starts_with("no known setting stands in the way"), "{reason}: {remedy}");
+            let remedy = ubuntu.remedies(Tier::Full, &ProbeFailure(reason.clone()));
+            assert!(remedy.starts_with("no known setting is the cause"), "{reason}: {remedy}");
         }
         let denied = reason("setgroups", EACCES);
-        assert!(!ubuntu.remedies(Tier::Landlock, &denied).contains("AppArmor"), "no namespaces, no question");
+        assert!(
+            !ubuntu.remedies(Tier::Landlock, &ProbeFailure(denied.clone())).contains("AppArmor"),
+            "no namespaces, no question"
+        );
         for content in ["0\n", ""] {
             let (_folder, other) = machine(&[(setting, content)]);
-            assert!(!other.remedies(Tier::Full, &denied).contains("AppArmor"), "{content:?}");
+            assert!(!other.remedies(Tier::Full, &ProbeFailure(denied.clone())).contains("AppArmor"), "{content:?}");
         }
     }
 
     #[test]
-    fn each_setting_that_stands_in_the_way_has_its_line() {
+    fn each_setting_that_prevents_a_tier_has_its_line() {
         let denied = reason("unshare", EPERM);
         let cases = [
             ("proc/sys/kernel/unprivileged_userns_clone", "0\n", "kernel.unprivileged_userns_clone=1"),
@@ -182,10 +188,10 @@ mod tests {
         ];
         for (path, content, expected) in cases {
             let (_folder, machine) = machine(&[(path, content), ("usr/bin/bwrap", "")]);
-            let remedy = machine.remedies(Tier::Bwrap, &denied);
+            let remedy = machine.remedies(Tier::Bwrap, &ProbeFailure(denied.clone()));
             assert!(remedy.contains(expected) && remedy.lines().count() == 1, "{path}: {remedy}");
         }
         let (_folder, bare) = machine(&[]);
-        assert_eq!(bare.remedies(Tier::Bwrap, &denied), "sudo apt install bubblewrap");
+        assert_eq!(bare.remedies(Tier::Bwrap, &ProbeFailure(denied.clone())), "sudo apt install bubblewrap");
     }
 }

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstatfs, open, open
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 /// Numbers of file systems whose files are memory: tmpfs, ramfs, hugetlbfs.
 const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
@@ -45,7 +46,7 @@ pub(super) struct HeldFiles {
     /// Whether the files of a device are memory.
     kinds: HashMap<u64, bool>,
     /// Mappings of files without a name, which may still turn out to be open somewhere: device and number, path in `/proc`, name.
-    mapped: HashMap<(u64, u64), (String, String)>,
+    mapped: HashMap<(u64, u64), (PathBuf, String)>,
 }
 
 impl HeldFiles {
@@ -57,16 +58,16 @@ impl HeldFiles {
     /// Looks into one process. One that has ended meanwhile holds nothing; one that does not let itself be looked into may hold
     /// anything.
     pub(super) fn examine(&mut self, process: &ProcessStat) {
-        let Some(place) = place(process) else { return };
-        let is_seen = self.descriptors(&place).is_some() && self.mappings(&place).is_some();
+        let Some(folder) = ProcessFolder::of(process) else { return };
+        let is_seen = self.descriptors(&folder).is_some() && self.mappings(&folder).is_some();
         if !is_seen && glovebox_jail::process::stat(process.pid).is_some_and(|now| now.started == process.started) {
             (self.held.hides_disk, self.held.hides_memory) = (true, true);
         }
     }
 
-    fn descriptors(&mut self, place: &str) -> Option<()> {
+    fn descriptors(&mut self, process: &ProcessFolder) -> Option<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = open(format!("{place}/fd"), flags, Mode::empty()).ok()?;
+        let folder = open(process.0.join("fd"), flags, Mode::empty()).ok()?;
         let mut count = 0;
         for entry in Dir::read_from(&folder).ok()? {
             let entry = entry.ok()?;
@@ -77,27 +78,24 @@ impl HeldFiles {
             count += 1;
             // Closed meanwhile.
             let Ok(stat) = statat(&folder, number, AtFlags::empty()) else { continue };
-            self.descriptor(place, &folder, number, &stat);
+            self.descriptor(&Descriptor { process, folder: &folder, number }, &stat);
         }
         self.held.descriptors = self.held.descriptors.max(count);
         Some(())
     }
 
-    fn descriptor(&mut self, place: &str, folder: &OwnedFd, number: &str, stat: &Stat) {
+    fn descriptor(&mut self, descriptor: &Descriptor<'_>, stat: &Stat) {
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Socket if has_descriptors_inside(place, number) => {
+            FileType::Socket if descriptor.has_descriptors_inside() => {
                 (self.held.hides_disk, self.held.hides_memory) = (true, true);
             }
             FileType::RegularFile => {
                 let bytes = u64::try_from(stat.st_size).unwrap_or(0);
-                if bytes > self.held.file_bytes && is_written(place, number) {
+                if bytes > self.held.file_bytes && descriptor.is_written() {
                     self.held.file_bytes = bytes;
                 }
                 if stat.st_nlink == 0 {
-                    let in_memory = self.is_in_memory(stat.st_dev, || {
-                        let file = openat(folder, number, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-                        Some(fstatfs(file).ok()?.f_type as i64)
-                    });
+                    let in_memory = self.is_in_memory(stat.st_dev, || descriptor.file_system());
                     self.count(stat, in_memory);
                 }
             }
@@ -125,14 +123,14 @@ impl HeldFiles {
     }
 
     /// Notes what is mapped and has no name.
-    fn mappings(&mut self, place: &str) -> Option<()> {
-        let maps = fs::read(format!("{place}/maps")).ok()?;
+    fn mappings(&mut self, process: &ProcessFolder) -> Option<()> {
+        let maps = fs::read(process.0.join("maps")).ok()?;
         for line in String::from_utf8_lossy(&maps).lines().filter(|line| line.ends_with(DELETED)) {
             let Some(mapping) = Mapping::parse(line) else { continue };
             if mapping.name.starts_with(LISTED) || self.held.devices.contains(&mapping.file.0) {
                 continue;
             }
-            let path = format!("{place}/map_files/{}", mapping.range);
+            let path = process.0.join("map_files").join(mapping.range);
             self.mapped.entry(mapping.file).or_insert_with(|| (path, mapping.name.to_owned()));
         }
         Some(())
@@ -163,7 +161,7 @@ impl HeldFiles {
 impl Held {
     /// Memory of a process that is not in what is counted already: its share of what it has in memory.
     pub(super) fn own_bytes(&self, process: &ProcessStat) -> u64 {
-        let smaps = place(process).and_then(|place| fs::read(format!("{place}/smaps")).ok());
+        let smaps = ProcessFolder::of(process).and_then(|folder| fs::read(folder.0.join("smaps")).ok());
         smaps.map_or(process.resident_bytes, |text| self.own_bytes_of(&String::from_utf8_lossy(&text)))
     }
 
@@ -238,31 +236,57 @@ impl<'t> Mapping<'t> {
     }
 }
 
-/// Where a process shows what it has: by its first thread, or where that has ended by another one.
-fn place(process: &ProcessStat) -> Option<String> {
-    let own = format!("/proc/{}", process.pid);
-    if !process.is_headless {
-        return Some(own);
+/// The folder in `/proc` that shows a process.
+struct ProcessFolder(PathBuf);
+
+impl ProcessFolder {
+    /// Returns the folder of its first thread; if that thread has ended, the folder of another one.
+    fn of(process: &ProcessStat) -> Option<Self> {
+        let own = PathBuf::from(format!("/proc/{}", process.pid));
+        if !process.is_headless {
+            return Some(Self(own));
+        }
+        let threads = own.join("task");
+        let ids = fs::read_dir(&threads).ok()?.flatten();
+        let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let other = ids.filter(|id| *id != process.pid).max()?;
+        Some(Self(threads.join(other.to_string())))
     }
-    let threads = fs::read_dir(format!("{own}/task")).ok()?;
-    let ids = threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let other = ids.filter(|id| *id != process.pid).max()?;
-    Some(format!("{own}/task/{other}"))
 }
 
-/// True when descriptors are on their way in a socket.
-fn has_descriptors_inside(place: &str, number: &str) -> bool {
-    let text = fs::read_to_string(format!("{place}/fdinfo/{number}")).unwrap_or_default();
-    let count = text.lines().find_map(|line| line.strip_prefix("scm_fds:"));
-    count.is_some_and(|count| count.trim() != "0")
+/// A descriptor of a process.
+struct Descriptor<'p> {
+    process: &'p ProcessFolder,
+    /// Its folder of descriptors.
+    folder: &'p OwnedFd,
+    number: &'p str,
 }
 
-/// True when a descriptor is open for writing.
-fn is_written(place: &str, number: &str) -> bool {
-    let text = fs::read_to_string(format!("{place}/fdinfo/{number}")).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).unwrap_or(0);
-    flags & (OFlags::WRONLY | OFlags::RDWR).bits() != 0
+impl Descriptor<'_> {
+    /// True when descriptors are in transit through this socket.
+    fn has_descriptors_inside(&self) -> bool {
+        let text = self.info();
+        let count = text.lines().find_map(|line| line.strip_prefix("scm_fds:"));
+        count.is_some_and(|count| count.trim() != "0")
+    }
+
+    /// True when it is open for writing.
+    fn is_written(&self) -> bool {
+        let text = self.info();
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).unwrap_or(0);
+        flags & (OFlags::WRONLY | OFlags::RDWR).bits() != 0
+    }
+
+    fn info(&self) -> String {
+        fs::read_to_string(self.process.0.join("fdinfo").join(self.number)).unwrap_or_default()
+    }
+
+    /// Returns the number of the file's kind of file system.
+    fn file_system(&self) -> Option<i64> {
+        let file = openat(self.folder, self.number, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        Some(fstatfs(file).ok()?.f_type as i64)
+    }
 }
 
 #[cfg(test)]
