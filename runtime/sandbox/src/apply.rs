@@ -21,7 +21,7 @@ use std::path::Path;
 pub struct Conflict {
     /// Path relative to the project.
     pub path: String,
-    /// What is in the way.
+    /// Why the change cannot be applied.
     pub reason: String,
 }
 
@@ -108,17 +108,18 @@ impl State {
 /// Compares the final state of `changes` with `base` and with the user's tree.
 ///
 /// # Errors
-/// [`CommitError`] when the user's tree cannot be read; what stands in the way is no error but a conflict.
+/// [`CommitError`] when the user's tree cannot be read; an obstacle is not an error but a conflict.
 pub fn plan(base: &Base, changes: &[FileChange], user_tree: &Path) -> Result<ApplyPlan, CommitError> {
     let tree = Tree::open(user_tree).map_err(|source| CommitError::io(user_tree, source))?;
     let folded = fold(changes);
     let planned: BTreeMap<&str, ChangeOp> = folded.iter().map(|change| (change.path.as_str(), change.op)).collect();
+    let steps: Vec<_> = folded.iter().map(|change| compare(base, change, &tree, &planned)).collect();
     let mut plan = ApplyPlan::default();
-    for change in &folded {
-        match compare(base, change, &tree, &planned) {
+    for (change, step) in folded.into_iter().zip(steps) {
+        match step {
             Ok(Step::Nothing) => {}
-            Ok(Step::Do) if change.op.removes() => plan.deletes.push(change.clone()),
-            Ok(Step::Do) => plan.writes.push(change.clone()),
+            Ok(Step::Do) if change.op.removes() => plan.deletes.push(change),
+            Ok(Step::Do) => plan.writes.push(change),
             Err(reason) => plan.conflicts.push(Conflict { path: change.path.to_string(), reason }),
         }
     }
@@ -133,7 +134,7 @@ enum Step {
 /// Says what a change means for the user's tree, or why it conflicts with it.
 fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&str, ChangeOp>) -> Result<Step, String> {
     if change.path.is_root() {
-        return Err("it is no path inside the project".to_owned());
+        return Err("it must be a path inside the project".to_owned());
     }
     if let Some(reason) = Protected::default().reason(change.path.as_str()) {
         return Err(reason);
@@ -152,10 +153,10 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
     }
     for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
         let known = above.to_str().is_some_and(|above| planned.contains_key(above));
-        let stat = tree.stat(above).map_err(|error| format!("could not look at `{}`: {error}", tree::shown(above)))?;
+        let stat = tree.stat(above).map_err(|error| format!("could not examine `{}`: {error}", tree::shown(above)))?;
         let is_directory = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         if !known && stat.as_ref().is_some_and(|stat| !is_directory(stat)) {
-            return Err(format!("`{}` is no directory any more", tree::shown(above)));
+            return Err(format!("`{}` is not a directory any more", tree::shown(above)));
         }
     }
     Ok(Step::Do)
@@ -163,7 +164,7 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
 
 fn difference(before: &State, now: &State) -> &'static str {
     match (before, now) {
-        (State::Absent, _) => "it was made here since the run began",
+        (State::Absent, _) => "it was created here since the run began",
         (_, State::Absent) => "it was removed here since the run began",
         _ => "it was changed here since the run began",
     }
@@ -171,14 +172,14 @@ fn difference(before: &State, now: &State) -> &'static str {
 
 /// A directory gives way to a file only when everything in it goes by the same plan.
 fn only_planned_below(tree: &Tree, path: &Path, planned: &BTreeMap<&str, ChangeOp>) -> Result<(), String> {
-    let below = tree.below(path).map_err(|error| format!("could not look into it: {error}"))?;
+    let below = tree.below(path).map_err(|error| format!("could not list it: {error}"))?;
     let visit = &mut |entry: &tree::WalkEntry<'_>| {
         let whole = path.join(entry.path);
         let goes = whole.to_str().and_then(|whole| planned.get(whole)).is_some_and(|op| op.removes());
         if goes {
             Ok(true)
         } else {
-            Err(Unknown(format!("it holds `{}`, which the run did not know", tree::shown(&whole))))
+            Err(Unknown(format!("it contains `{}`, which the run did not know", tree::shown(&whole))))
         }
     };
     tree::walk(&below, visit).map_err(|Unknown(reason)| reason)
@@ -188,7 +189,7 @@ struct Unknown(String);
 
 impl From<tree::WalkError> for Unknown {
     fn from(error: tree::WalkError) -> Self {
-        Self(format!("could not look into it: {}", error.source))
+        Self(format!("could not list it: {}", error.source))
     }
 }
 

@@ -122,6 +122,7 @@ pub struct Jail {
     home: PathBuf,
     tmp: PathBuf,
     policy: ExecPolicy,
+    /// Taken when the proxy starts.
     network: Network,
     limits: Limits,
     disk: Disk,
@@ -267,9 +268,9 @@ impl Jail {
 
     /// Starts the proxy on the socket that listens inside.
     fn start_proxy(&mut self, listener: Option<OwnedFd>, dialer: Arc<dyn Dialer>) -> Result<(), JailError> {
-        if let Network::Proxy(rules) = &self.network {
+        if let Network::Proxy(rules) = std::mem::take(&mut self.network) {
             let listener = listener.ok_or_else(|| self.missing("the proxy's socket"))?;
-            let proxy = Proxy::start_with(listener, rules.clone(), proxy::Bounds::default(), dialer);
+            let proxy = Proxy::start_with(listener, rules, proxy::Bounds::default(), dialer);
             self.proxy = Some(proxy.map_err(io_error("start the proxy"))?);
         }
         Ok(())

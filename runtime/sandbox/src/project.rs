@@ -266,7 +266,7 @@ impl Copying<'_> {
             FileType::RegularFile => self.copy_file(&scope_path, stat),
             FileType::Symlink => self.copy_link(&scope_path).map_err(failed),
             _ => {
-                self.skip(path, "it is no regular file, directory or link");
+                self.skip(path, "it is not a regular file, directory or link");
                 Ok(())
             }
         }
@@ -284,8 +284,8 @@ impl Copying<'_> {
     fn make_directory(&mut self, path: &ScopePath) -> io::Result<()> {
         let mut at = ScopePath::root();
         for name in path.names() {
-            let parent = at.clone();
-            at = at.join(name).map_err(io::Error::other)?;
+            let parent = at;
+            at = parent.join(name).map_err(io::Error::other)?;
             if self.base.directories.contains(at.as_str()) {
                 continue;
             }
@@ -341,7 +341,7 @@ impl Copying<'_> {
     /// Names a run that stayed behind, unless it must not even be named.
     fn skip_run(&mut self, path: &Path) {
         if !self.is_left_out(path) {
-            self.skip(path, "it holds a run, and runs hold hold-outs");
+            self.skip(path, "it contains a run, and runs contain hold-outs");
         }
     }
 

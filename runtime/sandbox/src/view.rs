@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, thiserror::Error)]
 pub enum ViewProblem {
     /// The root cannot be opened as a directory.
-    #[error("open `{root}` as the root of a view: {source}")]
+    #[error("failed to open `{root}` as the root of a view: {source}")]
     Root {
         /// The root as given.
         root: String,
@@ -49,22 +49,32 @@ pub enum ViewProblem {
         source: Errno,
     },
     /// A hidden path, or one on the way to it, is a symbolic link, so its target could be reached by another name.
-    #[error("hidden path `{path}` is or passes a symbolic link, expected plain directories and files")]
+    #[error("hidden path `{path}` is or passes a symbolic link; expected plain directories and files")]
     HiddenLink {
         /// The hidden entry.
         path: ScopePath,
     },
     /// Below the hidden entries lie more objects than [`HIDDEN_OBJECTS_MAX`].
-    #[error("more than {HIDDEN_OBJECTS_MAX} hidden files and directories")]
+    #[error("more than {HIDDEN_OBJECTS_MAX} files and directories are hidden")]
     TooManyHidden,
     /// A hidden path cannot be examined.
-    #[error("examine hidden path `{path}`: {source}")]
+    #[error("failed to examine hidden path `{path}`: {source}")]
     Hidden {
         /// The hidden entry.
         path: ScopePath,
         /// What the system said.
         source: Errno,
     },
+}
+
+impl ViewProblem {
+    fn hidden(path: &ScopePath, source: Errno) -> Self {
+        Self::Hidden { path: path.clone(), source }
+    }
+
+    fn hidden_link(path: &ScopePath) -> Self {
+        Self::HiddenLink { path: path.clone() }
+    }
 }
 
 /// A root directory, what may be done in it, and what was done so far.

@@ -69,10 +69,10 @@ impl Pipes {
 
     /// Waits for any pipe or any of `others` to be readable, at most for `max`, and moves what can be moved.
     pub(crate) fn turn(&mut self, max: Duration, others: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let streams = self.streams.iter();
-        let readable = streams.clone().filter(|stream| !stream.is_full()).filter_map(|stream| stream.pipe.as_ref());
+        let readable = self.streams.iter().filter(|stream| !stream.is_full()).filter_map(|stream| stream.pipe.as_ref());
         let readable = readable.map(|pipe| (pipe, PollFlags::IN));
-        let forwards = streams.filter(|stream| stream.is_full()).filter_map(|stream| stream.forward.as_ref());
+        let forwards =
+            self.streams.iter().filter(|stream| stream.is_full()).filter_map(|stream| stream.forward.as_ref());
         let inputs = self.input.iter().map(|input| &input.pipe);
         let writable = forwards.map(|forward| &forward.pipe).chain(inputs).map(|pipe| (pipe, PollFlags::OUT));
         let pipes = readable.chain(writable).map(|(pipe, flags)| PollFd::from_borrowed_fd(pipe.as_fd(), flags));

@@ -34,8 +34,8 @@ static TIDIED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(super) struct Cgroup {
     memory: PathBuf,
-    /// The same in version 2.
-    pids: PathBuf,
+    /// None in version 2, where it is the same group.
+    pids: Option<PathBuf>,
     version: Version,
 }
 
@@ -75,13 +75,15 @@ impl Cgroup {
             Version::Two => "cgroup.procs",
         };
         let mut all = vec![self.memory.join(file)];
-        if self.pids != self.memory {
-            all.push(self.pids.join(file));
-        }
+        all.extend(self.pids.iter().map(|group| group.join(file)));
         all
     }
 
-    /// Begins the peaks anew, where the kernel can.
+    fn pids(&self) -> &Path {
+        self.pids.as_ref().unwrap_or(&self.memory)
+    }
+
+    /// Resets the peaks, where the kernel can.
     pub(super) fn forget_peaks(&self) {
         // Where it cannot, peaks are those of the jail so far.
         let _ = match self.version {
@@ -126,16 +128,16 @@ impl Cgroup {
         };
         Usage {
             memory_peak_bytes: number(&self.memory.join(peak)),
-            processes_peak: number(&self.pids.join("pids.peak")).saturating_sub(OWN_PROCESSES),
+            processes_peak: number(&self.pids().join("pids.peak")).saturating_sub(OWN_PROCESSES),
             killed: field(&self.memory.join(events), event),
-            forks_refused: field(&self.pids.join("pids.events"), "max"),
+            forks_refused: field(&self.pids().join("pids.events"), "max"),
         }
     }
 }
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        for folder in [&self.memory, &self.pids] {
+        for folder in [&self.memory].into_iter().chain(&self.pids) {
             let deadline = Instant::now() + REMOVE_MAX;
             // Busy until the last process in it is reaped by whoever is its parent now.
             while let Err(error) = fs::remove_dir(folder) {
@@ -193,7 +195,7 @@ fn make_second(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
         }
         match begin(parent) {
             Ok(made) => {
-                let group = Cgroup { memory: made.clone(), pids: made, version: Version::Two };
+                let group = Cgroup { memory: made, pids: None, version: Version::Two };
                 let limits = [
                     ("memory.max", limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES)),
                     ("pids.max", limits.processes.saturating_add(OWN_PROCESSES)),
@@ -218,14 +220,14 @@ fn make_first(own: &Own<'_>, limits: &Limits) -> Result<Cgroup, String> {
         begin(&folder).map_err(|error| format!("`{}`: {error}", folder.display()))
     };
     let memory = made("memory")?;
-    // From here on dropping removes what was made; the second is the first until it exists.
-    let mut group = Cgroup { pids: memory.clone(), memory, version: Version::One };
-    group.pids = made("pids")?;
+    // From here on, dropping removes what was made.
+    let mut group = Cgroup { pids: None, memory, version: Version::One };
+    group.pids = Some(made("pids")?);
     let bytes = limits.command_memory_bytes.saturating_add(OWN_MEMORY_BYTES);
     limit(&group.memory, "memory.limit_in_bytes", bytes)?;
     // Missing where the kernel counts no swap.
     let _ = limit(&group.memory, "memory.memsw.limit_in_bytes", bytes);
-    limit(&group.pids, "pids.max", limits.processes.saturating_add(OWN_PROCESSES))?;
+    limit(group.pids(), "pids.max", limits.processes.saturating_add(OWN_PROCESSES))?;
     Ok(group)
 }
 

@@ -104,9 +104,9 @@ impl ProbeFailure {
 }
 
 fn unsupported() -> ProbeReport {
-    let reason = "this version cannot confine host programs on this system".to_owned();
-    let remedy = "run pipelines with commands on Linux, or in a Linux virtual machine".to_owned();
-    let missing = Tier::CONFINING.map(|tier| Missing { tier, reason: reason.clone(), remedy: remedy.clone() });
+    const REASON: &str = "this version cannot confine host programs on this system";
+    const REMEDY: &str = "run pipelines with commands on Linux, or in a Linux virtual machine";
+    let missing = Tier::CONFINING.map(|tier| Missing { tier, reason: REASON.to_owned(), remedy: REMEDY.to_owned() });
     ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing: missing.into(), checks: Vec::new() }
 }
 

@@ -15,7 +15,7 @@ use crate::exec::pipes::Pipes;
 use crate::exec::{Command, ExecError, Exit, Program, io_error, not_begun, working_directory};
 use glovebox_jail::wire::{self, Ended, Failure, Reply, Request};
 use glovebox_names::visible;
-use glovebox_record::{CommandEnding, LimitName, Network};
+use glovebox_record::{CommandEnding, LimitName};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
@@ -147,7 +147,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
 fn request(jail: &Jail, command: &Command) -> Result<Request, ExecError> {
     let (program, arguments) = program::resolve(&jail.policy, &command.program, &|path| jail.writable.holds(path))?;
     let folders = OwnFolders { home: &jail.home, tmp: &jail.tmp, scratch: &jail.tmp };
-    let has_proxy = matches!(jail.network, Network::Proxy(_));
+    let has_proxy = jail.proxy.is_some();
     let environment = environment::build(&jail.policy, command, folders, has_proxy)?;
     working_directory(&jail.root(), &command.cwd)?;
     let env = environment.into_iter().map(|(name, value)| match value.into_string() {

@@ -58,15 +58,18 @@ fn gone() -> io::Error {
 
 fn spawner() -> io::Result<SyncSender<Request>> {
     let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(sender) = &*spawner {
-        return Ok(sender.clone());
-    }
-    let (sender, requests) = sync_channel(WAITING_MAX);
-    std::thread::Builder::new().name("jail-spawner".to_owned()).spawn(move || serve(&requests))?;
-    Ok(spawner.insert(sender).clone())
+    let sender = match &*spawner {
+        Some(sender) => sender,
+        None => {
+            let (sender, requests) = sync_channel(WAITING_MAX);
+            std::thread::Builder::new().name("jail-spawner".to_owned()).spawn(move || serve(&requests))?;
+            spawner.insert(sender)
+        }
+    };
+    Ok(sender.clone())
 }
 
-/// Ends never: the static above keeps a sender.
+/// Never ends: the static above keeps a sender.
 fn serve(requests: &Receiver<Request>) {
     for Request { control, answer } in requests {
         if let Err(unheard) = answer.send(start(control))

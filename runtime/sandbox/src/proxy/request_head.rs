@@ -125,7 +125,7 @@ fn tunnel(target: &str, fields: &[Header<'_>]) -> Result<Request, Refused> {
 fn check_host(fields: &[Header<'_>], host: &Host, port: u16, default: u16) -> Result<(), Refused> {
     let Some(text) = once(fields, "host")? else { return Ok(()) };
     match authority(text, Some(default)) {
-        Ok(named) if named == (host.clone(), port) => Ok(()),
+        Ok((named, its_port)) if named == *host && its_port == port => Ok(()),
         _ => Err(Refused::OtherHost(host.clone())),
     }
 }

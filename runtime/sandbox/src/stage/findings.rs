@@ -12,6 +12,7 @@ use glovebox_record::scope::Scope;
 use rustix::fs::FileType;
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Read};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 /// How far the blocks of a file may exceed its length before they count instead: file systems allocate ahead.
@@ -121,7 +122,7 @@ impl<'s> Findings<'s> {
             let takes_along = matches!(change.op, Op::Write { .. } | Op::Link { .. })
                 && self
                     .kept
-                    .range(change.raw.clone()..)
+                    .range::<Path, _>((Bound::Included(change.raw.as_path()), Bound::Unbounded))
                     .take_while(|path| path.starts_with(&change.raw))
                     .next()
                     .is_some();

@@ -183,7 +183,7 @@ impl Search<'_> {
         for start in std::mem::take(&mut self.gone) {
             let lower = self.lookup.entry(&start).map_err(|source| StageError::io(&start, source))?;
             let Some(kind) = lower.kind else { continue };
-            let mut listed = vec![(start.clone(), kind)];
+            let mut listed = Vec::new();
             if kind == Kind::Directory {
                 self.lookup
                     .each_below(&start, &mut |path, kind| {
@@ -192,10 +192,11 @@ impl Search<'_> {
                     })
                     .map_err(|source| StageError::io(&start, source))?;
             }
-            for (path, kind) in listed {
-                if self.findings.seen.insert(path.clone()) {
+            for (path, kind) in [(start, kind)].into_iter().chain(listed) {
+                if !self.findings.seen.contains(&path) {
                     let op = if kind == Kind::Directory { Op::RemoveDir } else { Op::Delete };
                     self.findings.add(&path, op)?;
+                    self.findings.seen.insert(path);
                 }
             }
         }

@@ -44,12 +44,12 @@ impl HiddenObjects {
     }
 
     fn add_entry(&mut self, root: &Root, path: &ScopePath) -> Result<(), ViewProblem> {
-        let problem = |source| ViewProblem::Hidden { path: path.clone(), source };
+        let problem = |source| ViewProblem::hidden(path, source);
         let name = path.name().unwrap_or(".");
         let parent = match root.directory(&path.parent().unwrap_or_default(), &Self::default()) {
             Ok(parent) => parent,
             Err(Denied::NotFound | Denied::NotADirectory) => return Ok(()),
-            Err(Denied::Loop) => return Err(ViewProblem::HiddenLink { path: path.clone() }),
+            Err(Denied::Loop) => return Err(ViewProblem::hidden_link(path)),
             Err(Denied::Io(source)) => return Err(problem(source)),
             Err(_) => return Err(problem(Errno::INVAL)),
         };
@@ -59,7 +59,7 @@ impl HiddenObjects {
             Err(source) => return Err(problem(source)),
         };
         if Kind::of(&stat) == Kind::Symlink {
-            return Err(ViewProblem::HiddenLink { path: path.clone() });
+            return Err(ViewProblem::hidden_link(path));
         }
         self.add(Identity::of(&stat))?;
         if Kind::of(&stat) != Kind::Directory {
@@ -76,7 +76,7 @@ impl HiddenObjects {
 
     /// Takes everything below an opened directory, depth first, one open directory per level.
     fn add_below(&mut self, top: OwnedFd, path: &ScopePath) -> Result<(), ViewProblem> {
-        let problem = |source| ViewProblem::Hidden { path: path.clone(), source };
+        let problem = |source| ViewProblem::hidden(path, source);
         let mut open = vec![Dir::new(top).map_err(problem)?];
         while let Some(directory) = open.last_mut() {
             let Some(entry) = directory.read().transpose().map_err(problem)? else {

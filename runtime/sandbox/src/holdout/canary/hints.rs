@@ -18,7 +18,7 @@ pub(super) struct Hints(BTreeMap<String, usize>);
 impl Hints {
     /// Adds the hint of a line. Returns the part of the line that is not public.
     pub(super) fn add<'l>(&mut self, line: &'l str) -> &'l str {
-        let Some((before, text)) = parted(line) else { return line };
+        let Some((before, text)) = HintLine::split(line) else { return line };
         let next = self.0.len();
         if next < HINTS_MAX || self.0.contains_key(&text) {
             self.0.entry(text).or_insert(next);
@@ -29,7 +29,7 @@ impl Hints {
 
     /// The part of a line that is not public.
     pub(super) fn secret<'l>(&self, line: &'l str) -> &'l str {
-        parted(line).filter(|(_, text)| self.0.contains_key(text)).map_or(line, |(before, _)| before)
+        HintLine::split(line).filter(|(_, text)| self.0.contains_key(text)).map_or(line, |(before, _)| before)
     }
 
     /// The texts.
@@ -50,51 +50,59 @@ impl Hints {
     }
 }
 
-/// Parts a sealed line with a public hint into what stands before it and the hint's text.
-fn parted(line: &str) -> Option<(&str, String)> {
-    let (before, rest) = line.split_once(HINT)?;
-    let text = fixed(rest, quote_around(before))?;
-    let is_public = !text.is_empty() && text.chars().count() <= HINT_CHARS_MAX;
-    is_public.then_some((before, text))
+/// A sealed line that contains `hint:`.
+struct HintLine<'l> {
+    before: &'l str,
+    rest: &'l str,
 }
 
-/// The quote that is open where the hint begins.
-fn quote_around(before: &str) -> Option<char> {
-    if let Some(quote) = before.chars().next_back().filter(|last| matches!(last, '"' | '\'')) {
-        return Some(quote);
+impl<'l> HintLine<'l> {
+    /// Splits a line at its hint; none without a public one. Returns the part before it, and the hint's text.
+    fn split(line: &'l str) -> Option<(&'l str, String)> {
+        let (before, rest) = line.split_once(HINT)?;
+        let text = Self { before, rest }.text()?;
+        let is_public = !text.is_empty() && text.chars().count() <= HINT_CHARS_MAX;
+        is_public.then_some((before, text))
     }
-    let (mut open, mut letters) = (None, before.chars());
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' => drop(letters.next()),
-            '"' | '\'' if open.is_none() => open = Some(letter),
-            _ if open == Some(letter) => open = None,
-            _ => {}
-        }
-    }
-    open
-}
 
-/// The text that is printed for the rest of a line: up to the quote that ends its string or to an escaped end of line. None when
-/// something is filled in, or when the string does not end on the line.
-fn fixed(rest: &str, quote: Option<char>) -> Option<String> {
-    let Some(quote) = quote else {
-        return (!rest.contains(['$', '`'])).then(|| rest.trim().to_owned());
-    };
-    let (mut text, mut letters) = (String::new(), rest.chars());
-    while let Some(letter) = letters.next() {
-        match letter {
-            '$' | '`' => return None,
-            '\\' => match letters.next()? {
-                'n' => return Some(text.trim().to_owned()),
-                escaped @ ('"' | '\'' | '\\') => text.push(escaped),
-                _ => return None,
-            },
-            letter if letter == quote => return Some(text.trim().to_owned()),
-            letter => text.push(letter),
+    /// The quote that is open where the hint begins.
+    fn quote(&self) -> Option<char> {
+        if let Some(quote) = self.before.chars().next_back().filter(|last| matches!(last, '"' | '\'')) {
+            return Some(quote);
         }
+        let (mut open, mut characters) = (None, self.before.chars());
+        while let Some(character) = characters.next() {
+            match character {
+                '\\' => drop(characters.next()),
+                '"' | '\'' if open.is_none() => open = Some(character),
+                _ if open == Some(character) => open = None,
+                _ => {}
+            }
+        }
+        open
     }
-    None
+
+    /// The text that is printed for the rest of the line: up to the quote that ends its string or to an escaped end of line. None when
+    /// the script fills something in, or when the string does not end on the line.
+    fn text(&self) -> Option<String> {
+        let Some(quote) = self.quote() else {
+            return (!self.rest.contains(['$', '`'])).then(|| self.rest.trim().to_owned());
+        };
+        let (mut text, mut characters) = (String::new(), self.rest.chars());
+        while let Some(character) = characters.next() {
+            match character {
+                '$' | '`' => return None,
+                '\\' => match characters.next()? {
+                    'n' => return Some(text.trim().to_owned()),
+                    escaped @ ('"' | '\'' | '\\') => text.push(escaped),
+                    _ => return None,
+                },
+                character if character == quote => return Some(text.trim().to_owned()),
+                character => text.push(character),
+            }
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +112,7 @@ mod tests {
     #[test]
     fn a_hint_is_the_fixed_text_of_a_string_or_the_rest_of_a_line() {
         let check = |line: &str, expected: Option<&str>| {
-            assert_eq!(parted(line).map(|(_, text)| text).as_deref(), expected, "{line}");
+            assert_eq!(HintLine::split(line).map(|(_, text)| text).as_deref(), expected, "{line}");
         };
         check("echo \"hint: look again\" >&2", Some("look again"));
         check("printf 'hint: look again\\n'", Some("look again"));

@@ -177,17 +177,18 @@ impl Line {
         if name.is_empty() {
             return;
         }
-        let words = if is_dense(name) { vec![(0, name.as_str())] } else { parted(name) };
+        let whole = Name(name);
+        let words = if whole.is_dense() { vec![(0, whole)] } else { whole.words() };
         let is_compound = words.len() > 1;
         let is_known = is_compound && is_public(name);
         let (mut words, mut current) = (words.into_iter().peekable(), None);
         for (at, character) in name.char_indices() {
             if let Some((_, word)) = words.next_if(|(start, _)| *start == at) {
                 current = Some(self.words.len());
-                let own = (!is_known && is_own(word)).then(|| word.to_lowercase());
+                let own = (!is_known && word.is_own()).then(|| word.0.to_lowercase());
                 let in_code = own.as_deref().is_some_and(|word| !is_public(word));
                 self.names.extend(own.clone().filter(|_| !is_compound));
-                self.words.push(Word { start: self.letters.len(), own, in_code, is_dense: is_dense(word) });
+                self.words.push(Word { start: self.letters.len(), own, in_code, is_dense: word.is_dense() });
             }
             self.letters.push(Letter { character, word: current.filter(|_| character != '_') });
         }
@@ -249,36 +250,42 @@ impl Line {
     }
 }
 
-/// True for a word that is not commonplace.
-fn is_own(word: &str) -> bool {
-    let (chars, digits) = (word.chars().count(), word.chars().filter(char::is_ascii_digit).count());
-    let says_little = chars < WORD_LETTERS_MIN || (digits == chars && digits < NUMBER_DIGITS_MIN);
-    !says_little && !commonplace::is_word(word)
-}
+/// A name in a line: a run of letters, digits and `_`, or one word of it.
+#[derive(Clone, Copy)]
+struct Name<'n>(&'n str);
 
-/// True for keys, digests, and long runs of letters outside of ASCII, which need no spaces.
-fn is_dense(name: &str) -> bool {
-    let digits = name.bytes().filter(u8::is_ascii_digit).count();
-    let letters = name.bytes().filter(u8::is_ascii_alphabetic).count();
-    let is_key = name.len() >= DENSE_CHARS_MIN + 4 && digits >= 3 && letters >= 3 && !name.contains('_');
-    is_key || (name.chars().count() >= DENSE_CHARS_MIN && name.chars().any(is_foreign))
+impl<'n> Name<'n> {
+    /// True for a word that is not commonplace.
+    fn is_own(self) -> bool {
+        let (chars, digits) = (self.0.chars().count(), self.0.chars().filter(char::is_ascii_digit).count());
+        let says_little = chars < WORD_LETTERS_MIN || (digits == chars && digits < NUMBER_DIGITS_MIN);
+        !says_little && !commonplace::is_word(self.0)
+    }
+
+    /// True for keys, digests, and long runs of letters outside of ASCII, which need no spaces.
+    fn is_dense(self) -> bool {
+        let digits = self.0.bytes().filter(u8::is_ascii_digit).count();
+        let letters = self.0.bytes().filter(u8::is_ascii_alphabetic).count();
+        let is_key = self.0.len() >= DENSE_CHARS_MIN + 4 && digits >= 3 && letters >= 3 && !self.0.contains('_');
+        is_key || (self.0.chars().count() >= DENSE_CHARS_MIN && self.0.chars().any(is_foreign))
+    }
+
+    /// Splits it at `_` and where a capital follows a small letter; each word with its position.
+    fn words(self) -> Vec<(usize, Self)> {
+        let (mut words, mut start, mut before) = (Vec::new(), 0, ' ');
+        for (at, letter) in self.0.char_indices() {
+            if letter == '_' || (letter.is_uppercase() && before.is_lowercase()) {
+                words.push((start, Self(&self.0[start..at])));
+                start = at + usize::from(letter == '_');
+            }
+            before = letter;
+        }
+        words.push((start, Self(&self.0[start..])));
+        words.retain(|(_, word)| !word.0.is_empty());
+        words
+    }
 }
 
 fn is_foreign(character: char) -> bool {
     !character.is_ascii() && character.is_alphabetic()
-}
-
-/// Parts a name at `_` and where a capital follows a small letter; each word with its place.
-fn parted(name: &str) -> Vec<(usize, &str)> {
-    let (mut words, mut start, mut before) = (Vec::new(), 0, ' ');
-    for (at, letter) in name.char_indices() {
-        if letter == '_' || (letter.is_uppercase() && before.is_lowercase()) {
-            words.push((start, &name[start..at]));
-            start = at + usize::from(letter == '_');
-        }
-        before = letter;
-    }
-    words.push((start, &name[start..]));
-    words.retain(|(_, word)| !word.is_empty());
-    words
 }

@@ -13,16 +13,16 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// A report has some forty checks of a hundred bytes.
 const BYTES_MAX: u64 = 256 << 10;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct Kept<R> {
     version: u32,
     machine: Machine,
-    capability: ProbeReport,
+    report: R,
 }
 
 /// What a result is true for.
@@ -61,17 +61,17 @@ pub(super) fn read(path: &Path) -> Option<ProbeReport> {
     }
     let mut text = String::new();
     file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
-    let kept: Kept = serde_json::from_str(&text).ok()?;
+    let kept: Kept<ProbeReport> = serde_json::from_str(&text).ok()?;
     let sound = kept.version == VERSION
         && kept.machine == Machine::this().ok()?
-        && kept.capability.tier == Some(Tier::Full)
-        && evaluate(&kept.capability.checks).is_ok();
-    sound.then_some(kept.capability)
+        && kept.report.tier == Some(Tier::Full)
+        && evaluate(&kept.report.checks).is_ok();
+    sound.then_some(kept.report)
 }
 
 /// Keeps a result; whoever reads meanwhile sees the old file or the new one.
-pub(super) fn write(path: &Path, capability: &ProbeReport) -> io::Result<()> {
-    let kept = Kept { version: VERSION, machine: Machine::this()?, capability: capability.clone() };
+pub(super) fn write(path: &Path, report: &ProbeReport) -> io::Result<()> {
+    let kept = Kept { version: VERSION, machine: Machine::this()?, report };
     let fresh = path.with_extension(format!("{}.new", witness::draw()?));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(&fresh, flags, Mode::RUSR | Mode::WUSR)?);
@@ -111,7 +111,7 @@ mod tests {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
         let forged = [
             text.replace(boot.trim(), "another"),
-            text.replace("\"version\": 2", "\"version\": 3"),
+            text.replace("\"version\": 3", "\"version\": 4"),
             text.replace(&binary::digest(), &"0".repeat(64)),
             text.replace("\"groups\": \"", "\"groups\": \"0::/elsewhere\\n"),
             text.replace("\"worked\": true", "\"worked\": false"),
