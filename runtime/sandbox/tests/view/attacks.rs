@@ -118,7 +118,7 @@ fn no_directory_is_made_where_a_file_is_granted() {
     }
     assert_eq!(fixture.witness(&[]), before);
     let refusals = view.refusals().kept();
-    assert_eq!(refusals[1].reason, "a file was granted there, not a directory");
+    assert_eq!(refusals[1].reason, "the path is granted as a file, not as a directory");
     assert!(refusals[1].help.contains("allowed_write_paths=\"src/go.mod,new/go.mod,src/go.mod/\""), "{refusals:?}");
     // The folder on the way to a grant is made, as before.
     view.write_file(&at("new/go.mod"), b"x").unwrap();
