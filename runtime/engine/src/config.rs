@@ -12,7 +12,7 @@ pub mod sandbox;
 pub use exec::{ExecSetting, Toolchain, is_env_name_allowed};
 pub use run::RunSetting;
 
-use field::Fields;
+use field::{Field, Fields, File, Place};
 use glovebox_host::grants::Grants;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::lower::handler::Role;
@@ -21,6 +21,7 @@ use glovebox_record::{LimitName, LimitSettings, Limits};
 use sandbox::SandboxSetting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 
 /// The name of the file, looked up from the pipeline's folder upward to the workdir.
 pub const CONFIG_FILE_NAME: &str = "glovebox.toml";
@@ -159,155 +160,117 @@ impl Config {
     /// the default.
     pub fn component_bytes(&self, handler: &str) -> u64 {
         let granted = self.plugins.get(handler).and_then(|plugin| plugin.grants.as_ref()).map(|grants| &grants.limits);
-        let operator = granted.map_or_else(|| self.limits.clone(), |granted| self.limits.merge(granted));
-        operator.get(LimitName::ComponentBytes).unwrap_or_else(|| Limits::default().component_bytes)
+        let granted = granted.and_then(|granted| granted.get(LimitName::ComponentBytes));
+        let own = self.limits.get(LimitName::ComponentBytes);
+        granted.into_iter().chain(own).min().unwrap_or_else(|| Limits::default().component_bytes)
     }
 
     /// Parses the file's text, or gives everything that is wrong with it in file order.
     pub fn parse(text: &str, file_name: &str) -> Result<Config, Vec<ConfigProblem>> {
-        let mut fields = Fields::new(text, file_name);
+        let mut fields = Fields::new(File { text, name: file_name });
         let root = fields.parse();
         let mut config = Config { file_name: file_name.to_owned(), ..Config::default() };
-        for (key, value) in root.get_ref() {
-            let path = key.get_ref().as_ref();
-            match path {
-                "plugins" => config.plugins = plugins(&mut fields, value),
-                "rules" => config.rules = rules(&mut fields, value),
-                "workspace" => config.workspace = workspace(&mut fields, value),
-                "exec" => config.exec = exec::parse(&mut fields, value),
-                "sandbox" => config.sandbox = sandbox::parse(&mut fields, value),
-                "limits" => config.limits = fields.limits("limits", value),
-                "run" => config.run = run::parse(&mut fields, value),
-                _ => fields.unknown(key, path, &["plugins", "rules", "workspace", "exec", "sandbox", "limits", "run"]),
+        for field in Fields::root(root.get_ref()) {
+            match field.name {
+                "plugins" => config.plugins = named(&mut fields, &field, plugin),
+                "rules" => config.rules = named(&mut fields, &field, rule),
+                "workspace" => config.workspace = workspace(&mut fields, &field),
+                "exec" => config.exec = exec::parse(&mut fields, &field),
+                "sandbox" => config.sandbox = sandbox::parse(&mut fields, &field),
+                "limits" => config.limits = fields.limits(&field),
+                "run" => config.run = run::parse(&mut fields, &field),
+                _ => fields.unknown(&field, &["plugins", "rules", "workspace", "exec", "sandbox", "limits", "run"]),
             }
         }
         for (name, entry) in config.rules.iter().filter(|(name, _)| config.plugins.contains_key(*name)) {
             let path = format!("rules.\"{name}\"");
             let message = format!("`{path}` has the name of a plugin: another name is expected");
-            fields.value_problem(&path, entry.place.clone(), message, None);
+            fields.value_problem(Place { path, span: entry.place.clone() }, message);
         }
         fields.finish(config)
     }
 }
 
-fn plugins(fields: &mut Fields<'_>, value: &field::Value<'_>) -> BTreeMap<String, PluginEntry> {
-    named(fields, "plugins", value, plugin)
-}
-
-fn rules(fields: &mut Fields<'_>, value: &field::Value<'_>) -> BTreeMap<String, RuleEntry> {
-    named(fields, "rules", value, rule)
-}
-
 /// The tables of a table, each under the name of a component.
 fn named<T>(
     fields: &mut Fields<'_>,
-    table: &str,
-    value: &field::Value<'_>,
-    read: fn(&mut Fields<'_>, &str, std::ops::Range<usize>, &field::Value<'_>) -> Option<T>,
+    table: &Field<'_, '_>,
+    read: fn(&mut Fields<'_>, &Field<'_, '_>) -> Option<T>,
 ) -> BTreeMap<String, T> {
     let mut entries = BTreeMap::new();
-    for (key, value) in fields.table(table, value) {
-        let name = key.get_ref().as_ref();
-        let path = format!("{table}.\"{name}\"");
-        if !is_plugin_name(name) {
+    for field in fields.table(table).into_iter().map(Field::quoted) {
+        if !is_plugin_name(field.name) {
             let message = format!(
-                "`{path}` is no plugin name: two or more words of a-z, 0-9 and `-` joined by `.` are expected, such as `acme.review`"
+                "`{field}` is no plugin name: two or more words of a-z, 0-9 and `-` joined by `.` are expected, such as `acme.review`"
             );
-            fields.value_problem(&path, key.span(), message, None);
-            continue;
-        }
-        if let Some(entry) = read(fields, &path, key.span(), value) {
-            entries.insert(name.to_owned(), entry);
+            fields.value_problem(field.at_key(), message);
+        } else if let Some(entry) = read(fields, &field) {
+            entries.insert(field.name.to_owned(), entry);
         }
     }
     entries
 }
 
-fn rule(
-    fields: &mut Fields<'_>,
-    path: &str,
-    place: std::ops::Range<usize>,
-    value: &field::Value<'_>,
-) -> Option<RuleEntry> {
-    let (mut file, mut names_file, mut transform) = (None, false, TransformGrant::None);
-    for (key, value) in fields.table(path, value) {
-        let name = key.get_ref().as_ref();
-        let field = format!("{path}.{name}");
-        match name {
-            "path" => {
-                names_file = true;
-                file = fields.text(&field, value).filter(|text| fields.not_empty(&field, value, text));
-            }
-            "transform" => transform = transform_grant(fields, &field, value),
-            _ => fields.unknown(key, &field, &["path", "transform"]),
+fn rule(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<RuleEntry> {
+    let (mut path, mut has_path, mut transform) = (None, false, TransformGrant::None);
+    for field in fields.table(table) {
+        match field.name {
+            "path" => (has_path, path) = (true, fields.path(&field)),
+            "transform" => transform = transform_grant(fields, &field),
+            _ => fields.unknown(&field, &["path", "transform"]),
         }
     }
-    if !names_file {
-        fields.missing(path, "path", place.clone(), "path = \"rules.wasm\"");
+    if !has_path {
+        fields.missing_path(table, Path::new("rules.wasm"));
     }
-    Some(RuleEntry { path: file?, transform, line: fields.line(place.start), place })
+    Some(RuleEntry { path: path?, transform, line: fields.line(table), place: table.at_key().span })
 }
 
-fn transform_grant(fields: &mut Fields<'_>, field: &str, value: &field::Value<'_>) -> TransformGrant {
-    match (value.get_ref().as_bool(), value.get_ref().as_str()) {
+fn transform_grant(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> TransformGrant {
+    match (field.value.as_bool(), field.value.as_str()) {
         (Some(true), _) => TransformGrant::Change,
         (Some(false), _) => TransformGrant::None,
         (None, Some("widen")) => TransformGrant::Widen,
         _ => {
-            let message = format!("`{field}` is none of `true`, `false` and `\"widen\"`");
-            fields.value_problem(field, value.span(), message, None);
+            fields.value_problem(field.at_value(), format!("`{field}` is none of `true`, `false` and `\"widen\"`"));
             TransformGrant::None
         }
     }
 }
 
-fn plugin(
-    fields: &mut Fields<'_>,
-    path: &str,
-    place: std::ops::Range<usize>,
-    value: &field::Value<'_>,
-) -> Option<PluginEntry> {
-    let (mut file, mut wants, mut grants, mut role) = (None, None, None, Role::default());
-    let mut names_file = false;
-    for (key, value) in fields.table(path, value) {
-        let name = key.get_ref().as_ref();
-        let field = format!("{path}.{name}");
-        match name {
-            "path" => {
-                names_file = true;
-                file = fields.text(&field, value).filter(|text| fields.not_empty(&field, value, text));
-            }
-            "wants" => wants = Some(fields.grants(&field, value)),
-            "grants" => grants = Some(fields.grants(&field, value)),
-            "role" => role = plugin_role(fields, &field, value),
-            _ => fields.unknown(key, &field, &["path", "wants", "grants", "role"]),
+fn plugin(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> Option<PluginEntry> {
+    let (mut path, mut has_path) = (None, false);
+    let (mut wants, mut grants, mut role) = (None, None, Role::default());
+    for field in fields.table(table) {
+        match field.name {
+            "path" => (has_path, path) = (true, fields.path(&field)),
+            "wants" => wants = Some(fields.grants(&field)),
+            "grants" => grants = Some(fields.grants(&field)),
+            "role" => role = plugin_role(fields, &field),
+            _ => fields.unknown(&field, &["path", "wants", "grants", "role"]),
         }
     }
-    let line = fields.line(place.start);
-    if !names_file {
-        fields.missing(path, "path", place, "path = \"target/plugin.wasm\"");
+    if !has_path {
+        fields.missing_path(table, Path::new("target/plugin.wasm"));
     }
-    Some(PluginEntry { path: file?, wants, grants, role, line })
+    Some(PluginEntry { path: path?, wants, grants, role, line: fields.line(table) })
 }
 
-fn plugin_role(fields: &mut Fields<'_>, field: &str, value: &field::Value<'_>) -> Role {
-    let roles = [Role::Builder, Role::Verifier];
-    let named = value.get_ref().as_str();
-    roles.into_iter().find(|role| named == Some(role.as_str())).unwrap_or_else(|| {
-        let message = format!("`{field}` must be `\"builder\"` or `\"verifier\"`");
-        fields.value_problem(field, value.span(), message, None);
+fn plugin_role(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Role {
+    let named = field.value.as_str();
+    let found = [Role::Builder, Role::Verifier].into_iter().find(|role| named == Some(role.as_str()));
+    found.unwrap_or_else(|| {
+        fields.value_problem(field.at_value(), format!("`{field}` must be `\"builder\"` or `\"verifier\"`"));
         Role::default()
     })
 }
 
-fn workspace(fields: &mut Fields<'_>, value: &field::Value<'_>) -> WorkspaceSetting {
+fn workspace(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> WorkspaceSetting {
     let mut setting = WorkspaceSetting::default();
-    for (key, value) in fields.table("workspace", value) {
-        let name = key.get_ref().as_ref();
-        let field = format!("workspace.{name}");
-        match name {
-            "include" => setting.include = fields.scope_paths(&field, value),
-            _ => fields.unknown(key, &field, &["include"]),
+    for field in fields.table(table) {
+        match field.name {
+            "include" => setting.include = fields.scope_paths(&field),
+            _ => fields.unknown(&field, &["include"]),
         }
     }
     setting

@@ -3,7 +3,7 @@
 //! Everything here is a value with a name in the file; nothing is inherited from who starts the run. Variables that make a
 //! program load code or read files of somebody else's choice are refused, whatever their value.
 
-use super::field::{Fields, Value};
+use super::field::{Field, Fields, Message};
 use std::collections::BTreeMap;
 
 /// The `[exec]` table. The default adds nothing to the fixed PATH and environment.
@@ -77,38 +77,32 @@ pub fn is_env_name_allowed(name: &str) -> bool {
     !ENV_NAMES_REFUSED.contains(&upper.as_str()) && !ENV_PREFIXES_REFUSED.iter().any(|prefix| upper.starts_with(prefix))
 }
 
-pub(super) fn parse(fields: &mut Fields<'_>, value: &Value<'_>) -> ExecSetting {
+pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> ExecSetting {
     let mut setting = ExecSetting::default();
-    for (key, value) in fields.table("exec", value) {
-        let name = key.get_ref().as_ref();
-        let field = format!("exec.{name}");
-        match name {
-            "toolchains" => setting.toolchains = toolchains(fields, &field, value),
-            "path" => setting.path = folders(fields, &field, value),
-            "env" => setting.env = variables(fields, &field, value),
-            _ => fields.unknown(key, &field, &["toolchains", "path", "env"]),
+    for field in fields.table(table) {
+        match field.name {
+            "toolchains" => setting.toolchains = toolchains(fields, &field),
+            "path" => setting.path = folders(fields, &field),
+            "env" => setting.env = variables(fields, &field),
+            _ => fields.unknown(&field, &["toolchains", "path", "env"]),
         }
     }
     setting
 }
 
-fn toolchains(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<Toolchain> {
+fn toolchains(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Toolchain> {
     let mut found = Vec::new();
-    for (text, span) in fields.texts(field, value) {
+    for (text, place) in fields.texts(field) {
         match Toolchain::ALL.into_iter().find(|toolchain| toolchain.as_str() == text) {
             Some(toolchain) => found.push(toolchain),
-            None => fields.value_problem(
-                field,
-                span,
-                format!(
+            None => {
+                let message = format!(
                     "`{field}` names the toolchain `{text}`, which the host does not know: `rust`, `go`, `node` or `python` is \
                      expected"
-                ),
-                Some(
-                    "name the folders of its programs with `path`, its variables with `env`, and what it reads with `[sandbox] read`"
-                        .to_owned(),
-                ),
-            ),
+                );
+                let help = "name the folders of its programs with `path`, its variables with `env`, and what it reads with `[sandbox] read`";
+                fields.value_problem(place, Message::from(message).with_help(Some(help.to_owned())));
+            }
         }
     }
     found.sort_unstable();
@@ -116,9 +110,9 @@ fn toolchains(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<To
     found
 }
 
-fn folders(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<String> {
+fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<String> {
     let mut found = Vec::new();
-    for (text, span) in fields.texts(field, value) {
+    for (text, place) in fields.texts(field) {
         let is_plain = text.starts_with('/')
             && !text.contains([':', '\0'])
             && text.split('/').all(|segment| segment != ".." && segment != ".");
@@ -126,30 +120,29 @@ fn folders(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<Strin
             found.push(text);
         } else {
             let message = format!("`{field}` holds `{text}`: an absolute folder without `.`, `..` and `:` is expected");
-            fields.value_problem(field, span, message, None);
+            fields.value_problem(place, message);
         }
     }
     found
 }
 
-fn variables(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> BTreeMap<String, String> {
+fn variables(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for (key, value) in fields.table(field, value) {
-        let name = key.get_ref().as_ref();
-        let path = format!("{field}.{name}");
+    for field in fields.table(table) {
+        let name = field.name;
         let spelled = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !spelled {
-            let message = format!("`{path}` is no variable name: letters, digits and `_` are expected");
-            fields.value_problem(&path, key.span(), message, None);
+            let message = format!("`{field}` is no variable name: letters, digits and `_` are expected");
+            fields.value_problem(field.at_key(), message);
         } else if !is_env_name_allowed(name) {
             let message =
-                format!("`{path}` is refused: it would let the environment choose what a command loads or reads");
+                format!("`{field}` is refused: it would let the environment choose what a command loads or reads");
             let help = (name == "PATH").then(|| "add folders with `exec.path = [\"/opt/x/bin\"]`".to_owned());
-            fields.value_problem(&path, key.span(), message, help);
-        } else if let Some(text) = fields.text(&path, value) {
+            fields.value_problem(field.at_key(), Message::from(message).with_help(help));
+        } else if let Some(text) = fields.text(&field) {
             if text.contains('\0') {
-                fields.value_problem(&path, value.span(), format!("`{path}` holds a NUL byte: text is expected"), None);
+                fields.value_problem(field.at_value(), format!("`{field}` holds a NUL byte: text is expected"));
             } else {
                 found.insert(name.to_owned(), text);
             }

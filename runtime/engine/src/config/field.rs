@@ -8,35 +8,141 @@ use glovebox_host::grants::Grants;
 use glovebox_pipeline::span::Span;
 use glovebox_record::LimitSettings;
 use serde_json::json;
+use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 /// A value and its place.
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
 
-/// A key and its value, each with its place.
-pub(super) type Entry<'v, 't> = (&'v Spanned<DeString<'t>>, &'v Value<'t>);
+/// One field of the file: its dotted path and its value.
+#[derive(Debug, Clone)]
+pub(super) struct Field<'v, 't> {
+    path: String,
+    /// The last part of the path, as written.
+    pub(super) name: &'v str,
+    key: Range<usize>,
+    pub(super) value: &'v DeValue<'t>,
+    span: Range<usize>,
+}
 
-/// The text being read and the problems found so far.
+impl<'v, 't> Field<'v, 't> {
+    fn new(key: &'v Spanned<DeString<'t>>, value: &'v Value<'t>) -> Self {
+        let name = key.get_ref().as_ref();
+        Self { path: name.to_owned(), name, key: key.span(), value: value.get_ref(), span: value.span() }
+    }
+
+    /// The same field with a name in quotes, such as `plugins."acme.review"`.
+    pub(super) fn quoted(self) -> Self {
+        let table = &self.path[..self.path.len() - self.name.len()];
+        Self { path: format!("{table}\"{}\"", self.name), ..self }
+    }
+
+    /// Its value, for a problem.
+    pub(super) fn at_value(&self) -> Place {
+        self.at(self.span.clone())
+    }
+
+    /// Its key, for a problem.
+    pub(super) fn at_key(&self) -> Place {
+        self.at(self.key.clone())
+    }
+
+    /// A part of it, for a problem.
+    pub(super) fn at(&self, span: Range<usize>) -> Place {
+        Place { path: self.path.clone(), span }
+    }
+}
+
+impl fmt::Display for Field<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)
+    }
+}
+
+/// Where a problem is.
+pub(super) struct Place {
+    /// Dotted path of the field; empty for the whole file.
+    pub(super) path: String,
+    pub(super) span: Range<usize>,
+}
+
+/// What is wrong, and how to mend it.
+pub(super) struct Message {
+    text: String,
+    help: Option<String>,
+}
+
+impl Message {
+    /// Adds how to mend it, where that is known.
+    pub(super) fn with_help(self, help: Option<String>) -> Self {
+        Self { help, ..self }
+    }
+}
+
+impl From<String> for Message {
+    fn from(text: String) -> Self {
+        Self { text, help: None }
+    }
+}
+
+/// The stable name of a kind of problem.
+#[derive(Clone, Copy)]
+enum Rule {
+    Syntax,
+    UnknownField,
+    Unenforceable,
+    Value,
+    MissingField,
+}
+
+impl Rule {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Syntax => "config_syntax",
+            Self::UnknownField => "config_unknown_field",
+            Self::Unenforceable => "config_unenforceable",
+            Self::Value => "config_value",
+            Self::MissingField => "config_missing_field",
+        }
+    }
+}
+
+/// A type that a field must have.
+#[derive(Clone, Copy)]
+enum Expected {
+    Table,
+    Text,
+    Texts,
+}
+
+/// The file being read.
+#[derive(Clone, Copy)]
+pub(super) struct File<'i> {
+    pub(super) text: &'i str,
+    pub(super) name: &'i str,
+}
+
+/// The file being read and the problems found so far.
 pub(super) struct Fields<'i> {
-    text: &'i str,
-    file_name: &'i str,
+    file: File<'i>,
     problems: Vec<ConfigProblem>,
 }
 
 impl<'i> Fields<'i> {
-    pub(super) fn new(text: &'i str, file_name: &'i str) -> Self {
-        Self { text, file_name, problems: Vec::new() }
+    pub(super) fn new(file: File<'i>) -> Self {
+        Self { file, problems: Vec::new() }
     }
 
     /// Parses the whole text; what cannot be read as TOML becomes a problem.
     pub(super) fn parse(&mut self) -> Spanned<DeTable<'i>> {
-        let (root, errors) = DeTable::parse_recoverable(self.text);
+        let (root, errors) = DeTable::parse_recoverable(self.file.text);
         for error in errors {
-            let place = error.span().unwrap_or(0..0);
+            let place = Place { path: String::new(), span: error.span().unwrap_or(0..0) };
             let message = error.message().lines().collect::<Vec<_>>().join(", ");
-            self.push("config_syntax", "", place, message, None);
+            self.push(Rule::Syntax, place, message.into());
         }
         root
     }
@@ -50,160 +156,172 @@ impl<'i> Fields<'i> {
         Err(self.problems)
     }
 
-    /// Line of a byte, from 1.
-    pub(super) fn line(&self, byte: usize) -> usize {
-        1 + self.text.as_bytes().iter().take(byte).filter(|byte| **byte == b'\n').count()
+    /// Line of a field's key, from 1.
+    pub(super) fn line(&self, field: &Field<'_, '_>) -> usize {
+        self.line_of(field.key.start)
     }
 
-    /// The entries of a table; empty, with a problem, when it is something else.
-    pub(super) fn table<'v, 't>(&mut self, field: &str, value: &'v Value<'t>) -> Vec<Entry<'v, 't>> {
-        match value.get_ref().as_table() {
-            Some(table) => table.iter().collect(),
-            None => {
-                self.wrong_type(field, value, "a table");
-                Vec::new()
-            }
-        }
+    fn line_of(&self, byte: usize) -> usize {
+        1 + self.file.text.as_bytes().iter().take(byte).filter(|byte| **byte == b'\n').count()
+    }
+
+    /// The fields of the file.
+    pub(super) fn root<'v, 't>(root: &'v DeTable<'t>) -> Vec<Field<'v, 't>> {
+        root.iter().map(|(key, value)| Field::new(key, value)).collect()
+    }
+
+    /// The fields of a table; empty, with a problem, when it is something else.
+    pub(super) fn table<'v, 't>(&mut self, field: &Field<'v, 't>) -> Vec<Field<'v, 't>> {
+        let Some(table) = field.value.as_table() else {
+            self.wrong_type(field, field.at_value(), Expected::Table);
+            return Vec::new();
+        };
+        let below = |(key, value): (&'v Spanned<DeString<'t>>, &'v Value<'t>)| {
+            let child = Field::new(key, value);
+            Field { path: format!("{field}.{}", child.name), ..child }
+        };
+        table.iter().map(below).collect()
     }
 
     /// A text value.
-    pub(super) fn text(&mut self, field: &str, value: &Value<'_>) -> Option<String> {
-        match value.get_ref().as_str() {
-            Some(text) => Some(text.to_owned()),
-            None => {
-                self.wrong_type(field, value, "a string");
-                None
-            }
+    pub(super) fn text(&mut self, field: &Field<'_, '_>) -> Option<String> {
+        let text = field.value.as_str().map(str::to_owned);
+        if text.is_none() {
+            self.wrong_type(field, field.at_value(), Expected::Text);
         }
+        text
     }
 
-    /// True when the text has something in it; else a problem.
-    pub(super) fn not_empty(&mut self, field: &str, value: &Value<'_>, text: &str) -> bool {
-        let fine = !text.is_empty() && !text.contains('\0');
-        if !fine {
-            self.value_problem(field, value.span(), format!("`{field}` is empty: a path is expected"), None);
+    /// A path that has something in it.
+    pub(super) fn path(&mut self, field: &Field<'_, '_>) -> Option<String> {
+        let text = self.text(field)?;
+        if text.is_empty() || text.contains('\0') {
+            self.value_problem(field.at_value(), format!("`{field}` is empty: a path is expected"));
+            return None;
         }
-        fine
+        Some(text)
     }
 
     /// A list of texts with their places.
-    pub(super) fn texts(&mut self, field: &str, value: &Value<'_>) -> Vec<(String, Range<usize>)> {
-        let Some(list) = value.get_ref().as_array() else {
-            self.wrong_type(field, value, "a list of strings");
+    pub(super) fn texts(&mut self, field: &Field<'_, '_>) -> Vec<(String, Place)> {
+        let Some(list) = field.value.as_array() else {
+            self.wrong_type(field, field.at_value(), Expected::Texts);
             return Vec::new();
         };
         let mut found = Vec::new();
         for item in list.iter() {
-            if let Some(text) = self.text(field, item) {
-                found.push((text, item.span()));
+            let place = field.at(item.span());
+            match item.get_ref().as_str() {
+                Some(text) => found.push((text.to_owned(), place)),
+                None => {
+                    let of_type = Field { value: item.get_ref(), ..field.clone() };
+                    self.wrong_type(&of_type, place, Expected::Text);
+                }
             }
         }
         found
     }
 
     /// A list of paths in the grammar of scopes.
-    pub(super) fn scope_paths(&mut self, field: &str, value: &Value<'_>) -> Vec<String> {
+    pub(super) fn scope_paths(&mut self, field: &Field<'_, '_>) -> Vec<String> {
         let mut found = Vec::new();
-        for (text, place) in self.texts(field, value) {
+        for (text, place) in self.texts(field) {
             match glovebox_record::scope::Entry::parse(&text) {
                 Ok(_) => found.push(text),
-                Err(error) => self.value_problem(field, place, format!("`{field}` holds `{text}`: {error}"), None),
+                Err(error) => self.value_problem(place, format!("`{field}` holds `{text}`: {error}")),
             }
         }
         found
     }
 
     /// A `wants` or `grants` table, each field offered to the host on its own.
-    pub(super) fn grants(&mut self, field: &str, value: &Value<'_>) -> Grants {
+    pub(super) fn grants(&mut self, field: &Field<'_, '_>) -> Grants {
         let mut whole = serde_json::Map::new();
-        for (key, value) in self.table(field, value) {
-            let name = key.get_ref().as_ref();
-            let path = format!("{field}.{name}");
-            if name == "limits" {
-                let mut limits = serde_json::Map::new();
-                for (name, limit) in self.limit_fields(&path, value) {
-                    limits.insert(name, limit);
-                }
+        for child in self.table(field) {
+            if child.name == "limits" {
+                let limits: serde_json::Map<_, _> = self.limit_fields(&child).into_iter().collect();
                 whole.insert("limits".to_owned(), limits.into());
                 continue;
             }
-            let json = to_json(value.get_ref());
             // Beside a tier, since paths without one are an objection of their own, made to the whole table below.
-            let mut alone = serde_json::Map::from_iter([("filesystem".to_owned(), json!("posix"))]);
-            alone.insert(name.to_owned(), json.clone());
-            match serde_json::from_value::<Grants>(alone.into()) {
+            let alone = json!({ "filesystem": "posix", (child.name): to_json(child.value) });
+            match serde_json::from_value::<Grants>(alone) {
                 Ok(_) => {
-                    whole.insert(name.to_owned(), json);
+                    whole.insert(child.name.to_owned(), to_json(child.value));
                 }
-                Err(error) => self.objection(&path, key.span(), &error.to_string()),
+                Err(error) => self.objection(child.at_key(), &error),
             }
         }
         match serde_json::from_value(whole.into()) {
             Ok(grants) => grants,
             Err(error) => {
-                self.objection(field, value.span(), &error.to_string());
+                self.objection(field.at_value(), &error);
                 Grants::default()
             }
         }
     }
 
     /// A `limits` table.
-    pub(super) fn limits(&mut self, field: &str, value: &Value<'_>) -> LimitSettings {
-        let limits: serde_json::Map<_, _> = self.limit_fields(field, value).into_iter().collect();
+    pub(super) fn limits(&mut self, field: &Field<'_, '_>) -> LimitSettings {
+        let limits: serde_json::Map<_, _> = self.limit_fields(field).into_iter().collect();
         serde_json::from_value(limits.into()).unwrap_or_default()
     }
 
-    fn limit_fields(&mut self, field: &str, value: &Value<'_>) -> Vec<(String, serde_json::Value)> {
+    fn limit_fields(&mut self, field: &Field<'_, '_>) -> Vec<(String, serde_json::Value)> {
         let mut found = Vec::new();
-        for (key, value) in self.table(field, value) {
-            let name = key.get_ref().as_ref();
-            let json = to_json(value.get_ref());
-            match serde_json::from_value::<LimitSettings>(json!({ name: json })) {
-                Ok(_) => found.push((name.to_owned(), json)),
-                Err(error) => self.objection(&format!("{field}.{name}"), key.span(), &error.to_string()),
+        for child in self.table(field) {
+            match serde_json::from_value::<LimitSettings>(json!({ (child.name): to_json(child.value) })) {
+                Ok(_) => found.push((child.name.to_owned(), to_json(child.value))),
+                Err(error) => self.objection(child.at_key(), &error),
             }
         }
         found
     }
 
     /// A field the host's own types refused.
-    fn objection(&mut self, field: &str, place: Range<usize>, reason: &str) {
-        let rule = if reason.contains("cannot enforce") || reason.starts_with("unknown field") {
-            "config_unenforceable"
-        } else {
-            "config_value"
-        };
-        self.push(rule, field, place, format!("`{field}`: {reason}"), None);
+    fn objection(&mut self, place: Place, error: &serde_json::Error) {
+        let reason = error.to_string();
+        let is_unenforceable = reason.contains("cannot enforce") || reason.starts_with("unknown field");
+        let rule = if is_unenforceable { Rule::Unenforceable } else { Rule::Value };
+        let message = format!("`{}`: {reason}", place.path);
+        self.push(rule, place, message.into());
     }
 
-    /// A field nobody reads.
-    pub(super) fn unknown(&mut self, key: &Spanned<DeString<'_>>, field: &str, known: &[&str]) {
+    /// A field that nothing reads.
+    pub(super) fn unknown(&mut self, field: &Field<'_, '_>, known: &[&str]) {
         let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let message = format!("unknown field `{field}`: one of {known} is expected");
-        self.push("config_unknown_field", field, key.span(), message, None);
+        self.push(Rule::UnknownField, field.at_key(), message.into());
     }
 
-    /// A field that has to be there.
-    pub(super) fn missing(&mut self, table: &str, name: &str, place: Range<usize>, paste: &str) {
-        let message = format!("`{table}` has no `{name}`");
-        self.push("config_missing_field", &format!("{table}.{name}"), place, message, Some(format!("add `{paste}`")));
+    /// A table without the path that it must have.
+    pub(super) fn missing_path(&mut self, table: &Field<'_, '_>, example: &Path) {
+        let message = Message::from(format!("`{table}` has no `path`"));
+        let help = format!("add `path = \"{}\"`", example.display());
+        let place = Place { path: format!("{table}.path"), ..table.at_key() };
+        self.push(Rule::MissingField, place, message.with_help(Some(help)));
     }
 
     /// A value that is not what the field takes.
-    pub(super) fn value_problem(&mut self, field: &str, place: Range<usize>, message: String, help: Option<String>) {
-        self.push("config_value", field, place, message, help);
+    pub(super) fn value_problem(&mut self, place: Place, message: impl Into<Message>) {
+        self.push(Rule::Value, place, message.into());
     }
 
-    fn wrong_type(&mut self, field: &str, value: &Value<'_>, expected: &str) {
-        let found = value.get_ref().type_str();
-        self.value_problem(field, value.span(), format!("`{field}` is of type {found}: {expected} is expected"), None);
+    fn wrong_type(&mut self, field: &Field<'_, '_>, place: Place, expected: Expected) {
+        let expected = match expected {
+            Expected::Table => "a table",
+            Expected::Text => "a string",
+            Expected::Texts => "a list of strings",
+        };
+        let found = field.value.type_str();
+        self.value_problem(place, format!("`{field}` is of type {found}: {expected} is expected"));
     }
 
-    fn push(&mut self, rule: &'static str, field: &str, place: Range<usize>, message: String, help: Option<String>) {
-        let line = self.line(place.start);
-        let span = Span::new(place.start, place.end);
-        let (file_name, field) = (self.file_name.to_owned(), field.to_owned());
-        self.problems.push(ConfigProblem { rule, file_name, field, line, span, message, help });
+    fn push(&mut self, rule: Rule, place: Place, message: Message) {
+        let Place { path: field, span: Range { start, end } } = place;
+        let (line, span) = (self.line_of(start), Span::new(start, end));
+        let (file_name, Message { text: message, help }) = (self.file.name.to_owned(), message);
+        self.problems.push(ConfigProblem { rule: rule.as_str(), file_name, field, line, span, message, help });
     }
 }
 

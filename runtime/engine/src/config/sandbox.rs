@@ -3,12 +3,13 @@
 //! The default denies: no network, no folder of the machine beside the system's programs, nothing writable that is not
 //! committed, and no run below the highest tier. What a machine can enforce is not asked here.
 
-use super::field::{Fields, Value};
+use super::field::{Field, Fields, Message};
 use glovebox_pipeline::nearest::nearest;
 use glovebox_record::network::{HostRule, HostRules};
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, Tier};
 use glovebox_sandbox::protect::Protected;
+use std::path::Path;
 
 /// The `[sandbox]` table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,25 +37,23 @@ impl Default for SandboxSetting {
 /// services.
 const READ_REFUSED: [&str; 5] = ["/", "/proc", "/sys", "/dev", "/run"];
 
-pub(super) fn parse(fields: &mut Fields<'_>, value: &Value<'_>) -> SandboxSetting {
+pub(super) fn parse(fields: &mut Fields<'_>, table: &Field<'_, '_>) -> SandboxSetting {
     let mut setting = SandboxSetting::default();
-    for (key, value) in fields.table("sandbox", value) {
-        let name = key.get_ref().as_ref();
-        let field = format!("sandbox.{name}");
-        match name {
-            "require" => setting.require = required(fields, &field, value),
-            "network" => setting.network = network(fields, &field, value),
-            "read" => setting.read = folders(fields, &field, value),
-            "scratch" => setting.scratch = subtrees(fields, &field, value),
-            "cache" => setting.cache = subtrees(fields, &field, value),
-            _ => fields.unknown(key, &field, &["require", "network", "read", "scratch", "cache"]),
+    for field in fields.table(table) {
+        match field.name {
+            "require" => setting.require = required(fields, &field),
+            "network" => setting.network = network(fields, &field),
+            "read" => setting.read = folders(fields, &field),
+            "scratch" => setting.scratch = subtrees(fields, &field),
+            "cache" => setting.cache = subtrees(fields, &field),
+            _ => fields.unknown(&field, &["require", "network", "read", "scratch", "cache"]),
         }
     }
     setting
 }
 
-fn required(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Tier {
-    let Some(text) = fields.text(field, value) else { return Tier::Full };
+fn required(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Tier {
+    let Some(text) = fields.text(field) else { return Tier::Full };
     if let Some(tier) = Tier::CONFINING.into_iter().find(|tier| tier.as_str() == text) {
         return tier;
     }
@@ -65,18 +64,18 @@ fn required(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Tier {
         }
         _ => meant(&text, Tier::CONFINING.map(Tier::as_str)),
     };
-    fields.value_problem(field, value.span(), message, help);
+    fields.value_problem(field.at_value(), Message::from(message).with_help(help));
     Tier::Full
 }
 
-fn network(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Network {
-    if value.get_ref().as_table().is_some() {
-        return proxy(fields, field, value);
+fn network(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Network {
+    if field.value.as_table().is_some() {
+        return proxy(fields, field);
     }
     let expected = "`\"none\"`, `\"full\"` or `{ proxy = [\"api.example.com\"] }` is expected";
-    let Some(text) = value.get_ref().as_str() else {
-        let found = value.get_ref().type_str();
-        fields.value_problem(field, value.span(), format!("`{field}` is of type {found}: {expected}"), None);
+    let Some(text) = field.value.as_str() else {
+        let found = field.value.type_str();
+        fields.value_problem(field.at_value(), format!("`{field}` is of type {found}: {expected}"));
         return Network::None;
     };
     match text {
@@ -88,34 +87,34 @@ fn network(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Network {
         "proxy" => Some("name the domains: `network = { proxy = [\"api.example.com\"] }`".to_owned()),
         _ => meant(text, ["none", "full"]),
     };
-    fields.value_problem(field, value.span(), format!("`{field}` is `{text}`: {expected}"), help);
+    let message = Message::from(format!("`{field}` is `{text}`: {expected}"));
+    fields.value_problem(field.at_value(), message.with_help(help));
     Network::None
 }
 
-fn proxy(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Network {
+fn proxy(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Network {
     let mut hosts: Option<HostRules> = None;
-    for (key, value) in fields.table(field, value) {
-        let name = key.get_ref().as_ref();
-        let path = format!("{field}.{name}");
-        if name != "proxy" {
-            fields.unknown(key, &path, &["proxy"]);
+    for child in fields.table(field) {
+        if child.name == "proxy" {
+            hosts = Some(host_rules(fields, &child));
+        } else {
+            fields.unknown(&child, &["proxy"]);
             hosts.get_or_insert_default();
-            continue;
         }
-        hosts = Some(host_rules(fields, &path, value));
     }
     if hosts.is_none() {
         let message = format!("`{field}` is an empty table: `{{ proxy = [\"api.example.com\"] }}` is expected");
-        fields.value_problem(field, value.span(), message, None);
+        fields.value_problem(field.at_value(), message);
     }
     Network::Proxy(hosts.unwrap_or_default())
 }
 
-fn host_rules(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> HostRules {
-    let texts = fields.texts(field, value);
-    if texts.is_empty() && value.get_ref().as_array().is_some() {
+fn host_rules(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> HostRules {
+    let texts = fields.texts(field);
+    if texts.is_empty() && field.value.as_array().is_some() {
         let help = "write `network = \"none\"` where nothing may be reached".to_owned();
-        fields.value_problem(field, value.span(), format!("`{field}` names no domain"), Some(help));
+        let message = Message::from(format!("`{field}` names no domain"));
+        fields.value_problem(field.at_value(), message.with_help(Some(help)));
     }
     let mut named: Vec<HostRule> = Vec::new();
     for (text, place) in texts {
@@ -125,31 +124,34 @@ fn host_rules(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> HostRu
             Err(error) => {
                 let lower = text.to_ascii_lowercase();
                 let help = (lower != text && lower.parse::<HostRule>().is_ok()).then(|| format!("write `{lower}`"));
-                fields.value_problem(field, place, format!("`{field}`: {error}"), help);
+                fields.value_problem(place, Message::from(format!("`{field}`: {error}")).with_help(help));
             }
         }
     }
     HostRules::of(named).unwrap_or_else(|error| {
-        fields.value_problem(field, value.span(), format!("`{field}`: {error}"), None);
+        fields.value_problem(field.at_value(), format!("`{field}`: {error}"));
         HostRules::default()
     })
 }
 
-fn folders(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<String> {
+fn folders(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for (text, place) in fields.texts(field, value) {
+    for (text, place) in fields.texts(field) {
         let folder = if text == "/" { "/" } else { text.strip_suffix('/').unwrap_or(&text) };
         let named = folder.strip_prefix('/').unwrap_or_default();
         let is_plain = !text.contains('\0')
             && folder.starts_with('/')
             && (folder == "/" || named.split('/').all(|segment| !matches!(segment, "" | "." | "..")));
-        let refused = READ_REFUSED.into_iter().find(|root| folder == *root || is_below(folder, root));
+        let refused = READ_REFUSED
+            .into_iter()
+            .find(|root| folder == *root || (*root != "/" && Path::new(folder).starts_with(root)));
         if !is_plain {
             let message = format!("`{field}` holds `{text}`: an absolute folder without `.` and `..` is expected");
-            fields.value_problem(field, place, message, None);
+            fields.value_problem(place, message);
         } else if let Some(root) = refused {
             let message = format!("`{field}` holds `{text}`: commands are never shown `{root}`");
-            fields.value_problem(field, place, message, Some("name the folders that are needed".to_owned()));
+            let help = "name the folders that are needed".to_owned();
+            fields.value_problem(place, Message::from(message).with_help(Some(help)));
         } else if !found.iter().any(|known| known == folder) {
             found.push(folder.to_owned());
         }
@@ -157,30 +159,21 @@ fn folders(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<Strin
     found
 }
 
-/// True for a path below a root other than `/`, below which everything is.
-fn is_below(path: &str, root: &str) -> bool {
-    root != "/" && path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
-}
-
 /// Subtrees of the workspace outside of everything protected.
-fn subtrees(fields: &mut Fields<'_>, field: &str, value: &Value<'_>) -> Vec<Entry> {
+fn subtrees(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Entry> {
     let mut found = Vec::new();
-    for (text, place) in fields.texts(field, value) {
-        match subtree(&text) {
+    for (text, place) in fields.texts(field) {
+        // What such a folder holds is never committed, so it may not be the whole workspace, and nothing protected may be in its place.
+        match Entry::parse(&text).map_err(|problem| (problem.to_string(), None)).and_then(cache_folder) {
             Ok(entry) if found.contains(&entry) => {}
             Ok(entry) => found.push(entry),
             Err((fault, help)) => {
-                fields.value_problem(field, place, format!("`{field}` holds `{text}`: {fault}"), help)
+                let message = Message::from(format!("`{field}` holds `{text}`: {fault}"));
+                fields.value_problem(place, message.with_help(help));
             }
         }
     }
     found
-}
-
-/// Reads a `scratch` or `cache` folder, or says what is wrong with it and how to mend it. What such a folder holds is never
-/// committed, so it may not be the whole workspace, and nothing protected may be in its place.
-fn subtree(text: &str) -> Result<Entry, (String, Option<String>)> {
-    cache_folder(Entry::parse(text).map_err(|problem| (problem.to_string(), None))?)
 }
 
 /// Checks such a folder.
