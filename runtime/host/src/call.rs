@@ -36,8 +36,8 @@ pub struct CommandSetting {
 /// A kind of progress the host tells while a call is under way. Lossy by design.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// A log line of the guest: level, message, fields.
-    Log(String, String, Vec<(String, String)>),
+    /// A log line of the guest.
+    Log(LogLine),
     /// An event of the guest: kind, JSON.
     Emitted(String, String),
     /// A model turn begins; counts from 1 within the attempt.

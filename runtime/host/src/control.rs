@@ -29,7 +29,7 @@ impl Host for Attempt {
         let fields = fields.into_iter().take(FIELDS_MAX).map(|(name, value)| (cut(name), cut(value))).collect();
         let line = LogLine { level, message: cut(message), fields };
         if self.keeps_line(&line) {
-            self.report(Progress::Log(line.level.clone(), line.message.clone(), line.fields.clone()));
+            self.report(Progress::Log(line.clone()));
             self.log.push(line);
         }
         Ok(())

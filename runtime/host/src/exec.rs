@@ -12,6 +12,7 @@ use glovebox_record::{CommandEnding, LimitName, Receipt, Refusal};
 use glovebox_sandbox::exec::{self as sandbox, ExecError, Program};
 use glovebox_sandbox::jail::CommandLine;
 use glovebox_sandbox::refusal::escaped;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::Result;
@@ -234,10 +235,10 @@ fn remedy(program: &Program) -> String {
     }
 }
 
-fn text_of(program: &Program) -> String {
+fn text_of(program: &Program) -> Cow<'_, str> {
     match program {
-        Program::Shell(text) => text.clone(),
-        Program::Argv(argv) => argv.join(" "),
+        Program::Shell(text) => text.into(),
+        Program::Argv(argv) => argv.join(" ").into(),
     }
 }
 

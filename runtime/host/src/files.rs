@@ -16,11 +16,15 @@ use std::sync::Arc;
 /// Most bytes one `read` returns; asking for more of a longer file is an error, never a short answer.
 pub const READ_BYTES_MAX: u32 = 16 << 20;
 
+/// A path as a guest wrote it: neither checked nor resolved.
+#[derive(Clone, Copy)]
+pub(crate) struct GuestPath<'a>(pub(crate) &'a str);
+
 type Answer<T> = wasmtime::Result<Result<T, Error>>;
 
 impl Host for Attempt {
     fn read(&mut self, path: String, offset: u64, max: u32) -> Answer<Vec<u8>> {
-        let content = self.on_path(Operation::Read, &path, |view, at| {
+        let content = self.on_path(Operation::Read, GuestPath(&path), |view, at| {
             if max > READ_BYTES_MAX && view.stat(at)?.size.saturating_sub(offset) > u64::from(READ_BYTES_MAX) {
                 return Err(Denied::TooLarge);
             }
@@ -32,16 +36,16 @@ impl Host for Attempt {
 
     fn write(&mut self, path: String, data: Vec<u8>) -> Answer<()> {
         self.meter.carried(data.len());
-        Ok(self.on_path(Operation::Write, &path, |view, at| view.write_file(at, &data)))
+        Ok(self.on_path(Operation::Write, GuestPath(&path), |view, at| view.write_file(at, &data)))
     }
 
     fn list(&mut self, path: String) -> Answer<Vec<Node>> {
-        let entries = self.on_path(Operation::List, &path, |view, at| view.list(at));
+        let entries = self.on_path(Operation::List, GuestPath(&path), |view, at| view.list(at));
         Ok(entries.map(|entries| entries.into_iter().filter_map(node_of).collect()))
     }
 
     fn stat(&mut self, path: String) -> Answer<Node> {
-        Ok(self.on_path(Operation::Stat, &path, |view, at| {
+        Ok(self.on_path(Operation::Stat, GuestPath(&path), |view, at| {
             let metadata = view.stat(at)?;
             let kind = kind_text(metadata.kind).ok_or_else(|| view.refuse_following(Operation::Stat, at))?;
             Ok(Node { name: at.name().unwrap_or_default().to_owned(), kind: kind.to_owned(), size: metadata.size })
@@ -49,7 +53,7 @@ impl Host for Attempt {
     }
 
     fn remove(&mut self, path: String) -> Answer<()> {
-        Ok(self.on_path(Operation::Remove, &path, |view, at| match view.unlink(at) {
+        Ok(self.on_path(Operation::Remove, GuestPath(&path), |view, at| match view.unlink(at) {
             Err(Denied::IsADirectory) => view.remove_directory(at),
             removed => removed,
         }))
@@ -67,7 +71,7 @@ impl Attempt {
     fn on_path<T>(
         &mut self,
         operation: Operation,
-        path: &str,
+        path: GuestPath<'_>,
         work: impl FnOnce(&Arc<View>, &ScopePath) -> Result<T, Denied>,
     ) -> Result<T, Error> {
         let view = match &self.view {
@@ -75,14 +79,14 @@ impl Attempt {
             _ => {
                 let help =
                     "`grants = { filesystem = \"workspace\", read = [\"./\"] }` for the plugin in `glovebox.toml`";
-                self.refuse(Refusal::new(operation.as_str(), path, "no files are granted", help));
+                self.refuse(Refusal::new(operation.as_str(), path.0, "no files are granted", help));
                 return Err(error_of(Denied::NotPermitted, "no files are granted"));
             }
         };
-        let done = match ScopePath::parse(view.relative(path).unwrap_or(path)) {
+        let done = match ScopePath::parse(view.relative(path.0).unwrap_or(path.0)) {
             Ok(at) => work(view, &at),
             Err(problem) => {
-                return Err(error_of(view.refuse_path(operation, path, problem), problem));
+                return Err(error_of(view.refuse_path(operation, path.0, problem), problem));
             }
         };
         done.map_err(|denied| error_of(denied, Refused { denied, path, view }))
@@ -105,7 +109,7 @@ fn node_of(entry: DirectoryEntry) -> Option<Node> {
 /// An operation on a path that the view denied.
 struct Refused<'a> {
     denied: Denied,
-    path: &'a str,
+    path: GuestPath<'a>,
     view: &'a View,
 }
 
@@ -113,7 +117,7 @@ impl fmt::Display for Refused<'_> {
     /// Names the path and the problem; for a write outside the scope, also the scope.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { denied, path, view } = self;
-        write!(f, "`{path}`: {denied}")?;
+        write!(f, "`{}`: {denied}", path.0)?;
         if *denied != Denied::NotPermitted {
             return Ok(());
         }

@@ -164,7 +164,7 @@ fn wasi_of(stdout: &Output, stderr: &Output) -> WasiCtx {
 }
 
 fn store_of(component: &Component, attempt: Attempt) -> Store<Attempt> {
-    let limits = attempt.limits.clone();
+    let limits = attempt.limits;
     let canceled = Arc::clone(&attempt.canceled);
     let deadline = attempt.deadline;
     let mut store = Store::new(component.pre.engine(), attempt);

@@ -10,6 +10,7 @@ mod codes;
 mod descriptor;
 mod streams;
 
+use crate::files::GuestPath;
 use codes::{denied, kind_type};
 use glovebox_record::path::ScopePath;
 use glovebox_sandbox::view::{Denied, DirectoryEntry, FileHandle, Operation, View};
@@ -107,8 +108,13 @@ impl FilesView<'_> {
     }
 
     /// Resolves what a guest wrote against a directory descriptor.
-    fn resolve(&self, operation: Operation, fd: &Resource<types::Descriptor>, path: &str) -> FsResult<ScopePath> {
-        self.view()?.resolve(operation, self.directory(fd)?, path).map_err(denied)
+    fn resolve(
+        &self,
+        operation: Operation,
+        fd: &Resource<types::Descriptor>,
+        path: GuestPath<'_>,
+    ) -> FsResult<ScopePath> {
+        self.view()?.resolve(operation, self.directory(fd)?, path.0).map_err(denied)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::terminal::{duration, visible};
 use glovebox_engine::event::{Event, NodeId, Record, Refusal, StageFinished, Verdict};
-use glovebox_host::call::Progress;
+use glovebox_host::call::{LogLine, Progress};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::fmt::Display;
@@ -34,7 +34,7 @@ pub fn of_progress(at: Timestamp, node: &NodeId, progress: &Progress) -> Option<
 /// What a stage is doing, in a few words. With `finished`, the end of a command instead of its beginning.
 pub fn activity(progress: &Progress, finished: bool) -> Option<String> {
     match progress {
-        Progress::Log(level, message, fields) => {
+        Progress::Log(LogLine { level, message, fields }) => {
             let mut text = format!("{} {}", visible::line(level), visible::summary(message, TEXT_CHARACTERS_MAX));
             for (name, value) in fields.iter().take(LOG_FIELDS_SHOWN_MAX) {
                 let value = visible::summary(value, TEXT_CHARACTERS_MAX);

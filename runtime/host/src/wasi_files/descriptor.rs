@@ -5,6 +5,7 @@
 use super::codes::{denied, identity_hash, new_time, stat};
 use super::streams::{CHUNK_BYTES_MAX, Reader, Target, Writer};
 use super::{FilesView, LISTED_MAX, Node};
+use crate::files::GuestPath;
 use glovebox_record::path::ScopePath;
 use glovebox_sandbox::view::{Create, Denied, Kind, Metadata, OpenOptions, Operation, View};
 use std::sync::Arc;
@@ -100,7 +101,7 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let path = self.resolve(Operation::MakeDirectory, &fd, &path)?;
+        let path = self.resolve(Operation::MakeDirectory, &fd, GuestPath(&path))?;
         self.view()?.make_directory(&path).map_err(denied)
     }
 
@@ -109,7 +110,7 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
-        Ok(stat(&self.metadata_at(&fd, flags, &path)?))
+        Ok(stat(&self.metadata_at(&fd, flags, GuestPath(&path))?))
     }
 
     async fn set_times_at(
@@ -121,13 +122,13 @@ impl HostDescriptor for FilesView<'_> {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         let (accessed, modified) = (new_time(accessed)?, new_time(modified)?);
-        let path = self.resolve(Operation::SetTimes, &fd, &path)?;
+        let path = self.resolve(Operation::SetTimes, &fd, GuestPath(&path))?;
         self.view()?.set_times(&path, accessed, modified).map_err(denied)
     }
 
     async fn link_at(&mut self, fd: Fd, _flags: PathFlags, old: String, new_fd: Fd, new: String) -> FsResult<()> {
-        self.resolve(Operation::Link, &new_fd, &new)?;
-        self.refuse_linking(Operation::Link, &fd, &old)
+        self.resolve(Operation::Link, &new_fd, GuestPath(&new))?;
+        self.refuse_linking(Operation::Link, &fd, GuestPath(&old))
     }
 
     async fn open_at(
@@ -140,33 +141,33 @@ impl HostDescriptor for FilesView<'_> {
     ) -> FsResult<Fd> {
         let wish = wish(open, flags)?;
         let operation = if wish.changes() { Operation::Write } else { Operation::Read };
-        let path = self.resolve(operation, &fd, &path)?;
+        let path = self.resolve(operation, &fd, GuestPath(&path))?;
         let node = open_node(self.view()?, path, wish, open.contains(OpenFlags::DIRECTORY)).map_err(denied)?;
         self.push(node)
     }
 
     async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
-        let path = self.resolve(Operation::ReadLink, &fd, &path)?;
+        let path = self.resolve(Operation::ReadLink, &fd, GuestPath(&path))?;
         Err(denied(self.view()?.refuse_reading_link(&path)))
     }
 
     async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let path = self.resolve(Operation::Remove, &fd, &path)?;
+        let path = self.resolve(Operation::Remove, &fd, GuestPath(&path))?;
         self.view()?.remove_directory(&path).map_err(denied)
     }
 
     async fn rename_at(&mut self, fd: Fd, old: String, new_fd: Fd, new: String) -> FsResult<()> {
-        let old = self.resolve(Operation::Rename, &fd, &old)?;
-        let new = self.resolve(Operation::Rename, &new_fd, &new)?;
+        let old = self.resolve(Operation::Rename, &fd, GuestPath(&old))?;
+        let new = self.resolve(Operation::Rename, &new_fd, GuestPath(&new))?;
         self.view()?.rename(&old, &new).map_err(denied)
     }
 
     async fn symlink_at(&mut self, fd: Fd, _target: String, path: String) -> FsResult<()> {
-        self.refuse_linking(Operation::Symlink, &fd, &path)
+        self.refuse_linking(Operation::Symlink, &fd, GuestPath(&path))
     }
 
     async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let path = self.resolve(Operation::Remove, &fd, &path)?;
+        let path = self.resolve(Operation::Remove, &fd, GuestPath(&path))?;
         self.view()?.unlink(&path).map_err(denied)
     }
 
@@ -182,7 +183,7 @@ impl HostDescriptor for FilesView<'_> {
     }
 
     async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> FsResult<MetadataHashValue> {
-        Ok(identity_hash(self.metadata_at(&fd, flags, &path)?.identity))
+        Ok(identity_hash(self.metadata_at(&fd, flags, GuestPath(&path))?.identity))
     }
 
     fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
@@ -217,7 +218,7 @@ impl FilesView<'_> {
         .map_err(denied)
     }
 
-    fn metadata_at(&self, fd: &Fd, flags: PathFlags, path: &str) -> FsResult<Metadata> {
+    fn metadata_at(&self, fd: &Fd, flags: PathFlags, path: GuestPath<'_>) -> FsResult<Metadata> {
         let path = self.resolve(Operation::Stat, fd, path)?;
         let metadata = self.view()?.stat(&path).map_err(denied)?;
         if metadata.kind == Kind::Symlink && flags.contains(PathFlags::SYMLINK_FOLLOW) {
@@ -226,7 +227,7 @@ impl FilesView<'_> {
         Ok(metadata)
     }
 
-    fn refuse_linking<T>(&self, operation: Operation, fd: &Fd, path: &str) -> FsResult<T> {
+    fn refuse_linking<T>(&self, operation: Operation, fd: &Fd, path: GuestPath<'_>) -> FsResult<T> {
         let path = self.resolve(operation, fd, path)?;
         Err(denied(self.view()?.refuse_linking(operation, &path)))
     }
