@@ -172,7 +172,7 @@ pub(crate) enum Keyword {
 }
 
 impl Keyword {
-    const ALL: [(&'static str, Self); 6] = [
+    const ALL: &[(&'static str, Self)] = &[
         ("node", Self::Node),
         ("edge", Self::Edge),
         ("graph", Self::Graph),
@@ -183,7 +183,7 @@ impl Keyword {
 
     /// The keyword with this spelling, if it is one.
     pub(crate) fn of(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(word, _)| text.eq_ignore_ascii_case(word)).map(|(_, keyword)| keyword)
+        Self::ALL.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)).map(|(_, keyword)| *keyword)
     }
 }
 
