@@ -3,6 +3,10 @@
 //! A battery makes all of it in a folder of its own and removes it afterwards. Invariant: [`HostFixture::touched`] names each change
 //! once.
 
+mod marks;
+
+pub use marks::{Canary, Mark};
+
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use serde::Deserialize;
@@ -20,52 +24,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 const NAP: Duration = Duration::from_millis(5);
-
-/// A secret text. Wherever it appears inside a sandbox or in an output, a secret has leaked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Canary(String);
-
-impl Canary {
-    fn new() -> io::Result<Self> {
-        Ok(Self(format!("canary-{}", random()?)))
-    }
-
-    /// Returns the text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl AsRef<[u8]> for Canary {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-}
-
-/// A name in the arguments of an attack's processes, by which the host finds them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark(String);
-
-impl Mark {
-    fn new() -> io::Result<Self> {
-        Ok(Self(format!("glovebox-attack-{}", random()?)))
-    }
-
-    /// Takes the mark that another process printed.
-    pub fn from_text(text: String) -> Self {
-        Self(text)
-    }
-
-    /// Returns the name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The name of files that attacks plant outside.
-    fn planted(&self) -> String {
-        format!("planted-{}", self.0)
-    }
-}
 
 /// What the victim prints when it starts: where its canaries are.
 #[derive(Debug, Deserialize)]
@@ -503,13 +461,4 @@ fn start(command: &mut Command) -> io::Result<Child> {
         }
     }
     command.spawn()
-}
-
-fn random() -> io::Result<String> {
-    let mut bytes = [0_u8; 8];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
-    }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
