@@ -385,7 +385,7 @@ fn a_run_ends_before_the_stage_that_its_disk_bound_leaves_no_room_for() {
     bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("unlimited wall time, 5000000B of disk");
     assert_eq!(bench.glovebox(&["plan", "pipeline.dot", "--json"]).json()["disk_bytes_max"], 5_000_000);
     let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "x", "--quiet"]);
-    run.ends(5).says("more than `disk_bytes_max` under `[run]`").says("raise `disk_bytes_max`");
+    run.ends(5).says("but `disk_bytes_max` under `[run]`").says("raise `disk_bytes_max`");
     let last = bench.run_json("x", "final.json");
     assert_eq!((&last["status"], &last["failure_class"]), (&"fail".into(), &"budget".into()));
     let done = bench.run_json("x", "checkpoint.json")["completed_nodes"].clone();
@@ -396,7 +396,7 @@ fn a_run_ends_before_the_stage_that_its_disk_bound_leaves_no_room_for() {
     }
     let shown = bench.glovebox(&["show", "x"]);
     shown.ends(0).says("limit/run_disk_bytes").says("glovebox resume x");
-    bench.glovebox(&["resume", "x", "--quiet"]).ends(5).says("more than `disk_bytes_max`");
+    bench.glovebox(&["resume", "x", "--quiet"]).ends(5).says("but `disk_bytes_max`");
     disk_bound(&bench, "1GiB");
     bench.glovebox(&["resume", "x", "--quiet"]).ends(0);
     let done = bench.run_json("x", "checkpoint.json")["completed_nodes"].clone();
@@ -420,7 +420,7 @@ fn what_a_run_keeps_beside_blobs_counts_too() {
         bench.write("pipeline.dot", &text);
         bench.write("glovebox.toml", "[run]\ndisk_bytes_max = \"1500KiB\"\n[sandbox]\ncache = [\"cache/\"]\n");
         let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "x", "--quiet"]);
-        run.ends(5).says("more than `disk_bytes_max`");
+        run.ends(5).says("but `disk_bytes_max`");
         let done = bench.run_json("x", "checkpoint.json")["completed_nodes"].clone();
         assert_eq!(done, serde_json::json!(["start", "a"]), "{what}");
     }

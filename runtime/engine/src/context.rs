@@ -76,7 +76,7 @@ impl Context {
     }
 }
 
-/// A key as somebody wrote it.
+/// A key in either spelling.
 #[derive(Debug, Clone, Copy)]
 pub struct ContextKey<'a>(pub &'a str);
 

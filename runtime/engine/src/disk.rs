@@ -93,7 +93,7 @@ impl DiskGauge {
             return Ok(None);
         }
         let reason = format!(
-            "the run's folder holds {bytes} bytes, more than `disk_bytes_max` under `[run]` of glovebox.toml allows ({})",
+            "the run directory has {bytes} bytes, but `disk_bytes_max` under `[run]` in glovebox.toml allows {}",
             self.bytes_max
         );
         Ok(Some(Failure::new(FailureClass::Budget, FailureCode::RUN_DISK, reason)))
@@ -161,7 +161,7 @@ mod tests {
     use crate::state::OpenTask;
     use cap_std::ambient_authority;
 
-    fn place() -> (tempfile::TempDir, Arc<RunDir>, Arc<DirBlobs>) {
+    fn run_dir() -> (tempfile::TempDir, Arc<RunDir>, Arc<DirBlobs>) {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
         let blobs = Arc::new(DirBlobs::open_in(&dir).unwrap());
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_running_total_is_what_a_new_measure_finds() {
-        let (folder, run, blobs) = place();
+        let (folder, run, blobs) = run_dir();
         blobs.put_bytes(&[1; 100_000]).unwrap();
         let gauge = DiskGauge::new(Arc::clone(&run), Arc::clone(&blobs), u64::MAX).unwrap();
         let before = gauge.bytes().unwrap();
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_told_with_both_numbers() {
-        let (_folder, run, blobs) = place();
+    fn a_bound_is_reported_with_both_numbers() {
+        let (_folder, run, blobs) = run_dir();
         blobs.put_bytes(&[1; 100_000]).unwrap();
         let over = |bytes_max| DiskGauge::new(Arc::clone(&run), Arc::clone(&blobs), bytes_max).unwrap().over().unwrap();
         assert_eq!(over(1 << 20), None);
         let failure = over(99_999).unwrap();
         assert_eq!((failure.class, failure.code), (FailureClass::Budget, FailureCode::RUN_DISK));
-        assert!(failure.reason.contains("allows (99999)"), "{}", failure.reason);
+        assert!(failure.reason.ends_with("allows 99999"), "{}", failure.reason);
     }
 }

@@ -186,7 +186,7 @@ impl AttemptSandbox {
         if let Some(usage) = self.caches.take().map(|caches| caches.enforce_limit(cache::BYTES_MAX)).transpose()?
             && usage.dropped
         {
-            tracing::warn!(bytes = usage.bytes, "the build caches were over their bound and are dropped");
+            tracing::warn!(bytes = usage.bytes, "the build caches exceeded their limit and were removed");
         }
         Ok(Some(spent))
     }
@@ -269,8 +269,8 @@ fn hidden(env: &SandboxEnv, paths: &AttemptPaths) -> Vec<PathBuf> {
     [&paths.run, runs, &env.project].into_iter().chain(private).map(Path::to_path_buf).collect()
 }
 
-/// The synthetic repository, where the project has one and commands run in walls that can show it. Without it `git` finds none,
-/// which is no reason to fail a stage.
+/// The synthetic repository, if the project has one and the sandbox of commands can show it. Without it `git` finds none, and the stage
+/// goes on.
 fn repository(env: &SandboxEnv, binding: &Binding, paths: &AttemptPaths) -> Option<Bind> {
     let is_wanted = binding.runs_commands() && env.tier == Some(Tier::Full);
     if !is_wanted || !repository::is_wanted(&env.project, &env.policy) {

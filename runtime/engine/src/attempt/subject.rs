@@ -22,7 +22,7 @@ use glovebox_sandbox::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Sub
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time between the wish that a program under test ends and its end.
+/// Time between the request that a program under test ends and its end.
 const GRACE: Duration = Duration::from_millis(200);
 /// Most paths of a program under test that stand in the record; the quarantine's report has all.
 const NAMED_MAX: usize = 100;
@@ -77,7 +77,7 @@ impl Private<'_> {
     }
 }
 
-/// Offers the program under test to a stage that judges one, where the walls can keep the two apart.
+/// Offers the program under test to a stage that judges one, if the sandbox can separate the two.
 pub(super) fn offer(
     env: &SandboxEnv,
     binding: &Binding,
@@ -229,7 +229,7 @@ fn keep(
     let named = report.kept.into_iter().take(NAMED_MAX);
     fact.quarantined.extend(named.map(|kept| Quarantined { path: kept.path, reason: kept.reason }));
     if more > 0 {
-        let reason = format!("{UNDER_TEST}; `report.json` in the quarantine names all");
+        let reason = format!("{UNDER_TEST}; `report.json` in the quarantine lists all paths");
         fact.quarantined.push(Quarantined { path: format!("{more} more paths"), reason });
     }
     Ok(())

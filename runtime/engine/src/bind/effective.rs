@@ -58,7 +58,7 @@ pub struct Effective {
     pub command_access: CommandAccess,
     /// What it may do with hold-outs.
     pub holdouts: HoldoutAccess,
-    /// How it is kept apart from the program it judges; none for a stage that judges none.
+    /// How it is separated from the program that it judges; none for a stage that judges none.
     pub separation: Option<Separation>,
     /// Whether it may ask the model.
     pub model: bool,

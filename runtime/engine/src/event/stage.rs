@@ -1,6 +1,6 @@
-//! What is told of an attempt: that it is ready, that it was claimed, and everything the host saw of it.
+//! The events of an attempt: it is ready, it was claimed, and everything that the host saw of it.
 //!
-//! The host's report in the journal's own words. Bytes are named by digest and stored before the event that names them.
+//! The host's report as the journal records it. Bytes are named by digest and stored before the event that names them.
 
 use super::{Attempt, NodeId, Task};
 use glovebox_record::{
@@ -34,7 +34,7 @@ pub struct StageStarted {
     pub worker: String,
 }
 
-/// A verifying stage's command ran once over the files that the run began with, to fill its caches. Its verdict counts for nothing.
+/// A verifying stage's command ran once over the files that the run began with, to fill its caches. Its verdict is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheFilled {
     /// The node.
@@ -55,7 +55,7 @@ pub struct StageFinished {
     pub handler: String,
     /// What the handler answered, or the host in its place; settled by the engine's retry rules before it is appended.
     pub outcome: Outcome,
-    /// True when another attempt of this visit follows. The engine sets it; whoever executes an attempt says false.
+    /// True when another attempt of this visit follows. Only the engine sets it.
     #[serde(default)]
     pub retrying: bool,
     /// How the call itself went.
@@ -106,7 +106,7 @@ pub struct StageFinished {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// The stage's own commands saw nothing of the workspace but hold-outs. The program under test ran behind walls of its own.
+    /// The stage's own commands saw nothing of the workspace but hold-outs. The program under test ran in a sandbox of its own.
     Isolated,
     /// They saw the project: builders' code could run among them, read the hold-outs and forge the verdict.
     NotIsolated,

@@ -16,7 +16,7 @@ pub enum ExitClass {
     RunFailed,
     /// An exit was reached, but a goal gate is not satisfied.
     Unverified,
-    /// A bound was hit: steps, turns, wall time, memory, output.
+    /// A limit was reached: steps, turns, wall time, memory, output.
     Budget,
     /// A stage went outside its grant.
     Policy,

@@ -38,7 +38,7 @@ pub struct Binding {
     pub command_access: CommandAccess,
     /// What it may do with hold-outs.
     pub holdouts: HoldoutAccess,
-    /// How it is kept apart from the program it judges; none for a stage that judges none.
+    /// How it is separated from the program that it judges; none for a stage that judges none.
     pub separation: Option<Separation>,
     /// Bounds of one attempt.
     pub limits: Limits,
@@ -81,7 +81,7 @@ impl HoldoutAccess {
     }
 }
 
-/// How a verifying stage is kept apart from the program under test.
+/// How a verifying stage is separated from the program under test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Separation {
     /// The shell text of `verify_subject`.
@@ -107,7 +107,7 @@ impl Binding {
         self.role == Role::Builder
     }
 
-    /// True when what the stage writes in its scope is committed; beside hold-outs it is not, unless the node says so.
+    /// True when what the stage writes in its scope is committed. With hold-outs in reach it is not, unless the node says so.
     pub fn keeps_writes(&self) -> bool {
         self.separation.as_ref().is_none_or(|separation| separation.writes == Writes::Commit)
     }

@@ -228,7 +228,7 @@ impl fmt::Display for Capability {
             C::TellHoldouts => f.write_str("show builders the output of hold-outs"),
             C::Toolchain(toolchain) => write!(f, "use the toolchain {}", toolchain.as_str()),
             C::Programs(folder) => write!(f, "find programs in {folder}"),
-            C::Variable(name) => write!(f, "see the variable {name}"),
+            C::Variable(name) => write!(f, "use the environment variable {name}"),
             C::Include(entry) => write!(f, "copy ignored files {entry}"),
             C::SandboxTier(tier) => write!(f, "accept the sandbox tier {tier}"),
             C::Spend(resource, u64::MAX) => write!(f, "spend any number of {}", resource.as_str()),

@@ -39,9 +39,9 @@ impl CapabilitySet {
         CapabilitySet(found.iter().filter(is_least).cloned().collect())
     }
 
-    /// The capabilities that are in no other set, as they are.
-    pub fn without<'a>(&self, others: impl Iterator<Item = &'a CapabilitySet> + Clone) -> CapabilitySet {
-        let is_own = |capability: &&Capability| !others.clone().any(|other| other.0.contains(capability));
+    /// The capabilities that no node's set contains, as they are.
+    pub fn without(&self, nodes: &BTreeMap<NodeId, CapabilitySet>) -> CapabilitySet {
+        let is_own = |capability: &&Capability| !nodes.values().any(|other| other.0.contains(capability));
         CapabilitySet(self.0.iter().filter(is_own).cloned().collect())
     }
 

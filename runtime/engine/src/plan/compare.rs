@@ -69,7 +69,7 @@ pub fn additions(old: &PlanCapabilities, new: &PlanCapabilities) -> Vec<Addition
         found.extend(more.map(|capability| Addition { node: Some(id.clone()), capability }));
     }
     // Node-level additions were reported above. Report only what appears in the run-wide set.
-    let of_run = new.run.without(new.nodes.values()).minus(&old.run).into_iter();
+    let of_run = new.run.without(&new.nodes).minus(&old.run).into_iter();
     found.extend(of_run.map(|capability| Addition { node: None, capability }));
     found
 }

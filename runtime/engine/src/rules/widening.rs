@@ -38,7 +38,7 @@ pub struct Extent {
     checks: BTreeSet<Check>,
 }
 
-/// Something that judges the work of others.
+/// A check of the work of others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Check {
     Gate(NodeId),
