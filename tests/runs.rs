@@ -285,7 +285,7 @@ fn runs_of_any_folder_are_in_no_later_run() {
     std::fs::remove_file(bench.project().join("ci-runs/.gitignore")).unwrap();
     workbench::copy_tree(&bench.project().join("ci-runs/one"), &bench.project().join("kept/elsewhere"));
     let run = bench.glovebox(&["run", "pipeline.dot", "--run-id", "two"]);
-    run.ends(0).says("left out of the run: ci-runs/one: it holds a run").says("left out of the run: kept/elsewhere");
+    run.ends(0).says("left out of the run: ci-runs/one: it contains a run").says("left out of the run: kept/elsewhere");
     let second = bench.run_text("two", "look/tool.stdout.txt");
     assert!(second.contains("./keep/journal.sqlite"), "what only has the name is copied: {second}");
     assert!(!second.contains("one/") && !second.contains("elsewhere/"), "{second}");
@@ -294,7 +294,7 @@ fn runs_of_any_folder_are_in_no_later_run() {
         bench.write("glovebox.toml", &format!("[workspace]\ninclude = [\"{include}\"]\n"));
         let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", id]);
         match include {
-            "ci-runs/" => answer.ends(0).says("ci-runs/one: it holds a run"),
+            "ci-runs/" => answer.ends(0).says("ci-runs/one: it contains a run"),
             _ => answer.ends(2).says("runs are never copied"),
         };
     }
