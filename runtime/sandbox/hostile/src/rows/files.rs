@@ -2,15 +2,14 @@
 
 use crate::row::{Limits, Payload, Proof, Row, Source};
 
-const METADATA: &str = "Landlock knows no right for modes, owners, times and attributes";
-const NO_OWN_PROC: &str =
-    "the machine's `/proc` is shown whole, and where glovebox is root also what only root may read there";
+const METADATA: &str = "Landlock cannot restrict modes, owners, times and attributes";
+const NO_OWN_PROC: &str = "the machine's `/proc` is visible; if Glovebox runs as root, also its files for root";
 const LISTED: &str = "there is no process namespace: other processes' arguments are readable";
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     Row::new("read-key", Source::Sandbox(1), "read a private key", "view", Payload::Program(&["read", "{key}"])),
-    Row::new("read-outside", Source::Sandbox(1), "read a file outside that everybody may read", "view", Payload::Program(&["read", "{secret}"])),
+    Row::new("read-outside", Source::Sandbox(1), "read a world-readable file outside", "view", Payload::Program(&["read", "{secret}"])),
     Row::new("read-by-root", Source::Pipeline(7), "read it by `/proc/self/root`", "view", Payload::Program(&["read", "/proc/self/root{secret}"])),
     Row::new("read-by-cwd", Source::Pipeline(7), "read it by `/proc/self/cwd`", "view", Payload::Program(&["read", "/proc/self/cwd/../../../../../../../../..{secret}"])),
     Row::new("read-by-climbing", Source::Pipeline(16), "read it by climbing out of the workspace", "view", Payload::Program(&["read", "../../../../../../../../../../..{secret}"])),
@@ -43,9 +42,9 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("poison-cache", Source::Sandbox(65), "write to a cache that is shared", "read-only bind", Payload::Program(&["append", "{attacker}/cache.txt"])),
     Row::new("poison-program", Source::Sandbox(65), "write to a program that later stages start", "read-only bind", Payload::Program(&["append", "{attacker}/glovebox-hostile"])),
     Row::new("chmod-bind", Source::Sandbox(65), "change the mode of what is shared", "read-only bind", Payload::Program(&["chmod", "{attacker}/cache.txt", "666"])).landlock(METADATA),
-    Row::new("flock-shared", Source::Sandbox(64), "lock a file of the system that others need", "nothing can", Payload::Program(&["flock", "/etc/passwd"])).always("a lock needs no right but to read; the file's owner can ignore it"),
+    Row::new("flock-shared", Source::Sandbox(64), "lock a file of the system that others need", "nothing", Payload::Program(&["flock", "/etc/passwd"])).always("a lock only needs the right to read; the file's owner can ignore it"),
     Row::new("descriptors", Source::Sandbox(24), "use a descriptor that was left open", "close_range", Payload::Program(&["descriptors"])),
-    Row::new("reopen-output", Source::Sandbox(25), "open our own output again and cut it", "pipes", Payload::Program(&["reopen-stdout"])),
+    Row::new("reopen-output", Source::Sandbox(25), "reopen its own output and truncate it", "pipes", Payload::Program(&["reopen-stdout"])),
     Row::new("proc-environ", Source::Sandbox(26), "read the victim's variables", "process namespace", Payload::Program(&["read", "/proc/{victim}/environ"])),
     Row::new("proc-mem", Source::Sandbox(26), "open the victim's memory", "process namespace", Payload::Program(&["open-write", "/proc/{victim}/mem"])),
     Row::new("proc-fd", Source::Sandbox(26), "read a file by the victim's descriptor", "process namespace", Payload::Program(&["read", "/proc/{victim}/fd/{victim_descriptor}"])),
@@ -67,26 +66,26 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("kernel-tables", Source::Review(17), "read the kernel's tables", "covered /proc", Payload::Program(&["read-any", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/timer_list", "/proc/pagetypeinfo", "/proc/iomem", "/proc/ioports"])).landlock(NO_OWN_PROC).bwrap(NO_OWN_PROC),
     Row::new("kernel-users", Source::Review(17), "read who holds keys and locks on the machine", "covered /proc", Payload::Program(&["read-any", "/proc/keys", "/proc/key-users", "/proc/locks", "/proc/modules", "/proc/diskstats", "/proc/interrupts"])).landlock(NO_OWN_PROC).bwrap(NO_OWN_PROC),
     Row::new("kernel-settings", Source::Review(17), "read settings that only root may read", "covered /proc", Payload::Program(&["read-any", "/proc/sys/kernel/cad_pid", "/proc/sys/kernel/usermodehelper/bset", "/proc/sys/vm/mmap_rnd_bits", "/proc/sys/vm/stat_refresh"])).landlock(NO_OWN_PROC).bwrap(NO_OWN_PROC),
-    Row::new("machine", Source::Required, "read about the machine in `/proc`", "nothing may", Payload::Program(&["machine"])).proof(Proof::Works),
+    Row::new("machine", Source::Required, "read about the machine in `/proc`", "must work", Payload::Program(&["machine"])).proof(Proof::Works),
     Row::new("init-memory", Source::Sandbox(28), "open its memory", "not dumpable", Payload::Program(&["open-write", "/proc/1/mem"])),
     Row::new("policy-words", Source::Sandbox(5), "find the policy in the arguments of any process", "policy by socket", Payload::Program(&["processes", "{folder}/stage"])),
     Row::new("core-pattern", Source::Sandbox(29), "let the kernel start a program of ours", "read-only /proc/sys", Payload::Program(&["open-write", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe"])),
     Row::new("sysrq", Source::Sandbox(29), "send the kernel a command", "read-only /proc", Payload::Program(&["open-write", "/proc/sysrq-trigger"])),
     Row::new("sysctl", Source::Sandbox(29), "change the kernel's settings", "read-only /proc/sys", Payload::Program(&["open-write", "/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/randomize_va_space", "/proc/sys/net/ipv4/ip_forward"])),
-    Row::new("oom-victim", Source::Sandbox(29), "make the victim the first to go", "process namespace", Payload::Program(&["open-write", "/proc/{victim}/oom_score_adj"])),
-    Row::new("cgroup-write", Source::Sandbox(52), "move out of the group that counts", "view", Payload::Program(&["open-write", "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/pids/cgroup.procs"])),
-    Row::new("cgroup-make", Source::Sandbox(52), "make a group of our own", "view", Payload::Program(&["mkdir", "/sys/fs/cgroup/{planted}", "/sys/fs/cgroup/memory/{planted}"])),
+    Row::new("oom-victim", Source::Sandbox(29), "make the victim the first target of the OOM killer", "process namespace", Payload::Program(&["open-write", "/proc/{victim}/oom_score_adj"])),
+    Row::new("cgroup-write", Source::Sandbox(52), "leave the control group", "view", Payload::Program(&["open-write", "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/pids/cgroup.procs"])),
+    Row::new("cgroup-make", Source::Sandbox(52), "create a control group", "view", Payload::Program(&["mkdir", "/sys/fs/cgroup/{planted}", "/sys/fs/cgroup/memory/{planted}"])),
     Row::new("kernel-log", Source::Sandbox(29), "read the kernel's log", "private /dev", Payload::Program(&["read", "/dev/kmsg"])),
     Row::new("devices", Source::Sandbox(36), "open the machine's memory, disks or file systems of our own", "private /dev", Payload::Program(&["open-write", "/dev/mem", "/dev/sda", "/dev/vda", "/dev/nvme0n1", "/dev/fuse", "/dev/kvm", "/dev/loop0", "/dev/net/tun"])),
     Row::new("sys-write", Source::Sandbox(29), "write to `/sys`", "view", Payload::Program(&["open-write", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/power/state", "/sys/kernel/uevent_helper"])),
     Row::new("environment", Source::Sandbox(61), "find secrets or hooks in the variables", "empty environment", Payload::Program(&["environment"])).proof(Proof::Environment),
-    Row::new("core-dump", Source::Sandbox(63), "let memory be dumped into a file", "resource limits", Payload::Program(&["core-limit"])),
+    Row::new("core-dump", Source::Sandbox(63), "write a core dump", "resource limits", Payload::Program(&["core-limit"])),
     Row::new("raise-descriptors", Source::Sandbox(22), "raise the bound on descriptors", "resource limits", Payload::Program(&["raise-limits", "descriptors"])),
     Row::new("raise-file", Source::Sandbox(22), "raise the bound on a file's size", "resource limits", Payload::Program(&["raise-limits", "file"])),
-    Row::new("devices-work", Source::Required, "read and write the ordinary devices", "nothing may", Payload::Program(&["devices"])).proof(Proof::Works),
-    Row::new("proc-self", Source::Required, "read about oneself in `/proc`", "nothing may", Payload::Program(&["proc-self"])).proof(Proof::Works),
-    Row::new("temp-file", Source::Required, "make and remove a file in TMPDIR", "nothing may", Payload::Program(&["temp-file"])).proof(Proof::Works),
-    Row::new("shared-memory", Source::Required, "make shared memory with a name", "nothing may", Payload::Program(&["shared-memory"])).proof(Proof::Works).landlock("the host's `/dev/shm` is out of reach"),
+    Row::new("devices-work", Source::Required, "read and write the ordinary devices", "must work", Payload::Program(&["devices"])).proof(Proof::Works),
+    Row::new("proc-self", Source::Required, "read its own entries in `/proc`", "must work", Payload::Program(&["proc-self"])).proof(Proof::Works),
+    Row::new("temp-file", Source::Required, "make and remove a file in TMPDIR", "must work", Payload::Program(&["temp-file"])).proof(Proof::Works),
+    Row::new("shared-memory", Source::Required, "make shared memory with a name", "must work", Payload::Program(&["shared-memory"])).proof(Proof::Works).landlock("the host's `/dev/shm` is out of reach"),
     Row::new("fill-tmp", Source::Sandbox(23), "fill `/tmp`", "tmpfs size", Payload::Program(&["fill", "/tmp", "96"])).limits(Limits::ALONE).landlock("only the size of one file is bound"),
     Row::new("fill-shm", Source::Sandbox(23), "fill `/dev/shm`", "tmpfs size", Payload::Program(&["fill", "/dev/shm", "96"])).limits(Limits::ALONE),
 ];

@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("planted-case", Source::Review(20), "the same where case does not count", "protected paths", Payload::Program(&["write", "{out}/LeftHook.YML"])).proof(Proof::Commit("out/LeftHook.YML")),
     Row::new("planted-unicode", Source::Review(20), "the same with a character that some file systems ignore", "protected paths", Payload::Program(&["write", "{out}/rust-tool\u{200b}chain"])).proof(Proof::Commit("out/rust-tool\\u{200b}chain")),
     Row::new("planted-dots", Source::Review(20), "the same with an end that some file systems ignore", "protected paths", Payload::Program(&["write", "{out}/.MVN. /jvm.config"])).proof(Proof::Commit("out/.MVN. ")),
-    Row::new("name-bidi", Source::Review(21), "leave a name that is read backwards", "commit", Payload::Program(&["odd-name", "{out}/bidi", "bidi"])).proof(Proof::Below("out/bidi")),
+    Row::new("name-bidi", Source::Review(21), "leave a name with bidirectional control characters", "commit", Payload::Program(&["odd-name", "{out}/bidi", "bidi"])).proof(Proof::Below("out/bidi")),
     Row::new("name-c1", Source::Review(21), "leave a name with a terminal command in one character", "commit", Payload::Program(&["odd-name", "{out}/c1", "c1"])).proof(Proof::Below("out/c1")),
     Row::new("name-zero-width", Source::Review(21), "leave a name that looks like another one", "commit", Payload::Program(&["odd-name", "{out}/zero-width", "zero-width"])).proof(Proof::Below("out/zero-width")),
     Row::new("name-separator", Source::Review(21), "leave a name with a line break that is no control character", "commit", Payload::Program(&["odd-name", "{out}/separator", "separator"])).proof(Proof::Below("out/separator")),

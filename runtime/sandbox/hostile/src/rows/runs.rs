@@ -2,7 +2,7 @@
 
 use crate::row::{Payload, Row, Source};
 
-const METADATA: &str = "Landlock knows no right for modes, owners, times and attributes";
+const METADATA: &str = "Landlock cannot restrict modes, owners, times and attributes";
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
