@@ -21,7 +21,8 @@ pub struct Subject<'a> {
     /// The nodes of `pipeline.nodes`, then one for each undeclared name without a similar declared one. An edge is an edge of the
     /// file or a jump to a retry target. So a missing declaration does not make the rest look unreachable.
     pub(super) graph: DiGraph<(), Link>,
-    index: HashMap<&'a NodeId, usize>,
+    /// By text: a key that leads to the text costs a memory access more for each look-up.
+    index: HashMap<&'a str, usize>,
     /// Numbers of the edges that leave each declared node.
     outgoing: Vec<Vec<usize>>,
     /// Undeclared names in edges, each with the declared name that the author probably meant.
@@ -45,7 +46,7 @@ pub(super) enum Link {
 impl<'a> Subject<'a> {
     /// Indexes a pipeline.
     pub fn new(pipeline: &'a Pipeline) -> Self {
-        let index = pipeline.nodes.iter().enumerate().map(|(number, node)| (&node.id, number)).collect();
+        let index = pipeline.nodes.iter().enumerate().map(|(number, node)| (node.id.as_str(), number)).collect();
         let mut graph = DiGraph::with_capacity(pipeline.nodes.len(), pipeline.edges.len());
         pipeline.nodes.iter().for_each(|_| {
             graph.add_node(());
@@ -97,7 +98,7 @@ impl<'a> Subject<'a> {
 
     /// The number of a declared node.
     pub(super) fn index(&self, id: &NodeId) -> Option<usize> {
-        self.index.get(id).copied()
+        self.index.get(id.as_str()).copied()
     }
 
     /// The graph's node for a name, and whether the name is declared. An undeclared name gets the node that it probably means, or a
