@@ -2,7 +2,7 @@
 //!
 //! A step that could not run counts as failed; nothing is skipped because something is missing.
 
-use crate::{Step, attacks, components, process, pytest, repository, wasm_std::Rung};
+use crate::{Step, attacks, components, numbers, process, pytest, repository, wasm_std::Rung};
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
@@ -45,12 +45,13 @@ pub(crate) fn ci() -> Step {
 
 type Check = fn() -> Step<()>;
 
-const CHECKS: [(&str, Check); 6] = [
+const CHECKS: [(&str, Check); 7] = [
     ("attacks as an ordinary user", attacks::as_ordinary_user),
     ("format", || process::demand(cargo().args(["fmt", "--all", "--check"]))),
     ("lints", || process::demand(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("docs", || process::demand(cargo().env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))),
     ("dependency policy", dependency_policy),
+    ("numbers", || numbers::run(None).map(drop)),
     ("std from source", || components::check(Some(Rung::Source))),
 ];
 

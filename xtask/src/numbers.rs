@@ -30,7 +30,7 @@ struct Count {
     asyncs: usize,
     longest: usize,
     test_lines: Vec<(usize, usize)>,
-    /// Line and kind of every bare string and clone, for who wants to mend them.
+    /// Line and kind of every bare string and clone, for a reader who wants to change them.
     places: Vec<(usize, String)>,
 }
 

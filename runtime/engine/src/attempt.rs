@@ -223,7 +223,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
         Ok(input)
     }
 
-    /// True for a stage of which others are told the verdict alone. A node without a component passes on what another stage said.
+    /// True for a stage whose verdict is all that other stages get. A node without a component passes on what another stage said.
     fn is_withheld(&self, id: &NodeId) -> bool {
         self.plan.withholds(id) || (self.holdouts.is_some() && self.plan.binding(id).is_none())
     }
@@ -444,7 +444,7 @@ impl<B: BlobStore> Examine<B> {
     }
 }
 
-/// Names the paths up to a bound: the reason is told to the next stage and stands in every projection.
+/// Names the paths up to a bound, because the next stage gets the reason and every projection contains it.
 fn guardrail<'p>(paths: impl Iterator<Item = &'p str>) -> String {
     let (mut reason, mut unnamed) = (GUARDRAIL.to_owned(), 0_u64);
     for path in paths {

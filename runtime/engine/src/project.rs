@@ -2,7 +2,7 @@
 //!
 //! Every file here can be thrown away and made again with the same bytes, and none is read to decide anything. The journal is
 //! always ahead: after a crash the files are made again from its first record, whole files once and lines in one piece, so
-//! that a reader is told nothing twice and never sees the past come back.
+//! that a reader gets no line twice and never an old state again.
 
 pub mod checkpoint;
 pub mod manifest;
@@ -112,7 +112,7 @@ impl<B: BlobStore> Projector<B> {
         Ok(projector)
     }
 
-    /// Takes records in, in the order of the journal, each once. A record that was told already is passed over.
+    /// Takes records in, in the order of the journal, each once. A record that it already has is skipped.
     pub fn tell(&mut self, records: &[Record]) -> Result<(), ProjectError> {
         for record in records.iter().filter(|record| record.seq > self.state.seq).collect::<Vec<_>>() {
             self.take(record)?;

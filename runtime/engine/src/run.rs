@@ -44,7 +44,7 @@ const HINTS_WAITING_MAX: usize = 256;
 /// The largest pipeline that is read back.
 const SOURCE_BYTES_MAX: u64 = 1 << 30;
 
-/// The lock of whoever drives the run.
+/// The lock of the process that drives the run.
 pub const OWNER_FILE: &str = "owner.sqlite";
 /// The run's copy of the project.
 pub const WORKSPACE_DIR: &str = "workspace";

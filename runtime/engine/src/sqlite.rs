@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use writer::{Batch, Entry, Writer};
 
-/// The journal of one run, to append to. Whoever opens one holds the run's [`Owner`] lock. Calls for another run are refused.
+/// The journal of one run, to append to. Its opener holds the run's [`Owner`] lock. Calls for another run are refused.
 pub struct SqliteLog {
     run: RunId,
     writer: Writer,

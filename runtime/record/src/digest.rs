@@ -1,4 +1,4 @@
-//! Digests: names of bytes that nobody can give to other bytes.
+//! Digests: names of bytes that no other bytes can have.
 //!
 //! One spelling in every record, file and message. Knows nothing of where the bytes are.
 

@@ -26,7 +26,7 @@ pub struct Limit {
     pub name: &'static str,
     /// What it counts.
     pub unit: LimitUnit,
-    /// The amount if nobody sets one.
+    /// The amount where none is set.
     pub default: u64,
     /// Its purpose in one line.
     pub doc: &'static str,

@@ -1,7 +1,7 @@
 //! A path inside a scope: relative, `/`-separated, already normal.
 //!
-//! It is text and never touches a disk. Whoever holds a [`ScopePath`] need not ask about `.`, `..`, doubled slashes, NUL or
-//! absolute paths again. Lexical resolution is exact because no component of a view may be a symbolic link.
+//! It is text and never touches a disk. A [`ScopePath`] has no `.`, `..`, doubled slash or NUL, and it is
+//! not absolute. Lexical resolution is exact because no component of a view may be a symbolic link.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;

@@ -1,6 +1,6 @@
-//! What a stage is told of the one that failed before it, beyond the reason: the ends of what that one printed.
+//! What a stage learns about the one that failed before it, beyond the reason: the ends of its output.
 //!
-//! Sizes are those of seed 2's runtime. Of a stage that had hold-outs in reach only its notes are told, which are the verdict and
+//! Sizes are those of seed 2's runtime. A stage that had hold-outs in reach passes on only its notes, which are the verdict and
 //! public hints: a builder would learn from more what it is judged by (design §7).
 
 use crate::ports::{BlobStore, PortError};

@@ -1,6 +1,6 @@
 //! Whether an attempt is repeated, when, and what it counts for when it is not (spec §3.5, §3.6, design §9 #1, #14).
 //!
-//! Decided once, before the attempt is appended, and written into it: nobody evaluates these rules a second time.
+//! The decision is made once, before the attempt is appended, and is part of its record. These rules are not evaluated a second time.
 
 use crate::event::{Attempt, Ending, RunId, StageFinished, StageRetrying};
 use crate::state::RunState;
@@ -63,7 +63,7 @@ fn attempts_max(pipeline: &Pipeline, node: &Node, outcome: &Outcome) -> u32 {
     }
 }
 
-/// Failures that no repetition mends, whatever the pipeline asks for.
+/// Failures that a repetition cannot fix, whatever the pipeline asks for.
 fn is_final(failure: &Failure) -> bool {
     use FailureClass::{Budget, Canceled, Contract, Scope, Transient};
     let refused_by_provider = failure.code.family() == FailureFamily::Provider && failure.class != Transient;

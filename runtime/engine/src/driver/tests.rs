@@ -116,7 +116,7 @@ async fn every_prefix_of_the_journal_can_be_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let log = journal(folder.path());
         for record in &records[..length] {
-            log.append(&RUN.into(), &[], record.at, &[record.event.clone()]).await.unwrap();
+            log.append(&RUN.into(), &[], record.at, std::slice::from_ref(&record.event)).await.unwrap();
         }
         drop(log);
         let log = journal(folder.path());

@@ -1,6 +1,6 @@
 //! `checkpoint.json`: where the run stands (spec §5.3), in the words of design §9 #29.
 //!
-//! For people and other tools. A resume reads the journal and never this file, so nobody gains anything by changing it.
+//! For people and other tools. A resume reads the journal and never this file, so a change of it has no effect.
 
 use crate::context::Context;
 use crate::event::{NodeId, Record, RunId};

@@ -1,6 +1,6 @@
-//! A run's hold-outs: sealed before anything else, and opened again by whoever drives it.
+//! A run's hold-outs: sealed before anything else, and opened again by each process that drives it.
 //!
-//! They lie beside the workspace and are never in it. Whoever opens them compares them with the journal first: a run goes on
+//! They lie beside the workspace and are never in it. Opening compares them with the journal first: a run goes on
 //! only with the hold-outs it began with.
 
 use super::RunDir;

@@ -1,4 +1,4 @@
-//! A run's stores under its lock, driven by whoever makes its attempts.
+//! A run's stores under its lock, and the driver over them.
 //!
 //! A [`Session`] holds the run's lock, so no other process drives the run. Creating one appends the journal's first record after
 //! everything that the record names is stored. Opening one takes records that were verified and reads only what follows them. The
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// A run that this process may drive.
 pub struct Session {
-    /// Its directory, shared with whoever makes its attempts.
+    /// Its directory, which attempts share.
     pub dir: Arc<RunDir>,
     /// Its journal.
     pub journal: SqliteLog,
@@ -35,7 +35,7 @@ pub struct Session {
     pub left_out: Vec<Skipped>,
     pub(super) worker: Worker,
     pub(super) last: Option<Event>,
-    // Let go last: until the stores above are closed nobody else may open them.
+    // Dropped last: no other process may open the stores above before they are closed.
     pub(super) _owner: Owner,
 }
 
@@ -90,7 +90,7 @@ impl Session {
         noted
     }
 
-    /// Drives the run to its end, see [`Driver::drive`]. After each append the workspace follows, then `project` is told. No stage
+    /// Drives the run to its end, see [`Driver::drive`]. After each append the workspace follows, then `project` gets the records. No stage
     /// begins while the run's folder holds more than `disk` allows.
     pub async fn drive<S, E, P>(
         &mut self,

@@ -58,7 +58,7 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, PortError> {
     Ok(connection)
 }
 
-/// Tables and marks in one transaction: a kill between them must not leave a database that nobody recognises.
+/// Tables and marks in one transaction: a kill between them must not leave a database without a mark.
 fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;

@@ -2,7 +2,7 @@
 //!
 //! A record's hash covers everything before it, but anybody can hash. Its signature is a MAC of the hash under the user's key, so
 //! the one of the last record vouches for the whole journal. It stands beside the record, not in it: a journal reads the same for
-//! everybody, and whoever lacks the key sees that it is not theirs. A prefix of a signed journal is signed.
+//! everybody, and a user without the key sees that it is not theirs. A prefix of a signed journal is signed.
 
 use super::port_error;
 use super::rows::digest;

@@ -103,7 +103,7 @@ pub struct Branch {
     pub changes: RedBlackTreeMapSync<ScopePath, FileChange>,
     /// The failure that led here; none after a success.
     pub last_failure: Option<Failure>,
-    /// The stage that has this failure. The next stage may have to mend it.
+    /// The stage that has this failure. The next stage may have to fix it.
     pub last_failed: Option<Arc<FailedStage>>,
 }
 
