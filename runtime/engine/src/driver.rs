@@ -98,7 +98,7 @@ pub struct Driver<'a, J, S> {
 /// What the loop waited for.
 enum Arrival {
     /// An attempt ended.
-    Ended(Ended),
+    Ended(Box<Ended>),
     /// Somebody asks the run to stop.
     Cancel(String),
     /// The run's time is over, and this is how it ends.
@@ -120,13 +120,13 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
             let is_free = under_way.is_empty();
             let arrival = tokio::select! {
                 biased;
-                Some(ended) = under_way.next() => Arrival::Ended(ended?),
+                Some(ended) = under_way.next() => Arrival::Ended(Box::new(ended?)),
                 by = self.signals.canceled(), if is_free && self.state.canceled.is_none() => Arrival::Cancel(by),
                 end = self.deadline(), if is_free => Arrival::Deadline(end),
                 ready = self.next_ready(), if is_free => Arrival::Ready(ready?),
             };
             let records = match arrival {
-                Arrival::Ended(ended) => self.commit(ended).await?,
+                Arrival::Ended(ended) => self.commit(*ended).await?,
                 Arrival::Cancel(by) => self.cancel(RunCanceled { by }).await?,
                 Arrival::Deadline(end) => self.end(end).await?,
                 Arrival::Ready(None) => self.look_for_work().await?,
