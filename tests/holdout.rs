@@ -178,7 +178,7 @@ fn folders_that_are_named_must_be_there_and_real() {
     check("scenarios=\"checks/\"", "hold-out folder `checks` does not exist");
     check("scenarios=\"/etc/\"", "scenarios contains absolute path: /etc/");
     check("scenarios=\"../x/\"", "scenarios contains parent segment: ../x/");
-    check("scenarios=\"scripts/build.sh\"", "is no folder");
+    check("scenarios=\"scripts/build.sh\"", "is not a folder");
     check("scenarios=\".glovebox/\"", ".glovebox");
     let linked = bench("", "label=b", DONE);
     std::os::unix::fs::symlink("answer.sh", linked.project().join("scripts/scenarios/link")).unwrap();

@@ -257,7 +257,7 @@ fn no_command_is_shown_the_key_or_the_runs() {
     for read in [&state, &key, &runs, &elsewhere, &runs.join("other")] {
         let answer = run(read);
         assert_ne!(answer.code, 0, "{}", read.display());
-        answer.says("cannot be shown to commands");
+        answer.says("commands cannot see");
     }
     // The witness: beside what may be read, neither of the two exists for the command.
     run(&open).ends(1).says("47");
@@ -295,7 +295,7 @@ fn runs_of_any_folder_are_in_no_later_run() {
         let answer = bench.glovebox(&["run", "pipeline.dot", "--run-id", id]);
         match include {
             "ci-runs/" => answer.ends(0).says("ci-runs/one: it contains a run"),
-            _ => answer.ends(2).says("runs are never copied"),
+            _ => answer.ends(2).says("runs contain hold-outs and are never copied"),
         };
     }
     let third = bench.run_text("three", "look/tool.stdout.txt");

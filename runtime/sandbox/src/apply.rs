@@ -40,7 +40,7 @@ pub struct ApplyPlan {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Touched paths differ from what the run was started from.
-    #[error("{} paths changed since the run began, nothing was written", .0.len())]
+    #[error("{} paths changed since the run started; nothing was written", .0.len())]
     Conflicts(Vec<Conflict>),
     /// A change could not be made.
     #[error(transparent)]
@@ -141,7 +141,7 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
     }
     let path = Path::new(change.path.as_str());
     let (before, after) = (State::in_base(base, change.path.as_str()), State::after(change));
-    let now = State::in_tree(tree, path).map_err(|error| format!("could not compare it: {error}"))?;
+    let now = State::in_tree(tree, path).map_err(|error| format!("failed to compare it: {error}"))?;
     if now == after || before == after {
         return Ok(Step::Nothing);
     }
@@ -153,10 +153,10 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
     }
     for above in path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
         let known = above.to_str().is_some_and(|above| planned.contains_key(above));
-        let stat = tree.stat(above).map_err(|error| format!("could not examine `{}`: {error}", tree::shown(above)))?;
+        let stat = tree.stat(above).map_err(|error| format!("failed to examine `{}`: {error}", tree::shown(above)))?;
         let is_directory = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         if !known && stat.as_ref().is_some_and(|stat| !is_directory(stat)) {
-            return Err(format!("`{}` is not a directory any more", tree::shown(above)));
+            return Err(format!("`{}` is no longer a directory", tree::shown(above)));
         }
     }
     Ok(Step::Do)
@@ -164,22 +164,22 @@ fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&st
 
 fn difference(before: &State, now: &State) -> &'static str {
     match (before, now) {
-        (State::Absent, _) => "it was created here since the run began",
-        (_, State::Absent) => "it was removed here since the run began",
-        _ => "it was changed here since the run began",
+        (State::Absent, _) => "it was created in the project after the run started",
+        (_, State::Absent) => "it was removed from the project after the run started",
+        _ => "it was changed in the project after the run started",
     }
 }
 
 /// A directory gives way to a file only when everything in it goes by the same plan.
 fn only_planned_below(tree: &Tree, path: &Path, planned: &BTreeMap<&str, ChangeOp>) -> Result<(), String> {
-    let below = tree.below(path).map_err(|error| format!("could not list it: {error}"))?;
+    let below = tree.below(path).map_err(|error| format!("failed to list it: {error}"))?;
     let visit = &mut |entry: &tree::WalkEntry<'_>| {
         let whole = path.join(entry.path);
         let goes = whole.to_str().and_then(|whole| planned.get(whole)).is_some_and(|op| op.removes());
         if goes {
             Ok(true)
         } else {
-            Err(Unknown(format!("it contains `{}`, which the run did not know", tree::shown(&whole))))
+            Err(Unknown(format!("it contains `{}`, which was not in the run's copy", tree::shown(&whole))))
         }
     };
     tree::walk(&below, visit).map_err(|Unknown(reason)| reason)
@@ -189,7 +189,7 @@ struct Unknown(String);
 
 impl From<tree::WalkError> for Unknown {
     fn from(error: tree::WalkError) -> Self {
-        Self(format!("could not list it: {}", error.source))
+        Self(format!("failed to list it: {}", error.source))
     }
 }
 

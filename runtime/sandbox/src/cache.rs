@@ -47,7 +47,7 @@ impl Domain {
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// An entry is no folder.
-    #[error("`{0}` cannot be a cache: a folder of the workspace, with a final `/`, is expected")]
+    #[error("`{0}` cannot be a cache: expected a folder of the workspace with a final `/`")]
     Entry(Entry),
     /// The operating system refused.
     #[error("could not use the caches: failed to {act} `{path}`: {source}")]

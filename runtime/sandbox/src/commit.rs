@@ -26,7 +26,7 @@ pub enum CommitError {
     #[error(transparent)]
     Stage(#[from] StageError),
     /// A path of a change is no path of a workspace.
-    #[error("`{path}` is no path inside a workspace: {problem}")]
+    #[error("`{path}` is not a path inside the workspace: {problem}")]
     Path {
         /// What was given.
         path: String,
@@ -50,7 +50,7 @@ pub enum CommitError {
         found: Digest,
     },
     /// Something the changes do not know stands at a path.
-    #[error("`{path}` is in the way and was not touched")]
+    #[error("`{path}` exists and is not part of the changes; it was not changed")]
     InTheWay {
         /// Where.
         path: String,
@@ -217,7 +217,7 @@ impl Applying<'_> {
 
     fn write(&self, path: &ScopePath, change: &FileChange) -> Result<(), CommitError> {
         let failed = |source: io::Error| CommitError::io(path.as_str(), source);
-        let no_content = || CommitError::Path { path: path.to_string(), problem: "it names no content".to_owned() };
+        let no_content = || CommitError::Path { path: path.to_string(), problem: "its content is missing".to_owned() };
         let expected = change.digest.ok_or_else(no_content)?;
         let parent = self.directory(&path.parent().unwrap_or_default())?;
         let name = OsStr::new(path.name().unwrap_or_default());

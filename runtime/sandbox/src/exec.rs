@@ -89,7 +89,7 @@ pub struct Exit {
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// No such program in the fixed `PATH`.
-    #[error("no program `{0}` in the fixed PATH; `[exec] path` or `toolchains` in glovebox.toml adds folders")]
+    #[error("no program `{0}` in the fixed PATH; add folders with `[exec] path` or `toolchains` in glovebox.toml")]
     NotFound(String),
     /// The command asks for something that is never allowed.
     #[error("{0}")]

@@ -54,7 +54,7 @@ pub enum SealError {
     Missing(String),
     /// Something else than a real folder, or a link on the way to it.
     #[error(
-        "hold-out folder `{0}` is no folder or is reached by a link: expected a real folder, since a link leaves its target visible"
+        "hold-out folder `{0}` is not a folder or its path contains a link: expected a real folder, because stages can see the target of a link"
     )]
     NotFolder(String),
     /// A file that cannot be sealed.
@@ -66,7 +66,7 @@ pub enum SealError {
         what: &'static str,
     },
     /// A cap was reached.
-    #[error("the hold-outs are larger than `{limit}` allows ({max})")]
+    #[error("the hold-outs exceed the limit `{limit}` ({max})")]
     Limit {
         /// Name of the limit.
         limit: &'static str,
@@ -74,7 +74,7 @@ pub enum SealError {
         max: u64,
     },
     /// A `seal.json` that says nothing this version can read.
-    #[error("`seal.json` is not readable: {0}")]
+    #[error("`seal.json` is malformed: {0}")]
     Malformed(String),
     /// The operating system refused.
     #[error("could not read or keep hold-out `{path}`: {source}")]
@@ -173,10 +173,10 @@ impl Seal {
             .map_err(|error| SealError::Malformed(tree::shown(Path::new(&error.to_string()))))?;
         if opening.schema_version != SEAL_VERSION {
             let found = opening.schema_version;
-            return Err(SealError::Malformed(format!("it has version {found}, expected {SEAL_VERSION}")));
+            return Err(SealError::Malformed(format!("found version {found}, expected {SEAL_VERSION}")));
         }
         if blake3::Hash::from_hex(&opening.salt).is_err() {
-            return Err(SealError::Malformed("the salt is not 64 hexadecimal digits".to_owned()));
+            return Err(SealError::Malformed("expected a salt of 64 hexadecimal digits".to_owned()));
         }
         Ok(Self { at: at.to_owned(), opening })
     }

@@ -69,7 +69,7 @@ pub enum JailError {
     #[error("{0}")]
     Setting(String),
     /// The helper could not build it.
-    #[error("could not build the `{tier}` sandbox: {step}: {text}; `glovebox doctor` says what this machine lacks")]
+    #[error("could not build the `{tier}` sandbox: {step}: {text}; `glovebox doctor` shows what this machine lacks")]
     Build {
         /// The tier asked for.
         tier: Tier,
@@ -172,7 +172,7 @@ impl Jail {
         dialer: Arc<dyn Dialer>,
     ) -> Result<Self, JailError> {
         let Checked { mut policy, writable } = setting::check(setting, channels, &source)?;
-        let (control, theirs) = Control::pair().map_err(io_error("make its socket"))?;
+        let (control, theirs) = Control::pair().map_err(io_error("make the control socket of the jail helper"))?;
         // The helper waits for its first request, so the work here costs no time.
         let starting = spawner::spawn(theirs).map_err(io_error("start the jail helper"))?;
         let cgroup = Cgroup::make(&setting.limits).inspect_err(|why| tracing::debug!(why, "no control group")).ok();
@@ -279,7 +279,7 @@ impl Jail {
     /// Says why a helper ended before it was ready.
     fn silent(&self) -> JailError {
         self.namespaces.explain_silence().unwrap_or_else(|| {
-            let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without a reply");
+            let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended and did not reply");
             JailError::Io { act: "read a reply of the jail helper", source }
         })
     }
@@ -315,7 +315,7 @@ impl Jail {
     /// Without [`JailChannels::sockets`], and when the jail is gone.
     pub fn socket(&self) -> io::Result<OwnedFd> {
         let sockets = self.sockets.as_ref();
-        sockets.ok_or_else(|| io::Error::other("the sandbox gives no sockets"))?.open()
+        sockets.ok_or_else(|| io::Error::other("the sandbox provides no sockets"))?.open()
     }
 
     /// Returns the workspace as commands see it, for opening: a folder, or the path of a descriptor this jail holds.
@@ -375,7 +375,7 @@ impl Jail {
     fn await_death(&self) -> Result<(), JailError> {
         let Some(pidfd) = &self.pidfd else { return Ok(()) };
         let max = self.policy.kill_max;
-        let is_dead = self.namespaces.kill(pidfd, max).map_err(io_error("wait for the sandbox's end"))?;
+        let is_dead = self.namespaces.kill(pidfd, max).map_err(io_error("wait for the end of the sandbox"))?;
         // A command may have killed a helper without a namespace. The control group still lists every process.
         let left = match &self.cgroup {
             Some(group) if is_dead && !self.status.tier.has_own_root() => group.kill_all(Instant::now() + max),

@@ -9,9 +9,7 @@
 //! The crate knows no graph, no component and no journal.
 
 #[cfg(not(target_os = "linux"))]
-compile_error!(
-    "this version of glovebox runs on Linux only: elsewhere neither openat2 nor a jail keeps a stage in its place, and it does not run without"
-);
+compile_error!("this version of glovebox supports Linux only: its sandbox needs openat2, namespaces and Landlock");
 
 mod acceptor;
 pub mod apply;

@@ -17,12 +17,12 @@ pub(crate) fn destination(path: &ScopePath, target: &Path) -> Result<ScopePath, 
     for component in target.components() {
         match component {
             Component::CurDir => {}
-            Component::ParentDir if named => return Err("its target has `..` behind a name"),
+            Component::ParentDir if named => return Err("its target has `..` after a name"),
             Component::ParentDir => at = at.parent().ok_or("its target is outside the workspace")?,
             Component::Normal(name) => {
                 named = true;
                 let name = name.to_str().unwrap_or_default();
-                at = at.join(name).map_err(|_| "its target is no path of a workspace")?;
+                at = at.join(name).map_err(|_| "its target is not a valid path of the workspace")?;
             }
             Component::RootDir | Component::Prefix(_) => return Err("its target is absolute"),
         }

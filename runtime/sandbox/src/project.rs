@@ -86,7 +86,7 @@ pub struct Base {
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// A cap was reached.
-    #[error("the project is larger than `{limit}` allows ({max}): add what is not needed to `.gitignore`")]
+    #[error("the project exceeds the limit `{limit}` ({max}): add unneeded files to `.gitignore`")]
     Limit {
         /// Name of the limit.
         limit: &'static str,
@@ -100,7 +100,7 @@ pub enum ProjectError {
     #[error("`workspace.include` names `{0}`, but `.git` and `.glovebox` are never copied")]
     IncludeNever(String),
     /// An entry of `workspace.include` names a run, or what is in one.
-    #[error("`workspace.include` names `{0}`, which is in a run's folder: runs are never copied, they hold hold-outs")]
+    #[error("`workspace.include` names `{0}`, which is in a run's folder: runs contain hold-outs and are never copied")]
     IncludeRun(String),
     /// The operating system refused.
     #[error("could not copy `{path}`: {source}")]

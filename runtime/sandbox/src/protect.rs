@@ -27,7 +27,7 @@ impl Protected {
         };
         let by_prefix = || {
             let part = segments.iter().find(|segment| segment.starts_with(PART_PREFIX));
-            part.map(|part| format!("`{part}` is protected: the name of an unfinished file of glovebox"))
+            part.map(|part| format!("`{part}` is protected: glovebox uses this name for unfinished files"))
         };
         reason(path).or_else(by_prefix).or_else(by_caller)
     }

@@ -118,7 +118,7 @@ pub(crate) fn open_regular(directory: &OwnedFd, name: &OsStr, owner: Owner) -> i
         other => other?,
     };
     if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::RegularFile {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no regular file any more"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no longer a regular file"));
     }
     Ok(File::from(file))
 }

@@ -83,7 +83,7 @@ fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let folder = rustix::fs::open(path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let found = rustix::fs::fstat(&folder)?;
     if !is_own(found.st_uid) {
-        return Err(denied("its folder belongs to another user"));
+        return Err(denied("another user owns its folder"));
     }
     if found.st_mode & 0o022 != 0 {
         return Err(denied("others can write its folder, expected mode 0700"));
@@ -101,7 +101,7 @@ fn read(folder: &OwnedFd) -> io::Result<Option<UserKey>> {
     };
     let found = rustix::fs::fstat(&file)?;
     if !is_own(found.st_uid) {
-        return Err(denied("it belongs to another user"));
+        return Err(denied("another user owns it"));
     }
     let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
     if !is_file || found.st_mode & 0o077 != 0 || found.st_nlink != 1 {

@@ -49,7 +49,7 @@ pub enum ViewProblem {
         source: Errno,
     },
     /// A hidden path, or one on the way to it, is a symbolic link, so its target could be reached by another name.
-    #[error("hidden path `{path}` is or passes a symbolic link; expected plain directories and files")]
+    #[error("hidden path `{path}` contains a symbolic link; expected plain directories and files")]
     HiddenLink {
         /// The hidden entry.
         path: ScopePath,

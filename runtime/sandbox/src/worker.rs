@@ -71,7 +71,7 @@ pub enum WorkerError {
     #[error("its answer is longer than its bound")]
     Answer,
     /// A signal ended it that none of its bounds sends.
-    #[error("it was ended by signal {0}")]
+    #[error("signal {0} ended it")]
     Signal(i32),
     /// The system refused.
     #[error("failed to {step}: {source}")]

@@ -235,7 +235,7 @@ fn words_do_not_swell_the_record() {
     assert!(bytes < (1 << 20) + (25 << 10), "{bytes} bytes are kept");
     let (first, last) = (&used.calls[0].words, &used.calls[24].words);
     assert_eq!((first.len(), first[1].len()), (6, 60000));
-    assert_eq!((last[0].as_str(), last.last().unwrap().as_str()), ("true", "… 2 more words"));
+    assert_eq!((last[0].as_str(), last.last().unwrap().as_str()), ("true", "… 2 more arguments"));
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn required(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Tier {
     let message = format!("`{field}` is `{text}`: `full`, `bwrap` or `landlock` is expected");
     let help = match text.as_str() {
         "none" | "unconfined" => {
-            Some("commands run without walls only with `glovebox run --dangerously-no-sandbox`".to_owned())
+            Some("commands run without a sandbox only with `glovebox run --dangerously-no-sandbox`".to_owned())
         }
         _ => meant(&text, Tier::CONFINING.map(Tier::as_str)),
     };

@@ -28,13 +28,13 @@ pub enum ControlError {
     #[error("control socket: {0}")]
     Socket(#[from] Errno),
     /// The other end closed the socket inside a frame.
-    #[error("control socket: closed inside a frame")]
+    #[error("control socket: closed within a frame")]
     CutOff,
     /// More than [`FRAME_BYTES_MAX`].
-    #[error("control socket: a frame of {0} bytes, at most {FRAME_BYTES_MAX}")]
+    #[error("control socket: a frame has {0} bytes, expected at most {FRAME_BYTES_MAX}")]
     TooLong(usize),
     /// More than [`DESCRIPTORS_MAX`], or more than this process may open.
-    #[error("control socket: too many descriptors beside a frame")]
+    #[error("control socket: too many descriptors with a frame")]
     TooManyDescriptors,
     /// Not what the protocol says.
     #[error("control socket: malformed frame: {0}")]

@@ -69,7 +69,7 @@ pub(crate) fn demand_none() -> Result<(), Failure> {
     let held = capabilities(None).at("capabilities")?;
     let all = held.effective | held.permitted | held.inheritable;
     let cannot_gain = rustix::thread::no_new_privs().at("no_new_privs")?;
-    if all.is_empty() && cannot_gain { Ok(()) } else { Err(refused("capabilities", "some are left")) }
+    if all.is_empty() && cannot_gain { Ok(()) } else { Err(refused("capabilities", "some capabilities are left")) }
 }
 
 /// Whether this process is in a user namespace that maps one identity only.

@@ -56,6 +56,6 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(not(target_os = "linux"))]
 fn main() -> std::process::ExitCode {
-    eprintln!("glovebox-jail: this system is not supported, only Linux is");
+    eprintln!("glovebox-jail: this system is not supported, expected Linux");
     std::process::ExitCode::FAILURE
 }

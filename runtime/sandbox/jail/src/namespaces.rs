@@ -17,7 +17,7 @@ use std::fs;
 /// Leaves the host's namespaces; processes are in the new PID namespace from the next fork on.
 pub(crate) fn enter(policy: &Policy) -> Result<(), Failure> {
     if policy.uid == 0 || policy.gid == 0 {
-        return Err(refused("id map", "0 is no identity for a jail"));
+        return Err(refused("id map", "the ids inside must not be 0"));
     }
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let mut flags = UnshareFlags::NEWUSER

@@ -37,7 +37,7 @@ pub(crate) fn raise_loopback() -> Result<(), Failure> {
     match (kind, code.map(i32::from_ne_bytes)) {
         (Some(ERROR), Some(0)) if bytes >= 20 => Ok(()),
         (Some(ERROR), Some(code)) if bytes >= 20 => Err(Errno::from_raw_os_error(-code)).at("raise loopback"),
-        _ => Err(refused("raise loopback", "an answer that is none")),
+        _ => Err(refused("raise loopback", "the kernel sent a malformed answer")),
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn prepare(command: &Command, workspace: &Path) -> Result<Start, Fail
     let mut environment = Vec::with_capacity(command.env.len());
     for (name, value) in &command.env {
         if name.is_empty() || name.contains('=') {
-            return Err(refused("environment", format!("`{name}` is not a variable's name")));
+            return Err(refused("environment", format!("`{name}` is not the name of a variable")));
         }
         environment.push(c_string(OsStr::new(&format!("{name}={value}")))?);
     }
@@ -61,7 +61,7 @@ pub(crate) fn prepare(command: &Command, workspace: &Path) -> Result<Start, Fail
 
 fn search(name: &str, folders: &[PathBuf], workspace: &Path) -> Result<PathBuf, Failure> {
     if name.is_empty() || name.contains('/') {
-        return Err(refused("find program", format!("`{name}` is not a program's name")));
+        return Err(refused("find program", format!("`{name}` is not the name of a program")));
     }
     let workspace = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.into());
     for folder in folders.iter().filter(|folder| folder.is_absolute()) {
@@ -85,7 +85,7 @@ fn listed(folders: &[PathBuf]) -> String {
 }
 
 fn c_string(value: &OsStr) -> Result<CString, Failure> {
-    let refuse = |_| refused("command", format!("a null character in `{}`", value.to_string_lossy().escape_debug()));
+    let refuse = |_| refused("command", format!("`{}` contains a NUL byte", value.to_string_lossy().escape_debug()));
     CString::new(value.as_bytes()).map_err(refuse)
 }
 

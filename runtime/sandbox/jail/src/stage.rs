@@ -36,7 +36,7 @@ pub(crate) fn enter() -> ExitCode {
     };
     let policy = match receive_frame::<Request>(&control) {
         Ok(Some((Request::Setup(policy), _))) => *policy,
-        Ok(Some(_)) => return fail(&control, refused("set up", "the first request is not `setup`")),
+        Ok(Some(_)) => return fail(&control, refused("set up", "the first request must be `setup`")),
         Err(error) => return fail(&control, refused("set up", error.to_string())),
         Ok(None) => return ExitCode::FAILURE,
     };
@@ -46,7 +46,7 @@ pub(crate) fn enter() -> ExitCode {
         (Confinement::Bwrap, Entry::Bwrap(_)) | (Confinement::Landlock | Confinement::Unconfined, Entry::Host) => {
             as_subreaper(&control, policy, &entry)
         }
-        (_, Entry::Bwrap(_)) => Err(refused("set up", "the policy inside `bwrap` differs from the one outside")),
+        (_, Entry::Bwrap(_)) => Err(refused("set up", "the policy differs between inside and outside of `bwrap`")),
     };
     match built {
         Ok(()) => ExitCode::SUCCESS,

@@ -37,7 +37,7 @@ pub(super) fn each(
             Ok(()) => {}
             Err(SealError::Missing(_)) => continue,
             Err(SealError::NotFolder(_)) => {
-                take(folder.as_str(), Entry::Odd("a link or no folder"))?;
+                take(folder.as_str(), Entry::Odd("a link or not a folder"))?;
                 continue;
             }
             Err(error) => return Err(error),
@@ -51,7 +51,7 @@ pub(super) fn each(
                 None => take(
                     &tree::shown(&path),
                     Entry::Odd(
-                        "a name that is not valid UTF-8, too long or has characters that could deceive a reader",
+                        "a name that is too long, is not valid UTF-8 or has characters that could deceive a reader",
                     ),
                 )?,
                 Some(path) => take(path.as_str(), opened(entry).map_err(|source| SealError::io(entry.path, source))?)?,

@@ -62,7 +62,7 @@ fn read(errors: Option<&OwnedFd>) -> String {
 
 fn explained(errors: &str, is_setuid: bool) -> String {
     let line = errors.lines().map(str::trim).find(|line| !line.is_empty());
-    let answer = line.map_or("it ended without a message".to_owned(), |line| format!("`{}`", visible::line(line)));
+    let answer = line.map_or("it ended and printed no message".to_owned(), |line| format!("`{}`", visible::line(line)));
     let mut text = format!("{answer}, expected version 0.7 or later that may make user namespaces");
     if is_setuid {
         text.push_str(
@@ -85,7 +85,7 @@ mod tests {
         let text = explained(&read, false);
         assert!(text.starts_with("`bwrap: setting up uid map: ") && text.contains("Permission denied`, "), "{text}");
         assert!(!text.contains(['\n', '\x1b']) && !text.contains("set-user-id"), "{text}");
-        assert!(explained("", false).starts_with("it ended without a message, expected version 0.7"));
+        assert!(explained("", false).starts_with("it ended and printed no message, expected version 0.7"));
         assert!(explained("", true).contains("set-user-id"));
     }
 

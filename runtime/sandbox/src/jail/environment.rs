@@ -137,7 +137,9 @@ pub(super) fn build(
     for variable in &policy.env {
         let Variable { name, value } = Variable::checked(variable)?;
         if name == "PATH" {
-            return Err(ExecError::Invalid("PATH is fixed; `[exec] path` in glovebox.toml adds folders".to_owned()));
+            return Err(ExecError::Invalid(
+                "PATH is fixed; add folders with `[exec] path` in glovebox.toml".to_owned(),
+            ));
         }
         let filled = value.replace("{scratch}", &folders.scratch.to_string_lossy());
         let filled = filled.replace("{home}", &folders.home.to_string_lossy());

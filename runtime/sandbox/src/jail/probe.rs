@@ -152,11 +152,11 @@ fn self_test(jail: &Jail, witness: &Witness) -> Result<Vec<SelfTestCheck>, Strin
     let exit = run_request(jail, invocation).map_err(|error| error.to_string())?;
     if exit.code != Some(0) || exit.stdout.truncated {
         let text = String::from_utf8_lossy(&exit.stderr.head).trim().to_owned();
-        return Err(format!("the self-test ended as `{}` {:?} {text}", exit.how.as_str(), exit.code));
+        return Err(format!("the self-test ended with `{}` {:?} {text}", exit.how.as_str(), exit.code));
     }
     let said = [exit.stdout.head, exit.stdout.tail].concat();
     let checks: Vec<SelfTestCheck> =
-        serde_json::from_slice(&said).map_err(|error| format!("the self-test's report: {error}"))?;
+        serde_json::from_slice(&said).map_err(|error| format!("the self-test wrote a malformed report: {error}"))?;
     evaluate(&checks)?;
     Ok(checks)
 }
@@ -168,7 +168,7 @@ fn evaluate(checks: &[SelfTestCheck]) -> Result<(), String> {
         return Err(format!("self-test: `{}` {came_out}: {}", check.name, check.answer));
     }
     if [true, false].iter().any(|kind| !checks.iter().any(|check| check.must_work == *kind)) {
-        return Err("the self-test tried nothing".to_owned());
+        return Err("the self-test did not run both kinds of checks".to_owned());
     }
     Ok(())
 }

@@ -35,11 +35,12 @@ fn lookup(
 ) -> Result<wire::Program, ExecError> {
     let name = program.to_str().unwrap_or_default();
     if name.is_empty() || name.contains('\0') || name == "." || name == ".." {
-        return Err(ExecError::Invalid("the command names no program".to_owned()));
+        return Err(ExecError::Invalid("the command does not name a program".to_owned()));
     }
     if program.is_absolute() {
         if is_writable(program) {
-            let text = format!("`{name}` is in a folder that the stage can write; expected a program outside");
+            let text =
+                format!("`{name}` is in a folder that the stage can write; expected a program in a read-only folder");
             return Err(ExecError::Invalid(text));
         }
         return Ok(wire::Program::Path(program.to_owned()));

@@ -105,14 +105,14 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     let is_piped = matches!(invocation.streams, Streams::Piped(_));
     let (theirs, mut pipes) = pipes(jail, invocation.streams)?;
     // Taken out: only a command that ended as expected puts it back.
-    let held = control.take().ok_or(ExecError::Lost("it was killed, or its helper died"))?;
+    let held = control.take().ok_or(ExecError::Lost("it was killed or its helper died"))?;
     jail.processes.note_first();
     let before = jail.cgroup.as_ref().map(|group| {
         group.forget_peaks();
         group.usage()
     });
     let descriptors = [theirs[0].as_fd(), theirs[1].as_fd(), theirs[2].as_fd()];
-    held.send(&invocation.request, &descriptors).map_err(io_error("request it"))?;
+    held.send(&invocation.request, &descriptors).map_err(io_error("send the request to the jail helper"))?;
     drop(theirs);
     let watchdog = Watchdog::default();
     let (canceled, timeout) = (invocation.canceled, invocation.timeout);
@@ -138,7 +138,7 @@ pub(super) fn run_request(jail: &Jail, invocation: Invocation<'_>) -> Result<Exi
     let deadline =
         Instant::now() + if is_piped { DRAIN_MAX.max(timeout.saturating_sub(begin.elapsed())) } else { DRAIN_MAX };
     while pipes.any_open() && Instant::now() < deadline && !(is_piped && canceled.load(Ordering::Relaxed)) {
-        pipes.turn(POLL, &[]).map_err(io_error("read its output"))?;
+        pipes.turn(POLL, &[]).map_err(io_error("read the command's output"))?;
     }
     let peaks = watchdog.peaks();
     Ok(exit(jail, Finished { outcome, pipes, before, peaks, begin, is_shell: invocation.is_shell }))
@@ -152,7 +152,7 @@ fn request(jail: &Jail, command: &Command) -> Result<Request, ExecError> {
     working_directory(&jail.root(), &command.cwd)?;
     let env = environment.into_iter().map(|(name, value)| match value.into_string() {
         Ok(value) => Ok((name, value)),
-        Err(_) => Err(ExecError::Invalid(format!("the value of `{name}` is not UTF-8"))),
+        Err(_) => Err(ExecError::Invalid(format!("the value of `{name}` is not valid UTF-8"))),
     });
     let env = env.collect::<Result<_, _>>()?;
     Ok(Request::Run(wire::Command { program, arguments, env, cwd: command.cwd.as_str().to_owned() }))
@@ -160,10 +160,12 @@ fn request(jail: &Jail, command: &Command) -> Result<Request, ExecError> {
 
 /// Makes the pipes: the command's ends and the host's.
 fn pipes(jail: &Jail, streams: Streams) -> Result<([OwnedFd; 3], Pipes), ExecError> {
-    let failed = |error: Errno| io_error("open its pipes")(error.into());
+    let failed = |error: Errno| io_error("open the command's pipes")(error.into());
     let pair = || pipe_with(PipeFlags::CLOEXEC).map_err(failed);
     let (stdin, input, forward) = match streams {
-        Streams::Empty => (OwnedFd::from(File::open("/dev/null").map_err(io_error("open its input"))?), None, None),
+        Streams::Empty => {
+            (OwnedFd::from(File::open("/dev/null").map_err(io_error("open the command's input"))?), None, None)
+        }
         Streams::Bytes(bytes) => {
             let (theirs, ours) = pair()?;
             (theirs, Some((ours, bytes)), None)
@@ -172,7 +174,7 @@ fn pipes(jail: &Jail, streams: Streams) -> Result<([OwnedFd; 3], Pipes), ExecErr
     };
     let ((out, stdout), (err, stderr)) = (pair()?, pair()?);
     let kept_bytes_max = if forward.is_some() { 0 } else { jail.policy.output_bytes_max };
-    let opened = |error| io_error("open its pipes")(error);
+    let opened = |error| io_error("open the command's pipes")(error);
     let mut pipes = Pipes::new([Some(out), Some(err)], input, kept_bytes_max).map_err(opened)?;
     forward.map_or(Ok(()), |forward| pipes.forward(forward)).map_err(opened)?;
     Ok(([stdin, stdout, stderr], pipes))
@@ -261,7 +263,7 @@ impl<'d> CommandDriver<'d> {
 
     /// Moves output until the helper replies, at most for one poll.
     fn next_reply(&mut self) -> Result<Received, ExecError> {
-        self.pipes.turn(POLL, &[self.control.as_fd()]).map_err(io_error("read its output"))?;
+        self.pipes.turn(POLL, &[self.control.as_fd()]).map_err(io_error("read the command's output"))?;
         let has_reply = super::control::wait_readable(self.control, Instant::now());
         if !has_reply.map_err(io_error("read a reply of the jail helper"))? {
             return Ok(Received::Nothing);
@@ -330,14 +332,14 @@ fn return_control(
     drop(held);
     match jail.await_death() {
         Ok(()) if survivors == 0 && outcome.stop.is_none() && !is_out_of_memory(jail, before) => {
-            Err(ExecError::Lost("its first process died during the command"))
+            Err(ExecError::Lost("its first process died while the command ran"))
         }
         Ok(()) if survivors == 0 => Ok(outcome),
         Ok(()) | Err(JailError::Survivors(_)) => {
             Err(ExecError::Survivors { count: survivors.max(1) as usize, waited: jail.policy.kill_max })
         }
-        Err(JailError::Io { source, .. }) => Err(ExecError::Io { act: "end it", source }),
-        Err(_) => Err(ExecError::Lost("its end could not be observed")),
+        Err(JailError::Io { source, .. }) => Err(ExecError::Io { act: "end the command", source }),
+        Err(_) => Err(ExecError::Lost("the jail helper did not confirm the end of its processes")),
     }
 }
 

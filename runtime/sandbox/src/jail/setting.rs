@@ -224,7 +224,7 @@ fn binds(requested: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec
             return Err(refused(bind, &"it is in the workspace"));
         }
         if at == Path::new("/") || at.starts_with("/etc") || is_in_any(&at, &KERNELS) {
-            return Err(refused(bind, &"the sandbox has its own"));
+            return Err(refused(bind, &"the sandbox has its own files there"));
         }
         let source = match fs::canonicalize(&bind.source) {
             Ok(source) => source,
@@ -254,7 +254,7 @@ fn unrooted(setting: &JailSetting, hidden: &[PathBuf]) -> Result<Vec<Bind>, Jail
 /// Refuses to show what is never shown, by its real path.
 fn check_shown(bind: &Bind, source: &Path, hidden: &[PathBuf]) -> Result<(), JailError> {
     if source == Path::new("/") || is_in_any(source, &KERNELS) {
-        return Err(refused(bind, &"it belongs to the kernel or to services"));
+        return Err(refused(bind, &"it contains files of the kernel or of services"));
     }
     if let Some(folder) = hidden.iter().find(|folder| folder.starts_with(source) || source.starts_with(folder)) {
         return Err(refused(bind, &format_args!("it would show `{}`", folder.display())));
@@ -275,13 +275,13 @@ fn checked_inner(bind: &Bind, setting: &JailSetting, workspace: &Path) -> Result
     let source = canonical(&bind.source)?;
     let shows_record = canonical(&setting.folder)?.starts_with(&source);
     if shows_record || is_in_any(&source, &KERNELS) {
-        return Err(refused(bind, &"it would show what no stage may see"));
+        return Err(refused(bind, &"it would show what is hidden from all stages"));
     }
     Ok(Bind { source: utf8(source)?, at: utf8(below)?, writable: bind.writable, optional: bind.optional })
 }
 
 fn refused(bind: &Bind, reason: &dyn fmt::Display) -> JailError {
-    JailError::Setting(format!("`{}` cannot be shown to commands: {reason}", bind.source.display()))
+    JailError::Setting(format!("commands cannot see `{}`: {reason}", bind.source.display()))
 }
 
 /// Refuses a folder of the fixed PATH that a stage can write: the stage could replace every program.
@@ -312,7 +312,7 @@ fn ids() -> (u32, u32) {
 fn make_folders(folders: &[&PathBuf]) -> Result<(), JailError> {
     for folder in folders {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|source| JailError::Io { act: "make the folders of its commands", source })?;
+        made.map_err(|source| JailError::Io { act: "make the folders of the sandbox", source })?;
     }
     Ok(())
 }

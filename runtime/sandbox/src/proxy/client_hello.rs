@@ -41,7 +41,7 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
     let mut rest = bytes;
     while let Some((kind, tail)) = rest.split_first() {
         if *kind != RECORD_HANDSHAKE {
-            return Err("no TLS handshake");
+            return Err("not a TLS handshake");
         }
         let [major, _, high, low, payload @ ..] = tail else {
             return Ok(None);
@@ -67,7 +67,7 @@ fn message(bytes: &[u8]) -> Result<Option<Vec<u8>>, &'static str> {
 fn body(joined: &[u8]) -> Result<Option<&[u8]>, &'static str> {
     let Some((kind, tail)) = joined.split_first() else { return Ok(None) };
     if *kind != MESSAGE_CLIENT_HELLO {
-        return Err("no ClientHello");
+        return Err("not a ClientHello");
     }
     let [high, middle, low, rest @ ..] = tail else { return Ok(None) };
     let length = usize::from(*high) << 16 | usize::from(*middle) << 8 | usize::from(*low);
@@ -77,7 +77,7 @@ fn body(joined: &[u8]) -> Result<Option<&[u8]>, &'static str> {
     match rest.len().cmp(&length) {
         std::cmp::Ordering::Less => Ok(None),
         std::cmp::Ordering::Equal => Ok(Some(rest)),
-        std::cmp::Ordering::Greater => Err("a second message behind the ClientHello"),
+        std::cmp::Ordering::Greater => Err("a second message follows the ClientHello"),
     }
 }
 
@@ -119,7 +119,7 @@ fn server_name(body: &[u8]) -> Result<String, &'static str> {
     hello.vector16()?;
     hello.vector8()?;
     if hello.0.is_empty() {
-        return Err("it names no server");
+        return Err("the ClientHello has no server name");
     }
     let mut extensions = hello.vector16()?;
     hello.ended()?;
@@ -128,10 +128,10 @@ fn server_name(body: &[u8]) -> Result<String, &'static str> {
         let kind = extensions.short()?;
         let value = extensions.vector16()?;
         if kind == EXTENSION_SERVER_NAME && found.replace(listed_name(value)?).is_some() {
-            return Err("it names two servers");
+            return Err("the ClientHello has two server names");
         }
     }
-    found.ok_or("it names no server")
+    found.ok_or("the ClientHello has no server name")
 }
 
 /// The one name of a `server_name` extension.
@@ -140,9 +140,13 @@ fn listed_name(mut value: Reader<'_>) -> Result<String, &'static str> {
     value.ended()?;
     let kind = list.bytes(1)?[0];
     let name = list.vector16()?;
-    list.ended().map_err(|_| "it names two servers")?;
+    list.ended().map_err(|_| "the ClientHello has two server names")?;
     let text = std::str::from_utf8(name.0).ok().filter(|text| text.is_ascii() && !text.is_empty());
-    if kind == NAME_TYPE_HOST { text.map(str::to_owned).ok_or("the name is no text") } else { Err("it names no host") }
+    if kind == NAME_TYPE_HOST {
+        text.map(str::to_owned).ok_or("the server name is not ASCII text")
+    } else {
+        Err("the server name is not a host name")
+    }
 }
 
 #[cfg(test)]
@@ -194,24 +198,24 @@ pub(super) mod tests {
     #[test]
     fn what_names_nobody_or_two_is_refused() {
         let check = |bytes: &[u8], reason: &'static str| assert_eq!(read(bytes), Hello::Refused(reason));
-        check(b"SSH-2.0-x\r\n", "no TLS handshake");
-        check(b"GET / HTTP/1.1\r\n", "no TLS handshake");
+        check(b"SSH-2.0-x\r\n", "not a TLS handshake");
+        check(b"GET / HTTP/1.1\r\n", "not a TLS handshake");
         check(&[22, 2, 0, 0, 4], "a malformed TLS record");
         check(&[22, 3, 1, 0, 0], "a malformed TLS record");
         check(&[22, 3, 1, 0x40, 1], "a malformed TLS record");
-        check(&[22, 3, 1, 0, 1, 2], "no ClientHello");
+        check(&[22, 3, 1, 0, 1, 2], "not a ClientHello");
         check(&[22, 3, 1, 0, 4, 1, 1, 0, 0], "the ClientHello is too long");
-        check(&records(&hello(&[]), 5000), "it names no server");
-        check(&records(&hello(&extension(43, &[2, 3, 4])), 5000), "it names no server");
-        check(&records(&hello(&[name("a.b"), name("c.d")].concat()), 5000), "it names two servers");
+        check(&records(&hello(&[]), 5000), "the ClientHello has no server name");
+        check(&records(&hello(&extension(43, &[2, 3, 4])), 5000), "the ClientHello has no server name");
+        check(&records(&hello(&[name("a.b"), name("c.d")].concat()), 5000), "the ClientHello has two server names");
         let both = [&[0][..], &vector16(b"a.b"), &[0], &vector16(b"c.d")].concat();
-        check(&records(&hello(&extension(0, &vector16(&both))), 5000), "it names two servers");
-        check(&records(&hello(&name("")), 5000), "the name is no text");
-        check(&records(&hello(&name("bücher.de")), 5000), "the name is no text");
-        check(&records(&hello(&extension(0, &vector16(&[1, 0, 1, 97]))), 5000), "it names no host");
+        check(&records(&hello(&extension(0, &vector16(&both))), 5000), "the ClientHello has two server names");
+        check(&records(&hello(&name("")), 5000), "the server name is not ASCII text");
+        check(&records(&hello(&name("bücher.de")), 5000), "the server name is not ASCII text");
+        check(&records(&hello(&extension(0, &vector16(&[1, 0, 1, 97]))), 5000), "the server name is not a host name");
         check(
             &records(&[hello(&name("a.b")), hello(&name("c.d"))].concat(), 5000),
-            "a second message behind the ClientHello",
+            "a second message follows the ClientHello",
         );
         let mut short = hello(&name("a.b"));
         short[3] -= 1;

@@ -216,13 +216,15 @@ fn read_hello(
     loop {
         match client_hello::read(&bytes) {
             Hello::Names(name) if name.eq_ignore_ascii_case(host.as_str()) => return Ok(bytes),
-            Hello::Names(_) => return Err(refuse("it names another server")),
+            Hello::Names(_) => return Err(refuse("the server name differs")),
             Hello::Refused(reason) => return Err(refuse(reason)),
             Hello::Incomplete if bytes.len() >= HELLO_BYTES_MAX => return Err(refuse("the ClientHello is too long")),
             Hello::Incomplete => {}
         }
         match stop.read(client, &mut chunk, until) {
-            Err(error) if error.kind() == ErrorKind::TimedOut => return Err(refuse("it was not complete in time")),
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                return Err(refuse("the ClientHello was not complete in time"));
+            }
             Err(_) => return Err(Ended::Gone),
             Ok(0) => return Err(Ended::Gone),
             Ok(count) => bytes.extend_from_slice(&chunk[..count]),

@@ -10,31 +10,31 @@ use glovebox_record::network::{Host, HostError};
 /// A request that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("not a request this proxy takes: {0}")]
+    #[error("malformed request: {0}")]
     Malformed(&'static str),
-    #[error("the head of the request is larger than {0} bytes or 100 fields")]
+    #[error("the request head has more than {0} bytes or 100 fields")]
     TooLarge(usize),
     #[error("the request was not complete in time")]
     Slow,
     #[error("the target is {0}")]
     Target(#[from] HostError),
-    #[error("the target is port {1} of `{0}`, which the stage may not reach; `[sandbox] network = {{ proxy = [\"{entry}\"] }}` in glovebox.toml would allow it", entry = entry(.0, *.1))]
+    #[error("the stage may not reach port {1} of `{0}`; to allow it: `[sandbox] network = {{ proxy = [\"{entry}\"] }}` in glovebox.toml", entry = entry(.0, *.1))]
     NotGranted(Host, u16),
-    #[error("port 80 is reached by single requests (`GET http://{0}/`), not through a tunnel")]
+    #[error("port 80 accepts plain requests (`GET http://{0}/`), not tunnels")]
     PlainTunnel(Host),
-    #[error("port 443 is reached through a tunnel (`CONNECT {0}:443`), not by single requests")]
+    #[error("port 443 accepts tunnels (`CONNECT {0}:443`), not plain requests")]
     PlainRequest(Host),
-    #[error("the field `Host` differs from the target `{0}`")]
+    #[error("the `Host` field differs from the target `{0}`")]
     OtherHost(Host),
     #[error("a request with a body needs `Content-Length`")]
     NoLength,
-    #[error("`{0}` resolves to an address that is never reachable from a stage ({1})")]
+    #[error("`{0}` resolves to an address that no stage may reach ({1})")]
     Address(Host, &'static str),
-    #[error("`{0}` was not resolved")]
+    #[error("failed to resolve `{0}`")]
     Unresolved(Host),
-    #[error("`{0}` did not answer")]
+    #[error("failed to connect to `{0}`")]
     Unreachable(Host),
-    #[error("the tunnel to `{0}` does not begin with TLS for that name: {1}")]
+    #[error("the tunnel to `{0}` must begin with TLS for that host: {1}")]
     Hello(Host, &'static str),
 }
 
@@ -71,10 +71,13 @@ impl Refused {
             Self::NotGranted(host, port) => {
                 let list = granted.with(host, *port);
                 let line = format!("to allow it: `[sandbox] network = {{ proxy = {list} }}` in glovebox.toml");
-                ("not a host the stage may reach".to_owned(), format!("{line}, and in `network` of a node that has it"))
+                (
+                    "the stage may not reach this host".to_owned(),
+                    format!("{line}, and in `network` of a node that has it"),
+                )
             }
             Self::Unresolved(_) | Self::Unreachable(_) => {
-                (self.to_string(), "no grant is missing: look at the name and at the machine's network".to_owned())
+                (self.to_string(), "no grant is missing: check the host name and the machine's network".to_owned())
             }
             _ => (self.to_string(), "no grant allows it".to_owned()),
         };

@@ -47,7 +47,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Request, Refused> {
     let mut head = httparse::Request::new(&mut fields);
     match head.parse(bytes).map_err(refused)? {
         httparse::Status::Complete(read) if read == bytes.len() => {}
-        _ => return Err(Refused::Malformed("the head does not end with one empty line")),
+        _ => return Err(Refused::Malformed("the request head must end with one empty line")),
     }
     let (method, target) = request_line(head.method, head.path)?;
     if method == "CONNECT" { tunnel(target, head.headers) } else { single(method, target, head.headers) }
@@ -61,19 +61,19 @@ fn check_line_ends(bytes: &[u8]) -> Result<(), Refused> {
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|byte| *byte != b'\t' && byte.is_ascii_control()) {
         let control = &rest[at..];
-        rest = control.strip_prefix(b"\r\n").ok_or(Refused::Malformed("control characters in the head"))?;
+        rest = control.strip_prefix(b"\r\n").ok_or(Refused::Malformed("the request head has control characters"))?;
     }
     Ok(())
 }
 
-const REQUEST_LINE: Refused = Refused::Malformed("`METHOD target HTTP/1.1` is expected");
+const REQUEST_LINE: Refused = Refused::Malformed("expected `METHOD target HTTP/1.1`");
 
 fn refused(error: httparse::Error) -> Refused {
     match error {
         httparse::Error::TooManyHeaders => Refused::TooLarge(HEAD_BYTES_MAX),
-        httparse::Error::Version => Refused::Malformed("HTTP/1.1 is expected"),
-        httparse::Error::HeaderName => Refused::Malformed("a field without a name and `:`"),
-        httparse::Error::HeaderValue => Refused::Malformed("the value of a field"),
+        httparse::Error::Version => Refused::Malformed("expected HTTP/1.1"),
+        httparse::Error::HeaderName => Refused::Malformed("a field must have a name and `:`"),
+        httparse::Error::HeaderValue => Refused::Malformed("a field has a malformed value"),
         httparse::Error::NewLine | httparse::Error::Status | httparse::Error::Token => REQUEST_LINE,
     }
 }
@@ -95,7 +95,7 @@ fn once<'a>(fields: &[Header<'a>], name: &str) -> Result<Option<&'a str>, Refuse
     let first = found.next().map(|field| std::str::from_utf8(field.value.trim_ascii()));
     match (first, found.next()) {
         (_, Some(_)) | (Some(Err(_)), _) => {
-            Err(Refused::Malformed("`Host` and `Content-Length` must occur once, as text"))
+            Err(Refused::Malformed("`Host` and `Content-Length` must occur once and be text"))
         }
         (Some(Ok(text)), None) => Ok(Some(text)),
         (None, None) => Ok(None),
@@ -117,7 +117,7 @@ fn tunnel(target: &str, fields: &[Header<'_>]) -> Result<Request, Refused> {
     let (host, port) = authority(target, None)?;
     check_host(fields, &host, port, port)?;
     if fields.iter().any(|field| is_named(field, "content-length") || is_named(field, "transfer-encoding")) {
-        return Err(Refused::Malformed("a CONNECT with a body"));
+        return Err(Refused::Malformed("a CONNECT request must not have a body"));
     }
     Ok(Request { host, port, kind: Kind::Tunnel })
 }
@@ -133,9 +133,8 @@ fn check_host(fields: &[Header<'_>], host: &Host, port: u16, default: u16) -> Re
 fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<Request, Refused> {
     const SCHEME: &str = "http://";
     let scheme = target.get(..SCHEME.len()).filter(|scheme| scheme.eq_ignore_ascii_case(SCHEME));
-    let rest = scheme
-        .map(|_| &target[SCHEME.len()..])
-        .ok_or(Refused::Malformed("`http://host/path` or CONNECT is expected"))?;
+    let rest =
+        scheme.map(|_| &target[SCHEME.len()..]).ok_or(Refused::Malformed("expected `http://host/path` or CONNECT"))?;
     let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (named, path) = rest.split_at(at);
     if path.contains('#') {
@@ -143,7 +142,7 @@ fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<Request, 
     }
     let (host, port) = authority(named, Some(PORT_HTTP))?;
     if once(fields, "host")?.is_none() {
-        return Err(Refused::Malformed("no field `Host`"));
+        return Err(Refused::Malformed("the `Host` field is missing"));
     }
     check_host(fields, &host, port, PORT_HTTP)?;
     if fields.iter().any(|field| is_named(field, "transfer-encoding")) {
@@ -156,7 +155,7 @@ fn single(method: &str, target: &str, fields: &[Header<'_>]) -> Result<Request, 
 
 fn content_length(text: &str) -> Result<u64, Refused> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().ok()).flatten().ok_or(Refused::Malformed("`Content-Length` is no number"))
+    digits.then(|| text.parse().ok()).flatten().ok_or(Refused::Malformed("`Content-Length` must be a number"))
 }
 
 /// Fields that concern this connection only, or that the proxy writes itself.

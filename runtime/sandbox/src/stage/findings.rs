@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const AHEAD_BYTES: u64 = 1 << 20;
 
 /// The reason for a change with an attribute that only a forger sets.
-const FORGED: &str = "it has an overlay attribute that only a forger sets";
+const FORGED: &str = "it has an overlay attribute that only the kernel may set";
 /// Most entries that are no change: in scratch, or touched and the same.
 const UNCHANGED_MAX: u64 = 1_000_000;
 

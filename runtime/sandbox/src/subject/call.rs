@@ -98,7 +98,7 @@ fn checked(shared: &Shared, request: Request) -> Result<CheckedRequest, String> 
     let Request { words, cwd } = request;
     let bytes = words.iter().map(|word| word.len() + 1).sum::<usize>() + cwd.len();
     if bytes > WORDS_BYTES_MAX {
-        return Err(format!("the words have {bytes} bytes, expected at most {WORDS_BYTES_MAX}"));
+        return Err(format!("the arguments have {bytes} bytes, expected at most {WORDS_BYTES_MAX}"));
     }
     if !words.is_empty() {
         // The shell finds a name in PATH and runs a path as it is, as it does for every command of the caller's.
@@ -110,12 +110,14 @@ fn checked(shared: &Shared, request: Request) -> Result<CheckedRequest, String> 
         });
     }
     match (&shared.setting.command, shared.setting.port) {
-        (Some(_), Some(port)) => Err(format!("the command of `verify_subject` runs already, at 127.0.0.1:{port}")),
+        (Some(_), Some(port)) => Err(format!("the command of `verify_subject` is already running at 127.0.0.1:{port}")),
         (Some(text), None) => {
             let words = ["sh", "-c", text].map(str::to_owned).to_vec();
             Ok(CheckedRequest { program: Program::Shell(text.clone()), words, cwd })
         }
-        (None, _) => Err("no program is named, and the node has no `verify_subject`; see `subject --help`".to_owned()),
+        (None, _) => {
+            Err("expected a program, because the node has no `verify_subject`; see `subject --help`".to_owned())
+        }
     }
 }
 
@@ -135,7 +137,7 @@ fn run(shared: &Shared, caller: &OwnedFd, request: CheckedRequest, stop: Stop<'_
     };
     let (theirs, ours) = match pipes() {
         Ok(pipes) => pipes,
-        Err(error) => return Some(Answer::Refused(format!("no pipes: {error}"))),
+        Err(error) => return Some(Answer::Refused(format!("failed to make pipes: {error}"))),
     };
     let [input, output, error] = theirs.each_ref().map(AsFd::as_fd);
     send_frame(caller, &Answer::Started, &[input, output, error]).ok()?;

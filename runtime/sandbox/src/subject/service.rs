@@ -108,7 +108,7 @@ fn bytes(call: &Call) -> usize {
 fn shortened(words: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = words.iter().take(SHORT_WORDS).map(|word| short(word)).collect();
     if words.len() > SHORT_WORDS {
-        kept.push(format!("… {} more words", words.len() - SHORT_WORDS));
+        kept.push(format!("… {} more arguments", words.len() - SHORT_WORDS));
     }
     kept
 }

@@ -104,7 +104,7 @@ impl View {
 
     /// Records that the way to a grant is blocked by something that is no directory; it does not exist for the stage.
     pub(super) fn refuse_scope_of_file(&self, operation: Operation, path: &ScopePath) -> Denied {
-        let reason = "not in the read scope, and not a directory on the way to it";
+        let reason = "not in the read scope and not a parent directory of it";
         self.record(operation, path, Explanation { reason: reason.to_owned(), help: self.read_grant(path) });
         Denied::NotFound
     }
@@ -133,7 +133,7 @@ impl View {
 
     /// Records that the path is, or passes, a symbolic link.
     pub(super) fn refuse_link(&self, operation: Operation, path: &ScopePath) -> Denied {
-        let reason = "a symbolic link, which a view never follows";
+        let reason = "a symbolic link, which is never followed";
         self.record(
             operation,
             path,
@@ -188,7 +188,7 @@ impl View {
 
     /// Refuses making a link, which no grant allows.
     pub fn refuse_linking(&self, operation: Operation, path: &ScopePath) -> Denied {
-        let reason = "links are never made or read";
+        let reason = "links are never created or read";
         self.record(operation, path, Explanation { reason: reason.to_owned(), help: "no grant allows it".to_owned() });
         if self.scope.access(path) <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
     }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
     /// The argument is not what a parent says.
-    #[error("`{0}` says no bounds")]
+    #[error("`{0}` is not a list of bounds")]
     Argument(String),
     /// The parent is gone.
     #[error("the parent is gone")]
@@ -43,12 +43,12 @@ pub fn confine(argument: &str) -> Result<(), ConfineError> {
     let wrong = || ConfineError::Argument(argument.to_owned());
     let numbers: Vec<u64> = argument.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
     let [memory_bytes, cpu_seconds, answer_bytes, parent] = numbers[..] else { return Err(wrong()) };
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(refused("be bound to the parent"))?;
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(refused("set the parent death signal"))?;
     // Whose parent ended before that has another one by now.
     if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
         return Err(ConfineError::Orphaned);
     }
-    chdir("/").map_err(refused("leave the folder"))?;
+    chdir("/").map_err(refused("change to `/`"))?;
     // Made while there is memory.
     let filters = filters().map_err(refused("build the filter of system calls"))?;
     for (resource, soft, hard) in [

@@ -120,7 +120,7 @@ fn forged_marks_are_refused_and_lead_nowhere() {
         let found = look(&view);
         assert_eq!(lines(&found), refused);
         let reasons: Vec<_> = found.iter().map(|change| &change.verdict).collect();
-        let forged = Verdict::Disallowed("it has an overlay attribute that only a forger sets".to_owned());
+        let forged = Verdict::Disallowed("it has an overlay attribute that only the kernel may set".to_owned());
         assert!(reasons.iter().all(|verdict| **verdict == forged), "{reasons:?}");
         commit(&made, &view);
         assert_eq!(snapshot(&made.workspace()), before);

@@ -50,7 +50,7 @@ fn words_are_checked_and_the_near_one_is_offered() {
         "require = \"none\"",
         "sandbox.require",
         "is `none`",
-        Some("commands run without walls only with `glovebox run --dangerously-no-sandbox`"),
+        Some("commands run without a sandbox only with `glovebox run --dangerously-no-sandbox`"),
     );
     refused("require = 3", "sandbox.require", "of type integer", None);
     refused("network = \"ful\"", "sandbox.network", "is `ful`", Some("did you mean `full`?"));

@@ -62,7 +62,7 @@ fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Fa
         opened => opened.at(step())?,
     };
     let path = bind.at.strip_prefix(&workspace.at).ok().filter(|path| !path.as_os_str().is_empty());
-    let path = path.ok_or_else(|| crate::fault::refused(step(), "it is not inside"))?;
+    let path = path.ok_or_else(|| crate::fault::refused(step(), "it is outside the workspace"))?;
     let target = below(mounted, path).at(step())?;
     attach(&source, &target, bind.writable, Nature::Files).at(step())
 }

@@ -37,7 +37,7 @@ impl Machine {
         lines.extend(self.landlock());
         lines.extend(self.container());
         if lines.is_empty() {
-            lines.push(format!("no known setting is the cause; the failed step: {}", failure.0));
+            lines.push(format!("the cause is not a known setting; the failed step: {}", failure.0));
         }
         lines.join("\n")
     }
@@ -162,7 +162,7 @@ mod tests {
         }
         for reason in [reason("mount overlay", EINVAL), "self-test: `a` did not work: `ENOENT`".to_owned()] {
             let remedy = ubuntu.remedies(Tier::Full, &ProbeFailure(reason.clone()));
-            assert!(remedy.starts_with("no known setting is the cause"), "{reason}: {remedy}");
+            assert!(remedy.starts_with("the cause is not a known setting"), "{reason}: {remedy}");
         }
         let denied = reason("setgroups", EACCES);
         assert!(

@@ -58,25 +58,25 @@ impl Witness {
 
     /// Says what got out, if anything.
     pub(super) fn check(&self) -> Result<(), String> {
-        let failed = |what: &str| Err(format!("seen from outside: {what}"));
+        let failed = |what: &str| Err(format!("the host's witnesses found a leak: {what}"));
         if fs::read_to_string(&self.secret).ok().as_ref() != Some(&self.content) {
-            return failed("a file outside was changed");
+            return failed("the program changed a file outside the sandbox");
         }
         if fs::read_dir(&self.outside).is_ok_and(|mut entries| entries.next().is_some()) {
-            return failed("a file appeared outside");
+            return failed("the program made a file outside the sandbox");
         }
         let none = |result: io::Result<()>| matches!(result, Err(error) if error.kind() == ErrorKind::WouldBlock);
         if !none(self.tcp.accept().map(drop)) {
-            return failed("a connection came over loopback");
+            return failed("the program connected to the host's loopback");
         }
         if !none(self.udp.recv(&mut [0]).map(drop)) {
-            return failed("a datagram came over loopback");
+            return failed("the program sent a datagram to the host's loopback");
         }
         if !none(self.socket.accept().map(drop)) {
-            return failed("a connection came over a socket in the file system");
+            return failed("the program connected to a Unix socket of the host");
         }
         if !none(self.hidden.accept().map(drop)) {
-            return failed("a connection came over an abstract socket");
+            return failed("the program connected to an abstract Unix socket of the host");
         }
         Ok(())
     }
