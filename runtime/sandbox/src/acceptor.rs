@@ -1,4 +1,4 @@
-//! The threads of a server: one that accepts, one for each connection, all gone once it is stopped.
+//! The threads of a server: one accepts, and each connection has its own. A stop ends all of them.
 
 use crate::relay::{Stop, Woken};
 use rustix::event::PollFlags;
@@ -9,11 +9,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Pause after a descriptor or a thread could not be had.
+/// Pause after the system refused a descriptor or a thread.
 const PAUSE: Duration = Duration::from_millis(100);
 const FOREVER: Duration = Duration::from_secs(3600);
 
-/// What a server is called and may use.
+/// A server's thread name and bounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threads {
     /// Name of its threads, at most 15 characters.
@@ -39,7 +39,7 @@ impl Acceptor {
         threads: Threads,
         serve: impl Fn(OwnedFd, Stop<'_>) + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        // The listener may be shared with whoever made it, and a client may leave between poll and accept.
+        // Another process may share the listener, and a client may leave between poll and accept.
         rustix::io::ioctl_fionbio(&listener, true)?;
         let slots = Arc::new(Slots { free: Mutex::new(Some(threads.connections)), changed: Condvar::new() });
         let (stopped, stop) = io::pipe()?;
@@ -66,7 +66,7 @@ impl Drop for Acceptor {
     }
 }
 
-/// How many more connections there may be; none once the server stops.
+/// The number of free connections; none once the server stops.
 #[derive(Debug)]
 struct Slots {
     free: Mutex<Option<usize>>,

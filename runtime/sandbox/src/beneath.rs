@@ -1,7 +1,7 @@
-//! Opens paths beneath a directory without ever following a link or leaving the directory.
+//! Opens paths beneath a directory. Never follows a link or leaves the directory.
 //!
-//! One `openat2` goes the whole way. On kernels and in containers without that call, and where the caller checks each directory on the
-//! way, names are opened one at a time. Knows no scope and no owner.
+//! One `openat2` opens a whole path. If the kernel or container does not have that call, or the caller checks each directory, names
+//! are opened one at a time. This module does not know scopes or owners.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
@@ -23,7 +23,7 @@ pub(crate) struct How {
     pub(crate) flags: OFlags,
     /// Mode of a file that is created.
     pub(crate) mode: Mode,
-    /// Whether a mount on the way is refused, where the kernel can tell.
+    /// Whether to refuse mounts within the path, if the kernel can detect them.
     pub(crate) one_mount: bool,
 }
 
@@ -41,12 +41,12 @@ pub(crate) struct Walker {
 }
 
 impl Walker {
-    /// Expects that the kernel has `openat2`, until it says otherwise.
+    /// Uses `openat2` until the kernel refuses it.
     pub(crate) fn new() -> Self {
         Self { openat2: AtomicBool::new(true) }
     }
 
-    /// Uses `openat2` no more.
+    /// Stops using `openat2`.
     pub(crate) fn forget_openat2(&self) {
         self.openat2.store(false, Ordering::Relaxed);
     }

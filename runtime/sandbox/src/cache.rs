@@ -1,8 +1,8 @@
 //! Build caches: folders of the workspace that are kept from one stage of a run to the next, and never committed.
 //!
-//! They lie in the run's folder, one set for those who build and one for those who verify: a verifier sees hold-outs, and what
-//! it compiled of them must not come back to a builder. A stage in which the program under test ran leaves none. Within a domain stages share what they left, and may spoil it for
-//! each other. What is in them is hostile; here it is measured and removed, never read.
+//! They lie in the run's folder: one set for builders, one for verifiers. A verifier sees hold-outs, and what it compiles from
+//! them must not reach a builder. A stage in which the program under test ran leaves no caches. Stages of one domain share caches
+//! and can corrupt them for each other. The content is untrusted: this module measures and removes it, and never reads it.
 
 use crate::stage::{ViewOverrides, WorkspaceView};
 use crate::tree::{self, Owner, Tree, WalkEntry, WalkError};
@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Most bytes all caches of one domain may hold after a stage; beyond it they are dropped.
+/// Most bytes that all caches of one domain may hold after a stage. If they hold more, all are dropped.
 pub const BYTES_MAX: u64 = 4 << 30;
 
 /// What an entry takes at least: an inode and a name.
@@ -24,7 +24,7 @@ const ENTRY_BYTES: u64 = 1024;
 pub const FOLDER: &str = "cache";
 const LOCK: &str = "lock";
 
-/// Whose caches: what one domain leaves, the other never sees.
+/// Who uses the caches. A domain never sees the caches of the other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Domain {
     /// Stages that may not see hold-outs.
@@ -46,7 +46,7 @@ impl Domain {
 /// Why caches could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// An entry is no folder.
+    /// An entry is not a folder.
     #[error("`{0}` cannot be a cache: expected a folder of the workspace with a final `/`")]
     Entry(Entry),
     /// The operating system refused.
@@ -61,7 +61,7 @@ pub enum CacheError {
     },
 }
 
-/// The caches of one stage. While it exists nobody removes them.
+/// The caches of one stage. They cannot be removed while this value exists.
 #[derive(Debug)]
 pub struct Caches {
     domain: PathBuf,
@@ -171,7 +171,7 @@ pub fn keep(from: &Path, to: &Path, bytes_max: u64) -> Result<(), CacheError> {
     fs::rename(from, to).map_err(failed("move", to))
 }
 
-/// Opens the lock of a domain and takes it together with others. Waits while somebody drops the caches.
+/// Takes the shared lock of a domain. Waits while another stage drops the caches.
 fn lock_file(domain: &Path) -> Result<File, CacheError> {
     let path = domain.join(LOCK);
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -180,7 +180,7 @@ fn lock_file(domain: &Path) -> Result<File, CacheError> {
     Ok(file)
 }
 
-/// The name of an entry's folder: the same for the same path, whatever else a stage names.
+/// The name of an entry's folder. It depends on the path only.
 fn folder_name(entry: &Entry) -> String {
     blake3::hash(entry.path().as_str().as_bytes()).to_hex()[..16].to_owned()
 }
@@ -277,7 +277,7 @@ mod tests {
         let usage = open().enforce_limit(1 << 20).unwrap();
         assert!(!usage.dropped && usage.bytes > 64 << 10, "{usage:?}");
         let other = open();
-        assert!(!open().enforce_limit(32 << 10).unwrap().dropped, "somebody uses it");
+        assert!(!open().enforce_limit(32 << 10).unwrap().dropped, "a stage uses it");
         assert!(folder.join("deep/file").exists());
         assert!(other.enforce_limit(32 << 10).unwrap().dropped);
         assert!(!folder.exists() && outside.path().join("canary").exists());

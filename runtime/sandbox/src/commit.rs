@@ -1,6 +1,6 @@
-//! From found changes to stored ones, and from stored ones to a workspace.
+//! Stores the changes of a stage, and applies stored changes to a workspace.
 //!
-//! What is listed in the journal is a [`FileChange`]; its bytes are in a blob store that this file reaches only by closures.
+//! The journal lists each change as a [`FileChange`]. The bytes are in a blob store, which this module reaches only through closures.
 //! Applying is idempotent and never follows a link out of the workspace.
 
 use crate::found::{Found, Op};
@@ -25,7 +25,7 @@ pub enum CommitError {
     /// The stage's files could not be read.
     #[error(transparent)]
     Stage(#[from] StageError),
-    /// A path of a change is no path of a workspace.
+    /// The path of a change is not a valid path of the workspace.
     #[error("`{path}` is not a path inside the workspace: {problem}")]
     Path {
         /// What was given.
@@ -39,7 +39,7 @@ pub enum CommitError {
         /// The file.
         path: String,
     },
-    /// A blob's content is not what its digest says.
+    /// A blob's content does not match its digest.
     #[error("the stored content of `{path}` has digest {found}, expected {expected}")]
     Corrupt {
         /// The file.
@@ -49,7 +49,7 @@ pub enum CommitError {
         /// Digest of the bytes.
         found: Digest,
     },
-    /// Something the changes do not know stands at a path.
+    /// A path exists and is not part of the changes.
     #[error("`{path}` exists and is not part of the changes; it was not changed")]
     InTheWay {
         /// Where.
@@ -71,11 +71,11 @@ impl CommitError {
     }
 }
 
-/// Hands the content of every allowed change to `keep`, which answers with its digest, and lists the changes in an order in
-/// which they can be applied. Disallowed ones are left out.
+/// Passes the content of every allowed change to `keep`, which returns the digest. Returns the changes in an order in which they
+/// can be applied, without disallowed ones.
 ///
 /// # Errors
-/// [`CommitError::Unstable`] when a file is no longer what was found, so that nothing is listed that was not judged.
+/// [`CommitError::Unstable`] if a file changed after its verdict, so that every listed change has a verdict.
 pub fn store(
     found: &[Found],
     view: &dyn Changed,
@@ -137,10 +137,10 @@ pub fn fold<'a>(changes: impl IntoIterator<Item = &'a FileChange>) -> Vec<FileCh
     folded
 }
 
-/// Makes the workspace what the changes say: those of one stage, or those of all stages of a run in order.
+/// Applies changes to the workspace: those of one stage, or those of all stages of a run in order.
 ///
-/// Idempotent: applied again to what it made, to a half-made tree, or to the tree of a later stage with the later stages'
-/// changes after it, it ends in the same tree. What the changes contradict gives way; nothing outside is ever touched.
+/// Idempotent: the result is the same for a tree with these changes, for a half-made tree, and for the tree of a later stage if
+/// the later changes follow. Conflicting files are replaced. Nothing outside the workspace is ever changed.
 pub fn apply<'a>(
     workspace: &Path,
     changes: impl IntoIterator<Item = &'a FileChange>,
@@ -150,7 +150,7 @@ pub fn apply<'a>(
     Applying { tree: &tree, obstacle: Obstacle::Replace, open_blob }.all(&fold(changes))
 }
 
-/// What becomes of something that stands where a change needs another kind of file.
+/// How to treat a path where a change needs another kind of file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Obstacle {
     /// It goes: the tree is a projection of the changes. What lies in a directory that goes was made by later changes and

@@ -1,6 +1,6 @@
-//! Host programs: what a command is, how one ended, and what was kept of its output.
+//! Types for host programs: a command, how it ended, and the part of its output that is kept.
 //!
-//! [`crate::jail`] decides what a command finds and runs it.
+//! [`crate::jail`] runs commands and decides what they can reach.
 
 pub(crate) mod capture;
 pub(crate) mod pipes;
@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is started.
+/// The program of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// A program and its arguments, started directly.
@@ -29,7 +29,7 @@ pub struct Command {
     pub program: Program,
     /// Where, relative to the copy; no component may be a link.
     pub cwd: ScopePath,
-    /// Variables it asks for; dangerous names are refused unless the operator set that very value.
+    /// Variables that the command sets. Dangerous names are refused unless the operator set the same value.
     pub env: Vec<(String, String)>,
     /// Its standard input; none is `/dev/null`.
     pub stdin: Option<Vec<u8>>,
@@ -88,10 +88,10 @@ pub struct Exit {
 /// Why a command did not run or could not be ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// No such program in the fixed `PATH`.
+    /// The fixed `PATH` has no such program.
     #[error("no program `{0}` in the fixed PATH; add folders with `[exec] path` or `toolchains` in glovebox.toml")]
     NotFound(String),
-    /// The command asks for something that is never allowed.
+    /// The command is not allowed or malformed.
     #[error("{0}")]
     Invalid(String),
     /// Its jail is gone, or ended while it ran.

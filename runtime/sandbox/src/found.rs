@@ -1,6 +1,6 @@
-//! What a stage changed, and whether it may be committed: the words in which a search answers.
+//! The changes of a stage and the verdict about each: allowed or not.
 //!
-//! Nothing is looked for here: [`crate::stage`] finds and judges, whatever kind of files the stage had.
+//! These are types only: [`crate::stage`] finds the changes and decides about them.
 
 use glovebox_record::Limits;
 use serde::Serialize;

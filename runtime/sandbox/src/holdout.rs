@@ -1,9 +1,10 @@
-//! Hold-outs under seal: the run's own copy of the scenario folders, and the commitment to them: one root over all files,
-//! salted, so that it says nothing about them until somebody opens it with `seal.json`. It is made like this, lengths and counts
-//! as 8 bytes little-endian. A leaf is BLAKE3, keyed by `derive_key("glovebox hold-out leaf v1", salt)`, of mode byte (1 when
-//! executable), length and bytes of the path, length of the content, and its 32 bytes of BLAKE3. The root is BLAKE3, keyed by
+//! Sealed hold-outs: the run's own copy of the scenario folders, and a salted commitment (one root) to all files.
+//! The root reveals nothing about the files without the salt in `seal.json`. Lengths and counts are 8 bytes, little-endian.
+//! A leaf is BLAKE3, keyed by `derive_key("glovebox hold-out leaf v1", salt)`, of mode byte (1 if executable), length and bytes
+//! of the path, length of the content, and its 32 bytes of BLAKE3. The root is BLAKE3, keyed by
 //! `derive_key("glovebox hold-out root v1", salt)`, of the count of folders, each with length and bytes, the count of leaves,
-//! and the leaves by path. Empty directories are copied and not committed to. Nothing here knows who may see a hold-out.
+//! and the leaves by path. Empty directories are copied, but the commitment does not cover them.
+//! This module does not know who may see a hold-out.
 
 pub mod canary;
 mod gather;
@@ -20,7 +21,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Where hold-outs lie when nobody says (seed 2).
+/// The default folder of hold-outs (seed 2).
 pub const FOLDER_DEFAULT: &str = "scripts/scenarios/";
 /// Version of `seal.json`.
 pub const SEAL_VERSION: u32 = 1;
@@ -35,10 +36,10 @@ pub const FILES_MAX: u64 = 20_000;
 /// Most bytes under one seal; limit `holdout_bytes`.
 pub const BYTES_MAX: u64 = 1 << 30;
 
-/// Why hold-outs could not be sealed, or a seal not be opened.
+/// Why sealing hold-outs or opening a seal failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
-    /// A text that names no folder of the project.
+    /// The text does not name a folder of the project.
     #[error("hold-out folder `{text}`: {problem}")]
     Folder {
         /// As written.
@@ -46,18 +47,18 @@ pub enum SealError {
         /// What is wrong.
         problem: ScopePathProblem,
     },
-    /// A folder nothing is sealed in: the project itself, its repository, its runs.
+    /// The folder cannot be sealed: the project itself, its repository, its runs.
     #[error("hold-out folder `{0}`: expected a folder below the project, outside of `.git` and `.glovebox`")]
     Never(String),
-    /// A folder that is not there.
+    /// The folder does not exist.
     #[error("hold-out folder `{0}` does not exist in the project")]
     Missing(String),
-    /// Something else than a real folder, or a link on the way to it.
+    /// The path is not a real folder, or contains a link.
     #[error(
         "hold-out folder `{0}` is not a folder or its path contains a link: expected a real folder, because stages can see the target of a link"
     )]
     NotFolder(String),
-    /// A file that cannot be sealed.
+    /// The file cannot be sealed.
     #[error("hold-out `{path}` is {what}: expected regular files only")]
     Odd {
         /// Relative to the project, unprintable characters escaped.
@@ -73,7 +74,7 @@ pub enum SealError {
         /// Its value.
         max: u64,
     },
-    /// A `seal.json` that says nothing this version can read.
+    /// This version cannot read `seal.json`.
     #[error("`seal.json` is malformed: {0}")]
     Malformed(String),
     /// The operating system refused.
@@ -137,10 +138,10 @@ impl fmt::Debug for Seal {
 }
 
 /// Copies `folders` of `project` to the new folder `into` and commits to them. Denied: links and special files anywhere below a
-/// folder, a link on the way to one, names that cannot be shown. The project is only read.
+/// folder, links in the path of a folder, names that cannot be shown. The project is only read.
 ///
 /// # Errors
-/// [`SealError`]; what was made so far stays, and a folder without `seal.json` is no seal.
+/// [`SealError`]. A partial copy stays; a folder without `seal.json` is not a valid seal.
 pub fn seal(project: &Path, folders: &[Entry], into: &Path) -> Result<Seal, SealError> {
     let source = Tree::open(project).map_err(|source| SealError::io(project, source))?;
     let folders = outermost(folders)?;
@@ -160,7 +161,7 @@ pub fn seal(project: &Path, folders: &[Entry], into: &Path) -> Result<Seal, Seal
 }
 
 impl Seal {
-    /// Opens what [`seal`] made. Nothing is compared yet, that is [`Seal::verify`].
+    /// Opens a seal that [`seal`] made. [`Seal::verify`] compares it with the files.
     ///
     /// # Errors
     /// [`SealError::Malformed`] for a seal this version cannot read, [`SealError::Io`] when there is none.
@@ -207,7 +208,7 @@ impl Seal {
     }
 }
 
-/// The folders to seal: those that are named, each of which must be there, or the default one if it is.
+/// The folders to seal: the named ones, which must exist, or the default one if it exists.
 ///
 /// # Errors
 /// [`SealError::Missing`] or [`SealError::NotFolder`] for a folder that cannot be sealed.
@@ -221,17 +222,17 @@ pub fn folders(project: &Path, named: Option<&[Entry]>) -> Result<Vec<Entry>, Se
 /// Reads folder texts.
 ///
 /// # Errors
-/// [`SealError::Folder`] for a text that is no path.
+/// [`SealError::Folder`] if a text is not a path.
 pub fn entries(texts: &[String]) -> Result<Vec<Entry>, SealError> {
     let parse = |text: &String| Entry::parse(text);
     let parsed: Result<_, _> = texts.iter().map(parse).collect();
     parsed.map_err(|error| SealError::Folder { text: error.text, problem: error.problem })
 }
 
-/// The folder whose hold-outs are sealed when nobody names one; none when the project has no such folder.
+/// The default folder to seal; none if the project does not have it.
 ///
 /// # Errors
-/// [`SealError::NotFolder`] when it is there and cannot be sealed, as when it is reached by a link.
+/// [`SealError::NotFolder`] if it exists and cannot be sealed, for example because it is a link.
 pub fn default_folder(project: &Path) -> Result<Option<Entry>, SealError> {
     if !project.join(FOLDER_DEFAULT).exists() {
         return Ok(None);
@@ -259,7 +260,7 @@ fn outermost(folders: &[Entry]) -> Result<Vec<ScopePath>, SealError> {
     Ok(kept)
 }
 
-/// Looks at one name after the other: the answer for a link on the way differs between kernels.
+/// Checks one name at a time, because kernels differ in their error for a link within a path.
 fn check_folder(source: &Tree, folder: &ScopePath) -> Result<(), SealError> {
     let mut at = PathBuf::new();
     for name in folder.names() {
@@ -288,7 +289,7 @@ fn keep(made: &Tree, opening: &Opening) -> io::Result<()> {
 }
 
 fn root(opening: &Opening) -> blake3::Hash {
-    // A salt that is no digest cannot come from `open`; zeroes only make another root.
+    // `open` accepts only a valid salt; zeroes here only lead to a different root.
     let salt = blake3::Hash::from_hex(&opening.salt).map_or([0; 32], |salt| *salt.as_bytes());
     let leaf_key = blake3::derive_key("glovebox hold-out leaf v1", &salt);
     let mut hasher = blake3::Hasher::new_keyed(&blake3::derive_key("glovebox hold-out root v1", &salt));

@@ -1,7 +1,7 @@
-//! A jail: one helper process and everything that confines a stage's commands, from its start to its certain end.
+//! A jail: one helper process and the whole sandbox of a stage's commands, from its start to its end.
 //!
 //! The host sends a policy, then one command at a time; the helper builds and runs. A jail keeps no state after its end, knows neither
-//! stages nor grants, and dies with this program, however that ends.
+//! stages nor grants, and always dies with this program.
 
 mod binary;
 mod bounds;
@@ -71,7 +71,7 @@ pub enum JailError {
     /// The helper could not build it.
     #[error("could not build the `{tier}` sandbox: {step}: {text}; `glovebox doctor` shows what this machine lacks")]
     Build {
-        /// The tier asked for.
+        /// The requested tier.
         tier: Tier,
         /// The step at which it ended.
         step: String,
@@ -276,7 +276,7 @@ impl Jail {
         Ok(())
     }
 
-    /// Says why a helper ended before it was ready.
+    /// Returns why a helper ended before it was ready.
     fn silent(&self) -> JailError {
         self.namespaces.explain_silence().unwrap_or_else(|| {
             let source = io::Error::new(io::ErrorKind::UnexpectedEof, "it ended and did not reply");

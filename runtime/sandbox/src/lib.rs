@@ -1,12 +1,11 @@
-//! Confinement: scoped views of a directory, guarded subprocesses, the private copy and its commit.
+//! Confinement: scoped views of a directory, sandboxed commands, the private copy and its commit.
 //!
-//! Reading order: [`glovebox_record::scope`] says what a stage may do with a path, [`view`] does it on a real directory
-//! without ever leaving it, [`refusal`] remembers what was denied and which grant would have allowed it. Around a
-//! stage: [`project`] is the run's own copy, [`stage`] what a stage sees of it, [`exec`] is a command and [`jail`] runs it, [`found`] says
-//! what changed and, with [`protect`], what of it may stay, [`commit`] brings that back, [`quarantine`] keeps the rest, and
-//! [`apply`] takes a run's result to the user. [`holdout`] keeps what builders are judged by out of their reach, [`user_key`]
-//! authenticates what this user's runs say of themselves.
-//! The crate knows no graph, no component and no journal.
+//! Reading order: [`glovebox_record::scope`] decides what a stage may do with a path. [`view`] does it on a real directory and never
+//! leaves it. [`refusal`] records what was denied and which grant would allow it. [`project`] is the run's own copy, [`stage`] the
+//! files of one stage. [`exec`] describes a command and [`jail`] runs it. [`found`] lists changes, [`protect`] the protected paths.
+//! [`commit`] stores and applies allowed changes, [`quarantine`] keeps the rest, [`apply`] changes the user's project.
+//! [`holdout`] seals hold-outs, [`user_key`] authenticates the records of this user's runs.
+//! The crate does not know graphs, components or journals.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("this version of glovebox supports Linux only: its sandbox needs openat2, namespaces and Landlock");

@@ -127,7 +127,7 @@ impl From<WalkError> for ProjectError {
 /// Copies the project at `from` to the new folder `to`.
 ///
 /// `.gitignore` files count, also without a repository; hidden files are kept. Links are copied when they are relative and
-/// stay inside, everything else that is no regular file or directory is listed in [`Base::skipped`].
+/// stay inside. Everything else except regular files and directories is listed in [`Base::skipped`].
 ///
 /// # Errors
 /// [`ProjectError`] when `to` exists, a cap is reached, an entry of `include` names nothing or the system refuses.
@@ -326,7 +326,7 @@ impl Copying<'_> {
             Ok(leads_to) if leads_to.names().any(|name| NEVER.contains(&name)) => {
                 self.skip(at, "its target is not copied")
             }
-            // A link that leads nowhere would still tell the name of what was left out.
+            // A dangling link would still reveal the name of the omitted file.
             Ok(leads_to) if self.is_left_out(Path::new(leads_to.as_str())) => {}
             Ok(_) => {
                 let (parent, name) = self.target.parent(at)?;

@@ -1,7 +1,7 @@
-//! Keeping what a stage was not allowed to write: nothing is lost, nothing of it can act.
+//! Keeps files that a stage was not allowed to write, in a form in which they are harmless.
 //!
-//! Files are numbered and flat, never at their own names, so that no `.git` or `.envrc` comes to life when somebody looks
-//! into the folder; mode 0600. `report.json` says what was what.
+//! Files are numbered in one flat folder, mode 0600. They never keep their names, so that no `.git` or `.envrc` takes effect when
+//! a person opens the folder. `report.json` lists the original paths.
 
 use crate::commit::CommitError;
 use crate::found::{Found, Op, Verdict};

@@ -7,7 +7,7 @@ use glovebox_record::Refusal;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// Refusals kept unless a caller says otherwise; limit `refusals`.
+/// The default number of refusals that are kept; limit `refusals`.
 pub const REFUSALS_MAX: usize = 1000;
 
 /// Foreign text on one line, safe to print.
@@ -37,7 +37,7 @@ impl RefusalLog {
         Self { kept_max, inner: Mutex::default(), listener: None }
     }
 
-    /// Tells each kept refusal as it happens; the listener must not block.
+    /// Calls the listener for each kept refusal; the listener must not block.
     pub fn on_refusal(mut self, listener: impl Fn(&Refusal) + Send + Sync + 'static) -> Self {
         self.listener = Some(Box::new(listener));
         self

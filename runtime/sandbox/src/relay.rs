@@ -1,7 +1,7 @@
 //! Bytes between two sockets: both directions in one thread, a fixed buffer each, every wait bounded and ended by a stop.
 //!
-//! A side that stops reading stops the other side's sending (backpressure), a side that has finished sending is told to the
-//! other (half-close), and a connection on which nothing moves for a while ends.
+//! Backpressure: a side that stops reading stops the other side's sending. Half-close: the end of one side's sending is passed on
+//! to the other. An idle connection ends.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
@@ -160,7 +160,7 @@ impl<'a> Flow<'a> {
     fn finish(&mut self) {
         self.done = true;
         if self.closes {
-            // Fails only where the other side is gone already.
+            // Fails only if the other side is gone.
             let _ = self.to.shutdown(Shutdown::Write);
         }
     }
@@ -185,7 +185,7 @@ pub(crate) fn pump(up: &mut Flow<'_>, down: &mut Flow<'_>, stop: Stop<'_>, idle:
         if down.done && (up.done || !up.closes) {
             return Ok(());
         }
-        // Only what is wanted is polled: a hang-up that nobody acts on would be reported again and again.
+        // Poll only for wanted events: an ignored hang-up would be reported again and again.
         let mut on = Vec::with_capacity(4);
         for flow in [&*up, &*down] {
             if flow.wants_read() {

@@ -1,8 +1,8 @@
-//! A repository of one commit: what a stage sees of its workspace and nothing else, so that `git` works where the project has one.
+//! A repository with one commit that contains only what a stage sees of its workspace, so that `git` works in the sandbox.
 //!
-//! The project's own repository is never read: its objects, reflogs, stashes and index know what a stage must not. This one is
-//! made by the system's `git` inside a jail, over a throw-away view of the same scope, without hooks, templates, settings or a
-//! network. It is to be mounted read-only at `.git`.
+//! The project's own repository is never read, because its objects, reflogs, stashes and index contain hidden content. The system's
+//! `git` makes this one inside a jail, over a temporary view of the same scope, without hooks, templates, settings or network. It
+//! must be mounted read-only at `.git`.
 
 use crate::exec::{Command, ExecError, Exit, Program};
 use crate::jail::{ExecPolicy, Jail, JailError};
@@ -65,7 +65,7 @@ pub enum RepositoryError {
     Git {
         /// Which.
         step: &'static str,
-        /// What it said, unprintable characters escaped.
+        /// Its output, unprintable characters escaped.
         text: String,
     },
     /// The operating system refused.
@@ -79,8 +79,8 @@ pub fn is_wanted(project: &Path, policy: &ExecPolicy) -> bool {
     project.join(REPOSITORY_DIR).symlink_metadata().is_ok() && policy.path.iter().any(has_git)
 }
 
-/// Keeps one repository below `all` for each scope, made when it is first asked for, and returns where it is. So what `git` calls
-/// the last commit is the workspace as the first stage of that scope found it.
+/// Returns the repository of a scope below `all`; the first call for a scope makes it. So the last commit is the workspace as the
+/// first stage of that scope found it.
 ///
 /// # Errors
 /// As [`make`].
@@ -99,7 +99,7 @@ pub fn kept(
     if all.symlink_metadata().is_err() {
         drop(Tree::create(all)?);
     }
-    // What a crash left is no repository.
+    // A crash can leave an unfinished repository.
     tree::remove_all(&into)?;
     make(workspace, scope, &into, open)?;
     Ok(repository)

@@ -1,8 +1,8 @@
-//! The files a stage works on: a private copy, or an overlay over the run's workspace. Either is hostile from the moment a
-//! program ran in it.
+//! The files of a stage: a private copy, or an overlay over the run's workspace. After a program ran in it, the content is
+//! untrusted.
 //!
-//! Both answer the same questions (where the files are for a jail, what was changed, what a changed file holds), so that one
-//! engine judges, stores, applies and sets aside. What the scope does not let the stage see does not exist in either.
+//! Both answer the same questions: where a jail finds the files, what was changed, what a changed file contains. So one engine
+//! decides about changes, stores, applies and quarantines them. Paths that the stage may not see exist in neither of them.
 
 mod copied;
 mod copy;
@@ -84,7 +84,7 @@ pub struct ViewOverrides {
 pub enum WorkspaceView {
     /// A private copy.
     Copy(Copy),
-    /// An overlay that somebody with a mount namespace of their own mounts.
+    /// An overlay. A process with its own mount namespace mounts it.
     Overlay(Overlay),
 }
 
@@ -98,7 +98,7 @@ impl WorkspaceView {
     }
 
     /// Prepares an overlay in the new folder `at`. Denied: everything hidden or not granted does not exist; the workspace is
-    /// only read. Until the changes have been found nobody may write it: a file that was is not committed.
+    /// only read. It must not change until the changes have been found: a file that did is not committed.
     ///
     /// # Errors
     /// [`StageError::Io`] when `at` exists already, a path is not UTF-8 or the system refuses.
@@ -106,8 +106,8 @@ impl WorkspaceView {
         Overlay::create(workspace, at, scope, overrides).map(Self::Overlay)
     }
 
-    /// Makes a copy when what the stage sees is small, else an overlay; also a copy when files of the workspace belong to
-    /// somebody an overlay could not copy them up for.
+    /// Makes a copy if the stage sees few files, else an overlay. Also makes a copy if files of the workspace belong to other
+    /// users, because an overlay cannot copy those up.
     ///
     /// # Errors
     /// As [`WorkspaceView::copy`] and [`WorkspaceView::overlay`].
@@ -138,7 +138,7 @@ impl WorkspaceView {
     }
 
     /// Finds what the stage changed, by path, each with its verdict: deceiving names, protected paths, scratch (left out
-    /// without a word), the scope, changes by somebody else. To be called when no program of the stage is alive any more.
+    /// silently), the scope, concurrent changes. Call it when no program of the stage is alive.
     ///
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
@@ -166,7 +166,7 @@ pub trait Changed {
     /// Opens the regular file a change found there.
     ///
     /// # Errors
-    /// Whatever the system answers, also when no regular file is there any more.
+    /// The system's error, also if the path is no longer a regular file.
     fn open(&self, change: &Found) -> io::Result<File>;
 }
 
@@ -188,7 +188,7 @@ fn is_visible(kind: FileType, access: Access) -> bool {
     }
 }
 
-/// Returns what may be done with a path of the system's; one that is no path of a scope does not exist.
+/// Returns the access to a path; one that is not a valid scope path does not exist.
 fn access(scope: &Scope, path: &Path) -> Access {
     ScopePath::parse_bytes(path.as_os_str().as_encoded_bytes()).map_or(Access::Absent, |path| scope.access(&path))
 }

@@ -1,8 +1,8 @@
-//! The program under test, apart from what judges it: a second jail for each stage that has hold-outs in reach.
+//! The program under test runs apart from its verifier: a second jail for each stage that has hold-outs in reach.
 //!
-//! A verifier's commands find `subject` in their PATH. What it starts runs here: behind walls of its own, over the builders' view of
-//! the same tree, with its own processes, memory, temporary folders and network. Words, a folder's name and three pipes cross, and for
-//! a server one port of the loopback. The second jail is made at the first call; nothing it leaves is ever committed.
+//! A verifier's commands find `subject` in their PATH. The programs that it starts run here: in their own sandbox, over the builders'
+//! view of the same tree, with their own processes, memory, temporary folders and network. Only arguments, a folder's name and three
+//! pipes cross, and for a server one port of the loopback. The first call makes the second jail. Its files are never committed.
 
 mod call;
 mod client_folder;
@@ -21,11 +21,11 @@ use glovebox_record::scope::Scope;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the program under test is to find, and what it may use up. Denied: hold-outs (the scope must hide them), everything of the
-/// verifier's, writing what outlives the stage.
+/// The files and limits of the program under test. Denied: hold-outs (the scope must hide them), everything of the verifier,
+/// writing files that outlive the stage.
 #[derive(Debug, Clone)]
 pub struct SubjectSetting {
-    /// Its walls. The folder is the attempt's.
+    /// Its sandbox. The folder is the attempt's.
     pub jail: JailSetting,
     /// The run's workspace.
     pub workspace: PathBuf,
@@ -35,7 +35,7 @@ pub struct SubjectSetting {
     pub overrides: ViewOverrides,
     /// Whether the files may be an overlay.
     pub mounts: bool,
-    /// Where it starts when it is asked for from a folder that is not in its view.
+    /// Where it starts if the caller's folder is not in its view.
     pub workdir: ScopePath,
     /// The shell text of `verify_subject`.
     pub command: Option<String>,

@@ -1,8 +1,8 @@
-//! The key of one user on one machine: authenticates what this program wrote and later acts on.
+//! The key of one user on one machine. It authenticates files that this program writes and later trusts.
 //!
-//! A folder of files proves nothing about itself, since whoever made it could hash it too. The key is made at first use and
-//! lies outside of every project: 32 random bytes in a file of mode 0600, with one link, in a folder of mode 0700, both of this
-//! user. A file that is anything else is refused and never replaced, so that an attacker cannot choose the key.
+//! Hashes do not prove who made a folder, because an attacker can hash files too. The key is made at first use and lies
+//! outside of every project: 32 random bytes in a file of mode 0600 with one link, in a folder of mode 0700. This user must own
+//! both. Any other file is refused and never replaced, so that an attacker cannot choose the key.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::rand::{GetRandomFlags, getrandom};

@@ -45,10 +45,10 @@ pub enum ViewProblem {
     Root {
         /// The root as given.
         root: String,
-        /// What the system said.
+        /// The system's answer.
         source: Errno,
     },
-    /// A hidden path, or one on the way to it, is a symbolic link, so its target could be reached by another name.
+    /// A hidden path contains a symbolic link, so another name could reach its target.
     #[error("hidden path `{path}` contains a symbolic link; expected plain directories and files")]
     HiddenLink {
         /// The hidden entry.
@@ -62,7 +62,7 @@ pub enum ViewProblem {
     Hidden {
         /// The hidden entry.
         path: ScopePath,
-        /// What the system said.
+        /// The system's answer.
         source: Errno,
     },
 }
@@ -95,7 +95,7 @@ pub struct View {
 impl View {
     /// Opens `root`, which the caller trusts, and indexes what lies at and below the hidden entries.
     ///
-    /// Denied to whoever uses the view: everything outside the scope, every symbolic link, link and special file, writing to
+    /// Denied through the view: everything outside the scope, every symbolic link, link and special file, writing to
     /// a file that has a second name, and more than `write_bytes` and `write_entries`.
     pub fn open(root: &Path, scope: Scope, limits: Limits, refusals: Arc<RefusalLog>) -> Result<Self, ViewProblem> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

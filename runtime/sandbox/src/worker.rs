@@ -1,4 +1,4 @@
-//! A child of our own program that does one piece of work on bytes that are not trusted, within bounds.
+//! A child of this program that processes untrusted bytes within bounds.
 //!
 //! The parent hands the bytes over in memory, waits for at most the wall time, and reads an answer of bounded length after the child has
 //! ended. The child confines itself before it looks at a byte ([`confine`]): address space, processor time and answer are limited, and a
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// Threads that a worker computes with: each takes address space of its own, so the number must not follow the machine.
 const THREADS_MAX: usize = 4;
 
-/// How a worker is started: the program and the arguments before the one that says the bounds.
+/// How a worker is started: the program and the arguments before the one with the bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     /// The program; it must call [`confine`] with its last argument before anything else.
@@ -58,19 +58,19 @@ pub struct Answer {
 /// Why a worker gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// It asked for more memory than it may have, on the heap or on its stack.
+    /// It exceeded its memory bound, on the heap or on its stack.
     #[error("it needed more memory than its bound")]
     Memory,
-    /// It computed for longer than it may.
+    /// It exceeded its bound of processor time.
     #[error("it needed more processor time than its bound")]
     Cpu,
     /// It was killed when its time was over.
     #[error("it did not end in time")]
     Wall,
-    /// Its answer is longer than it may be.
+    /// Its answer exceeded the bound.
     #[error("its answer is longer than its bound")]
     Answer,
-    /// A signal ended it that none of its bounds sends.
+    /// A signal ended it, and no bound sends that signal.
     #[error("signal {0} ended it")]
     Signal(i32),
     /// The system refused.
@@ -84,7 +84,7 @@ pub enum WorkerError {
 }
 
 impl Worker {
-    /// Has the work done. Blocks until the child has ended or was killed; nothing of it is alive afterwards.
+    /// Runs the worker. Blocks until the child has ended or was killed; none of its threads is alive afterwards.
     pub fn work(&self, input: &[u8], bounds: &Bounds) -> Result<Answer, WorkerError> {
         let input = sealed(input).map_err(io_error("hand over the input"))?;
         let mut answer = memory_file(c"glovebox-answer").map_err(io_error("make room for the answer"))?;

@@ -24,7 +24,7 @@ pub(crate) struct Start {
     pub(crate) environment: Vec<CString>,
 }
 
-/// What is started.
+/// The program of a command.
 #[derive(Debug)]
 pub(crate) enum Image {
     /// The file at this path.

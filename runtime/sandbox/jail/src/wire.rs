@@ -38,7 +38,7 @@ pub struct Command {
     pub cwd: String,
 }
 
-/// What is started.
+/// The program of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Program {

@@ -1,6 +1,6 @@
-//! What is kept of an output stream: its head, its tail, its length and its digest.
+//! The part of an output stream that is kept: head, tail, length and digest.
 //!
-//! Memory is bounded by the cap whatever a program prints; the digest and the length are those of everything.
+//! The cap bounds memory. Digest and length always cover the whole stream.
 
 use super::Captured;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! The three pipes of a command, moved without ever blocking.
 //!
-//! Output is always drained, so a command never waits for us; what is kept of it is bounded.
+//! Output is always drained, so a command never waits for the host. The part that is kept is bounded.
 
 use super::Captured;
 use super::capture::Capture;
@@ -26,7 +26,7 @@ struct Stream {
     forward: Option<Forward>,
 }
 
-/// Where a stream goes while it comes. A reader who is slow slows the program down; one who has left closes the program's pipe.
+/// Where a stream is passed on. A slow reader slows the program down. If the reader leaves, the program's pipe is closed.
 struct Forward {
     pipe: OwnedFd,
     bytes: Vec<u8>,
@@ -62,7 +62,7 @@ impl Pipes {
         Ok(())
     }
 
-    /// True while somebody may still write, or has not been passed on what was written.
+    /// True while a process may still write, or output still waits to be passed on.
     pub(crate) fn any_open(&self) -> bool {
         self.streams.iter().any(|stream| stream.pipe.is_some() || stream.is_full())
     }
@@ -160,7 +160,7 @@ impl Forward {
 }
 
 impl Input {
-    /// Writes what the pipe takes; true when there is nothing more to write or nobody to read it.
+    /// Writes as much as the pipe takes. True when nothing is left to write or the reader is gone.
     fn write(&mut self) -> bool {
         while self.written < self.bytes.len() {
             match rustix::io::write(&self.pipe, &self.bytes[self.written..]) {

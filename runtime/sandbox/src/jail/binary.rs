@@ -1,6 +1,6 @@
 //! The embedded helper, ready to be started: its bytes in a sealed memory file, once per process.
 //!
-//! Sealed, so that nobody can change the program that builds the walls, not even one that gets hold of the descriptor.
+//! The seal protects the program that builds the sandbox: even a process that obtains the descriptor cannot change it.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
@@ -22,7 +22,7 @@ pub(super) fn program() -> io::Result<&'static OwnedFd> {
         return Ok(program);
     }
     let made = sealed()?;
-    // Whoever was first wins; the other file is closed again.
+    // The first thread wins; the file of the other one is closed.
     Ok(PROGRAM.get_or_init(|| made))
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn program_bytes() -> &'static [u8] {
     BYTES
 }
 
-/// Returns the BLAKE3 of the helper as hexadecimal digits: what was found out with one is not true for another.
+/// Returns the BLAKE3 of the helper as hexadecimal digits: a probe result is valid for one helper only.
 pub(super) fn digest() -> String {
     blake3::hash(BYTES).to_hex().to_string()
 }

@@ -32,13 +32,13 @@ impl Bwrap {
     pub(super) fn spawned(&mut self, control: &Control, setup: &Request, errors: Option<OwnedFd>) -> io::Result<()> {
         (self.is_started, self.errors) = (true, errors);
         match control.send(setup, &[]) {
-            // It was not started; the next reply says why.
+            // It was not started; the next reply has the reason.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             sent => sent,
         }
     }
 
-    /// Says why it made no namespaces; none when it was not started.
+    /// Returns why it made no namespaces; none if it was not started.
     pub(super) fn explain(&self) -> Option<JailError> {
         let is_root = rustix::process::geteuid().is_root();
         let text = || explained(&read(self.errors.as_ref()), !is_root && is_setuid(Path::new(BWRAP)));
@@ -54,7 +54,7 @@ pub(super) fn is_setuid(program: &Path) -> bool {
 
 fn read(errors: Option<&OwnedFd>) -> String {
     let mut bytes = [0; BYTES_MAX];
-    // At an own offset: the writer has the same descriptor.
+    // At an explicit offset, because the writer shares the descriptor.
     let copy = errors.and_then(|file| file.try_clone().ok());
     let read = copy.and_then(|file| File::from(file).read_at(&mut bytes, 0).ok()).unwrap_or(0);
     String::from_utf8_lossy(&bytes[..read]).into_owned()

@@ -1,9 +1,9 @@
-//! A control group per jail, where this system lets us make one: the only exact bound of memory and processes.
+//! A control group for each jail, if this system allows one. It is the only exact bound of memory and processes.
 //!
 //! Version 2: below our own group or the nearest ancestor that hands memory and pids to its children and that we may write
-//! (delegated by systemd, or as root). Version 1: below our own groups, as root. Nothing of an existing group is ever changed.
-//! The whole group is not killed at once when it runs out of memory: that would take the jail's first process too, and with it
-//! the certainty that nothing is left. The host sees the event and has the command killed.
+//! (delegated by systemd, or as root). Version 1: below our own groups, as root. Existing groups are never changed.
+//! Out of memory must not kill the whole group: the jail's first process must survive to prove that nothing is left. The host
+//! sees the event and kills the command.
 
 use glovebox_record::Limits;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -57,7 +57,7 @@ pub(super) struct Usage {
 }
 
 impl Cgroup {
-    /// Makes a group that holds memory and processes; the text says why there is none.
+    /// Makes a group that bounds memory and processes. The error text is the reason for a failure.
     pub(super) fn make(limits: &Limits) -> Result<Self, String> {
         let groups = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
@@ -67,8 +67,8 @@ impl Cgroup {
         make_first(&own, limits).map_err(|also| format!("version 2: {why}; version 1: {also}"))
     }
 
-    /// Returns the files the helper writes itself into. It has one thread, and a thread that moves itself waits for nobody;
-    /// to move a process the kernel first waits for every other one's forks, which takes longer than all the rest of a jail.
+    /// Returns the files to which the helper writes its own thread. The helper has one thread, and moving a single thread is
+    /// fast. To move a process, the kernel waits for all forks on the machine, which takes longer than the rest of a jail.
     pub(super) fn procs(&self) -> Vec<PathBuf> {
         let file = match self.version {
             Version::One => "tasks",
@@ -92,7 +92,7 @@ impl Cgroup {
         };
     }
 
-    /// Kills whoever is in the group until nobody is, at most until `deadline`; the number of those that are left.
+    /// Kills the processes of the group until it is empty, at most until `deadline`. Returns the number that is left.
     pub(super) fn kill_all(&self, deadline: Instant) -> usize {
         loop {
             if self.version == Version::Two {
@@ -107,7 +107,7 @@ impl Cgroup {
                 let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
                 // Still in the group, so it is not a later process of that number.
                 if self.members().contains(&pid) {
-                    // Gone meanwhile is as good.
+                    // A process that has already ended needs no kill.
                     let _ = pidfd_send_signal(held, Signal::KILL);
                 }
             }
@@ -139,7 +139,7 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         for folder in [&self.memory].into_iter().chain(&self.pids) {
             let deadline = Instant::now() + REMOVE_MAX;
-            // Busy until the last process in it is reaped by whoever is its parent now.
+            // Busy until the parent of the last process reaps it.
             while let Err(error) = fs::remove_dir(folder) {
                 if error.kind() == io::ErrorKind::NotFound || Instant::now() >= deadline {
                     break;
@@ -150,7 +150,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Where we are, as the kernel tells.
+/// The groups of this program, from `/proc`.
 struct Own<'t> {
     groups: &'t str,
     mounts: &'t str,
@@ -254,7 +254,7 @@ fn tidy(parent: &Path, space: &str) -> io::Result<()> {
         let mut parts = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).unwrap_or_default().split('-');
         let (Some(its_space), Some(process)) = (parts.next(), parts.next()) else { continue };
         if its_space == space && !Path::new("/proc").join(process).exists() {
-            // Not empty: somebody still dies.
+            // Not empty: a process in it is still dying.
             let _ = fs::remove_dir(entry.path());
         }
     }

@@ -1,6 +1,6 @@
 //! What the operator allows every command in a jail.
 //!
-//! The same for all stages of a run. What one stage may do beyond it is no part of this.
+//! It is the same for all stages of a run. Grants of a single stage are not part of it.
 
 use super::Bind;
 use std::collections::BTreeMap;

@@ -27,7 +27,7 @@ pub(super) enum Namespaces {
 }
 
 impl Namespaces {
-    /// Says who makes them in a tier.
+    /// Returns who makes them in a tier.
     pub(super) fn of(tier: Tier) -> Self {
         match tier {
             Tier::Full => Self::Helper,
@@ -49,7 +49,7 @@ impl Namespaces {
         }
     }
 
-    /// Says why the helper ended without a reply, where something is known.
+    /// Returns why the helper ended without a reply, if that is known.
     pub(super) fn explain_silence(&self) -> Option<JailError> {
         match self {
             Self::Bwrap(bwrap) => bwrap.explain(),
@@ -69,7 +69,7 @@ impl Namespaces {
     /// Elsewhere the closed control socket makes the helper kill.
     pub(super) fn kill(&self, first: &OwnedFd, max: Duration) -> io::Result<bool> {
         let kill_first = || {
-            // A process that is gone already is as good.
+            // A process that has already ended needs no kill.
             let _ = pidfd_send_signal(first, Signal::KILL);
         };
         if matches!(self, Self::Helper) {

@@ -110,7 +110,7 @@ fn unsupported() -> ProbeReport {
     ProbeReport { tier: None, landlock_abi: 0, degradations: Vec::new(), missing: missing.into(), checks: Vec::new() }
 }
 
-/// Opens a jail of this tier and runs its self-test. The error says what failed.
+/// Opens a jail of this tier and runs its self-test. The error names the failed step.
 fn attempt(tier: Tier, near: Option<&Path>) -> Result<(JailStatus, Vec<SelfTestCheck>), ProbeFailure> {
     let folder = ProbeFolder::new(near)
         .map_err(|error| ProbeFailure(format!("failed to make a folder for the test: {error}")))?;

@@ -180,7 +180,7 @@ fn pipes(jail: &Jail, streams: Streams) -> Result<([OwnedFd; 3], Pipes), ExecErr
     Ok(([stdin, stdout, stderr], pipes))
 }
 
-/// Why there is no outcome.
+/// Why a command has no outcome.
 enum DriveError {
     NotStarted(Failure),
     Failed(ExecError),
@@ -274,7 +274,7 @@ impl<'d> CommandDriver<'d> {
         }
     }
 
-    /// Says why the command must end now.
+    /// Returns why the command must end now, if it must.
     fn reason(
         &self,
         now: Instant,
@@ -302,7 +302,7 @@ impl<'d> CommandDriver<'d> {
 
     fn send(&self, request: &Request) -> Result<(), ExecError> {
         match self.control.send(request, &[]) {
-            // The helper is gone; its closed socket says so next.
+            // The helper is gone; the closed socket reports it next.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(io_error("send a request to the jail helper")),
         }
@@ -420,7 +420,7 @@ fn add_usage(jail: &Jail, exit: &Exit) {
     total.memory_peak_bytes = total.memory_peak_bytes.max(exit.memory_peak_bytes);
 }
 
-/// Says why a command was not started.
+/// Converts a failed start to the error for the user.
 fn not_started(name: &str, failure: &Failure) -> ExecError {
     match Errno::from_raw_os_error(failure.errno) {
         Errno::NOENT | Errno::ACCESS | Errno::NOTDIR

@@ -75,7 +75,7 @@ fn serve(requests: &Receiver<Request>) {
         if let Err(unheard) = answer.send(start(control))
             && let Ok(mut child) = unheard.0
         {
-            // Nobody waits for it any more.
+            // The caller no longer waits for it.
             let _ = child.kill();
             let _ = child.wait();
         }

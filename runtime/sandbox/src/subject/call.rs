@@ -1,7 +1,6 @@
 //! One call of `subject`: a request taken, a program started, its end reported.
 //!
-//! The caller stands in the verifier's jail and is not trusted: it decides what runs, for how long it waits and when it leaves, and
-//! nothing else.
+//! The caller runs in the verifier's jail and is not trusted. It decides only what runs, how long it waits and when it leaves.
 
 use super::sandbox::SubjectSandbox;
 use super::service::Shared;
@@ -41,7 +40,7 @@ const SIGTERM: u8 = 15;
 /// One program under test that ran, for its receipt.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What was started, as it was asked for.
+    /// The requested program and arguments.
     pub words: Vec<String>,
     /// Where, relative to the workspace.
     pub cwd: String,

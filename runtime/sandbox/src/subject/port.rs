@@ -1,7 +1,7 @@
 //! A program under test that serves: started with the stage, reached at a port of the verifier's loopback.
 //!
-//! Its port is one of its own network. This program listens at the same port in the verifier's network and moves bytes between the
-//! two, so neither network has a way into the other.
+//! The program has its own network. The host listens at the same port in the verifier's network and moves bytes between the
+//! two, so neither network can reach the other.
 
 use super::SubjectSetting;
 use super::call::Call;

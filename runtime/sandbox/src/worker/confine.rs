@@ -1,8 +1,8 @@
-//! What a worker puts around itself before it looks at its input: limits, and a list of the system calls that are left.
+//! How a worker confines itself before it reads its input: resource limits and a list of allowed system calls.
 //!
-//! The child is still ours when it does this, so the walls are as good as if they had been put around it. A wall that cannot be
-//! built is a failure. Every call that is not listed is refused: no file is opened, no socket, no program, no signal to others. Calls on
-//! descriptors are allowed for standard input and output alone, so whatever else was inherited is of no use.
+//! The child still runs only trusted code at that time, so confining itself is as strong as being confined by the parent. A part that
+//! fails is an error. Every call that is not listed is refused: no file is opened, no socket, no program, no signal to others. Calls
+//! on descriptors are allowed for standard input and output only, so other inherited descriptors are useless.
 
 use super::Bounds;
 use rustix::process::{
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Why a worker could not be confined.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
-    /// The argument is not what a parent says.
+    /// The argument is malformed.
     #[error("`{0}` is not a list of bounds")]
     Argument(String),
     /// The parent is gone.
@@ -38,13 +38,13 @@ pub(super) fn argument(bounds: &Bounds) -> String {
     format!("{},{},{},{}", bounds.memory_bytes, bounds.cpu_seconds, bounds.answer_bytes, getpid().as_raw_pid())
 }
 
-/// Confines this process, for good, as its parent said in its last argument. Only while it has one thread.
+/// Confines this process irrevocably, with the bounds in its last argument. Call it only while the process has one thread.
 pub fn confine(argument: &str) -> Result<(), ConfineError> {
     let wrong = || ConfineError::Argument(argument.to_owned());
     let numbers: Vec<u64> = argument.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
     let [memory_bytes, cpu_seconds, answer_bytes, parent] = numbers[..] else { return Err(wrong()) };
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(refused("set the parent death signal"))?;
-    // Whose parent ended before that has another one by now.
+    // If the parent ended before that, this process has a new parent.
     if getppid().map(Pid::as_raw_pid) != i32::try_from(parent).ok() {
         return Err(ConfineError::Orphaned);
     }
@@ -56,7 +56,7 @@ pub fn confine(argument: &str) -> Result<(), ConfineError> {
         (Resource::Nofile, 3, 3),
         (Resource::Fsize, answer_bytes, answer_bytes),
         (Resource::As, memory_bytes, memory_bytes),
-        // The signal for the soft limit says why it ended; the hard one is for a process that ignores it.
+        // The signal of the soft limit gives the reason; the hard limit is for a process that ignores that signal.
         (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
     ] {
         let limit = Rlimit { current: Some(soft), maximum: Some(hard) };

@@ -1,7 +1,7 @@
-//! What was found out about this machine, kept in a file of this user's.
+//! The cached probe result for this machine, in a file of this user.
 //!
-//! It holds for one boot, kernel, user, helper and place among the control groups. A file that is somebody else's, a link, readable by others, of another version
-//! or not what a probe could have found is taken for absent, and everything is found out again.
+//! It is valid for one boot, kernel, user, helper and control group. A cache file that another user owns or can read, a link, a
+//! file of another version, or an impossible result counts as absent. Then the probe runs again.
 
 use super::super::binary;
 use super::{ProbeReport, evaluate, witness};
@@ -25,7 +25,7 @@ struct Kept<R> {
     report: R,
 }
 
-/// What a result is true for.
+/// The conditions under which a result is valid.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Machine {
@@ -50,7 +50,7 @@ impl Machine {
     }
 }
 
-/// Returns what was found out before, if it is about this machine as it is.
+/// Returns the cached result, if it is valid for this machine.
 pub(super) fn read(path: &Path) -> Option<ProbeReport> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -69,7 +69,7 @@ pub(super) fn read(path: &Path) -> Option<ProbeReport> {
     sound.then_some(kept.report)
 }
 
-/// Keeps a result; whoever reads meanwhile sees the old file or the new one.
+/// Writes a result. The rename is atomic: a concurrent reader sees the old file or the new one.
 pub(super) fn write(path: &Path, report: &ProbeReport) -> io::Result<()> {
     let kept = Kept { version: VERSION, machine: Machine::this()?, report };
     let fresh = path.with_extension(format!("{}.new", witness::draw()?));

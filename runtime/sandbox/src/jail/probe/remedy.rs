@@ -1,6 +1,6 @@
-//! What to do about a tier this machine does not have, as lines to paste.
+//! Remedies for a tier that this machine does not have, as lines to paste.
 //!
-//! Reads the settings that are known to prevent a tier. If none is the cause, it says so and guesses nothing.
+//! Reads the settings that are known to prevent a tier. If none is the cause, the remedy names the failed step only.
 
 use super::super::bwrap::BWRAP;
 use super::ProbeFailure;
@@ -135,7 +135,7 @@ mod tests {
         (folder, machine)
     }
 
-    /// What a jail says that ended at this step.
+    /// The failure of a jail at this step.
     fn reason(step: &str, errno: i32) -> String {
         let text = io::Error::from_raw_os_error(errno).to_string();
         super::super::super::JailError::Build { tier: Tier::Full, step: step.to_owned(), text }.to_string()

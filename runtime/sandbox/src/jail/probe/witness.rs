@@ -1,6 +1,6 @@
-//! What a self-test tries to reach, and what was seen of it from outside.
+//! The targets that a self-test attacks, and the witnesses on the host that detect a leak.
 //!
-//! A program that reports its own failure proves little; that nothing arrived here proves the rest.
+//! A program's own report proves little. The result counts only if nothing arrived at these witnesses.
 
 use glovebox_jail::wire::Targets;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -44,7 +44,7 @@ impl Witness {
         Ok(Self { secret, content, outside: place.join("outside"), tcp, udp, socket, path, name, hidden })
     }
 
-    /// What the program inside is told.
+    /// The targets for the program inside.
     pub(super) fn targets(&self) -> Targets {
         Targets {
             secret: self.secret.to_owned(),
@@ -56,7 +56,7 @@ impl Witness {
         }
     }
 
-    /// Says what got out, if anything.
+    /// Checks the witnesses. The error names the leak.
     pub(super) fn check(&self) -> Result<(), String> {
         let failed = |what: &str| Err(format!("the host's witnesses found a leak: {what}"));
         if fs::read_to_string(&self.secret).ok().as_ref() != Some(&self.content) {
@@ -95,7 +95,7 @@ fn ports() -> io::Result<(TcpListener, UdpSocket)> {
     Err(failed.unwrap_or_else(|| ErrorKind::AddrInUse.into()))
 }
 
-/// Draws sixteen hexadecimal digits nobody can guess.
+/// Draws sixteen random hexadecimal digits from the system.
 pub(super) fn draw() -> io::Result<String> {
     let mut bytes = [0_u8; 8];
     // Up to 256 bytes come whole or not at all.

@@ -1,7 +1,7 @@
-//! Files without a name that processes hold: open, mapped, or on their way in a socket.
+//! Files without a name that processes hold: open, mapped, or in transit in a socket.
 //!
-//! Each file counts once, whoever holds it. Files in memory count as memory, all others as disk. Of a mapping without a descriptor
-//! only the host's root learns the file's size; descriptors on their way in a socket nobody learns more of than that there are some.
+//! Each file counts once, even if several processes hold it. Files in memory count as memory, all others as disk. Only root of the
+//! host can read the size of a mapping without a descriptor. Descriptors in transit in a socket can be detected but not measured.
 
 use glovebox_jail::process::ProcessStat;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstatfs, open, openat, statat};
@@ -55,8 +55,7 @@ impl HeldFiles {
         Self { held: Held { devices, ..Held::default() }, kinds: HashMap::new(), mapped: HashMap::new() }
     }
 
-    /// Looks into one process. One that has ended meanwhile holds nothing; one that does not let itself be looked into may hold
-    /// anything.
+    /// Examines one process. A process that has ended holds nothing. A process that cannot be examined may hold anything.
     pub(super) fn examine(&mut self, process: &ProcessStat) {
         let Some(folder) = ProcessFolder::of(process) else { return };
         let is_seen = self.descriptors(&folder).is_some() && self.mappings(&folder).is_some();
