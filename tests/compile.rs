@@ -147,7 +147,7 @@ fn rules_are_compiled_within_the_same_bounds() {
     fresh(&bench, &["plugin", "lock"], &[]).output().unwrap();
     let settings = [("GLOVEBOX_COMPILE_MEMORY", "180MiB")];
     let answer = Answer::of(&mut fresh(&bench, &["check", "pipeline.dot"], &settings));
-    answer.ends(7).says("rules `acme.bomb` cannot be loaded").says("(bound `GLOVEBOX_COMPILE_MEMORY`)");
+    answer.ends(7).says("rule plugin `acme.bomb` cannot be loaded").says("(bound `GLOVEBOX_COMPILE_MEMORY`)");
 }
 
 #[test]

@@ -149,7 +149,10 @@ fn names_in(folder: &Path, names: &mut BTreeSet<String>) {
         }
         let source = fs::read_to_string(&path).unwrap();
         let source = source.split("#[cfg(test)]").next().unwrap();
-        for begin in ["Diagnostic::error(", "Diagnostic::warning(", "self.push("] {
+        // A problem of the configuration gets its name from a table.
+        let table = source.split('"').skip(1).step_by(2).filter(|quoted| quoted.starts_with("config_"));
+        names.extend(table.map(str::to_owned));
+        for begin in ["Diagnostic::error(", "Diagnostic::warning("] {
             let quoted = source.split(begin).skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"'));
             names.extend(quoted.map(|rest| rest[..rest.find('"').unwrap()].to_owned()));
         }
