@@ -1,7 +1,7 @@
-//! Bringing a run's result back to the user's tree, and showing what it would change.
+//! Plans and applies a run's result to the user's project, and shows the differences.
 //!
-//! All or nothing: when one touched path is not what it was when the project was copied, nothing is written. A path that
-//! already is what the run made of it is no conflict.
+//! All or nothing: if one touched path differs from the copy's start, nothing is written. A path that already has the run's result is
+//! not a conflict.
 
 use crate::commit::{Applying, CommitError, Obstacle, digest_of, fold};
 use crate::project::{Base, FileFact};
@@ -131,7 +131,7 @@ enum Step {
     Do,
 }
 
-/// Says what a change means for the user's tree, or why it conflicts with it.
+/// Plans a change of the user's project, or returns why it conflicts.
 fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&str, ChangeOp>) -> Result<Step, String> {
     if change.path.is_root() {
         return Err("it must be a path inside the project".to_owned());
@@ -170,7 +170,7 @@ fn difference(before: &State, now: &State) -> &'static str {
     }
 }
 
-/// A directory gives way to a file only when everything in it goes by the same plan.
+/// A file may replace a directory only if the plan removes everything in it.
 fn only_planned_below(tree: &Tree, path: &Path, planned: &BTreeMap<&str, ChangeOp>) -> Result<(), String> {
     let below = tree.below(path).map_err(|error| format!("failed to list it: {error}"))?;
     let visit = &mut |entry: &tree::WalkEntry<'_>| {
@@ -193,7 +193,7 @@ impl From<tree::WalkError> for Unknown {
     }
 }
 
-/// Performs a plan, after comparing once more. Denied: any write when a conflict is known or found.
+/// Compares again and performs a plan. Denied: any write if there is a conflict.
 ///
 /// # Errors
 /// [`ApplyError::Conflicts`] before anything was written; [`ApplyError::Commit`] possibly between two writes, after which
@@ -234,7 +234,7 @@ pub fn differences(base: &Base, changes: &[FileChange]) -> Vec<Difference> {
 /// Opens a file of the user's tree for `diff`, following no link.
 ///
 /// # Errors
-/// Whatever the system answers; anything but a regular file is an error.
+/// The system's error; anything but a regular file is an error.
 pub fn open_before(user_tree: &Path, path: &str) -> io::Result<File> {
     let path = ScopePath::parse(path).map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
     Tree::open(user_tree)?.file(Path::new(path.as_str()))

@@ -1,7 +1,7 @@
 //! Which symbolic links may exist in a workspace: relative ones that cannot lead out of it.
 //!
-//! `..` is accepted only at the front of a target. The directories above a link are real ones, so a front `..` means what it
-//! says; behind the first name another link may stand, and `..` behind a link leads anywhere.
+//! `..` is accepted only at the front of a target. There it is safe, because the directories above a link are real ones. After the
+//! first name there may be another link, and `..` after a link can lead anywhere.
 
 use glovebox_record::path::ScopePath;
 use std::path::{Component, Path};

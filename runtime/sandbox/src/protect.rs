@@ -1,11 +1,11 @@
-//! Paths no stage may change, whatever its write scope says: the table of [`glovebox_names::protected`], and what one run adds to it.
+//! Paths that no stage may change, even if its write scope has them: the table of [`glovebox_names::protected`] and a run's additions.
 
 use glovebox_names::protected::{inside, reason, segments};
 
 /// Beginning of the names that unfinished files have while changes are applied. A stage that made one could stand in the way.
 pub(crate) const PART_PREFIX: &str = ".glovebox-part-";
 
-/// The paths nobody may write: a fixed list and what the caller adds, such as the pipeline file.
+/// The protected paths: a fixed list and the caller's additions, such as the pipeline file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Protected {
     added: Vec<Vec<String>>,

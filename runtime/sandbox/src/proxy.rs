@@ -1,9 +1,9 @@
 //! The host's proxy for jails that may reach named hosts: `[sandbox] network = { proxy = ["api.example.com"] }`.
 //!
-//! A jail has a network of its own with nothing in it but a listener, whose descriptor the host is handed. So inside there is no
-//! route, no resolver, no socket file: what is not asked of this proxy is not asked of anybody. The proxy accepts there and
-//! dials out here, after [`rules`], `address` and the first bytes have all said the same host.
-//! It does not look into TLS: behind an allowed name, on an allowed address, what is said is between the two.
+//! A jail has its own network that contains only a listener, and the host gets its descriptor. The jail has no route, resolver or
+//! socket file, so this proxy is the only way out. The proxy accepts connections there and dials out on the host, after [`rules`],
+//! `address` and the first bytes agree about the host. It does not decrypt TLS, so it cannot see what a command sends to an allowed
+//! host.
 
 mod address;
 mod client_hello;

@@ -1,4 +1,4 @@
-//! Folders that hold a run of this program, wherever they lie and whatever they are called.
+//! Detects folders that hold a run of this program, at any place and under any name.
 //!
 //! A run's folder has the sealed hold-outs in it, so no copy of a project takes one along. A folder is known by its journal: an
 //! SQLite database that bears our mark. While a run is under way the mark may be in the database's log only, so a journal with

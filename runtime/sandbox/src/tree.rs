@@ -1,7 +1,7 @@
 //! A folder reached by descriptor: opening below it, walking it, emptying it.
 //!
-//! Nothing here follows a symbolic link or leaves the folder, however hostile its content: every name is resolved beneath one
-//! open descriptor, nothing recurses, and no operation blocks on a FIFO. It knows no scope.
+//! Even with hostile content, nothing here follows a symbolic link or leaves the folder: every name is resolved beneath one open
+//! descriptor, nothing recurses, and no operation blocks on a FIFO. This module does not know scopes.
 
 use crate::beneath::{How, Walker};
 use glovebox_names::visible;
@@ -20,12 +20,12 @@ pub(crate) const PATH_BYTES_MAX: u64 = 4095;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 const CAREFUL: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
-/// Whose files a folder holds, and so what is done about one that cannot be read.
+/// The owner of the files in a folder. It decides how to treat files that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Ours: a program may have taken the permissions from what it made; they are given back.
+    /// This program: commands may have removed permissions, so they are restored.
     Us,
-    /// Somebody's: permissions stay as they are.
+    /// The user or another program: permissions stay as they are.
     Somebody,
 }
 
@@ -64,7 +64,7 @@ impl Tree {
     /// Opens a directory below; the empty path is the folder itself.
     pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        // What programs wrote for us is never left for another mount.
+        // Never cross into another mount in folders that programs wrote.
         let how = How { one_mount: self.owner == Owner::Us, ..How::existing(DIRECTORY | CAREFUL) };
         Ok(self.walker.open(self.root.as_fd(), path, how)?)
     }
@@ -83,7 +83,7 @@ impl Tree {
         Ok((self.directory(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    /// Returns what is at a path; nothing when the path or a directory on the way is missing.
+    /// Returns the status of a path; none if the path, or a directory in it, is missing.
     pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
         match self.parent(path) {
             Ok((parent, name)) => stat_at(&parent, name),
@@ -93,7 +93,7 @@ impl Tree {
     }
 }
 
-/// True when an error says that the path, or a directory on the way, is not there.
+/// True if an error means that the path, or a directory in it, does not exist.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -154,7 +154,7 @@ pub(crate) struct WalkEntry<'w> {
     pub(crate) directory: &'w OwnedFd,
     /// Its name there.
     pub(crate) name: &'w OsStr,
-    /// What it was when it was entry.
+    /// Its status when the walk met it.
     pub(crate) stat: Stat,
     /// 1 for entries of the folder itself.
     pub(crate) depth: u32,
@@ -178,8 +178,8 @@ pub(crate) fn read_link(directory: &OwnedFd, name: &OsStr) -> io::Result<OsStrin
     Ok(OsStr::from_bytes(target.to_bytes()).to_owned())
 }
 
-/// Meets every entry once, a directory before what lies in it. `visit` says whether to go into a directory; what vanishes
-/// during the walk is passed over. Holds one descriptor, whatever the depth.
+/// Visits every entry once, a directory before its content. `visit` returns whether to descend into a directory. Entries that
+/// vanish during the walk are skipped. Holds one descriptor, at any depth.
 pub(crate) fn walk<E: From<WalkError>>(
     tree: &Tree,
     visit: &mut dyn FnMut(&WalkEntry<'_>) -> Result<bool, E>,
@@ -232,7 +232,7 @@ pub(crate) struct WalkError {
     pub(crate) source: io::Error,
 }
 
-/// Removes a name and everything below it, however deep, with three descriptors; a missing name is no error. Directories
+/// Removes a name and everything below it, at any depth, with three descriptors; a missing name is not an error. Directories
 /// deeper down are first moved up, since neither descriptors nor path lengths suffice for thousands of levels.
 pub(crate) fn remove(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let mut moved = 0_u64;
@@ -311,10 +311,10 @@ fn move_up(from: &OwnedFd, name: &OsStr, to: &OwnedFd, moved: &mut u64) -> io::R
     }
 }
 
-/// Removes a folder and everything below it; a missing one is no error. Fit for folders hostile programs have written.
+/// Removes a folder and everything below it; a missing one is not an error. Safe for folders that hostile programs wrote.
 ///
 /// # Errors
-/// Whatever the system answers, such as a directory that belongs to somebody else.
+/// The system's error, for example if a directory belongs to another user.
 pub fn remove_all(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -327,7 +327,7 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What a file system says about a file without its content being read.
+/// The state of a file without its content, from `stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     bytes: u64,
@@ -338,7 +338,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// Takes the stamp from what a stat said.
+    /// Takes the stamp from a `stat` result.
     #[expect(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
     pub(crate) fn of(stat: &Stat) -> Self {
         Self {
@@ -380,7 +380,7 @@ pub(crate) fn create_file(directory: impl AsFd, name: &OsStr, mode: Mode) -> io:
     Ok(File::from(rustix::fs::openat(directory, name, flags, mode)?))
 }
 
-/// Returns a path for people: bytes that are no UTF-8 and characters that could act on a terminal or reorder text escaped.
+/// Returns a printable path. Escapes bytes that are not UTF-8 and characters that could act on a terminal or reorder text.
 pub fn shown(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {

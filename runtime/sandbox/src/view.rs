@@ -117,7 +117,7 @@ impl View {
         })
     }
 
-    /// Says what no grant can allow, beside the fixed list: refusals do not name a grant that would be in vain.
+    /// Sets the paths that no grant can allow, beside the fixed list. Refusals of these paths name no grant.
     pub fn protecting(self, protected: Protected) -> Self {
         Self { protected, ..self }
     }
@@ -141,8 +141,8 @@ impl View {
         self.known_as.iter().find_map(below).map(|rest| rest.trim_matches('/'))
     }
 
-    /// Resolves what a guest wrote against a directory; an absolute path by one of the root's names. What is no path of this
-    /// view is recorded and denied.
+    /// Resolves a guest's text against a directory, or an absolute path by one of the root's names. Any other text is recorded
+    /// and denied.
     pub fn resolve(&self, operation: Operation, base: &ScopePath, text: &str) -> Result<ScopePath, Denied> {
         let resolved = match self.relative(text) {
             Some(below) => ScopePath::root().resolve(below),

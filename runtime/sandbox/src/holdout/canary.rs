@@ -1,10 +1,10 @@
-//! The alarm: does a text contain a piece of a hold-out?
+//! The alarm: finds pieces of hold-outs in a text.
 //!
 //! A piece is 24 characters of one line, beginning at any of its words, compared without white space, quotes and backslashes; of a
 //! sentence of common words it is 40. So indentation, wrapping, line numbers and JSON make no difference, and a part of a line is
-//! found as well as the whole. Texts of any length are searched in one pass and in bounded memory. The alarm finds copies; it does not find what was paraphrased or encoded.
-//! A find names the file and the line, and quotes nothing. What pipeline or workspace show anyway is not searched for, and neither
-//! are public hints and lines that many programs share.
+//! found as well as the whole. Texts of any length are searched in one pass and in bounded memory. The alarm does not find text that
+//! was paraphrased or encoded. A match names the file and the line, and quotes nothing. Text that the pipeline or workspace shows is
+//! not searched for, and neither are public hints and lines that many programs share.
 
 mod commonplace;
 mod compared;

@@ -1,7 +1,6 @@
-//! Meeting every regular file of the hold-out folders, without following anything.
+//! Visits every regular file of the hold-out folders and follows nothing.
 //!
-//! The same walk seals and verifies, so that what one takes the other compares. What is no regular file is handed over as such
-//! and never opened.
+//! The same walk seals and verifies, so both cover the same files. Other kinds of files are reported and never opened.
 
 use super::{BYTES_MAX, FILES_MAX, Leaf, SealError, check_folder};
 use crate::project::copy_hashed;

@@ -1,6 +1,6 @@
-//! Re-opening a commitment: does a folder still hold what was sealed, and is the seal the one in the journal?
+//! Verifies a commitment: compares a folder with its seal, and the seal with the root in the journal.
 //!
-//! Paths of deviations name hold-outs; they are for the run's owner, never for a stage.
+//! The paths of differences are hold-outs: show them to the run's owner, never to a stage.
 
 use super::gather::{self, Entry};
 use super::{Leaf, Seal, SealError};

@@ -1,7 +1,7 @@
 //! The server name in the first bytes of a TLS connection.
 //!
 //! Reads as much of a ClientHello as it takes to find the one name in it (RFC 8446 §4.1.2, RFC 6066 §3), across records.
-//! Anything that is not such a message, or names nobody, is refused; what is encrypted stays unread.
+//! Any other message, or one without a name, is refused. The module reads nothing that is encrypted.
 
 /// Most bytes of a message; real ones are below 4 KiB.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
@@ -14,14 +14,14 @@ const MESSAGE_CLIENT_HELLO: u8 = 1;
 const EXTENSION_SERVER_NAME: u16 = 0;
 const NAME_TYPE_HOST: u8 = 0;
 
-/// What the bytes so far say.
+/// The result of reading the bytes so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hello {
-    /// Not all of it is here.
+    /// The message is not complete.
     Incomplete,
     /// The name, as it was written.
     Names(String),
-    /// It will never name a host.
+    /// The message is malformed or has no valid name.
     Refused(&'static str),
 }
 

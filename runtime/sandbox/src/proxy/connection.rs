@@ -1,7 +1,7 @@
 //! One connection of a client, from its first byte to its last.
 //!
-//! The order is the wall: read the head, match the name against the list, resolve it once, check every address, dial one of
-//! exactly those, and, on the port of TLS, see the same name in the first record before a byte of the client's is sent on.
+//! The order gives the protection: read the head, match the name against the list, resolve it once, check every address, and dial
+//! one of those. On port 443 the first record must have the same name before any byte of the client is sent on.
 
 use super::Bounds;
 use super::address;
@@ -43,7 +43,7 @@ pub(super) struct Shared {
 
 /// A connection that goes no further.
 enum Ended {
-    /// The client is told why.
+    /// The client gets the reason.
     Refused(Option<Host>, Refused),
     /// It left, or the proxy stops.
     Gone,
@@ -69,7 +69,7 @@ fn served(client: &TcpStream, shared: &Shared, stop: Stop<'_>) -> Result<(), End
     let refuse = |refused| Ended::Refused(Some(request.host.clone()), refused);
     permitted(&request, &shared.rules).map_err(refuse)?;
     let upstream = reach(&request, shared, stop)?.map_err(refuse)?;
-    // Small packets are the client's business, not to be held back here.
+    // The client decides about small packets, so do not delay them.
     let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
     match &request.kind {
         Kind::Tunnel => tunnel(client, &upstream, &request, early, shared, stop),
@@ -108,7 +108,7 @@ fn read_request(client: &TcpStream, stop: Stop<'_>, until: Instant) -> Result<(R
     }
 }
 
-/// What the list says, before anything is looked up. Plain HTTP in a tunnel, and TLS in a single request, would hide the name.
+/// Checks the list before any lookup. Plain HTTP in a tunnel, or TLS in a plain request, would hide the name.
 fn permitted(request: &Request, rules: &HostRules) -> Result<(), Refused> {
     let (host, port) = (&request.host, request.port);
     if !rules.allow(host, port) {
@@ -130,7 +130,7 @@ fn reach(request: &Request, shared: &Shared, stop: Stop<'_>) -> Result<Result<Tc
         Err(error) if error.kind() == ErrorKind::ConnectionAborted => return Err(Ended::Gone),
         _ => return Ok(Err(Refused::Unresolved(host.clone()))),
     };
-    // One address inside is enough: a name that also points there is not what its owner lets on.
+    // One address that is not public is enough to refuse the name.
     if let Some(kind) = addresses.iter().find_map(|address| address::refused(*address)) {
         return Ok(Err(Refused::Address(host.clone(), kind)));
     }
@@ -173,7 +173,7 @@ fn resolve(host: &Host, dialer: &Arc<dyn Dialer>, stop: Stop<'_>, until: Instant
     thread::Builder::new().name("proxy-resolve".to_owned()).spawn(move || {
         let found = dialer.resolve(&name);
         *filled.lock().unwrap_or_else(PoisonError::into_inner) = found;
-        // In this order: whoever hears of the answer finds nothing of ours held by this thread any more.
+        // In this order: the receiver of the answer can rely on this thread holding nothing.
         drop((dialer, counted, answers));
     })?;
     stop.wait_for(&answered, PollFlags::IN, until)?;

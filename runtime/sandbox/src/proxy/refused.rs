@@ -1,7 +1,7 @@
-//! Why the proxy did not do what it was asked, as the client and the record are told.
+//! Why the proxy refused a request, for the client and for the record.
 //!
-//! A refusal names the grant that would have allowed it, where one would. It repeats a host's name only after that name was
-//! read as one, so that no bytes of a stage's choosing reach a terminal through it.
+//! A refusal names the grant that would allow the request, if one can. It repeats a host name only after the name was parsed, so that
+//! a stage cannot print arbitrary bytes to a terminal.
 
 use glovebox_record::Refusal;
 use glovebox_record::network::HostRules;
@@ -43,7 +43,7 @@ fn entry(host: &Host, port: u16) -> String {
 }
 
 impl Refused {
-    /// Status line of the answer. What the stage may not do is 403, what nobody could do is 502.
+    /// Status line of the answer: 403 if the stage is not allowed, 502 if the host cannot be reached.
     fn status(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "400 Bad Request",
@@ -60,7 +60,7 @@ impl Refused {
         }
     }
 
-    /// The same for the record: what was asked for, why not, and the line for `glovebox.toml` that would allow it.
+    /// The refusal for the record: target, reason, and the line for `glovebox.toml` that would allow it.
     pub(super) fn recorded(&self, host: Option<&Host>, granted: &HostRules) -> Refusal {
         let target = match (self, host) {
             (Self::NotGranted(host, port), _) => format!("{host}:{port}"),

@@ -1,4 +1,4 @@
-//! A proxy from its start to its end, and what it may use.
+//! A running proxy and its bounds.
 
 use super::connection::{Shared, serve};
 use super::dialer::{Dialer, Internet};

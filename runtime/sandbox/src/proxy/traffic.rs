@@ -1,6 +1,6 @@
-//! What went through a proxy, and what did not.
+//! A record of a proxy's traffic and refusals.
 //!
-//! Bounded whatever a stage asks for: so many hosts and refusals are kept by name, the rest is counted.
+//! The record is bounded: it keeps a fixed number of hosts and refusals by name and counts the rest.
 
 use super::refused::Refused;
 use glovebox_record::network::Host;

@@ -1,6 +1,6 @@
 //! What a stage changed in its copy.
 //!
-//! Found by a walk that follows no link and reads no untouched file. Nothing is changed here.
+//! The walk follows no link, reads no untouched file and changes nothing.
 
 use super::StageError;
 use super::copy::{Copy, Fact};
@@ -66,7 +66,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Compares one entry of the copy with what was copied; says whether to go into it.
+    /// Compares one entry of the copy with what was copied. Returns whether to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         self.findings.check_size(entry)?;
         let known = self.copy.facts.get(entry.path);

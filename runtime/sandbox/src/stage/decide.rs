@@ -1,7 +1,7 @@
 //! Whether one change may be committed.
 //!
 //! The verdict goes by the path, and by what stands at it and above it: first names that could deceive, then protected paths,
-//! then scratch, then the scope, last whether somebody else changed the same file. It knows neither copy nor overlay.
+//! then scratch, then the scope, last concurrent changes of the same file. It does not know copies and overlays.
 
 use crate::found::Op;
 use crate::link;
@@ -66,7 +66,7 @@ fn refused<T>(reason: impl Into<String>) -> Result<T, Stop> {
 struct Above {
     /// The stage could not see one of them.
     is_left_out: bool,
-    /// One of them is no directory.
+    /// One of them is not a directory.
     file: Option<PathBuf>,
 }
 

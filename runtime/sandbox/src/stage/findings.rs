@@ -1,6 +1,6 @@
-//! What a search through a stage's files has found so far, and the caps it keeps to.
+//! Collects the changes of a stage during a search, and enforces the caps.
 //!
-//! Searches differ in where they look, not in what they count, how a change is judged and in which order changes stand.
+//! Searches differ only in where they look. Counting, verdicts and the order of changes are the same for all.
 
 use super::StageError;
 use super::decide::{Before, Decider, Decision};
@@ -20,7 +20,7 @@ const AHEAD_BYTES: u64 = 1 << 20;
 
 /// The reason for a change with an attribute that only a forger sets.
 const FORGED: &str = "it has an overlay attribute that only the kernel may set";
-/// Most entries that are no change: in scratch, or touched and the same.
+/// Most entries that are not changes: in scratch, or touched but equal.
 const UNCHANGED_MAX: u64 = 1_000_000;
 
 /// Changes being collected.
@@ -138,7 +138,7 @@ impl<'s> Findings<'s> {
 
 fn limit(limit: &'static str, max: u64, path: &Path) -> StageError {
     let mut path = tree::shown(path);
-    // A path of thousands of levels helps nobody.
+    // Shorten the path: it can have thousands of levels.
     if path.len() > 200 {
         path.truncate(path.floor_char_boundary(200));
         path.push('…');
@@ -146,8 +146,8 @@ fn limit(limit: &'static str, max: u64, path: &Path) -> StageError {
     StageError::Limit { limit, max, path }
 }
 
-/// Leaves out what says nothing of its own: a new directory outside the scope in which something else was found, and a
-/// removed one that stays in the workspace because it belongs to a grant or holds what the stage could not see.
+/// Omits redundant changes: a new directory outside the scope that contains other changes, and a removed directory that stays in
+/// the workspace because it belongs to a grant or has hidden content.
 fn without_redundant_directories(found: Vec<Found>, scope: &Scope) -> Vec<Found> {
     let filled: BTreeSet<PathBuf> =
         found.iter().flat_map(|change| change.raw.ancestors().skip(1)).map(Path::to_owned).collect();

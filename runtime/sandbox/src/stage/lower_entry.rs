@@ -1,7 +1,7 @@
-//! What the workspace and the layers over it have at a path, as a stage with an overlay could see it.
+//! Looks up a path in the workspace and its layers as a stage with an overlay could see it.
 //!
-//! Nothing was written down when the stage began: the workspace does not change meanwhile, so it is asked afterwards, and a
-//! file that did change says so by its time. Only read; remembers what it looked up.
+//! The start of a stage records no files. The workspace must not change during the stage, so it is read afterwards; the change time
+//! of a file reveals a change. Lookups only read, and are cached.
 
 use super::decide::{Before, Kind};
 use super::overlay::Lower;
@@ -188,8 +188,8 @@ impl Before for Lookup<'_> {
         Ok(partial)
     }
 
-    /// By the time of the last change: later than the view, somebody else made it. A change in the clock tick of the view
-    /// counts as earlier, as that of the stage before would; a file that is gone altogether is not noticed.
+    /// Compares the change time: if it is later than the view, the change is concurrent. A change in the clock tick of the view
+    /// counts as earlier, because it can be of the stage before. A removed file is not noticed.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
         let LowerEntry { kind: Some(kind), stat: Some(stat), is_workspace: true, .. } = self.entry(path)? else {
             return Ok(false);

@@ -1,7 +1,7 @@
-//! The layer that takes out of an overlay what its stage must not see.
+//! The overlay layer that hides what its stage must not see.
 //!
-//! A whiteout hides a name as if it had never been: it is not found, not listed and named in no mount. Directories the scope
-//! grants as a whole are not listed, so the cost follows the scope's entries and not the workspace's files.
+//! A whiteout hides a name completely: lookups, listings and mounts do not show it. Directories that the scope grants as a whole are
+//! not listed, so the cost depends on the scope's entries and not on the workspace's files.
 
 use super::{ViewOverrides, access, is_visible};
 use crate::tree::{self, Tree};
@@ -18,9 +18,8 @@ use std::path::{Path, PathBuf};
 /// The attribute of a directory through which nothing of the layers below shows.
 pub(super) const OPAQUE: &str = "user.overlay.opaque";
 
-/// Meets what the workspace has at or below the directory `start` and the stage cannot see, only the topmost of each. `visit`
-/// says whether to go on. Names that are no UTF-8 are met only where the scope does not grant a whole subtree; a run's
-/// workspace has none.
+/// Visits the topmost hidden paths of the workspace at or below the directory `start`. `visit` returns whether to continue. Names
+/// that are not UTF-8 are visited only where the scope does not grant a whole subtree; a run's workspace has no such names.
 pub(super) fn unseen(
     workspace: &Tree,
     scope: &Scope,

@@ -1,7 +1,7 @@
 //! The overlay a stage works on: a mask and layers over the run's workspace, and a folder that takes what the stage changes.
 //!
-//! Made without a mount: whoever has a mount namespace mounts it, from [`Overlay::source`]. Its cost does not depend on the
-//! workspace's files. The stage's own folder holds `mask`, `upper` and `work`; inside none of these names exists.
+//! Preparing it mounts nothing: a process with a mount namespace mounts it from [`Overlay::source`]. The cost does not depend on
+//! the number of files. The stage's own folder holds `mask`, `upper` and `work`; these names do not exist inside.
 
 use super::copy::open_all;
 use super::{ChangeLimits, Changed, Found, StageError, ViewOverrides, mask, upper};

@@ -1,8 +1,8 @@
 //! What a stage changed in its overlay, read from the folder that took the changes.
 //!
-//! Only that folder is walked, by descriptor and without following anything. A whiteout or an opaque directory there means
-//! that what the stage saw below is gone, and only that: what it could not see stays. Attributes with which a program could
-//! make the folder say something else are refused; a kernel that knows them escapes them, an older one may not.
+//! The walk covers only that folder, by descriptor, and follows nothing. A whiteout or an opaque directory removes only what the
+//! stage saw below it; hidden files stay. Overlay attributes that a program forged are refused. New kernels escape such
+//! attributes, older ones may not.
 
 use super::decide::Kind;
 use super::findings::{self, Findings, same_content};
@@ -20,7 +20,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Attributes of the kernel's own that say nothing about content.
+/// Attributes of the kernel that do not affect content.
 const HARMLESS: &[&[u8]] = &[
     b"user.overlay.origin",
     b"user.overlay.impure",
@@ -58,11 +58,11 @@ struct Search<'s> {
     gone: Vec<PathBuf>,
     /// Directories through which nothing below shows.
     pure: HashSet<PathBuf>,
-    /// Directories whose content cannot be told.
+    /// Directories with forged attributes, whose content is unknown.
     forged: HashSet<PathBuf>,
 }
 
-/// What the attributes of a directory or file say.
+/// The meaning of the attributes of a directory or file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Plain,
@@ -80,7 +80,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Compares one entry of the upper folder with what the stage saw there; says whether to go into it.
+    /// Compares one entry of the upper folder with what the stage saw there. Returns whether to descend into it.
     fn compare(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         self.findings.check_size(entry)?;
         let failed = |source: io::Error| StageError::io(entry.path, source);
@@ -209,7 +209,7 @@ fn is_whiteout(entry: &WalkEntry<'_>) -> bool {
     entry.kind() == FileType::CharacterDevice && entry.stat.st_rdev == 0
 }
 
-/// What the attributes of an entry say; only directories and regular files have any.
+/// Reads the attributes of an entry; only directories and regular files have any.
 fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
     match entry.kind() {
         // Opened for us first: without read permission no attribute can be read.
@@ -222,7 +222,7 @@ fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
     }
 }
 
-/// Reads what the attributes of a name in a directory say, links not followed.
+/// Reads the attributes of a name in a directory; does not follow links.
 fn mark(directory: &OwnedFd, name: &OsStr, kind: FileType) -> io::Result<Mark> {
     let mut at = OsString::from(format!("/proc/self/fd/{}/", directory.as_raw_fd()));
     at.push(name);

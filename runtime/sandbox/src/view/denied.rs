@@ -1,6 +1,6 @@
-//! Why an operation on a view did not happen, in the words every interface above can translate.
+//! Why an operation on a view failed. Each interface above translates these errors.
 //!
-//! Nothing here tells what lies outside the scope: the unseen is [`Denied::NotFound`].
+//! These errors reveal nothing outside the scope: what the stage may not see is [`Denied::NotFound`].
 
 use rustix::io::Errno;
 
@@ -37,7 +37,7 @@ pub enum Denied {
     /// A write quota is used up.
     #[error("write quota exceeded")]
     Quota,
-    /// The system said no.
+    /// The system refused.
     #[error("{0}")]
     Io(Errno),
 }

@@ -107,7 +107,7 @@ impl View {
             Kind::Symlink => return Err(self.refuse_link(Operation::Remove, path)),
             Kind::File | Kind::Special => return Err(Denied::NotADirectory),
         }
-        // Some systems say EXIST for a directory that is not empty.
+        // Some systems answer EXIST for a directory that is not empty.
         let not_empty = |denied| if denied == Denied::Exists { Denied::NotEmpty } else { denied };
         self.charged_entry(path, || rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)).map_err(not_empty)
     }

@@ -1,11 +1,11 @@
-//! What a view tells about a file or directory, and how times are set.
+//! The metadata of a file or directory that a view shows, and how times are set.
 //!
-//! Owners, modes and device numbers of special files are not told.
+//! A view does not show owners, modes and device numbers of special files.
 
 use rustix::fs::{FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Device and inode: the same object under whatever name.
+/// Device and inode. They identify an object independently of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Device number.
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// What a view tells about an object.
+/// The metadata of an object that a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
     /// What it is.

@@ -101,7 +101,7 @@ impl View {
         Err(Denied::Io(Errno::AGAIN))
     }
 
-    /// Checks the rules for a file; a directory that is only passed through is no file.
+    /// Checks the rules for a file. A directory that is only an ancestor of a grant does not count as a file.
     fn require_file_access(&self, path: &ScopePath, options: OpenOptions) -> Result<(), Denied> {
         if options.changes() {
             return self.require(Operation::Write, path, Access::Write);
@@ -150,7 +150,7 @@ impl View {
         FileHandle::new(Arc::clone(self), fd, path.clone(), options.read, options.write)
     }
 
-    /// Refuses what is no regular file, what is hidden under another name, and writing to what has a second name.
+    /// Refuses special files, objects that are hidden under another name, and writing to files with a second name.
     fn require_plain_file(&self, options: OpenOptions, path: &ScopePath, stat: &Stat) -> Result<(), Denied> {
         let operation = options.operation();
         match Kind::of(stat) {
@@ -217,7 +217,7 @@ impl View {
         }
     }
 
-    /// Translates what the kernel said; a link is a refusal.
+    /// Translates the kernel's error; a link is a refusal.
     pub(super) fn denied(&self, operation: Operation, path: &ScopePath, errno: Errno) -> Denied {
         match Denied::from(errno) {
             Denied::Loop => self.refuse_link(operation, path),

@@ -59,7 +59,7 @@ impl Operation {
     }
 }
 
-/// Why an object cannot be used, whatever the scope says.
+/// Why an object cannot be used, even if the scope grants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unusable {
     /// A pipe, socket or device.
@@ -87,7 +87,7 @@ struct Explanation {
 }
 
 impl View {
-    /// Records that the scope denies an operation, and says what the guest may know: the unseen is not found.
+    /// Records that the scope denies an operation. Returns what the guest may know: hidden paths are not found.
     pub(super) fn refuse_scope(&self, operation: Operation, path: &ScopePath) -> Denied {
         let access = self.scope.access(path);
         let (reason, help) = match access {
@@ -102,7 +102,7 @@ impl View {
         if access <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
     }
 
-    /// Records that the way to a grant is blocked by something that is no directory; it does not exist for the stage.
+    /// Records that an ancestor of a grant is not a directory; it does not exist for the stage.
     pub(super) fn refuse_scope_of_file(&self, operation: Operation, path: &ScopePath) -> Denied {
         let reason = "not in the read scope and not a parent directory of it";
         self.record(operation, path, Explanation { reason: reason.to_owned(), help: self.read_grant(path) });
@@ -142,7 +142,7 @@ impl View {
         Denied::Loop
     }
 
-    /// Records that an object is no regular file or has a second name, so that it may not be used this way.
+    /// Records that an object may not be used: it is not a regular file or has a second name.
     pub(super) fn refuse_object(&self, operation: Operation, path: &ScopePath, unusable: Unusable) -> Denied {
         self.record(
             operation,
@@ -162,7 +162,7 @@ impl View {
         Denied::Quota
     }
 
-    /// Records a text that is no path of the view, such as one that is absolute or climbs out of it.
+    /// Records a text that is not a valid path of the view, for example one that is absolute or leaves it.
     pub fn refuse_path(&self, operation: Operation, text: &str, problem: ScopePathProblem) -> Denied {
         let help = match (problem, self.known_as.first()) {
             (ScopePathProblem::Absolute, Some(name)) => {
@@ -193,8 +193,8 @@ impl View {
         if self.scope.access(path) <= Access::Absent { Denied::NotFound } else { Denied::NotPermitted }
     }
 
-    /// Says why a link cannot be read: what is no link is invalid, as everywhere (`canonicalize` relies on it); the target of
-    /// one is not told.
+    /// Returns why a link cannot be read. Reading a path that is not a link is invalid, as usual (`canonicalize` relies on it).
+    /// The target of a link is never revealed.
     pub fn refuse_reading_link(&self, path: &ScopePath) -> Denied {
         match self.stat(path) {
             Ok(metadata) if metadata.kind == Kind::Symlink => self.refuse_linking(Operation::ReadLink, path),
@@ -203,7 +203,7 @@ impl View {
         }
     }
 
-    /// Refuses to follow a symbolic link that was asked for by name.
+    /// Refuses to follow a symbolic link that the guest named.
     pub fn refuse_following(&self, operation: Operation, path: &ScopePath) -> Denied {
         self.refuse_link(operation, path)
     }
@@ -220,7 +220,7 @@ impl View {
         )
     }
 
-    /// The grant, where one would help: what is protected is never committed.
+    /// The grant that would help, if any: protected paths are never committed.
     fn write_grant(&self, operation: Operation, path: &ScopePath) -> String {
         if let Some(reason) = self.protected.reason(&path.to_string()) {
             return format!("no grant allows it: {}", crate::refusal::escaped(&reason));

@@ -1,6 +1,6 @@
 //! Renames inside a view.
 //!
-//! Both ends must be writable. A directory takes along whatever is and ever will be below it, so for one both ends must be
+//! Both ends must be writable. A directory moves with its present and future content, so for a directory both ends must be
 //! writable with everything below and hide nothing ("rename the ancestor" would lay bare what is hidden by its path).
 
 use super::View;

@@ -1,8 +1,7 @@
 //! Whole files: read a part, replace everything, make the directories in between.
 //!
-//! Replacing writes in place after the quota was asked for, and is not atomic on its own: a temporary file beside an exactly
-//! granted one would lie outside the scope. What a stage leaves half written never leaves the stage, because an attempt that
-//! is killed commits nothing.
+//! Replacing charges the quota and then writes in place. It is not atomic, because a temporary file beside a granted file would
+//! lie outside the scope. A half-written file never leaves the stage, because an attempt that is killed commits nothing.
 
 use super::View;
 use super::denied::Denied;

@@ -1,12 +1,12 @@
-//! What programs share without having seen each other: lines that everybody writes, and words that say little.
+//! Text that unrelated programs share: common lines and common words.
 //!
-//! A window of such words alone is no evidence that somebody copied, so it is not searched for. The list has the commonest words of
+//! A window of such words alone does not prove a copy, so it is not searched for. The list has the most common words of
 //! English and of test suites in shell, Python, Rust, Go, JavaScript and C; words of a task, such as `invoice`, are not in it.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Files that tools write, the same in every project that has the same dependencies.
+/// Files that tools write. They are the same in every project with the same dependencies.
 const LOCK_FILES: [&str; 10] = [
     "Cargo.lock",
     "Gemfile.lock",
@@ -20,7 +20,7 @@ const LOCK_FILES: [&str; 10] = [
     "yarn.lock",
 ];
 
-/// True for a file that says nothing of its own.
+/// True for a file that tools generate.
 pub(super) fn is_file(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| LOCK_FILES.contains(&name))
 }
@@ -49,7 +49,7 @@ pub(super) fn is_line(line: &str) -> bool {
         || ["SPDX-", "Copyright", "(c)", "©"].iter().any(|start| bare.starts_with(start))
 }
 
-/// True for a word that says little, in any case and also in the plural.
+/// True for a common word, in upper or lower case, and in the plural.
 pub(super) fn is_word(word: &str) -> bool {
     let word = word.to_lowercase();
     WORDS.contains(word.as_str()) || word.strip_suffix('s').is_some_and(|one| WORDS.contains(one))

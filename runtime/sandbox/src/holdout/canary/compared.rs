@@ -53,7 +53,7 @@ impl Default for Rolling {
 }
 
 impl Rolling {
-    /// Takes the next character; `look` is asked about each window that ends with it.
+    /// Takes the next character and calls `look` for each window that ends with it.
     pub(super) fn push<T>(&mut self, letter: char, mut look: impl FnMut(u64) -> Option<T>) -> Option<T> {
         if !self.sieve.passes(letter) {
             return None;

@@ -1,4 +1,4 @@
-//! What everybody sees anyway: which of the pieces that could be searched for stand in public texts, and which names do.
+//! Finds the pieces and names of hold-outs that also occur in public texts.
 
 use super::super::SealError;
 use super::compared::Rolling;
@@ -17,7 +17,7 @@ const FILES_MAX: u64 = 20_000;
 /// Longest name that is compared; longer ones are data.
 const NAME_BYTES_MAX: usize = 64;
 
-/// What was seen in public texts.
+/// The pieces and names that occur in public texts.
 pub(super) struct Shown<'w> {
     draft: &'w Windows,
     windows: HashSet<u64>,

@@ -87,7 +87,7 @@ impl Sealed<'_> {
         Ok(hints)
     }
 
-    /// The windows of all files; `is_public` says of a name whether everybody sees it.
+    /// The windows of all files; `is_public` returns whether a name is public.
     pub(super) fn windows(&self, hints: &Hints, is_public: &dyn Fn(&str) -> bool) -> Result<Windows, SealError> {
         let bytes: u64 = self.leaves.iter().map(|leaf| leaf.bytes).sum();
         let stride = usize::try_from(bytes.div_ceil(DENSE_BYTES_MAX)).unwrap_or(usize::MAX).max(1);
