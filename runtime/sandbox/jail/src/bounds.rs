@@ -1,6 +1,6 @@
-//! What a command may use up, as far as the system enforces it by itself: resource limits and the number of process ids.
+//! Limits of a command that the system enforces by itself: resource limits and the number of process ids.
 //!
-//! Memory of all processes together only a cgroup can hold; where there is none, the host watches.
+//! Only a control group can bound the memory of all processes together. Without one, the host watches it.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -11,25 +11,25 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 
-/// The least `kernel.pid_max` that the system takes.
+/// The least `kernel.pid_max` that the system accepts.
 const PID_MAX_FLOOR: u64 = 301;
 /// The first version of Linux in which `kernel.pid_max` belongs to a PID namespace. Before, it is the whole machine's.
 const PID_MAX_SINCE: (u32, u32) = (6, 14);
 
-/// What a process gets beyond its processor time before the system ends it: the host looks ten times a second, names the bound and
-/// ends the whole command, which is better than the death of one process that its parent may hide. Twenty processors use so much
-/// between two looks.
+/// Processor time that a process gets beyond its limit before the system kills it. The host samples ten times a second and ends the
+/// whole command with the limit's name. A kill by the system ends one process only, and its parent may hide that. Twenty processors
+/// use this much time between two samples.
 const CPU_SECONDS_BEYOND: u64 = 2;
-/// What a user may have of inotify is divided by this; a jail gets one part.
+/// A jail gets this fraction of a user's inotify limits.
 const INOTIFY_PARTS: u64 = 4;
 
 /// Sets the resource limits of a command, in the process that becomes it.
 pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Failure> {
     let cpu_seconds = bounds.cpu_ms.div_ceil(1000).saturating_add(CPU_SECONDS_BEYOND);
     let mut limits = vec![
-        // 0 would still feed a program of the host that takes core dumps; 1 is what the system takes for none at all.
+        // With 0, a core-dump program of the host would still run; 1 disables core dumps completely.
         (Resource::Core, 1, 1),
-        // The first signal of the soft limit can be answered, the hard one a second later cannot.
+        // A process can handle the signal of the soft limit, but not the kill of the hard one a second later.
         (Resource::Cpu, cpu_seconds, cpu_seconds.saturating_add(1)),
         (Resource::Data, bounds.command_memory_bytes, bounds.command_memory_bytes),
         (Resource::Fsize, bounds.file_bytes, bounds.file_bytes),
@@ -41,18 +41,18 @@ pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Fai
         (Resource::Sigpending, 1024, 1024),
     ];
     if confinement.has_namespaces() {
-        // Counted per user namespace. Without an own one, processes of the same user outside would count.
+        // Counted per user namespace. Without its own namespace, processes of the same user outside would count.
         limits.push((Resource::Nproc, bounds.processes, bounds.processes));
     }
     limits.into_iter().try_for_each(|(resource, soft, hard)| {
-        // Never above what was inherited: raising it is a privilege.
+        // Never above the inherited limit: raising it is a privilege.
         let hard = getrlimit(resource).maximum.map_or(hard, |given| given.min(hard));
         let wanted = Rlimit { current: Some(soft.min(hard)), maximum: Some(hard) };
         setrlimit(resource, wanted).at(format!("resource limit {resource:?}"))
     })
 }
 
-/// Bounds the process ids of our own namespace through its `/proc`, where the system has that. True when it is bounded.
+/// Bounds the process ids of the jail's namespace through its `/proc`, if the system supports that. True if they are bounded.
 pub(crate) fn limit_process_ids(proc: impl AsFd, bounds: &Bounds) -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     if version(&release) < PID_MAX_SINCE {
@@ -63,8 +63,8 @@ pub(crate) fn limit_process_ids(proc: impl AsFd, bounds: &Bounds) -> bool {
     set(proc, Path::new("sys/kernel/pid_max"), ids)
 }
 
-/// Bounds what belongs to the user on the whole machine, so that a jail cannot take it from the user's other programs: inotify.
-/// Segments of System V are bounded as well, where the system lets the owner of an IPC namespace do that.
+/// Bounds inotify, which a user has on the whole machine, so that a jail cannot exhaust it for the user's other programs. Also
+/// bounds segments of System V, if the system allows that to the owner of an IPC namespace.
 pub(crate) fn limit_shared(proc: impl AsFd, bounds: &Bounds) {
     for (of_user, of_jail) in [
         ("sys/fs/inotify/max_user_instances", "sys/user/max_inotify_instances"),
@@ -74,7 +74,7 @@ pub(crate) fn limit_shared(proc: impl AsFd, bounds: &Bounds) {
         // A kernel without inotify has neither.
         all.map(|all| set(&proc, Path::new(of_jail), (all / INOTIFY_PARTS).max(1)));
     }
-    // For an ordinary user they cannot be set; the host counts segments in any case.
+    // An ordinary user cannot set them; the host counts segments in any case.
     set(&proc, Path::new("sys/kernel/shmall"), bounds.command_memory_bytes.div_ceil(rustix::param::page_size() as u64));
     set(&proc, Path::new("sys/kernel/shmmax"), bounds.command_memory_bytes);
 }

@@ -1,9 +1,9 @@
-//! Confinement that `/usr/bin/bwrap` makes, on systems that let only it make namespaces.
+//! Confinement by `/usr/bin/bwrap`, for systems that allow namespaces only to it.
 //!
-//! The helper writes its words into a memory file, so that nothing of the policy stands in a process's arguments, and becomes
-//! `bwrap`, which starts the helper again inside. There it takes the same policy a second time and adds what `bwrap` does not do.
-//! Never looked up in a path: only the distribution's own program has the permission. What it complains of goes into a file in memory
-//! that the host can read. Rights of a set-user-id file are not taken: with them `bwrap` bounds no file system in memory.
+//! The helper writes the arguments of `bwrap` into a memory file, so that `/proc` shows nothing of the policy. Then it becomes
+//! `bwrap`, which starts the helper again inside. There the helper gets the same policy again and adds what `bwrap` does not do.
+//! `bwrap` is never looked up in PATH: only the distribution's program has the permission. Its errors go into a memory file that the
+//! host reads. Rights of a set-user-id file are dropped: with them `bwrap` cannot bound file systems in memory.
 #![forbid(unsafe_code)]
 
 use crate::entry::enter_cgroups;
@@ -78,7 +78,7 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     rustix::stdio::dup2_stderr(&errors).at("standard error")?;
     let beside = [own.as_fd(), errors.as_fd()];
     send_frame(control, &Reply::Spawned, &beside).map_err(|error| refused("control", error.to_string()))?;
-    // `bwrap` reads its command from its arguments only; this one shows nothing of the policy.
+    // `bwrap` reads its command only from its arguments; this command reveals nothing of the policy.
     let outside = reaper::pid_namespace().at("process namespace")?;
     let arguments = [PROGRAM, "--args", &list.as_raw_fd().to_string(), "--", INSIDE, INSIDE_BWRAP, &outside];
     let arguments: Vec<CString> = arguments.into_iter().map(CString::new).collect::<Result<_, _>>().at("bwrap")?;
@@ -86,7 +86,7 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     Err(raw::execute(&program, &arguments, &[])).at(format!("exec {PROGRAM}"))
 }
 
-/// Makes a set-user-id `bwrap` an ordinary program. Root gains nothing from that bit.
+/// Drops the rights of a set-user-id `bwrap`. Root gains nothing from that bit.
 fn give_up_set_user_id() -> Result<(), Failure> {
     let gives_rights = stat(PROGRAM).is_ok_and(|file| Mode::from_raw_mode(file.st_mode).contains(Mode::SUID));
     if gives_rights && !geteuid().is_root() { set_no_new_privs(true).at("no_new_privs") } else { Ok(()) }
@@ -129,7 +129,7 @@ fn arguments(
     words.system();
     words.add(&["--proc", "/proc", "--dev", "/dev"]);
     for (mode, path) in [("1777", Path::new("/dev/shm")), ("1777", &policy.tmp), ("0700", &policy.home)] {
-        // `bwrap` refuses 0, and the kernel takes it for no bound.
+        // `bwrap` refuses 0, and for the kernel it means no bound.
         let bytes = policy.bounds.tmp_bytes.max(4096).to_string();
         words.add(&["--perms", mode, "--size", &bytes, "--tmpfs", &text(path)]);
     }

@@ -1,7 +1,7 @@
-//! The command `subject`: has a program run in the jail of the program under test and moves its three streams.
+//! The command `subject`: starts a program in the jail of the program under test and moves its three streams.
 //!
-//! It runs in the verifier's jail with the verifier's rights and holds no secret. Its exit code is the program's. Only the host
-//! makes pipes and starts anything; what this process sends is a request.
+//! It runs in the verifier's jail with the verifier's rights and holds no secret. Its exit code is the program's. It only sends a
+//! request; the host makes the pipes and starts the program.
 #![forbid(unsafe_code)]
 
 use glovebox_jail::control::{receive_frame, send_frame};
@@ -25,7 +25,7 @@ pub(crate) fn is_called() -> bool {
     name.is_some_and(|name| std::path::Path::new(&name).file_name().is_some_and(|name| name == PROGRAM))
 }
 
-/// Asks for the program, moves its streams, and ends as it ended.
+/// Requests the program, moves its streams, and exits with its exit code.
 pub(crate) fn run() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     if words.first().is_some_and(|word| word == "--help") {

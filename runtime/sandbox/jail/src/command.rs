@@ -1,4 +1,4 @@
-//! A fork of the jail's first process that becomes a command. It gives up everything, in an order that matters.
+//! A fork of the jail's first process that becomes a command. It gives up all rights in a fixed order.
 //!
 //! Session, stdio and limits come first, because the later steps take away what they need. Seccomp comes last, because it forbids
 //! what the steps before it need. A failure is written to a pipe that a successful `execve` closes.
@@ -103,7 +103,7 @@ fn give_up_rights(
 fn become_image(policy: &Policy, start: &Start, report: OwnedFd) -> StartFailure {
     match &start.image {
         Image::SelfTest(targets) => {
-            // As after an exec: only three descriptors are left, and the closed pipe tells the parent that the test runs.
+            // As after an exec: only three descriptors are left, and the closed pipe shows the parent that the test runs.
             let closed = raw::close_rest();
             std::mem::forget(report);
             raw::exit_now(if closed.is_ok() && selftest::run(policy, targets) { 0 } else { 1 })

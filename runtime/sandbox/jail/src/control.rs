@@ -2,7 +2,7 @@
 //!
 //! A frame is four bytes of length, little-endian, then JSON. Descriptors travel with the first byte of a frame and arrive
 //! close-on-exec. Exactly one frame's bytes are taken from the socket, so that the next reader of it, which may be another
-//! process, finds a whole frame. A frame that is too long, malformed or cut off is an error and never guessed at.
+//! process, finds a whole frame. A frame that is too long, malformed or cut off is an error.
 #![forbid(unsafe_code)]
 
 use crate::wire::FRAME_BYTES_MAX;
@@ -24,7 +24,7 @@ const LENGTH_BYTES: usize = 4;
 /// Why a frame was not sent or received.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The socket failed; `EPIPE` and `ECONNRESET` say that the other end is gone.
+    /// The socket failed; `EPIPE` and `ECONNRESET` mean that the other end is gone.
     #[error("control socket: {0}")]
     Socket(#[from] Errno),
     /// The other end closed the socket inside a frame.
@@ -36,7 +36,7 @@ pub enum ControlError {
     /// More than [`DESCRIPTORS_MAX`], or more than this process may open.
     #[error("control socket: too many descriptors with a frame")]
     TooManyDescriptors,
-    /// Not what the protocol says.
+    /// The frame violates the protocol.
     #[error("control socket: malformed frame: {0}")]
     Malformed(#[from] serde_json::Error),
 }
@@ -44,7 +44,7 @@ pub enum ControlError {
 /// Sends one frame with these descriptors beside it. Waits while the socket is full; never raises `SIGPIPE`.
 ///
 /// # Errors
-/// [`ControlError`]; after one the socket is of no more use.
+/// [`ControlError`]; after an error the socket cannot be used.
 pub fn send_frame<T: Serialize>(
     socket: impl AsFd,
     frame: &T,
@@ -75,7 +75,7 @@ pub fn send_frame<T: Serialize>(
 /// Waits for one frame and takes it with the descriptors beside it. `None` when the other end closed the socket between frames.
 ///
 /// # Errors
-/// [`ControlError`]; after one the socket is of no more use.
+/// [`ControlError`]; after an error the socket cannot be used.
 pub fn receive_frame<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(T, Vec<OwnedFd>)>, ControlError> {
     let mut length = [0; LENGTH_BYTES];
     let (got, descriptors) = receive_start(&socket, &mut length)?;

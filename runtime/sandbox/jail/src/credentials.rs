@@ -1,4 +1,4 @@
-//! What a process may do because of who it is: given up, all of it, for good.
+//! Gives up all privileges of a process irrevocably: groups and capabilities.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};

@@ -1,4 +1,4 @@
-//! The devices of a jail: five that everybody needs and a private set of terminals. No `tty`, `kmsg`, `fuse` or `kvm`.
+//! The devices of a jail: five that programs need and a private set of terminals. No `tty`, `kmsg`, `fuse` or `kvm`.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -37,11 +37,11 @@ pub(crate) fn fill(root: &Root, shared_memory_bytes: u64) -> Result<(), Failure>
     Ok(())
 }
 
-/// What is bound.
+/// The kind of a bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nature {
-    /// Files and folders: no device in them is one.
+    /// Files and folders: devices in them do not work.
     Files,
-    /// A device itself: nothing in it can be run.
+    /// A device itself: it cannot be executed.
     Device,
 }

@@ -38,7 +38,7 @@ impl Entry {
         }
     }
 
-    /// Refuses a policy that needs namespaces this process does not have, and enters the control groups.
+    /// Refuses a policy that needs namespaces which this process does not have, and enters the control groups.
     pub(crate) fn check(&self, policy: &Policy) -> Result<(), Failure> {
         if let Self::Bwrap(_) = self {
             return Ok(());
@@ -76,7 +76,7 @@ impl Entry {
         Ok(stores)
     }
 
-    /// Finds out how far a kill by this process reaches. `host` is the process that started it.
+    /// Determines how far a kill by this process reaches. `host` is the process that started it.
     pub(crate) fn reach(&self, confinement: Confinement, host: Option<Pid>) -> Reach {
         match self {
             Self::Host => Reach::of_subreaper(confinement, host),
@@ -84,7 +84,7 @@ impl Entry {
         }
     }
 
-    /// Tells the host that this process exists. `bwrap` has told it already.
+    /// Announces this process to the host. Inside `bwrap`, that has already happened.
     pub(crate) fn announce(&self, control: &OwnedFd) -> Result<(), Failure> {
         if let Self::Bwrap(_) = self {
             return Ok(());

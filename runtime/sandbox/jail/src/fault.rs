@@ -1,4 +1,4 @@
-//! What a step of the set-up answers when it fails: its name beside the system's error.
+//! The failure of a set-up step: the step's name and the system's error.
 #![forbid(unsafe_code)]
 
 use glovebox_jail::wire::Failure;
@@ -19,7 +19,7 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
     }
 }
 
-/// A failure that is not the system's.
+/// A failure that is not a system error.
 pub(crate) fn refused(step: impl Into<String>, text: impl Into<String>) -> Failure {
     Failure { step: step.into(), errno: 0, text: text.into() }
 }

@@ -1,8 +1,8 @@
 //! Landlock rules: which paths a process may read and write, and which processes it may signal.
 //!
-//! File rights up to truncation (ABI 3) are demanded; a kernel without them is a failure. Signals and abstract sockets of others
-//! (ABI 6) are demanded where no namespace hides them. Network rights are handled only without a network namespace: where there is
-//! one they would forbid the loopback that tests need. Devices can be made nowhere.
+//! File rights up to truncation (ABI 3) are required; a kernel without them is a failure. Signals and abstract sockets (ABI 6) are
+//! required if no namespace hides other processes. Network rights are used only without a network namespace; with one, they would
+//! forbid the loopback that tests need. Devices cannot be made anywhere.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
@@ -18,12 +18,12 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use std::path::Path;
 
-/// What is demanded of the kernel: everything that changes files, truncation included.
+/// The rights that the kernel must support: everything that changes files, truncation included.
 const DEMANDED: ABI = ABI::V3;
-/// What is used where the kernel has it.
+/// The rights that are used if the kernel supports them.
 const TARGET: ABI = ABI::V6;
 
-/// A set of rules that can be put around this process again and again, each time as one more layer.
+/// A set of rules that can confine this process repeatedly. Each use adds a layer.
 #[derive(Debug)]
 pub(crate) struct Rules(RulesetCreated);
 
@@ -58,11 +58,11 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Puts the rules around this process, for good. The ABI whose rights are in force: the kernel's, but no more than is used.
+    /// Confines this process irrevocably. Returns the ABI in force: the kernel's, at most the one that is used.
     pub(crate) fn enforce(&self) -> Result<u32, Failure> {
         let status = self.0.try_clone().at("landlock")?.restrict_self().map_err(broken)?;
         match (status.ruleset, status.landlock) {
-            // Partly: only what was asked for as best effort can be missing.
+            // Partly: only the rights of best effort can be missing.
             (
                 RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
                 LandlockStatus::Available { effective_abi, .. },
@@ -71,7 +71,7 @@ impl Rules {
         }
     }
 
-    /// Inside a root of our own everything in view may be read: what must not be is not there.
+    /// In the jail's own root, everything visible may be read: hidden files do not exist there.
     fn allow_own_root(&mut self, policy: &Policy) -> Result<(), Failure> {
         self.allow(Path::new("/"), read())?;
         for path in [policy.workspace.at.as_path(), &policy.tmp, Path::new("/dev/shm"), &policy.home] {

@@ -1,8 +1,8 @@
-//! The root of a jail: an empty file system in memory that is given, one by one, what may be seen.
+//! The root of a jail: an empty file system in memory. Every visible path is added to it.
 //!
-//! It is mounted over the host's root, where it hides nothing from us yet, filled by descriptors, and made the root in the end;
-//! then the host's is detached. Everything of the host is bound read-only unless the policy says otherwise, set-user-id and devices
-//! count nowhere, and a link on the way to a source is an error and not followed.
+//! It is mounted over the host's root, filled through descriptors, and made the root at the end; then the host's root is detached.
+//! Binds of the host are read-only unless the policy allows writes. Set-user-id bits and devices have no effect in it. A link in the
+//! path of a source is an error and not followed.
 #![forbid(unsafe_code)]
 
 mod etc;
@@ -119,7 +119,7 @@ impl Root {
         for part in path.components().filter(|part| matches!(part, Component::Normal(_))) {
             made.push(part);
             match mkdirat(self, &made, Mode::from_raw_mode(0o755)) {
-                // A folder that stands in something read-only is as good.
+                // An existing folder in a read-only mount is sufficient.
                 Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
                 Err(error) => return Err(error).at(step()),
             }
@@ -145,7 +145,7 @@ impl Root {
     /// Mounts an empty file system in memory.
     pub(crate) fn memory(&self, path: &Path, mode: Mode, bytes: u64) -> Result<(), Failure> {
         self.folder(path)?;
-        // 0 would mean without bound, for both.
+        // For both, 0 would mean unlimited.
         let (bytes, files) = (bytes.max(4096), (bytes / 4096).clamp(64, 1 << 18));
         let options = format!("mode={:o},size={bytes},nr_inodes={files}", mode.as_raw_mode());
         let options = CString::new(options).at("mount options")?;

@@ -1,4 +1,4 @@
-//! Namespaces of our own, and the one identity that exists in them.
+//! The namespaces of a jail, and the one identity that exists in them.
 //!
 //! A single user and a single group are mapped, so that no other owner can be taken on; inside they are never 0, as a
 //! root inside would have privileges in what is mounted later.

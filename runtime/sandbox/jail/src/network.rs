@@ -24,7 +24,7 @@ const ERROR: u16 = 2;
 const LOOPBACK: i32 = 1;
 const UP: u32 = 1;
 
-/// Raises the loopback of this network namespace, which is born down.
+/// Brings up the loopback of this network namespace, which is down at first.
 pub(crate) fn raise_loopback() -> Result<(), Failure> {
     // No protocol is protocol 0, which is the one for routes and links.
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).at("netlink")?;
@@ -55,7 +55,7 @@ fn up_message() -> Vec<u8> {
     message
 }
 
-/// Listens where commands look for their proxy; whoever holds the descriptor serves them.
+/// Listens where commands look for their proxy; the holder of the descriptor serves them.
 pub(crate) fn listen() -> Result<OwnedFd, Failure> {
     let listener =
         socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("proxy listener")?;
@@ -64,7 +64,7 @@ pub(crate) fn listen() -> Result<OwnedFd, Failure> {
     Ok(listener)
 }
 
-/// Gives the host one TCP socket of this network. What it does with it is its own business: connect or listen.
+/// Gives the host one TCP socket of this network, to connect or to listen.
 pub(crate) fn hand_out(to: &OwnedFd) -> Result<(), Failure> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("socket")?;
     send_frame(to, &(), &[socket.as_fd()]).map_err(|error| refused("socket", error.to_string()))

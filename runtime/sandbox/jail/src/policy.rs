@@ -1,4 +1,4 @@
-//! The policy of one jail: what exists in it, what may be used up, what can be reached.
+//! The policy of one jail: its files, its limits and its network.
 //!
 //! Paths are absolute and valid UTF-8. The host writes the policy; nothing in it comes from a stage. An unknown field is an error.
 
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confinement {
-    /// Not confined: a session of its own, limits, and the certain death of everything that was started.
+    /// Not confined: only its own session, limits, and the certain end of everything that was started.
     Unconfined,
     /// Landlock and seccomp over a copied workspace; no namespaces.
     Landlock,
     /// The same inside namespaces and a root that `bwrap` made.
     Bwrap,
-    /// Seven namespaces, an own root, overlay, Landlock and seccomp.
+    /// Seven namespaces, its own root, overlay, Landlock and seccomp.
     Full,
 }
 
 impl Confinement {
-    /// True where commands have namespaces and a file system root of their own, whoever made them.
+    /// True if commands have their own namespaces and file system root.
     pub fn has_namespaces(self) -> bool {
         matches!(self, Self::Full | Self::Bwrap)
     }
@@ -38,9 +38,9 @@ pub struct Policy {
     pub binds: Vec<Bind>,
     /// Small files to make, most of them in `/etc`: path, content. Only in a jail with its own root.
     pub files: Vec<(PathBuf, String)>,
-    /// The empty home folder; without an own root an existing folder.
+    /// The empty home folder; without its own root an existing folder.
     pub home: PathBuf,
-    /// The folder for temporary files: `/tmp` in an own root, else an existing folder.
+    /// The folder for temporary files: `/tmp` in a jail with its own root, else an existing folder.
     pub tmp: PathBuf,
     /// User id inside; never 0. Without a user namespace it stays as it is.
     pub uid: u32,
@@ -60,7 +60,7 @@ pub struct Policy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workspace {
-    /// Its path inside. Without an own root the same as `source`.
+    /// Its path inside. Without its own root the same as `source`.
     pub at: PathBuf,
     /// Where its files come from.
     pub source: Source,
@@ -109,7 +109,7 @@ pub struct Bind {
     /// Whether it may be written (build caches).
     #[serde(default)]
     pub writable: bool,
-    /// Whether its absence on the host is no failure.
+    /// Whether it may be missing on the host.
     #[serde(default)]
     pub optional: bool,
 }
@@ -129,7 +129,7 @@ pub enum Network {
     None,
     /// The same, and a listener on `127.0.0.1:3128` whose descriptor the host is given.
     Proxy,
-    /// Whatever the host can reach, its own loopback included; with `Landlock` no local sockets.
+    /// Everything that the host can reach, its own loopback included; with `Landlock` no local sockets.
     Full,
 }
 
@@ -147,6 +147,6 @@ pub struct Bounds {
     pub descriptors: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
-    /// Bytes of `/tmp`, of the home folder and of `/dev/shm`, each. Not bounded without an own root.
+    /// Bytes of `/tmp`, of the home folder and of `/dev/shm`, each. Not bounded without its own root.
     pub tmp_bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! One process as `/proc` shows it: who started it, what it used so far.
+//! One process as `/proc` shows it: its parent and what it used so far.
 //!
-//! Shared by the helper, which looks for what it has to kill, and the host, which measures. A process whose first thread has ended
-//! goes on with the others, so a zombie counts as dead only when it has no other thread.
+//! The helper uses it to find processes to kill, the host to measure them. A process whose first thread has ended
+//! continues with its other threads, so a zombie counts as dead only if it has no other thread.
 
 use std::fs;
 

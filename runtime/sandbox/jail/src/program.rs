@@ -1,7 +1,7 @@
-//! Where a command's program is, as seen from inside.
+//! Finds the program of a command inside the sandbox.
 //!
-//! The lookup happens inside the sandbox, so that a path means what it means to the command. A name is never found below the workspace:
-//! what an earlier stage wrote there must not become the `go` or `sh` of a later one.
+//! The lookup happens inside, so a path means the same as for the command. A name is never looked up below the workspace: a file that
+//! an earlier stage wrote must not become the `go` or `sh` of a later one.
 #![forbid(unsafe_code)]
 
 use crate::fault::{At, refused};
@@ -67,7 +67,7 @@ fn search(name: &str, folders: &[PathBuf], workspace: &Path) -> Result<PathBuf, 
     for folder in folders.iter().filter(|folder| folder.is_absolute()) {
         let path = folder.join(name);
         let is_outside = |path: &Path| !path.starts_with(&workspace);
-        // The folder counts as well as the file: a link in the workspace to a program outside would still be the workspace's choice.
+        // Check the folder too: through a link in the workspace to a program outside, a stage would still choose the program.
         let allowed = fs::canonicalize(folder).is_ok_and(|folder| is_outside(&folder))
             && fs::canonicalize(&path).is_ok_and(|file| is_outside(&file));
         let runs = || accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).is_ok() && path.is_file();

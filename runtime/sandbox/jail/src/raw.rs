@@ -1,7 +1,7 @@
-//! Calls of the system that no safe crate offers. The only module of the helper with `unsafe` code.
+//! System calls that no safe crate offers. The only module of the helper with `unsafe` code.
 //!
-//! The helper has one thread, always; the reasons below lean on that. Nothing here decides anything.
-#![allow(unsafe_code, reason = "fork, exec and a few calls without a safe wrapper; each block says why it is sound")]
+//! The helper always has one thread; the safety reasons below rely on that. This module makes no decisions.
+#![allow(unsafe_code, reason = "fork, exec and a few calls without a safe wrapper; each block has its reason")]
 
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -35,13 +35,13 @@ pub(crate) fn close_rest_on_exec() -> Result<(), Errno> {
     close_range(libc::CLOSE_RANGE_CLOEXEC)
 }
 
-/// Closes every descriptor from 3 on. Only before there are owners of any, or where they end by [`exit_now`]: they are not told.
+/// Closes every descriptor from 3 on, behind the back of owned descriptors. Call it only before any exist, or before [`exit_now`].
 pub(crate) fn close_rest() -> Result<(), Errno> {
     close_range(0)
 }
 
 fn close_range(flags: libc::c_uint) -> Result<(), Errno> {
-    // SAFETY: takes three numbers. With flags 0 owned descriptors are closed behind their owners; `close_rest` says who may.
+    // SAFETY: takes three numbers. With flags 0 it closes owned descriptors too; `close_rest` documents when that is allowed.
     let answer = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, flags) };
     checked(answer).map(drop)
 }
@@ -64,7 +64,7 @@ pub(crate) fn set_mount_attributes(mount: impl AsFd, attributes: u64, recursive:
     checked(answer).map(drop)
 }
 
-/// Becomes another program. Comes back only with why not.
+/// Becomes another program. Returns only an error.
 pub(crate) fn execute(path: &CStr, arguments: &[CString], environment: &[CString]) -> Errno {
     let (arguments, environment) = (pointers(arguments), pointers(environment));
     // SAFETY: both arrays end with a null pointer, and they and the strings they point to live over the call.
@@ -76,9 +76,9 @@ fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
 }
 
-/// Gives every signal its default answer and blocks none, whatever was inherited; a program expects that.
+/// Resets every signal to its default action and blocks none, because programs expect that.
 pub(crate) fn reset_signals() {
-    // SAFETY: numbers only, no function of ours becomes an answer; the set is made empty by the call before it is used.
+    // SAFETY: numbers only, and no function of ours becomes a handler; the call empties the set before it is used.
     unsafe {
         for signal in 1..=libc::SIGRTMAX() {
             libc::signal(signal, libc::SIG_DFL);
@@ -128,7 +128,7 @@ pub(crate) enum Wait {
     Never,
 }
 
-/// Takes one ended child, of whatever origin. `None` when none has ended yet; `ECHILD` when there are no children at all.
+/// Reaps one ended child, own or inherited. `None` if none has ended yet; `ECHILD` if there are no children.
 pub(crate) fn reap(wait: Wait) -> Result<Option<Reaped>, Errno> {
     let options = libc::__WALL | if wait == Wait::Never { libc::WNOHANG } else { 0 };
     let mut status = 0;
@@ -154,8 +154,8 @@ pub(crate) fn reap(wait: Wait) -> Result<Option<Reaped>, Errno> {
     }))
 }
 
-/// Kills every process that this one may signal, except itself and PID 1. In a namespace that is everybody in it, and behind Landlock's
-/// scope everybody who came from this process; nobody can be born meanwhile: a fork that meets a pending kill is undone.
+/// Kills every process that this one may signal, except itself and PID 1. In a PID namespace these are all its processes, and with
+/// Landlock's signal scope all descendants. No fork can escape: the kernel aborts a fork with a pending kill.
 pub(crate) fn kill_all_reachable() {
     // SAFETY: two numbers. Only called where `Reach` has it proven that no process of the host can be signaled.
     unsafe { libc::kill(-1, libc::SIGKILL) };
@@ -176,7 +176,7 @@ pub(crate) enum Foreign {
     Trace,
     /// `io_uring_setup` without parameters.
     IoUring,
-    /// `bpf` with a command that there is not.
+    /// `bpf` with an unknown command.
     Bpf,
     /// `add_key` without a type.
     Keys,
@@ -195,7 +195,7 @@ impl Foreign {
     pub(crate) const ALL: [Self; 8] =
         [Self::Trace, Self::IoUring, Self::Bpf, Self::Keys, Self::UserFault, Self::Perf, Self::X32, Self::I386];
 
-    /// The act's name.
+    /// The call's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Trace => "ptrace",
@@ -210,8 +210,8 @@ impl Foreign {
     }
 }
 
-/// Makes a call in a fork, so that neither death nor success changes this process. Bad arguments count as success: the call was
-/// looked at.
+/// Makes a call in a fork, so that its effects do not change this process. An error about arguments counts as success, because the
+/// filter let the call pass.
 pub(crate) fn call_foreign(call: Foreign) -> Result<(), Errno> {
     let Some(child) = fork()? else {
         let refused = matches!(foreign(call), Err(Errno::PERM | Errno::NOSYS | Errno::ACCESS));

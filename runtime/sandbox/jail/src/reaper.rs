@@ -1,4 +1,4 @@
-//! Kills everything a command started, and proves it: no child is left to wait for.
+//! Kills everything that a command started, and proves that no child is left.
 //!
 //! One kill reaches all of them at once where this process may signal no other process: in a PID namespace, and where Landlock
 //! holds its signals back. Elsewhere it looks for descendants again and again, because a fork race can outrun one search. As their
@@ -27,7 +27,7 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// Finds out whether the signals of a subreaper on the host reach only what it started. `host` is the process that started it.
+    /// Determines whether the signals of a subreaper on the host reach only its descendants. `host` is the process that started it.
     /// Only proof counts: without it, a kill of all processes could reach processes of others.
     pub(crate) fn of_subreaper(confinement: Confinement, host: Option<Pid>) -> Self {
         // Tier `landlock` demands Landlock's signal scope. `EPERM` for the host, which has the same user, proves that it is in force.
@@ -41,7 +41,7 @@ pub(crate) fn pid_namespace() -> std::io::Result<String> {
     Ok(std::fs::read_link("/proc/self/ns/pid")?.to_string_lossy().into_owned())
 }
 
-/// What a kill of all processes came to.
+/// The result of a kill of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct Killed {
     /// The processes that were reaped, zombies included.
@@ -55,7 +55,7 @@ pub(crate) fn kill(reach: Reach) {
     match reach {
         Reach::Namespace | Reach::Domain => raw::kill_all_reachable(),
         Reach::Descendants => {
-            // A fork race outruns a look at all processes: the nearest first, as the kernel lists them.
+            // A fork race can outrun a search: kill the direct children first, as the kernel lists them.
             for one in watch::children() {
                 kill_one(&one);
             }
@@ -97,7 +97,7 @@ fn kill_one(seen: &ProcessStat) {
     let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     // The descriptor holds the process with this id now. If it is the one that was seen, a later reuse of the id does not matter.
     if watch::stat(seen.pid).is_some_and(|now| now.started == seen.started) {
-        // It may have ended since, which is as good.
+        // A process that has already ended needs no kill.
         let _ = pidfd_send_signal(descriptor, Signal::KILL);
     }
 }

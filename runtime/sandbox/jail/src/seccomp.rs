@@ -1,9 +1,9 @@
-//! The wall of system calls: what no stage's program needs and what widens the kernel's surface.
+//! The filter of system calls. It refuses calls that stages do not need and that widen the kernel's attack surface.
 //!
 //! A deny-list with error numbers, because allow-lists break toolchains every few months: refused (`EPERM`), or unknown (`ENOSYS`,
-//! so that callers fall back). Two programs: a quick one for calls that are refused whatever their arguments are, with a guard
-//! against the numbers of x32, which would pass a deny-list unseen; and one that looks at arguments. Calls of another
-//! architecture kill. Compiled once, before the first command.
+//! so that callers fall back). There are two filter programs. The quick one is for calls that are refused with any arguments; it also
+//! guards against the numbers of x32, which a deny-list would miss. The other one checks arguments. Calls of another architecture
+//! kill the process. Both are compiled once, before the first command.
 #![forbid(unsafe_code)]
 
 mod calls;
@@ -18,7 +18,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// Rules by number of the call: an empty list means whatever its arguments are.
+/// Rules by number of the call: an empty list means any arguments.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Programs for the kernel, in the order in which they are put on.
@@ -26,7 +26,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(crate) struct Filters(Vec<BpfProgram>);
 
 impl Filters {
-    /// Compiles what these walls forbid.
+    /// Compiles the filters of a policy.
     pub(crate) fn compile(confinement: Confinement, network: Network) -> Result<Self, Failure> {
         let mut rules = refused_calls(confinement, network).map_err(broken)?;
         let mut always: BTreeMap<i64, i32> = calls::UNKNOWN.iter().map(|number| (*number, libc::ENOSYS)).collect();
@@ -37,9 +37,9 @@ impl Filters {
         Ok(Self(vec![lookup::compile(&always)?, by_arguments(rules).map_err(broken)?]))
     }
 
-    /// What only commands are refused, beside what their first process is as well: `openat2`, by which that one opens folders.
+    /// The calls that only commands are refused: `openat2`, which the jail's first process needs to open folders.
     ///
-    /// Its mode lies in memory, where no filter looks, so it could make files that lend their owner's rights.
+    /// Its mode is in memory, which filters cannot read, so it could make files with set-user-id bits.
     pub(crate) fn of_commands() -> Result<Self, Failure> {
         Ok(Self(vec![lookup::compile(&BTreeMap::from([(libc::SYS_openat2, libc::ENOSYS)]))?]))
     }
@@ -50,7 +50,7 @@ impl Filters {
         self
     }
 
-    /// Puts them on this process and all its children, for good.
+    /// Installs them irrevocably for this process and all its children.
     pub(crate) fn enforce(&self) -> Result<(), Failure> {
         self.0.iter().try_for_each(|program| seccompiler::apply_filter(program)).map_err(broken)
     }
@@ -66,10 +66,10 @@ fn refused_calls(confinement: Confinement, network: Network) -> Result<Rules, Ba
     for bit in calls::NAMESPACE_BITS {
         add(&mut rules, libc::SYS_clone, vec![masked(0, bit, bit)?])?;
     }
-    // Anything but the usual one and the question for it.
+    // Any personality but the usual one and the query.
     add(&mut rules, libc::SYS_personality, vec![other_than(0, 0)?, other_than(0, 0xffff_ffff)?])?;
     for (number, terminal) in [(libc::SYS_ioctl, libc::TIOCSTI), (libc::SYS_ioctl, libc::TIOCLINUX)] {
-        // The kernel looks at the low half only, so the upper one must not make a difference here.
+        // The kernel uses the low half only, so the upper half must not matter here.
         add(&mut rules, number, vec![equal(1, terminal)?])?;
     }
     refuse_own_tables(&mut rules)?;
@@ -85,13 +85,13 @@ fn refused_calls(confinement: Confinement, network: Network) -> Result<Rules, Ba
     }
     refuse_others(&mut rules, confinement)?;
     if confinement == Confinement::Landlock {
-        // What all processes of the machine share, as no namespace divides it.
+        // Resources that all processes of the machine share, because no namespace separates them.
         rules.extend(calls::SHARED.map(|number| (number, Vec::new())));
     }
     Ok(rules)
 }
 
-/// A thread with descriptors of its own: what it holds open would not be among those of its process, where the host counts.
+/// A thread with its own descriptor table: the host counts the descriptors of a process and would miss these.
 fn refuse_own_tables(rules: &mut Rules) -> Result<(), BackendError> {
     let (thread, files) = (libc::CLONE_THREAD as u64, libc::CLONE_FILES as u64);
     add(rules, libc::SYS_clone, vec![masked(0, thread | files, thread)?])?;
@@ -99,7 +99,7 @@ fn refuse_own_tables(rules: &mut Rules) -> Result<(), BackendError> {
     add(rules, libc::SYS_close_range, vec![masked(2, own, own)?])
 }
 
-/// Putting pages of files out of the memory that all stages share, and asking whether they are in it.
+/// Dropping pages from the page cache, which all stages share, and querying it.
 fn refuse_cache(rules: &mut Rules) -> Result<(), BackendError> {
     for (number, argument, advice) in calls::CACHE_ADVICE {
         add(rules, number, vec![equal(argument, advice)?])?;
@@ -122,14 +122,14 @@ fn refuse_devices(rules: &mut Rules) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Files that lend their owner's or group's rights to whoever runs them.
+/// Files with set-user-id or set-group-id bits.
 fn refuse_lent_rights(rules: &mut Rules) -> Result<(), BackendError> {
     for bit in [u64::from(libc::S_ISUID), u64::from(libc::S_ISGID)] {
         for &(number, mode) in calls::SET_MODE {
             add(rules, number, vec![masked(mode, bit, bit)?])?;
         }
         for &(number, flags, mode) in calls::OPEN {
-            // Without one of these the mode is not looked at and may be anything.
+            // Without one of these flags the kernel ignores the mode.
             for creates in [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64] {
                 add(rules, number, vec![masked(flags, creates, creates)?, masked(mode, bit, bit)?])?;
             }
@@ -149,7 +149,7 @@ fn refuse_sockets(rules: &mut Rules, allowed: &[i32]) -> Result<(), BackendError
         add(rules, libc::SYS_socket, vec![netlink, other_than(2, libc::NETLINK_ROUTE as u64)?])?;
     }
     if !allowed.contains(&libc::AF_UNIX) {
-        // A pair of datagram sockets can be connected anew, to any path.
+        // A pair of datagram sockets can be reconnected to any path.
         for kind in (0..16).filter(|kind| !matches!(*kind, libc::SOCK_STREAM | libc::SOCK_SEQPACKET)) {
             add(rules, libc::SYS_socketpair, vec![masked(1, 0xf, kind as u64)?])?;
         }
@@ -157,8 +157,8 @@ fn refuse_sockets(rules: &mut Rules, allowed: &[i32]) -> Result<(), BackendError
     Ok(())
 }
 
-/// Limits and priorities of others of the same user: the jail's first process, which a limit could kill, and without namespaces
-/// of our own the host's processes as well.
+/// Limits and priorities of other processes of the same user: the jail's first process, which a limit could kill, and without own
+/// namespaces the host's processes too.
 fn refuse_others(rules: &mut Rules, confinement: Confinement) -> Result<(), BackendError> {
     for (number, target) in calls::OF_ANOTHER {
         let condition = if confinement == Confinement::Full { equal(target, 1)? } else { other_than(target, 0)? };
@@ -170,7 +170,7 @@ fn refuse_others(rules: &mut Rules, confinement: Confinement) -> Result<(), Back
     Ok(())
 }
 
-/// Refuses a call whose arguments meet all these conditions. One that is refused whatever its arguments are stays so.
+/// Refuses a call whose arguments meet all these conditions. A call that is refused with any arguments stays so.
 fn add(rules: &mut Rules, number: i64, conditions: Vec<SeccompCondition>) -> Result<(), BackendError> {
     if rules.get(&number).is_none_or(|known| !known.is_empty()) {
         rules.entry(number).or_default().push(SeccompRule::new(conditions)?);

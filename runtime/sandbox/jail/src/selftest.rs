@@ -75,7 +75,7 @@ fn files(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
 }
 
 fn neighbours(checks: &mut SelfTestChecks, targets: &Targets) {
-    // The id may be that of a process inside, which must not be signaled by mistake and says nothing about the host.
+    // The id may be that of a process inside, which must not be signaled by mistake and proves nothing about the host.
     if let Some(pid) = Pid::from_raw(targets.process) {
         checks.forbid("signal-host", test_kill_process(pid));
     }
@@ -123,7 +123,7 @@ fn network(checks: &mut SelfTestChecks, policy: &Policy, targets: &Targets) {
     }
 }
 
-/// A datagram and an answer to it: sending alone is no sign that it arrived.
+/// A datagram and an answer to it: sending alone does not prove arrival.
 fn exchange_datagrams(host: SocketAddrV4) -> io::Result<usize> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.set_read_timeout(Some(Duration::from_millis(50)))?;

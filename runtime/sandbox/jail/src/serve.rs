@@ -27,7 +27,7 @@ pub(crate) struct Jail {
     pub(crate) policy: Policy,
     /// The control socket.
     pub(crate) control: OwnedFd,
-    /// Where the host asks for sockets of this network, if it may.
+    /// Receives the host's requests for sockets of this network, if the policy allows them.
     pub(crate) sockets: Option<OwnedFd>,
     /// Readable when a child has changed.
     pub(crate) children: OwnedFd,
@@ -113,7 +113,7 @@ fn serve_request(
         (Request::Run(_), Some(_)) => send_reply(jail, &Reply::Failed(refused("run", "another command is running"))),
         (Request::Setup(_), _) => send_reply(jail, &Reply::Failed(refused("set up", "the jail is already set up"))),
         (Request::Terminate, Some(running)) => {
-            // The group may be gone already, which is as good.
+            // A group that is gone needs no signal.
             let _ = kill_process_group(running.pid, Signal::TERM);
             Some(())
         }
@@ -180,7 +180,7 @@ fn send_reply(jail: &Jail, reply: &Reply) -> Option<()> {
     send_frame(&jail.control, reply, &[]).ok()
 }
 
-/// Empties the signal descriptor. `wait4` says what happened, because signals of one kind merge.
+/// Empties the signal descriptor. `wait4` gives the details, because signals of one kind merge.
 fn drain(children: &OwnedFd) {
     let mut record = [0; 128];
     while rustix::io::read(children, &mut record).is_ok_and(|bytes| bytes > 0) {}

@@ -2,7 +2,7 @@
 //!
 //! In tier `full` there are two processes. This one stays outside, where it can wait for PID 1 and die with the host; its fork becomes
 //! PID 1. In the other tiers this process is the subreaper itself. It dies with the host only where the kernel then kills everything
-//! with it. Elsewhere the closed control socket tells it to kill its descendants first.
+//! with it. Elsewhere it kills its descendants first, when the control socket closes.
 #![forbid(unsafe_code)]
 
 use crate::command::CommandConfinement;
@@ -74,7 +74,7 @@ fn release_stdin() -> Result<(), Failure> {
     rustix::stdio::dup2_stdin(rustix::stdio::stdout()).at("standard input")
 }
 
-/// Builds tier `full`: seven namespaces and an own root. This process stays outside and waits.
+/// Builds tier `full`: seven namespaces and its own root. This process stays outside and waits.
 fn full(control: &OwnedFd, policy: Policy) -> Result<(), Failure> {
     let host = getppid();
     set_parent_process_death_signal(Some(Signal::KILL)).at("parent death signal")?;
@@ -161,14 +161,14 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, announced
     Ok(())
 }
 
-/// Makes the socket pair on which the host asks for sockets: our end, and the host's.
+/// Makes the socket pair for the host's requests for sockets: the helper's end, and the host's.
 fn socket_pair() -> Result<(Option<OwnedFd>, Option<OwnedFd>), Failure> {
     let (ours, hosts) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("socket pair")?;
     Ok((Some(ours), Some(hosts)))
 }
 
-/// Makes this process die with the process outside, also when that is gone already.
+/// Makes this process die with the process outside, also if that has already ended.
 fn die_with(outside: &OwnedFd) -> Result<(), Failure> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     set_parent_process_death_signal(Some(Signal::KILL)).at("parent death signal")?;

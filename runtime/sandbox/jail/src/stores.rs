@@ -1,7 +1,7 @@
-//! What holds memory and belongs to no process: segments, queues and semaphores of System V, and folders in memory.
+//! Memory outside of processes: segments, queues and semaphores of System V, and folders in memory.
 //!
-//! Only this side is in the namespaces that have them, so it opens them once, before anything of a stage runs, and the host reads
-//! them whenever it counts. A list shows the namespace of whoever opened it.
+//! Only the helper is in the namespaces that have them. It opens them once, before a stage runs, and the host reads them for every
+//! sample. A list shows the namespace of the process that opened it.
 #![forbid(unsafe_code)]
 
 use crate::fault::At;
@@ -23,7 +23,7 @@ impl Stores {
         let mut all = Vec::new();
         for name in ["shm", "msg", "sem"] {
             let list = match openat(&proc, format!("sysvipc/{name}"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-                // A kernel without them: nothing is held, as an empty list says.
+                // A kernel without System V IPC: an empty list shows that nothing is held.
                 Err(Errno::NOENT) => openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()),
                 opened => opened,
             };

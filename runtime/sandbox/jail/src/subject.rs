@@ -1,7 +1,7 @@
-//! What the command `subject` and the host say to each other over the socket in [`FOLDER`].
+//! The protocol between the command `subject` and the host over the socket in [`FOLDER`].
 //!
-//! The command runs beside the hold-outs; what it starts runs in another jail. Only words and a folder's name cross from here to
-//! there, and three pipes that the host made. Frames are those of the control socket; nothing in them is trusted by the host.
+//! The command runs beside the hold-outs, and the programs that it starts run in another jail. Only arguments, a folder's name and
+//! three pipes of the host cross between the jails. Frames are those of the control socket. The host trusts nothing in them.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +14,17 @@ pub const SOCKET: &str = "socket";
 /// Exit code of the command when the program under test was not started.
 pub const NOT_STARTED: u8 = 125;
 
-/// What the command asks for; its first and only frame.
+/// The request of the command; its first and only frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The program under test and its arguments; without any, the command of the node's `verify_subject`.
     pub words: Vec<String>,
-    /// The absolute folder it was asked from.
+    /// The absolute folder of the caller.
     pub cwd: String,
 }
 
-/// What the host answers.
+/// A reply of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
@@ -44,6 +44,6 @@ pub enum Answer {
 pub struct End {
     /// Its exit code, 128 and the signal that ended it, or 124 when its time was over.
     pub code: u8,
-    /// The limit for which it was ended, or another reason that a code does not tell.
+    /// The limit for which it was ended, or another reason that an exit code cannot express.
     pub note: Option<String>,
 }

@@ -1,6 +1,6 @@
-//! Who is alive of what this process started, read from `/proc`.
+//! Finds the living descendants of this process in `/proc`.
 //!
-//! Descendants are found by their parents, so that it makes no difference whose `/proc` is seen. What they use the host measures.
+//! Descendants are found by their parents, so the search works with any `/proc`. The host measures what they use.
 #![forbid(unsafe_code)]
 
 use glovebox_jail::process;
@@ -8,7 +8,7 @@ pub(crate) use glovebox_jail::process::{ProcessStat, stat};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-/// Everything this process started, and what that started, zombies left out.
+/// All living descendants of this process, without zombies.
 pub(crate) fn descendants() -> Vec<ProcessStat> {
     let Some(own) = own_id() else { return Vec::new() };
     let all = process::all();
@@ -19,7 +19,7 @@ pub(crate) fn descendants() -> Vec<ProcessStat> {
     let (mut found, mut from, mut known) = (Vec::new(), vec![own], HashSet::from([own]));
     while let Some(parent) = from.pop() {
         for child in children.get(&parent).into_iter().flatten() {
-            // Ids may be taken anew while they are read; a circle would be one of those.
+            // Ids can be reused during the search, which could form a cycle.
             if known.insert(child.pid) {
                 from.push(child.pid);
                 found.push(**child);
@@ -30,14 +30,14 @@ pub(crate) fn descendants() -> Vec<ProcessStat> {
     found
 }
 
-/// Those of our children that the kernel can list; without what they started.
+/// The direct children that the kernel can list.
 pub(crate) fn children() -> impl Iterator<Item = ProcessStat> {
     let listed = own_id().and_then(|own| fs::read_to_string(format!("/proc/self/task/{own}/children")).ok());
     let ids: Vec<i32> = listed.iter().flat_map(|ids| ids.split_whitespace()).flat_map(str::parse).collect();
     ids.into_iter().filter_map(stat).filter(|one| one.threads > 0)
 }
 
-/// Our id in the numbers of `/proc`, which need not be those of our namespace.
+/// This process's id as `/proc` shows it, which can differ from the id in its namespace.
 fn own_id() -> Option<i32> {
     fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Most bytes of one frame's JSON.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 
-/// What the host says.
+/// A request of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Request {
@@ -87,7 +87,7 @@ pub struct SelfTestCheck {
     pub answer: String,
 }
 
-/// What the jail says.
+/// A reply of the jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reply {

@@ -1,4 +1,4 @@
-//! `/etc` of a jail: an allow-list. The whole folder would hold secrets, which the host's root still owns inside.
+//! `/etc` of a jail: an allow-list, because the whole folder contains secrets.
 #![forbid(unsafe_code)]
 
 use super::{Root, below_root, bind_at};
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What programs need of the host's `/etc` and every user may read. Of `ssl` and `tls` never all: keys lie beside the certificates.
+/// Files of the host's `/etc` that programs need and every user may read. Never all of `ssl` and `tls`: they also contain keys.
 pub(crate) const ETC: &[&str] = &[
     "alternatives",
     "bash.bashrc",
@@ -42,7 +42,7 @@ pub(crate) const ETC: &[&str] = &[
     "ssl/openssl.cnf",
     "timezone",
 ];
-/// What the policy's own files stand for; where there is no root of our own, the host's are read.
+/// Files that the policy provides. In a tier without its own root, commands read the host's.
 pub(crate) const ETC_OWN: &[&str] = &["group", "hosts", "passwd"];
 
 /// A file up to this size is copied, which is cheaper than a mount.

@@ -1,8 +1,8 @@
-//! `/proc` of a jail: the processes that a command may look into, and of the rest a short list.
+//! `/proc` of a jail: the processes that a command may examine, and a short list of other files.
 //!
-//! The first process is not among them. As the files of the machine there are root's, and root on the host stays their owner inside,
-//! everything that is not listed is covered by something empty, new names of new kernels as well. `subset=pid` would leave out more
-//! than programs can do without, and nothing can be added to what it leaves.
+//! The first process is not among them. Everything that is not listed is covered by an empty file or folder, including new names of
+//! new kernels, because root's files there stay root's inside. `subset=pid` is no alternative: it removes files that programs need,
+//! and nothing can be added to it.
 #![forbid(unsafe_code)]
 
 use super::{Root, attach};
@@ -19,7 +19,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What programs ask about the machine: processors, memory, load, versions, and what is the jail's own.
+/// Files about the machine that programs need (processors, memory, load, versions), and files of the jail itself.
 const SHOWN: &[&str] = &[
     "cgroups",
     "cpuinfo",
@@ -43,13 +43,13 @@ const FOR_OTHERS: u32 = 0o004;
 const EMPTY_FILE: &str = ".empty-file";
 const EMPTY_FOLDER: &str = ".empty-folder";
 
-/// Mounts a `/proc` that shows whom the caller could trace. `PERM` where the system hides parts of its own and so allows no other.
+/// Mounts a `/proc` that shows only processes which the caller may trace. `PERM` if the system hides parts of its own `/proc`.
 pub(super) fn mount_own() -> Result<(), Errno> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "proc", "proc", flags, c"hidepid=ptraceable")
 }
 
-/// Covers what is not for commands.
+/// Covers everything that is not listed.
 pub(super) fn cover(root: &Root, network: Network) -> Result<(), Failure> {
     let empty = Empty::new(root)?;
     let proc = open_proc(root)?;
@@ -105,14 +105,14 @@ impl Empty {
         let status = rustix::fs::fstat(&target).at(step())?;
         let source = match FileType::from_raw_mode(status.st_mode) {
             FileType::Directory => &self.folder,
-            // A link leads to something else of `/proc`, which is covered or listed by itself.
+            // The target of a link is in `/proc` and is covered or listed itself.
             FileType::Symlink => return Ok(()),
             _ => &self.file,
         };
         attach(source, &target, false, Nature::Files).at(step())
     }
 
-    /// Takes their names away; the covers stay.
+    /// Removes their names; the covers stay.
     fn remove(self, root: &Root) -> Result<(), Failure> {
         unlinkat(root, EMPTY_FILE, AtFlags::empty()).at("remove the empty file")?;
         unlinkat(root, EMPTY_FOLDER, AtFlags::REMOVEDIR).at("remove the empty folder")

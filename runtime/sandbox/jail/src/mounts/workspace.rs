@@ -1,4 +1,4 @@
-//! The workspace of a jail: layers under a directory that takes all changes, or a copy; and what is mounted inside it.
+//! The workspace of a jail: an overlay or a copy, and the mounts inside it.
 #![forbid(unsafe_code)]
 
 use super::{Root, attach, below_root, open_source};
@@ -37,7 +37,7 @@ pub(crate) fn mount(root: &Root, workspace: &Workspace) -> Result<OwnedFd, Failu
         .at("open workspace")
 }
 
-/// Layers are named by descriptor: a path with `:`, `,` or `\` would break the options apart.
+/// Names layers by descriptor, because a path with `:`, `,` or `\` would split the options.
 fn overlay(at: &Path, lower: &[PathBuf], upper: &Path, work: &Path) -> Result<(), Failure> {
     let open = |path: &Path| open_source(path).at(format!("open layer {}", path.display()));
     let lower: Vec<OwnedFd> = lower.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
@@ -54,7 +54,7 @@ fn overlay(at: &Path, lower: &[PathBuf], upper: &Path, work: &Path) -> Result<()
     mount::mount("overlay", below_root(at), "overlay", flags, options.as_c_str()).at("mount overlay")
 }
 
-/// Mounts inside the workspace. Stages wrote there, so no link of theirs may lead the mount elsewhere.
+/// Mounts a path inside the workspace. Follows no link, because a stage could have made one.
 fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Failure> {
     let step = || format!("mount {} inside the workspace", bind.at.display());
     let source = match open_source(&bind.source) {
@@ -67,7 +67,7 @@ fn inner(mounted: &OwnedFd, workspace: &Workspace, bind: &Bind) -> Result<(), Fa
     attach(&source, &target, bind.writable, Nature::Files).at(step())
 }
 
-/// Mounts a folder on itself, so that no command can move it away with what is mounted below.
+/// Mounts a folder on itself, so that no command can move it and the mounts below.
 fn pin(mounted: &OwnedFd, path: &Path) -> Result<(), Failure> {
     let step = || format!("pin {}", path.display());
     let folder = below(mounted, path).at(step())?;

@@ -1,7 +1,7 @@
-//! The numbers of the calls that are refused, and where their arguments lie. Tables only.
+//! Tables of the refused calls: their numbers and the positions of their arguments.
 #![forbid(unsafe_code)]
 
-/// Refused whatever their arguments are.
+/// Refused with any arguments.
 pub(super) const REFUSED: &[i64] = &[
     // Other processes' memory and descriptors.
     libc::SYS_ptrace,
@@ -77,8 +77,8 @@ pub(super) const REFUSED: &[i64] = &[
     libc::SYS_nfsservctl,
 ];
 
-/// Said to be unknown, so that callers take another way. `clone3` has its flags in memory, where no filter looks; `mincore` and
-/// `cachestat` tell what the page cache holds, which all stages of a machine share, and so do flags that `io_submit` takes in memory.
+/// Answered as unknown, so that callers fall back. `clone3` has its flags in memory, which filters cannot read; `mincore` and
+/// `cachestat` reveal the page cache, which all stages of a machine share, and so do flags that `io_submit` takes in memory.
 pub(super) const UNKNOWN: &[i64] = &[
     libc::SYS_clone3,
     libc::SYS_io_uring_setup,
@@ -108,7 +108,7 @@ pub(super) const NAMESPACE_BITS: [u64; 7] = [
     libc::CLONE_NEWNET as u64,
 ];
 
-/// Advice by which pages are put out of memory, or reads that say whether they were there: call, argument, value.
+/// Advice that drops pages from memory, or reads that reveal whether a page was there: call, argument, value.
 pub(super) const CACHE_ADVICE: [(i64, u8, u64); 3] = [
     (libc::SYS_fadvise64, 3, libc::POSIX_FADV_DONTNEED as u64),
     (libc::SYS_madvise, 2, libc::MADV_COLD as u64),
@@ -163,7 +163,7 @@ pub(super) const OF_ANOTHER: [(i64, u8); 7] = [
     (libc::SYS_sched_setaffinity, 0),
 ];
 
-/// Calls that change all processes of a user, when their first argument says so.
+/// Calls that change all processes of a user, if their first argument has this value.
 pub(super) const OF_EVERYBODY: [(i64, u64); 2] = [
     (libc::SYS_setpriority, libc::PRIO_USER as u64),
     // `IOPRIO_WHO_USER`, which the table of constants lacks.

@@ -1,7 +1,7 @@
-//! A program that answers by number alone, in as few steps as a search needs.
+//! A filter program that decides by the call's number alone, with a binary search.
 //!
-//! The kernel walks each program once for every call there is when it is put on, so a chain of a hundred comparisons costs a
-//! command a third of a millisecond; halving costs a tenth of that.
+//! When a filter is installed, the kernel runs it once for every system call. A chain of a hundred comparisons costs a command a
+//! third of a millisecond; the binary search costs a tenth of that.
 #![forbid(unsafe_code)]
 
 use crate::fault::refused;
