@@ -1,8 +1,8 @@
-//! The hostile program: tries one attack with raw system calls and says in one line of JSON what came of it.
+//! The hostile program: tries one attack with raw system calls and prints the result as one line of JSON.
 //!
-//! It runs behind the walls it attacks, chosen by `glovebox doctor --attack` and the test suites. It knows no walls and no
-//! verdicts: `worked` is what it saw from inside, and a witness outside has the last word. Every attack is bounded and harmless
-//! to anything but the canaries that were laid out for it.
+//! `glovebox doctor --attack` and the test suites start it inside the sandbox that it attacks. It does not know the sandbox or the
+//! verdict: `worked` is what it saw from inside, and a witness outside decides. Every attack is bounded, and harms nothing but the
+//! prepared canaries.
 
 #[cfg(target_os = "linux")]
 mod attack;

@@ -138,9 +138,9 @@ pub struct Row {
     pub proof: Proof,
     /// Why it succeeds in tier `landlock`; for what must work, why it fails there.
     pub gap_landlock: Option<&'static str>,
-    /// The same in tier `bwrap`.
+    /// Why it succeeds in tier `bwrap`; for what must work, why it fails there.
     pub gap_bwrap: Option<&'static str>,
-    /// The same in every tier.
+    /// Why it succeeds in every tier; for what must work, why it fails.
     pub gap_always: Option<&'static str>,
 }
 

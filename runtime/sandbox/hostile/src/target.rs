@@ -33,7 +33,7 @@ pub enum Tier {
     Unconfined,
     /// Landlock and seccomp.
     Landlock,
-    /// The same in namespaces that `bwrap` makes.
+    /// Landlock and seccomp in namespaces that `bwrap` makes.
     Bwrap,
     /// Namespaces, a root of its own, overlay, Landlock and seccomp.
     Full,

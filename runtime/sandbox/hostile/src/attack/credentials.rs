@@ -1,4 +1,4 @@
-//! Attacks by way of who we are: ids, capabilities, limits, set-id programs, the environment.
+//! Attacks on the process's own rights: ids, capabilities, limits, set-id programs, the environment.
 
 use super::raw::{Errno, raw};
 use super::{AttackResult, number, witness, word};
@@ -6,7 +6,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Looks whether we are root already.
+/// Checks if the process already runs as root.
 pub(crate) fn root_id(_: &[String]) -> AttackResult {
     match raw(libc::SYS_geteuid, &[]) {
         Ok(0) => AttackResult::worked("root"),
@@ -45,7 +45,7 @@ pub(crate) fn setgroups(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_setgroups, &[1, groups.as_ptr() as usize]))
 }
 
-/// Takes every capability.
+/// Asks for every capability.
 pub(crate) fn capabilities(_: &[String]) -> AttackResult {
     let header = [0x2008_0522_u32, 0];
     let wanted = [u32::MAX; 6];
@@ -61,7 +61,7 @@ pub(crate) fn capabilities(_: &[String]) -> AttackResult {
     }
 }
 
-/// Gives up the promise to gain nothing by starting programs.
+/// Unsets `no_new_privs`, so that a started program can gain rights.
 pub(crate) fn privileges(_: &[String]) -> AttackResult {
     let undone = raw(libc::SYS_prctl, &[libc::PR_SET_NO_NEW_PRIVS as usize, 0, 0, 0, 0]);
     match (undone, status("NoNewPrivs").as_str()) {
@@ -70,7 +70,7 @@ pub(crate) fn privileges(_: &[String]) -> AttackResult {
     }
 }
 
-/// What the kernel says about us, while a witness outside compares it with what it sees.
+/// Reads the kernel's status of this process. A witness outside compares it with what the host sees.
 pub(crate) fn standing(_: &[String]) -> AttackResult {
     let lines = ["NoNewPrivs", "Seccomp", "CapEff", "CapBnd", "CapAmb"].map(|name| format!("{name}={}", status(name)));
     match witness::wait() {
@@ -85,7 +85,7 @@ fn status(name: &str) -> String {
     line.unwrap_or("").trim().to_owned()
 }
 
-/// Starts a program that belongs to root and carries the set-user-id bit, and looks whom it runs as.
+/// Starts a set-user-id program of root, and checks its user id.
 pub(crate) fn setuid_program(arguments: &[String]) -> AttackResult {
     let own = raw(libc::SYS_geteuid, &[]).unwrap_or(0);
     let mut last = "no such program".to_owned();
@@ -112,19 +112,19 @@ pub(crate) fn setuid_program(arguments: &[String]) -> AttackResult {
     AttackResult::stopped(last)
 }
 
-/// Tells every variable there is. Whether one of them says too much is judged outside.
+/// Prints every environment variable. The host decides if one of them reveals too much.
 pub(crate) fn environment(_: &[String]) -> AttackResult {
     let all: Vec<String> =
         std::env::vars_os().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
     AttackResult::worked(format!("{} variables", all.len())).with(all.join("\n"))
 }
 
-/// Raises the bound on core files, in which memory would lie around.
+/// Raises the limit on core files, which would contain memory.
 pub(crate) fn core_limit(_: &[String]) -> AttackResult {
     raise(libc::RLIMIT_CORE as usize)
 }
 
-/// Raises a bound that was set from outside: `descriptors`, `file`, `processes` or `cpu`.
+/// Raises a limit that the sandbox has set: `descriptors`, `file`, `processes` or `cpu`.
 pub(crate) fn raise_limits(arguments: &[String]) -> AttackResult {
     let resource = match word(arguments, 0) {
         "file" => libc::RLIMIT_FSIZE,

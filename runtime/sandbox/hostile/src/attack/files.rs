@@ -1,4 +1,4 @@
-//! Attacks on files that exist: reading, listing, changing, their metadata, descriptors that lead to them.
+//! Attacks on existing files: their content, listings, metadata, and open descriptors.
 
 use super::raw::{self, AT_CWD, Errno, Text, raw};
 use super::{AttackResult, word};
@@ -7,10 +7,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What is written where nothing may be written.
+/// The text that attacks write.
 const MARK: &[u8] = b"hostile was here\n";
 
-/// Reads a file's beginning.
+/// Reads the beginning of a file.
 pub(crate) fn read(arguments: &[String]) -> AttackResult {
     let mut bytes = Vec::new();
     match fs::File::open(word(arguments, 0)).and_then(|file| file.take(4096).read_to_end(&mut bytes)) {
@@ -38,17 +38,17 @@ pub(crate) fn write(arguments: &[String]) -> AttackResult {
     AttackResult::of(fs::write(path, MARK))
 }
 
-/// Writes at the end of a file that is there.
+/// Appends to an existing file.
 pub(crate) fn append(arguments: &[String]) -> AttackResult {
     AttackResult::of(OpenOptions::new().append(true).open(word(arguments, 0)).and_then(|mut file| file.write_all(MARK)))
 }
 
-/// Empties a file.
+/// Truncates a file.
 pub(crate) fn truncate(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_truncate, &[Text::new(word(arguments, 0)).at(), 0]))
 }
 
-/// Opens whatever is in a folder, or reads where it leads.
+/// Opens each entry of a folder, or reads its target.
 pub(crate) fn open_all(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("nothing there");
     let entries = match fs::read_dir(word(arguments, 0)) {
@@ -65,7 +65,7 @@ pub(crate) fn open_all(arguments: &[String]) -> AttackResult {
     last
 }
 
-/// Reads a byte of any of these.
+/// Reads the beginning of the first file that is readable and not empty.
 pub(crate) fn read_any(arguments: &[String]) -> AttackResult {
     let mut answers = Vec::new();
     for path in arguments {
@@ -79,7 +79,7 @@ pub(crate) fn read_any(arguments: &[String]) -> AttackResult {
     AttackResult::stopped(answers.join(", "))
 }
 
-/// Opens something for writing and writes nothing, for what would hurt.
+/// Opens a file for writing and writes nothing, because a write would do damage.
 pub(crate) fn open_write(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("nothing tried");
     for path in arguments {
@@ -99,7 +99,7 @@ pub(crate) fn rename(arguments: &[String]) -> AttackResult {
     AttackResult::of(fs::rename(word(arguments, 0), word(arguments, 1)))
 }
 
-/// Makes the first directory that can be made.
+/// Creates the first directory that can be created.
 pub(crate) fn mkdir(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("nothing tried");
     for path in arguments {
@@ -114,7 +114,7 @@ pub(crate) fn mkdir(arguments: &[String]) -> AttackResult {
     last
 }
 
-/// Changes a mode by both calls there are; the new one is not known to older filters.
+/// Changes a mode by both system calls; older filters do not know the newer one.
 pub(crate) fn chmod(arguments: &[String]) -> AttackResult {
     let mode = u32::from_str_radix(word(arguments, 1), 8).unwrap_or(0o777);
     let old = fs::set_permissions(word(arguments, 0), fs::Permissions::from_mode(mode));
@@ -128,14 +128,14 @@ pub(crate) fn chmod(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Gives a file to ourselves, which changes its times at least.
+/// Sets the current user as the owner of a file, which at least changes its times.
 pub(crate) fn chown(arguments: &[String]) -> AttackResult {
     let own = raw(libc::SYS_geteuid, &[]).unwrap_or(0);
     let path = Text::new(word(arguments, 0));
     AttackResult::of(raw(libc::SYS_fchownat, &[AT_CWD, path.at(), own, usize::MAX, 0]))
 }
 
-/// Sets both times to the beginning of time.
+/// Sets both times to one second after the epoch.
 pub(crate) fn utimes(arguments: &[String]) -> AttackResult {
     let times = [1_usize, 0, 1, 0];
     let path = Text::new(word(arguments, 0));
@@ -149,7 +149,7 @@ pub(crate) fn setxattr(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_setxattr, &[path.at(), name.at(), value.as_ptr() as usize, value.len(), 0]))
 }
 
-/// Looks for a text in files; none of them has to be there.
+/// Searches files for a text; a file may be missing.
 pub(crate) fn grep(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 0);
     let mut files = arguments.iter().skip(1);
@@ -164,7 +164,7 @@ pub(crate) fn grep(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Walks everything below a folder for a part of a name.
+/// Searches everything below a folder for a part of a name.
 pub(crate) fn hunt(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 1);
     let (mut waiting, mut seen) = (vec![Path::new(word(arguments, 0)).to_owned()], 0);
@@ -185,7 +185,7 @@ pub(crate) fn hunt(arguments: &[String]) -> AttackResult {
     AttackResult::stopped(format!("not among {seen} names"))
 }
 
-/// Takes a lock that others would have to wait for.
+/// Takes a lock, so that other processes must wait.
 pub(crate) fn flock(arguments: &[String]) -> AttackResult {
     match raw::open(Path::new(word(arguments, 0)), libc::O_RDONLY, 0) {
         Ok(file) => AttackResult::of(raw(libc::SYS_flock, &[file, (libc::LOCK_EX | libc::LOCK_NB) as usize])),
@@ -193,7 +193,7 @@ pub(crate) fn flock(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Opens our own output anew, to read it or cut it.
+/// Reopens its own output, to read or truncate it.
 pub(crate) fn reopen_stdout(_: &[String]) -> AttackResult {
     match raw::open(Path::new("/proc/self/fd/1"), libc::O_RDWR, 0) {
         Ok(file) => AttackResult::of(raw(libc::SYS_ftruncate, &[file, 0])),
@@ -201,7 +201,7 @@ pub(crate) fn reopen_stdout(_: &[String]) -> AttackResult {
     }
 }
 
-/// Looks through every descriptor that is open beyond the three, and for folders behind those three.
+/// Reads every open descriptor after the standard three.
 pub(crate) fn descriptors(_: &[String]) -> AttackResult {
     let mut found: Vec<String> = Vec::new();
     for descriptor in 3..1024_usize {
@@ -220,7 +220,7 @@ pub(crate) fn descriptors(_: &[String]) -> AttackResult {
     }
 }
 
-/// Makes a handle of a file and opens it by the handle, past every path.
+/// Makes a handle of a file and opens the file by the handle, without a path.
 pub(crate) fn handle(arguments: &[String]) -> AttackResult {
     let path = Text::new(word(arguments, 0));
     let mut handle = [0_u32; 34];
@@ -238,7 +238,7 @@ pub(crate) fn handle(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Opens or makes a file with raw flags, for other attacks.
+/// Opens or creates a file with raw flags, for other attacks.
 pub(crate) fn touch(path: &Path) -> io::Result<()> {
     fs::write(path, MARK)
 }

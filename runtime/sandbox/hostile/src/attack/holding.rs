@@ -12,13 +12,13 @@ const STEP_BYTES: usize = 8 << 20;
 const STEP: Duration = Duration::from_millis(15);
 /// How long everything is held at the end.
 const HOLD: Duration = Duration::from_secs(2);
-/// What a segment's or a queue's call takes for "make it".
+/// The flag `IPC_CREAT` with a private mode.
 const MAKE: usize = 0o1600;
 const MESSAGE_BYTES: usize = 8 << 10;
 const SEMAPHORES: usize = 32_000;
 const PAGE: usize = 4096;
 
-/// Holds so many MiB. Arguments: what is made, how it is kept, MiB, the folder for files.
+/// Holds so many MiB. Arguments: the kind of object, how it is kept, MiB, the folder for files.
 pub(crate) fn hold(arguments: &[String]) -> AttackResult {
     let steps = (number(arguments, 2).clamp(8, 1024) as usize) << 20 >> 23;
     let (resource, keeping) = (Resource::of(arguments), Keeping::of(arguments));
@@ -33,7 +33,7 @@ pub(crate) fn hold(arguments: &[String]) -> AttackResult {
     AttackResult::worked(format!("held {} MiB", steps * 8))
 }
 
-/// The same by a process that nobody may look into.
+/// Holds so many MiB in a process that is not dumpable.
 pub(crate) fn hold_undumpable(arguments: &[String]) -> AttackResult {
     match raw(libc::SYS_prctl, &[libc::PR_SET_DUMPABLE as usize, 0]) {
         Ok(_) => hold(arguments),
@@ -41,11 +41,11 @@ pub(crate) fn hold_undumpable(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// The same by a process whose first thread has ended, so that `/proc` shows nothing of it.
+/// Holds so many MiB in a process whose first thread has ended, so that `/proc` shows nothing of it.
 pub(crate) fn hold_headless(arguments: &[String]) -> AttackResult {
     let words = arguments.to_vec();
     let started = std::thread::Builder::new().spawn(move || {
-        // Until the first thread is gone.
+        // Waits until the first thread has ended.
         std::thread::sleep(STEP);
         let mut tried = hold(&words);
         tried.attack = "hold-headless";
@@ -53,13 +53,13 @@ pub(crate) fn hold_headless(arguments: &[String]) -> AttackResult {
         std::process::exit(0);
     });
     if started.is_ok() {
-        // This thread alone.
+        // Ends only this thread.
         let _gone = raw(libc::SYS_exit, &[0]);
     }
     AttackResult::stopped("no second thread")
 }
 
-/// What was made: a descriptor, or something that keeps itself.
+/// What was made: a descriptor, or an object that exists without one.
 enum Made {
     File(usize),
     Kept,
@@ -76,7 +76,7 @@ enum Resource {
     Queues,
     PosixQueue,
     Semaphores,
-    /// Shared memory, of which all but a page is unmapped.
+    /// Shared memory with one mapped page.
     Unmapped,
 }
 
@@ -117,7 +117,7 @@ fn unlinked(path: &Path) -> Result<usize, Errno> {
     Ok(file)
 }
 
-/// Bytes that no file system can leave out or press together.
+/// Bytes that no file system can compress or store as a hole.
 fn fill(file: usize) -> Result<Made, Errno> {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let block: Vec<u8> = std::iter::repeat_with(|| {
@@ -135,7 +135,7 @@ fn fill(file: usize) -> Result<Made, Errno> {
     Ok(Made::File(file))
 }
 
-/// A segment of System V that nobody is attached to any more.
+/// A System V segment that no process has attached.
 fn segment() -> Result<Made, Errno> {
     let segment = raw(libc::SYS_shmget, &[0, STEP_BYTES, MAKE])?;
     let at = raw(libc::SYS_shmat, &[segment, 0, 0])?;
@@ -144,7 +144,7 @@ fn segment() -> Result<Made, Errno> {
     Ok(Made::Kept)
 }
 
-/// A queue of System V that is full.
+/// A full System V message queue.
 fn queue() -> Result<(), Errno> {
     let queue = raw(libc::SYS_msgget, &[0, MAKE])?;
     let mut message = vec![1_u8; 8 + MESSAGE_BYTES];
@@ -159,7 +159,7 @@ fn semaphores() -> Result<(), Errno> {
     raw(libc::SYS_semget, &[0, SEMAPHORES, MAKE]).map(drop)
 }
 
-/// Shared memory without a file, of which all but a page is unmapped: what was written stays.
+/// Shared memory without a file and with one mapped page: the written content stays in memory.
 fn unmapped() -> Result<Made, Errno> {
     let (both, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     let at = raw(libc::SYS_mmap, &[0, STEP_BYTES, both as usize, flags as usize, usize::MAX, 0])?;
@@ -168,7 +168,7 @@ fn unmapped() -> Result<Made, Errno> {
     Ok(Made::Kept)
 }
 
-/// Has the kernel write to each page.
+/// Makes the kernel write to each page.
 fn touch(at: usize) -> Result<(), Errno> {
     const POPULATE_WRITE: usize = 23;
     raw(libc::SYS_madvise, &[at, STEP_BYTES, POPULATE_WRITE]).map(drop)
@@ -206,7 +206,7 @@ impl Keeping {
     }
 }
 
-/// Puts a descriptor into a socket of our own and lets go of it.
+/// Sends a descriptor to its own socket pair and closes it.
 fn send(file: usize) -> Result<(), Errno> {
     let mut pair = [0_i32; 2];
     raw(libc::SYS_socketpair, &[libc::AF_UNIX as usize, libc::SOCK_STREAM as usize, 0, pair.as_mut_ptr() as usize])?;
@@ -224,7 +224,7 @@ fn send(file: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Takes instances of inotify until there are no more, of which a user has a few on the whole machine.
+/// Takes inotify instances until the user's limit on this machine.
 pub(crate) fn inotify(_: &[String]) -> AttackResult {
     let taken = (0..1000).take_while(|_| raw(libc::SYS_inotify_init1, &[0]).is_ok()).count();
     std::thread::sleep(STEP);
@@ -235,16 +235,16 @@ pub(crate) fn inotify(_: &[String]) -> AttackResult {
     }
 }
 
-/// Makes a thread, or changes our own, so that it has descriptors of its own: `clone` or `range`.
+/// Makes a thread with its own descriptor table (`clone`), or gives the current thread one (`range`).
 pub(crate) fn own_table(arguments: &[String]) -> AttackResult {
     match word(arguments, 0) {
-        // Not a thread that could run: what is asked is whether anybody objects to the bits.
+        // This thread could not run. The attack only tests whether the filter refuses the flags.
         "clone" => AttackResult::reached(raw(libc::SYS_clone, &[libc::CLONE_THREAD as usize, 0, 0, 0, 0])),
         _ => AttackResult::of(raw(libc::SYS_close_range, &[60_000, 60_000, 2])),
     }
 }
 
-/// Creates a program with set-id bits by the call whose mode no filter sees: path, mode.
+/// Creates a program with set-id bits by `openat2`, whose mode a filter cannot read: path, mode.
 pub(crate) fn openat2_mode(arguments: &[String]) -> AttackResult {
     let mode = u64::from_str_radix(word(arguments, 1), 8).unwrap_or(0o6755);
     let _mask = raw(libc::SYS_umask, &[0]);

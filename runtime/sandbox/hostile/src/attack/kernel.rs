@@ -1,4 +1,4 @@
-//! Attacks on the kernel's surface: namespaces, mounts, modules, tracing, foreign system calls.
+//! Attacks on the kernel: namespaces, mounts, modules, tracing, system calls of other architectures.
 
 use super::raw::{self, AT_CWD, Errno, Text, raw};
 use super::{AttackResult, word};
@@ -20,12 +20,12 @@ fn namespace(arguments: &[String]) -> usize {
     NAMESPACES.iter().find(|(name, _)| *name == word(arguments, 0)).map_or(0, |(_, flag)| *flag)
 }
 
-/// Leaves for a namespace of our own.
+/// Creates and enters a namespace.
 pub(crate) fn unshare(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_unshare, &[namespace(arguments)]))
 }
 
-/// Starts a child in a namespace of its own.
+/// Starts a child in a new namespace.
 pub(crate) fn clone(arguments: &[String]) -> AttackResult {
     let child = raw(libc::SYS_clone, &[namespace(arguments) | libc::SIGCHLD as usize, 0, 0, 0, 0]);
     if child == Ok(0) {
@@ -34,7 +34,7 @@ pub(crate) fn clone(arguments: &[String]) -> AttackResult {
     AttackResult::of(child)
 }
 
-/// The same by the newer call, whose flags no filter can see.
+/// Starts a child in a new namespace by `clone3`, whose flags a filter cannot read.
 pub(crate) fn clone3(arguments: &[String]) -> AttackResult {
     let mut wanted = [0_u64; 8];
     wanted[0] = namespace(arguments) as u64;
@@ -59,7 +59,7 @@ pub(crate) fn setns(arguments: &[String]) -> AttackResult {
     last
 }
 
-/// Makes each call of a family with nothing in its hands. Getting as far as having the arguments looked at counts.
+/// Makes each of the named calls with empty arguments. It succeeds if the kernel examined the arguments.
 pub(crate) fn call(arguments: &[String]) -> AttackResult {
     let mut answers = Vec::new();
     for name in arguments {
@@ -86,7 +86,7 @@ pub(crate) fn call(arguments: &[String]) -> AttackResult {
     AttackResult::stopped(answers.join(", "))
 }
 
-/// An argument of a call that is tried with nothing in its hands.
+/// An argument of such a call.
 enum Argument {
     /// The text `/`.
     Root,
@@ -94,13 +94,13 @@ enum Argument {
     Kind,
     /// The working directory.
     Here,
-    /// As it stands.
+    /// The number itself.
     Number(usize),
 }
 
 use Argument::{Here, Kind, Number, Root};
 
-/// Calls that must not be reached; the arguments do no harm where they are.
+/// System calls that must be unreachable. The arguments do no harm if a call is reachable.
 #[rustfmt::skip]
 const CALLS: &[(&str, libc::c_long, &[Argument])] = &[
     ("mount", libc::SYS_mount, &[Kind, Root, Kind, Number(libc::MS_REC as usize | libc::MS_PRIVATE as usize | 0x8000_0000)]),
@@ -157,7 +157,7 @@ const CALLS: &[(&str, libc::c_long, &[Argument])] = &[
     ("modify_ldt", libc::SYS_modify_ldt, &[Number(1), Number(0), Number(0)]),
 ];
 
-/// Sets up a ring, or uses one, by which calls are made that no filter sees.
+/// Sets up or uses an io_uring, whose operations a filter cannot see.
 pub(crate) fn io_uring(_: &[String]) -> AttackResult {
     let setup = [0_u32; 30];
     for (number, vector) in [
@@ -173,7 +173,7 @@ pub(crate) fn io_uring(_: &[String]) -> AttackResult {
     AttackResult::stopped(Errno::NOSYS)
 }
 
-/// Reads or makes keys in the session's keyring.
+/// Reads or adds keys in the session keyring.
 pub(crate) fn keyring(_: &[String]) -> AttackResult {
     let (kind, name, bytes) = (Text::new("user"), Text::new("glovebox-hostile"), *b"planted");
     let session = -3_isize as usize;
@@ -189,12 +189,12 @@ pub(crate) fn keyring(_: &[String]) -> AttackResult {
     AttackResult::stopped(Errno::PERM)
 }
 
-/// Turns address randomisation off for what is started next.
+/// Turns address randomisation off for the programs that it starts.
 pub(crate) fn personality(_: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_personality, &[0x0004_0000]))
 }
 
-/// Makes room for user namespaces again, then takes one.
+/// Raises the limit on user namespaces, then creates one.
 pub(crate) fn user_namespaces(_: &[String]) -> AttackResult {
     match fs::write("/proc/sys/user/max_user_namespaces", "1000") {
         Ok(()) => unshare(&["user".to_owned()]),
@@ -202,7 +202,7 @@ pub(crate) fn user_namespaces(_: &[String]) -> AttackResult {
     }
 }
 
-/// Makes the system calls of another architecture, by a program that is nothing else.
+/// Starts a minimal program that makes i386 system calls.
 pub(crate) fn foreign(_: &[String]) -> AttackResult {
     if !cfg!(target_arch = "x86_64") {
         return AttackResult::stopped("no such calls on this machine");
@@ -219,12 +219,12 @@ pub(crate) fn foreign(_: &[String]) -> AttackResult {
     }
 }
 
-/// Makes a call by its number of the x32 way of counting.
+/// Makes a system call by its x32 number.
 pub(crate) fn x32(_: &[String]) -> AttackResult {
     AttackResult::of(raw(0x4000_0000 | libc::SYS_getpid, &[]))
 }
 
-/// Runs this very program from memory, as a file that was never on a disk: what follows is the attack it tries there.
+/// Runs this program from memory, without a file on disk. The other arguments are the attack that it tries there.
 pub(crate) fn memfd_exec(arguments: &[String]) -> AttackResult {
     let own = match fs::read("/proc/self/exe") {
         Ok(bytes) => bytes,
@@ -267,7 +267,7 @@ fn run_from_memory(bytes: &[u8], words: &[&str]) -> Result<std::process::ExitSta
     Ok(status?)
 }
 
-/// The smallest program there is: a header, one segment, these instructions.
+/// A minimal ELF program: a header, one segment, these instructions.
 fn program(code: &[u8]) -> Vec<u8> {
     let (base, start) = (0x40_0000_u64, 120_u64);
     let bytes = start + code.len() as u64;

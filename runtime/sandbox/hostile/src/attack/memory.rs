@@ -1,4 +1,4 @@
-//! Attacks on memory: that of the host by shared segments and queues, and all of it by taking too much.
+//! Attacks on memory: shared segments and queues of the host, and use of more memory than allowed.
 
 use super::raw::{Text, peek, raw};
 use super::{AttackResult, number, word};
@@ -32,7 +32,7 @@ pub(crate) fn queue(arguments: &[String]) -> AttackResult {
 const STEP_BYTES: usize = 8 << 20;
 const STEP: Duration = Duration::from_millis(15);
 
-/// Takes memory, at most so many MiB, in one of the ways there are, and holds it for a while: `anon`, `shared`, `memfd`,
+/// Takes at most so many MiB of memory and holds it for a while. The kind is one of `anon`, `shared`, `memfd`,
 /// `tmp` or `many`.
 pub(crate) fn hoard(arguments: &[String]) -> AttackResult {
     let steps = (number(arguments, 1).clamp(8, 1024) as usize) << 20 >> 23;
@@ -111,7 +111,7 @@ impl Held {
     }
 }
 
-/// Eight processes that take an eighth each.
+/// Starts eight processes that take an eighth each.
 fn many(steps: usize) -> AttackResult {
     let share = (steps * 8 / 8).max(8).to_string();
     let start = || {

@@ -1,4 +1,4 @@
-//! Every attack by its name.
+//! The table of attacks, by name.
 //!
 //! An attack is a function from its arguments to [`AttackResult`]. Several rows of the table may use one attack with other arguments.
 
@@ -142,12 +142,12 @@ fn list() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// An argument, or nothing.
+/// An argument, or an empty text.
 pub(crate) fn word(arguments: &[String], index: usize) -> &str {
     arguments.get(index).map_or("", String::as_str)
 }
 
-/// A number among the arguments; 0 when it is none.
+/// An argument as a number; 0 if it is not a number.
 pub(crate) fn number(arguments: &[String], index: usize) -> i64 {
     let text = word(arguments, index);
     match text.strip_prefix("0x") {
@@ -156,7 +156,7 @@ pub(crate) fn number(arguments: &[String], index: usize) -> i64 {
     }
 }
 
-/// Starts this program again for one of its other tasks.
+/// Starts this program again with another attack.
 pub(crate) fn again(words: &[&str]) -> std::io::Result<std::process::Child> {
     std::process::Command::new("/proc/self/exe").args(words).stdin(std::process::Stdio::null()).spawn()
 }

@@ -1,4 +1,4 @@
-//! Attacks over sockets: reaching listeners of the host, the world, and address families nobody needs.
+//! Attacks over sockets: listeners of the host, the internet, and address families that programs do not need.
 
 use super::raw::{Errno, raw};
 use super::{AttackResult, number, witness, word};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Connects and sends a word, to every address that is named.
+/// Connects to each given address and sends a word.
 pub(crate) fn tcp(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("no address");
     for text in arguments {
@@ -24,7 +24,7 @@ pub(crate) fn tcp(arguments: &[String]) -> AttackResult {
     last
 }
 
-/// Sends a word and waits for an answer. A datagram that was taken is no answer; the listener knows.
+/// Sends a word and waits for an answer. An accepted datagram alone proves nothing; the listener is the witness.
 pub(crate) fn udp(arguments: &[String]) -> AttackResult {
     let Ok(address) = word(arguments, 0).parse::<SocketAddr>() else { return AttackResult::stopped("no address") };
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -38,12 +38,12 @@ pub(crate) fn udp(arguments: &[String]) -> AttackResult {
     AttackResult::of(ask().map_err(errno))
 }
 
-/// A timeout has no number of its own.
+/// A timeout has no error number.
 fn errno(error: io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(libc::ETIMEDOUT))
 }
 
-/// Connects to every path that is named.
+/// Connects to each given path.
 pub(crate) fn unix(arguments: &[String]) -> AttackResult {
     let mut last = AttackResult::stopped("no path");
     for path in arguments {
@@ -61,13 +61,13 @@ pub(crate) fn unix_datagram(arguments: &[String]) -> AttackResult {
     AttackResult::of(sent)
 }
 
-/// Turns one end of a harmless pair towards a path.
+/// Connects one end of a socket pair to a path.
 pub(crate) fn pair(arguments: &[String]) -> AttackResult {
     let sent = UnixDatagram::pair().and_then(|(end, _other)| end.send_to(b"hostile", word(arguments, 0)));
     AttackResult::of(sent)
 }
 
-/// Connects to a name that lives in no folder.
+/// Connects to an abstract name, which has no file.
 pub(crate) fn abstract_socket(arguments: &[String]) -> AttackResult {
     let address = UnixAddress::from_abstract_name(word(arguments, 0));
     let connected = address.and_then(|address| UnixStream::connect_addr(&address));
@@ -83,7 +83,7 @@ pub(crate) fn socket(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Listens on a port until somebody outside has tried to reach it. Whether that worked is seen there.
+/// Listens on a port until the host has tried to connect. The host observes whether it could.
 pub(crate) fn listen(arguments: &[String]) -> AttackResult {
     let listener = match TcpListener::bind(format!("0.0.0.0:{}", word(arguments, 0))) {
         Ok(listener) => listener,
@@ -94,12 +94,12 @@ pub(crate) fn listen(arguments: &[String]) -> AttackResult {
     }
     match witness::wait() {
         Ok(()) if listener.accept().is_ok() => AttackResult::worked("somebody came"),
-        Ok(()) => AttackResult::stopped("nobody came"),
+        Ok(()) => AttackResult::stopped("no connection arrived"),
         Err(unseen) => unseen,
     }
 }
 
-/// Asks the proxy for a way to a target it should not give; the second word is the `Host` that is claimed.
+/// Asks the proxy to connect to a forbidden target. The second argument is the value of the header `Host`.
 pub(crate) fn proxy(arguments: &[String]) -> AttackResult {
     let ask = || -> io::Result<String> {
         let mut stream = TcpStream::connect("127.0.0.1:3128")?;

@@ -1,4 +1,4 @@
-//! Attacks that leave something behind: links, special files, names, masses of things.
+//! Attacks that leave files behind: links, special files, deceptive names, very many or very large files.
 
 use super::raw::{AT_CWD, Errno, Text, raw};
 use super::{AttackResult, files, number, word};
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 
-/// Makes a link to the first path at the second, and writes through it.
+/// Creates a symbolic link to the first path at the second, and writes through it.
 pub(crate) fn symlink_write(arguments: &[String]) -> AttackResult {
     let (target, link) = (word(arguments, 0), word(arguments, 1));
     let _older = fs::remove_file(link);
@@ -21,7 +21,7 @@ pub(crate) fn symlink_write(arguments: &[String]) -> AttackResult {
     AttackResult::of(file.and_then(|mut file| file.write_all(b"hostile was here\n")))
 }
 
-/// Makes a link to the first path at the second, and reads through it.
+/// Creates a symbolic link to the first path at the second, and reads through it.
 pub(crate) fn symlink_read(arguments: &[String]) -> AttackResult {
     let (target, link) = (word(arguments, 0), word(arguments, 1));
     let _older = fs::remove_file(link);
@@ -31,7 +31,7 @@ pub(crate) fn symlink_read(arguments: &[String]) -> AttackResult {
     files::read(&[link.to_owned()])
 }
 
-/// Makes a hard link, and writes through it when asked to.
+/// Creates a hard link, and writes through it if the third argument is `write`.
 pub(crate) fn hardlink(arguments: &[String]) -> AttackResult {
     let (target, link) = (word(arguments, 0), word(arguments, 1));
     match fs::hard_link(target, link) {
@@ -41,7 +41,7 @@ pub(crate) fn hardlink(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Puts another kind of thing in the place of a path: `symlink`, `fifo`, `socket`, `directory`, `device`.
+/// Replaces a path with another kind of file: `symlink`, `fifo`, `socket`, `directory`, `device`.
 pub(crate) fn replace(arguments: &[String]) -> AttackResult {
     let (kind, path) = (word(arguments, 0), Path::new(word(arguments, 1)));
     let _parent = path.parent().map(fs::create_dir_all);
@@ -67,7 +67,7 @@ fn node(path: &Path, kind: u32, device: usize) -> Result<usize, Errno> {
     raw(libc::SYS_mknodat, &[AT_CWD, Text::of_path(path).at(), (kind | 0o666) as usize, device])
 }
 
-/// Creates a program that brings its set-id bits along at birth, so that no chmod is needed.
+/// Creates a program with set-id bits in its initial mode, without a call of chmod.
 pub(crate) fn create_mode(arguments: &[String]) -> AttackResult {
     let path = Path::new(word(arguments, 0));
     let mode = u32::from_str_radix(word(arguments, 1), 8).unwrap_or(0o4755);
@@ -83,7 +83,7 @@ pub(crate) fn create_mode(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Makes a file with a name that could deceive or break: `newline`, `escape`, `bytes`, `option`, `bidi`, `c1`,
+/// Creates a file with a name that could deceive a reader or break a parser: `newline`, `escape`, `bytes`, `option`, `bidi`, `c1`,
 /// `zero-width`, `separator`, `tag`, or the longest one.
 pub(crate) fn odd_name(arguments: &[String]) -> AttackResult {
     let long = "n".repeat(255);
@@ -103,7 +103,7 @@ pub(crate) fn odd_name(arguments: &[String]) -> AttackResult {
     AttackResult::of(fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(OsStr::from_bytes(name)), "odd")))
 }
 
-/// Makes directories in directories.
+/// Creates nested directories.
 pub(crate) fn deep(arguments: &[String]) -> AttackResult {
     let levels = number(arguments, 1);
     let mut result = std::env::set_current_dir(word(arguments, 0));
@@ -123,13 +123,13 @@ pub(crate) fn many(arguments: &[String]) -> AttackResult {
     AttackResult::worked("all of them")
 }
 
-/// Makes a file that says it is a terabyte.
+/// Creates a sparse file with a length of a terabyte.
 pub(crate) fn sparse(arguments: &[String]) -> AttackResult {
     let file = fs::File::create(word(arguments, 0));
     AttackResult::of(file.and_then(|file| file.write_all_at(b"end", 1 << 40)))
 }
 
-/// Writes until there is no room, at most so many MiB in files of 16.
+/// Writes files of 16 MiB until the disk is full, at most so many MiB in total.
 pub(crate) fn fill(arguments: &[String]) -> AttackResult {
     let (folder, most) = (word(arguments, 0), number(arguments, 1));
     let block = vec![0x5a_u8; 1 << 20];
@@ -144,7 +144,7 @@ pub(crate) fn fill(arguments: &[String]) -> AttackResult {
     AttackResult::worked(format!("{most} MiB"))
 }
 
-/// Moves a parent of something protected aside, changes what is in it, and moves it back: parent, file below it.
+/// Moves the parent of a protected file aside, changes the file, and moves the parent back: parent, file below it.
 pub(crate) fn rename_ancestor(arguments: &[String]) -> AttackResult {
     let (parent, inside) = (word(arguments, 0), word(arguments, 1));
     let aside = format!("{parent}-aside");
@@ -152,7 +152,7 @@ pub(crate) fn rename_ancestor(arguments: &[String]) -> AttackResult {
     AttackResult::of(moved.and_then(|()| fs::rename(&aside, parent)))
 }
 
-/// Puts a program in a place where a search might find it.
+/// Puts a program in a folder that a search for programs may contain.
 pub(crate) fn plant_program(arguments: &[String]) -> AttackResult {
     let path = word(arguments, 0);
     let wrote = fs::write(path, "#!/bin/sh\necho hijacked\n");

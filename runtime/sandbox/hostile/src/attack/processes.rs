@@ -1,4 +1,4 @@
-//! Attacks on other processes: looking into them, writing into them, ending them.
+//! Attacks on other processes: inspection, memory writes, signals, limits and priorities.
 
 use super::raw::{Errno, pipe, raw};
 use super::{AttackResult, number, word};
@@ -38,7 +38,7 @@ pub(crate) fn vm_write(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_process_vm_writev, &vectors))
 }
 
-/// Takes a descriptor out of another process: process, its number there.
+/// Takes a descriptor from another process: process, the descriptor's number there.
 pub(crate) fn pidfd_getfd(arguments: &[String]) -> AttackResult {
     let taken = raw(libc::SYS_pidfd_open, &[process(arguments), 0])
         .and_then(|pidfd| raw(libc::SYS_pidfd_getfd, &[pidfd, number(arguments, 1) as usize, 0]));
@@ -52,13 +52,13 @@ pub(crate) fn pidfd_getfd(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Compares what two processes hold.
+/// Compares kernel objects of two processes.
 pub(crate) fn kcmp(arguments: &[String]) -> AttackResult {
     let own = std::process::id() as usize;
     AttackResult::of(raw(libc::SYS_kcmp, &[own, process(arguments), 1, 0, 0]))
 }
 
-/// Sends a signal: process (negative for a group, -1 for everybody), signal.
+/// Sends a signal: process (negative for a group, -1 for all processes), signal.
 pub(crate) fn kill(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_kill, &[process(arguments), number(arguments, 1) as usize]))
 }
@@ -74,7 +74,7 @@ pub(crate) fn pidfd_signal(arguments: &[String]) -> AttackResult {
     )
 }
 
-/// Sends a signal with a value of our own.
+/// Sends a signal with a value.
 pub(crate) fn sigqueue(arguments: &[String]) -> AttackResult {
     let mut said = [0_i32; 32];
     said[0] = number(arguments, 1) as i32;
@@ -83,8 +83,8 @@ pub(crate) fn sigqueue(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_rt_sigqueueinfo, &vectors))
 }
 
-/// Lets the kernel send the signal: a process is made the owner of a pipe that becomes readable. Whether it arrived only the
-/// victim knows.
+/// Makes the kernel send the signal: a process becomes the owner of a pipe that becomes readable. Only the victim knows if it
+/// arrived.
 pub(crate) fn owner_signal(arguments: &[String]) -> AttackResult {
     let send = || -> Result<usize, Errno> {
         let (reader, writer) = pipe()?;
@@ -97,20 +97,20 @@ pub(crate) fn owner_signal(arguments: &[String]) -> AttackResult {
     AttackResult::of(send())
 }
 
-/// The first process is not ours to disturb where the walls are gone: what it has is set again.
+/// Without a sandbox, the first process is the machine's own. Setting the values that it already has does not disturb it.
 fn is_first(arguments: &[String]) -> bool {
     process(arguments) == 1
 }
 
-/// Slows another process down.
+/// Lowers another process's priority.
 pub(crate) fn renice(arguments: &[String]) -> AttackResult {
-    // The call answers 20 less the value.
+    // The call returns 20 minus the value.
     let now = 20 - raw(libc::SYS_getpriority, &[0, process(arguments)]).unwrap_or(20) as isize;
     let wanted = if is_first(arguments) { now } else { 19 };
     AttackResult::of(raw(libc::SYS_setpriority, &[0, process(arguments), wanted as usize]))
 }
 
-/// Lets another process run when nobody else does.
+/// Gives another process idle priority.
 pub(crate) fn schedule(arguments: &[String]) -> AttackResult {
     let now = raw(libc::SYS_sched_getscheduler, &[process(arguments)]).unwrap_or(0);
     let wanted = if is_first(arguments) { now } else { libc::SCHED_IDLE as usize };
@@ -118,7 +118,7 @@ pub(crate) fn schedule(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_sched_setscheduler, &[process(arguments), wanted, priority.as_ptr() as usize]))
 }
 
-/// Takes another process's room for open files away.
+/// Lowers another process's limit on open files.
 pub(crate) fn prlimit(arguments: &[String]) -> AttackResult {
     let (resource, mut limit) = (libc::RLIMIT_NOFILE as usize, [4_u64, 4]);
     if is_first(arguments) {
@@ -130,7 +130,7 @@ pub(crate) fn prlimit(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_prlimit64, &[process(arguments), resource, limit.as_ptr() as usize, 0]))
 }
 
-/// Ties another process to one processor.
+/// Pins another process to one processor.
 pub(crate) fn affinity(arguments: &[String]) -> AttackResult {
     let mut mask = [1_u64; 16];
     if is_first(arguments) {
@@ -142,7 +142,7 @@ pub(crate) fn affinity(arguments: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_sched_setaffinity, &[process(arguments), 128, mask.as_ptr() as usize]))
 }
 
-/// Looks for a process among those that can be seen.
+/// Searches the visible processes for one.
 pub(crate) fn processes(arguments: &[String]) -> AttackResult {
     let wanted = word(arguments, 0);
     let Ok(entries) = fs::read_dir("/proc") else { return AttackResult::stopped("no /proc") };
@@ -164,12 +164,12 @@ pub(crate) fn processes(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Takes more than our share of the processor.
+/// Raises this process's own priority.
 pub(crate) fn priority(_: &[String]) -> AttackResult {
     AttackResult::of(raw(libc::SYS_setpriority, &[0, 0, (-10_isize) as usize]))
 }
 
-/// Takes the processor before everybody else.
+/// Asks for real-time priority.
 pub(crate) fn realtime(_: &[String]) -> AttackResult {
     let priority = [1_i32];
     AttackResult::of(raw(libc::SYS_sched_setscheduler, &[0, libc::SCHED_FIFO as usize, priority.as_ptr() as usize]))

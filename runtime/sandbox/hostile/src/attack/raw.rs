@@ -1,4 +1,4 @@
-//! System calls by number, and the names of what they answer.
+//! System calls by number, and the names of their errors.
 //!
 //! The only unsafe code of the hostile program. It makes any call with any numbers on purpose: the sandbox must withstand all of them.
 //! A wrong call can only damage this short-lived process.
@@ -17,7 +17,7 @@ impl Errno {
     pub(crate) const PERM: Self = Self(libc::EPERM);
     pub(crate) const NOSYS: Self = Self(libc::ENOSYS);
 
-    /// True when nothing behind the call was reached: refused, or not there at all.
+    /// True if the call was refused or does not exist, so that it reached nothing.
     pub(crate) fn is_refusal(self) -> bool {
         matches!(self.0, libc::EPERM | libc::EACCES | libc::ENOSYS)
     }
@@ -59,13 +59,13 @@ impl fmt::Display for Errno {
 /// Makes a system call. Missing arguments are 0.
 pub(crate) fn raw(number: libc::c_long, arguments: &[usize]) -> Result<usize, Errno> {
     let at = |index: usize| arguments.get(index).copied().unwrap_or(0);
-    // SAFETY: the kernel checks every address it is given. Callers pass addresses of buffers that live through the call, or
-    // numbers that are no addresses; a call that wrote elsewhere could only damage this process, which is there for one attack.
+    // SAFETY: the kernel checks every address. Callers pass addresses of buffers that outlive the call, or numbers that are not
+    // addresses. A call that wrote elsewhere could only damage this process, which exists for one attack.
     let answer = unsafe { libc::syscall(number, at(0), at(1), at(2), at(3), at(4), at(5)) };
     usize::try_from(answer).map_err(|_| Errno::from(io::Error::last_os_error()))
 }
 
-/// A text as the kernel reads it: its bytes and a NUL.
+/// A text for the kernel: its bytes and a NUL.
 pub(crate) struct Text(Vec<u8>);
 
 impl Text {
@@ -91,7 +91,7 @@ impl Deref for Text {
     }
 }
 
-/// Copies bytes of this process's own memory out of an address, by way of a pipe.
+/// Copies bytes from an address of this process's own memory, through a pipe.
 pub(crate) fn peek(address: usize, bytes: usize) -> Result<Vec<u8>, Errno> {
     let (reader, writer) = pipe()?;
     let length = raw(libc::SYS_write, &[writer, address, bytes])?;
@@ -101,7 +101,7 @@ pub(crate) fn peek(address: usize, bytes: usize) -> Result<Vec<u8>, Errno> {
     found
 }
 
-/// Copies bytes to an address of this process's own memory, by way of a pipe.
+/// Copies bytes to an address of this process's own memory, through a pipe.
 pub(crate) fn poke(address: usize, bytes: &[u8]) -> Result<(), Errno> {
     let (reader, writer) = pipe()?;
     raw(libc::SYS_write, &[writer, bytes.as_ptr() as usize, bytes.len()])?;

@@ -1,4 +1,4 @@
-//! What has to work behind every wall, or nobody would leave the walls up: servers, terminals, threads, ordinary file work.
+//! What must work inside the sandbox, because ordinary programs need it: servers, terminals, threads, file operations.
 
 use super::raw::{self, Errno, raw};
 use super::{AttackResult, number, terminal, word};
@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 
-/// A server on the loopback and its client.
+/// Runs a server and its client on the loopback.
 pub(crate) fn loopback(_: &[String]) -> AttackResult {
     let talk = || -> io::Result<String> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -22,7 +22,7 @@ pub(crate) fn loopback(_: &[String]) -> AttackResult {
     spoken(talk())
 }
 
-/// A server on a path and its client.
+/// Runs a server and its client on a Unix socket.
 pub(crate) fn unix_server(arguments: &[String]) -> AttackResult {
     let path = format!("{}/server", folder(arguments));
     let talk = || -> io::Result<String> {
@@ -46,7 +46,7 @@ fn spoken(said: io::Result<String>) -> AttackResult {
     }
 }
 
-/// The folder that is named, or that of temporary files.
+/// The given folder, or the folder for temporary files.
 fn folder(arguments: &[String]) -> String {
     match word(arguments, 0) {
         "" => std::env::var("TMPDIR").unwrap_or_else(|_| "/tmp".to_owned()),
@@ -54,7 +54,7 @@ fn folder(arguments: &[String]) -> String {
     }
 }
 
-/// A terminal: what is written to its leader is read from it.
+/// Opens a pseudo-terminal, writes to its leader and reads from its terminal.
 pub(crate) fn pty(_: &[String]) -> AttackResult {
     let talk = || -> Result<Vec<u8>, Errno> {
         let (leader, terminal) = terminal::pair()?;
@@ -69,14 +69,14 @@ pub(crate) fn pty(_: &[String]) -> AttackResult {
     }
 }
 
-/// Sixteen threads that each count.
+/// Starts sixteen threads that each count.
 pub(crate) fn threads(_: &[String]) -> AttackResult {
     let threads: Vec<_> = (0..16_u64).map(|index| std::thread::Builder::new().spawn(move || index)).collect();
     let sum: Option<u64> = threads.into_iter().map(|thread| thread.ok().and_then(|thread| thread.join().ok())).sum();
     if sum == Some(120) { AttackResult::worked("16 threads") } else { AttackResult::stopped(format!("{sum:?}")) }
 }
 
-/// Programs that start programs.
+/// Starts programs that start programs.
 pub(crate) fn fork(_: &[String]) -> AttackResult {
     match Command::new("/bin/sh").args(["-c", "echo $(echo hello)"]).stdin(Stdio::null()).output() {
         Ok(output) if output.stdout == b"hello\n" => AttackResult::worked("hello"),
@@ -85,7 +85,7 @@ pub(crate) fn fork(_: &[String]) -> AttackResult {
     }
 }
 
-/// Writes a file beside another and puts it in its place, as editors do.
+/// Writes a file beside another and replaces that by a rename, as editors do.
 pub(crate) fn replace_file(arguments: &[String]) -> AttackResult {
     let (path, beside) = (word(arguments, 0), format!("{}.new", word(arguments, 0)));
     let done = fs::write(&beside, "replaced\n").and_then(|()| fs::rename(&beside, path)).and_then(|()| fs::read(path));
@@ -102,7 +102,7 @@ pub(crate) fn create_new(arguments: &[String]) -> AttackResult {
     AttackResult::of(file.and_then(|mut file| file.write_all(b"created\n")))
 }
 
-/// Changes a file where it is, as `sed -i` does.
+/// Edits a file with `sed -i`.
 pub(crate) fn edit_in_place(arguments: &[String]) -> AttackResult {
     match Command::new("/bin/sed").args(["-i", "s/^/edited /", word(arguments, 0)]).stdin(Stdio::null()).status() {
         Ok(status) if status.success() => {
@@ -123,20 +123,20 @@ pub(crate) fn remove_file(arguments: &[String]) -> AttackResult {
     AttackResult::of(fs::remove_file(word(arguments, 0)))
 }
 
-/// A file that never had a name for long.
+/// Creates a file and removes it at once.
 pub(crate) fn temp_file(arguments: &[String]) -> AttackResult {
     let path = format!("{}/passing-{}", folder(arguments), number(arguments, 1));
     let done = fs::write(&path, "x").and_then(|()| fs::remove_file(&path));
     AttackResult::of(done)
 }
 
-/// Memory with a name, as Python's workers use.
+/// Uses a file in `/dev/shm`, as Python's worker processes do.
 pub(crate) fn shared_memory(_: &[String]) -> AttackResult {
     let done = fs::write("/dev/shm/required", "x").and_then(|()| fs::remove_file("/dev/shm/required"));
     AttackResult::of(done)
 }
 
-/// The devices every program counts on.
+/// Uses the standard devices.
 pub(crate) fn devices(_: &[String]) -> AttackResult {
     let try_all = || -> io::Result<()> {
         OpenOptions::new().write(true).open("/dev/null")?.write_all(b"x")?;
@@ -148,7 +148,7 @@ pub(crate) fn devices(_: &[String]) -> AttackResult {
     AttackResult::of(try_all())
 }
 
-/// What programs read about the machine they run on: processors, memory, load, versions, settings.
+/// Reads facts about the machine: processors, memory, load, versions, settings.
 pub(crate) fn machine(_: &[String]) -> AttackResult {
     const ASKED: [&str; 11] = [
         "cpuinfo",
@@ -170,7 +170,7 @@ pub(crate) fn machine(_: &[String]) -> AttackResult {
     }
 }
 
-/// What programs read about themselves.
+/// Reads a process's facts about itself.
 pub(crate) fn proc_self(_: &[String]) -> AttackResult {
     AttackResult::of(fs::read_to_string("/proc/self/maps").and_then(|_| fs::read_link("/proc/self/exe")))
 }

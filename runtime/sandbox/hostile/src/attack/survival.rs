@@ -1,6 +1,6 @@
-//! Attacks by lasting: many processes, endless ones, ones that ignore being told, ones that hide from their parent.
+//! Attacks by processes: too many, endless, ones that ignore signals, ones that leave their parent.
 //!
-//! Everything here has an end of its own, so that a hole in a wall costs seconds and not a machine.
+//! Each attack ends by itself, so that a hole in the sandbox costs seconds and not the machine.
 
 use super::raw::{Errno, raw};
 use super::{AttackResult, again, number};
@@ -8,10 +8,10 @@ use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest life of anything that tries to stay.
+/// Longest life of a process that stays.
 const LIFE: Duration = Duration::from_secs(20);
 
-/// Forks so many children that only wait.
+/// Forks so many children, which only wait.
 pub(crate) fn forks(arguments: &[String]) -> AttackResult {
     let wanted = number(arguments, 0).clamp(1, 600);
     for made in 0..wanted {
@@ -47,13 +47,13 @@ pub(crate) fn spin(arguments: &[String]) -> AttackResult {
     AttackResult::worked("spun to the end")
 }
 
-/// Does nothing for long.
+/// Sleeps past every time limit.
 pub(crate) fn sleep(_: &[String]) -> AttackResult {
     std::thread::sleep(LIFE);
     AttackResult::worked("slept to the end")
 }
 
-/// Writes so many MiB to our own output: lines, or one line without an end.
+/// Writes so many MiB to its own output: lines, or one endless line.
 pub(crate) fn flood(arguments: &[String]) -> AttackResult {
     let mut block = vec![b'x'; 1 << 20];
     if super::word(arguments, 1) == "lines" {
@@ -72,7 +72,7 @@ pub(crate) fn flood(arguments: &[String]) -> AttackResult {
     AttackResult::worked("all written")
 }
 
-/// Closes our own output and goes on.
+/// Closes its own output and keeps running.
 pub(crate) fn close_output(_: &[String]) -> AttackResult {
     super::raw::close(1);
     super::raw::close(2);
@@ -80,7 +80,7 @@ pub(crate) fn close_output(_: &[String]) -> AttackResult {
     AttackResult::worked("went on to the end")
 }
 
-/// Leaves a process of two forks and a session of its own behind; the word is what the witness looks for.
+/// Leaves a process behind by two forks and a new session. The witness searches for the argument.
 pub(crate) fn daemon(arguments: &[String]) -> AttackResult {
     let left = Command::new("/proc/self/exe")
         .args(["linger", super::word(arguments, 0), "twice"])
@@ -93,7 +93,7 @@ pub(crate) fn daemon(arguments: &[String]) -> AttackResult {
     }
 }
 
-/// Goes on in a session of its own: forks, lets the parent end, and stays. Holds our output open.
+/// Forks in a new session, ends the parent, and keeps running. It keeps the output open.
 pub(crate) fn linger(arguments: &[String]) -> AttackResult {
     for _ in 0..2 {
         match raw(libc::SYS_clone, &[libc::SIGCHLD as usize, 0, 0, 0, 0]) {
@@ -109,14 +109,14 @@ pub(crate) fn linger(arguments: &[String]) -> AttackResult {
     AttackResult::worked("stayed")
 }
 
-/// Ignores every polite request to end.
+/// Ignores every signal that can be ignored, and keeps running.
 pub(crate) fn stubborn(_: &[String]) -> AttackResult {
     ignore_signals();
     std::thread::sleep(LIFE);
     AttackResult::worked("stayed to the end")
 }
 
-/// Processes that replace themselves as fast as they can, so that no list of them is ever right.
+/// Starts processes that constantly replace themselves by a fork, so that no list of them is complete.
 pub(crate) fn racers(arguments: &[String]) -> AttackResult {
     for _ in 0..number(arguments, 0).clamp(1, 64) {
         if let Err(error) = again(&["race", super::word(arguments, 1)]) {
@@ -127,7 +127,7 @@ pub(crate) fn racers(arguments: &[String]) -> AttackResult {
     AttackResult::worked("running")
 }
 
-/// One of them: forks and ends, again and again, for at most a few seconds.
+/// One such process: forks and ends, repeatedly, for at most a few seconds.
 pub(crate) fn race() -> ExitCode {
     let end = Instant::now() + Duration::from_secs(8);
     ignore_signals();
@@ -143,14 +143,14 @@ pub(crate) fn race() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Stays and says nothing.
+/// Keeps running without output.
 pub(crate) fn lie_low() -> ExitCode {
     ignore_signals();
     std::thread::sleep(LIFE);
     ExitCode::SUCCESS
 }
 
-/// Ignores what can be ignored.
+/// Ignores every signal that can be ignored.
 fn ignore_signals() {
     let ignore = [1_usize, 0, 0, 0];
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGALRM, libc::SIGXCPU] {

@@ -1,25 +1,25 @@
-//! Names: files that make programs run by being there, in a folder that may be written, and names that deceive who reads them.
+//! Attacks by file names in a writable folder: files that other tools execute, and names that deceive a reader.
 
 use crate::row::{Payload, Proof, Row, Source};
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     Row::new("planted-rust-toolchain", Source::Review(20), "name the folder of a compiler to run", "protected paths", Payload::Program(&["write", "{out}/rust-toolchain.toml"])).proof(Proof::Commit("out/rust-toolchain.toml")),
-    Row::new("planted-rust-toolchain-old", Source::Review(20), "the same in the old form", "protected paths", Payload::Program(&["write", "{out}/rust-toolchain"])).proof(Proof::Commit("out/rust-toolchain")),
+    Row::new("planted-rust-toolchain-old", Source::Review(20), "name the folder of a compiler to run, in the old file format", "protected paths", Payload::Program(&["write", "{out}/rust-toolchain"])).proof(Proof::Commit("out/rust-toolchain")),
     Row::new("planted-tool-versions", Source::Review(20), "name the folder of a tool to run", "protected paths", Payload::Program(&["write", "{out}/.tool-versions"])).proof(Proof::Commit("out/.tool-versions")),
     Row::new("planted-mise-settings", Source::Review(20), "leave settings that run commands on entering the folder", "protected paths", Payload::Program(&["write", "{out}/mise.toml"])).proof(Proof::Commit("out/mise.toml")),
     Row::new("planted-lefthook", Source::Review(20), "leave hooks for lefthook", "protected paths", Payload::Program(&["write", "{out}/lefthook.yaml"])).proof(Proof::Commit("out/lefthook.yaml")),
-    Row::new("planted-lefthook-hidden", Source::Review(20), "the same under its hidden name", "protected paths", Payload::Program(&["write", "{out}/.lefthook.json"])).proof(Proof::Commit("out/.lefthook.json")),
-    Row::new("planted-lefthook-local", Source::Review(20), "the same in the file that is added to it", "protected paths", Payload::Program(&["write", "{out}/lefthook-local.toml"])).proof(Proof::Commit("out/lefthook-local.toml")),
-    Row::new("planted-lefthook-config", Source::Review(20), "the same in the folder of settings", "protected paths", Payload::Program(&["write", "{out}/.config/lefthook.yml"])).proof(Proof::Commit("out/.config/lefthook.yml")),
+    Row::new("planted-lefthook-hidden", Source::Review(20), "leave hooks for lefthook in its hidden file", "protected paths", Payload::Program(&["write", "{out}/.lefthook.json"])).proof(Proof::Commit("out/.lefthook.json")),
+    Row::new("planted-lefthook-local", Source::Review(20), "leave hooks for lefthook in its local file", "protected paths", Payload::Program(&["write", "{out}/lefthook-local.toml"])).proof(Proof::Commit("out/lefthook-local.toml")),
+    Row::new("planted-lefthook-config", Source::Review(20), "leave hooks for lefthook in `.config`", "protected paths", Payload::Program(&["write", "{out}/.config/lefthook.yml"])).proof(Proof::Commit("out/.config/lefthook.yml")),
     Row::new("planted-maven", Source::Review(20), "name an extension that Maven loads", "protected paths", Payload::Program(&["write", "{out}/.mvn/extensions.xml"])).proof(Proof::Commit("out/.mvn")),
     Row::new("planted-gradle-wrapper", Source::Review(20), "name a Gradle to download and run", "protected paths", Payload::Program(&["write", "{out}/gradle/wrapper/gradle-wrapper.properties"])).proof(Proof::Commit("out/gradle/wrapper")),
     Row::new("planted-bundler", Source::Review(20), "name a plugin that Bundler loads", "protected paths", Payload::Program(&["write", "{out}/.bundle/config"])).proof(Proof::Commit("out/.bundle/config")),
     Row::new("planted-helix", Source::Review(20), "name a language server", "protected paths", Payload::Program(&["write", "{out}/.helix/languages.toml"])).proof(Proof::Commit("out/.helix")),
     Row::new("planted-sourcehut", Source::Review(20), "leave a build for CI", "protected paths", Payload::Program(&["write", "{out}/.build.yml"])).proof(Proof::Commit("out/.build.yml")),
-    Row::new("planted-sourcehut-folder", Source::Review(20), "the same in a folder", "protected paths", Payload::Program(&["write", "{out}/.builds/evil.yml"])).proof(Proof::Commit("out/.builds")),
+    Row::new("planted-sourcehut-folder", Source::Review(20), "leave a build for CI in a folder", "protected paths", Payload::Program(&["write", "{out}/.builds/evil.yml"])).proof(Proof::Commit("out/.builds")),
     Row::new("planted-yarn-pnp", Source::Review(20), "leave code that every Node program of the project loads", "protected paths", Payload::Program(&["write", "{out}/.pnp.cjs"])).proof(Proof::Commit("out/.pnp.cjs")),
-    Row::new("planted-yarn-loader", Source::Review(20), "the same for modules", "protected paths", Payload::Program(&["write", "{out}/.pnp.loader.mjs"])).proof(Proof::Commit("out/.pnp.loader.mjs")),
+    Row::new("planted-yarn-loader", Source::Review(20), "leave code that every ES module of the project loads", "protected paths", Payload::Program(&["write", "{out}/.pnp.loader.mjs"])).proof(Proof::Commit("out/.pnp.loader.mjs")),
     Row::new("planted-yarn-release", Source::Review(20), "leave a package manager", "protected paths", Payload::Program(&["write", "{out}/.yarn/releases/yarn.cjs"])).proof(Proof::Commit("out/.yarn")),
     Row::new("planted-yarn-settings", Source::Review(20), "name a package manager to run", "protected paths", Payload::Program(&["write", "{out}/.yarnrc.yml"])).proof(Proof::Commit("out/.yarnrc.yml")),
     Row::new("planted-bun-settings", Source::Review(20), "name code that Bun loads first", "protected paths", Payload::Program(&["write", "{out}/bunfig.toml"])).proof(Proof::Commit("out/bunfig.toml")),
@@ -29,12 +29,12 @@ pub(super) const ROWS: &[Row] = &[
     Row::new("planted-debugger", Source::Review(20), "leave commands for the debugger", "protected paths", Payload::Program(&["write", "{out}/.pdbrc"])).proof(Proof::Commit("out/.pdbrc")),
     Row::new("planted-interpreter", Source::Review(20), "leave code that an interpreter runs first", "protected paths", Payload::Program(&["write", "{out}/.irbrc"])).proof(Proof::Commit("out/.irbrc")),
     Row::new("planted-workspace-image", Source::Review(20), "name commands that run when the project is opened", "protected paths", Payload::Program(&["write", "{out}/.gitpod.yml"])).proof(Proof::Commit("out/.gitpod.yml")),
-    Row::new("planted-case", Source::Review(20), "the same where case does not count", "protected paths", Payload::Program(&["write", "{out}/LeftHook.YML"])).proof(Proof::Commit("out/LeftHook.YML")),
-    Row::new("planted-unicode", Source::Review(20), "the same with a character that some file systems ignore", "protected paths", Payload::Program(&["write", "{out}/rust-tool\u{200b}chain"])).proof(Proof::Commit("out/rust-tool\\u{200b}chain")),
-    Row::new("planted-dots", Source::Review(20), "the same with an end that some file systems ignore", "protected paths", Payload::Program(&["write", "{out}/.MVN. /jvm.config"])).proof(Proof::Commit("out/.MVN. ")),
+    Row::new("planted-case", Source::Review(20), "leave a protected name in another case", "protected paths", Payload::Program(&["write", "{out}/LeftHook.YML"])).proof(Proof::Commit("out/LeftHook.YML")),
+    Row::new("planted-unicode", Source::Review(20), "leave a protected name with a character that some file systems ignore", "protected paths", Payload::Program(&["write", "{out}/rust-tool\u{200b}chain"])).proof(Proof::Commit("out/rust-tool\\u{200b}chain")),
+    Row::new("planted-dots", Source::Review(20), "leave a protected name with an ending that some file systems ignore", "protected paths", Payload::Program(&["write", "{out}/.MVN. /jvm.config"])).proof(Proof::Commit("out/.MVN. ")),
     Row::new("name-bidi", Source::Review(21), "leave a name with bidirectional control characters", "commit", Payload::Program(&["odd-name", "{out}/bidi", "bidi"])).proof(Proof::Below("out/bidi")),
-    Row::new("name-c1", Source::Review(21), "leave a name with a terminal command in one character", "commit", Payload::Program(&["odd-name", "{out}/c1", "c1"])).proof(Proof::Below("out/c1")),
+    Row::new("name-c1", Source::Review(21), "leave a name with a C1 control character, which can control a terminal", "commit", Payload::Program(&["odd-name", "{out}/c1", "c1"])).proof(Proof::Below("out/c1")),
     Row::new("name-zero-width", Source::Review(21), "leave a name that looks like another one", "commit", Payload::Program(&["odd-name", "{out}/zero-width", "zero-width"])).proof(Proof::Below("out/zero-width")),
-    Row::new("name-separator", Source::Review(21), "leave a name with a line break that is no control character", "commit", Payload::Program(&["odd-name", "{out}/separator", "separator"])).proof(Proof::Below("out/separator")),
-    Row::new("name-tag", Source::Review(21), "leave a name with letters that are not shown", "commit", Payload::Program(&["odd-name", "{out}/tag", "tag"])).proof(Proof::Below("out/tag")),
+    Row::new("name-separator", Source::Review(21), "leave a name with a Unicode line separator", "commit", Payload::Program(&["odd-name", "{out}/separator", "separator"])).proof(Proof::Below("out/separator")),
+    Row::new("name-tag", Source::Review(21), "leave a name with invisible tag characters", "commit", Payload::Program(&["odd-name", "{out}/tag", "tag"])).proof(Proof::Below("out/tag")),
 ];
