@@ -286,7 +286,7 @@ impl Jail {
 
     fn missing(&self, what: &str) -> JailError {
         let text = format!("the helper did not send {what}");
-        JailError::Build { tier: self.status.tier, step: "report".to_owned(), text }
+        JailError::Build { tier: self.status.tier, step: "start the helper".to_owned(), text }
     }
 
     /// Runs a command and returns when no process of it is alive. Blocks; one command at a time.

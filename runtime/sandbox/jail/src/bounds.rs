@@ -48,7 +48,7 @@ pub(crate) fn limit(bounds: &Bounds, confinement: Confinement) -> Result<(), Fai
         // Never above the inherited limit: raising it is a privilege.
         let hard = getrlimit(resource).maximum.map_or(hard, |given| given.min(hard));
         let wanted = Rlimit { current: Some(soft.min(hard)), maximum: Some(hard) };
-        setrlimit(resource, wanted).at(format!("resource limit {resource:?}"))
+        setrlimit(resource, wanted).at(format!("set the resource limit {resource:?}"))
     })
 }
 

@@ -62,7 +62,7 @@ impl Inside {
 pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     enter_cgroups(policy)?;
     crate::credentials::clear_groups()?;
-    let image = open("/proc/self/exe", OFlags::RDONLY, Mode::empty()).at("open own program")?;
+    let image = open("/proc/self/exe", OFlags::RDONLY, Mode::empty()).at("open /proc/self/exe")?;
     let mut open_files = Vec::new();
     let mut file_of = |content: &[u8]| -> Result<i32, Failure> {
         let file = memory_file(content)?;
@@ -73,30 +73,31 @@ pub(crate) fn enter(control: &OwnedFd, policy: &Policy) -> Result<(), Failure> {
     let words = arguments(policy, image.as_raw_fd(), &mut file_of)?;
     let list = memory_file(&words.iter().flat_map(|word| word.bytes().chain([0])).collect::<Vec<u8>>())?;
     give_up_set_user_id()?;
-    let own = pidfd_open(getpid(), PidfdFlags::empty()).at("pidfd")?;
-    let errors = memfd_create("bwrap-errors", MemfdFlags::CLOEXEC).at("memory file")?;
-    rustix::stdio::dup2_stderr(&errors).at("standard error")?;
+    let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
+    let errors = memfd_create("bwrap-errors", MemfdFlags::CLOEXEC).at("make a memory file")?;
+    rustix::stdio::dup2_stderr(&errors).at("redirect standard error")?;
     let beside = [own.as_fd(), errors.as_fd()];
-    send_frame(control, &Reply::Spawned, &beside).map_err(|error| refused("control", error.to_string()))?;
+    send_frame(control, &Reply::Spawned, &beside).map_err(|error| refused("send a reply", error.to_string()))?;
     // `bwrap` reads its command only from its arguments; this command reveals nothing of the policy.
-    let outside = reaper::pid_namespace().at("process namespace")?;
+    let outside = reaper::pid_namespace().at("read the PID namespace")?;
     let arguments = [PROGRAM, "--args", &list.as_raw_fd().to_string(), "--", INSIDE, INSIDE_BWRAP, &outside];
-    let arguments: Vec<CString> = arguments.into_iter().map(CString::new).collect::<Result<_, _>>().at("bwrap")?;
-    let program = CString::new(PROGRAM).at("bwrap")?;
+    let arguments: Vec<CString> =
+        arguments.into_iter().map(CString::new).collect::<Result<_, _>>().at("set up bwrap")?;
+    let program = CString::new(PROGRAM).at("set up bwrap")?;
     Err(raw::execute(&program, &arguments, &[])).at(format!("exec {PROGRAM}"))
 }
 
 /// Drops the rights of a set-user-id `bwrap`. Root gains nothing from that bit.
 fn give_up_set_user_id() -> Result<(), Failure> {
     let gives_rights = stat(PROGRAM).is_ok_and(|file| Mode::from_raw_mode(file.st_mode).contains(Mode::SUID));
-    if gives_rights && !geteuid().is_root() { set_no_new_privs(true).at("no_new_privs") } else { Ok(()) }
+    if gives_rights && !geteuid().is_root() { set_no_new_privs(true).at("set no_new_privs") } else { Ok(()) }
 }
 
 /// A file in memory that survives the exec.
 fn memory_file(content: &[u8]) -> Result<OwnedFd, Failure> {
-    let mut file = File::from(memfd_create("bwrap", MemfdFlags::empty()).at("memory file")?);
-    file.write_all(content).at("memory file")?;
-    seek(&file, SeekFrom::Start(0)).at("memory file")?;
+    let mut file = File::from(memfd_create("bwrap", MemfdFlags::empty()).at("make a memory file")?);
+    file.write_all(content).at("make a memory file")?;
+    seek(&file, SeekFrom::Start(0)).at("make a memory file")?;
     Ok(file.into())
 }
 
@@ -107,10 +108,10 @@ fn arguments(
     file_of: &mut dyn FnMut(&[u8]) -> Result<i32, Failure>,
 ) -> Result<Vec<String>, Failure> {
     let Source::Directory(source) = &policy.workspace.source else {
-        return Err(refused("bwrap", "the workspace must be a copy: layers need tier `full`"));
+        return Err(refused("set up bwrap", "the workspace must be a copy: layers need tier `full`"));
     };
     if policy.network == Network::Proxy {
-        return Err(refused("bwrap", "a proxy needs tier `full`"));
+        return Err(refused("set up bwrap", "a proxy needs tier `full`"));
     }
     let mut words = Arguments::default();
     words.add(&[

@@ -36,7 +36,7 @@ pub(crate) fn start(
     folder: OwnedFd,
     stdio: &[OwnedFd; 3],
 ) -> Result<Pid, Failure> {
-    let (result, report) = pipe_with(PipeFlags::CLOEXEC).at("pipe")?;
+    let (result, report) = pipe_with(PipeFlags::CLOEXEC).at("make a pipe")?;
     let parent = getpid();
     let Some(pid) = raw::fork().at("fork")? else {
         drop(result);
@@ -85,9 +85,9 @@ fn give_up_rights(
     let [input, output, error] = stdio;
     raw::reset_signals();
     setsid().at("setsid")?;
-    dup2_stdin(input).at("standard input")?;
-    dup2_stdout(output).at("standard output")?;
-    dup2_stderr(error).at("standard error")?;
+    dup2_stdin(input).at("redirect standard input")?;
+    dup2_stdout(output).at("redirect standard output")?;
+    dup2_stderr(error).at("redirect standard error")?;
     fchdir(folder).at("enter folder")?;
     bounds::limit(&policy.bounds, policy.confinement)?;
     if policy.confinement != Confinement::Unconfined {

@@ -32,7 +32,7 @@ pub(crate) fn is_root_outside() -> bool {
 
 /// Drops the bounding and ambient sets, locks the secure bits, drops every capability, and forbids to gain any.
 pub(crate) fn drop_all() -> Result<(), Failure> {
-    let held = capabilities(None).at("capabilities")?;
+    let held = capabilities(None).at("check capabilities")?;
     if held.effective.contains(CapabilitySet::SETPCAP) {
         drop_bounding_set()?;
         let bits = CapabilitiesSecureBits::NO_ROOT
@@ -42,14 +42,14 @@ pub(crate) fn drop_all() -> Result<(), Failure> {
             | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
             | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
             | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
-        set_capabilities_secure_bits(bits).at("secure bits")?;
+        set_capabilities_secure_bits(bits).at("set secure bits")?;
     }
-    clear_ambient_capability_set().at("ambient capabilities")?;
+    clear_ambient_capability_set().at("clear ambient capabilities")?;
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
     set_capabilities(None, none).at("drop capabilities")?;
     // Without this an ordinary user's bounding set would count: a file with capabilities could grant them.
-    set_no_new_privs(true).at("no_new_privs")
+    set_no_new_privs(true).at("set no_new_privs")
 }
 
 fn drop_bounding_set() -> Result<(), Failure> {
@@ -58,7 +58,7 @@ fn drop_bounding_set() -> Result<(), Failure> {
             Ok(()) => {}
             // The first number that the kernel has no capability for.
             Err(Errno::INVAL) => break,
-            Err(error) => return Err(error).at("bounding set"),
+            Err(error) => return Err(error).at("drop the bounding set"),
         }
     }
     Ok(())
@@ -66,10 +66,14 @@ fn drop_bounding_set() -> Result<(), Failure> {
 
 /// Makes sure that nothing is left, in the process that becomes a command.
 pub(crate) fn demand_none() -> Result<(), Failure> {
-    let held = capabilities(None).at("capabilities")?;
+    let held = capabilities(None).at("check capabilities")?;
     let all = held.effective | held.permitted | held.inheritable;
-    let cannot_gain = rustix::thread::no_new_privs().at("no_new_privs")?;
-    if all.is_empty() && cannot_gain { Ok(()) } else { Err(refused("capabilities", "some capabilities are left")) }
+    let cannot_gain = rustix::thread::no_new_privs().at("read no_new_privs")?;
+    if all.is_empty() && cannot_gain {
+        Ok(())
+    } else {
+        Err(refused("check capabilities", "some capabilities are left"))
+    }
 }
 
 /// Whether this process is in a user namespace that maps one identity only.

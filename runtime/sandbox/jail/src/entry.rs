@@ -44,13 +44,13 @@ impl Entry {
             return Ok(());
         }
         if matches!(policy.workspace.source, Source::Overlay { .. }) || !policy.workspace.inner.is_empty() {
-            return Err(refused("workspace", "layers and inner mounts need tier `full`"));
+            return Err(refused("set up the workspace", "layers and inner mounts need tier `full`"));
         }
         if policy.network == Network::Proxy {
-            return Err(refused("network", "a proxy needs a network namespace"));
+            return Err(refused("set up the network", "a proxy needs a network namespace"));
         }
         if policy.sockets {
-            return Err(refused("network", "sockets for the host need tier `full`"));
+            return Err(refused("set up the network", "sockets for the host need tier `full`"));
         }
         enter_cgroups(policy)
     }
@@ -89,8 +89,8 @@ impl Entry {
         if let Self::Bwrap(_) = self {
             return Ok(());
         }
-        let own = pidfd_open(getpid(), PidfdFlags::empty()).at("pidfd")?;
-        send_frame(control, &Reply::Spawned, &[own.as_fd()]).map_err(|error| refused("control", error.to_string()))
+        let own = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
+        send_frame(control, &Reply::Spawned, &[own.as_fd()]).map_err(|error| refused("send a reply", error.to_string()))
     }
 }
 

@@ -60,14 +60,14 @@ impl Rules {
 
     /// Confines this process irrevocably. Returns the ABI in force: the kernel's, at most the one that is used.
     pub(crate) fn enforce(&self) -> Result<u32, Failure> {
-        let status = self.0.try_clone().at("landlock")?.restrict_self().map_err(broken)?;
+        let status = self.0.try_clone().at("apply Landlock")?.restrict_self().map_err(broken)?;
         match (status.ruleset, status.landlock) {
             // Partly: only the rights of best effort can be missing.
             (
                 RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
                 LandlockStatus::Available { effective_abi, .. },
             ) => Ok((effective_abi as u32).min(TARGET as u32)),
-            _ => Err(refused("landlock", "not enforced")),
+            _ => Err(refused("apply Landlock", "not enforced")),
         }
     }
 
@@ -132,7 +132,7 @@ impl Rules {
     }
 
     fn demand(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Failure> {
-        let step = || format!("landlock rule for {}", path.display());
+        let step = || format!("add a Landlock rule for {}", path.display());
         let opened = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(step())?;
         let is_folder = FileType::from_raw_mode(fstat(&opened).at(step())?.st_mode) == FileType::Directory;
         let access = if is_folder { access } else { access & AccessFs::from_file(TARGET) };
@@ -153,5 +153,5 @@ fn write() -> BitFlags<AccessFs> {
 }
 
 fn broken(error: landlock::RulesetError) -> Failure {
-    refused("landlock", error.to_string())
+    refused("apply Landlock", error.to_string())
 }

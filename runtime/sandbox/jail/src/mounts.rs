@@ -74,8 +74,8 @@ pub(crate) fn build(policy: &Policy, enforcement: &mut Enforcement) -> Result<Bu
 /// Closes the root and `/proc` to changes. The workspace's root stays.
 pub(crate) fn seal(built: Built) -> Result<OwnedFd, Failure> {
     let closed = u64::from(MountAttrFlags::MOUNT_ATTR_RDONLY.bits());
-    raw::set_mount_attributes(&built.proc, closed, false).at("close /proc")?;
-    raw::set_mount_attributes(&built.root, closed, false).at("close root")?;
+    raw::set_mount_attributes(&built.proc, closed, false).at("make /proc read-only")?;
+    raw::set_mount_attributes(&built.root, closed, false).at("make the root read-only")?;
     Ok(built.workspace)
 }
 
@@ -88,14 +88,14 @@ impl AsFd for Root {
 impl Root {
     fn new() -> Result<Self, Failure> {
         let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        let memory = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).at("new root")?;
-        fsconfig_set_string(&memory, "mode", "0755").at("new root")?;
-        fsconfig_set_string(&memory, "size", ROOT_BYTES.to_string()).at("new root")?;
-        fsconfig_create(&memory).at("new root")?;
-        let root = fsmount(&memory, FsMountFlags::FSMOUNT_CLOEXEC, attributes).at("new root")?;
+        let memory = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).at("make the new root")?;
+        fsconfig_set_string(&memory, "mode", "0755").at("make the new root")?;
+        fsconfig_set_string(&memory, "size", ROOT_BYTES.to_string()).at("make the new root")?;
+        fsconfig_create(&memory).at("make the new root")?;
+        let root = fsmount(&memory, FsMountFlags::FSMOUNT_CLOEXEC, attributes).at("make the new root")?;
         let from_itself = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        move_mount(&root, "", CWD, "/", from_itself).at("new root")?;
-        fchdir(&root).at("new root")?;
+        move_mount(&root, "", CWD, "/", from_itself).at("make the new root")?;
+        fchdir(&root).at("make the new root")?;
         Ok(Self(root))
     }
 
@@ -148,7 +148,7 @@ impl Root {
         // For both, 0 would mean unlimited.
         let (bytes, files) = (bytes.max(4096), (bytes / 4096).clamp(64, 1 << 18));
         let options = format!("mode={:o},size={bytes},nr_inodes={files}", mode.as_raw_mode());
-        let options = CString::new(options).at("mount options")?;
+        let options = CString::new(options).at("format mount options")?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         let step = || format!("mount {}", path.display());
         mount("tmpfs", below_root(path), "tmpfs", flags, options.as_c_str()).at(step())

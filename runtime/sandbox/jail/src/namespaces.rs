@@ -17,7 +17,7 @@ use std::fs;
 /// Leaves the host's namespaces; processes are in the new PID namespace from the next fork on.
 pub(crate) fn enter(policy: &Policy) -> Result<(), Failure> {
     if policy.uid == 0 || policy.gid == 0 {
-        return Err(refused("id map", "the ids inside must not be 0"));
+        return Err(refused("map ids", "the ids inside must not be 0"));
     }
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let mut flags = UnshareFlags::NEWUSER
@@ -32,8 +32,8 @@ pub(crate) fn enter(policy: &Policy) -> Result<(), Failure> {
     raw::unshare(flags).at("unshare")?;
     // Without this a user could leave a group that denies him something; the system demands it.
     fs::write("/proc/self/setgroups", "deny").at("setgroups")?;
-    fs::write("/proc/self/uid_map", format!("{} {uid} 1", policy.uid)).at("uid map")?;
-    fs::write("/proc/self/gid_map", format!("{} {gid} 1", policy.gid)).at("gid map")
+    fs::write("/proc/self/uid_map", format!("{} {uid} 1", policy.uid)).at("write uid_map")?;
+    fs::write("/proc/self/gid_map", format!("{} {gid} 1", policy.gid)).at("write gid_map")
 }
 
 /// Allows no user namespace inside ours, a second time beside seccomp. Where `/proc` is the host's that is not possible.

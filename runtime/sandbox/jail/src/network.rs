@@ -27,17 +27,18 @@ const UP: u32 = 1;
 /// Brings up the loopback of this network namespace, which is down at first.
 pub(crate) fn raise_loopback() -> Result<(), Failure> {
     // No protocol is protocol 0, which is the one for routes and links.
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).at("netlink")?;
-    sendto(&socket, &up_message(), SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).at("raise loopback")?;
+    let socket =
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).at("open a netlink socket")?;
+    sendto(&socket, &up_message(), SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).at("bring up the loopback")?;
     let mut answer = [0; 512];
-    let (bytes, _) = recv(&socket, &mut answer, RecvFlags::empty()).at("raise loopback")?;
+    let (bytes, _) = recv(&socket, &mut answer, RecvFlags::empty()).at("bring up the loopback")?;
     // After the header of 16 bytes an error message holds the negative error number; 0 is the acknowledgement.
     let kind = answer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
     let code: Option<[u8; 4]> = answer.get(16..20).and_then(|code| code.try_into().ok());
     match (kind, code.map(i32::from_ne_bytes)) {
         (Some(ERROR), Some(0)) if bytes >= 20 => Ok(()),
-        (Some(ERROR), Some(code)) if bytes >= 20 => Err(Errno::from_raw_os_error(-code)).at("raise loopback"),
-        _ => Err(refused("raise loopback", "the kernel sent a malformed answer")),
+        (Some(ERROR), Some(code)) if bytes >= 20 => Err(Errno::from_raw_os_error(-code)).at("bring up the loopback"),
+        _ => Err(refused("bring up the loopback", "the kernel sent a malformed answer")),
     }
 }
 
@@ -57,15 +58,16 @@ fn up_message() -> Vec<u8> {
 
 /// Listens where commands look for their proxy; the holder of the descriptor serves them.
 pub(crate) fn listen() -> Result<OwnedFd, Failure> {
-    let listener =
-        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("proxy listener")?;
-    bind(&listener, &PROXY).at("proxy listener")?;
-    start_listening(&listener, 128).at("proxy listener")?;
+    let listener = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .at("open the proxy listener")?;
+    bind(&listener, &PROXY).at("open the proxy listener")?;
+    start_listening(&listener, 128).at("open the proxy listener")?;
     Ok(listener)
 }
 
 /// Gives the host one TCP socket of this network, to connect or to listen.
 pub(crate) fn hand_out(to: &OwnedFd) -> Result<(), Failure> {
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("socket")?;
-    send_frame(to, &(), &[socket.as_fd()]).map_err(|error| refused("socket", error.to_string()))
+    let socket =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("make a socket")?;
+    send_frame(to, &(), &[socket.as_fd()]).map_err(|error| refused("send the socket", error.to_string()))
 }

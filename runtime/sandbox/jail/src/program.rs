@@ -52,7 +52,7 @@ pub(crate) fn prepare(command: &Command, workspace: &Path) -> Result<Start, Fail
     let mut environment = Vec::with_capacity(command.env.len());
     for (name, value) in &command.env {
         if name.is_empty() || name.contains('=') {
-            return Err(refused("environment", format!("`{name}` is not the name of a variable")));
+            return Err(refused("build the environment", format!("`{name}` is not the name of a variable")));
         }
         environment.push(c_string(OsStr::new(&format!("{name}={value}")))?);
     }
@@ -85,7 +85,8 @@ fn listed(folders: &[PathBuf]) -> String {
 }
 
 fn c_string(value: &OsStr) -> Result<CString, Failure> {
-    let refuse = |_| refused("command", format!("`{}` contains a NUL byte", value.to_string_lossy().escape_debug()));
+    let refuse =
+        |_| refused("read the command", format!("`{}` contains a NUL byte", value.to_string_lossy().escape_debug()));
     CString::new(value.as_bytes()).map_err(refuse)
 }
 

@@ -191,7 +191,7 @@ fn other_than(argument: u8, value: u64) -> Result<SeccompCondition, BackendError
 }
 
 fn broken(error: impl std::fmt::Display) -> Failure {
-    refused("seccomp", error.to_string())
+    refused("build the seccomp filter", error.to_string())
 }
 
 #[cfg(test)]

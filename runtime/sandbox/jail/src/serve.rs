@@ -110,7 +110,9 @@ fn serve_request(
             };
             send_reply(jail, &reply)
         }
-        (Request::Run(_), Some(_)) => send_reply(jail, &Reply::Failed(refused("run", "another command is running"))),
+        (Request::Run(_), Some(_)) => {
+            send_reply(jail, &Reply::Failed(refused("run a command", "another command is running")))
+        }
         (Request::Setup(_), _) => send_reply(jail, &Reply::Failed(refused("set up", "the jail is already set up"))),
         (Request::Terminate, Some(running)) => {
             // A group that is gone needs no signal.
@@ -128,7 +130,7 @@ fn serve_request(
 
 fn start(jail: &Jail, command: &Command, descriptors: Vec<OwnedFd>) -> Result<Running, Failure> {
     let stdio: [OwnedFd; 3] =
-        descriptors.try_into().map_err(|_| refused("run", "a command needs three descriptors"))?;
+        descriptors.try_into().map_err(|_| refused("run a command", "a command needs three descriptors"))?;
     let prepared = program::prepare(command, &jail.policy.workspace.at)?;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let cwd = if command.cwd.is_empty() { "." } else { command.cwd.as_str() };

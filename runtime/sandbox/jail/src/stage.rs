@@ -58,7 +58,7 @@ pub(crate) fn enter() -> ExitCode {
 fn move_control(entry: &Entry) -> Result<OwnedFd, Failure> {
     // No other descriptor belongs to this process yet.
     raw::close_rest().at("close_range")?;
-    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).at("control socket")?;
+    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).at("copy the control socket")?;
     entry.leave_session()?;
     Ok(control)
 }
@@ -71,24 +71,24 @@ fn fail(control: &OwnedFd, failure: Failure) -> ExitCode {
 
 /// Replaces descriptor 0: a second descriptor of the control socket would keep it open.
 fn release_stdin() -> Result<(), Failure> {
-    rustix::stdio::dup2_stdin(rustix::stdio::stdout()).at("standard input")
+    rustix::stdio::dup2_stdin(rustix::stdio::stdout()).at("redirect standard input")
 }
 
 /// Builds tier `full`: seven namespaces and its own root. This process stays outside and waits.
 fn full(control: &OwnedFd, policy: Policy) -> Result<(), Failure> {
     let host = getppid();
-    set_parent_process_death_signal(Some(Signal::KILL)).at("parent death signal")?;
+    set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
     if getppid() != host {
-        return Err(refused("parent death signal", "the host is gone"));
+        return Err(refused("set the parent death signal", "the host is gone"));
     }
     release_stdin()?;
     enter_cgroups(&policy)?;
     credentials::clear_groups()?;
     namespaces::enter(&policy)?;
     // Not before the id maps: they are files of a process that can be looked into.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).at("dumpable")?;
-    let outside = pidfd_open(getpid(), PidfdFlags::empty()).at("pidfd")?;
-    let (announced, announce_end) = pipe_with(PipeFlags::CLOEXEC).at("pipe")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at("set dumpable")?;
+    let outside = pidfd_open(getpid(), PidfdFlags::empty()).at("open a pidfd")?;
+    let (announced, announce_end) = pipe_with(PipeFlags::CLOEXEC).at("make a pipe")?;
     let Some(first) = raw::fork().at("fork")? else {
         drop(announce_end);
         let code = match first_process(control, policy, &outside, &announced) {
@@ -106,8 +106,9 @@ fn full(control: &OwnedFd, policy: Policy) -> Result<(), Failure> {
 
 /// Tells the host that PID 1 exists, then waits for its end.
 fn announce(control: &OwnedFd, first: Pid, announce_end: OwnedFd) -> Result<(), Failure> {
-    let pidfd = pidfd_open(first, PidfdFlags::empty()).at("pidfd")?;
-    send_frame(control, &Reply::Spawned, &[pidfd.as_fd()]).map_err(|error| refused("control", error.to_string()))?;
+    let pidfd = pidfd_open(first, PidfdFlags::empty()).at("open a pidfd")?;
+    send_frame(control, &Reply::Spawned, &[pidfd.as_fd()])
+        .map_err(|error| refused("send a reply", error.to_string()))?;
     drop(announce_end);
     // Only PID 1 may keep the jail's end of the control socket open.
     raw::close_rest().at("close_range")?;
@@ -141,9 +142,9 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, announced
     let confinement = confine(&policy, &mut enforcement)?;
     let (sockets, hosts_end) = if policy.sockets { socket_pair()? } else { (None, None) };
     let jail = Jail {
-        control: control.try_clone().at("control socket")?,
+        control: control.try_clone().at("copy the control socket")?,
         sockets,
-        children: raw::child_signals().at("signalfd")?,
+        children: raw::child_signals().at("open a signalfd")?,
         workspace,
         confinement,
         reach: Reach::Namespace,
@@ -164,34 +165,34 @@ fn first_process(control: &OwnedFd, policy: Policy, outside: &OwnedFd, announced
 /// Makes the socket pair for the host's requests for sockets: the helper's end, and the host's.
 fn socket_pair() -> Result<(Option<OwnedFd>, Option<OwnedFd>), Failure> {
     let (ours, hosts) =
-        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("socket pair")?;
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).at("make a socket pair")?;
     Ok((Some(ours), Some(hosts)))
 }
 
 /// Makes this process die with the process outside, also if that has already ended.
 fn die_with(outside: &OwnedFd) -> Result<(), Failure> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    set_parent_process_death_signal(Some(Signal::KILL)).at("parent death signal")?;
+    set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let gone = poll(&mut [PollFd::new(outside, PollFlags::IN)], Some(&now)).at("poll")?;
-    if gone > 0 { Err(refused("parent death signal", "the process outside is gone")) } else { Ok(()) }
+    if gone > 0 { Err(refused("set the parent death signal", "the process outside is gone")) } else { Ok(()) }
 }
 
 /// Builds a tier without own namespaces: this process is the subreaper.
 fn as_subreaper(control: &OwnedFd, policy: Policy, entry: &Entry) -> Result<(), Failure> {
     let host = getppid();
     release_stdin()?;
-    set_child_subreaper(Some(getpid())).at("subreaper")?;
+    set_child_subreaper(Some(getpid())).at("become a subreaper")?;
     entry.check(&policy)?;
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).at("dumpable")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at("set dumpable")?;
     let mut enforcement = Enforcement::default();
     let stores = entry.prepare(&policy, &mut enforcement)?;
     let confinement = confine(&policy, &mut enforcement)?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let jail = Jail {
-        control: control.try_clone().at("control socket")?,
+        control: control.try_clone().at("copy the control socket")?,
         sockets: None,
-        children: raw::child_signals().at("signalfd")?,
+        children: raw::child_signals().at("open a signalfd")?,
         workspace: open(&policy.workspace.at, flags, Mode::empty()).at("open workspace")?,
         confinement,
         reach: entry.reach(policy.confinement, host),
@@ -223,5 +224,6 @@ fn confine(policy: &Policy, enforcement: &mut Enforcement) -> Result<CommandConf
 }
 
 fn ready(jail: &Jail, enforcement: Enforcement, beside: &[BorrowedFd<'_>]) -> Result<(), Failure> {
-    send_frame(&jail.control, &Reply::Ready(enforcement), beside).map_err(|error| refused("control", error.to_string()))
+    send_frame(&jail.control, &Reply::Ready(enforcement), beside)
+        .map_err(|error| refused("send a reply", error.to_string()))
 }

@@ -40,6 +40,6 @@ impl Stores {
     pub(crate) fn send(&self, control: impl AsFd) -> Result<(), Failure> {
         let beside: Vec<_> = self.0.iter().map(AsFd::as_fd).collect();
         send_frame(control, &Reply::Stores, &beside)
-            .map_err(|error| crate::fault::refused("control", error.to_string()))
+            .map_err(|error| crate::fault::refused("send a reply", error.to_string()))
     }
 }

@@ -49,7 +49,7 @@ fn overlay(at: &Path, lower: &[PathBuf], upper: &Path, work: &Path) -> Result<()
         name(&upper),
         name(&work),
     );
-    let options = CString::new(options).at("overlay options")?;
+    let options = CString::new(options).at("format overlay options")?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount::mount("overlay", below_root(at), "overlay", flags, options.as_c_str()).at("mount overlay")
 }

@@ -47,7 +47,8 @@ fn search(answers: &[(u32, u32)]) -> Result<BpfProgram, Failure> {
     }
     let (below, above) = answers.split_at(answers.len() / 2);
     let (first, below, above) = (above[0].0, search(below)?, search(above)?);
-    let over = u8::try_from(below.len()).map_err(|_| refused("seccomp", "too many system calls for one filter"))?;
+    let over = u8::try_from(below.len())
+        .map_err(|_| refused("build the seccomp filter", "too many system calls for one filter"))?;
     let mut program = vec![jump(libc::BPF_JGE, first, over, 0)];
     program.extend(below);
     program.extend(above);

@@ -259,13 +259,13 @@ fn what_cannot_be_built_is_a_failure_with_its_step() {
     symlink(fixture.path("outside"), fixture.path("link")).unwrap();
     check(&|policy| policy.binds.push(bind("/no/such/folder", "/opt/x")), "open /no/such/folder");
     check(&|policy| policy.binds.push(bind(fixture.path("link"), "/opt/x")), "open ");
-    check(&|policy| policy.uid = 0, "id map");
+    check(&|policy| policy.uid = 0, "map ids");
     check(&|policy| policy.cgroup_procs.push("/no/such/cgroup.procs".into()), "enter cgroup");
     check(&|policy| policy.workspace.source = overlay(&fixture, "outside/secret"), "mount overlay");
     check(&|policy| policy.workspace.source = overlay(&fixture, "missing"), "open layer");
     let mut policy = fixture.policy(Confinement::Landlock);
     policy.workspace.source = overlay(&fixture, "upper");
-    assert_eq!(Jail::try_start(&policy).err().expect("a failure").step, "workspace");
+    assert_eq!(Jail::try_start(&policy).err().expect("a failure").step, "set up the workspace");
 }
 
 fn overlay(fixture: &Fixture, upper: &str) -> Source {

@@ -149,7 +149,7 @@ mod tests {
         let denied = [
             (Tier::Full, reason("unshare", EACCES)),
             (Tier::Full, reason("setgroups", EACCES)),
-            (Tier::Full, reason("uid map", EPERM)),
+            (Tier::Full, reason("write uid_map", EPERM)),
             (Tier::Full, reason("make mounts private", EACCES)),
             (Tier::Bwrap, said("setting up uid map: Permission denied")),
             (Tier::Bwrap, said("loopback: Failed RTM_NEWADDR: Operation not permitted")),
