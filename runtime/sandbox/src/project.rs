@@ -1,7 +1,7 @@
-//! The run's private copy of the user's project, and the record of what it was copied from.
+//! The run's private copy of the user's project, and the record of the copied files.
 //!
-//! Ignored files stay behind unless `workspace.include` names them; `.git`, `.glovebox` and folders that hold a run always do. Links are never
-//! followed. The user's tree is only read. Invariant: [`Base`] lists exactly what was written to the copy.
+//! Ignored files are not copied unless `workspace.include` names them. `.git`, `.glovebox` and folders that hold a run are never copied.
+//! Links are never followed. The user's tree is only read. Invariant: [`Base`] lists exactly the files of the copy.
 
 use crate::link;
 use crate::run;

@@ -34,9 +34,9 @@ impl Default for Caps {
 /// One disallowed change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Path it had in the workspace, unprintable characters escaped.
+    /// Its path in the workspace, unprintable characters escaped.
     pub path: String,
-    /// What happened there, as in [`crate::stage::Op`].
+    /// The kind of change, as in [`crate::stage::Op`].
     pub op: String,
     /// Why it was not allowed.
     pub reason: String,

@@ -1,6 +1,6 @@
-//! What was denied to a stage, and which grant would have allowed it.
+//! The refusals of a stage, each with the grant that would allow it.
 //!
-//! The log of one call is bounded; the total keeps counting.
+//! The log of one call keeps a bounded number of refusals, and counts all of them.
 
 use glovebox_names::visible;
 use glovebox_record::Refusal;

@@ -1,8 +1,8 @@
 //! Detects folders that hold a run of this program, at any place and under any name.
 //!
-//! A run's folder has the sealed hold-outs in it, so no copy of a project takes one along. A folder is known by its journal: an
-//! SQLite database that bears our mark. While a run is under way the mark may be in the database's log only, so a journal with
-//! our lock or a log beside it counts too. When in doubt a folder counts as a run: it stays behind and is named.
+//! A run's folder contains sealed hold-outs, so it is never copied with a project. Its journal identifies it: an SQLite database with
+//! our application id. During a run the id may be only in the database's log, so a journal with our lock or a log beside it counts
+//! too. In doubt, a folder counts as a run: it is not copied, and its path is reported.
 
 use std::fs::File;
 use std::io::Read;

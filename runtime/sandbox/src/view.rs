@@ -1,9 +1,9 @@
-//! A directory as a stage may see it: one root, one scope, every operation checked on its own.
+//! A directory as a stage may see it: one root and one scope. Every operation is checked separately.
 //!
-//! A [`View`] never follows a symbolic link, never leaves its root and never answers "not permitted" for what the stage may
-//! not see: that does not exist. Each operation walks from the root to the parent directory, compares what it passes with the
-//! hidden objects found when the view was opened (names lie, device and inode do not), and acts on the last name without
-//! following it. What is denied is recorded with the grant that would allow it. The view knows no component and no guest.
+//! A [`View`] never follows a symbolic link and never leaves its root. Paths that the stage may not see are not found, never "not
+//! permitted". Each operation walks from the root to the parent directory and compares device and inode of each directory with the
+//! hidden objects. Then it acts on the last name without following it. A refusal is recorded with the grant that would allow it.
+//! This module does not know components or guests.
 
 mod denied;
 mod directory;

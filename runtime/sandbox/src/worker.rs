@@ -1,10 +1,9 @@
 //! A child of this program that processes untrusted bytes within bounds.
 //!
-//! The parent hands the bytes over in memory, waits for at most the wall time, and reads an answer of bounded length after the child has
-//! ended. The child confines itself before it looks at a byte ([`confine`]): address space, processor time and answer are limited, and a
-//! list of allowed system calls leaves it computing, reading its input and writing its answer. It has an environment of one constant,
-//! no descriptor it could use but its own three, `/` as its folder, and dies with the thread that waits for it. This file knows
-//! nothing of the work.
+//! The parent passes the bytes in memory, waits at most for the wall time, and reads an answer of bounded length after the child has
+//! ended. The child confines itself before it reads a byte ([`confine`]): address space, processor time and answer are limited. The
+//! allowed system calls suffice to compute, read the input and write the answer. Its environment is one constant, it can use only its
+//! three standard descriptors, its folder is `/`, and it dies with the thread that waits for it. This module does not know the work.
 
 mod confine;
 

@@ -1,6 +1,6 @@
-//! What commands of one jail may use, and what they used.
+//! The limits of a jail's commands, and the resources that they used.
 //!
-//! The limits are those of the one table. A limit that was passed is reported under its name.
+//! The limits are those of [`Limits`]. An exceeded limit is reported under its name.
 
 use crate::proxy::traffic::ProxyRecord;
 use glovebox_jail::policy;

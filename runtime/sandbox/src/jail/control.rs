@@ -1,7 +1,7 @@
 //! The host's end of a helper's control socket: requests out, replies in, descriptors beside them.
 //!
-//! Closing it ends a jail when nothing else works: the helper takes it for the end of the host. A frame that has begun must be
-//! complete within a bound, so that a broken helper cannot block the host.
+//! Closing it always ends a jail, because the helper treats it as the end of the host. A frame that has begun must be complete within
+//! a bound, so that a broken helper cannot block the host.
 
 use glovebox_jail::control::{ControlError, receive_frame, send_frame};
 use glovebox_jail::wire::{Reply, Request};

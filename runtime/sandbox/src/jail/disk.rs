@@ -1,9 +1,9 @@
-//! How much commands have put on disk, looked at while they run.
+//! Measures the disk space that commands use while they run.
 //!
-//! The kernel has no bound for a folder, so it is walked again and again, by descriptor, following nothing. Every entry
-//! counts at least [`ENTRY_BYTES`], so a walk ends at the bound however many empty files there are. What cannot be entered, or
-//! is deeper than a path can name, is not measured: then the free space of the file system must not fall by more than the bound
-//! beyond what was measured. Files without a name are found by who holds them, see [`super::processes`].
+//! The kernel cannot bound a folder, so the host walks it repeatedly, by descriptor, and follows nothing. Every entry counts at least
+//! [`ENTRY_BYTES`], so a walk ends at the bound even with many empty files. Folders that cannot be entered, or are deeper than a path
+//! can name, are not measured. Then the free space of the file system must not fall by more than the bound beyond the measured bytes.
+//! Files without a name are found through the processes that hold them, see [`super::processes`].
 
 use super::watchdog::Watchdog;
 use crate::tree::{self, PATH_BYTES_MAX, Tree};

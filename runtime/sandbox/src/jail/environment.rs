@@ -1,7 +1,7 @@
 //! The environment of a command: empty, plus an allow-list.
 //!
-//! Nothing here reads or passes on the caller's environment. Some names make programs load or run something else. A command that
-//! asks for one is refused; only the operator may set it.
+//! The caller's environment is never read or passed on. Some names make programs load or run other code. Only the operator may set
+//! these; a command that sets one is refused.
 
 use super::ExecPolicy;
 use crate::exec::{Command, ExecError};

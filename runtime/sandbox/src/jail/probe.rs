@@ -2,7 +2,7 @@
 //!
 //! Feature flags are not reliable: a call succeeds and the next step fails, or a feature is compiled in but switched off. So for each
 //! tier, best first, the probe opens a whole jail. A program in it tries what must fail and what must work, against witnesses
-//! outside. The machine has a tier only when both sides confirm it.
+//! outside. The machine has a tier only if both sides confirm it.
 
 mod cache;
 mod remedy;

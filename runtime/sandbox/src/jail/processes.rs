@@ -1,9 +1,9 @@
 //! The processes of a jail and what they hold, seen from the host in `/proc`.
 //!
-//! The host looks, not the jail's first process. That one has no capability, so a command could hide from it by not being dumpable. The
-//! user namespace of the jail belongs to the host's user, who may inspect every process in it. Resident pages are not enough: memory
-//! that is only held open, only mapped or on its way through a socket belongs to no process. Where memory can be held but not
-//! measured, the figures of the whole machine decide.
+//! The host measures, not the jail's first process: that process has no capability, so a command could hide by not being dumpable. The
+//! user namespace of the jail belongs to the host's user, who may inspect every process in it. Resident pages are not enough, because
+//! memory can be only open, only mapped or in transit in a socket. If memory can be held but not measured, the figures of the whole
+//! machine decide.
 
 mod held;
 

@@ -1,6 +1,6 @@
 //! Which file a command starts: one of the fixed `PATH`, or an absolute one outside the workspace.
 //!
-//! A file that the stage could have written is never started as a program. Knows nothing about the meaning of arguments.
+//! A file that the stage could have written is never started as a program. This module does not interpret arguments.
 
 use super::ExecPolicy;
 use crate::exec::{ExecError, Program};

@@ -1,8 +1,7 @@
 //! Cleans up after a dead jail: its helper, its mounts, its control group.
 //!
-//! The kernel takes longer to take down a jail's file systems than a command may wait, and nothing depends on it: no process of a jail
-//! that comes here is alive. So one thread does it, one jail after the other; [`wait_for_cleanup`] waits for it. What cannot be
-//! removed is logged.
+//! The kernel needs long to remove a jail's file systems, and a command must not wait for that. All processes of the jail are dead
+//! before. One thread cleans up one jail after the other; [`wait_for_cleanup`] waits for it. Failures are logged.
 
 use super::cgroup::Cgroup;
 use super::control::wait_readable;
@@ -27,7 +26,7 @@ enum Task {
     Notify(SyncSender<()>),
 }
 
-/// What is left of a dead jail.
+/// The remains of a dead jail.
 #[derive(Debug)]
 pub(super) struct JailCleanup {
     pub(super) child: Child,

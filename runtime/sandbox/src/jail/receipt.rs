@@ -1,6 +1,6 @@
 //! The receipt of a command: evidence that the host makes when it sees the end.
 //!
-//! Nothing in a receipt comes from what the command printed, but the digests and lengths of it.
+//! Of the command's output, a receipt has only digests and lengths.
 
 use super::JailStatus;
 use crate::exec::Exit;

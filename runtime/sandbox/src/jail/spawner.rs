@@ -1,4 +1,4 @@
-//! The one thread that starts helpers, and never ends.
+//! One thread starts all helpers and never ends.
 //!
 //! The kernel's parent-death signal is bound to the thread that started a process, not to its program: a helper started from
 //! a worker would die with that worker. Helpers are started with `posix_spawn` (no code of ours between fork and exec, no

@@ -1,4 +1,4 @@
-//! What a jail keeps in memory beside its processes: segments, queues and semaphores of System V, and its folders in memory.
+//! Measures a jail's memory outside of its processes: System V segments, queues and semaphores, and its folders in memory.
 //!
 //! The descriptors come from the jail's first process before anything of a stage runs, and show its namespaces at any time.
 

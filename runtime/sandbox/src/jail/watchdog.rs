@@ -1,7 +1,7 @@
-//! Watches one running command: its processes and what they hold, again and again, and the first bound that is passed.
+//! Samples the processes of a running command and what they hold, and reports the first limit that is exceeded.
 //!
-//! Between two samples a command may use more. That is why bounds that only the watchdog enforces are called soft. A sample that takes
-//! long is followed by a longer pause.
+//! Between two samples a command can exceed a limit. So limits that only the watchdog enforces are called soft. A longer pause follows
+//! a slow sample.
 
 use super::Jail;
 use super::processes::Sample;

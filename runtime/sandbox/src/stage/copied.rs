@@ -1,4 +1,4 @@
-//! What a stage changed in its copy.
+//! Finds the changes of a stage in its copy.
 //!
 //! The walk follows no link, reads no untouched file and changes nothing.
 

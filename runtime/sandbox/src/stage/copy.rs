@@ -1,8 +1,7 @@
-//! The private copy a stage works on.
+//! The private copy for a stage.
 //!
-//! Only what the scope lets the stage see exists in the copy. For every file its stamp (size, times, inode, mode) is
-//! remembered, so that an untouched one need not be read again, unless it was copied in the clock tick in which the stage
-//! could already begin.
+//! The copy contains only files that the scope lets the stage see. It keeps a stamp (size, times, inode, mode) of every file, so that
+//! untouched files are not read again, except files of the last clock tick before the stage began.
 
 use super::{ChangeLimits, Changed, Found, StageError, ViewOverrides, access, copied, is_visible};
 use crate::link;

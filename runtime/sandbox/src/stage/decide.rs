@@ -1,6 +1,6 @@
-//! Whether one change may be committed.
+//! Decides whether a change may be committed.
 //!
-//! The verdict goes by the path, and by what stands at it and above it: first names that could deceive, then protected paths,
+//! The verdict depends on the path and on the files at and above it. The order: deceptive names, then protected paths,
 //! then scratch, then the scope, last concurrent changes of the same file. It does not know copies and overlays.
 
 use crate::found::Op;

@@ -1,4 +1,4 @@
-//! The overlay a stage works on: a mask and layers over the run's workspace, and a folder that takes what the stage changes.
+//! The overlay for a stage: a mask and layers over the run's workspace, and a folder for the stage's changes.
 //!
 //! Preparing it mounts nothing: a process with a mount namespace mounts it from [`Overlay::source`]. The cost does not depend on
 //! the number of files. The stage's own folder holds `mask`, `upper` and `work`; these names do not exist inside.

@@ -1,4 +1,4 @@
-//! What a stage changed in its overlay, read from the folder that took the changes.
+//! Finds the changes of a stage in the upper folder of its overlay.
 //!
 //! The walk covers only that folder, by descriptor, and follows nothing. A whiteout or an opaque directory removes only what the
 //! stage saw below it; hidden files stay. Overlay attributes that a program forged are refused. New kernels escape such

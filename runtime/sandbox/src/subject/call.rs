@@ -1,4 +1,4 @@
-//! One call of `subject`: a request taken, a program started, its end reported.
+//! One call of `subject`: takes the request, starts the program, reports its end.
 //!
 //! The caller runs in the verifier's jail and is not trusted. It decides only what runs, how long it waits and when it leaves.
 

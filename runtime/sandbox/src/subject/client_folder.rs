@@ -1,4 +1,4 @@
-//! What is shown to a verifier's commands at [`glovebox_jail::subject::FOLDER`]: the command and the socket it speaks to.
+//! The folder at [`glovebox_jail::subject::FOLDER`] in a verifier's jail: the command `subject` and its socket.
 
 use crate::jail::program_bytes;
 use glovebox_jail::subject::{PROGRAM, SOCKET};

@@ -1,4 +1,4 @@
-//! A program under test that serves: started with the stage, reached at a port of the verifier's loopback.
+//! A server under test: started with the stage, reachable at a port of the verifier's loopback.
 //!
 //! The program has its own network. The host listens at the same port in the verifier's network and moves bytes between the
 //! two, so neither network can reach the other.

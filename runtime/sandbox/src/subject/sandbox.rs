@@ -1,4 +1,4 @@
-//! Where the program under test runs: files of its own and a jail over them.
+//! The sandbox of the program under test: its own files and a jail over them.
 
 use super::SubjectSetting;
 use crate::exec::working_directory;

@@ -1,4 +1,4 @@
-//! What serves the `subject` of one stage, from before its first command to after its last.
+//! The service behind `subject` for one stage. It runs from before the first command until after the last one.
 
 use super::SubjectSetting;
 use super::call::{self, Call};

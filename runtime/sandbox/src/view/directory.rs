@@ -1,6 +1,6 @@
-//! Directories of a view: open, list, make, remove; and looking at and removing single entries.
+//! Directories of a view: open, list, make, remove. Also examines and removes single entries.
 //!
-//! A listing shows what the scope lets exist. What is only an ancestor of a grant is shown only if it is a directory.
+//! A listing shows only paths in the scope. An ancestor of a grant is shown only if it is a directory.
 
 use super::View;
 use super::denied::Denied;

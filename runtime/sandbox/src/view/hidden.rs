@@ -1,7 +1,7 @@
-//! The objects that must not be reached under any name: device and inode of everything at and below the hidden entries.
+//! The identity (device and inode) of everything at and below the hidden entries, so that no other name can reach it.
 //!
-//! Taken once, when the view is opened. It catches what path rules cannot: hard links, bind mounts, renamed ancestors, names
-//! that differ only in case.
+//! The index is built once, when the view is opened. It detects what path rules cannot: hard links, bind mounts, renamed ancestors,
+//! names that differ only in case.
 
 use super::ViewProblem;
 use super::denied::Denied;

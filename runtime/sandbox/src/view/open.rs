@@ -1,8 +1,7 @@
 //! Opens a file of a view.
 //!
-//! The order matters: rules first, then a look without opening, then the open that follows nothing and cannot block, then the
-//! same look at what was really opened, and only then truncation. `O_TRUNC` is never given to the kernel, because it would act
-//! before the checks on the opened object.
+//! The order matters: check the rules, examine the path without opening it, open it without following links or blocking, examine the
+//! opened object, and only then truncate. `O_TRUNC` is never passed to the kernel, because it would act before the last checks.
 
 use super::denied::Denied;
 use super::file::FileHandle;

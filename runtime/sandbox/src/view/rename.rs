@@ -1,7 +1,7 @@
 //! Renames inside a view.
 //!
 //! Both ends must be writable. A directory moves with its present and future content, so for a directory both ends must be
-//! writable with everything below and hide nothing ("rename the ancestor" would lay bare what is hidden by its path).
+//! writable with everything below and hide nothing: renaming an ancestor would reveal paths that are hidden by name.
 
 use super::View;
 use super::denied::Denied;

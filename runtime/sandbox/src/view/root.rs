@@ -1,6 +1,6 @@
-//! The root of a view, and the way from it to a directory below.
+//! The root of a view, and the walk from it to a directory below.
 //!
-//! Every directory passed is compared with the hidden objects: something hidden on the way does not exist.
+//! The walk compares every directory with the hidden objects. A path through a hidden object does not exist.
 
 use super::denied::Denied;
 use super::hidden::HiddenObjects;

@@ -1,4 +1,4 @@
-//! Whole files: read a part, replace everything, make the directories in between.
+//! Operations on whole files: read a part, replace the content, make missing directories.
 //!
 //! Replacing charges the quota and then writes in place. It is not atomic, because a temporary file beside a granted file would
 //! lie outside the scope. A half-written file never leaves the stage, because an attempt that is killed commits nothing.

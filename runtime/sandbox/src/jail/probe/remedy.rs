@@ -69,8 +69,8 @@ impl Machine {
         lines
     }
 
-    /// A profile that gives this program and what it starts back what an ordinary program has, user namespaces included. What is
-    /// started keeps it, as the profile is of the kind `unconfined`: the helper from memory, and a `bwrap` without a profile of its own.
+    /// An AppArmor profile that allows this program and its children everything that an ordinary program may do, user namespaces
+    /// included. Children keep it, because the profile is `unconfined`: the helper from memory, and a `bwrap` without its own profile.
     fn apparmor(&self) -> String {
         let program = &self.program;
         format!(
