@@ -1,7 +1,7 @@
 //! The host's proxy for jails that may reach named hosts: `[sandbox] network = { proxy = ["api.example.com"] }`.
 //!
 //! A jail has its own network that contains only a listener, and the host gets its descriptor. The jail has no route, resolver or
-//! socket file, so this proxy is the only way out. The proxy accepts connections there and dials out on the host, after [`rules`],
+//! socket file, so this proxy is the only way out. The proxy accepts connections there and dials out on the host, after the host rules,
 //! `address` and the first bytes agree about the host. It does not decrypt TLS, so it cannot see what a command sends to an allowed
 //! host.
 

@@ -1,7 +1,7 @@
 //! A child of this program that processes untrusted bytes within bounds.
 //!
 //! The parent passes the bytes in memory, waits at most for the wall time, and reads an answer of bounded length after the child has
-//! ended. The child confines itself before it reads a byte ([`confine`]): address space, processor time and answer are limited. The
+//! ended. The child confines itself before it reads a byte ([`confine()`]): address space, processor time and answer are limited. The
 //! allowed system calls suffice to compute, read the input and write the answer. Its environment is one constant, it can use only its
 //! three standard descriptors, its folder is `/`, and it dies with the thread that waits for it. This module does not know the work.
 
@@ -26,7 +26,7 @@ const THREADS_MAX: usize = 4;
 /// How a worker is started: the program and the arguments before the one with the bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
-    /// The program; it must call [`confine`] with its last argument before anything else.
+    /// The program; it must call [`confine()`] with its last argument before anything else.
     pub program: PathBuf,
     /// Its first arguments.
     pub arguments: Vec<String>,
