@@ -109,7 +109,7 @@ fn a_component_that_imports_anything_is_no_rules() {
     let import = "(import \"wasi:cli/exit@0.2.6\" \"exit\" (func $exit (param i32)))\n\
         (func $lint (param i32 i32) (call $exit (i32.const 0)))\n(func $transform)";
     let bench = unlocked(&guests::rules(import), "");
-    bench.glovebox(&["plugin", "lock"]).ends(7).says("wasi:cli/exit@0.2.6").says("rules may import nothing at all");
+    bench.glovebox(&["plugin", "lock"]).ends(7).says("wasi:cli/exit@0.2.6").says("rules must not import anything");
     assert!(!bench.has("glovebox.lock"));
     let handler = unlocked(&guests::component("(func $execute)"), "");
     handler.glovebox(&["plugin", "lock"]).ends(7).says("cannot be used for rules");

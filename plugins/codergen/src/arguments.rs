@@ -61,8 +61,8 @@ impl Arguments {
         }
         match serde_json::from_str(text) {
             Ok(Value::Object(map)) => Ok(Self(map)),
-            Ok(_) => Err("the arguments are no JSON object".to_owned()),
-            Err(error) => Err(format!("the arguments are no JSON: {error}")),
+            Ok(_) => Err("the arguments are not a JSON object".to_owned()),
+            Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
         }
     }
 
@@ -81,7 +81,7 @@ impl Arguments {
         match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(format!("the argument `{name}` is no text")),
+            Some(_) => Err(format!("the argument `{name}` is not a text")),
         }
     }
 
@@ -90,7 +90,7 @@ impl Arguments {
         match self.0.get(name.as_str()) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => {
-                value.as_u64().map(Some).ok_or_else(|| format!("the argument `{name}` is no whole number from 0"))
+                value.as_u64().map(Some).ok_or_else(|| format!("the argument `{name}` is not a whole number"))
             }
         }
     }
@@ -115,11 +115,11 @@ mod tests {
         assert_eq!(arguments.count(Argument::Limit), Ok(Some(3)));
         assert_eq!((arguments.flag(Argument::ReplaceAll), arguments.flag(Argument::Content)), (Ok(true), Ok(false)));
         assert_eq!(arguments.text(Argument::Content).unwrap_err(), "the argument `content` is missing");
-        assert_eq!(arguments.text(Argument::Limit).unwrap_err(), "the argument `limit` is no text");
-        assert_eq!(arguments.count(Argument::Path).unwrap_err(), "the argument `path` is no whole number from 0");
+        assert_eq!(arguments.text(Argument::Limit).unwrap_err(), "the argument `limit` is not a text");
+        assert_eq!(arguments.count(Argument::Path).unwrap_err(), "the argument `path` is not a whole number");
         assert_eq!(arguments.flag(Argument::Path).unwrap_err(), "the argument `path` is neither true nor false");
-        assert_eq!(Arguments::parse("[]").unwrap_err(), "the arguments are no JSON object");
-        assert!(Arguments::parse("{").unwrap_err().starts_with("the arguments are no JSON: "));
+        assert_eq!(Arguments::parse("[]").unwrap_err(), "the arguments are not a JSON object");
+        assert!(Arguments::parse("{").unwrap_err().starts_with("the arguments are not valid JSON: "));
         assert!(Arguments::parse("").unwrap().text(Argument::Path).is_err());
     }
 }

@@ -83,8 +83,8 @@ impl Declaration {
 
 fn explicit(part: &Part) -> Result<Declaration, String> {
     let value: Value =
-        serde_json::from_str(&part.text).map_err(|error| format!("the declared outcome is no JSON: {error}"))?;
-    let Value::Object(mut object) = value else { return Err("the declared outcome is no JSON object".to_owned()) };
+        serde_json::from_str(&part.text).map_err(|error| format!("the declared outcome is not valid JSON: {error}"))?;
+    let Value::Object(mut object) = value else { return Err("the declared outcome is not a JSON object".to_owned()) };
     let text = |name: &str| object.get(name).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     let word = text("status").or_else(|| text("outcome")).ok_or("the declared outcome has no `status`")?;
     let status = match word.to_ascii_lowercase().as_str() {
@@ -261,8 +261,8 @@ mod tests {
             let error = declared(&message(vec![Part::new("outcome", json)])).unwrap_err();
             assert!(error.contains(expected), "{json}: {error}");
         };
-        check("success", "no JSON");
-        check("[]", "no JSON object");
+        check("success", "not valid JSON");
+        check("[]", "not a JSON object");
         check("{}", "no `status`");
         check(r#"{"status":"great"}"#, "status `great`");
     }

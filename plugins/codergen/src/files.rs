@@ -91,7 +91,7 @@ impl Workspace {
         let lines: Vec<&str> = text.lines().collect();
         let first = first.max(1);
         if first > lines.len().max(1) {
-            return Err(format!("`{path}` has {} lines, line {first} was asked for", lines.len()));
+            return Err(format!("`{path}` has {} lines, so it has no line {first}", lines.len()));
         }
         let end = lines.len().min((first - 1).saturating_add(limit));
         let mut shown = self.served.serve(path, first, &lines[first - 1..end]);
@@ -109,7 +109,7 @@ impl Workspace {
         let stripped = self.served.strip(path, content);
         let bytes = stripped.as_deref().unwrap_or(content.0);
         self.put(path, Content(bytes))?;
-        let note = if stripped.is_some() { "; the line numbers were taken off" } else { "" };
+        let note = if stripped.is_some() { "; the line numbers were removed" } else { "" };
         Ok(format!("wrote {} bytes to `{path}`{note}", bytes.len()))
     }
 
@@ -177,7 +177,7 @@ fn make_parent(place: &Path) -> io::Result<()> {
     }
 }
 
-/// Says what went wrong without the platform's numbers.
+/// Describes an error without the platform's error number.
 pub(crate) fn spelled(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or folder".to_owned(),
@@ -204,10 +204,10 @@ mod tests {
         let served = workspace.read(NamedPath("src/deep/a.rs"), 1, READ_LINES_DEFAULT).unwrap();
         assert_eq!(served, "  1 | fn a() {\n  2 | }");
         let said = workspace.write(NamedPath("src/deep/a.rs"), Content(&format!("{served}\n"))).unwrap();
-        assert_eq!(said, "wrote 11 bytes to `src/deep/a.rs`; the line numbers were taken off");
+        assert_eq!(said, "wrote 11 bytes to `src/deep/a.rs`; the line numbers were removed");
         assert_eq!(workspace.text(WorkspacePath("src/deep/a.rs")).unwrap(), "fn a() {\n}\n");
         let said = workspace.write(NamedPath("b"), Content("  1 | fn a() {")).unwrap();
-        assert_eq!(said, "wrote 8 bytes to `b`; the line numbers were taken off");
+        assert_eq!(said, "wrote 8 bytes to `b`; the line numbers were removed");
         assert_eq!(workspace.write(NamedPath("b"), Content("1\tfn a() {")).unwrap(), "wrote 10 bytes to `b`");
     }
 
@@ -218,7 +218,10 @@ mod tests {
         assert_eq!(workspace.read(NamedPath("a"), 2, 2).unwrap(), "  2 | 2\n  3 | 3\n[1 more lines]");
         assert_eq!(workspace.read(NamedPath("a"), 4, usize::MAX).unwrap(), "  4 | 4");
         assert_eq!(workspace.read(NamedPath("a"), 0, 1).unwrap(), "  1 | 1\n[3 more lines]");
-        assert_eq!(workspace.read(NamedPath("a"), 5, 1).unwrap_err(), "`a` has 4 lines, line 5 was asked for");
+        assert_eq!(
+            workspace.read(NamedPath("a"), 5, 1).unwrap_err(),
+            "`a` has 4 lines, so it has no line 5"
+        );
         workspace.write(NamedPath("empty"), Content("")).unwrap();
         assert_eq!(workspace.read(NamedPath("empty"), 1, 9).unwrap(), "[the file is empty]");
         assert_eq!(workspace.read(NamedPath("no"), 1, 9).unwrap_err(), "cannot read `no`: no such file or folder");
@@ -274,7 +277,7 @@ mod tests {
             "replaced 1 in `src/a`"
         );
         let said = workspace.write(NamedPath("/home/me/proj/src/b"), Content("  1 | x")).unwrap();
-        assert_eq!(said, "wrote 1 bytes to `src/b`; the line numbers were taken off");
+        assert_eq!(said, "wrote 1 bytes to `src/b`; the line numbers were removed");
         for path in ["/etc/passwd", "/src/a", "/home/me/project2/a", "/"] {
             let expected = format!(
                 "`{path}` is an absolute path outside of the workspace; write it relative to the workspace, or below `/home/me/proj`"

@@ -2,7 +2,7 @@
 //! an answer is text only.
 //!
 //! Reading order: `prompt` is what is asked, `agent` the loop, `ending` how the answer becomes an outcome, `toolbox`
-//! the tools. Nothing here is a wall: scope, turns, commands and secrets are the host's, and hold if this code is wrong.
+//! the tools. Nothing here is a security boundary: the host enforces scope, turns, commands and secrets, even if this code is wrong.
 #![forbid(unsafe_code)]
 
 mod agent;

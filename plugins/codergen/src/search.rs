@@ -31,7 +31,7 @@ pub(crate) fn glob(root: &Path, below: WorkspacePath<'_>, pattern: WorkspacePath
 /// Lists the lines below a folder, or of a file, that match: `path:line: text`. Files that are not text are passed over.
 pub(crate) fn grep(root: &Path, below: WorkspacePath<'_>, query: &Query<'_>) -> Result<Vec<String>, String> {
     let expression = RegexBuilder::new(query.expression).case_insensitive(query.ignore_case).build();
-    let expression = expression.map_err(|error| format!("`pattern` is no regular expression: {error}"))?;
+    let expression = expression.map_err(|error| format!("`pattern` is not a regular expression: {error}"))?;
     let include = query.include.map(Pattern::parse).transpose()?;
     let single = root.join(below.0).is_file();
     let files = if single { BTreeSet::from([below.0.to_owned()]) } else { walk(root, below)? };
@@ -125,7 +125,9 @@ mod tests {
         check("src/a.rs", Query { expression: "x", include: None, ignore_case: false }, &["src/a.rs:2: let x = 1;"]);
         let wrong = Query { expression: "(", include: None, ignore_case: false };
         assert!(
-            grep(tree.path(), WorkspacePath(""), &wrong).unwrap_err().starts_with("`pattern` is no regular expression")
+            grep(tree.path(), WorkspacePath(""), &wrong)
+                .unwrap_err()
+                .starts_with("`pattern` is not a regular expression")
         );
     }
 

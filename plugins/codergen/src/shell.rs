@@ -1,6 +1,6 @@
 //! Commands of an agent: argv without a shell, unless the node grants one (design §9 #17 and #24).
 //!
-//! What is not a plain command line is told to the model before it reaches the host; what may run, the host decides.
+//! The model gets an error for anything but a plain command line, before it reaches the host. The host decides what may run.
 
 use glovebox_plugin_sdk::exec::{self, Command, Exit};
 

@@ -51,7 +51,7 @@ const TOOLS: [Tool; 6] = [
     },
     Tool {
         name: "write_file",
-        description: "Writes a whole file and makes missing folders. What was in the file is gone.",
+        description: "Writes a whole file and makes missing folders. It replaces the old content.",
         parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}"#,
         run: |toolbox, arguments| {
             Ok(toolbox
@@ -94,7 +94,7 @@ const TOOLS: [Tool; 6] = [
     },
     Tool {
         name: SHELL,
-        description: "Runs a command in the workspace and tells its exit code and output.",
+        description: "Runs a command in the workspace and returns its exit code and output.",
         parameters: r#"{"type":"object","properties":{"command":{"type":"string"},"timeout_ms":{"type":"integer","minimum":1}},"required":["command"]}"#,
         run: |toolbox, arguments| {
             let grant = toolbox
@@ -154,7 +154,7 @@ impl Toolbox {
         let name = call.field("name").unwrap_or_default();
         let run = self.offered().find(|tool| tool.name == name).map(|tool| tool.run).ok_or_else(|| {
             let names: Vec<_> = self.offered().map(|tool| tool.name).collect();
-            format!("there is no tool `{name}` here, only {}", names.join(", "))
+            format!("there is no tool `{name}` here; the tools are {}", names.join(", "))
         })?;
         run(self, &Arguments::parse(&call.text)?).map_err(|reason| format!("{name}: {reason}"))
     }
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((without.definitions().len(), with.definitions().len()), (5, 6));
         assert_eq!(
             without.call(&call("shell", r#"{"command":"ls"}"#)).unwrap_err(),
-            "there is no tool `shell` here, only read_file, write_file, edit_file, glob, grep"
+            "there is no tool `shell` here; the tools are read_file, write_file, edit_file, glob, grep"
         );
     }
 
@@ -237,8 +237,12 @@ mod tests {
         check("grep", r#"{"pattern":"b","path":"/etc"}"#, Err(&outside("grep", "/etc")));
         check("glob", r#"{"pattern":"/etc/*"}"#, Err(&outside("glob", "/etc/*")));
         check("write_file", r#"{"path":"a"}"#, Err("write_file: the argument `content` is missing"));
-        check("read_file", "[]", Err("the arguments are no JSON object"));
+        check("read_file", "[]", Err("the arguments are not a JSON object"));
         check("read_file", r#"{"path":"no"}"#, Err("read_file: cannot read `no`: no such file or folder"));
-        check("dance", "", Err("there is no tool `dance` here, only read_file, write_file, edit_file, glob, grep"));
+        check(
+            "dance",
+            "",
+            Err("there is no tool `dance` here; the tools are read_file, write_file, edit_file, glob, grep"),
+        );
     }
 }

@@ -1,7 +1,6 @@
-//! A component that tries to get out of its box: one attack per call, named by the node's attributes, answered in the notes.
+//! A hostile component: tries one attack per call. The node's attributes name it, the notes have its result.
 //!
-//! `glovebox doctor --attack` runs it against the real host. It says honestly what it saw from inside; whether that is true
-//! is judged by what stands outside.
+//! `glovebox doctor --attack` runs it against the real host. It reports what it saw from inside; the witnesses outside decide.
 #![forbid(unsafe_code)]
 
 mod attacks;
@@ -26,7 +25,7 @@ export!(
     manifest = concat!(
         r#"{"name":"intruder","version":""#,
         env!("CARGO_PKG_VERSION"),
-        r#"","description":"Tries to get out.","#,
+        r#"","description":"Tries to leave its sandbox.","#,
         r#""wants":{"filesystem":"posix","read":["./"],"write":["./"],"commands":["*"],"model":true}}"#
     )
 );

@@ -61,7 +61,7 @@ pub struct DrawnNode {
     pub progress: Option<(NodeProgress, u32)>,
     pub(crate) shape: Shape,
     pub(crate) kind: Kind,
-    /// Everything to know about it, for whoever points at it.
+    /// The text of its tooltip.
     pub(crate) title: String,
 }
 

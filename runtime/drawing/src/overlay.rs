@@ -1,4 +1,4 @@
-//! What happened in a run, as a picture of its pipeline can show it. Filled by whoever can read a journal.
+//! What happened in a run, as a picture of its pipeline can show it. The caller fills it from the journal.
 
 use glovebox_pipeline::ir::{EdgeIndex, NodeId, Status};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Foreign text for a picture: made harmless, measured, broken into lines.
 //!
-//! Whoever writes a pipeline chooses its labels. Control characters, characters that hide or reorder their neighbours, and characters that no
+//! The author of a pipeline chooses its labels. Control characters, characters that hide or reorder their neighbours, and characters that no
 //! XML document may hold do not get past [`clean`]; nothing after it has to think of them. Widths come from a table, since a picture
 //! must not depend on the fonts of the machine that draws it.
 

@@ -1,6 +1,6 @@
-//! A handler's answer, taken over the border: converted, bounded, and judged by what the host knows better.
+//! Converts a handler's answer, limits it, and checks it against the host's own record.
 //!
-//! What is malformed fails the stage instead of being repaired. A claim counts only when the host's own record says the same.
+//! A malformed answer fails the stage; the host does not repair it. A claim counts only if the host's record confirms it.
 
 use crate::attempt::Attempt;
 use crate::bindings::types;
@@ -21,11 +21,11 @@ const NAME_CHARS_MAX: usize = 256;
 const SUGGESTIONS_MAX: usize = 64;
 /// Most claims of one answer.
 const CLAIMS_MAX: usize = 1000;
-/// Deepest context value: whoever reads a record back wraps it in some levels more, and JSON is read to 128 levels.
+/// Deepest context value. A record adds some levels, and the JSON parser stops at 128.
 const VALUE_LEVELS_MAX: usize = 64;
 /// Longest notes and failure reason in bytes; the rest is cut.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Converts what a handler is told.
+/// Converts the input of a handler.
 pub(crate) fn input_of(input: StageInput, tier: FileTier, view: Option<&View>) -> types::StageInput {
     let glovebox_record::Attempt { task, ordinal, id } = input.attempt;
     let mounts = match view.filter(|_| tier != FileTier::None) {
@@ -162,7 +162,7 @@ fn unproven(claim: &Claim, attempt: &Attempt) -> Option<String> {
         "artifact" if attempt.artifacts.iter().any(|artifact| artifact.name == *value) => None,
         "artifact" => Some(format!("claims an artifact `{shown}` that was not kept")),
         "file-written" if ScopePath::parse(value).is_ok_and(|path| attempt.wrote(&path)) => None,
-        "file-written" => Some(format!("claims to have written `{shown}`, which is no file it could have written")),
+        "file-written" => Some(format!("claims to have written `{shown}`, which is not a file in its write scope")),
         _ => Some(format!("makes a claim of the unknown kind `{}`", escaped(kind))),
     }
 }
@@ -210,7 +210,7 @@ fn context_of(entries: Vec<types::Entry>) -> Result<BTreeMap<String, Value>, Str
             ));
         }
         if updates.contains_key(&key) {
-            return Err(format!("context key `{key}` is given twice"));
+            return Err(format!("context key `{key}` occurs twice"));
         }
         updates.insert(key, value);
     }
@@ -256,7 +256,7 @@ fn failure_of(status: Status, failure: Option<types::Failure>, notes: &str) -> O
     if !matches!(status, Status::Fail | Status::Retry) {
         return None;
     }
-    let fallback = if status == Status::Retry { "the handler asks to be executed again" } else { "the handler failed" };
+    let fallback = if status == Status::Retry { "the handler asks for another attempt" } else { "the handler failed" };
     let reason_of = |text: &str| if text.is_empty() { fallback.to_owned() } else { text.to_owned() };
     let Some(failure) = failure else {
         let class = if status == Status::Retry { FailureClass::Transient } else { FailureClass::Deterministic };

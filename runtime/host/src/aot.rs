@@ -20,7 +20,7 @@ use wasmtime::component::Component;
 const KEY_FILE: &str = "mac.key";
 const KEY_BYTES: usize = 32;
 
-/// Most bytes that are kept where nothing else is said.
+/// Most bytes that are kept by default.
 pub const BYTES_MAX: u64 = 1 << 30;
 
 /// What the store did; for `glovebox` to report and for tests to see.
@@ -97,7 +97,7 @@ impl AotStore {
         found.ok().flatten()
     }
 
-    /// Keeps a compiled component. Failing to is no failure of the run: it is told and the next run compiles again.
+    /// Keeps a compiled component. An error is only a warning: the next run compiles again.
     pub(crate) fn store(&self, digest: Digest, compiled: &Compiled) {
         let (name, code) = (self.name(digest), compiled.bytes());
         let mac = self.mac(&name, code);
@@ -141,7 +141,7 @@ impl AotStore {
         let written =
             write_new(&self.dir, &temporary, bytes).and_then(|()| self.dir.rename(&temporary, &self.dir, path));
         if written.is_err() {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = self.dir.remove_file(&temporary);
         }
         written
@@ -201,7 +201,7 @@ enum BadFile {
     MacSyntax,
     #[error("the MAC does not match")]
     Mac,
-    #[error("the artefact is not a file of a sensible size")]
+    #[error("the artefact is not a regular file, or is too large")]
     Artefact,
     #[error("the key of compiled components is not private, expected a file of mode 0600")]
     Key,

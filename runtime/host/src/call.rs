@@ -52,7 +52,7 @@ pub enum Progress {
 
 /// Everything one call needs.
 pub struct Call {
-    /// What the handler is told.
+    /// The handler's input.
     pub input: StageInput,
     /// How it reaches files.
     pub tier: FileTier,

@@ -1,12 +1,10 @@
-//! Compiling a component somebody else made: in a child of our own program, within bounds.
+//! Compiles an untrusted component in a child process of this program, within limits.
 //!
-//! The compiler's time and memory grow faster than its input, and nothing interrupts it. So it works in a process of its own, whose
-//! address space, processor time and answer the kernel limits, and which can do nothing but compute and answer. What it answers is
-//! machine code, and whoever runs machine code trusts its author. That trust is not made larger here: a component that takes over the compiler
-//! by a bug in it could as well have it emit wrong code, in whatever process it runs. What the child takes away is everything else.
-//! It sees one component, so what it answers is only ever kept and run as that one: it cannot touch what was made of others, nor the
-//! key under which they are kept. And it acts when that component is executed, never when it is merely planned, checked or locked;
-//! until then its answer is bytes. [`Compiler::InProcess`] has none of this, and is for tests and benches alone.
+//! The compiler's time and memory grow faster than its input, and nothing interrupts it. The kernel limits the child's address space,
+//! processor time and answer, and the child can only compute and answer. The answer is machine code, which the host must trust. A
+//! component that exploits a bug of the compiler could make it emit wrong code in any process. In the child it gains nothing else:
+//! the child sees one component and no key, so its answer is kept and executed only as that component, never at plan, check or lock.
+//! [`Compiler::InProcess`] has no such protection, and is for tests and benches only.
 
 use crate::component::LoadError;
 use crate::engine;
@@ -28,8 +26,8 @@ const REFUSED: i32 = 7;
 /// Exit code of a child that had no memory to begin with.
 const OUT_OF_MEMORY: i32 = 5;
 
-/// Why there is no compiler where there is no memory for its stack.
-const NO_THREAD: &str = "there is no thread to compile on";
+/// The error if there is no memory for the compiler's stack.
+const NO_THREAD: &str = "the compiler's thread cannot start";
 
 /// Most of a reason that is shown, bytes.
 const REASON_BYTES_MAX: usize = 2 << 10;
@@ -37,12 +35,12 @@ const REASON_BYTES_MAX: usize = 2 << 10;
 /// Stack of the compiling thread, as the main thread's.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Who compiles.
+/// The process that compiles.
 #[derive(Debug, Clone)]
 pub enum Compiler {
     /// A child of this program, which calls [`serve`]; within these bounds.
     Child(Worker, CompileBounds),
-    /// This very process, unbounded: for tests and benches. The binary never uses it.
+    /// This process, without limits: for tests and benches. The binary never uses it.
     InProcess,
 }
 
@@ -81,8 +79,8 @@ impl Compiler {
         match self {
             Self::InProcess => compiled(engine, bytes).map(Compiled).map_err(LoadError::Compile),
             Self::Child(worker, bounds) => {
-                let answer = worker.work(bytes, &bounds.of_worker()).map_err(|error| bounds.told(&error))?;
-                if answer.code == OUT_OF_MEMORY { Err(bounds.told(&WorkerError::Memory)) } else { judged(answer) }
+                let answer = worker.work(bytes, &bounds.of_worker()).map_err(|error| bounds.error(&error))?;
+                if answer.code == OUT_OF_MEMORY { Err(bounds.error(&WorkerError::Memory)) } else { parsed(answer) }
             }
         }
     }
@@ -93,13 +91,13 @@ impl CompileBounds {
         Bounds {
             memory_bytes: self.memory_bytes,
             cpu_seconds: self.cpu_seconds,
-            // Processor time can be short where many want it, and then a bound on it alone would wait for long.
+            // On a busy machine the child gets little processor time, so a limit on that alone would wait too long.
             wall: Duration::from_secs(self.cpu_seconds.saturating_mul(2)),
             answer_bytes: ARTEFACT_BYTES_MAX,
         }
     }
 
-    fn told(self, error: &WorkerError) -> LoadError {
+    fn error(self, error: &WorkerError) -> LoadError {
         let over = |bound, limit| LoadError::CompileOver { bound, limit };
         let seconds = |seconds: u64| format!("{seconds} s");
         match error {
@@ -114,18 +112,18 @@ impl CompileBounds {
     }
 }
 
-fn judged(answer: Answer) -> Result<Compiled, LoadError> {
+fn parsed(answer: Answer) -> Result<Compiled, LoadError> {
     match answer.code {
         COMPILED => Ok(Compiled(answer.bytes)),
         REFUSED => {
             let reason = &answer.bytes[..answer.bytes.len().min(REASON_BYTES_MAX)];
             Err(LoadError::Compile(visible::block(&String::from_utf8_lossy(reason)).into_owned()))
         }
-        code => Err(LoadError::Compiler(format!("the compiler broke (exit {code})"))),
+        code => Err(LoadError::Compiler(format!("the compiler failed (exit {code})"))),
     }
 }
 
-/// What came of the child's part; its exit code says it to the parent.
+/// The result of the child, which its exit code tells the parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
     /// Exit 0: it wrote machine code.
@@ -156,7 +154,7 @@ pub fn serve(mut input: impl Read, mut output: impl Write) -> Served {
     if output.write_all(written).and_then(|()| output.flush()).is_ok() { served } else { Served::Broken }
 }
 
-/// Compiles on a thread of its own, whose stack does not depend on who calls.
+/// Compiles on its own thread, so that the stack does not depend on the caller.
 fn compiled(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, String> {
     let compile = || engine.precompile_component(bytes).map_err(|problem| format!("{problem:#}"));
     thread::scope(|scope| {
@@ -180,7 +178,7 @@ mod tests {
         let mut made = Vec::new();
         assert_eq!(serve(&component("nop")[..], &mut made), Served::Compiled);
         assert!(Engine::detect_precompiled(&made).is_some());
-        let compiled = judged(Answer { code: COMPILED, bytes: made }).unwrap();
+        let compiled = parsed(Answer { code: COMPILED, bytes: made }).unwrap();
         assert!(crate::aot::revive(&parent.engine, &crate::aot::Trusted::fresh(&compiled)).is_ok());
     }
 
@@ -189,8 +187,8 @@ mod tests {
         let mut made = Vec::new();
         assert_eq!(serve(&b"\0asm"[..], &mut made), Served::Refused);
         let long = Answer { code: REFUSED, bytes: [b"\x1b[2J".as_slice(), &[b'x'; 1 << 20]].concat() };
-        let Err(LoadError::Compile(text)) = judged(long) else { panic!("refused") };
+        let Err(LoadError::Compile(text)) = parsed(long) else { panic!("refused") };
         assert!(text.starts_with("\\x1b[2J") && text.len() < 2 * REASON_BYTES_MAX, "{text}");
-        assert!(matches!(judged(Answer { code: 70, bytes: Vec::new() }), Err(LoadError::Compiler(_))));
+        assert!(matches!(parsed(Answer { code: 70, bytes: Vec::new() }), Err(LoadError::Compiler(_))));
     }
 }

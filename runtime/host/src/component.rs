@@ -62,7 +62,7 @@ pub enum LoadError {
     #[error("the component exports no `glovebox:plugin/graph-rules@0.1.0`, so it has no rules; it exports {}", exports_text(.0))]
     NoRules(Vec<String>),
     /// Rules import nothing.
-    #[error("the component imports {}: rules may import nothing at all", exports_text(.0))]
+    #[error("the component imports {}: rules must not import anything", exports_text(.0))]
     RulesImport(Vec<String>),
     /// It makes too many instances.
     #[error("the component makes {count} core instances, expected at most {limit} (limit `instances`)")]
@@ -92,7 +92,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// What to do about it, where that is more than to build another component.
+    /// How to fix it, if another build of the component is not the only way.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::CompileOver { bound, .. } if bound.starts_with("GLOVEBOX_") => Some(format!(

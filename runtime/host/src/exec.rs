@@ -1,7 +1,7 @@
 //! The `exec` interface: host programs, if the attempt was granted them.
 //!
-//! Two grants, never mixed: shell text only when it is exactly what the pipeline's author wrote, argv only behind a granted
-//! prefix of whole words and without shell operators (design §9 #17). Every command that ran leaves a receipt made here.
+//! Two separate grants: shell text must be exactly what the pipeline's author wrote. An argv must begin with a granted prefix of
+//! whole words and have no shell operators (design §9 #17). Every executed command leaves a receipt, which this file makes.
 
 use crate::attempt::Attempt;
 use crate::bindings::exec::{Captured, Command, Error, Exit, Host};
@@ -65,7 +65,7 @@ impl Attempt {
         check_size(&command)?;
         let time = self.command_time(command.timeout_ms)?;
         let Some(setting) = &self.commands else {
-            return Err(error(Code::NotGranted, "the stage has no commands").into());
+            return Err(error(Code::NotGranted, "the stage may not run commands").into());
         };
         let cwd = match command.cwd.as_str() {
             "" => setting.workdir.clone(),
@@ -113,10 +113,10 @@ impl Attempt {
         let program = match (&command.shell, command.argv.is_empty()) {
             (Some(text), true) => Program::Shell(text.clone()),
             (None, false) => Program::Argv(command.argv.clone()),
-            _ => return Err(error(Code::Invalid, "either `argv` or `shell` must be given, and not both")),
+            _ => return Err(error(Code::Invalid, "expected either `argv` or `shell`")),
         };
         let grant = self.commands.as_ref().map(|setting| &setting.grant);
-        match grant.map_or(Err("the stage has no commands".to_owned()), |grant| check(grant, &program)) {
+        match grant.map_or(Err("the stage may not run commands".to_owned()), |grant| check(grant, &program)) {
             Ok(()) => Ok(program),
             Err(reason) => {
                 let help = format!("allowed_commands=\"{}\"", remedy(&program));
@@ -206,9 +206,9 @@ fn check(grant: &CommandGrant, program: &Program) -> Result<(), String> {
     match program {
         _ if grant.any => Ok(()),
         Program::Shell(text) if grant.shell_texts.contains(text) => Ok(()),
-        Program::Shell(_) => Err("the text is not one the pipeline's author wrote".to_owned()),
+        Program::Shell(_) => Err("the pipeline file does not contain this shell text".to_owned()),
         Program::Argv(argv) if !grant.argv_prefixes.iter().any(|prefix| begins(argv, prefix)) => {
-            Err("the command is not among the granted ones".to_owned())
+            Err("the command is not granted".to_owned())
         }
         Program::Argv(argv) => match operator_in(argv) {
             Some(operator) => Err(format!("verification_command_unsupported_format: `{operator}` in an argument")),

@@ -61,7 +61,7 @@ pub struct Grants {
 /// Why a set of wants or grants is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// A field nobody would enforce.
+    /// A field that the host cannot enforce.
     #[error(
         "the host cannot enforce `{0}`, expected one of `filesystem`, `read`, `write`, `commands`, `model`, `limits`"
     )]
@@ -69,7 +69,7 @@ pub enum GrantError {
     /// An empty command.
     #[error("an empty text in `commands`, expected leading words such as `cargo test`, or `*`")]
     EmptyCommand,
-    /// Paths nobody can use.
+    /// Invalid paths.
     #[error("`{0}` without `filesystem`, expected `filesystem = \"workspace\"` or `filesystem = \"posix\"` beside it")]
     NoFiles(&'static str),
 }

@@ -27,7 +27,7 @@ pub struct HostConfig {
     pub cache_dir: Option<PathBuf>,
     /// Most bytes that are kept there; what was not used for longest goes.
     pub cache_bytes_max: u64,
-    /// Who compiles what is not there.
+    /// The process that compiles components that are not in the cache.
     pub compiler: Compiler,
     /// Calls at the same time; more of them wait. At least 1.
     pub pool_slots: u32,
@@ -42,7 +42,7 @@ impl HostConfig {
 
 /// Why there is no host.
 #[derive(Debug, thiserror::Error)]
-#[error("the WebAssembly engine does not start: {0}")]
+#[error("the WebAssembly engine cannot start: {0}")]
 pub struct HostError(String);
 
 /// Loads and executes components.
@@ -59,7 +59,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Starts an engine. A cache folder that cannot be used or trusted is told and left alone.
+    /// Starts an engine. A cache folder that cannot be used or trusted gets a warning and is not used.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
         let slots = config.pool_slots.max(1);
         let prepared = engine::prepare(slots).map_err(|problem| HostError(problem.to_string()))?;
@@ -68,7 +68,7 @@ impl Host {
             config.cache_dir.and_then(|dir| match AotStore::open(&dir, &prepared.engine, config.cache_bytes_max) {
                 Ok(store) => Some(store),
                 Err(problem) => {
-                    tracing::warn!(dir = %dir.display(), %problem, "compiled components are not kept");
+                    tracing::warn!(dir = %dir.display(), %problem, "the cache of compiled components is not used");
                     None
                 }
             });
@@ -83,7 +83,7 @@ impl Host {
     }
 
     /// Loads a component of at most so many bytes: size, imports and exports are checked before anything is compiled, and all
-    /// imports this host does not give are told at once. Blocks while it compiles, which has an end in any case.
+    /// missing imports are reported together. Blocks while it compiles, for a limited time.
     pub fn load_within(&self, bytes: &[u8], component_bytes: u64) -> Result<Arc<Component>, LoadError> {
         let limits = Limits { component_bytes, ..Limits::default() };
         if bytes.len() as u64 > limits.component_bytes {
@@ -149,7 +149,8 @@ impl Host {
         }
         let compiled = self.compiler.compile(engine, bytes)?;
         let code = aot::revive(engine, &Trusted::fresh(&compiled));
-        let code = code.map_err(|problem| LoadError::Compiler(format!("its machine code is not usable: {problem}")))?;
+        let code =
+            code.map_err(|problem| LoadError::Compiler(format!("its machine code cannot be used: {problem}")))?;
         if let Some(store) = &self.aot {
             store.store(digest, &compiled);
         }

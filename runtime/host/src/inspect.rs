@@ -55,7 +55,7 @@ impl TryFrom<WrittenManifest> for Manifest {
         if !(1..=128).contains(&name.len()) || !name.chars().all(allowed) {
             return Err(format!("`name` is `{}`, expected 1 to 128 of letters, digits, `.`, `_`, `-`", escaped(&name)));
         }
-        // They are printed by whoever inspects a component that was not trusted yet.
+        // `plugin inspect` prints them for components that are not trusted yet.
         for (field, text) in [("version", &version), ("description", &description)] {
             if escaped(text) != *text {
                 return Err(format!("`{field}` has characters that could deceive a reader"));
@@ -107,7 +107,7 @@ pub enum InspectError {
     #[error("a core module, expected a component: build it for `wasm32-wasip2`")]
     CoreModule,
     /// What it makes cannot be counted.
-    #[error("the component instantiates a component it was handed, expected only components of its own")]
+    #[error("the component instantiates an imported component, expected only components that it contains")]
     HandedComponent,
     /// One function is too long for the compiler, which needs more than its length in time and memory.
     #[error("the component has a function of {bytes} bytes, expected at most {limit}")]
@@ -129,7 +129,7 @@ pub enum InspectError {
         limit: u64,
     },
     /// The custom section does not parse.
-    #[error("the section `{MANIFEST_SECTION}` is no plugin manifest: {0}")]
+    #[error("the section `{MANIFEST_SECTION}` is not a plugin manifest: {0}")]
     Manifest(#[from] serde_json::Error),
     /// The custom section is too long to be one.
     #[error("the section `{MANIFEST_SECTION}` has {0} bytes, expected at most {MANIFEST_BYTES_MAX}")]

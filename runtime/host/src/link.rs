@@ -1,6 +1,6 @@
 //! What a component can reach: the linker, one line per interface. What is not here does not exist for a guest.
 //!
-//! No sockets and no http, whatever anybody grants; see [`crate::provided`] for what is said about them.
+//! Sockets and HTTP are never linked, whatever is granted; [`crate::provided`] has the message for such an import.
 
 use crate::attempt::Attempt;
 use crate::bindings::{chat, control, exec, files, llm, types};

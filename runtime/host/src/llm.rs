@@ -116,9 +116,9 @@ impl Attempt {
     }
 
     fn model_not_granted(&self) -> Error {
-        let help = "grants = { model = true } in `glovebox.toml`, and `model` among the plugin's wants";
-        self.refuse(Refusal::new("ask the model", "", "the stage has no model", help));
-        error(Kind::NotGranted, "the stage has no model; `grants = { model = true }` would allow it")
+        let help = "set `grants = { model = true }` in `glovebox.toml`, and `model` in the plugin's `wants`";
+        self.refuse(Refusal::new("ask the model", "", "the stage may not ask a model", help));
+        error(Kind::NotGranted, "the stage may not ask a model; `grants = { model = true }` would allow it")
     }
 
     fn over(&mut self, name: LimitName) -> Error {
@@ -171,7 +171,7 @@ impl HostCompletion for Attempt {
 }
 
 const LEAK_HELP: &str =
-    "nothing allows it; a builder that is meant to see the hold-outs says `codex.allow_read_scenarios=true`";
+    "no grant allows it; to show a builder the hold-outs, set `codex.allow_read_scenarios=true` on its node";
 
 /// A side of a conversation with the model.
 #[derive(Debug, Clone, Copy)]
@@ -310,7 +310,7 @@ fn problem_of((name, value): &(String, String)) -> Option<&'static str> {
         "temperature" => (within(0.0, 2.0), "a number from 0 to 2"),
         "top-p" => (within(0.0, 1.0), "a number from 0 to 1"),
         "reasoning-effort" => (matches!(value.as_str(), "low" | "medium" | "high"), "`low`, `medium` or `high`"),
-        _ => (false, "no such option: the known ones are `max-tokens`, `temperature`, `top-p`, `reasoning-effort`"),
+        _ => (false, "a known option: `max-tokens`, `temperature`, `top-p`, `reasoning-effort`"),
     };
     (!good).then_some(expected)
 }

@@ -1,4 +1,4 @@
-//! The model bound to one attempt of one node, as the host sees it: somebody who answers turns.
+//! The model bound to one attempt of one node. It answers turns.
 //!
 //! Three kinds are built in and none of them leaves the machine: a script, the answers of the node's `test.*` attributes,
 //! and the specification's simulated answer. It refuses to know the guest: counting, limits and grants are the caller's.
@@ -35,7 +35,7 @@ enum ModelKind {
     Simulated,
 }
 
-/// Who answers in the place of a model.
+/// The source of the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     /// A script.

@@ -1,4 +1,4 @@
-//! A tiny component the host runs on itself before it runs anybody's.
+//! A tiny component that the host runs as a self-test before it runs any other.
 //!
 //! It answers two questions no setting answers: whether the pooling allocator really works here (address space, overcommit),
 //! and what wasmtime says when a host call carries too much, which has no public type to look for.
@@ -26,7 +26,7 @@ pub(crate) fn run(engine: &Engine) -> Result<CarriedTooMuch> {
     call(engine, &component, PROBE.len())?;
     match call(engine, &component, 0) {
         Err(error) => Ok(CarriedTooMuch(error.root_cause().to_string())),
-        Ok(()) => Err(Error::msg("the bound on what a host call carries does not hold")),
+        Ok(()) => Err(Error::msg("the limit on the data of a host call does not work")),
     }
 }
 
@@ -37,7 +37,7 @@ fn call(engine: &Engine, component: &Component, hostcall_bytes: usize) -> Result
     let instance = Linker::new(engine).instantiate(&mut store, component)?;
     let ping = instance.get_typed_func::<(), (String,)>(&mut store, "ping")?;
     let (answer,) = ping.call(&mut store, ())?;
-    if answer == "pong" { Ok(()) } else { Err(Error::msg("the probe component answered something else")) }
+    if answer == "pong" { Ok(()) } else { Err(Error::msg("the probe component gave a wrong answer")) }
 }
 
 #[cfg(test)]

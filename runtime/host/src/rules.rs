@@ -1,7 +1,7 @@
 //! Lint rules as components: a graph goes in, findings come out, and there is nothing else to reach.
 //!
 //! The world has no imports: one function among them, of WASI or of ours, and the component is not loaded. Every call is a fresh
-//! store with a deadline and bounds on memory and on what comes back. What a rule says is somebody else's text, and judged by the caller.
+//! store with a deadline and bounds on memory and on what comes back. A rule's texts are untrusted; the caller checks them.
 
 use crate::component::LoadError;
 use crate::ending::{self, Circumstances};

@@ -1,4 +1,4 @@
-//! One call from its beginning to its report: a fresh store, the guest, and whoever stops it.
+//! One call from start to report: a fresh store, the guest, and the checks that stop it.
 //!
 //! Three things end a guest: it returns or traps, a tick finds the deadline passed or the run canceled, or, while it waits
 //! inside the host, the watch beside it does. Afterwards nothing of the guest is left but the record.

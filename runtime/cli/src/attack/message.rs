@@ -42,7 +42,7 @@ pub enum AttackAnswer {
 /// The result of one row.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RowResult {
-    /// Whether this is no attack but something that must work.
+    /// Whether this must work, instead of being an attack.
     pub must_work: bool,
     /// What is published of it.
     pub row: AttackRow,
@@ -61,7 +61,7 @@ pub struct AttackRow {
     pub stopped_by: String,
     /// `blocked`, `through`, `known-gap`, `works` or `broken`.
     pub result: String,
-    /// What the attack was told, or how it ended.
+    /// The error that the attack met, or how it ended.
     pub answer: String,
     /// What was seen from outside.
     pub witness: String,

@@ -1,6 +1,6 @@
 //! Diagnostics for people and for programs.
 //!
-//! Places come as byte spans; here they become lines, columns and marked source. The source is somebody else's text: control
+//! Places come as byte spans; here they become lines, columns and marked source. The source is untrusted text: control
 //! characters in it are shown, never sent, and spans are moved along. Reading files is not done here.
 
 use crate::terminal::visible;

@@ -65,7 +65,7 @@ pub(crate) struct Vertex {
     trunk: Option<Trunk>,
 }
 
-/// Target, bundle, which of several parallel links, and the link itself where it shares with nobody.
+/// Target, bundle, which of several parallel links, and the link itself if it shares with no other.
 type Trunk = (usize, u32, usize, Option<usize>);
 
 impl Vertex {
@@ -288,7 +288,7 @@ impl Builder<'_> {
             let (upper, lower) = if one.layer < other.layer { (pair[0], pair[1]) } else { (pair[1], pair[0]) };
             let weight = layered.weight(one, other, link);
             match self.known.get(&(upper, lower)) {
-                // Whoever came first along a shared way went on to the same end.
+                // The first link along a shared way leads to the same end.
                 Some(_) if weight == TRUNK_WEIGHT => return,
                 Some(index) => layered.segments[*index].weight = layered.segments[*index].weight.max(weight),
                 None => {
@@ -334,7 +334,7 @@ impl Builder<'_> {
         layers.enumerate().map(place).collect()
     }
 
-    /// True when only labels can stand between the ends: such a link shares with nobody.
+    /// True when only labels can stand between the ends: such a link shares with no other.
     fn is_short(&self, link: &Link) -> bool {
         self.ranks[link.from].abs_diff(self.ranks[link.to]) == 1
     }

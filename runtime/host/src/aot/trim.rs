@@ -1,8 +1,7 @@
-//! The bound of the store of compiled components: what was not used for longest goes when something is added.
+//! The size limit of the store of compiled components: an addition removes the least recently used ones.
 //!
-//! A file's time of change is when it was last used. Several processes may use the folder at once: each counts what is there, a file that
-//! another one has removed is no error, and one that is removed stays readable to whoever has opened it. Names that are not the store's
-//! own are left alone.
+//! A file's modification time is its last use. Several processes may use the folder at once: a file that another process has removed
+//! is not an error, and a removed file stays readable for a process that has it open. Files with other names are not touched.
 
 use super::ArtefactName;
 use cap_std::fs::{Dir, File, Metadata};

@@ -1,15 +1,15 @@
-//! Who listens to a conversation with a model, so that something secret is not told.
+//! Checks each text of a conversation with a model, so that no secret reaches the model or the guest.
 //!
-//! It knows no secret: it is asked about each text before the text goes anywhere, and says where the secret stands, for the
-//! record only. Nothing of that is told to guest or model.
+//! The guard contains no secret: its caller supplies the search. It checks a text before the text is sent, and returns the secret's
+//! place for the record only. Guest and model never get that place.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Says where in the secret a text was found.
+/// The place in the secret where a text was found.
 type Find = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// Says of a text where in the secret it was found, or nothing.
+/// Returns where in the secret a text was found, or none.
 #[derive(Clone)]
 pub struct TextGuard(Arc<Find>);
 

@@ -1,7 +1,7 @@
 //! A script: per node, the turns a model would have answered. For tests, demos and machines without keys.
 //!
-//! A later visit goes on where the last one stopped, so a turn is named by the node and its place, never by the attempt.
-//! Everything not understood is an error that names its line.
+//! A later visit continues after the last used turn, so node and position identify a turn, never the attempt. Any unknown field or
+//! value is an error with its line.
 
 use super::{Answer, DeclaredOutcome, ModelError, ToolCall, Usage};
 use glovebox_record::NodeId;
@@ -66,14 +66,14 @@ impl TryFrom<WrittenTurn> for Turn {
     fn try_from(written: WrittenTurn) -> Result<Self, String> {
         let WrittenTurn { tool, text, outcome, usage } = written;
         if tool.is_empty() && text.is_none() && outcome.is_none() {
-            return Err("the turn says nothing, expected `tool`, `text` or `outcome`".to_owned());
+            return Err("the turn is empty, expected `tool`, `text` or `outcome`".to_owned());
         }
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if let Some(wrong) =
             tool.iter().find(|tool| !(1..=64).contains(&tool.name.len()) || !tool.name.chars().all(allowed))
         {
             return Err(format!(
-                "`{}` is no tool name, expected 1 to 64 of letters, digits, `_`, `-`, `.`",
+                "`{}` is not a tool name, expected 1 to 64 of letters, digits, `_`, `-`, `.`",
                 wrong.name
             ));
         }
@@ -165,7 +165,7 @@ usage = { input = 10, output = 2 }
         check("nodes = {}", 1, "unknown field `nodes`");
         check("[[node.a]]\ntext = 'x'\noutcome = { status = 'fine' }", 3, "unknown variant `fine`");
         check("\n[[node.a]]\n", 2, "the turn says nothing");
-        check("[[node.a]]\ntool = [{ name = '' }]", 1, "is no tool name");
+        check("[[node.a]]\ntool = [{ name = '' }]", 1, "is not a tool name");
         check("[[node.a]\n", 1, "");
     }
 }

@@ -139,10 +139,10 @@ impl HostDescriptor for FilesView<'_> {
         open: OpenFlags,
         flags: DescriptorFlags,
     ) -> FsResult<Fd> {
-        let wish = wish(open, flags)?;
-        let operation = if wish.changes() { Operation::Write } else { Operation::Read };
+        let options = options(open, flags)?;
+        let operation = if options.changes() { Operation::Write } else { Operation::Read };
         let path = self.resolve(operation, &fd, GuestPath(&path))?;
-        let node = open_node(self.view()?, path, wish, open.contains(OpenFlags::DIRECTORY)).map_err(denied)?;
+        let node = open_node(self.view()?, path, options, open.contains(OpenFlags::DIRECTORY)).map_err(denied)?;
         self.push(node)
     }
 
@@ -234,7 +234,7 @@ impl FilesView<'_> {
 }
 
 /// Reads the flags of an open; what a view cannot promise is unsupported rather than ignored.
-fn wish(open: OpenFlags, flags: DescriptorFlags) -> FsResult<OpenOptions> {
+fn options(open: OpenFlags, flags: DescriptorFlags) -> FsResult<OpenOptions> {
     let synchronous = DescriptorFlags::FILE_INTEGRITY_SYNC
         | DescriptorFlags::DATA_INTEGRITY_SYNC
         | DescriptorFlags::REQUESTED_WRITE_SYNC;
@@ -256,14 +256,14 @@ fn wish(open: OpenFlags, flags: DescriptorFlags) -> FsResult<OpenOptions> {
     Ok(OpenOptions { read, write, create, truncate: open.contains(OpenFlags::TRUNCATE) })
 }
 
-fn open_node(view: &Arc<View>, path: ScopePath, wish: OpenOptions, only_directory: bool) -> Result<Node, Denied> {
+fn open_node(view: &Arc<View>, path: ScopePath, options: OpenOptions, only_directory: bool) -> Result<Node, Denied> {
     if only_directory {
         view.directory(&path)?;
-        return if wish.write { Err(Denied::IsADirectory) } else { Ok(Node::Directory(path)) };
+        return if options.write { Err(Denied::IsADirectory) } else { Ok(Node::Directory(path)) };
     }
-    match view.open_file(&path, wish) {
+    match view.open_file(&path, options) {
         Ok(file) => Ok(Node::File(Arc::new(file))),
-        Err(Denied::IsADirectory) if !wish.changes() => {
+        Err(Denied::IsADirectory) if !options.changes() => {
             view.directory(&path)?;
             Ok(Node::Directory(path))
         }
@@ -276,12 +276,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_become_a_wish_or_an_error() {
+    fn flags_become_options_or_an_error() {
         let none = OpenFlags::empty();
         let read = DescriptorFlags::READ;
         let write = DescriptorFlags::WRITE;
         let check = |open: OpenFlags, flags: DescriptorFlags, expected: Option<OpenOptions>| {
-            assert_eq!(wish(open, flags).ok(), expected, "{open:?} {flags:?}");
+            assert_eq!(options(open, flags).ok(), expected, "{open:?} {flags:?}");
         };
         check(none, read, Some(OpenOptions::READ));
         check(none, DescriptorFlags::empty(), Some(OpenOptions::READ));

@@ -35,10 +35,10 @@ pub const TYPES: &[&str] = &[
 /// The part a stage has in a run (design §7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Role {
-    /// Its work is judged by others. It must not learn what judges it.
+    /// Verifiers test its work. It must not see their hold-outs.
     #[default]
     Builder,
-    /// It judges the work of others and may have hold-outs in reach.
+    /// It verifies the work of builders and may have hold-outs in reach.
     Verifier,
 }
 
