@@ -218,10 +218,7 @@ mod tests {
         assert_eq!(workspace.read(NamedPath("a"), 2, 2).unwrap(), "  2 | 2\n  3 | 3\n[1 more lines]");
         assert_eq!(workspace.read(NamedPath("a"), 4, usize::MAX).unwrap(), "  4 | 4");
         assert_eq!(workspace.read(NamedPath("a"), 0, 1).unwrap(), "  1 | 1\n[3 more lines]");
-        assert_eq!(
-            workspace.read(NamedPath("a"), 5, 1).unwrap_err(),
-            "`a` has 4 lines, so it has no line 5"
-        );
+        assert_eq!(workspace.read(NamedPath("a"), 5, 1).unwrap_err(), "`a` has 4 lines, so it has no line 5");
         workspace.write(NamedPath("empty"), Content("")).unwrap();
         assert_eq!(workspace.read(NamedPath("empty"), 1, 9).unwrap(), "[the file is empty]");
         assert_eq!(workspace.read(NamedPath("no"), 1, 9).unwrap_err(), "cannot read `no`: no such file or folder");

@@ -344,7 +344,7 @@ mod tests {
                 .map(|o| o.context_updates.len())
         };
         assert_eq!(context(&[("a", "1"), ("b.c", "\"x\"")]), Ok(2));
-        assert!(context(&[("a", "1"), ("a", "2")]).unwrap_err().contains("given twice"));
+        assert!(context(&[("a", "1"), ("a", "2")]).unwrap_err().contains("occurs twice"));
         assert!(
             context(&[("", "1")]).is_err() && context(&[("a\nb", "1")]).is_err() && context(&[("a", "{")]).is_err()
         );

@@ -60,7 +60,7 @@ fn a_manifest_that_asks_for_the_impossible_is_an_error() {
     check(r#"{"name":"a"}"#, "missing field `version`");
     check(r#"{"name":"a b","version":"1"}"#, "`name` is `a b`");
     check(r#"{"name":"a","version":"1","description":"x\\u001b[2J"}"#, "could deceive a reader");
-    check("not JSON", "no plugin manifest");
+    check("not JSON", "not a plugin manifest");
 }
 
 #[test]

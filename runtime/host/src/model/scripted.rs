@@ -164,7 +164,7 @@ usage = { input = 10, output = 2 }
         check("[[node.a]]\ntext = 'x'\nreply = 'y'", 3, "unknown field `reply`");
         check("nodes = {}", 1, "unknown field `nodes`");
         check("[[node.a]]\ntext = 'x'\noutcome = { status = 'fine' }", 3, "unknown variant `fine`");
-        check("\n[[node.a]]\n", 2, "the turn says nothing");
+        check("\n[[node.a]]\n", 2, "the turn is empty");
         check("[[node.a]]\ntool = [{ name = '' }]", 1, "is not a tool name");
         check("[[node.a]\n", 1, "");
     }
