@@ -170,7 +170,14 @@ mod tests {
     }
 
     fn attempt(id: &str) -> StageFinished {
-        let open = OpenTask { task: task("build"), ordinal: 1, due_at: None, head: 0, attempt_id: Some(id.into()) };
+        let open = OpenTask {
+            task: task("build"),
+            ordinal: 1,
+            due_at: None,
+            ready_seq: 0,
+            head: 0,
+            attempt_id: Some(id.into()),
+        };
         simulation::finished(&open, glovebox_record::Outcome::of(glovebox_record::Status::Success))
     }
 

@@ -16,7 +16,7 @@ use crate::decide::{failed, finalize_attempt};
 use crate::disk::DiskGauge;
 use crate::event::{
     Attempt, AttemptId, Event, NodeId, Record, RunCanceled, RunId, RunResumed, SandboxRecord, StageFinished,
-    StageReady, StageStarted, Subject, Task, Verdict,
+    StageReady, StageStarted, Subject, Verdict,
 };
 use crate::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals};
 use crate::state::{OpenTask, RunState, was_cut};
@@ -173,15 +173,19 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
     /// may have been faster.
     async fn claim(&mut self, delivery: &Delivery) -> Result<(Option<Assignment>, Vec<Record>), RunError> {
         let task = &delivery.task;
-        let open = self.state.branch(&task.branch).open().filter(|open| open.task == *task);
+        let open = self.state.branch(&task.branch).open();
+        let open = open.filter(|open| open.task == *task && open.ready_seq == delivery.ready_seq);
         let Some((ordinal, head)) = open.map(|open| (open.ordinal, open.head)) else {
+            // Another driver may have moved the run; then the next delivery finds the state up to date.
+            let read = self.catch_up().await?;
             self.journal.done(delivery).await?;
-            return Ok((None, Vec::new()));
+            return Ok((None, read));
         };
         let id = AttemptId::new(ulid::Ulid::generate().to_string());
         let attempt = Attempt { task: task.clone(), ordinal, id };
         tracing::debug!(%task, ordinal, worker = self.worker, "claiming");
-        let started = vec![Event::StageStarted(StageStarted { attempt, worker: self.worker.clone() })];
+        let started = StageStarted { attempt: attempt.clone(), worker: self.worker.clone() };
+        let started = vec![Event::StageStarted(started)];
         let Committed { records, is_stored } = self
             .append(|state| {
                 state.branch(&task.branch).open().filter(|open| open.task == *task && open.head == head)?;
@@ -189,20 +193,16 @@ impl<J: RunLog + ClaimQueue, S: Signals> Driver<'_, J, S> {
                 Some(Batch { expect, events: started.clone(), because: None })
             })
             .await?;
-        if !is_stored {
-            self.journal.done(delivery).await?;
-            return Ok((None, records));
-        }
-        Ok((self.assignment(task), records))
+        // The delivery of a lost claim is not done: it may be the winner's lease.
+        Ok((is_stored.then(|| self.assignment(attempt)).flatten(), records))
     }
 
-    /// What the attempt that this driver just claimed works on.
-    fn assignment(&self, task: &Task) -> Option<Assignment> {
-        let branch = self.state.branch(&task.branch);
-        let open = branch.open()?;
-        let attempt = Attempt { task: open.task.clone(), ordinal: open.ordinal, id: open.attempt_id.clone()? };
+    /// What an attempt works on. None when another driver has claimed its task since: a lost answer is found late.
+    fn assignment(&self, attempt: Attempt) -> Option<Assignment> {
+        let branch = self.state.branch(&attempt.task.branch);
+        let open = branch.open().filter(|open| open.attempt_id.as_ref() == Some(&attempt.id))?;
         let run = Arc::clone(self.state.run.as_ref()?);
-        Some(Assignment { attempt, token: open.head, run, branch: Arc::clone(branch), stop: Arc::default() })
+        Some(Assignment { token: open.head, attempt, run, branch: Arc::clone(branch), stop: Arc::default() })
     }
 
     /// Commits an attempt and everything that follows, expecting its token. Nothing is stored of an attempt that was overtaken: a

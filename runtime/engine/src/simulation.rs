@@ -15,7 +15,7 @@ use glovebox_record::Outcome;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// Lowers a file without linting it: the scheduler must stay inside its bounds for any graph.
+/// Lowers a file without linting it: decisions must stay inside their bounds for any graph.
 pub(crate) fn pipeline(source: &str) -> Pipeline {
     let (ast, _) = dot::parse(Source::new(source));
     lower::lower(Source::new(source), ast, &Inputs::default()).0

@@ -48,6 +48,9 @@ impl SqliteLog {
             tracing::debug!(records = tip.seq, "verified the journal");
         }
         signature::require_own(signature::provenance(&connection, key.as_ref())?, key.as_ref())?;
+        if let Some(Event::RunStarted(started)) = rows::read(&connection, 1, 1)?.first().map(|first| &first.event) {
+            require_run(&started.run_id, &run)?;
+        }
         Self::start((path, run), connection, (tip, key))
     }
 
@@ -93,10 +96,15 @@ impl SqliteLog {
     }
 
     fn require(&self, run: &RunId) -> Result<(), PortError> {
-        match *run == self.run {
-            true => Ok(()),
-            false => Err(PortError::Unavailable(format!("this journal is of run `{}`, not of `{run}`", self.run))),
-        }
+        require_run(&self.run, run)
+    }
+}
+
+/// Refuses a call for another run than the journal's.
+fn require_run(own: &RunId, run: &RunId) -> Result<(), PortError> {
+    match own == run {
+        true => Ok(()),
+        false => Err(PortError::Unavailable(format!("this journal is of run `{own}`, not of `{run}`"))),
     }
 }
 

@@ -95,6 +95,7 @@ impl RunState {
             Subject::Task(task) => {
                 if let Some(open) = self.branch_mut(&task.branch).open_task(&task) {
                     open.head = seq;
+                    open.ready_seq = if matches!(event, Event::StageReady(_)) { seq } else { open.ready_seq };
                 }
             }
             Subject::Question(_) => {}

@@ -91,7 +91,7 @@ name! {
     NodeId, |_| true
 }
 name! {
-    /// A run's name: 26 characters, sorted by the time at which the run began.
+    /// A run's name: the one that the user gave, or 26 characters that sort by the time at which the run began.
     RunId, |_| true
 }
 name! {

@@ -220,10 +220,10 @@ impl Limits {
         Self { wall_ms, ..Self::default() }
     }
 
-    /// The amount that holds: that of `wall_ms` where the limit has none of its own.
+    /// The amount that holds. A command without a time limit of its own ends with its stage.
     pub fn bound(&self, name: LimitName) -> u64 {
         match self.get(name) {
-            UNBOUNDED => self.wall_ms,
+            UNBOUNDED if name == LimitName::CommandMs => self.wall_ms,
             amount => amount,
         }
     }

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long an attempt may take to end after it was asked to.
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -61,8 +62,8 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
     where
         E: AsyncFn(Assignment) -> Result<StageFinished, Fault>,
     {
-        let supervisor =
-            Supervisor { journal: self.journal, signals: self.signals, grace: self.grace, time_left: self.time_left() };
+        let deadline = self.time_left().map(|left| Instant::now() + left);
+        let supervisor = Supervisor { journal: self.journal, signals: self.signals, grace: self.grace, deadline };
         supervisor.watch(assignment, delivery, execute)
     }
 
@@ -83,7 +84,7 @@ impl<'a, J: RunLog + ClaimQueue, S: Signals> Driver<'a, J, S> {
             if let Some(end) = out_of_time(&self.state, Timestamp::now()) {
                 return end;
             }
-            wait_for(self.time_left()).await;
+            wait_until(self.time_left().map(|left| Instant::now() + left)).await;
         }
     }
 
@@ -112,7 +113,7 @@ struct Supervisor<'a, J, S> {
     journal: &'a J,
     signals: &'a S,
     grace: Duration,
-    time_left: Option<Duration>,
+    deadline: Option<Instant>,
 }
 
 impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
@@ -142,7 +143,7 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
     async fn reason_to_stop(&self) -> Stop {
         tokio::select! {
             _ = self.signals.canceled() => Stop::Canceled,
-            () = wait_for(self.time_left) => Stop::OutOfTime,
+            () = wait_until(self.deadline) => Stop::OutOfTime,
         }
     }
 
@@ -160,9 +161,9 @@ impl<J: ClaimQueue, S: Signals> Supervisor<'_, J, S> {
     }
 }
 
-async fn wait_for(time: Option<Duration>) {
-    match time {
-        Some(time) => tokio::time::sleep(time).await,
+async fn wait_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }

@@ -38,6 +38,7 @@ fn open(claim: &Assignment) -> OpenTask {
         task: claim.attempt.task.clone(),
         ordinal: claim.attempt.ordinal,
         due_at: None,
+        ready_seq: 0,
         head: 0,
         attempt_id: Some(claim.attempt.id.clone()),
     }

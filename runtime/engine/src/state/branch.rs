@@ -26,6 +26,8 @@ pub struct OpenTask {
     pub ordinal: u32,
     /// Not before this moment.
     pub due_at: Option<Timestamp>,
+    /// Its last `stage.ready`: a delivery of an earlier one is out of date.
+    pub ready_seq: u64,
     /// The last record about the task; while an attempt is under way this is its fencing token.
     pub head: u64,
     /// The attempt that claimed it, if one did.
@@ -221,6 +223,7 @@ impl Branch {
             task: ready.task.clone(),
             ordinal: ready.ordinal,
             due_at: ready.due_at,
+            ready_seq: 0,
             head: 0,
             attempt_id: None,
         });

@@ -2,7 +2,7 @@
 
 use super::{Adapter, note, ready, task};
 use glovebox_engine::event::{Attempt, Digest, Event, StageStarted, Subject, canonical, chain, whole_milliseconds};
-use glovebox_engine::ports::PortError;
+use glovebox_engine::ports::{Next, PortError};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -82,4 +82,20 @@ pub(crate) async fn a_stale_token_stores_nothing_of_its_batch<L: Adapter>() {
     assert!(under.append(&[(Subject::Run, 0), task_head(stale)], &zombie).await.is_err());
     assert_eq!(under.records().await, before);
     assert_eq!(under.append(&[(Subject::Run, 0), task_head(fresh)], &zombie).await.unwrap().len(), 3);
+}
+
+/// An adapter may keep the journals of many runs or refuse all but one.
+pub(crate) async fn a_second_run_sees_nothing_of_the_first<L: Adapter>() {
+    let under = L::empty();
+    under.append(&[], &[note("a"), ready("n", None)]).await.unwrap();
+    let (other, now) = ("other".into(), Timestamp::now());
+    match under.log.read(&other, 1, 10).await {
+        Ok(records) => assert!(records.is_empty()),
+        Err(error) => assert!(matches!(error, PortError::Unavailable(_)), "{error}"),
+    }
+    assert!(!matches!(under.log.next(&other, now, 1000).await, Ok(Next::Due(_))));
+    if under.log.append(&other, &[(Subject::Run, 0)], now, &[note("b")]).await.is_ok() {
+        assert_eq!(under.log.read(&other, 1, 10).await.unwrap().len(), 1);
+    }
+    assert_eq!(under.records().await.len(), 2);
 }

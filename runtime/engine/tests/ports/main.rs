@@ -103,6 +103,11 @@ macro_rules! suite {
                 log::the_chain_is_the_same_in_every_adapter::<$type>().await;
             }
 
+            #[tokio::test]
+            async fn a_second_run_sees_nothing_of_the_first() {
+                log::a_second_run_sees_nothing_of_the_first::<$type>().await;
+            }
+
             #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn of_sixteen_writers_with_one_expectation_one_is_stored() {
                 log::of_sixteen_writers_with_one_expectation_one_is_stored::<$type>().await;
@@ -156,6 +161,16 @@ macro_rules! suite {
             #[tokio::test]
             async fn an_answer_that_was_lost_is_found_in_the_journal() {
                 run::an_answer_that_was_lost_is_found_in_the_journal::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_claim_that_was_overtaken_before_it_was_known_executes_nothing() {
+                run::a_claim_that_was_overtaken_before_it_was_known_executes_nothing::<$type>().await;
+            }
+
+            #[tokio::test]
+            async fn a_delivery_of_an_earlier_attempt_claims_nothing() {
+                run::a_delivery_of_an_earlier_attempt_claims_nothing::<$type>().await;
             }
 
             #[tokio::test]

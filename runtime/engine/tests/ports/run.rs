@@ -13,6 +13,7 @@ use glovebox_pipeline::{Inputs, Source, check, ir::Pipeline};
 use glovebox_record::{Outcome, Status};
 use jiff::Timestamp;
 use std::cell::{Cell, RefCell};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const GRAPH: &str =
@@ -95,19 +96,30 @@ pub(crate) async fn a_run_is_driven_to_its_end<L: Adapter>() {
     assert_eq!((finishes(&records), fold(&records)), (2, driver.state));
 }
 
-/// An adapter that breaks one promise it does not make: it delivers twice, and loses the answer of an append.
+/// An adapter at the limit of its promises: each delivery comes a second time, and it may lose the answer of an append.
 struct Unkind<'l, L> {
     log: &'l L,
-    last: RefCellOf<Delivery>,
-    loses_answers: AtomicBool,
+    last: Mutex<Option<Delivery>>,
+    loses_answers: bool,
+    /// Another driver ends the run behind the first claim, whose answer is lost.
+    overtakes: AtomicBool,
 }
-
-type RefCellOf<T> = std::sync::Mutex<Option<T>>;
 
 impl<'l, L> Unkind<'l, L> {
     fn new(log: &'l L, loses_answers: bool) -> Self {
-        Self { log, last: RefCellOf::default(), loses_answers: AtomicBool::new(loses_answers) }
+        Self { log, last: Mutex::default(), loses_answers, overtakes: AtomicBool::new(false) }
     }
+}
+
+/// Takes the run over from an attempt that was just claimed, and drives it to its end.
+async fn overtake<L: Adapter>(log: &L, run: &RunId) {
+    let (pipeline, signals) = (pipeline(), LocalSignals::new());
+    let (state, last) = replay(&log.read(run, 1, usize::MAX).await.unwrap()).unwrap();
+    let open = state.main().open().cloned().unwrap();
+    let mut successor = Driver { state, ..driver(&pipeline, log, &signals) };
+    successor.resume(last, None).await.unwrap();
+    log.done(&Delivery { run: run.clone(), task: open.task, ready_seq: open.ready_seq }).await.unwrap();
+    successor.drive(succeed, |_, _| Ok(())).await.unwrap();
 }
 
 impl<L: Adapter> RunLog for Unkind<'_, L> {
@@ -119,10 +131,12 @@ impl<L: Adapter> RunLog for Unkind<'_, L> {
         events: &[Event],
     ) -> Result<Vec<Stored>, PortError> {
         let stored = self.log.append(run, expect, at, events).await?;
-        match self.loses_answers.load(Ordering::SeqCst) {
-            true => Err(PortError::Ambiguous("an append".into())),
-            false => Ok(stored),
+        let is_claim = matches!(events, [Event::StageStarted(_)]);
+        if is_claim && self.overtakes.swap(false, Ordering::SeqCst) {
+            overtake(self.log, run).await;
+            return Err(PortError::Ambiguous("a claim".into()));
         }
+        if self.loses_answers { Err(PortError::Ambiguous("an append".into())) } else { Ok(stored) }
     }
 
     async fn read(&self, run: &RunId, from: u64, records_max: usize) -> Result<Vec<Record>, PortError> {
@@ -179,17 +193,11 @@ pub(crate) async fn an_answer_that_was_lost_is_found_in_the_journal<L: Adapter>(
 pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
     let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
     let mut paused = driver(&pipeline, &*under.log, &signals);
-    paused.start(started()).await.unwrap();
-    let told = RefCell::new(0);
+    let begun = paused.start(started()).await.unwrap().len();
+    let told = RefCell::new(begun);
     let result = paused.drive(
         async |assignment: Assignment| {
-            // Meanwhile another worker takes the run over and drives it to its end.
-            let (state, last) = replay(&under.records().await).unwrap();
-            let mut successor = Driver { state, ..driver(&pipeline, &*under.log, &signals) };
-            successor.resume(last, None).await.unwrap();
-            let (run, task) = (under.run.clone(), assignment.attempt.task.clone());
-            under.log.done(&Delivery { run, task, ready_seq: assignment.token - 1 }).await.unwrap();
-            successor.drive(succeed, |_, _| Ok(())).await.unwrap();
+            overtake(&*under.log, &under.run).await;
             Ok(StageFinished { turns_used: 99, ..answer(&assignment.attempt) })
         },
         |records, _| {
@@ -200,7 +208,54 @@ pub(crate) async fn a_worker_that_paused_too_long_stores_nothing<L: Adapter>() {
     result.await.unwrap();
     let records = under.records().await;
     assert!(!records.iter().any(|record| matches!(&record.event, Event::StageFinished(one) if one.turns_used == 99)));
-    assert_eq!(fold(&records), paused.state);
+    assert_eq!((fold(&records), told.into_inner()), (paused.state, records.len()), "each record was reported once");
+}
+
+pub(crate) async fn a_claim_that_was_overtaken_before_it_was_known_executes_nothing<L: Adapter>() {
+    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let unkind = Unkind { overtakes: AtomicBool::new(true), ..Unkind::new(&*under.log, false) };
+    let mut driver = driver(&pipeline, &unkind, &signals);
+    driver.start(started()).await.unwrap();
+    let executed = Cell::new(0);
+    let counted = async |assignment: Assignment| {
+        executed.set(executed.get() + 1);
+        succeed(assignment).await
+    };
+    driver.drive(counted, |_, _| Ok(())).await.unwrap();
+    assert_eq!(
+        (executed.get(), fold(&under.records().await)),
+        (0, driver.state),
+        "the other driver made both attempts"
+    );
+}
+
+pub(crate) async fn a_delivery_of_an_earlier_attempt_claims_nothing<L: Adapter>() {
+    let (under, pipeline, signals) = (L::empty(), pipeline(), LocalSignals::new());
+    let unkind = Unkind::new(&*under.log, false);
+    let mut driver = driver(&pipeline, &unkind, &signals);
+    driver.start(started()).await.unwrap();
+    let begun = Cell::new(None);
+    let retried = async |assignment: Assignment| {
+        let Attempt { task, ordinal, .. } = &assignment.attempt;
+        if task.node != "a" {
+            return succeed(assignment).await;
+        }
+        if *ordinal == 2 {
+            begun.set(Some(Timestamp::now()));
+            return succeed(assignment).await;
+        }
+        Ok(StageFinished { outcome: Outcome::of(Status::Retry), ..answer(&assignment.attempt) })
+    };
+    driver.drive(retried, |_, _| Ok(())).await.unwrap();
+    let records = under.records().await;
+    let due = records.iter().find_map(|record| match &record.event {
+        Event::StageReady(ready) if ready.ordinal == 2 => ready.due_at,
+        _ => None,
+    });
+    assert!(
+        begun.get().unwrap() >= due.unwrap(),
+        "the delivery that came twice did not begin the second attempt early"
+    );
 }
 
 pub(crate) async fn a_cancel_and_a_commit_race_and_one_order_is_stored<L: Adapter>() {

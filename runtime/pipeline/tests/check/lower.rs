@@ -184,7 +184,7 @@ fn what_confines_a_node_keeps_to_the_workspace() {
     assert_snapshot!(errors(&with_node("cache=\"./\"")), @"path_list «./» cache contains `.` segment: ./");
     assert_snapshot!(errors(&with_node("cache=\"/tmp/\"")), @"path_list «/tmp/» cache contains absolute path: /tmp/");
     assert_snapshot!(errors(&with_node("network=ful")), @"attribute_value «ful» `network` expects `none`, `full` or `proxy:api.example.com`, found `ful` ~> «full»");
-    assert_snapshot!(errors(&with_node("network=\"proxy:10.0.0.1\"")), @r#"attribute_value «"proxy:10.0.0.1"» `network`: `10.0.0.1` is an IP address, where a host name is expected: `api.example.com`, `*.example.com` or `api.example.com:8443` is expected"#);
+    assert_snapshot!(errors(&with_node("network=\"proxy:10.0.0.1\"")), @r#"attribute_value «"proxy:10.0.0.1"» `network`: `10.0.0.1` is an IP address, not a host name: `api.example.com`, `*.example.com` or `api.example.com:8443` is expected"#);
     assert_snapshot!(errors(&with_node("network=\"proxy:\"")), @r#"attribute_value «"proxy:"» `network` expects `none`, `full` or `proxy:api.example.com`, found `proxy:`"#);
 }
 

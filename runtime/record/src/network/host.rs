@@ -1,7 +1,7 @@
 //! Names of hosts: ASCII, lower case, at least two labels, never an address.
 //!
 //! Whatever a resolver would take for an IP address in any spelling (`127.1`, `0x7f.1`, `2130706433`, `[::1]`) is no name here,
-//! so that the address check of `address` cannot be walked around by writing the address down.
+//! so that an address in a list of hosts cannot avoid the proxy's check of addresses.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Host(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// An IP address in some spelling.
-    #[error("an IP address, where a host name is expected")]
+    #[error("an IP address, not a host name")]
     Literal,
     /// No name that DNS knows.
     #[error("no host name: ASCII letters, digits and `-` in two labels or more are expected, without a trailing dot")]

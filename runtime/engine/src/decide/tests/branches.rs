@@ -1,4 +1,4 @@
-//! Two branches of one run: each decides for itself, and the run ends when both have.
+//! Two branches of one run: each decides for itself. A canceled run waits for the attempts of both.
 
 use crate::event::{BranchId, Event, RunCanceled, StageReady, StageStarted, Task};
 use crate::simulation::{Simulation, finished, pipeline, started};
