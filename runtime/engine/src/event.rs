@@ -199,7 +199,7 @@ pub struct RunStarted {
     pub labels: BTreeMap<String, String>,
 }
 
-/// The walls around a run's commands.
+/// The confinement of a run's commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxRecord {
     /// The tier, as in `sandbox_tier`.
@@ -220,7 +220,7 @@ pub struct SandboxRecord {
 pub struct RunResumed {
     /// Who drives it now.
     pub worker: String,
-    /// The walls around its commands from here on; absent when no stage runs commands.
+    /// The confinement of its commands from here on; absent when no stage runs commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxRecord>,
 }
