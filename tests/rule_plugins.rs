@@ -454,9 +454,9 @@ fn a_transform_needs_leave_and_the_lock_says_so() {
     bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("is granted `widen`, but the lock does not have this grant");
     grant(&bench, "", "false");
     bench.glovebox(&["resume", "one"]).ends(11).says("in a way that glovebox.toml no longer allows");
-    for (value, said) in [("\"yes\"", "is none of"), ("1", "is none of"), ("\"true\"", "is none of")] {
+    for value in ["\"yes\"", "1", "\"true\""] {
         grant(&bench, "", value);
-        bench.glovebox(&["check", "pipeline.dot"]).ends(3).says(said).says("glovebox.toml");
+        bench.glovebox(&["check", "pipeline.dot"]).ends(3).says("must be `true`, `false` or").says("glovebox.toml");
     }
 }
 

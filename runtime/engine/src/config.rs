@@ -201,7 +201,7 @@ fn named<T>(
     for field in fields.table(table).into_iter().map(Field::quoted) {
         if !is_plugin_name(field.name) {
             let message = format!(
-                "`{field}` is no plugin name: two or more words of a-z, 0-9 and `-` joined by `.` are expected, such as `acme.review`"
+                "`{field}` is not a plugin name: write two or more words of a-z, 0-9 and `-`, joined by `.`, such as `acme.review`"
             );
             fields.value_problem(field.at_key(), message);
         } else if let Some(entry) = read(fields, &field) {
@@ -232,7 +232,7 @@ fn transform_grant(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> TransformG
         (Some(false), _) => TransformGrant::None,
         (None, Some("widen")) => TransformGrant::Widen,
         _ => {
-            fields.value_problem(field.at_value(), format!("`{field}` is none of `true`, `false` and `\"widen\"`"));
+            fields.value_problem(field.at_value(), format!("`{field}` must be `true`, `false` or `\"widen\"`"));
             TransformGrant::None
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::decide::{decide, finalize_attempt};
 use crate::event::{
-    Attempt, AttemptId, BranchId, Digest, Ending, Event, NodeId, Record, RunStarted, SCHEMA_VERSION, StageFinished,
+    Attempt, AttemptId, BranchId, Digest, Event, NodeId, Record, RunStarted, SCHEMA_VERSION, StageFinished,
     StageStarted, Task, Work,
 };
 use crate::state::{OpenTask, RunState};
@@ -67,26 +67,7 @@ fn attempt(open: &OpenTask) -> Attempt {
 
 /// An attempt's record with this answer and nothing else.
 pub(crate) fn finished(open: &OpenTask, outcome: Outcome) -> StageFinished {
-    StageFinished {
-        attempt: attempt(open),
-        handler: String::new(),
-        outcome,
-        retrying: false,
-        ending: Ending::Returned,
-        usage: Vec::new(),
-        refusals: Vec::new(),
-        refusals_total: 0,
-        receipts: Vec::new(),
-        network: None,
-        changes: Vec::new(),
-        quarantined: Vec::new(),
-        artifacts: Vec::new(),
-        isolation: None,
-        stdout: None,
-        stderr: None,
-        turns_used: 1,
-        duration_ms: 1,
-    }
+    StageFinished { turns_used: 1, duration_ms: 1, ..StageFinished::of(attempt(open), outcome) }
 }
 
 /// A run in the making.

@@ -7,7 +7,7 @@ use cap_std::fs::Dir;
 use glovebox_engine::config::ExecSetting;
 use glovebox_engine::config::sandbox::SandboxSetting;
 use glovebox_engine::driver::{Assignment, RunError};
-use glovebox_engine::event::{ChangeOp, Digest, Ending, Event, FileChange, Record, RuleReport, StageFinished, Verdict};
+use glovebox_engine::event::{ChangeOp, Digest, Event, FileChange, Record, RuleReport, StageFinished, Verdict};
 use glovebox_engine::plan::{Confinement, Plan, SandboxPlan};
 use glovebox_engine::ports::{BlobStore, PortError, RunLog};
 use glovebox_engine::run::{NewRun, RunDir, Session, Worker, apply_changes};
@@ -120,26 +120,8 @@ fn change(path: &str, op: ChangeOp, digest: Option<Digest>) -> FileChange {
 }
 
 fn finish(claim: &Assignment, changes: Vec<FileChange>) -> StageFinished {
-    StageFinished {
-        attempt: claim.attempt.clone(),
-        handler: "codergen".to_owned(),
-        outcome: Outcome::of(Status::Success),
-        retrying: false,
-        ending: Ending::Returned,
-        usage: Vec::new(),
-        refusals: Vec::new(),
-        refusals_total: 0,
-        receipts: Vec::new(),
-        network: None,
-        changes,
-        quarantined: Vec::new(),
-        artifacts: Vec::new(),
-        isolation: None,
-        stdout: None,
-        stderr: None,
-        turns_used: 0,
-        duration_ms: 0,
-    }
+    let finished = StageFinished::of(claim.attempt.clone(), Outcome::of(Status::Success));
+    StageFinished { handler: "codergen".to_owned(), changes, ..finished }
 }
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;

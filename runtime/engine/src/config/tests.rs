@@ -117,7 +117,7 @@ fn values_are_checked_where_they_stand() {
     check("[run]\ndisk_bytes_max = \"lots\"", "config_value", "run.disk_bytes_max", 2, "not a number of bytes");
     check("[run]\ndisk_bytes_max = 0", "config_value", "run.disk_bytes_max", 2, "above 0");
     check("[run]\ndisk_bytes = 1", "config_unknown_field", "run.disk_bytes", 2, "`disk_bytes_max`");
-    check("[plugins.tool]\npath = \"p\"", "config_value", "plugins.\"tool\"", 1, "no plugin name");
+    check("[plugins.tool]\npath = \"p\"", "config_value", "plugins.\"tool\"", 1, "not a plugin name");
     check(&plugin("role = \"judge\""), "config_value", "plugins.\"a.b\".role", 3, "`\"builder\"` or `\"verifier\"`");
     check("[plugins.\"a.b\"]\npath = \"\"", "config_value", "plugins.\"a.b\".path", 2, "is empty");
     check("[plugins.\"a.b\"]\ngrants = {}", "config_missing_field", "plugins.\"a.b\".path", 1, "no `path`");

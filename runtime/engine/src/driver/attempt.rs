@@ -197,24 +197,5 @@ fn filter_context(branch: &Branch, finished: &mut StageFinished) {
 fn abandoned(attempt: &Attempt, grace: Duration) -> StageFinished {
     let reason = format!("the attempt did not end within {} ms of being asked to", grace.as_millis());
     let failure = Failure::new(FailureClass::Canceled, FailureCode::RUN_CANCELED, reason);
-    StageFinished {
-        attempt: attempt.clone(),
-        handler: String::new(),
-        outcome: Outcome::failed(failure),
-        retrying: false,
-        ending: Ending::Canceled,
-        usage: Vec::new(),
-        refusals: Vec::new(),
-        refusals_total: 0,
-        receipts: Vec::new(),
-        network: None,
-        changes: Vec::new(),
-        quarantined: Vec::new(),
-        artifacts: Vec::new(),
-        isolation: None,
-        stdout: None,
-        stderr: None,
-        turns_used: 0,
-        duration_ms: 0,
-    }
+    StageFinished { ending: Ending::Canceled, ..StageFinished::of(attempt.clone(), Outcome::failed(failure)) }
 }

@@ -102,6 +102,32 @@ pub struct StageFinished {
     pub duration_ms: u64,
 }
 
+impl StageFinished {
+    /// An attempt that ended by itself with this outcome, and of which nothing else is known.
+    pub fn of(attempt: Attempt, outcome: Outcome) -> Self {
+        Self {
+            attempt,
+            handler: String::new(),
+            outcome,
+            retrying: false,
+            ending: Ending::Returned,
+            usage: Vec::new(),
+            refusals: Vec::new(),
+            refusals_total: 0,
+            receipts: Vec::new(),
+            network: None,
+            changes: Vec::new(),
+            quarantined: Vec::new(),
+            artifacts: Vec::new(),
+            isolation: None,
+            stdout: None,
+            stderr: None,
+            turns_used: 0,
+            duration_ms: 0,
+        }
+    }
+}
+
 /// Whether a verdict was reached where no code of a builder ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

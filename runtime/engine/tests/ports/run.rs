@@ -2,9 +2,7 @@
 
 use super::{Adapter, Under};
 use glovebox_engine::driver::{Assignment, Driver, GRACE, replay};
-use glovebox_engine::event::{
-    Attempt, Ending, Event, Record, RunFinished, RunId, StageFinished, Subject, Task, Verdict,
-};
+use glovebox_engine::event::{Attempt, Event, Record, RunFinished, RunId, StageFinished, Subject, Task, Verdict};
 use glovebox_engine::memory::MemoryLog;
 use glovebox_engine::ports::{ClaimQueue, Delivery, Next, PortError, RunLog, Signals, Stored};
 use glovebox_engine::signals::LocalSignals;
@@ -37,26 +35,7 @@ fn started() -> Event {
 }
 
 fn answer(attempt: &Attempt) -> StageFinished {
-    StageFinished {
-        attempt: attempt.clone(),
-        handler: String::new(),
-        outcome: Outcome::of(Status::Success),
-        retrying: false,
-        ending: Ending::Returned,
-        usage: Vec::new(),
-        refusals: Vec::new(),
-        refusals_total: 0,
-        receipts: Vec::new(),
-        network: None,
-        changes: Vec::new(),
-        quarantined: Vec::new(),
-        artifacts: Vec::new(),
-        isolation: None,
-        stdout: None,
-        stderr: None,
-        turns_used: 0,
-        duration_ms: 0,
-    }
+    StageFinished::of(attempt.clone(), Outcome::of(Status::Success))
 }
 
 /// The end of a task that succeeded.
