@@ -15,6 +15,7 @@ pub mod files;
 pub mod fixability;
 pub mod format;
 pub mod graph;
+mod hash;
 pub mod holdout_roles;
 pub mod inputs;
 pub mod ir;

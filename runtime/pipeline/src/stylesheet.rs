@@ -9,12 +9,12 @@
 )]
 
 use crate::diagnostic::Diagnostic;
+use crate::hash::HashMap;
 use crate::ir::{Attribute, NodeId};
 use crate::key::{self, Key};
 use crate::lower::other_spelling;
 use crate::nearest::nearest;
 use crate::span::{Places, Span};
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// The properties that a rule may set.
@@ -83,7 +83,7 @@ impl Stylesheet {
     pub fn apply(&self, id: &NodeId, shape: &str, classes: &[&str]) -> Declarations {
         let mut by_class: Vec<_> = classes.iter().filter_map(|class| self.classes.get(*class)).flatten().collect();
         by_class.sort_by_key(|(number, _, _)| *number);
-        let mut held: HashMap<Key<'static>, &Attribute> = HashMap::new();
+        let mut held: HashMap<Key<'static>, &Attribute> = HashMap::default();
         held.extend(self.universal.iter().map(|(property, value)| (*property, value)));
         held.extend(self.shapes.get(shape).into_iter().flatten().map(|(property, value)| (*property, value)));
         held.extend(by_class.into_iter().map(|(_, property, value)| (*property, value)));

@@ -6,9 +6,9 @@ use super::lexer::{Kind, Token, is_in_identifier, is_name, is_word};
 use super::parser::{Parser, Spelling};
 use super::{Name, Statement};
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic};
+use crate::hash::{HashMap, HashSet};
 use crate::span::Span;
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 
 /// The longest node id, in bytes. The node's folder in the run directory has this name, and file systems allow 255 bytes.
 const ID_BYTES_MAX: usize = 128;
@@ -103,12 +103,12 @@ impl<'a> Parser<'a> {
         if self.renamed.is_empty() {
             return;
         }
-        let mut meant: HashMap<&str, HashSet<&str>> = HashMap::new();
+        let mut meant: HashMap<&str, HashSet<&str>> = HashMap::default();
         for (name, id) in &self.renamed {
             meant.entry(id).or_default().insert(&name.text);
         }
         let is_all = self.left_out == 0;
-        let mut taken: HashSet<String> = HashSet::new();
+        let mut taken: HashSet<String> = HashSet::default();
         // The parser keeps no list of statements, so it parses the file again to collect the names.
         Parser::new(self.lexer.source).file(&mut |statement| {
             names(&[statement], &mut |name| taken.extend(meant.contains_key(name).then(|| name.to_owned())));
@@ -172,18 +172,27 @@ pub(crate) enum Keyword {
 }
 
 impl Keyword {
-    const ALL: &[(&'static str, Self)] = &[
-        ("node", Self::Node),
-        ("edge", Self::Edge),
-        ("graph", Self::Graph),
-        ("digraph", Self::Digraph),
-        ("subgraph", Self::Subgraph),
-        ("strict", Self::Strict),
-    ];
+    const ALL: [Self; 6] = [Self::Node, Self::Edge, Self::Graph, Self::Digraph, Self::Subgraph, Self::Strict];
 
     /// The keyword with this spelling, if it is one.
     pub(crate) fn of(text: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)).map(|(_, keyword)| *keyword)
+        Self::ALL.iter().find(|keyword| keyword.is(text)).copied()
+    }
+
+    /// True if the text spells this keyword, in upper or lower case.
+    pub(super) fn is(self, text: &str) -> bool {
+        text.eq_ignore_ascii_case(self.word())
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Edge => "edge",
+            Self::Graph => "graph",
+            Self::Digraph => "digraph",
+            Self::Subgraph => "subgraph",
+            Self::Strict => "strict",
+        }
     }
 }
 

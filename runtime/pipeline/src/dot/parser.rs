@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn at_keyword(&self, keyword: Keyword) -> bool {
-        self.at(Kind::Word) && Keyword::of(self.text(self.token.span)) == Some(keyword)
+        self.at(Kind::Word) && keyword.is(self.text(self.token.span))
     }
 
     pub(super) fn error(&mut self, diagnostic: Diagnostic) {

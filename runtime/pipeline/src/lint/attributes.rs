@@ -4,13 +4,13 @@ use super::{Found, Rule, Subject};
 use crate::attributes::{ATTRIBUTES, Carrier, guard_meant, is_known, known};
 use crate::diagnostic::Diagnostic;
 use crate::dot::{is_identifier, quote};
+use crate::hash::HashSet;
 use crate::ir::{Attribute, Handler, Node, NodeId};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::lower::handler::{HandlerKind, SHAPES, TYPES};
 use crate::nearest::{certain, nearest};
 use std::cell::LazyCell;
-use std::collections::HashSet;
 
 const FIDELITIES: &[&str] = &["full", "truncate", "compact", "summary:low", "summary:medium", "summary:high"];
 
@@ -82,7 +82,7 @@ fn node_words(
     known: &[&str],
     applies: impl Fn(&Node) -> bool,
 ) -> Found {
-    let mut reported = HashSet::new();
+    let mut reported = HashSet::default();
     let nodes = subject.pipeline.nodes.iter().filter(|node| applies(node));
     let unknown = nodes.filter_map(|node| unknown(&node.attributes, key, known).map(|attribute| (node, attribute)));
     let fresh = unknown.filter(|(_, attribute)| reported.insert(attribute.span));
@@ -117,7 +117,7 @@ pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
     if let Some(attribute) = unknown(&subject.pipeline.attributes, key::DEFAULT_FIDELITY, FIDELITIES) {
         found.push(unknown_word(rule, key::DEFAULT_FIDELITY, attribute, FIDELITIES));
     }
-    let mut reported = HashSet::new();
+    let mut reported = HashSet::default();
     for edge in &subject.pipeline.edges {
         if found.is_full() {
             break;
@@ -135,7 +135,7 @@ pub(super) fn fidelity_valid(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 pub(super) fn retry_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut reported = HashSet::new();
+    let mut reported = HashSet::default();
     let pipeline = subject.pipeline;
     let targets = [&pipeline.retry_target, &pipeline.fallback_retry_target];
     let graph = std::iter::once((None, &pipeline.attributes, targets));
@@ -246,7 +246,7 @@ fn names(
     subject: &Subject<'_>,
     check: impl Fn(&Rule, Key<'_>, &Attribute, Carrier, &Attributes) -> Option<Diagnostic>,
 ) -> Found {
-    let mut look = Names { rule, check: &check, seen: HashSet::new(), found: Found::none() };
+    let mut look = Names { rule, check: &check, seen: HashSet::default(), found: Found::none() };
     look.at(&subject.pipeline.attributes, Carrier::Graph, None, |_| true);
     for node in &subject.pipeline.nodes {
         let third_party = matches!(&node.handler, Handler::Component(name) if !TYPES.contains(&name.as_str()));

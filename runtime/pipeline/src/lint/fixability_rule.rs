@@ -5,10 +5,10 @@
 use super::routes::{may_hold, must_hold};
 use super::{Found, Rule, Subject};
 use crate::fixability::{out_of_reach, reason};
+use crate::hash::HashSet;
 use crate::ir::{Handler, Node, NodeId, Status};
 use crate::key;
 use crate::lower::handler::HandlerKind;
-use std::collections::HashSet;
 
 pub(super) fn unfixable_failure_source(rule: &Rule, subject: &Subject<'_>) -> Found {
     let tools = subject.working().filter(|(_, node)| node.handler.kind() == HandlerKind::Tool);
@@ -50,7 +50,7 @@ fn is_diamond(subject: &Subject<'_>, id: &NodeId) -> bool {
 
 /// Replaces each diamond by the nodes that may follow it after a failure.
 fn through_diamonds<'a>(subject: &Subject<'a>, mut open: Vec<&'a NodeId>) -> Vec<&'a Node> {
-    let (mut seen, mut found) = (HashSet::new(), Vec::new());
+    let (mut seen, mut found) = (HashSet::default(), Vec::new());
     while let Some(id) = open.pop() {
         let (Some(node), Some(number)) = (subject.node(id), subject.index(id)) else { continue };
         if !seen.insert(id) {

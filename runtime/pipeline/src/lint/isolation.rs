@@ -10,13 +10,13 @@ use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
 use crate::dot::quote;
 use crate::fixability::workdir;
+use crate::hash::HashSet;
 use crate::holdout_roles::{covers, is_verifier};
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
 use crate::source::Source;
 use crate::span::Span;
 use glovebox_record::scope::Entry;
-use std::collections::HashSet;
 use std::ops::Range;
 
 /// The port on which the host's proxy listens inside a sandbox.
@@ -33,7 +33,7 @@ fn written<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
 
 /// An attribute without effect would look like a protection. A value from a defaults block is reported once.
 pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut reported = HashSet::new();
+    let mut reported = HashSet::default();
     let misplaced = |node: &'_ Node| {
         let is_verifier = is_verifier(node);
         let reaches = may_have(subject.pipeline, node);

@@ -6,11 +6,11 @@
 use super::{Found, Rule, Subject};
 use crate::attributes::instead_of;
 use crate::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Label};
+use crate::hash::HashMap;
 use crate::ir::{Attribute, Element, Handler};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;
-use std::collections::HashMap;
 
 /// The most uses that a message names and points at.
 const PLACES_MAX: usize = 3;

@@ -3,6 +3,7 @@
 use super::subject::Link;
 use super::{Found, Rule, Subject};
 use crate::diagnostic::Diagnostic;
+use crate::hash::HashSet;
 use crate::ir::{Edge, Handler, Node, NodeId};
 use crate::key;
 use crate::lower::handler::{of_shape, shape_of_id};
@@ -11,7 +12,7 @@ use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::NodeIndex;
 use petgraph::unionfind::UnionFind;
 use petgraph::visit::EdgeRef;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 pub(super) fn start_node(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut starts = subject.with_handler(&Handler::Start);
@@ -61,7 +62,7 @@ pub(super) fn reachability(rule: &Rule, subject: &Subject<'_>) -> Found {
 }
 
 pub(super) fn edge_target_exists(rule: &Rule, subject: &Subject<'_>) -> Found {
-    let mut reported: HashSet<usize> = HashSet::new();
+    let mut reported: HashSet<usize> = HashSet::default();
     let mut found = Found::none();
     if subject.has_declared_ends() {
         return found;

@@ -3,13 +3,13 @@
 //! It is built once for all rules, in time proportional to the file.
 
 use crate::diagnostic::Diagnostic;
+use crate::hash::HashMap;
 use crate::ir::{Edge, Handler, Node, NodeId, Pipeline};
 use crate::nearest::{certain, nearest};
 use crate::span::Span;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
-use std::collections::HashMap;
 
 /// The most names that get a suggestion; each suggestion costs a walk over all nodes.
 const SUGGESTIONS_MAX: usize = 20;
@@ -52,7 +52,7 @@ impl<'a> Subject<'a> {
             graph.add_node(());
         });
         let outgoing = vec![Vec::new(); pipeline.nodes.len()];
-        let (meant, undeclared) = (HashMap::new(), HashMap::new());
+        let (meant, undeclared) = (HashMap::default(), HashMap::default());
         let has_holdouts = pipeline.has_scenarios();
         let mut subject = Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts };
         subject.add_edges();

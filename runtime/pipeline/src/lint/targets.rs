@@ -4,11 +4,11 @@
 
 use super::routes::always_followed;
 use super::{Found, Rule, Subject};
+use crate::hash::HashSet;
 use crate::ir::{Handler, Node, NodeId, Status};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use crate::span::Span;
-use std::collections::HashSet;
 
 /// A retry target as written, and the reason why no run jumps to it.
 struct Written<'a> {

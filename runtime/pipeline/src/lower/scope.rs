@@ -6,11 +6,11 @@
 use super::reader::Findings;
 use crate::diagnostic::Diagnostic;
 use crate::dot::{Attr, Name, Statement, Target};
+use crate::hash::HashMap;
 use crate::ir::{Attribute, NodeId, Subgraph};
 use crate::key::{self, Key};
 pub(super) use crate::keyed::Attributes;
 use crate::span::Span;
-use std::collections::HashMap;
 
 /// A node before its attributes have types.
 pub(super) struct RawNode {

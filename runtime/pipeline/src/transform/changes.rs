@@ -4,7 +4,8 @@
 //! complete; the caller limits what it shows or stores.
 
 use super::graph::{EDGE_KEYS, NODE_KEYS, SettledGraph};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use crate::hash::HashMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 /// The longest value that is printed, bytes.

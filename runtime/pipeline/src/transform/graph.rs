@@ -5,11 +5,12 @@
 
 use crate::dot::Writer;
 use crate::graph::{GraphFile, SCHEMA_VERSION, to_json};
+use crate::hash::HashMap;
 use crate::ir::{Element, Node, NodeId, Pipeline};
 use crate::key::{self, Key};
 use crate::keyed::Attributes;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Keys of a node that are not attributes.
 pub(super) const NODE_KEYS: [&str; 2] = ["id", "handler"];

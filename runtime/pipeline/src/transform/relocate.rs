@@ -3,12 +3,13 @@
 //! Nodes match by id, and edges by their ends and their number between these ends. A matching element gets its span in the user's file. An
 //! attribute keeps its span if its value is the same. A new element gets the span of its parent, in the end that of the graph's name.
 
+use crate::hash::HashMap;
 use crate::ir::{Edge, Node, NodeId, Pipeline, Subgraph};
 use crate::key::Key;
 use crate::keyed::Attributes;
 use crate::source::Source;
 use crate::span::Span;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// The edges of a pipeline by their ends; each is returned once.
 pub(super) struct Ends<'a>(HashMap<&'a NodeId, HashMap<&'a NodeId, VecDeque<&'a Edge>>>);
