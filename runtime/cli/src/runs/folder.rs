@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 const PRIVATE: u32 = 0o700;
 const IGNORE_FILE: &str = ".gitignore";
+/// The folder that this program keeps in a project, which has the runs.
+const OWN_DIR: &str = ".glovebox";
+const IGNORE_OWN: &str = "# Made by glovebox: nothing here belongs into a commit.\n*\n";
 /// Its first line marks a folder of runs.
 const IGNORE: &str = "# Runs of glovebox: they hold hold-outs, so git ignores them.\n*\n";
 /// The lock of a run. A run that was killed early has no journal yet.
@@ -23,7 +26,11 @@ const OWNER_FILE: &str = "owner.sqlite";
 pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
     let failed = |error: &io::Error| Stop::io(format!("make a run in `{}`", runs_dir.display()), error);
     let existed = runs_dir.exists();
+    let own = own_folder(runs_dir).filter(|own| !own.exists());
     DirBuilder::new().recursive(true).mode(PRIVATE).create(runs_dir).map_err(|error| failed(&error))?;
+    if let Some(own) = own {
+        write_new(&own.join(IGNORE_FILE), IGNORE_OWN).map_err(|error| failed(&error))?;
+    }
     let folder = fs::canonicalize(runs_dir).map_err(|error| failed(&error))?;
     let found = fs::metadata(&folder).map_err(|error| failed(&error))?;
     if existed {
@@ -33,9 +40,21 @@ pub fn prepare(runs_dir: &Path) -> Result<PathBuf, Stop> {
         let named = visible::line(&runs_dir.to_string_lossy()).into_owned();
         terminal::say(format_args!("note: `{named}` was open to other users; its mode is 0700 now\n"));
     }
-    match fs::File::create_new(folder.join(IGNORE_FILE)).and_then(|mut file| file.write_all(IGNORE.as_bytes())) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(failed(&error)),
-        _ => Ok(folder),
+    write_new(&folder.join(IGNORE_FILE), IGNORE).map_err(|error| failed(&error))?;
+    Ok(folder)
+}
+
+/// The folder `.glovebox` above the runs, if they are in one.
+fn own_folder(runs_dir: &Path) -> Option<PathBuf> {
+    let parent = runs_dir.parent()?;
+    (parent.file_name()? == OWN_DIR).then(|| parent.to_owned())
+}
+
+/// Writes a new file. One that exists stays as it is.
+fn write_new(file: &Path, text: &str) -> io::Result<()> {
+    match fs::File::create_new(file).and_then(|mut file| file.write_all(text.as_bytes())) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -120,6 +139,23 @@ mod tests {
             assert_eq!((mode(&folder), mode(&folder.join("one"))), (0o700, 0o700), "{opened:o}");
         }
         assert_eq!(make(&folder.join("one")).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn git_ignores_the_folder_of_this_program_unless_the_user_decides_otherwise() {
+        let place = tempfile::tempdir().unwrap();
+        let ignore = |project: &str| place.path().join(project).join(".glovebox/.gitignore");
+        let read = |project: &str| fs::read_to_string(ignore(project)).ok();
+        prepare(&place.path().join("new/.glovebox/runs")).unwrap();
+        assert_eq!(read("new").as_deref(), Some(IGNORE_OWN));
+        fs::write(ignore("new"), "!keep\n").unwrap();
+        prepare(&place.path().join("new/.glovebox/runs")).unwrap();
+        assert_eq!(read("new").as_deref(), Some("!keep\n"), "a file that exists stays");
+        fs::create_dir_all(place.path().join("old/.glovebox")).unwrap();
+        prepare(&place.path().join("old/.glovebox/runs")).unwrap();
+        assert_eq!(read("old"), None, "the user made the folder and may commit what is in it");
+        prepare(&place.path().join("other/runs")).unwrap();
+        assert!(!place.path().join("other/.gitignore").exists());
     }
 
     #[test]
