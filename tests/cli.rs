@@ -230,7 +230,7 @@ fn diff_and_apply_bring_a_result_home() {
     let bench = with_run();
     bench.glovebox(&["diff", "first"]).ends(0).says("+++ b/src/new.txt").says("+two");
     let listed = bench.glovebox(&["diff", "first", "--json"]).ends(0).json();
-    assert!(listed.as_array().unwrap().iter().any(|change| change["path"] == "src/new.txt"));
+    assert!(listed["files"].as_array().unwrap().iter().any(|file| file["path"] == "src/new.txt"));
     assert!(!bench.has("src/new.txt"));
     let elsewhere = bench.outside().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
@@ -420,16 +420,27 @@ fn diff_names_binary_and_removed_files_and_knows_what_was_applied() {
     bench.write("old", "1\n");
     bench.write("gone", "x\n");
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+    let patch = |bench: &Workbench| bench.glovebox(&["diff", "r"]).ends(0).stdout.clone();
+    let before = patch(&bench);
+    for part in [
+        "diff --git a/bin b/bin\nnew file mode 100644\n",
+        "GIT binary patch\nliteral 3\n",
+        "\n 1\n+2\n",
+        "rename from gone\nrename to new/moved\n",
+    ] {
+        assert!(before.contains(part), "{part:?} is not in {before}");
+    }
     bench
-        .glovebox(&["diff", "r"])
+        .glovebox(&["diff", "r", "--stat"])
         .ends(0)
-        .says("new     bin: binary, 3 bytes")
-        .says("+2")
-        .says("--- a/gone")
-        .says("b/new/moved");
+        .says("bin (new)")
+        .says("Bin 0 -> 3 bytes")
+        .says("gone => new/moved");
+    bench.glovebox(&["diff", "r", "--", "old"]).ends(0).says("+2").never_says("gone");
+    bench.glovebox(&["diff", "r", "--", "src"]).ends(2).says("the run did not change `src`").says("`gone`");
     bench.glovebox(&["apply", "r"]).ends(0).says("removed gone").says("wrote   new/\n");
     bench.glovebox(&["apply", "r"]).ends(0).says("nothing to apply");
-    bench.glovebox(&["diff", "r"]).ends(0).says("differs old: the project has the run's version").says("removed gone");
+    assert_eq!(patch(&bench), before, "a run keeps what it replaced");
 }
 
 #[test]

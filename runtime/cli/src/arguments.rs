@@ -12,6 +12,9 @@ use std::time::Duration;
 /// Where runs are kept unless `--runs-dir` says otherwise.
 pub const RUNS_DIR: &str = ".glovebox/runs";
 
+/// The newest run, where a command needs no name.
+const LATEST: &str = "latest";
+
 /// What stands below the list of commands. A test compares the codes with [`crate::exit`].
 pub const AFTER_HELP: &str = "\
 RUN is a run's id, a unique prefix of it, or `latest`.
@@ -52,7 +55,7 @@ pub enum Command {
     Show(ShowArguments),
     /// Write a run's changes to the project; writes nothing on a conflict
     Apply(ApplyArguments),
-    /// Show what a run changed
+    /// Show what a run changed, as a patch in git's format
     Diff(DiffArguments),
     /// Inspect and lock plugins
     Plugin {
@@ -302,7 +305,11 @@ pub struct ShowArguments {
 #[derive(Debug, Args)]
 pub struct ApplyArguments {
     /// The run
+    #[arg(default_value = LATEST)]
     pub run: RunSelector,
+    /// Apply only these files and folders, relative to the project
+    #[arg(last = true, value_name = "PATH")]
+    pub paths: Vec<String>,
     /// The project that gets the changes; default: the project of the run, if it is the current folder or below
     #[arg(long, value_name = "D")]
     pub workdir: Option<PathBuf>,
@@ -320,7 +327,14 @@ pub struct ApplyArguments {
 #[derive(Debug, Args)]
 pub struct DiffArguments {
     /// The run
+    #[arg(default_value = LATEST)]
     pub run: RunSelector,
+    /// Show only these files and folders, relative to the project
+    #[arg(last = true, value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// Show the number of changed lines of each file instead of the patch
+    #[arg(long, conflicts_with = "json")]
+    pub stat: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
     /// Print one JSON document

@@ -4,6 +4,7 @@
 
 use crate::exit::{Exit, Stop};
 use crate::journal;
+use crate::patch::{Bytes, Delta, Version};
 use crate::runs::RunFolder;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -11,10 +12,12 @@ use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, Record, RunStarted, Verdict};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::sqlite::{Provenance, VerifiedJournal};
+use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, FileChange};
+use glovebox_sandbox::apply::open_before;
 use glovebox_sandbox::project::Base;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 
 /// The largest blob that is read.
@@ -60,6 +63,47 @@ impl Changes {
     /// Opens the bytes of a change by the digest it names.
     pub fn open(&self, digest: &Digest) -> io::Result<File> {
         self.blobs.open_file(digest).map(cap_std::fs::File::into_std)
+    }
+
+    /// Reads both versions of a file. None if the old one is not there any more: runs of before it was kept have it only in the project.
+    pub fn bytes(&self, delta: &Delta) -> Result<Option<Bytes>, Stop> {
+        let old = match &delta.old {
+            Some(version) => match self.read_version(version, delta.old_path())? {
+                Some(bytes) => Some(bytes),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let new = match &delta.new {
+            Some(version) => self.read_version(version, &delta.path)?,
+            None => None,
+        };
+        if delta.new.is_some() && new.is_none() {
+            return Err(Stop::new(Exit::Mismatch, format!("the blob of `{}` is missing", delta.path)));
+        }
+        Ok(Some(Bytes { old, new }))
+    }
+
+    fn read_version(&self, version: &Version, path: &ScopePath) -> Result<Option<Vec<u8>>, Stop> {
+        let (digest, bytes) = match version {
+            Version::Link(target) => return Ok(Some(target.as_bytes().to_vec())),
+            Version::File { digest, bytes, .. } => (digest, *bytes),
+        };
+        match self.blobs.open_file(digest) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.in_project(path, digest, bytes)),
+            _ => match self.blobs.read_all(digest, BLOB_BYTES_MAX) {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(error) => Err(Stop::new(Exit::Mismatch, format!("read the blob of `{path}`: {error}"))),
+            },
+        }
+    }
+
+    /// The project's file, if it is still this one.
+    fn in_project(&self, path: &ScopePath, digest: &Digest, bytes: u64) -> Option<Vec<u8>> {
+        let mut found = Vec::new();
+        let file = open_before(&self.project, path.as_str()).ok()?;
+        file.take(bytes.min(BLOB_BYTES_MAX).saturating_add(1)).read_to_end(&mut found).ok()?;
+        (Digest::of(&found) == *digest).then_some(found)
     }
 }
 

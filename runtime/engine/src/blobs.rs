@@ -46,6 +46,18 @@ impl DirBlobs {
         self.root.open(file_name(digest))
     }
 
+    /// Stores what a file holds. One that is stored already is only read.
+    pub fn keep(&self, file: &mut std::fs::File) -> Result<(), PortError> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(&mut *file).map_err(unavailable)?;
+        let bytes = file.stream_position().map_err(unavailable)?;
+        if self.is_stored(&hasher.finalize().into(), bytes) {
+            return Ok(());
+        }
+        file.rewind().map_err(unavailable)?;
+        self.put(file).map(drop)
+    }
+
     fn is_stored(&self, digest: &Digest, bytes: u64) -> bool {
         self.root.symlink_metadata(file_name(digest)).is_ok_and(|found| found.is_file() && found.len() == bytes)
     }

@@ -5,11 +5,11 @@
 use crate::arguments::ApplyArguments;
 use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
-use crate::journal;
 use crate::runs::{self, RunFolder};
 use crate::terminal::{self, counted, visible};
+use crate::{journal, patch, selection};
 use glovebox_engine::event::Verdict;
-use glovebox_record::ChangeOp;
+use glovebox_record::{ChangeOp, FileChange};
 use glovebox_sandbox::apply::{self, ApplyError, ApplyPlan, Conflict};
 use std::borrow::Cow;
 use std::path::Path;
@@ -34,15 +34,20 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
             return Err(Stop::new(Exit::Usage, message).with_help(format!("continue it: `glovebox resume {named}`")));
         }
     }
+    let selected = selection::select(&changes.changes, &arguments.paths)?;
     let project = &*destination(arguments, &run, &changes)?;
     let failed =
         |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{}`: {error}", project.display()));
-    let plan = apply::plan(&changes.base, &changes.changes, project).map_err(|error| failed(&error))?;
+    let plan = apply::plan(&changes.base, &selected, project).map_err(|error| failed(&error))?;
     if !plan.conflicts.is_empty() {
         return Err(refuse(&plan.conflicts, project));
     }
     match apply::perform(&plan, &changes.base, project, &|digest| changes.open(digest)) {
-        Ok(()) => done(arguments, &plan),
+        Ok(()) => {
+            done(arguments, &plan)?;
+            report_rest(&selected, &changes);
+            Ok(Exit::Ok)
+        }
         Err(ApplyError::Conflicts(conflicts)) => Err(refuse(&conflicts, project)),
         Err(error) => Err(failed(&error)),
     }
@@ -90,4 +95,16 @@ fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {
         terminal::say("nothing to apply: the project already has these changes\n");
     }
     Ok(Exit::Ok)
+}
+
+/// Says that the run has more than was selected, so that nobody takes a part for the whole.
+fn report_rest(selected: &[FileChange], changes: &Changes) {
+    let files = |list: &[FileChange]| patch::deltas(&changes.base, list).len();
+    let (some, all) = (files(selected), files(&changes.changes));
+    if some < all {
+        terminal::say(format_args!(
+            "applied {some} of {}; `glovebox apply` without paths brings the rest\n",
+            counted(all, "changed file")
+        ));
+    }
 }

@@ -1,129 +1,143 @@
-//! `glovebox diff`: the changes of a run, as a unified diff.
+//! `glovebox diff`: the changes of a run as a patch in git's format.
 //!
-//! The old text comes from the project. It is shown only if it is still what the run copied.
+//! `git apply` makes of it what `glovebox apply` makes. A version that is not there any more makes the patch incomplete, which ends with
+//! exit 6 after everything else was printed.
 
 use crate::arguments::DiffArguments;
 use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
+use crate::patch::{self, Counts, Delta, Mode, Reader, Version};
+use crate::runs::RunFolder;
 use crate::terminal::{self, visible};
-use crate::{journal, runs};
-use glovebox_record::{ChangeOp, Digest, FileChange};
-use glovebox_sandbox::apply::{Difference, differences, open_before};
-use similar::TextDiff;
-use std::borrow::Cow;
-use std::io::Read;
+use crate::{journal, runs, selection};
+use glovebox_record::Digest;
+use glovebox_record::path::ScopePath;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// The largest file that is shown; a larger one is only named.
-const SHOWN_BYTES_MAX: u64 = 1 << 20;
-
-/// The project already has the result of the run.
-const APPLIED: &str = "the project has the run's version";
-
-/// One side of a file.
-enum Side {
-    Absent,
-    Text(String),
-    /// The reason why it is not shown: not text, too large, or changed since.
-    Other(String),
+/// What `diff --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "diff.json")]
+pub struct DiffFile {
+    /// Version of this document.
+    schema_version: u32,
+    /// The run.
+    run_id: String,
+    /// Every file and link that the run changed, by path.
+    files: Vec<ChangedFile>,
+    /// Directories that a patch cannot bring: made, removed or left without a file.
+    #[schemars(with = "Vec<String>")]
+    directories: Vec<ScopePath>,
 }
 
-/// Prints every path that the run changed.
+/// One path.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ChangedFile {
+    /// Path relative to the project, after the run.
+    #[schemars(with = "String")]
+    path: ScopePath,
+    /// The path before, if the run moved the file.
+    #[schemars(with = "Option<String>")]
+    moved_from: Option<ScopePath>,
+    /// The version before; null for a new file.
+    before: Option<FileVersion>,
+    /// The version after; null for a file that is gone.
+    after: Option<FileVersion>,
+}
+
+/// One version of a file.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FileVersion {
+    /// Its mode in git.
+    mode: Mode,
+    /// Its length; for a link that of the target.
+    bytes: u64,
+    /// Digest of its bytes; null for a link.
+    digest: Option<Digest>,
+    /// The target of a link.
+    target: Option<String>,
+}
+
+impl FileVersion {
+    fn of(version: &Version) -> Self {
+        let (digest, target) = match version {
+            Version::File { digest, .. } => (Some(*digest), None),
+            Version::Link(target) => (None, Some(target.clone())),
+        };
+        Self { mode: version.mode(), bytes: version.bytes(), digest, target }
+    }
+}
+
+/// Prints every path that the run changed, or those that are named.
 pub fn diff(arguments: &DiffArguments) -> Ended {
     let run = runs::select(&arguments.runs.runs_dir, &arguments.run)?;
     let changes = Changes::read(&run)?;
     journal::warn_if_foreign(&run, changes.provenance);
-    let found = differences(&changes.base, &changes.changes);
+    let selected = selection::select(&changes.changes, &arguments.paths)?;
+    let read = |delta: &Delta| changes.bytes(delta).ok().flatten().and_then(|bytes| bytes.old.or(bytes.new));
+    let deltas = patch::pair(patch::deltas(&changes.base, &selected), &read);
+    let directories = patch::lost_directories(&changes.base, &selected);
     if arguments.json {
-        terminal::print_json(&found)?;
+        terminal::print_json(&document(run, deltas, directories))?;
         return Ok(Exit::Ok);
     }
-    if found.is_empty() {
+    if deltas.is_empty() && directories.is_empty() {
         terminal::say(format_args!("run `{}` changed nothing\n", visible::line(&run.id)));
     }
-    for difference in &found {
-        terminal::print(render(&changes, difference)?);
+    let lost = match arguments.stat {
+        true => print_stat(&changes, deltas)?,
+        false => print_patch(&changes, &deltas)?,
+    };
+    for directory in &directories {
+        let path = visible::line(directory.as_str());
+        terminal::say(format_args!(
+            "note: a patch has no directory without a file: `{path}/` differs; `apply` brings it\n"
+        ));
     }
-    Ok(Exit::Ok)
+    refuse_incomplete(&run, &lost)
 }
 
-fn render(changes: &Changes, difference: &Difference) -> Result<String, Stop> {
-    let path = visible::line(&difference.path);
-    if let Some(change) = difference.after.as_ref().filter(|change| change.op != ChangeOp::Write) {
-        let target =
-            change.target.as_deref().map(|target| format!(" -> {}", visible::line(target))).unwrap_or_default();
-        let what = if change.op == ChangeOp::Symlink { "link" } else { "directory" };
-        return Ok(format!("{what} {path}{target}\n"));
-    }
-    let after = match &difference.after {
-        Some(change) => after(changes, change)?,
-        None => Side::Absent,
-    };
-    Ok(match (before(changes, difference), after) {
-        (Side::Absent, Side::Absent) => format!("removed {path}\n"),
-        (Side::Absent, Side::Text(new)) => unified(&Version::ABSENT, &Version::new(format!("b/{path}"), &new)),
-        (Side::Text(old), Side::Absent) => unified(&Version::new(format!("a/{path}"), &old), &Version::ABSENT),
-        (Side::Text(old), Side::Text(new)) => {
-            unified(&Version::new(format!("a/{path}"), &old), &Version::new(format!("b/{path}"), &new))
+fn document(run: RunFolder, deltas: Vec<Delta>, directories: Vec<ScopePath>) -> DiffFile {
+    let files = deltas.into_iter().map(|delta| ChangedFile {
+        before: delta.old.as_ref().map(FileVersion::of),
+        after: delta.new.as_ref().map(FileVersion::of),
+        moved_from: delta.renamed.map(|(path, _)| path),
+        path: delta.path,
+    });
+    DiffFile { schema_version: 1, run_id: run.id, files: files.collect(), directories }
+}
+
+/// Prints a patch. Returns the paths that it lacks.
+fn print_patch(changes: &Changes, deltas: &[Delta]) -> Result<Vec<ScopePath>, Stop> {
+    let reader = if terminal::is_terminal() { Reader::Terminal } else { Reader::Program };
+    let mut lost = Vec::new();
+    for delta in deltas {
+        match changes.bytes(delta)? {
+            Some(bytes) => terminal::print_bytes(&patch::render(delta, &bytes, reader)),
+            None => lost.push(delta.old_path().clone()),
         }
-        (Side::Absent, Side::Other(words)) => format!("new     {path}: {words}\n"),
-        (Side::Other(words), Side::Absent) => format!("removed {path}: {words}\n"),
-        (Side::Other(words), _) | (_, Side::Other(words)) => format!("differs {path}: {words}\n"),
-    })
+    }
+    Ok(lost)
 }
 
-/// One version of a file: its name in the diff, and its text as it is shown.
-struct Version<'a> {
-    name: Cow<'static, str>,
-    text: Cow<'a, str>,
+fn print_stat(changes: &Changes, deltas: Vec<Delta>) -> Result<Vec<ScopePath>, Stop> {
+    let (mut rows, mut lost) = (Vec::new(), Vec::new());
+    for delta in deltas {
+        match changes.bytes(&delta)? {
+            Some(bytes) => rows.push((delta, Counts::of(&bytes))),
+            None => lost.push(delta.old_path().clone()),
+        }
+    }
+    if !rows.is_empty() {
+        terminal::print(patch::render_stat(&rows));
+    }
+    Ok(lost)
 }
 
-impl<'a> Version<'a> {
-    const ABSENT: Version<'static> = Version { name: Cow::Borrowed("/dev/null"), text: Cow::Borrowed("") };
-
-    fn new(name: String, text: &'a str) -> Self {
-        Self { name: Cow::Owned(name), text: visible::block(text) }
-    }
-}
-
-fn unified(old: &Version<'_>, new: &Version<'_>) -> String {
-    TextDiff::from_lines(&*old.text, &*new.text).unified_diff().header(&old.name, &new.name).to_string()
-}
-
-fn before(changes: &Changes, difference: &Difference) -> Side {
-    let Some(fact) = &difference.before else { return Side::Absent };
-    let Ok(file) = open_before(&changes.project, &difference.path) else {
-        let words = if difference.after.is_none() { APPLIED } else { "the project no longer has it" };
-        return Side::Other(words.to_owned());
-    };
-    let mut bytes = Vec::new();
-    if fact.bytes > SHOWN_BYTES_MAX || file.take(SHOWN_BYTES_MAX + 1).read_to_end(&mut bytes).is_err() {
-        return Side::Other(format!("{} bytes before", fact.bytes));
-    }
-    let found = Digest::of(&bytes);
-    if difference.after.as_ref().and_then(|change| change.digest) == Some(found) {
-        return Side::Other(APPLIED.to_owned());
-    }
-    if found != fact.digest {
-        return Side::Other("the project's file changed after the run copied it".to_owned());
-    }
-    text(bytes)
-}
-
-fn after(changes: &Changes, change: &FileChange) -> Result<Side, Stop> {
-    if change.bytes > SHOWN_BYTES_MAX {
-        return Ok(Side::Other(format!("{} bytes now", change.bytes)));
-    }
-    let Some(digest) = change.digest else { return Ok(Side::Absent) };
-    let mut bytes = Vec::new();
-    let read = changes.open(&digest).and_then(|file| file.take(SHOWN_BYTES_MAX).read_to_end(&mut bytes));
-    read.map_err(|error| Stop::new(Exit::Mismatch, format!("read the blob of `{}`: {error}", change.path)))?;
-    Ok(text(bytes))
-}
-
-fn text(bytes: Vec<u8>) -> Side {
-    let length = bytes.len();
-    match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Side::Text(text),
-        _ => Side::Other(format!("binary, {length} bytes")),
-    }
+fn refuse_incomplete(run: &RunFolder, lost: &[ScopePath]) -> Ended {
+    let Some(first) = lost.first() else { return Ok(Exit::Ok) };
+    let more = if lost.len() > 1 { format!(" and {} more", lost.len() - 1) } else { String::new() };
+    let path = visible::line(first.as_str());
+    let message = format!("run `{}` has no copy of the old `{path}`{more}, so the patch lacks it", run.id);
+    Err(Stop::new(Exit::Policy, message).with_help("the project changed since: see the new version with `--json`"))
 }

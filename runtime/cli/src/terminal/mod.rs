@@ -24,6 +24,17 @@ pub fn print(text: impl fmt::Display) {
     let _reader_gone = write!(stdout, "{text}").and_then(|()| stdout.flush());
 }
 
+/// Writes exact bytes to stdout. A closed pipe is not an error.
+pub fn print_bytes(bytes: &[u8]) {
+    let mut stdout = std::io::stdout().lock();
+    let _reader_gone = stdout.write_all(bytes).and_then(|()| stdout.flush());
+}
+
+/// True if a terminal reads stdout, which obeys control characters.
+pub fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
 /// A JSON document as text.
 pub fn json(document: &impl serde::Serialize) -> Result<String, Stop> {
     serde_json::to_string_pretty(document)

@@ -1,0 +1,274 @@
+//! What `diff` prints is what `apply` does: `git apply` makes the same tree of it, whatever a run did to files.
+//!
+//! Git itself is the witness. Each case is a project of its own, so that one kind of change cannot hide behind another.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use workbench::Workbench;
+
+/// Path, mode and content of everything but folders; what glovebox keeps there is left out.
+fn tree(folder: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut pending = vec![folder.to_owned()];
+    while let Some(at) = pending.pop() {
+        for entry in std::fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            let stat = path.symlink_metadata().unwrap();
+            let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+            if matches!(name.as_str(), ".glovebox" | ".git") {
+                continue;
+            }
+            if stat.is_dir() {
+                pending.push(path);
+            } else if stat.is_symlink() {
+                let target = std::fs::read_link(&path).unwrap().to_str().unwrap().to_owned();
+                found.insert(name, (0o120_000, target.into_bytes()));
+            } else {
+                found.insert(name, (stat.permissions().mode() & 0o100, std::fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+    let _never_made = std::fs::remove_dir_all(to.join(".glovebox"));
+}
+
+fn git(folder: &Path, words: &[&str], input: &[u8]) -> (bool, String) {
+    let mut command = Command::new("git");
+    command.args(words).current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command.env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap());
+    command.env("GIT_COMMITTER_NAME", "c").env("GIT_COMMITTER_EMAIL", "c@localhost");
+    command.env("GIT_AUTHOR_NAME", "A U Thor").env("GIT_AUTHOR_EMAIL", "a@localhost");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+/// A project in which a stage runs `script`.
+fn project(script: &str, prepare: &dyn Fn(&Workbench)) -> Workbench {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         t [shape=parallelogram, tool_command=\"sh change.sh\"]\n start -> t -> done }",
+    );
+    bench.write("change.sh", &format!("set -e\n{script}\n"));
+    prepare(&bench);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--quiet"]).ends(0);
+    bench
+}
+
+fn check(name: &str, script: &str, prepare: &dyn Fn(&Workbench), parts: &[&str]) {
+    let bench = project(script, prepare);
+    let output = bench.command(&["diff", "r"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    let patch = String::from_utf8_lossy(&output.stdout).into_owned();
+    for part in parts {
+        assert!(patch.contains(part), "{name}: {part:?} is not in\n{patch}");
+    }
+    let (by_git, by_apply) = (bench.outside().join("by-git"), bench.outside().join("by-apply"));
+    copy(&bench.project(), &by_git);
+    copy(&bench.project(), &by_apply);
+    let (passed, said) = git(&by_git, &["apply", "--whitespace=nowarn", "-"], &output.stdout);
+    assert!(passed, "{name}: git apply: {said}\n{patch}");
+    bench.glovebox(&["apply", "r", "--workdir", by_apply.to_str().unwrap()]).ends(0);
+    assert_eq!(tree(&by_git), tree(&by_apply), "{name}:\n{patch}");
+    assert_ne!(tree(&by_apply), tree(&bench.project()), "{name}: the run changed something");
+    // Git 2.47 makes a file of a link that a reversed patch brings back, also of its own patches.
+    if !patch.contains("deleted file mode 120000") {
+        let (passed, said) = git(&by_git, &["apply", "-R", "--whitespace=nowarn", "-"], &output.stdout);
+        assert!(passed, "{name}: git apply -R: {said}\n{patch}");
+        assert_eq!(tree(&by_git), tree(&bench.project()), "{name}: and back");
+    }
+    // The patch does not depend on the project, which has moved on.
+    bench.glovebox(&["apply", "r"]).ends(0);
+    assert_eq!(bench.command(&["diff", "r"]).output().unwrap().stdout, output.stdout, "{name}");
+}
+
+/// Writes a file of the project.
+fn write(path: &'static str, text: &'static str) -> impl Fn(&Workbench) {
+    move |bench: &Workbench| bench.write(path, text)
+}
+
+/// Writes a file of 40 lines.
+fn long(bench: &Workbench) {
+    let lines: String = (0..40).map(|line| format!("line {line}\n")).collect();
+    bench.write("long.txt", &lines);
+}
+
+#[test]
+fn git_apply_brings_the_lines_of_a_diff() {
+    check(
+        "content",
+        "sed -i 's/^line 20$/twenty/; s/^line 3$/three/' long.txt",
+        &long,
+        &["@@ -1,7 +1,7 @@", "-line 20\n"],
+    );
+    check("crlf", "printf 'a\\r\\nc\\r\\n' > dos.txt", &write("dos.txt", "a\r\nb\r\n"), &["-b\r\n+c\r\n"]);
+    check("to lf", "printf 'a\\nb\\n' > dos.txt", &write("dos.txt", "a\r\nb\r\n"), &["-a\r\n"]);
+    check(
+        "lone cr",
+        "printf 'a\\rb\\n\\033[2J\\007\\f\\n' > cr",
+        &write("cr", "a\rc\n"),
+        &["+a\rb\n+\u{1b}[2J\u{7}\u{c}\n"],
+    );
+    check("not utf-8", "printf 'a\\377\\n' > latin", &write("latin", "a\n"), &["--- a/latin"]);
+    check("no newline", "printf 'a\\nb' > end", &write("end", "a\nc"), &["\\ No newline at end of file"]);
+    check("newline added", "printf 'a\\n' > end", &write("end", "a"), &["-a\n\\ No newline at end of file\n+a\n"]);
+}
+
+#[test]
+fn git_apply_brings_modes_and_files_without_lines() {
+    check(
+        "empty new",
+        ": > empty",
+        &|_| {},
+        &["new file mode 100644\nindex 0000000000000000000000000000000000000000..e69de29"],
+    );
+    check("emptied", ": > full", &write("full", "a\n"), &["@@ -1 +0,0 @@"]);
+    check("empty deleted", "rm empty", &write("empty", ""), &["deleted file mode 100644"]);
+    check("filled", "echo a > empty", &write("empty", ""), &["@@ -0,0 +1 @@"]);
+    check("new program", "printf '#!/bin/sh\\n' > x; chmod +x x", &|_| {}, &["new file mode 100755"]);
+    check("mode", "chmod +x x.sh", &write("x.sh", "true\n"), &["old mode 100644\nnew mode 100755\n"]);
+    check(
+        "mode and content",
+        "chmod +x x.sh; echo 2 >> x.sh",
+        &write("x.sh", "1\n"),
+        &["new mode 100755\nindex ", "+2"],
+    );
+    check("deleted", "rm gone", &write("gone", "a\nb\n"), &["deleted file mode 100644", "+++ /dev/null"]);
+    check(
+        "deleted folder",
+        "rm -r d",
+        &|bench| {
+            bench.write("d/a", "1\n");
+            bench.write("d/e/b", "2\n");
+        },
+        &["a/d/e/b"],
+    );
+}
+
+#[test]
+fn git_apply_brings_moved_and_binary_files() {
+    check(
+        "renamed",
+        "mkdir n; mv long.txt n/",
+        &long,
+        &["similarity index 100%\nrename from long.txt\nrename to n/long.txt\n"],
+    );
+    check(
+        "renamed, changed",
+        "mv long.txt new.txt; sed -i '1d' new.txt",
+        &long,
+        &["similarity index 97%", "-line 0\n"],
+    );
+    check("renamed, mode", "mv long.txt new; chmod +x new", &long, &["new mode 100755\nsimilarity index 100%"]);
+    check("copied", "cp long.txt copy", &long, &["new file mode"]);
+    check(
+        "swapped",
+        "mv a t; mv b a; mv t b",
+        &|bench| {
+            bench.write("a", "1\n");
+            bench.write("b", "2\n");
+        },
+        &["-1\n+2\n"],
+    );
+    check(
+        "binary new",
+        "head -c 3000 /dev/urandom > bin",
+        &|_| {},
+        &["GIT binary patch\nliteral 3000\n", "literal 0\n"],
+    );
+    check("binary", "printf 'b\\0c' > bin", &write("bin", "a\0b"), &["GIT binary patch\nliteral 3\n"]);
+    check("binary deleted", "rm bin", &write("bin", "a\0b"), &["GIT binary patch\nliteral 0\n"]);
+    check("binary moved", "mv bin box", &write("bin", "a\0b"), &["rename to box"]);
+}
+
+#[test]
+fn git_apply_brings_links_and_folders() {
+    check("link new", "ln -s change.sh way", &|_| {}, &["new file mode 120000", "+change.sh\n\\ No newline"]);
+    let linked = |bench: &Workbench| std::os::unix::fs::symlink("change.sh", bench.project().join("way")).unwrap();
+    check("link moved on", "ln -sfn f2 way", &linked, &["-change.sh", "+f2"]);
+    check("link deleted", "rm way", &linked, &["deleted file mode 120000"]);
+    check("link to file", "rm way; echo a > way", &linked, &["deleted file mode 120000", "new file mode 100644"]);
+    check(
+        "file to link",
+        "rm f; ln -s change.sh f",
+        &write("f", "a\n"),
+        &["deleted file mode 100644", "new file mode 120000"],
+    );
+    check("file to folder", "rm f; mkdir f; echo b > f/g", &write("f", "a\n"), &["b/f/g"]);
+    check("folder to file", "rm -r f; echo b > f", &write("f/g", "a\n"), &["a/f/g"]);
+}
+
+#[test]
+fn git_apply_reads_every_name() {
+    check(
+        "space",
+        "echo 2 >> 'a b'; echo 1 > 'c  d'",
+        &write("a b", "1\n"),
+        &["diff --git a/a b b/a b\n", "--- a/a b\t\n"],
+    );
+    check("space moved", "mv 'a b' 'c d'", &write("a b", "1\n"), &["rename from a b\nrename to c d\n"]);
+    check("unicode", "echo 2 >> größe; echo 1 > 日本", &write("größe", "1\n"), &["--- a/größe\n", "+++ b/日本\n"]);
+    check(
+        "quotes",
+        "echo 2 >> 'say \"hi\"'; echo 1 > 'back\\slash'",
+        &write("say \"hi\"", "1\n"),
+        &["\"a/say \\\"hi\\\"\""],
+    );
+    check("marks", "printf -- '-- a/x\\n+++ b/x\\n@@ -1 +1 @@\\n' > m", &write("m", "-- b\n"), &["+-- a/x\n"]);
+    check("long line", "head -c 200000 /dev/zero | tr '\\0' x > wide", &write("wide", "x\n"), &["-x\n"]);
+}
+
+#[test]
+fn what_a_patch_cannot_bring_is_named() {
+    let bench = project("mkdir hollow; rm kept/a", &|bench| bench.write("kept/a", "1\n"));
+    let diff = bench.glovebox(&["diff", "r"]);
+    diff.ends(0).says("a patch has no directory without a file: `hollow/` differs").says("`kept/` differs");
+}
+
+#[test]
+fn an_old_version_that_is_nowhere_left_is_an_error_and_not_a_shorter_patch() {
+    let bench = project("echo 2 >> f; echo 1 > g", &|bench| bench.write("f", "1\n"));
+    for entry in std::fs::read_dir(bench.run_folder("r").join("blobs")).unwrap() {
+        for blob in std::fs::read_dir(entry.unwrap().path()).unwrap() {
+            let blob = blob.unwrap().path();
+            if std::fs::read(&blob).unwrap() == b"1\n" && !blob.to_str().unwrap().is_empty() {
+                std::fs::remove_file(blob).unwrap();
+            }
+        }
+    }
+    // Both have the same old bytes: the project still has them, so nothing is missing yet.
+    bench.write("g", "1\n");
+    bench.glovebox(&["diff", "r", "--", "f"]).ends(0).says("+2");
+    bench.write("f", "other\n");
+    bench.glovebox(&["diff", "r", "--", "f"]).ends(6).says("no copy of the old `f`");
+}
+
+#[test]
+fn apply_brings_only_what_is_named() {
+    let bench = project("echo 2 >> f; mkdir d; echo 1 > d/g", &|bench| bench.write("f", "1\n"));
+    bench.glovebox(&["apply", "--", "nothing"]).ends(2).says("the run did not change `nothing`");
+    bench
+        .glovebox(&["apply", "--", "d/g"])
+        .ends(0)
+        .says("wrote   d/g")
+        .says("1 of 2 changed files")
+        .never_says("wrote   f");
+    assert_eq!((bench.read("f"), bench.read("d/g")), ("1\n".to_owned(), "1\n".to_owned()));
+    bench.glovebox(&["apply"]).ends(0).says("wrote   f").never_says("d/g");
+    assert_eq!(bench.read("f"), "1\n2\n");
+    let patch = bench.glovebox(&["diff", "--", "d"]).ends(0).stdout.clone();
+    assert!(patch.contains("d/g") && !patch.contains("a/f"));
+}
