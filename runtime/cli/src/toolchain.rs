@@ -3,7 +3,11 @@
 //! Only this module reads this process's PATH and HOME for commands. Commands get only what `glovebox.toml` names, read-only, and from a
 //! toolchain's home only folders without secrets. The search for a toolchain runs no program.
 
+mod configuration;
 mod go;
+mod java;
+#[expect(dead_code, reason = "no command reads the table yet")]
+pub mod kind;
 mod machine;
 mod node;
 mod python;
@@ -26,6 +30,8 @@ struct Found {
     shown: Vec<PathBuf>,
     /// Folders of its home that exist below a home of the command's own: path outside, path below HOME.
     homed: Vec<(PathBuf, &'static str)>,
+    /// Files of `/etc` that exist inside, where they are outside.
+    configuration: Vec<PathBuf>,
     /// Variables; `{home}` is the command's HOME.
     env: Vec<(&'static str, String)>,
 }
@@ -39,14 +45,21 @@ struct Missing {
 
 impl Missing {
     fn program(toolchain: Toolchain) -> Self {
-        let name = match toolchain {
-            Toolchain::Rust => "cargo",
-            Toolchain::Go => "go",
-            Toolchain::Node => "node",
-            Toolchain::Python => "python3",
-        };
         let help = format!("install it, or remove `{}` from `[exec] toolchains`", toolchain.as_str());
-        Self { why: format!("no `{name}` in PATH"), help }
+        Self { why: format!("no `{}` in PATH", program_of(toolchain)), help }
+    }
+}
+
+/// The program by which a toolchain is found.
+fn program_of(toolchain: Toolchain) -> &'static str {
+    match toolchain {
+        Toolchain::Rust => "cargo",
+        Toolchain::Go => "go",
+        Toolchain::Node => "node",
+        Toolchain::Python => "python3",
+        Toolchain::Java => "java",
+        Toolchain::Maven => "mvn",
+        Toolchain::Gradle => "gradle",
     }
 }
 
@@ -79,6 +92,9 @@ fn find(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<Found, Mi
         Toolchain::Go => go::find(machine),
         Toolchain::Node => node::find(machine),
         Toolchain::Python => python::find(machine),
+        Toolchain::Java => java::find(machine),
+        Toolchain::Maven => java::find_maven(machine, tier),
+        Toolchain::Gradle => java::find_gradle(machine),
     }
 }
 
@@ -99,6 +115,12 @@ fn add(policy: &mut ExecPolicy, found: Found, tier: Tier) -> Result<(), Stop> {
         let bind = Bind::read_only(source, at);
         if !policy.binds.contains(&bind) {
             policy.binds.push(bind);
+        }
+    }
+    for file in found.configuration {
+        require_utf8(&file)?;
+        if !policy.configuration.contains(&file) {
+            policy.configuration.push(file);
         }
     }
     policy.env.extend(found.env.into_iter().map(|(name, value)| (name.to_owned(), value)));

@@ -22,10 +22,12 @@ pub(super) enum Variable {
     GoModCache,
     PyenvRoot,
     PyenvVersion,
+    JavaHome,
+    GradleUserHome,
 }
 
 /// Every variable with its name.
-const VARIABLES: [(&str, Variable); 10] = [
+const VARIABLES: [(&str, Variable); 12] = [
     ("PATH", Variable::Path),
     ("HOME", Variable::Home),
     ("CARGO_HOME", Variable::CargoHome),
@@ -36,6 +38,8 @@ const VARIABLES: [(&str, Variable); 10] = [
     ("GOMODCACHE", Variable::GoModCache),
     ("PYENV_ROOT", Variable::PyenvRoot),
     ("PYENV_VERSION", Variable::PyenvVersion),
+    ("JAVA_HOME", Variable::JavaHome),
+    ("GRADLE_USER_HOME", Variable::GradleUserHome),
 ];
 
 impl Machine {
@@ -67,6 +71,11 @@ impl Machine {
         let path =
             self.0.get(&Variable::Path).map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
         path.into_iter().filter(move |folder| folder.is_absolute() && folder.join(program).is_file())
+    }
+
+    /// An existing folder of the user's home.
+    pub(super) fn below_home(&self, name: &str) -> Option<PathBuf> {
+        self.home().map(|home| home.join(name)).filter(|folder| folder.is_dir())
     }
 
     fn home(&self) -> Option<PathBuf> {

@@ -159,6 +159,77 @@ fn python_is_the_interpreter_behind_environments_and_stand_ins() {
     }
 }
 
+const JDK: [&str; 6] =
+    ["jdk/bin/java", "jdk/lib/modules", "jdk/conf/", "bin/java -> jdk/bin/java", "bin/mvn -> mvn/bin/mvn", "mvn/boot/"];
+
+#[test]
+fn maven_is_its_home_its_jdk_and_what_it_downloaded() {
+    let more = ["mvn/bin/mvn", "me/.m2/repository/", "me/.m2/settings.xml", "me/.m2/wrapper/dists/"];
+    let home = home(&[&JDK[..], &more[..]].concat());
+    let machine = machine(&home, &[("PATH", "~/bin")]);
+    let java = found(Toolchain::Java, &machine, Tier::Full).unwrap();
+    assert_eq!(
+        (below(&home, &java.shown), below(&home, &java.path)),
+        (vec!["jdk".to_owned()], vec!["jdk/bin".to_owned()])
+    );
+    let maven = found(Toolchain::Maven, &machine, Tier::Full).unwrap();
+    assert_eq!(below(&home, &maven.path), ["mvn/bin", "jdk/bin"]);
+    assert_eq!(below(&home, &maven.shown), ["jdk", "mvn"]);
+    let homed: Vec<&str> = maven.homed.iter().map(|(_, at)| *at).collect();
+    assert_eq!(homed, [".m2/repository", ".m2/wrapper/dists"], "settings.xml may have passwords");
+    assert_eq!(variable(&maven, "MAVEN_OPTS"), None);
+    let landlock = found(Toolchain::Maven, &machine, Tier::Landlock).unwrap();
+    assert!(variable(&landlock, "MAVEN_OPTS").unwrap().ends_with("/me/.m2/repository"));
+}
+
+#[test]
+fn gradle_is_in_path_or_behind_a_wrapper() {
+    let dists = "me/.gradle/wrapper/dists";
+    let more = [
+        format!("{dists}/gradle-8.9-bin/a/gradle-8.9/bin/gradle"),
+        format!("{dists}/gradle-8.10-bin/b/gradle-8.10/bin/gradle"),
+        "me/.gradle/caches/modules-2/".to_owned(),
+        "me/.gradle/gradle.properties".to_owned(),
+    ];
+    let files: Vec<&str> = JDK.into_iter().chain(more.iter().map(String::as_str)).collect();
+    let home = home(&files);
+    let gradle = found(Toolchain::Gradle, &machine(&home, &[("PATH", "~/bin")]), Tier::Full).unwrap();
+    let wrapped = "me/.gradle/wrapper/dists/gradle-8.10-bin/b/gradle-8.10";
+    assert_eq!(below(&home, &gradle.shown), ["jdk", wrapped, "me/.gradle/caches/modules-2"]);
+    assert!(variable(&gradle, "GRADLE_RO_DEP_CACHE").unwrap().ends_with("me/.gradle/caches"));
+    let none = found(Toolchain::Gradle, &machine(&home, &[("PATH", "~/bin"), ("GRADLE_USER_HOME", "~/x")]), Tier::Full);
+    assert!(none.unwrap_err().why.contains("no `gradle` in PATH"));
+    let named = found(Toolchain::Java, &machine(&home, &[("JAVA_HOME", "~/jdk")]), Tier::Full);
+    assert_eq!(below(&home, &named.unwrap().shown), ["jdk"]);
+}
+
+#[test]
+fn of_etc_only_the_toolchains_own_files_are_shown() {
+    let files = [
+        "etc/java-17/net.properties",
+        "etc/java-17/password",
+        "etc/shadow",
+        "etc/ssh/key",
+        "etc/maven/settings.xml",
+        "etc/maven/logging/simple",
+        "jdk/conf/net.properties -> etc/java-17/net.properties",
+        "jdk/conf/management/password -> etc/java-17/password",
+        "jdk/conf/shadow -> etc/shadow",
+        "jdk/conf/key -> etc/ssh/key",
+        "mvn/conf -> etc/maven",
+    ];
+    let home = home(&files);
+    let secret = home.path().join("etc/java-17/password");
+    fs::set_permissions(secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let etc = home.path().canonicalize().unwrap().join("etc");
+    let listed = |folder: &str, names: &[&str]| {
+        below(&home, &configuration::linked_below(&etc, &[home.path().join(folder)], names))
+    };
+    assert_eq!(listed("jdk", &["java"]), ["etc/java-17/net.properties"]);
+    assert_eq!(listed("mvn", &["maven"]), ["etc/maven/logging/simple", "etc/maven/settings.xml"]);
+    assert_eq!(listed("mvn", &["java"]), [] as [&str; 0]);
+}
+
 #[test]
 fn a_home_is_never_shown_for_a_toolchain_in_it() {
     let home = home(&["me/bin/node", "me/lib/node_modules/", "me/bin/python3", "me/lib/python3.1/os.py"]);

@@ -29,11 +29,25 @@ pub enum Toolchain {
     Node,
     /// `python3`: the prefix of the interpreter.
     Python,
+    /// `java` and `javac`: the home of the JDK, and the configuration in `/etc` that it links to.
+    Java,
+    /// `mvn`: its home, the JDK, and the local repository.
+    Maven,
+    /// `gradle`: its home, the JDK, and the downloaded modules.
+    Gradle,
 }
 
 impl Toolchain {
     /// Every toolchain.
-    pub const ALL: [Toolchain; 4] = [Toolchain::Rust, Toolchain::Go, Toolchain::Node, Toolchain::Python];
+    pub const ALL: [Toolchain; 7] = [
+        Toolchain::Rust,
+        Toolchain::Go,
+        Toolchain::Node,
+        Toolchain::Python,
+        Toolchain::Java,
+        Toolchain::Maven,
+        Toolchain::Gradle,
+    ];
 
     /// The word in `glovebox.toml`.
     pub fn as_str(self) -> &'static str {
@@ -42,6 +56,9 @@ impl Toolchain {
             Toolchain::Go => "go",
             Toolchain::Node => "node",
             Toolchain::Python => "python",
+            Toolchain::Java => "java",
+            Toolchain::Maven => "maven",
+            Toolchain::Gradle => "gradle",
         }
     }
 }
@@ -96,10 +113,8 @@ fn toolchains(fields: &mut Fields<'_>, field: &Field<'_, '_>) -> Vec<Toolchain> 
         match Toolchain::ALL.into_iter().find(|toolchain| toolchain.as_str() == text) {
             Some(toolchain) => found.push(toolchain),
             None => {
-                let message = format!(
-                    "`{field}` names the toolchain `{text}`, which the host does not know: `rust`, `go`, `node` or `python` is \
-                     expected"
-                );
+                let known = Toolchain::ALL.map(|toolchain| format!("`{}`", toolchain.as_str())).join(", ");
+                let message = format!("`{field}` names the unknown toolchain `{text}`: expected one of {known}");
                 let help = "name the folders of its programs with `path`, its variables with `env`, and what it reads with `[sandbox] read`";
                 fields.value_problem(place, Message::from(message).with_help(Some(help.to_owned())));
             }

@@ -16,6 +16,8 @@ pub struct ExecPolicy {
     pub env: BTreeMap<String, String>,
     /// Folders and files of the host that exist read-only in a jail: toolchains, `[sandbox] read`.
     pub binds: Vec<Bind>,
+    /// Files in folders of `/etc` that exist read-only in a jail: configuration that a toolchain links to.
+    pub configuration: Vec<PathBuf>,
     /// Bytes kept per stream, half from its head and half from its tail; limit `command_output_bytes`.
     pub output_bytes_max: u64,
     /// Time between SIGTERM and SIGKILL after a timeout or a cancellation.
@@ -31,6 +33,7 @@ impl Default for ExecPolicy {
             path: path.into_iter().map(PathBuf::from).collect(),
             env: BTreeMap::new(),
             binds: Vec::new(),
+            configuration: Vec::new(),
             output_bytes_max: 1 << 20,
             grace: Duration::from_secs(2),
             kill_max: Duration::from_secs(10),

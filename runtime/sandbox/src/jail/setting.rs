@@ -10,7 +10,7 @@ use glovebox_jail::subject;
 use glovebox_record::{Limits, Network, Tier};
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// The user's name inside.
@@ -22,6 +22,8 @@ const TMP_INSIDE: &str = "/tmp";
 const ID_INSIDE: u32 = 1000;
 /// Folders of the kernel and of services. They are never bound, and neither is anything in them.
 const KERNELS: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+/// The permission of all users to read a file.
+const FOR_OTHERS: u32 = 0o004;
 /// Folders of the system, which every command can read.
 const SYSTEMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
@@ -103,11 +105,13 @@ pub(super) fn check(setting: &JailSetting, channels: &JailChannels, source: &Sou
     }
     let hidden = hidden(setting, &source)?;
     let at = if has_root { normal(&setting.inside)? } else { main_folder(&source).to_owned() };
+    let configuration = configuration(&setting.policy.configuration)?;
     let binds = if has_root {
         // After the requested binds, so that nothing lies over a mask.
-        [binds(&setting.policy.binds, &hidden, &at)?, masks(setting, &hidden)?, offered(channels)?].concat()
+        [binds(&setting.policy.binds, &hidden, &at)?, configuration, masks(setting, &hidden)?, offered(channels)?]
+            .concat()
     } else {
-        unrooted(setting, &hidden)?
+        [unrooted(setting, &hidden)?, configuration].concat()
     };
     let inner = setting.inner.iter().map(|bind| checked_inner(bind, setting, &at)).collect::<Result<_, _>>()?;
     let (uid, gid) = ids();
@@ -240,6 +244,26 @@ fn binds(requested: &[Bind], hidden: &[PathBuf], workspace: &Path) -> Result<Vec
     }
     all.sort_by_key(|bind| bind.at.components().count());
     Ok(all)
+}
+
+/// Files of `/etc` at their own paths. Refuses a file directly in `/etc`, one behind a link, and one that not every user may read: the
+/// system's own secrets are such files.
+fn configuration(files: &[PathBuf]) -> Result<Vec<Bind>, JailError> {
+    files.iter().map(|file| checked_configuration(file)).collect()
+}
+
+fn checked_configuration(file: &Path) -> Result<Bind, JailError> {
+    let bind = Bind::read_only(file.to_owned(), file.to_owned());
+    let path = normal(file)?;
+    let below = path.strip_prefix("/etc").map(|below| below.components().count()).unwrap_or_default();
+    if below < 2 || canonical(&path)? != path {
+        return Err(refused(&bind, &"expected a file in a folder of `/etc`, without links on the way"));
+    }
+    let status = fs::symlink_metadata(&path).map_err(|error| refused(&bind, &error))?;
+    if !status.is_file() || status.permissions().mode() & FOR_OTHERS == 0 {
+        return Err(refused(&bind, &"expected a file that every user may read"));
+    }
+    Ok(Bind::read_only(utf8(path.clone())?, path))
 }
 
 /// What commands may read in a tier without a root of its own. A path means the same inside and outside.

@@ -4,8 +4,9 @@ use crate::fixture::{Fixture, argv, never, output, shell};
 use glovebox_record::Tier;
 use glovebox_sandbox::jail::{Bind, JailError};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 
 fn bind(source: &str, at: &str) -> Bind {
     Bind::read_only(source.into(), at.into())
@@ -50,6 +51,44 @@ fn what_would_show_the_record_the_project_or_the_kernel_is_not_bound() {
     }
     assert!(shown(bind(&text("fine"), &text("fine"))).is_ok());
     assert!(shown(Bind { optional: true, ..bind(&text("missing"), "/opt/x") }).is_ok());
+}
+
+/// The system's secrets are files directly in `/etc`, or files that not every user may read.
+#[test]
+fn of_etc_only_configuration_that_every_user_may_read_is_shown() {
+    let folder = Path::new("/etc/glovebox-test-configuration");
+    let is_made = fs::create_dir(folder).is_ok();
+    let shown = |file: &Path| {
+        Fixture::new(Tier::Full).open(|setting| setting.policy.configuration = vec![file.to_owned()]).map(drop)
+    };
+    let mut refused: Vec<PathBuf> =
+        ["/etc/passwd", "/etc/shadow", "/etc", "/etc/ssl", "/etc/../etc/ssl/openssl.cnf", "/usr/bin/env"]
+            .map(PathBuf::from)
+            .to_vec();
+    if is_made {
+        let of_mode = |name: &str, mode: u32| {
+            let file = folder.join(name);
+            fs::write(&file, "x").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            file
+        };
+        let open = of_mode("open", 0o644);
+        refused.push(of_mode("secret", 0o640));
+        symlink("/etc/shadow", folder.join("link")).unwrap();
+        refused.push(folder.join("link"));
+        let fixture = Fixture::new(Tier::Full);
+        let jail = fixture.open(|setting| setting.policy.configuration = vec![open.clone()]).unwrap();
+        let exit =
+            jail.run(&shell("cd /etc/glovebox-test-configuration; ls -A; cat open; echo y > open"), &never()).unwrap();
+        assert_eq!((output(&exit).as_str(), exit.code), ("open\nx", Some(2)), "{exit:?}");
+    }
+    let results: Vec<_> = refused.iter().map(|file| (file.clone(), shown(file))).collect();
+    if is_made {
+        fs::remove_dir_all(folder).unwrap();
+    }
+    for (file, result) in results {
+        assert!(matches!(result, Err(JailError::Setting(_))), "{}: {result:?}", file.display());
+    }
 }
 
 #[test]
