@@ -116,13 +116,29 @@ fn a_component_is_inspected_and_anything_else_is_refused() {
     bench.glovebox(&["plugin", "inspect", "tool.wasm"]).ends(0).says("digest    blake3:").says("glovebox:plugin/exec");
     let json = bench.glovebox(&["plugin", "inspect", "tool.wasm", "--json"]).ends(0).json();
     assert!(json["imports"].as_array().unwrap().iter().any(|import| import["name"].as_str().unwrap().contains("exec")));
-    bench.write("text.wasm", "not a component");
-    bench
-        .glovebox(&["plugin", "inspect", "text.wasm"])
-        .ends(7)
-        .says("`text.wasm` cannot be used: not a valid WebAssembly component");
-    std::fs::write(bench.project().join("core.wasm"), wat::parse_str("(module)").unwrap()).unwrap();
-    bench.glovebox(&["plugin", "inspect", "core.wasm"]).ends(7).says("a core module, expected a component");
+    let whole = std::fs::read(bench.project().join("tool.wasm")).unwrap();
+    let async_built = wat::parse_str("(component (core func (canon task.cancel)))").unwrap();
+    for (name, bytes, said) in [
+        ("text", &b"not a component"[..], "`text.wasm` cannot be used: not WebAssembly; build for `wasm32-wasip2`"),
+        ("empty", b"", "`empty.wasm` cannot be used: the file is empty"),
+        ("cut", &whole[..whole.len() / 2], "`cut.wasm` cannot be used: the file is cut off"),
+        ("core", &wat::parse_str("(module)").unwrap(), "a core module, expected a component"),
+        (
+            "core",
+            &wat::parse_str("(module)").unwrap(),
+            "help: build for `wasm32-wasip2`, or make a component of it: `wasm-tools",
+        ),
+        ("async", &async_built, "what this host does not run: async functions of the component model"),
+        ("async", &async_built, "help: build it without async; componentize-qjs: `--sync`"),
+    ] {
+        let file = format!("{name}.wasm");
+        std::fs::write(bench.project().join(&file), bytes).unwrap();
+        let answer = bench.glovebox(&["plugin", "inspect", &file]);
+        answer.ends(7).says(said);
+        assert!(answer.stderr.lines().count() <= 2, "one line and its help: {}", answer.stderr);
+    }
+    std::fs::create_dir(bench.project().join("folder.wasm")).unwrap();
+    bench.glovebox(&["plugin", "inspect", "folder.wasm"]).ends(7).says("expected a file, found a folder");
     bench.glovebox(&["plugin", "inspect", "absent.wasm"]).ends(2).says("read `absent.wasm`");
     bench.glovebox(&["plugin", "inspect", "/dev/zero"]).ends(7).says("expected a file, found a device");
 }

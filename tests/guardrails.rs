@@ -34,36 +34,6 @@ fn harmless() -> Vec<u8> {
 }
 
 #[test]
-fn a_plugin_runs_only_as_it_was_locked() {
-    let bench = plugin_bench(&harmless(), "wants = { filesystem = \"workspace\", read = [\"src/\"] }");
-    bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("not in `glovebox.lock`").says("glovebox plugin lock");
-    assert!(!bench.has(".glovebox"), "what is refused leaves no run behind");
-    bench.glovebox(&["plugin", "lock"]).ends(0).says("new").says("digest   blake3:");
-    bench.glovebox(&["run", "pipeline.dot"]).ends(0);
-    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("evil.guest, plugin");
-    std::fs::write(bench.project().join("guest.wasm"), guests::component("(func $execute nop)")).unwrap();
-    for command in ["run", "plan"] {
-        bench.glovebox(&[command, "pipeline.dot"]).ends(7).says("has the digest").says("glovebox plugin lock");
-    }
-    bench.glovebox(&["plugin", "lock"]).ends(0).says("changed bytes");
-    bench.glovebox(&["run", "pipeline.dot"]).ends(0);
-    bench.glovebox(&["plugin", "lock"]).ends(0).says("unchanged");
-}
-
-#[test]
-fn grants_that_grow_after_the_lock_are_refused() {
-    let wants = "wants = { filesystem = \"workspace\", read = [\"src/\", \"docs/\"] }\n";
-    let granted = |paths: &str| format!("{wants}grants = {{ filesystem = \"workspace\", read = [{paths}] }}");
-    let bench = plugin_bench(&harmless(), &granted("\"src/\""));
-    bench.glovebox(&["plugin", "lock"]).ends(0).says("granted  read src/");
-    let config = bench.read("glovebox.toml");
-    bench.write("glovebox.toml", &config.replace("read = [\"src/\"] }", "read = [\"src/\", \"docs/\"] }"));
-    bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("docs/").says("glovebox plugin lock");
-    bench.write("glovebox.toml", &config);
-    bench.glovebox(&["run", "pipeline.dot"]).ends(0);
-}
-
-#[test]
 fn configuration_that_cannot_be_enforced_is_refused_at_its_line() {
     for (config, said) in [
         ("grants = { network = true }", "network"),
@@ -80,23 +50,6 @@ fn configuration_that_cannot_be_enforced_is_refused_at_its_line() {
         bench.glovebox(&["plugin", "lock"]).ends(3).says(said);
         assert!(!bench.has("glovebox.lock"));
     }
-}
-
-#[test]
-fn a_plugin_that_is_not_there_or_not_known_is_named() {
-    let bench = plugin_bench(&harmless(), "");
-    std::fs::remove_file(bench.project().join("guest.wasm")).unwrap();
-    bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("guest.wasm");
-    bench.glovebox(&["plugin", "lock"]).ends(2).says("guest.wasm");
-    std::fs::remove_file(bench.project().join("glovebox.toml")).unwrap();
-    bench.glovebox(&["run", "pipeline.dot"]).ends(3).says("evil.guest").says("[plugins.\"evil.guest\"]");
-}
-
-#[test]
-fn a_component_with_ungranted_imports_is_refused_before_it_runs() {
-    let bench = locked_bench("opens-sockets", "");
-    bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("wasi:sockets").says("components have no network");
-    bench.glovebox(&["plugin", "inspect", "guest.wasm"]).ends(0).says("never granted: components have no network");
 }
 
 #[test]
@@ -158,35 +111,6 @@ fn an_answer_nested_too_deep_to_be_read_back_fails_the_stage_and_not_the_run() {
     bench.glovebox(&["plugin", "lock"]).ends(0);
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(7).says("`deep`").says("levels deep");
     bench.glovebox(&["show", "r"]).ends(0).says("outcome/malformed");
-}
-
-#[test]
-fn locking_writes_through_no_link() {
-    let bench = plugin_bench(&harmless(), "");
-    let canary = bench.outside().join("canary");
-    std::fs::write(&canary, "alive").unwrap();
-    for name in ["glovebox.lock.new", "glovebox.lock"] {
-        std::os::unix::fs::symlink(&canary, bench.project().join(name)).unwrap();
-    }
-    bench.glovebox(&["plugin", "lock"]).ends(7).says("glovebox.lock");
-    std::fs::remove_file(bench.project().join("glovebox.lock")).unwrap();
-    bench.glovebox(&["plugin", "lock"]).ends(0);
-    assert_eq!(std::fs::read_to_string(&canary).unwrap(), "alive");
-    assert!(bench.read("glovebox.lock").contains("evil.guest"));
-}
-
-#[test]
-fn a_plugin_file_is_read_to_a_bound_and_never_waited_for() {
-    let bench = plugin_bench(&harmless(), "[limits]\ncomponent_bytes = 100");
-    for command in [&["plugin", "lock"][..], &["run", "pipeline.dot"]] {
-        bench.glovebox(command).ends(7).says("`component_bytes`").says("100");
-    }
-    let guest = bench.project().join("guest.wasm");
-    std::fs::remove_file(&guest).unwrap();
-    std::os::unix::fs::symlink("/dev/zero", &guest).unwrap();
-    for command in [&["plugin", "lock"][..], &["plugin", "inspect", "guest.wasm"], &["run", "pipeline.dot"]] {
-        bench.glovebox(command).ends(7).says("expected a file, found a device");
-    }
 }
 
 /// A pipeline of one tool that may write `out/`, with the command given.

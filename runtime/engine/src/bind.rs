@@ -232,8 +232,10 @@ impl Binder<'_> {
     /// Checks a plugin's manifest, role and lock.
     fn check_agreed(&self, source: HandlerSource<'_>, entry: &PluginEntry, bytes: &[u8]) -> Result<(), PluginProblem> {
         let handler = source.name;
-        let inspection = glovebox_host::inspect::inspect(bytes)
-            .map_err(|error| source.problem(format!("plugin `{handler}` cannot be read: {error}")))?;
+        let inspection = glovebox_host::inspect::inspect(bytes).map_err(|error| PluginProblem {
+            help: error.help(),
+            ..source.problem(format!("plugin `{handler}` cannot be used: {error}"))
+        })?;
         let named = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
         if let Some(named) = named.filter(|named| *named != handler) {
             let help = format!("rename the table in glovebox.toml to `[plugins.\"{named}\"]`");

@@ -92,7 +92,7 @@ fn a_plugin_is_what_was_agreed_to_or_does_not_run() {
     unread.plugins.insert(named.to_owned(), file);
     refused(plan(&pipeline, &unread, &review, &lock), BindClass::Plugin, &["`/x/p.wasm`: no such file"]);
     let garbage: Arc<[u8]> = b"\0asm nonsense".to_vec().into();
-    refused(with(&garbage, &review, &lock), BindClass::Plugin, &["cannot be read"]);
+    refused(with(&garbage, &review, &lock), BindClass::Plugin, &["cannot be used"]);
 }
 
 const COMMAND: &str = "shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"";

@@ -10,6 +10,7 @@ use crate::component::LoadError;
 use crate::engine;
 use glovebox_names::visible;
 use glovebox_sandbox::worker::{Answer, Bounds, Worker, WorkerError};
+use std::any::Any;
 use std::io::{self, Read, Write};
 use std::thread;
 use std::time::Duration;
@@ -160,8 +161,14 @@ fn compiled(engine: &Engine, bytes: &[u8]) -> Result<Vec<u8>, String> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("glovebox-compile".to_owned()).stack_size(STACK_BYTES);
         let compiling = thread.spawn_scoped(scope, compile).map_err(|_| NO_THREAD.to_owned())?;
-        compiling.join().unwrap_or_else(|_| Err("the compiler panicked".to_owned()))
+        compiling.join().unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
     })
+}
+
+/// A bug of the compiler, in one line with its own words.
+fn panicked(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
+    format!("the compiler has a bug: {}", text.unwrap_or("it panicked without a text"))
 }
 
 #[cfg(test)]
@@ -180,6 +187,35 @@ mod tests {
         assert!(Engine::detect_precompiled(&made).is_some());
         let compiled = parsed(Answer { code: COMPILED, bytes: made }).unwrap();
         assert!(crate::aot::revive(&parent.engine, &crate::aot::Trusted::fresh(&compiled)).is_ok());
+    }
+
+    /// A call between two nested components, with a text that crosses from one memory to the other.
+    const NESTED: &str = r#"(component
+      (component $inner
+        (core module $m (memory (export "memory") 1)
+          (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 0))
+          (func (export "take") (param i32 i32)))
+        (core instance $i (instantiate $m))
+        (func (export "take") (param "text" string)
+          (canon lift (core func $i "take") (memory $i "memory") (realloc (func $i "realloc")))))
+      (instance $inner (instantiate $inner))
+      (core module $libc (memory (export "memory") 1))
+      (core instance $libc (instantiate $libc))
+      (core func $take (canon lower (func $inner "take") (memory $libc "memory")))
+      (core module $main (import "" "take" (func (param i32 i32))))
+      (core instance (instantiate $main (with "" (instance (export "take" (func $take)))))))"#;
+
+    #[test]
+    fn nested_components_that_call_each_other_compile() {
+        let bytes = wat::parse_str(NESTED).unwrap();
+        assert!(crate::inspect::inspect(&bytes).is_ok());
+        assert!(compiled(&engine::compiler().unwrap(), &bytes).is_ok());
+    }
+
+    #[test]
+    fn a_panic_of_the_compiler_is_a_reason() {
+        let panic = std::panic::catch_unwind(|| panic!("at {}", "once")).unwrap_err();
+        assert_eq!(panicked(panic.as_ref()), "the compiler has a bug: at once");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::attempt::Attempt;
 use crate::bindings::ProvidedPre;
 use crate::inspect::{Import, InspectError, Inspection};
 use crate::provided::State;
-use glovebox_record::Digest;
+use glovebox_record::{Digest, Limits};
 
 /// A component that was checked, compiled and linked.
 pub struct Component {
@@ -36,6 +36,23 @@ impl Component {
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }
+}
+
+/// Checks from its bytes alone that a component is a handler this host can run: imports, instances and the exported stage. All
+/// missing imports are reported together.
+pub fn check_handler(inspection: &Inspection) -> Result<(), LoadError> {
+    let refused: Vec<_> = inspection.imports.iter().filter(|i| i.state != State::Provided).cloned().collect();
+    if !refused.is_empty() {
+        return Err(LoadError::Imports(refused));
+    }
+    let limit = Limits::default().instances;
+    if inspection.core_instances > limit {
+        return Err(LoadError::TooManyInstances { count: inspection.core_instances, limit });
+    }
+    if !inspection.exports.iter().any(|export| export.starts_with("glovebox:plugin/stage@")) {
+        return Err(LoadError::NoStage(inspection.exports.clone()));
+    }
+    Ok(())
 }
 
 /// Why a component cannot be loaded.
@@ -98,9 +115,38 @@ impl LoadError {
             Self::CompileOver { bound, .. } if bound.starts_with("GLOVEBOX_") => Some(format!(
                 "build the component with optimisation and smaller functions; if you trust it, raise the environment variable `{bound}`"
             )),
+            Self::Inspect(error) => error.help(),
+            Self::Imports(refused) => imports_help(refused),
+            Self::NoStage(_) => Some(
+                "build it for a world of `wit/` that exports `stage`: `handler`, `agent` or `verifier`; components of the world \
+                 `rules` belong under `[rules]` in glovebox.toml"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
+}
+
+/// How to build a component without these imports, for each language that is known to add them.
+fn imports_help(refused: &[Import]) -> Option<String> {
+    let any = |prefix: &str| refused.iter().any(|import| import.name.starts_with(prefix));
+    let mut lines = Vec::new();
+    if any("wasi:sockets") || any("wasi:http") {
+        lines.extend([
+            "Rust: remove the use of `std::net` and the crates that need it",
+            "Python: build with `componentize-py … --stub-wasi`",
+            "JavaScript: componentize-js with `disableFeatures: [\"http\", \"fetch-event\"]`; componentize-qjs with `--stub-wasi`",
+        ]);
+    }
+    if refused.iter().any(|import| matches!(import.state, State::OtherVersion { .. })) {
+        lines.push("another version: build against the WIT files of this program: `glovebox plugin wit DIR`");
+    }
+    if lines.is_empty() && refused.iter().any(|import| import.state == State::Unknown) {
+        lines.push(
+            "import only interfaces of `wit/` and WASI 0.2; tools that link more have a flag such as `--stub-wasi`",
+        );
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 fn imports_text(imports: &[Import]) -> String {

@@ -48,8 +48,9 @@ pub(crate) fn compiler() -> Result<Engine> {
 fn config() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).concurrency_support(false);
-    // Everything outside the language `inspect` validates is off; see there.
-    config.wasm_multi_memory(false).wasm_memory64(false).wasm_relaxed_simd(false);
+    // Everything outside the language `inspect` validates is off; see there. Several memories are in the code that wasmtime makes
+    // for a call between two nested components.
+    config.wasm_multi_memory(true).wasm_memory64(false).wasm_relaxed_simd(false);
     // Names of functions are enough; file and line would make the compiled code carry debug sections.
     config.wasm_backtrace_details(WasmBacktraceDetails::Disable);
     config

@@ -8,10 +8,9 @@ use crate::attempt::Attempt;
 use crate::bindings::ProvidedPre;
 use crate::call::{Call, Report};
 use crate::compile::Compiler;
-use crate::component::{Component, LoadError, Needs};
+use crate::component::{Component, LoadError, Needs, check_handler};
 use crate::engine::{self, Prepared};
 use crate::inspect::inspect;
-use crate::provided::State;
 use crate::{link, run};
 use glovebox_record::{Digest, Limits};
 use std::collections::HashMap;
@@ -85,25 +84,15 @@ impl Host {
     /// Loads a component of at most so many bytes: size, imports and exports are checked before anything is compiled, and all
     /// missing imports are reported together. Blocks while it compiles, for a limited time.
     pub fn load_within(&self, bytes: &[u8], component_bytes: u64) -> Result<Arc<Component>, LoadError> {
-        let limits = Limits { component_bytes, ..Limits::default() };
-        if bytes.len() as u64 > limits.component_bytes {
-            return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: limits.component_bytes });
+        if bytes.len() as u64 > component_bytes {
+            return Err(LoadError::TooLarge { bytes: bytes.len() as u64, limit: component_bytes });
         }
         let digest = Digest::of(bytes);
         if let Some(component) = self.loaded().get(&digest) {
             return Ok(Arc::clone(component));
         }
         let inspection = inspect(bytes)?;
-        let refused: Vec<_> = inspection.imports.iter().filter(|i| i.state != State::Provided).cloned().collect();
-        if !refused.is_empty() {
-            return Err(LoadError::Imports(refused));
-        }
-        if inspection.core_instances > limits.instances {
-            return Err(LoadError::TooManyInstances { count: inspection.core_instances, limit: limits.instances });
-        }
-        if !inspection.exports.iter().any(|export| export.starts_with("glovebox:plugin/stage@")) {
-            return Err(LoadError::NoStage(inspection.exports));
-        }
+        check_handler(&inspection)?;
         let code = self.compile(digest, bytes)?;
         let pre = self.linker.instantiate_pre(&code).and_then(ProvidedPre::new);
         let pre = pre.map_err(|problem| LoadError::Link(format!("{problem:#}")))?;

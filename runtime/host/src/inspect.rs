@@ -7,6 +7,7 @@ use crate::complexity;
 use crate::grants::Wants;
 use crate::instance_count::InstanceCount;
 use crate::provided::{self, State};
+use crate::refused_bytes::{self, Feature};
 use glovebox_record::Digest;
 use glovebox_sandbox::refusal::escaped;
 use serde::{Deserialize, Serialize};
@@ -100,11 +101,26 @@ pub struct Inspection {
 /// Why bytes cannot be read as a component.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// Not WebAssembly, or not valid.
+    /// No bytes.
+    #[error("the file is empty, expected a WebAssembly component")]
+    Empty,
+    /// Something else.
+    #[error("not WebAssembly; build for `wasm32-wasip2`")]
+    NotWasm,
+    /// A part of a file.
+    #[error("the file is cut off or damaged: its last section is longer than the file")]
+    CutOff,
+    /// A version or kind of WebAssembly that is unknown here.
+    #[error("WebAssembly of an unknown version, expected a component")]
+    OtherEncoding,
+    /// It needs what this host does not run.
+    #[error("the component uses what this host does not run: {}", features_text(.0))]
+    Features(Vec<Feature>),
+    /// Not valid.
     #[error("not a valid WebAssembly component: {0}")]
     Invalid(#[from] wasmparser::BinaryReaderError),
     /// A core module.
-    #[error("a core module, expected a component: build it for `wasm32-wasip2`")]
+    #[error("a core module, expected a component")]
     CoreModule,
     /// What it makes cannot be counted.
     #[error("the component instantiates an imported component, expected only components that it contains")]
@@ -139,12 +155,36 @@ pub enum InspectError {
     TwoManifests,
 }
 
+impl InspectError {
+    /// How to build a component that can be read, if the message does not say it.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Empty | Self::CutOff => Some("build or copy it again".to_owned()),
+            Self::OtherEncoding => Some("build for `wasm32-wasip2` with released tools".to_owned()),
+            Self::CoreModule => Some(
+                "build for `wasm32-wasip2`, or make a component of it: \
+                 `wasm-tools component new MODULE.wasm -o COMPONENT.wasm`"
+                    .to_owned(),
+            ),
+            Self::Features(needed) => Some(needed.iter().map(|feature| feature.help()).collect::<Vec<_>>().join("\n")),
+            _ => None,
+        }
+    }
+}
+
+fn features_text(needed: &[Feature]) -> String {
+    needed.iter().map(|feature| feature.name()).collect::<Vec<_>>().join(", ")
+}
+
 /// Reads what the bytes say about a component.
 pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
     if Parser::is_core_wasm(bytes) {
         return Err(InspectError::CoreModule);
     }
-    complexity::validate(bytes, features())?;
+    complexity::validate(bytes, features()).map_err(|refused| match refused {
+        InspectError::Invalid(error) => refused_bytes::explain(bytes, error),
+        other => other,
+    })?;
     let (mut found, mut instances) = (Found::default(), InstanceCount::default());
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(bytes) {
@@ -167,11 +207,10 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
     })
 }
 
-/// The language a component may be written in; what is off here is off in the engine too.
-fn features() -> WasmFeatures {
-    let mut features = WasmFeatures::WASM2 | WasmFeatures::TAIL_CALL | WasmFeatures::EXTENDED_CONST;
-    features |= WasmFeatures::MULTI_MEMORY | WasmFeatures::COMPONENT_MODEL;
-    features
+/// The language a component may be written in. What is off here is off in the engine too, except several memories in one module: the
+/// engine makes such modules itself, where one nested component calls another.
+pub(crate) fn features() -> WasmFeatures {
+    WasmFeatures::WASM2 | WasmFeatures::TAIL_CALL | WasmFeatures::EXTENDED_CONST | WasmFeatures::COMPONENT_MODEL
 }
 
 #[derive(Default)]

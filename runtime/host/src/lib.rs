@@ -23,6 +23,7 @@ mod instance_count;
 mod link;
 mod probe;
 pub mod provided;
+pub mod refused_bytes;
 pub mod rules;
 
 // From a call to its report.

@@ -54,7 +54,7 @@ const PROVIDED: &[(&str, &str, &[&str])] = &[
 const WASI: &str = "0.2.12";
 
 const DENIED: &[(&str, &str)] = &[
-    ("wasi:sockets", "components have no network; remove the use of `std::net` and the crates that need it"),
+    ("wasi:sockets", "components have no network"),
     ("wasi:http", "components have no network; a model is asked through `glovebox:plugin/llm`"),
     ("glovebox:plugin/tools", "tools of other components are not provided in this version"),
     ("glovebox:plugin/agents", "agent programs are not provided in this version"),

@@ -5,11 +5,12 @@
 #[path = "../../../tests/guests/mod.rs"]
 mod guests;
 
-use glovebox_host::component::LoadError;
+use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::FileTier;
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::inspect::{InspectError, inspect};
 use glovebox_host::provided::State;
+use proptest::prelude::*;
 
 const IDLE: &str = "(func $execute)";
 
@@ -67,12 +68,38 @@ fn a_manifest_that_asks_for_the_impossible_is_an_error() {
 fn bytes_that_are_no_component_are_told_apart() {
     let core = wat::parse_str("(module)").unwrap();
     assert!(matches!(inspect(&core).unwrap_err(), InspectError::CoreModule));
-    assert!(matches!(inspect(b"#!/bin/sh").unwrap_err(), InspectError::Invalid(_)));
+    assert!(matches!(inspect(b"#!/bin/sh").unwrap_err(), InspectError::NotWasm));
     let mut cut = guests::build("traps");
     cut.truncate(cut.len() / 2);
-    assert!(matches!(inspect(&cut).unwrap_err(), InspectError::Invalid(_)));
+    assert!(matches!(inspect(&cut).unwrap_err(), InspectError::CutOff));
     let memory64 = wat::parse_str("(component (core module (memory i64 1)))").unwrap();
-    assert!(matches!(inspect(&memory64).unwrap_err(), InspectError::Invalid(_)));
+    assert!(matches!(inspect(&memory64).unwrap_err(), InspectError::Features(_)));
+}
+
+proptest! {
+    /// Whatever happens to the bytes of a component: they are read or refused, and nothing panics.
+    #[test]
+    fn damaged_components_are_read_or_refused(
+        guest in 0..guests::names().len(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+        length in any::<prop::sample::Index>(),
+        is_cut in any::<bool>(),
+    ) {
+        let mut bytes = guests::build(&guests::names()[guest]);
+        for (index, byte) in edits {
+            let at = index.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if is_cut {
+            bytes.truncate(length.index(bytes.len() + 1));
+        }
+        match inspect(&bytes) {
+            Ok(inspection) => drop(check_handler(&inspection).map_err(|error| error.help())),
+            // The validator's own words may have names of the file in them.
+            Err(InspectError::Invalid(_)) => {}
+            Err(error) => prop_assert!(error.to_string().lines().count() == 1, "{}", error),
+        }
+    }
 }
 
 #[test]

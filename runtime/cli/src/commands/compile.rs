@@ -7,13 +7,24 @@ use crate::exit::{Ended, Exit, Stop};
 use glovebox_host::compile::{Served, serve};
 use glovebox_sandbox::worker::confine;
 
+/// With less memory than this left, a panic counts as the lack of it.
+const MEMORY_LEFT_MIN: usize = 1 << 20;
+
 /// Compiles, within the bounds of the argument.
 pub fn compile(arguments: &CompileArguments) -> Ended {
+    std::panic::set_hook(Box::new(|_| abort_without_memory()));
     confine(&arguments.bounds).map_err(|error| Stop::new(Exit::Internal, error.to_string()))?;
     match serve(std::io::stdin().lock(), std::io::stdout().lock()) {
         Served::Compiled => Ok(Exit::Ok),
         Served::Refused => Err(Stop::silent(Exit::Plugin)),
         Served::OutOfMemory => Err(Stop::silent(Exit::Budget)),
         Served::Broken => Err(Stop::silent(Exit::Internal)),
+    }
+}
+
+/// A panic of the compiler is a reason that the parent prints. One without memory ends like a failed allocation: by abort.
+fn abort_without_memory() {
+    if Vec::<u8>::new().try_reserve_exact(MEMORY_LEFT_MIN).is_err() {
+        std::process::abort();
     }
 }

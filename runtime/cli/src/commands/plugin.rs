@@ -9,6 +9,7 @@ use glovebox_engine::bind::effective::{grant_lines, granted};
 use glovebox_engine::bind::role::verifier_fault;
 use glovebox_engine::config::{CONFIG_FILE_NAME, Config, PluginEntry, RuleEntry};
 use glovebox_engine::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
+use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::lower::handler::Role;
 use std::io::Write;
@@ -30,8 +31,12 @@ fn read(file: &Path, bytes_max: u64) -> Result<Inspection, Stop> {
     std::fs::metadata(file).map_err(|error| Stop::io(format!("read `{}`", file.display()), &error))?;
     let bytes = read_component(file, bytes_max)
         .map_err(|reason| Stop::new(Exit::Plugin, format!("`{}` cannot be read: {reason}", file.display())))?;
-    glovebox_host::inspect::inspect(&bytes)
-        .map_err(|error| Stop::new(Exit::Plugin, format!("`{}` cannot be used: {error}", file.display())))
+    glovebox_host::inspect::inspect(&bytes).map_err(|error| cannot_be_used(file, &error.into()))
+}
+
+/// Why a component is refused, and how to build one that is not.
+fn cannot_be_used(file: &Path, error: &LoadError) -> Stop {
+    Stop { help: error.help(), ..Stop::new(Exit::Plugin, format!("`{}` cannot be used: {error}", file.display())) }
 }
 
 /// Locks the plugins of `glovebox.toml` as they are now: prints what each may do, and writes `glovebox.lock`.
@@ -108,6 +113,7 @@ impl<'a> Listed<'a> {
 
 fn locked(project: &Project, listed: Listed<'_>, entry: &PluginEntry) -> Result<LockedPlugin, Stop> {
     let (name, found) = (listed.name, listed.read(project)?);
+    check_handler(&found).map_err(|error| cannot_be_used(listed.path, &error))?;
     let granted = granted(&found, Some(entry));
     if let Some(fault) = verifier_fault(&found, &granted).filter(|_| entry.role == Role::Verifier) {
         return Err(Stop::new(Exit::Plugin, format!("plugin `{name}` cannot be a verifier: {fault}")));
