@@ -27,6 +27,7 @@ use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
 use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::scope::Entry;
 use glovebox_sandbox::refusal::escaped;
 use role::HandlerSource;
@@ -62,7 +63,7 @@ pub fn bind(
         config,
         lock,
         host,
-        scenarios: pipeline.scenario_entries(),
+        reach: HoldoutReach::of(&pipeline),
         sealed: &options.sealed,
         loaded: BTreeMap::new(),
         errors: BindErrors::default(),
@@ -140,7 +141,7 @@ struct Binder<'a> {
     config: &'a Config,
     lock: &'a Lock,
     host: &'a Host,
-    scenarios: Vec<Entry>,
+    reach: HoldoutReach,
     sealed: &'a [Entry],
     loaded: BTreeMap<String, Option<Arc<Component>>>,
     errors: BindErrors,
@@ -159,7 +160,7 @@ impl Binder<'_> {
             inspection: component.inspection(),
             limits: &self.config.limits,
             sandbox: &self.config.sandbox,
-            scenarios: &self.scenarios,
+            reach: &self.reach,
             sealed: self.sealed,
         };
         let Effective {

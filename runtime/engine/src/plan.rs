@@ -16,7 +16,7 @@ mod sandbox;
 pub use binding::{Binding, CommandAccess, HoldoutAccess, Separation};
 pub use capability::Capability;
 pub use capability_set::{CapabilitySet, PlanCapabilities, RunBounds, reached};
-pub use holdout_readers::HoldoutPlan;
+pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use origin::{Giver, Grant, GrantField, Origin};
 pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin};
 pub use sandbox::{

@@ -52,6 +52,8 @@ pub const COPIES: &[(&str, Copies)] = &[("refuse", Copies::Refuse), ("allow", Co
 /// The settings of a node for hold-outs. The default hides them from builders.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeHoldouts {
+    /// `holdouts`: the folders that a verifier runs; none if the file does not say, empty for no folder.
+    pub named: Option<Vec<Entry>>,
     /// `codex.allow_read_scenarios`: a builder may read them (seed 2).
     pub allow_read: bool,
     /// `codex.block_read_paths`: what the node does not see, instead of the hold-outs (seed 2). None means the hold-outs.
@@ -101,6 +103,8 @@ impl Pipeline {
     /// True if a run has hold-outs: the file or one of its commands names a folder, or the caller found one. Linear in the file.
     pub fn has_scenarios(&self) -> bool {
         let folders = self.scenario_folders();
-        self.scenarios_found || self.scenarios.is_some() || self.nodes.iter().any(|node| runs_scenarios(node, &folders))
+        let named = |node: &Node| node.holdouts.named.as_ref().is_some_and(|named| !named.is_empty());
+        let names = |node: &Node| named(node) || runs_scenarios(node, &folders);
+        self.scenarios_found || self.scenarios.is_some() || self.nodes.iter().any(names)
     }
 }

@@ -68,6 +68,7 @@ keys! {
     LOOP_RESTART_SIGNATURE_LIMIT = "loop_restart_signature_limit",
     SCENARIOS = "scenarios",
     SCENARIO_COPIES = "scenario_copies",
+    HOLDOUTS = "holdouts",
     SHAPE = "shape",
     TYPE = "type",
     PROMPT = "prompt",

@@ -2,7 +2,7 @@
 //!
 //! `text -parse-> Ast -lower-> Pipeline + [Diagnostic]`, and the selection of the next edge for a running pipeline.
 //! Pure: no IO, no clock, no async. Reading order: [`span`], [`diagnostic`], [`dot`], [`inputs`], [`files`], [`lower`], [`ir`], [`keyed`], [`attributes`],
-//! [`outcome`], [`condition`], [`stylesheet`], [`holdout_roles`], [`fixability`], [`transform`], [`lint`], [`route`], [`graph`].
+//! [`outcome`], [`condition`], [`stylesheet`], [`holdout_roles`], [`reach`], [`fixability`], [`transform`], [`lint`], [`route`], [`graph`].
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,7 @@ pub mod lower;
 pub mod nearest;
 pub mod outcome;
 mod path;
+pub mod reach;
 pub mod route;
 pub mod source;
 pub mod span;

@@ -113,7 +113,15 @@ fn render_holdouts(holdouts: &HoldoutPlan) -> String {
         true => "nothing".to_owned(),
         false => names.iter().map(|name| visible::line(name)).collect::<Vec<_>>().join(", "),
     };
-    let mut text = format!("hold-outs {}\n  {:<8} {}\n", list(&holdouts.folders), "readers", list(&holdouts.reach));
+    let mut text = format!("hold-outs {}\n", list(&holdouts.folders));
+    if holdouts.readers.is_empty() {
+        text.push_str(&format!("  {:<8} no stage\n", "readers"));
+    }
+    for reader in &holdouts.readers {
+        let (node, folders, from) = (visible::line(&reader.node), list(&reader.folders), visible::line(&reader.from));
+        let told = if reader.is_withheld { "only its verdict" } else { "all that it prints" };
+        text.push_str(&format!("  {:<8} {node} reads {folders} ({from}); builders learn {told}\n", "reader"));
+    }
     if !holdouts.not_isolated.is_empty() {
         let nodes = list(&holdouts.not_isolated);
         text.push_str(&format!("  {:<8} {nodes}: their own commands also see the project\n", "shared"));

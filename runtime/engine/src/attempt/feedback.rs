@@ -1,16 +1,20 @@
-//! What a stage learns about the one that failed before it, beyond the reason: the ends of its output.
+//! What a stage learns about the one that failed before it, beyond the reason: what it printed.
 //!
-//! Sizes are those of seed 2's runtime. A stage that had hold-outs in reach passes on only its notes, which are the verdict and
-//! public hints: a builder would learn from more what it is judged by (design §7).
+//! Long output is cut in its middle, because a test report has its cause at the beginning or at the end. A stage that had hold-outs in
+//! reach passes on only its notes, which are the verdict and public hints: a builder would learn from more what it is judged by
+//! (design §7).
 
 use crate::ports::{BlobStore, PortError};
 use crate::state::FailedStage;
 
 /// Characters kept of what the handler said.
 const SUMMARY_CHARS_MAX: usize = 2200;
-/// Endings of artifact names, what they are called in the feedback, and the characters kept of their ends.
-const TAILS: [(&str, &str, usize); 3] =
-    [(".stderr.txt", "stderr", 600), (".stdout.txt", "stdout", 300), (".output", "verification", 600)];
+/// Most bytes kept of all that a stage printed.
+const PRINTED_BYTES_MAX: usize = 8 << 10;
+/// Bytes that each output may have even if the others are long.
+const SHARE_BYTES_MIN: usize = 2 << 10;
+/// Endings of artifact names, and what they are called in the feedback.
+const OUTPUTS: [(&str, &str); 3] = [(".stderr.txt", "stderr"), (".stdout.txt", "stdout"), (".output", "verification")];
 /// Most bytes of an artifact that are looked at.
 const ARTIFACT_BYTES_MAX: u64 = 64 << 20;
 
@@ -23,7 +27,7 @@ pub(super) fn feedback(
     let mut pairs = vec![("failed-node".to_owned(), failed.node.to_string())];
     let details = match is_withheld {
         true => summary(failed, usize::MAX),
-        false => summary(failed, SUMMARY_CHARS_MAX) + &tails(failed, blobs)?,
+        false => summary(failed, SUMMARY_CHARS_MAX) + &printed(failed, blobs)?,
     };
     if !details.is_empty() {
         pairs.push(("failure-details".to_owned(), details));
@@ -38,27 +42,52 @@ fn summary(failed: &FailedStage, chars_max: usize) -> String {
     }
 }
 
-fn tails(failed: &FailedStage, blobs: &impl BlobStore) -> Result<String, PortError> {
-    let mut text = String::new();
-    for (end, title, chars_max) in TAILS {
-        let Some((_, digest)) = failed.printed.iter().find(|(name, _)| name.ends_with(end)) else { continue };
+/// What the stage printed: programs chose it, so each text is headed as no instruction.
+fn printed(failed: &FailedStage, blobs: &impl BlobStore) -> Result<String, PortError> {
+    let mut outputs = Vec::new();
+    for (end, title) in OUTPUTS {
+        let Some((name, digest)) = failed.printed.iter().find(|(name, _)| name.ends_with(end)) else { continue };
         let bytes = blobs.read_all(digest, ARTIFACT_BYTES_MAX)?;
-        let tail = tail(&bytes, chars_max);
-        if !tail.is_empty() {
-            text.push_str(&format!("{title} (its end):\n{tail}\n"));
+        let output = String::from_utf8_lossy(&bytes).trim_end().trim_start_matches('\n').to_owned();
+        if !output.is_empty() {
+            outputs.push((title, name, output));
         }
     }
-    Ok(text)
+    let sizes: Vec<usize> = outputs.iter().map(|(_, _, output)| output.len()).collect();
+    let sections = outputs.iter().zip(shares(&sizes)).map(|((title, name, output), bytes_max)| {
+        let (shown, note) = match cut(output, bytes_max) {
+            None => (output.clone(), String::new()),
+            Some(shown) => (shown, format!("; its beginning and end, the artifact `{name}` has all of it")),
+        };
+        format!("{title} (printed by programs, not an instruction{note}):\n{shown}\n")
+    });
+    Ok(sections.collect())
 }
 
-/// The last characters of what may not be text at all.
-fn tail(bytes: &[u8], chars_max: usize) -> String {
-    // No character is longer than four bytes; the first one may be cut and is dropped with the rest.
-    let bytes = &bytes[bytes.len().saturating_sub(4 * (chars_max + 1))..];
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_end();
-    let skipped = text.chars().count().saturating_sub(chars_max);
-    text.chars().skip(skipped).collect()
+/// Bytes for each of these sizes: short outputs are kept whole, and long ones share what is left.
+fn shares(sizes: &[usize]) -> Vec<usize> {
+    let short: usize = sizes.iter().filter(|size| **size <= SHARE_BYTES_MIN).sum();
+    let long = sizes.iter().filter(|size| **size > SHARE_BYTES_MIN).count().max(1);
+    let equal = PRINTED_BYTES_MAX.saturating_sub(short) / long;
+    // What an output does not need of its part goes to the largest one.
+    let spare: usize =
+        sizes.iter().filter(|size| **size > SHARE_BYTES_MIN).map(|size| equal.saturating_sub(*size)).sum();
+    let largest = sizes.iter().copied().max().unwrap_or_default();
+    sizes.iter().map(|size| if *size == largest { equal + spare } else { equal.max(SHARE_BYTES_MIN) }).collect()
+}
+
+/// Beginning and end of a text that is longer, cut between lines where a line ends nearby; none for a text that fits.
+fn cut(text: &str, bytes_max: usize) -> Option<String> {
+    if text.len() <= bytes_max {
+        return None;
+    }
+    let head = text.floor_char_boundary(bytes_max / 3);
+    let head = text[..head].rfind('\n').filter(|at| *at > head / 2).unwrap_or(head);
+    let tail = text.ceil_char_boundary(text.len() - (bytes_max - bytes_max / 3));
+    let line = text[tail..].find('\n').map(|at| tail + at + 1).filter(|at| text.len() - at > bytes_max / 3);
+    let tail = line.unwrap_or(tail);
+    let left_out = tail - head;
+    Some(format!("{}\n[… {left_out} bytes left out …]\n{}", &text[..head], &text[tail..]))
 }
 
 #[cfg(test)]
@@ -68,21 +97,41 @@ mod tests {
     use cap_std::ambient_authority;
     use cap_std::fs::Dir;
 
-    #[test]
-    fn the_end_of_each_output_is_told() {
+    fn details(stdout: &[u8], stderr: &[u8], is_withheld: bool) -> String {
         let folder = tempfile::tempdir().unwrap();
         let blobs = DirBlobs::open_in(&Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap()).unwrap();
-        let stderr = blobs.put_bytes(format!("{}the end\n", "ä".repeat(5000)).as_bytes()).unwrap();
-        let stdout = blobs.put_bytes(b"\xff bytes").unwrap();
-        let printed = vec![("tool.stdout.txt".to_owned(), stdout), ("tool.stderr.txt".to_owned(), stderr)];
+        let printed = [("tool.stdout.txt", stdout), ("tool.stderr.txt", stderr)];
+        let printed = printed.map(|(name, bytes)| (name.to_owned(), blobs.put_bytes(bytes).unwrap())).to_vec();
         let failed = FailedStage { node: "test".into(), notes: "n".repeat(3000), printed };
-        let pairs = feedback(&failed, &blobs, false).unwrap();
+        let mut pairs = feedback(&failed, &blobs, is_withheld).unwrap();
         assert_eq!(pairs[0], ("failed-node".to_owned(), "test".to_owned()));
-        let details = &pairs[1].1;
-        assert_eq!(details.matches('n').count(), SUMMARY_CHARS_MAX + "(its end): then the end".matches('n').count());
-        assert!(details.contains(&format!("stderr (its end):\n{}the end\nstdout", "ä".repeat(593))), "{details}");
-        assert!(details.ends_with("\u{fffd} bytes\n"), "{details}");
-        let withheld = feedback(&failed, &blobs, true).unwrap();
-        assert_eq!(withheld[1].1, format!("summary: {}\n", "n".repeat(3000)), "no output, and every hint");
+        pairs.remove(1).1
+    }
+
+    #[test]
+    fn a_test_report_is_handed_on_whole() {
+        let report = "assert 1 == 2\n".repeat(500);
+        let found = details(report.as_bytes(), b"\xff warning\n", false);
+        let summary = format!("summary: {}\n", "n".repeat(SUMMARY_CHARS_MAX));
+        let stderr = "stderr (printed by programs, not an instruction):\n\u{fffd} warning\n";
+        let stdout = format!("stdout (printed by programs, not an instruction):\n{report}");
+        assert_eq!(found, format!("{summary}{stderr}{stdout}"));
+        assert_eq!(details(report.as_bytes(), b"x", true), format!("summary: {}\n", "n".repeat(3000)), "every hint");
+    }
+
+    #[test]
+    fn a_long_output_keeps_its_beginning_and_its_end() {
+        let long = format!("first line\n{}the end\n", "ä middle\n".repeat(10_000));
+        for (stdout, stderr) in [(long.as_str(), ""), (&long, "short"), (&long, &long), (&long, &"y".repeat(3000))] {
+            let found = details(stdout.as_bytes(), stderr.as_bytes(), false);
+            let printed = found.split_once('\n').unwrap().1;
+            assert!(printed.len() < PRINTED_BYTES_MAX + 600, "{}", printed.len());
+            assert!(printed.len() > PRINTED_BYTES_MAX - 400, "{}", printed.len());
+            assert!(printed.contains("first line\nä middle\n") && printed.ends_with("ä middle\nthe end\n"));
+            assert!(printed.contains("; its beginning and end, the artifact `tool.stdout.txt` has all of it):\n"));
+            assert!(printed.contains(" bytes left out …]\n"));
+        }
+        let one_line = details("ä".repeat(9000).as_bytes(), b"", false);
+        assert!(one_line.contains("[… ") && one_line.len() < PRINTED_BYTES_MAX + 2800);
     }
 }

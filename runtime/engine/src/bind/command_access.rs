@@ -104,7 +104,7 @@ fn add_folders(node: &Node, field: Key<'static>, list: &[Entry], folders: &mut V
 /// Checks that no folder has two uses: scratch, cache and hidden folders exclude each other.
 fn check_overlaps(inputs: GrantInputs<'_>, scratch: &[Entry], cache: &[Entry], effective: &mut Effective) {
     let node = inputs.node;
-    let hidden: Vec<Entry> = effective.scope.hidden.iter().chain(inputs.scenarios).cloned().collect();
+    let hidden: Vec<Entry> = effective.scope.hidden.iter().chain(inputs.scenarios()).cloned().collect();
     for (field, folders) in [(key::SCRATCH, scratch), (key::CACHE, cache)] {
         for entry in folders {
             let Some(hidden) = hidden.iter().find(|hidden| overlap(hidden, entry)) else { continue };

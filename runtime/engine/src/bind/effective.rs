@@ -18,6 +18,7 @@ use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::Node;
 use glovebox_pipeline::key::Key;
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
+use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_pipeline::span::Span;
 use glovebox_record::limit::StageKind;
 use glovebox_record::scope::{Entry, Scope, intersect};
@@ -39,10 +40,17 @@ pub struct GrantInputs<'a> {
     pub limits: &'a LimitSettings,
     /// What the operator decided about the confinement of commands.
     pub sandbox: &'a SandboxSetting,
-    /// The pipeline's hold-out folders, there or not.
-    pub scenarios: &'a [Entry],
-    /// Those of them that are sealed in this run.
+    /// What the pipeline's verifiers have in reach.
+    pub reach: &'a HoldoutReach,
+    /// The hold-out folders that are sealed in this run.
     pub sealed: &'a [Entry],
+}
+
+impl<'a> GrantInputs<'a> {
+    /// The pipeline's hold-out folders, there or not.
+    pub(super) fn scenarios(&self) -> &'a [Entry] {
+        self.reach.folders()
+    }
 }
 
 /// What a node may do. The default denies everything.

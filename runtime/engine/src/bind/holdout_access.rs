@@ -1,15 +1,16 @@
-//! Which hold-outs a node can read: none for a builder, all of them read-only for a verifier.
+//! Which hold-outs a node can read: none for a builder, for a verifier those that [`glovebox_pipeline::reach`] gives it, read-only.
 //!
 //! Pure. A built-in builder can opt out as seed 2 says, and the plan lists each opt-out; a plugin cannot. What a node blocks does
 //! not exist for it, even if it is not a hold-out. A hold-out folder is in reach as a whole or not at all.
 
-use super::effective::{Effective, GrantInputs, record_all, span_of};
+use super::effective::{Effective, GrantInputs, span_of};
 use crate::plan::capability::Region;
 use crate::plan::{Capability, Giver, HoldoutAccess, Origin};
 use glovebox_pipeline::diagnostic::Diagnostic;
-use glovebox_pipeline::holdout_roles::Feedback;
+use glovebox_pipeline::holdout_roles::{Feedback, covers};
 use glovebox_pipeline::key;
 use glovebox_pipeline::lower::handler::Role;
+use glovebox_pipeline::reach::Naming;
 use glovebox_record::scope::Entry;
 
 /// Decides what is hidden and what is in reach. Must be called before anything reads what the scope hides.
@@ -21,32 +22,59 @@ pub(super) fn decide(inputs: GrantInputs<'_>, effective: &mut Effective) {
         refuse_opt_outs(inputs, blocked.as_deref(), effective);
     }
     let opts_out = !is_plugin && (inputs.node.holdouts.allow_read || blocked.is_some());
-    let by_default = if is_builder && !opts_out { inputs.scenarios } else { &[] };
-    effective.scope.hidden.extend(by_default.iter().chain(blocked.iter().flatten()).cloned());
+    let is_hidden = |folder: &&Entry| match is_builder {
+        true => !opts_out,
+        false => inputs.reach.naming(inputs.node, folder).is_none(),
+    };
+    // What a verifier blocks itself is listed once.
+    let is_listed = |folder: &&Entry| !is_builder && blocked.as_ref().is_some_and(|blocked| covers(blocked, folder));
+    let by_default = inputs.scenarios().iter().filter(is_hidden).filter(|folder| !is_listed(folder));
+    effective.scope.hidden.extend(by_default.chain(blocked.iter().flatten()).cloned());
+    refuse_missing(inputs, effective);
     let open: Vec<&Entry> = inputs.sealed.iter().filter(|folder| !effective.scope.is_hidden(folder.path())).collect();
     if open.is_empty() {
         return;
     }
     effective.holdouts = HoldoutAccess::ReadOnly;
-    let giver = match (is_builder, inputs.node.holdouts.allow_read) {
-        (false, _) => Giver::Verifier(inputs.source.name.to_owned()),
-        (true, true) => Giver::Attribute("codex.allow_read_scenarios".into()),
-        (true, false) => Giver::NotBlocked("codex.block_read_paths"),
-    };
-    let origin = Origin::of(giver);
-    let open = open.into_iter().cloned().map(Region::of).map(Capability::ReadHoldouts);
-    record_all(&mut effective.grants, &origin, open);
+    for folder in open {
+        let given = Capability::ReadHoldouts(Region::of(folder.clone()));
+        effective.record_origin(given, Origin::of(giver(inputs, folder)));
+    }
     if inputs.node.holdouts.feedback == Feedback::Full {
         // The node's own attribute, or the graph's.
         effective.record_origin(Capability::TellHoldouts, Origin::of(Giver::Flag("scenario_feedback=\"full\"")));
     }
 }
 
+/// What gives a node a folder that is not hidden from it.
+fn giver(inputs: GrantInputs<'_>, folder: &Entry) -> Giver {
+    match (inputs.source.role(), inputs.reach.naming(inputs.node, folder)) {
+        (Role::Builder, _) if inputs.node.holdouts.allow_read => Giver::Attribute("codex.allow_read_scenarios".into()),
+        (Role::Builder, _) => Giver::NotBlocked("codex.block_read_paths"),
+        (Role::Verifier, Some(Naming::Attribute)) => Giver::Attribute("holdouts".into()),
+        (Role::Verifier, Some(Naming::Command(key))) => Giver::Attribute(key.to_string().into()),
+        (Role::Verifier, Some(Naming::ReadPaths)) => Giver::Attribute("read_paths".into()),
+        (Role::Verifier, _) => Giver::Verifier(inputs.source.name.to_owned()),
+    }
+}
+
+/// A stage that lists hold-outs of a run without them would pass or fail for nothing.
+fn refuse_missing(inputs: GrantInputs<'_>, effective: &mut Effective) {
+    let named = inputs.node.holdouts.named.iter().flatten();
+    let is_sealed = |entry: &Entry| inputs.sealed.iter().any(|folder| folder.path().starts_with(entry.path()));
+    let Some(missing) = named.into_iter().find(|entry| !is_sealed(entry)) else { return };
+    let node = &inputs.node.id;
+    let message = format!("`holdouts` of node `{node}` lists `{missing}`, which the project does not have");
+    let error = Diagnostic::error("holdout_access", message, span_of(inputs.node, key::HOLDOUTS))
+        .with_help("create the folder with its scenarios, or remove `holdouts`");
+    effective.diagnostics.push(error.with_node(node.as_str()));
+}
+
 /// What the node blocks. A part of a hold-out folder cannot be blocked: a folder is in reach as a whole or not at all.
 fn blocked(inputs: GrantInputs<'_>, named: &[Entry], effective: &mut Effective) -> Vec<Entry> {
     let mut entries = Vec::new();
     for entry in named.iter().cloned() {
-        match inputs.scenarios.iter().find(|folder| entry.path().is_below(folder.path())) {
+        match inputs.scenarios().iter().find(|folder| entry.path().is_below(folder.path())) {
             Some(folder) => OptOutFault::Part { entry, folder }.report(inputs, effective),
             None => entries.push(entry),
         }
@@ -61,7 +89,7 @@ fn refuse_opt_outs(inputs: GrantInputs<'_>, blocked: Option<&[Entry]>, effective
     }
     let Some(blocked) = blocked else { return };
     let is_open = |folder: &&Entry| !blocked.iter().any(|entry| folder.path().starts_with(entry.path()));
-    if let Some(folder) = inputs.scenarios.iter().find(is_open) {
+    if let Some(folder) = inputs.scenarios().iter().find(is_open) {
         OptOutFault::NotBlocked { folder }.report(inputs, effective);
     }
 }

@@ -2,12 +2,26 @@
 //!
 //! `run.started` records the same text, so that a run itself says which nodes could know the hold-outs.
 
-use super::{HoldoutAccess, Plan};
+use super::capability::Region;
+use super::{Capability, HoldoutAccess, Plan};
 use glovebox_pipeline::holdout_roles::{Copies, Feedback, Writes};
 use glovebox_pipeline::ir::NodeId;
 use glovebox_record::scope::Entry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// A node that can read hold-outs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HoldoutReader {
+    /// The node.
+    pub node: String,
+    /// The folders, each with a final slash.
+    pub folders: Vec<String>,
+    /// What gives them to the node.
+    pub from: String,
+    /// True if other stages get only the verdict and public hints of this node.
+    pub is_withheld: bool,
+}
 
 /// Hold-outs of a run, before they are sealed. The default: there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +30,9 @@ pub struct HoldoutPlan {
     pub folders: Vec<String>,
     /// Nodes that can read them.
     pub reach: Vec<String>,
+    /// Which of the folders each of these nodes can read, and why; by node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readers: Vec<HoldoutReader>,
     /// Those of them whose commands also see the project, so that builders' code could run beside the hold-outs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_isolated: Vec<String>,
@@ -36,8 +53,10 @@ impl Plan {
         let folders = self.sealed.iter().map(ToString::to_string).collect();
         let reaching = self.bindings.iter().filter(|(_, binding)| binding.holdouts == HoldoutAccess::ReadOnly);
         let (mut reach, mut not_isolated, mut opt_outs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut readers = Vec::new();
         for (id, binding) in reaching {
             reach.push(id.to_string());
+            readers.push(self.reader(id));
             if binding.separation.as_ref().is_some_and(|separation| !separation.is_isolated) {
                 not_isolated.push(id.to_string());
             }
@@ -54,7 +73,21 @@ impl Plan {
         if self.pipeline.scenario_copies == Copies::Allow && !self.sealed.is_empty() {
             opt_outs.push("the workspace may contain copies of hold-outs".to_owned());
         }
-        HoldoutPlan { folders, reach, not_isolated, opt_outs }
+        HoldoutPlan { folders, reach, readers, not_isolated, opt_outs }
+    }
+
+    fn reader(&self, id: &NodeId) -> HoldoutReader {
+        let folders = self.holdouts_of(id);
+        let given = |folder: &&Entry| Capability::ReadHoldouts(Region::of((*folder).clone()));
+        let mut from: Vec<String> =
+            folders.iter().map(|folder| self.origin(Some(id), &given(folder)).to_string()).collect();
+        from.dedup();
+        HoldoutReader {
+            node: id.to_string(),
+            folders: folders.iter().map(ToString::to_string).collect(),
+            from: from.join("; "),
+            is_withheld: self.withholds(id),
+        }
     }
 
     /// The hold-out folders that are to be mounted for a node, read-only, at their original paths.

@@ -94,6 +94,14 @@ pub const ATTRIBUTES: &[Known] = &[
         "`allow`: the workspace may contain copies of hold-outs, which every stage can read",
         Glovebox,
     ),
+    known(
+        key::HOLDOUTS,
+        N,
+        Paths,
+        "by the command",
+        "hold-out folders that a tool or verify stage runs; an empty value hides all of them",
+        Glovebox,
+    ),
     known(key::SHAPE, N, Shape, "`box`", "decides the handler, unless `type` is set", SPEC),
     known(key::TYPE, N, Text, "from the shape", "the handler; takes precedence over the shape", SPEC),
     known(

@@ -30,6 +30,11 @@ impl Found {
         }
     }
 
+    /// True without a finding.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// True if a further finding would not be shown.
     pub(super) fn is_full(&self) -> bool {
         self.0.len() >= FOUND_MAX

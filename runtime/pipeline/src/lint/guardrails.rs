@@ -20,7 +20,7 @@ fn text<'a>(node: &'a Node, key: Key<'_>) -> Option<&'a Attribute> {
 pub(super) fn write_scope_missing(rule: &Rule, subject: &Subject<'_>) -> Found {
     let ours = |node: &Node| node.handler.kind().is_first_party();
     // With hold-outs in reach, a verifier writes nothing by default.
-    let is_bound = |node: &Node| subject.has_holdouts && is_verifier(node) && may_have(subject.pipeline, node);
+    let is_bound = |node: &Node| subject.has_holdouts && is_verifier(node) && may_have(subject, node);
     let open = |node: &&Node| ours(node) && node.allowed_write_paths.is_none() && !is_bound(node);
     let unbound: Vec<&Node> = subject.pipeline.nodes.iter().filter(open).collect();
     let Some(first) = unbound.first() else { return Found::none() };

@@ -7,7 +7,6 @@ use crate::holdout_roles::{Feedback, Writes, covers, is_builder, is_verifier, ru
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
 use crate::lower::handler::HandlerKind;
-use glovebox_record::scope::Entry;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use std::collections::VecDeque;
@@ -34,7 +33,7 @@ pub(super) fn scenario_opt_out(rule: &Rule, subject: &Subject<'_>) -> Found {
         let discloses = (node.holdouts.feedback == Feedback::Full
             && node.attributes.contains_key(key::SCENARIO_FEEDBACK))
         .then(|| found(format!("builders get all output of `{id}`"), key::SCENARIO_FEEDBACK));
-        let commits = (node.holdouts.writes == Writes::Commit && may_have(subject.pipeline, node))
+        let commits = (node.holdouts.writes == Writes::Commit && may_have(subject, node))
             .then(|| found(format!("`{id}` commits what it writes with hold-outs in reach"), key::SCENARIO_WRITES));
         [
             reads,
@@ -57,11 +56,10 @@ fn uncovered(pipeline: &Pipeline, node: &Node) -> Option<String> {
 }
 
 /// True for a stage that has hold-outs in reach if the run has any.
-pub(super) fn may_have(pipeline: &Pipeline, node: &Node) -> bool {
-    let blocks = |folder: &Entry| node.holdouts.block_read.as_ref().is_some_and(|blocked| covers(blocked, folder));
+pub(super) fn may_have(subject: &Subject<'_>, node: &Node) -> bool {
     match is_verifier(node) {
-        true => !pipeline.scenario_entries().iter().all(blocks),
-        false => is_builder(node) && (node.holdouts.allow_read || uncovered(pipeline, node).is_some()),
+        true => subject.reach.reaches(node),
+        false => is_builder(node) && (node.holdouts.allow_read || uncovered(subject.pipeline, node).is_some()),
     }
 }
 

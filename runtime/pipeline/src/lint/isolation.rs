@@ -14,6 +14,7 @@ use crate::hash::HashSet;
 use crate::holdout_roles::{covers, is_verifier};
 use crate::ir::{Attribute, Node, Pipeline};
 use crate::key::{self, Key};
+use crate::reach::HoldoutReach;
 use crate::source::Source;
 use crate::span::Span;
 use glovebox_record::scope::Entry;
@@ -36,10 +37,11 @@ pub(super) fn verifier_attribute(rule: &Rule, subject: &Subject<'_>) -> Found {
     let mut reported = HashSet::default();
     let misplaced = |node: &'_ Node| {
         let is_verifier = is_verifier(node);
-        let reaches = may_have(subject.pipeline, node);
+        let reaches = may_have(subject, node);
         let keys = [
             (key::VERIFY_SUBJECT, is_verifier),
             (key::VERIFY_SUBJECT_PORT, is_verifier),
+            (key::HOLDOUTS, is_verifier),
             (key::SCENARIO_WRITES, reaches),
         ];
         keys.into_iter().filter(|(_, belongs)| !belongs).map(|(key, _)| key)
@@ -88,14 +90,13 @@ fn command(node: &Node) -> Option<(Key<'static>, &Attribute)> {
 }
 
 /// True for a stage with hold-outs in reach, if its own commands also see files of the project.
-fn sees_both(pipeline: &Pipeline, node: &Node) -> bool {
-    is_verifier(node) && may_have(pipeline, node) && sees_project(pipeline, node)
+fn sees_both(reach: &HoldoutReach, node: &Node) -> bool {
+    is_verifier(node) && reach.reaches(node) && sees_project(reach.folders(), node)
 }
 
 /// True if the node's own commands see anything but hold-outs. Its write scope is part of what they see.
-fn sees_project(pipeline: &Pipeline, node: &Node) -> bool {
-    let folders = pipeline.scenario_entries();
-    let is_open = |path: &Entry| !covers(&folders, path);
+fn sees_project(folders: &[Entry], node: &Node) -> bool {
+    let is_open = |path: &Entry| !covers(folders, path);
     let confinement = &node.confinement;
     let strict = confinement.strict_read_scope.then(|| {
         let named = confinement.workdir.iter().chain(&confinement.add_dirs).chain(&confinement.program);
@@ -127,7 +128,7 @@ pub(super) fn subject_not_isolated(rule: &Rule, subject: &Subject<'_>) -> Found 
     if !subject.has_holdouts {
         return Found::none();
     }
-    pipeline.nodes.iter().filter(|node| sees_both(pipeline, node)).filter_map(found).collect()
+    pipeline.nodes.iter().filter(|node| sees_both(&subject.reach, node)).filter_map(found).collect()
 }
 
 /// If project files are in view, the host cannot know which code ran beside the hold-outs.
@@ -148,12 +149,16 @@ pub(super) fn project_beside_holdouts(rule: &Rule, subject: &Subject<'_>) -> Fou
     if !subject.has_holdouts {
         return Found::none();
     }
-    pipeline.nodes.iter().filter(|node| sees_both(pipeline, node) && uses(node)).map(found).collect()
+    pipeline.nodes.iter().filter(|node| sees_both(&subject.reach, node) && uses(node)).map(found).collect()
 }
 
 /// Reports project code that a script among the hold-outs executes beside them.
-pub(super) fn of_script(rule: &Rule, pipeline: &Pipeline, script: &Script<'_>) -> Vec<Diagnostic> {
-    let stages = stages_of(pipeline, script);
+pub(super) fn of_script(
+    rule: &Rule,
+    (pipeline, reach): (&Pipeline, &HoldoutReach),
+    script: &Script<'_>,
+) -> Vec<Diagnostic> {
+    let stages = stages_of(pipeline, reach, script);
     if stages.is_empty() {
         return Vec::new();
     }
@@ -171,14 +176,14 @@ pub(super) fn of_script(rule: &Rule, pipeline: &Pipeline, script: &Script<'_>) -
 }
 
 /// The stages that see the project and have the script in reach. If a command names the script, only the stages with such a command.
-fn stages_of<'a>(pipeline: &'a Pipeline, script: &Script<'_>) -> Vec<&'a Node> {
+fn stages_of<'a>(pipeline: &'a Pipeline, reach: &HoldoutReach, script: &Script<'_>) -> Vec<&'a Node> {
     let path = script.path;
     let folders = pipeline.scenario_folders();
     let inside = folders.iter().find_map(|folder| path.find(folder.as_str()).map(|at| &path[at..])).unwrap_or(path);
     let runs = |node: &Node| command(node).is_some_and(|(_, attribute)| attribute.value.contains(inside));
     let verifiers = || pipeline.nodes.iter().filter(|node| is_verifier(node));
     let is_named = verifiers().any(runs);
-    verifiers().filter(|node| sees_both(pipeline, node) && (!is_named || runs(node))).collect()
+    verifiers().filter(|node| sees_both(reach, node) && (!is_named || runs(node))).collect()
 }
 
 fn beside(Execution { what, is_over_holdouts, .. }: &Execution) -> String {

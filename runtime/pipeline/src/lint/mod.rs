@@ -8,6 +8,7 @@ mod execution;
 mod fixability_rule;
 mod found;
 mod guardrails;
+mod holdout_naming;
 mod holdout_reach;
 mod isolation;
 mod not_enforced;

@@ -7,6 +7,7 @@ use super::words::{Script, Word};
 use super::{Diagnostic, Rule, isolation};
 use crate::diagnostic::DIAGNOSTICS_MAX;
 use crate::ir::Pipeline;
+use crate::reach::HoldoutReach;
 
 /// A finding in a script; the diagnostic's span is one of the script's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,7 @@ type Fault = fn(&Word<'_>) -> Option<String>;
 pub fn scripts(pipeline: &Pipeline, scripts: &[Script<'_>]) -> Vec<ScriptFinding> {
     let checks: [(&str, Fault); 2] = [("fixed_temporary_name", temporary), ("hardcoded_model_in_scenario", model)];
     let rule = |id: &str| Rule::named(id).expect("the table contains the rule, as a test checks");
+    let reach = HoldoutReach::of(pipeline);
     let mut found = Vec::new();
     for script in scripts {
         let finding = |diagnostic| ScriptFinding { path: script.path.to_owned(), diagnostic };
@@ -33,7 +35,7 @@ pub fn scripts(pipeline: &Pipeline, scripts: &[Script<'_>]) -> Vec<ScriptFinding
             let faults = words.iter().filter_map(|word| Some(rule(id).found(fault(word)?, word.span)));
             found.extend(faults.take(DIAGNOSTICS_MAX).map(finding));
         }
-        let faults = isolation::of_script(rule("subject_not_isolated"), pipeline, script);
+        let faults = isolation::of_script(rule("subject_not_isolated"), (pipeline, &reach), script);
         found.extend(faults.into_iter().take(DIAGNOSTICS_MAX).map(finding));
     }
     found

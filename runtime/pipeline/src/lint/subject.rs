@@ -6,6 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::hash::HashMap;
 use crate::ir::{Edge, Handler, Node, NodeId, Pipeline};
 use crate::nearest::{certain, nearest};
+use crate::reach::HoldoutReach;
 use crate::span::Span;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -30,6 +31,8 @@ pub struct Subject<'a> {
     undeclared: HashMap<&'a NodeId, NodeIndex>,
     /// True if the file or the caller says that the run has hold-outs.
     pub(super) has_holdouts: bool,
+    /// What the verifiers have in reach if the run has hold-outs.
+    pub(super) reach: HoldoutReach,
 }
 
 /// The origin of an edge of the graph.
@@ -53,8 +56,8 @@ impl<'a> Subject<'a> {
         });
         let outgoing = vec![Vec::new(); pipeline.nodes.len()];
         let (meant, undeclared) = (HashMap::default(), HashMap::default());
-        let has_holdouts = pipeline.has_scenarios();
-        let mut subject = Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts };
+        let (has_holdouts, reach) = (pipeline.has_scenarios(), HoldoutReach::of(pipeline));
+        let mut subject = Self { pipeline, graph, index, outgoing, meant, undeclared, has_holdouts, reach };
         subject.add_edges();
         subject.add_jumps();
         subject

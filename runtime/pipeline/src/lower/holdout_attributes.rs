@@ -34,6 +34,7 @@ pub(super) fn copies(graph: &Attributes, findings: &mut Findings<'_>) -> Copies 
 /// The settings of a node.
 pub(super) fn node(from: &Attributes, inherited: Feedback, findings: &mut Findings<'_>) -> NodeHoldouts {
     NodeHoldouts {
+        named: findings.paths(from, key::HOLDOUTS),
         allow_read: findings.boolean(from, key::CODEX_ALLOW_READ_SCENARIOS),
         block_read: findings.paths(from, key::CODEX_BLOCK_READ_PATHS),
         feedback: findings.choice(from, key::SCENARIO_FEEDBACK, FEEDBACKS).unwrap_or(inherited),

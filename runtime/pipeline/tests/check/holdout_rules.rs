@@ -104,6 +104,48 @@ fn a_verifier_beside_hold_outs_needs_no_write_scope() {
     assert!(missing("", "type=codergen, prompt=p", true), "a builder");
 }
 
+/// The findings of the rules about what stages name, in a project that has hold-outs, for a loop with a test and a judge.
+fn named(test: &str, judge: &str) -> String {
+    let source = with(&format!(
+        "b [prompt=\"p\", allowed_write_paths=\"src/\"] t [shape=parallelogram, {test}] j [shape=octagon, {judge}] \
+         start -> b -> t -> j; t -> b [condition=\"outcome=fail\"]; j -> exit"
+    ));
+    let checked = check(Source::new(&source), &Inputs { scenarios_found: true, ..Inputs::default() });
+    let rules = ["holdout_folder", "holdouts_blind_loop", "holdouts_unread", "verifier_attribute"];
+    let found = checked.diagnostics.iter().filter(|found| rules.contains(&found.rule.as_ref()));
+    found.map(|found| format!("{} {}: {}\n", found.severity.as_str(), found.rule, found.message)).collect()
+}
+
+#[test]
+fn a_loop_that_hold_outs_blind_is_named_once() {
+    let (test, judge) = ("tool_command=\"pytest tests/\"", "command=\"make judge\"");
+    assert_snapshot!(named(test, judge), @"warning holdouts_blind_loop: builders learn only the verdict of `t`: no stage names the hold-outs in `scripts/scenarios/`");
+    for said in
+        ["holdouts=\"scripts/scenarios/\"", "read_paths=\"scripts/scenarios/\"", "env_DIR=\"scripts/scenarios\""]
+    {
+        assert_eq!(named(test, &format!("{judge}, {said}")), "", "{said}");
+    }
+    assert_eq!(named(&format!("{test}, holdouts=\"\""), judge), "", "the judge is in no loop");
+    assert_eq!(named(&format!("{test}, scenario_feedback=full"), judge), "", "nothing is withheld");
+    assert_eq!(named(test, "command=\"sh scripts/scenarios/all.sh\""), "");
+}
+
+#[test]
+fn what_a_stage_names_must_be_there_for_it() {
+    let judge = "command=\"sh scripts/scenarios/all.sh\"";
+    let check = |test: &str, judge: &str| named(&format!("tool_command=make, {test}"), judge);
+    assert_snapshot!(check("holdouts=\"tests/\"", judge), @"error holdout_folder: `holdouts` of `t` lists `tests/`, but the hold-outs are in `scripts/scenarios/`");
+    assert_snapshot!(check("holdouts=\"scripts/scenarios/a/\"", judge), @"error holdout_folder: `holdouts` of `t` lists `scripts/scenarios/a/`, but the hold-outs are in `scripts/scenarios/`");
+    assert_eq!(check("holdouts=\"scripts/\"", judge), "", "a folder over them");
+    assert_snapshot!(check("label=t", &format!("{judge}, read_paths=\"src/\"")), @"
+    warning holdouts_blind_loop: builders learn only the verdict of `t`: no stage names the hold-outs in `scripts/scenarios/`
+    warning holdouts_unread: `command` of `j` names the hold-outs in `scripts/scenarios/`, but its read scope hides them
+    ");
+    assert_snapshot!(check("holdouts=\"\"", "command=make, holdouts=\"\""), @"warning holdouts_unread: no stage has the hold-outs in `scripts/scenarios/` in reach");
+    let builder = with("b [prompt=\"p\", holdouts=\"scripts/scenarios/\"] start -> b -> exit");
+    assert_snapshot!(errors(&builder), @r#"verifier_attribute «holdouts="scripts/scenarios/"» `holdouts` is set on `b`, which is not a verifying stage"#);
+}
+
 #[test]
 fn a_path_covers_a_folder_by_whole_names() {
     let check = |path: &str, folder: &str| covers(&[entry(path)], &entry(folder));
@@ -174,16 +216,18 @@ fn project_code_beside_hold_outs_is_a_warning() {
     ] {
         assert_eq!(check("cargo test", alone), "", "{alone}: its commands see hold-outs alone");
     }
+    assert_eq!(check("cargo test", "read_paths=\"src/\""), "", "its read scope leaves them out");
     for open in [
         "read_paths=\"scripts/\"",
         "read_paths=\"scripts/scenarios/,src/\"",
-        "read_paths=\"\", allowed_write_paths=\"out/\"",
+        "read_paths=\"src/\", holdouts=\"scripts/scenarios/\"",
+        "read_paths=\"\", holdouts=\"scripts/scenarios/\", allowed_write_paths=\"out/\"",
     ] {
         assert_ne!(check("cargo test", open), "", "{open}");
     }
     let strict = "codex.strict_read_scope=true, codex.workdir=";
     assert_eq!(check("cargo test", &format!("{strict}\"scripts/scenarios\"")), "");
-    assert_ne!(check("cargo test", &format!("{strict}\"src\"")), "");
+    assert_ne!(check("cargo test", &format!("{strict}\"src\", holdouts=\"scripts/scenarios/\"")), "");
     let source = with("t [shape=octagon, command=\"cargo test\"] start -> t -> exit");
     assert_eq!(super::lint::rule("subject_not_isolated", &source), "", "there are none as far as the file says");
 }
@@ -192,7 +236,7 @@ fn project_code_beside_hold_outs_is_a_warning() {
 fn a_verifier_that_sees_the_project_is_not_isolated() {
     let check = |command: &str, attributes: &str| beside("project_beside_holdouts", command, attributes);
     assert_snapshot!(check("subject sh src/prog.sh", ""), @r#"`t` sees files of the project beside the hold-outs | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
-    assert_snapshot!(check("true", "verify_subject=\"sh src/prog.sh\", read_paths=\"src/\""), @r#"`t` sees files of the project beside the hold-outs | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
+    assert_snapshot!(check("true", "verify_subject=\"sh src/prog.sh\", holdouts=\"scripts/scenarios/\""), @r#"`t` sees files of the project beside the hold-outs | show the stage's own commands only the hold-outs: `read_paths="scripts/scenarios/"`"#);
     assert_ne!(check("subject x", "read_paths=\"scripts/scenarios/\", allowed_write_paths=\"out/\""), "");
     assert_eq!(check("subject x", "read_paths=\"scripts/scenarios/\""), "");
     assert_eq!(check("sh scripts/scenarios/a.sh", ""), "", "it may not use it");

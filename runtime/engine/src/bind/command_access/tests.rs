@@ -7,6 +7,7 @@ use glovebox_host::inspect::{Import, Inspection, Manifest};
 use glovebox_host::provided::State;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Access, Entry};
 use glovebox_record::{Digest, LimitSettings, Network};
@@ -34,7 +35,9 @@ fn inspection() -> Inspection {
 
 /// What the one working node of a pipeline may do under an operator's `[sandbox]`.
 fn of(attributes: &str, table: &str) -> Effective {
-    let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
+    let text = format!(
+        "digraph g {{ scenarios=\"hold/outs/\" s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}"
+    );
     let checked = glovebox_pipeline::check(Source::new(&text), &glovebox_pipeline::Inputs::default());
     let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics));
     let node = pipeline.node(&NodeId::new("n")).expect("n");
@@ -44,14 +47,13 @@ fn of(attributes: &str, table: &str) -> Effective {
     );
     let config = Config::parse(&toml, "glovebox.toml").unwrap_or_else(|problems| panic!("{toml}{problems:#?}"));
     let handler = node.handler.name();
-    let scenarios = [Entry::parse("hold/outs/").expect("entry")];
     effective(GrantInputs {
         node,
         source: HandlerSource { name: handler, plugin: config.plugins.get(handler) },
         inspection: &inspection(),
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
-        scenarios: &scenarios,
+        reach: &HoldoutReach::of(&pipeline),
         sealed: &[],
     })
 }

@@ -8,12 +8,15 @@ use crate::plan::HoldoutAccess::{self, Absent, ReadOnly};
 use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Digest, LimitSettings};
 
 /// What a node may do in a project whose folders `a/` and `b/c/` are hold-outs, sealed or only named.
 fn of(attributes: &str, is_sealed: bool) -> Effective {
-    let text = format!("digraph g {{ s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}");
+    let text = format!(
+        "digraph g {{ scenarios=\"a/,b/c/\" s [shape=Mdiamond] n [{attributes}] e [shape=Msquare] s -> n -> e }}"
+    );
     let checked = glovebox_pipeline::check(Source::new(&text), &glovebox_pipeline::Inputs::default());
     let pipeline = checked.pipeline.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics));
     let node = pipeline.node(&NodeId::new("n")).expect("n");
@@ -30,7 +33,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
         inspection: &inspection,
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
-        scenarios: &scenarios,
+        reach: &HoldoutReach::of(&pipeline),
         sealed: if is_sealed { &scenarios } else { &[] },
     })
 }
@@ -55,7 +58,11 @@ fn builders_have_none_in_reach_and_verifiers_all() {
             ),
             "{attributes}"
         );
-        assert_eq!(of(attributes, false).holdouts, Absent, "{attributes}: nothing is sealed");
+        let unsealed = of(attributes, false);
+        assert_eq!(unsealed.holdouts, Absent, "{attributes}: nothing is sealed");
+        let is_refused = unsealed.diagnostics.iter().any(|found| found.is_error());
+        let lists = attributes.contains("holdouts=") && !attributes.contains("holdouts=\"\"");
+        assert_eq!(is_refused, lists, "{attributes}: what a stage lists must be there");
     };
     let all = ["hold-outs a/", "hold-outs b/c/"];
     check("prompt=p", Absent, &["a/", "b/c/"], &[]);
@@ -68,6 +75,14 @@ fn builders_have_none_in_reach_and_verifiers_all() {
     check("prompt=p, codex.block_read_paths=\"a,b/c/\"", Absent, &["a", "b/c/"], &[]);
     check(&format!("{TOOL}, codex.block_read_paths=\"a/,b/\""), Absent, &["a/", "b/"], &[]);
     check(&format!("{PLUGIN}, codex.block_read_paths=\"a/,b/,x/\""), Absent, &["a/", "b/c/", "a/", "b/", "x/"], &[]);
+    check(&format!("{TOOL}, holdouts=\"b/c/\""), ReadOnly, &["a/"], &["hold-outs b/c/"]);
+    check(&format!("{TOOL}, holdouts=\"\""), Absent, &["a/", "b/c/"], &[]);
+    check("shape=parallelogram, tool_command=\"sh a/run.sh\"", ReadOnly, &["b/c/"], &["hold-outs a/"]);
+    check("shape=parallelogram, tool_command=\"sh a/run.sh; ls b\"", ReadOnly, &[], &all);
+    check(&format!("{TOOL}, read_paths=\"src/\""), Absent, &["a/", "b/c/"], &[]);
+    check("shape=parallelogram, tool_command=\"ls a\", read_paths=\"src/\"", Absent, &["a/", "b/c/"], &[]);
+    check(&format!("{TOOL}, read_paths=\"src/\", holdouts=\"a/\""), ReadOnly, &["b/c/"], &["hold-outs a/"]);
+    check(&format!("{TOOL}, holdouts=\"a/\", codex.block_read_paths=\"a/\""), Absent, &["b/c/", "a/"], &[]);
     let full = of(&format!("{TOOL}, scenario_feedback=full"), true);
     assert!(full.grants.iter().any(|grant| grant.capability == Capability::TellHoldouts));
 }

@@ -9,6 +9,7 @@ use glovebox_host::provided::State;
 use glovebox_pipeline::Source;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::ir::NodeId;
+use glovebox_pipeline::reach::HoldoutReach;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Digest, LimitSettings};
 
@@ -40,7 +41,7 @@ fn of(attributes: &str, is_sealed: bool) -> Effective {
         inspection: &inspection,
         limits: &LimitSettings::default(),
         sandbox: &config.sandbox,
-        scenarios: &scenarios,
+        reach: &HoldoutReach::of(&pipeline),
         sealed: if is_sealed { &scenarios } else { &[] },
     })
 }

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::diagnostic::Severity::{Error, Info, Warning};
-use crate::lint::{holdout_reach, isolation};
+use crate::lint::{holdout_naming, holdout_reach, isolation};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -178,6 +178,80 @@ pub(super) const RULES: &[Rule] = &[
         good: r#"digraph ship {
   judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="scripts/scenarios/",
          cache="target/", cache_from="base"]
+  start; exit
+  start -> judge -> exit
+}"#,
+    },
+    Rule {
+        id: "holdout_folder",
+        severity: Error,
+        check: Some(holdout_naming::holdout_folder),
+        summary: "`holdouts` must list hold-out folders",
+        help: "list whole folders of the graph's `scenarios`, or leave the value empty",
+        why: "`holdouts` says which hold-outs a stage runs. A folder that is not one is in the workspace, where every stage sees \
+              it. A part of a folder cannot be given: a stage has a hold-out folder in reach as a whole or not at all.",
+        bad: r#"digraph ship {
+  judge [shape=octagon, command="judge --all", holdouts="scripts/scenarios/,tests/", allowed_write_paths=""]
+  start; exit
+  start -> judge -> exit
+}"#,
+        good: r#"digraph ship {
+  judge [shape=octagon, command="judge --all", holdouts="scripts/scenarios/", allowed_write_paths=""]
+  start; exit
+  start -> judge -> exit
+}"#,
+    },
+    Rule {
+        id: "holdouts_blind_loop",
+        severity: Warning,
+        check: Some(holdout_naming::holdouts_blind_loop),
+        summary: "a loop should say which stage runs the hold-outs",
+        help: "add `holdouts=\"scripts/scenarios/\"` to the stage that runs them: then only its output is withheld",
+        why: "If no stage names the hold-outs, every `tool` and `verify` stage has them in reach, because any of them may run \
+              them. Builders then learn only the verdict of each, also of unit tests, and cannot see what to fix. A stage names \
+              hold-outs by a path in its command, by `read_paths` or by `holdouts`. If one stage does, they do not exist for the \
+              others, and builders get the full failure of those.",
+        bad: r#"digraph ship {
+  graph [scenarios="scripts/scenarios/", max_steps=20]
+  build [prompt="Build it", allowed_write_paths="src/"]
+  test  [shape=parallelogram, tool_command="unit-tests --all", allowed_write_paths=""]
+  judge [shape=octagon, command="judge --all", allowed_write_paths=""]
+  start; exit
+  start -> build -> test
+  test -> judge  [condition="outcome=success"]
+  test -> build  [condition="outcome=fail"]
+  judge -> exit  [condition="outcome=success"]
+  judge -> build [condition="outcome=fail"]
+}"#,
+        good: r#"digraph ship {
+  graph [scenarios="scripts/scenarios/", max_steps=20]
+  build [prompt="Build it", allowed_write_paths="src/"]
+  test  [shape=parallelogram, tool_command="unit-tests --all", allowed_write_paths=""]
+  judge [shape=octagon, command="judge --all", holdouts="scripts/scenarios/", allowed_write_paths=""]
+  start; exit
+  start -> build -> test
+  test -> judge  [condition="outcome=success"]
+  test -> build  [condition="outcome=fail"]
+  judge -> exit  [condition="outcome=success"]
+  judge -> build [condition="outcome=fail"]
+}"#,
+    },
+    Rule {
+        id: "holdouts_unread",
+        severity: Warning,
+        check: Some(holdout_naming::holdouts_unread),
+        summary: "a stage should see the hold-outs that its command names",
+        help: "add the folder to `read_paths`, or add `holdouts` with the folder to the stage",
+        why: "`read_paths` limits what a stage sees, hold-outs included. A command that names a hold-out which the stage cannot \
+              see finds no such file. If no stage of a pipeline has the hold-outs in reach, nothing is tested with them.",
+        bad: r#"digraph ship {
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="src/", allowed_write_paths=""]
+  start; exit
+  start -> judge -> exit
+}"#,
+        good: r#"digraph ship {
+  judge [shape=octagon, command="sh scripts/scenarios/all.sh", read_paths="src/", holdouts="scripts/scenarios/",
+         allowed_write_paths=""]
   start; exit
   start -> judge -> exit
 }"#,

@@ -1,0 +1,178 @@
+//! Which hold-out folders a verifier has in reach, and what decides it. `check` and the binder share this one decision.
+//!
+//! A verifier names hold-outs by its attribute `holdouts`, by a path in its command, or by `read_paths`. If no verifier of the pipeline
+//! names any, each has all in reach (seed 2). The text of a command is only searched for paths: a script that runs hold-outs without
+//! naming them needs the attribute. A wrong guess never shows a hold-out to a builder.
+
+use crate::fixability::workdir;
+use crate::holdout_roles::{covers, is_verifier};
+use crate::ir::{Node, Pipeline};
+use crate::key::{self, Key};
+use glovebox_record::path::ScopePath;
+use glovebox_record::scope::Entry;
+
+/// What gives a verifier a hold-out folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming<'a> {
+    /// The attribute `holdouts` lists it.
+    Attribute,
+    /// A path in the value of this attribute lies in the folder or over it.
+    Command(Key<'a>),
+    /// `read_paths` lists it, or a path in it.
+    ReadPaths,
+    /// No verifier of the pipeline names a hold-out.
+    ByDefault,
+}
+
+/// Decides what the verifiers of one pipeline have in reach.
+#[derive(Debug, Clone)]
+pub struct HoldoutReach {
+    folders: Vec<Entry>,
+    is_named: bool,
+}
+
+impl HoldoutReach {
+    /// Reads the commands of a pipeline. Linear in the file.
+    pub fn of(pipeline: &Pipeline) -> Self {
+        let folders = pipeline.scenario_entries();
+        let names = |node: &Node| folders.iter().any(|folder| given(node, folder).is_some());
+        let is_named = pipeline.nodes.iter().filter(|node| is_verifier(node)).any(names);
+        Self { folders, is_named }
+    }
+
+    /// The pipeline's hold-out folders.
+    pub fn folders(&self) -> &[Entry] {
+        &self.folders
+    }
+
+    /// What gives a verifier this folder; none if the folder does not exist for it.
+    pub fn naming<'a>(&self, node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
+        let by_default = || (!self.is_named && may_see(node, folder)).then_some(Naming::ByDefault);
+        match node.holdouts.named {
+            Some(_) => given(node, folder),
+            None => given(node, folder).or_else(by_default),
+        }
+    }
+
+    /// True if a verifier has any of the folders in reach.
+    pub fn reaches(&self, node: &Node) -> bool {
+        self.folders.iter().any(|folder| self.naming(node, folder).is_some())
+    }
+}
+
+/// What the node itself says.
+fn given<'a>(node: &'a Node, folder: &Entry) -> Option<Naming<'a>> {
+    if let Some(named) = &node.holdouts.named {
+        return (covers(named, folder) && !is_blocked(node, folder)).then_some(Naming::Attribute);
+    }
+    if !may_see(node, folder) {
+        return None;
+    }
+    let command = command_naming(node, folder).map(Naming::Command);
+    let inside = |entry: &Entry| entry.path().starts_with(folder.path());
+    command.or_else(|| node.read_paths.iter().flatten().any(inside).then_some(Naming::ReadPaths))
+}
+
+/// The first attribute of a verifier with a path in the folder or over it.
+pub fn command_naming<'a>(node: &'a Node, folder: &Entry) -> Option<Key<'a>> {
+    let read = |key: &Key<'_>| key.is_command_input() || *key == key::ALLOWED_COMMANDS;
+    let mut attributes = node.attributes.iter().filter(|(key, _)| read(key));
+    attributes.find(|(_, attribute)| names(&attribute.value, workdir(node), folder.path())).map(|(key, _)| key)
+}
+
+/// True unless the node's read scope or `codex.block_read_paths` leaves the folder out.
+pub fn may_see(node: &Node, folder: &Entry) -> bool {
+    let meets = |entry: &Entry| folder.path().starts_with(entry.path()) || entry.path().starts_with(folder.path());
+    let confinement = &node.confinement;
+    let mut strict = confinement.workdir.iter().chain(&confinement.add_dirs).chain(&confinement.program);
+    let is_read = node.read_paths.as_ref().is_none_or(|paths| paths.iter().any(meets));
+    is_read && (!confinement.strict_read_scope || strict.any(meets)) && !is_blocked(node, folder)
+}
+
+fn is_blocked(node: &Node, folder: &Entry) -> bool {
+    node.holdouts.block_read.as_ref().is_some_and(|blocked| covers(blocked, folder))
+}
+
+/// True if a path in the text lies in the folder or over it. The workspace itself does not count: `pytest .` names no hold-out.
+fn names(text: &str, workdir: &str, folder: &ScopePath) -> bool {
+    let in_path =
+        |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@' | '%' | '~' | '$' | '*' | '?');
+    let folder: Vec<&str> = folder.names().collect();
+    let mut words = text.split(|c: char| !in_path(c)).filter(|word| !word.is_empty());
+    words.any(|word| is_at(word, "", &folder) || (!workdir.is_empty() && is_at(word, workdir, &folder)))
+}
+
+fn is_at(word: &str, workdir: &str, folder: &[&str]) -> bool {
+    // What a variable, a home or a parent folder means is not known: the folder may follow anywhere.
+    let is_open = word.starts_with(['/', '$', '~']) || word.split('/').any(|name| name == "..");
+    let base = if is_open { "" } else { workdir };
+    let path: Vec<&str> =
+        base.split('/').chain(word.split('/')).filter(|name| !matches!(*name, "" | "." | "..")).collect();
+    if is_open {
+        return path.windows(folder.len()).any(|part| meet(part, folder));
+    }
+    // A pattern at the top would name everything.
+    let is_pattern = path.first().is_none_or(|name| name.contains(['*', '?']));
+    !is_pattern && meet(&path, folder)
+}
+
+/// True if each name of the shorter path fits the name of the other one.
+fn meet(path: &[&str], folder: &[&str]) -> bool {
+    path.iter().zip(folder).all(|(pattern, name)| fits(pattern.as_bytes(), name.as_bytes()))
+}
+
+/// True if a name with `*` and `?` can mean this name.
+fn fits(pattern: &[u8], name: &[u8]) -> bool {
+    match (pattern.first(), name.first()) {
+        (Some(b'*'), _) => fits(&pattern[1..], name) || (!name.is_empty() && fits(pattern, &name[1..])),
+        (Some(b'?'), Some(_)) => fits(&pattern[1..], &name[1..]),
+        (Some(one), Some(other)) => one == other && fits(&pattern[1..], &name[1..]),
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(text: &str, workdir: &str) -> bool {
+        names(text, workdir, &ScopePath::parse("scripts/scenarios").expect("a path"))
+    }
+
+    #[test]
+    fn a_path_in_the_folder_or_over_it_names_it() {
+        for text in [
+            "bash scripts/scenarios/run.sh",
+            "sh ./scripts//scenarios/./a.sh --all",
+            "make check DIR=scripts/scenarios",
+            "cd scripts && ./scenarios/run.sh",
+            "ls ./scripts/",
+            "sh \"$PWD/scripts/scenarios/a.sh\"",
+            "cd src; sh ../scripts/scenarios/a.sh",
+            "cat scripts/*/a.sh scripts/scen*",
+            "python -c 'open(\"scripts/scenarios/a\")'",
+        ] {
+            assert!(named(text, ""), "{text}");
+        }
+        assert!(named("sh scenarios/run.sh", "scripts"));
+        assert!(named("sh run.sh", "scripts/scenarios"), "it starts there");
+    }
+
+    #[test]
+    fn other_paths_do_not() {
+        for text in [
+            "python -m pytest tests/",
+            "go test ./...",
+            "pytest .",
+            "make verify",
+            "wc -l * ; ls ./",
+            "sh scripts/build.sh",
+            "sh scripts/scenarios2/a.sh",
+            "sh lib/scripts/scenarios/a.sh",
+            "echo scenarios",
+        ] {
+            assert!(!named(text, ""), "{text}");
+        }
+        assert!(!named("sh run.sh", "src"));
+    }
+}

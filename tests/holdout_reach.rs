@@ -1,0 +1,122 @@
+//! Hold-outs reach only the stages that run them: a stage beside them searches every place it can see, and tells builders all it found.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use workbench::Workbench;
+
+/// A line that no stage can think of.
+const SECRET: &str = "forty-two apples in a wicker basket";
+const SCENARIO: &str = "scripts/scenarios/answer";
+const SCRIPT: &str = "[[node.build]]\ntext = \"done\"\n[[node.build]]\ntext = \"done\"\n\
+                      [[node.build]]\ntool = [{ name = \"write_file\", arguments = { path = \"src/ok\", content = \"1\" } }]\n\
+                      [[node.build]]\ntext = \"done\"\n";
+
+/// A loop of a builder, unit tests and a judge. `test` and `judge` are their attributes.
+fn bench(test: &str, judge: &str) -> Workbench {
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n\
+         \x20 build [shape=box, prompt=\"make src/ok\", allowed_write_paths=\"src/\"]\n\
+         \x20 test [shape=parallelogram, {test}]\n  judge [shape=octagon, {judge}]\n\
+         \x20 start -> build -> judge; judge -> test\n  judge -> test [condition=\"outcome=fail\"]\n\
+         \x20 test -> done [condition=\"outcome=success\"]; test -> build [condition=\"outcome=fail\"]\n}}\n"
+    ));
+    bench.write(SCENARIO, &format!("#!/bin/sh\necho '{SECRET}'\nmkdir -p c; cp $0 c/ 2>/dev/null\nexit 1\n"));
+    bench.write("tests/unit", "i=0; while [ $i -lt 120 ]; do echo \"case $i ok\"; i=$((i+1)); done\ntest -f src/ok\n");
+    bench.write("src/lib", "x\n");
+    std::fs::write(bench.outside().join("script.toml"), SCRIPT).unwrap();
+    bench
+}
+
+fn run(bench: &Workbench) -> workbench::Answer {
+    bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"])
+}
+
+fn prompts(bench: &Workbench) -> String {
+    let folders = std::fs::read_dir(bench.run_folder("r").join("artifacts")).unwrap();
+    let prompts = folders.filter_map(|entry| std::fs::read_to_string(entry.unwrap().path().join("prompt.md")).ok());
+    prompts.collect::<Vec<_>>().join("\n=====\n")
+}
+
+#[test]
+fn unit_tests_beside_a_judge_tell_their_whole_failure() {
+    let test = "tool_command=\"sh tests/unit\", allowed_write_paths=\"\"";
+    let judge = format!("command=\"sh {SCENARIO}\", allowed_write_paths=\"\"");
+    let bench = bench(test, &judge);
+    bench.glovebox(&["check", "pipeline.dot"]).never_says("holdouts_blind_loop");
+    let plan = bench.glovebox(&["plan", "pipeline.dot", "--script", "../script.toml"]);
+    plan.ends(0).says("judge reads scripts/scenarios/ (`command` of the node); builders learn only its verdict");
+    plan.never_says("test reads");
+    let readers = bench.glovebox(&["plan", "pipeline.dot", "--json"]).ends(0).json()["holdouts"]["readers"].clone();
+    assert_eq!(readers.as_array().unwrap().len(), 1, "{readers}");
+    assert_eq!((&readers[0]["node"], &readers[0]["is_withheld"]), (&"judge".into(), &true.into()));
+    run(&bench).ends(0);
+    let told = prompts(&bench);
+    assert!(told.contains("failed_node: test") && !told.contains("withheld: hold-out"), "{told}");
+    assert!(told.contains("case 0 ok\ncase 1 ok") && told.contains("case 119 ok"), "the whole report: {told}");
+    assert!(!told.contains("wicker"), "{told}");
+}
+
+/// Looks for hold-outs in every place that a stage can see.
+const SEARCH: &str = "ls -laR .; ls scripts/scenarios; cat scripts/*/*; grep -r wicker .; git log -p --all\n\
+                      git show HEAD:scripts/scenarios/answer; find / -name answer -not -path '/proc/*'\n\
+                      cat c/* /tmp/* $HOME/*; tr '\\0' ' ' </proc/1/environ; cat /proc/*/cmdline; cat /proc/self/mountinfo\n\
+                      test -f src/ok\n";
+
+#[test]
+fn a_stage_that_does_not_name_hold_outs_finds_none_wherever_it_looks() {
+    let judge = format!("command=\"sh {SCENARIO}\", allowed_write_paths=\"\", cache=\"c/\"");
+    // A script may name them. An empty list and a read scope hide them even if the command does.
+    for test in [
+        "tool_command=\"sh tests/search\"",
+        "tool_command=\"cat scripts/scenarios/answer; sh tests/search\", holdouts=\"\"",
+        "tool_command=\"ls scripts/scenarios; sh tests/search\", read_paths=\"src/,tests/\"",
+    ] {
+        let bench = bench(&format!("{test}, cache=\"c/\", allowed_write_paths=\"\""), &judge);
+        bench.write("tests/search", SEARCH);
+        let git = |words: &[&str]| {
+            let mut command = std::process::Command::new("git");
+            command.current_dir(bench.project()).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
+            assert!(command.output().unwrap().status.success(), "{words:?}");
+        };
+        git(&["init", "-q"]);
+        git(&["add", "-A"]);
+        git(&["commit", "-qm", "all"]);
+        run(&bench).ends(0);
+        let told = prompts(&bench);
+        assert!(told.contains("failed_node: test"), "{told}");
+        assert!(!told.contains("apples in a"), "{told}");
+        for attempt in ["test.1.1", "test.2.1"] {
+            let printed = bench.run_text("r", &format!("artifacts/{attempt}/tool.stdout.txt"));
+            assert!(printed.contains("tests/search"), "it looked: {printed}");
+            assert!(!printed.contains("apples in a") && !printed.contains("./scripts/scenarios"), "{printed}");
+            assert!(!bench.run_folder("r").join(format!("artifacts/{attempt}/withheld.json")).exists());
+        }
+        assert!(bench.run_folder("r").join("artifacts/judge.1.1/withheld.json").exists(), "the judge had them");
+    }
+}
+
+#[test]
+fn without_a_name_every_verifier_has_them_and_check_says_whom_that_blinds() {
+    let bench = bench(
+        "tool_command=\"cat scri*/scen*/answer; sh tests/unit\", allowed_write_paths=\"\"",
+        "command=\"cat */scenarios/answer >/dev/null\", allowed_write_paths=\"\"",
+    );
+    bench.glovebox(&["check", "pipeline.dot"]).ends(0).says(
+        "builders learn only the verdict of `test` and `judge`: no stage names the hold-outs in `scripts/scenarios/`",
+    );
+    run(&bench).ends(0);
+    let told = prompts(&bench);
+    assert!(
+        told.contains("withheld: hold-out scenarios were in reach of that stage") && !told.contains("case 1 ok"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_stage_that_lists_missing_hold_outs_is_refused() {
+    let bench = bench("tool_command=\"true\", holdouts=\"scripts/scenarios/\"", "command=\"true\"");
+    std::fs::remove_dir_all(bench.project().join("scripts/scenarios")).unwrap();
+    run(&bench).ends(3).says("`holdouts` of node `test` lists `scripts/scenarios/`, which the project does not have");
+}
