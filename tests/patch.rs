@@ -272,3 +272,116 @@ fn apply_brings_only_what_is_named() {
     let patch = bench.glovebox(&["diff", "--", "d"]).ends(0).stdout.clone();
     assert!(patch.contains("d/g") && !patch.contains("a/f"));
 }
+
+/// A repository with a commit, in which a stage `one` and a stage `two` change files; every hook and setting that could start a program
+/// leaves a mark.
+fn repository() -> Workbench {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         one [shape=parallelogram, tool_command=\"echo 2 >> f; mkdir 'd e'; printf 'a\\\\0' > 'd e/ü'; chmod +x x.sh\"]\n\
+         idle [shape=parallelogram, tool_command=\"true\"]\n\
+         two [shape=parallelogram, tool_command=\"rm gone; ln -s f way; echo 3 >> f\"]\n\
+         start -> one -> idle -> two -> done }",
+    );
+    for (path, text) in [("f", "1\n"), ("gone", "x\n"), ("x.sh", "true\n"), (".gitattributes", "* filter=evil\n")] {
+        bench.write(path, text);
+    }
+    let folder = bench.project();
+    for words in [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-q", "-m", "base"]] {
+        assert!(git(&folder, words, b"").0, "{words:?}");
+    }
+    let mark = bench.outside().join("mark");
+    let evil = format!("#!/bin/sh\ntouch '{}'\ncat\n", mark.display());
+    let hooks =
+        ["pre-commit", "post-commit", "post-index-change", "reference-transaction", "post-checkout", "commit-msg"];
+    for path in hooks.map(|name| format!(".git/hooks/{name}")).iter().map(String::as_str).chain([".git/evil"]) {
+        bench.write(path, &evil);
+        std::fs::set_permissions(folder.join(path), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let evil = folder.join(".git/evil").to_str().unwrap().to_owned();
+    for name in
+        ["core.fsmonitor", "filter.evil.clean", "filter.evil.smudge", "gpg.program", "core.editor", "core.sshCommand"]
+    {
+        assert!(git(&folder, &["config", name, &evil], b"").0);
+    }
+    assert!(git(&folder, &["config", "commit.gpgSign", "true"], b"").0);
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--quiet"]).ends(0);
+    let _marked_by_git_itself = std::fs::remove_file(mark);
+    bench
+}
+
+/// `apply r --branch NAME`, by a user whom git knows.
+fn branch(bench: &Workbench, name: &str, further: &[&str]) -> workbench::Answer {
+    let mut command = bench.command(&[&["apply", "r", "--branch", name], further].concat());
+    command
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_AUTHOR_NAME", "A U Thor")
+        .env("GIT_AUTHOR_EMAIL", "a@localhost");
+    workbench::Answer::of(command.env("GIT_COMMITTER_NAME", "c").env("GIT_COMMITTER_EMAIL", "c@localhost"))
+}
+
+#[test]
+fn a_branch_has_one_commit_for_each_stage_and_nothing_else_changes() {
+    let bench = repository();
+    let (folder, before, index) = (bench.project(), tree(&bench.project()), bench.outside().join("project/.git/index"));
+    let index_before = std::fs::read(&index).unwrap();
+    let head = git(&folder, &["rev-parse", "HEAD"], b"").1;
+    branch(&bench, "gb/r", &[]).ends(0).says(" one: success").says(" two: success").says("branch `gb/r`: 2 commits on");
+    assert!(!bench.outside().join("mark").exists(), "no program of the repository was started");
+    assert_eq!((tree(&folder), std::fs::read(&index).unwrap()), (before.clone(), index_before));
+    assert_eq!(git(&folder, &["symbolic-ref", "HEAD"], b"").1, "refs/heads/main\n");
+    let log =
+        git(&folder, &["log", "--format=%an|%s|%(trailers:key=Glovebox-Run,valueonly,separator=)", "main..gb/r"], b"")
+            .1;
+    assert_eq!(log, "A U Thor|two: success|r\nA U Thor|one: success|r\n");
+    assert_eq!(git(&folder, &["rev-parse", "gb/r~2"], b"").1, head);
+    // The tree of the branch is what apply makes of the project.
+    let (by_git, by_apply) = (bench.outside().join("by-git"), bench.outside().join("by-apply"));
+    let clone = ["-c", "core.hooksPath=/dev/null", "clone", "-q", "-b", "gb/r", "project", "by-git"];
+    assert!(git(bench.outside(), &clone, b"").0);
+    copy(&folder, &by_apply);
+    bench.glovebox(&["apply", "r", "--workdir", by_apply.to_str().unwrap()]).ends(0);
+    assert_eq!(tree(&by_git), tree(&by_apply));
+    let some = branch(&bench, "some", &["--json", "--", "f"]).ends(0).json();
+    assert_eq!((&some["name"], some["commits"].as_array().unwrap().len()), (&"some".into(), 2));
+    assert_eq!(git(&folder, &["diff", "--name-only", "main", "some"], b"").1, "f\n");
+    let mut nobody = bench.command(&["apply", "r", "--branch", "new"]);
+    let answer = workbench::Answer::of(nobody.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1"));
+    answer.ends(2).says("git config user.name");
+}
+
+#[test]
+fn a_branch_is_refused_where_it_would_not_be_what_the_run_made() {
+    let bench = repository();
+    let folder = bench.project();
+    for bad in ["-f", "a..b", "../../x", "@{-1}", "a b", "x.lock", ""] {
+        let mut command = bench.command(&["apply", "r", &format!("--branch={bad}")]);
+        workbench::Answer::of(&mut command).ends(2).says("not a valid name");
+    }
+    branch(&bench, "main", &[]).ends(2).says("exists already");
+    // HEAD moved on, and had something else at a path that the run touched.
+    bench.write("f", "other\n");
+    let plain = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "filter.evil.clean=cat"];
+    let commit = [&plain[..], &["commit", "-q", "--no-gpg-sign", "-a", "-m", "later"]].concat();
+    assert!(git(&folder, &commit, b"").0);
+    branch(&bench, "b", &[]).ends(6).says("conflict: f: HEAD has another version").says("nothing was written");
+    // Of what HEAD has as the run found it, a branch can be made.
+    branch(&bench, "b", &["--", "gone", "x.sh"]).ends(0);
+    assert!(git(&folder, &["rev-parse", "--verify", "refs/heads/b"], b"").0);
+    let none = Workbench::with_pipeline(workbench::LINEAR);
+    none.glovebox(&["run", "pipeline.dot", "--run-id", "r", "--quiet"]).ends(0);
+    branch(&none, "b", &[]).ends(2).says("is not in a git repository");
+}
+
+#[test]
+fn files_that_were_never_committed_are_no_base_for_a_branch() {
+    let bench = project("echo 2 >> f; echo 1 > new", &|bench| {
+        bench.write("kept", "1\n");
+        for words in [&["init", "-q", "-b", "main"][..], &["add", "kept"], &["commit", "-q", "-m", "base"]] {
+            assert!(git(&bench.project(), words, b"").0);
+        }
+        bench.write("f", "1\n");
+    });
+    branch(&bench, "b", &[]).ends(6).says("conflict: f: it was in the project, but it is not in HEAD: commit it first");
+    branch(&bench, "b", &["--", "new"]).ends(0).says("1 commit on");
+}

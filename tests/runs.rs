@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Command;
 use workbench::{Answer, LINEAR, Workbench, state_dir};
 
 /// A bench with a run `x` that wrote `src/hello.txt`.
@@ -83,6 +84,25 @@ fn a_forged_project_folder_lets_apply_write_nowhere() {
     forge(&bench, "x", str::to_owned);
     bench.glovebox(&["apply", "x", "--foreign", "--workdir", ".."]).ends(0).says("wrote   .ssh/authorized_keys");
     assert!(planted.exists());
+}
+
+#[test]
+fn a_forged_path_does_not_get_into_a_branch() {
+    let bench = bench();
+    let git = |words: &[&str]| {
+        let done =
+            Command::new("git").args(words).current_dir(bench.project()).env("GIT_CONFIG_GLOBAL", "/dev/null").status();
+        assert!(done.unwrap().success(), "{words:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "pipeline.dot"]);
+    git(&["-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "-q", "-m", "base"]);
+    for path in [".git/hooks/post-checkout", ".github/workflows/ci.yml", "src/.git/config"] {
+        forge(&bench, "x", |event| event.replace("src/hello.txt", path));
+        let words = ["apply", "x", "--foreign", "--workdir", ".", "--branch", "b"];
+        bench.glovebox(&words).ends(6).says(&format!("conflict: {path}")).says("nothing was written");
+        forge(&bench, "x", |event| event.replace(path, "src/hello.txt"));
+    }
 }
 
 #[test]

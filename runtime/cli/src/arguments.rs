@@ -2,6 +2,7 @@
 //!
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
+use crate::branch::BranchName;
 use crate::runs::RunSelector;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use glovebox_engine::event::NodeId;
@@ -313,6 +314,9 @@ pub struct ApplyArguments {
     /// The project that gets the changes; default: the project of the run, if it is the current folder or below
     #[arg(long, value_name = "D")]
     pub workdir: Option<PathBuf>,
+    /// Make a git branch with one commit for each stage that changed files, and leave the project's files and index as they are
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<BranchName>,
     /// Apply a run that you did not start on this machine; read `glovebox diff RUN` first
     #[arg(long, requires = "workdir")]
     pub foreign: bool,

@@ -9,13 +9,14 @@ use crate::runs::RunFolder;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::blobs::DirBlobs;
-use glovebox_engine::event::{Event, Record, RunStarted, Verdict};
+use glovebox_engine::event::{Event, Record, RunStarted, StageFinished, Verdict};
 use glovebox_engine::ports::BlobStore;
 use glovebox_engine::sqlite::{Provenance, VerifiedJournal};
 use glovebox_record::path::ScopePath;
 use glovebox_record::{Digest, FileChange};
 use glovebox_sandbox::apply::open_before;
 use glovebox_sandbox::project::Base;
+use jiff::Timestamp;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub struct Changes {
     pub base: Base,
     /// All changes, in order.
     pub changes: Vec<FileChange>,
+    /// The attempts that changed something, in order, with the time of their end.
+    pub stages: Vec<(Timestamp, StageFinished)>,
     /// The project that the run copied.
     pub project: PathBuf,
     /// How the run ended; none if it has not ended.
@@ -50,9 +53,11 @@ impl Changes {
             Event::RunResumed(_) => None,
             _ => verdict,
         });
+        let stages = changing(&records);
         Ok(Self {
             base,
-            changes: listed(&records),
+            changes: listed(&stages),
+            stages,
             project: PathBuf::from(&started.source_dir),
             verdict,
             provenance,
@@ -82,6 +87,12 @@ impl Changes {
             return Err(Stop::new(Exit::Mismatch, format!("the blob of `{}` is missing", delta.path)));
         }
         Ok(Some(Bytes { old, new }))
+    }
+
+    /// Reads the bytes that a change leaves at its path: of a link its target.
+    pub fn bytes_after(&self, change: &FileChange) -> Result<Vec<u8>, Stop> {
+        let missing = || Stop::new(Exit::Mismatch, format!("the content of `{}` is missing", change.path));
+        self.read_version(&Version::after(change).ok_or_else(missing)?, &change.path)?.ok_or_else(missing)
     }
 
     fn read_version(&self, version: &Version, path: &ScopePath) -> Result<Option<Vec<u8>>, Stop> {
@@ -128,14 +139,14 @@ fn read_base(run: &RunFolder, blobs: &DirBlobs, started: &RunStarted) -> Result<
     })
 }
 
-fn listed(records: &[Record]) -> Vec<FileChange> {
-    records
-        .iter()
-        .filter_map(|record| match &record.event {
-            Event::StageFinished(stage) => Some(&stage.changes),
-            _ => None,
-        })
-        .flatten()
-        .cloned()
-        .collect()
+fn changing(records: &[Record]) -> Vec<(Timestamp, StageFinished)> {
+    let finished = records.iter().filter_map(|record| match &record.event {
+        Event::StageFinished(stage) if !stage.changes.is_empty() => Some((record.at, (**stage).clone())),
+        _ => None,
+    });
+    finished.collect()
+}
+
+fn listed(stages: &[(Timestamp, StageFinished)]) -> Vec<FileChange> {
+    stages.iter().flat_map(|(_, stage)| &stage.changes).cloned().collect()
 }

@@ -4,6 +4,7 @@
 //! not a conflict.
 
 use crate::commit::{Applying, CommitError, Obstacle, digest_of, fold};
+use crate::link;
 use crate::project::{Base, FileFact};
 use crate::protect::Protected;
 use crate::tree::{self, Tree};
@@ -23,6 +24,17 @@ pub struct Conflict {
     pub path: String,
     /// Why the change cannot be applied.
     pub reason: String,
+}
+
+/// Why a change may never be brought to a project, whatever is there: a protected path, or a link that leads out of it.
+pub fn fault(change: &FileChange) -> Option<String> {
+    let target = change.target.as_deref().filter(|_| change.op == ChangeOp::Symlink);
+    match (change.path.is_root(), target) {
+        (true, _) => Some("it must be a path inside the project".to_owned()),
+        (false, Some(target)) => link::destination(&change.path, Path::new(target)).err().map(str::to_owned),
+        (false, None) => None,
+    }
+    .or_else(|| Protected::default().reason(change.path.as_str()))
 }
 
 /// What `apply` would do.
@@ -133,10 +145,7 @@ enum Step {
 
 /// Plans a change of the user's project, or returns why it conflicts.
 fn compare(base: &Base, change: &FileChange, tree: &Tree, planned: &BTreeMap<&str, ChangeOp>) -> Result<Step, String> {
-    if change.path.is_root() {
-        return Err("it must be a path inside the project".to_owned());
-    }
-    if let Some(reason) = Protected::default().reason(change.path.as_str()) {
+    if let Some(reason) = fault(change) {
         return Err(reason);
     }
     let path = Path::new(change.path.as_str());

@@ -3,6 +3,7 @@
 //! All or nothing: when a path is not what it was when the run copied it, nothing is written.
 
 use crate::arguments::ApplyArguments;
+use crate::branch::{self, BranchError, BranchName, Source};
 use crate::changes::Changes;
 use crate::exit::{Ended, Exit, Stop};
 use crate::runs::{self, RunFolder};
@@ -38,6 +39,9 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
     let project = &*destination(arguments, &run, &changes)?;
     let failed =
         |error: &dyn std::error::Error| Stop::new(Exit::Usage, format!("apply to `{}`: {error}", project.display()));
+    if let Some(name) = &arguments.branch {
+        return make_branch(arguments, (&run, &changes, &selected), project, name);
+    }
     let plan = apply::plan(&changes.base, &selected, project).map_err(|error| failed(&error))?;
     if !plan.conflicts.is_empty() {
         return Err(refuse(&plan.conflicts, project));
@@ -51,6 +55,43 @@ pub fn apply(arguments: &ApplyArguments) -> Ended {
         Err(ApplyError::Conflicts(conflicts)) => Err(refuse(&conflicts, project)),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// Makes a branch of the project's repository instead of changing the project.
+fn make_branch(
+    arguments: &ApplyArguments,
+    (run, changes, selected): (&RunFolder, &Changes, &[FileChange]),
+    project: &Path,
+    name: &BranchName,
+) -> Ended {
+    let made = branch::make(&Source { run, changes, selected }, project, name).map_err(|error| match error {
+        BranchError::Stop(stop) => stop,
+        BranchError::Conflicts(conflicts) => {
+            report(&conflicts);
+            let count = counted(conflicts.len(), "conflict");
+            Stop::new(Exit::Policy, format!("{count} with HEAD of `{}`; nothing was written", project.display()))
+                .with_help("commit what the run began with, or apply without `--branch`")
+        }
+    })?;
+    if arguments.json {
+        terminal::print_json(&made)?;
+        return Ok(Exit::Ok);
+    }
+    let short = |commit: &str| commit.get(..12).unwrap_or(commit).to_owned();
+    for commit in &made.commits {
+        terminal::print(format_args!("{} {}\n", short(&commit.commit), visible::line(&commit.subject)));
+    }
+    match &made.name {
+        None => terminal::say("nothing to apply: HEAD already has these changes\n"),
+        Some(name) => terminal::print(format_args!(
+            "branch `{}`: {} on {}\n",
+            visible::line(name),
+            counted(made.commits.len(), "commit"),
+            short(&made.base)
+        )),
+    }
+    report_rest(selected, changes);
+    Ok(Exit::Ok)
 }
 
 /// The folder that gets the changes. The project in the record counts only if it is the current folder or below it.
@@ -67,6 +108,13 @@ fn destination<'a>(arguments: &'a ApplyArguments, run: &RunFolder, changes: &Cha
 }
 
 fn refuse(conflicts: &[Conflict], project: &Path) -> Stop {
+    report(conflicts);
+    let count = counted(conflicts.len(), "conflict");
+    Stop::new(Exit::Policy, format!("{count} in `{}`; nothing was written", project.display()))
+        .with_help("commit, stash or restore these files, or apply to another copy: `--workdir D`")
+}
+
+fn report(conflicts: &[Conflict]) {
     for conflict in conflicts {
         terminal::say(format_args!(
             "conflict: {}: {}\n",
@@ -74,9 +122,6 @@ fn refuse(conflicts: &[Conflict], project: &Path) -> Stop {
             visible::line(&conflict.reason)
         ));
     }
-    let count = counted(conflicts.len(), "conflict");
-    Stop::new(Exit::Policy, format!("{count} in `{}`; nothing was written", project.display()))
-        .with_help("commit, stash or restore these files, or apply to another copy: `--workdir D`")
 }
 
 fn done(arguments: &ApplyArguments, plan: &ApplyPlan) -> Ended {

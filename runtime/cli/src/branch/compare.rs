@@ -1,0 +1,90 @@
+//! Whether a commit has every path that a run touched as the run copied it.
+//!
+//! Bytes are compared, not names of objects: a filter such as `autocrlf` makes them differ, and then the answer is a conflict.
+
+use super::git::Git;
+use crate::exit::Stop;
+use crate::patch::Version;
+use glovebox_record::path::ScopePath;
+use glovebox_record::{Digest, FileChange};
+use glovebox_sandbox::apply::{self, Conflict};
+use glovebox_sandbox::commit::fold;
+use glovebox_sandbox::project::Base;
+use std::collections::{BTreeMap, BTreeSet};
+
+const SUBMODULE: &str = "160000";
+
+/// The files of a commit: mode and object by path.
+type Files = BTreeMap<String, (String, String)>;
+
+/// The paths that are not in the commit as they were in the base, and those that may never be brought.
+pub fn with_commit(
+    git: &Git<'_>,
+    (commit, prefix): (&str, &str),
+    base: &Base,
+    changes: &[FileChange],
+) -> Result<Vec<Conflict>, Stop> {
+    let files = files(&git.run(&["ls-tree", "-r", "-z", "--full-tree", commit], b"")?);
+    let folded = fold(changes);
+    let touched: BTreeSet<String> = folded.iter().map(|change| format!("{prefix}{}", change.path)).collect();
+    let mut conflicts = Vec::new();
+    for change in &folded {
+        let reason = match apply::fault(change).or_else(|| in_the_way(&files, &touched, prefix, change)) {
+            Some(reason) => Some(reason),
+            None => differs(git, files.get(&format!("{prefix}{}", change.path)), base, &change.path)?,
+        };
+        conflicts.extend(reason.map(|reason| Conflict { path: change.path.to_string(), reason }));
+    }
+    Ok(conflicts)
+}
+
+fn files(listed: &[u8]) -> Files {
+    let entries = listed.split(|byte| *byte == 0).filter_map(|entry| std::str::from_utf8(entry).ok()?.split_once('\t'));
+    let entries = entries.filter_map(|(facts, path)| {
+        let mut facts = facts.split(' ');
+        let (mode, object) = (facts.next()?, facts.nth(1)?);
+        Some((path.to_owned(), (mode.to_owned(), object.to_owned())))
+    });
+    entries.collect()
+}
+
+/// A file above the path, or files below it, that the run did not touch: git would drop them without a word.
+fn in_the_way(files: &Files, touched: &BTreeSet<String>, prefix: &str, change: &FileChange) -> Option<String> {
+    let whole = format!("{prefix}{}", change.path);
+    let above = whole.match_indices('/').map(|(at, _)| &whole[..at]).chain([&*whole]);
+    for path in above {
+        if let Some((mode, _)) = files.get(path) {
+            if mode == SUBMODULE {
+                return Some(format!("`{path}` is a submodule in HEAD"));
+            }
+            if path != whole && !touched.contains(path) {
+                return Some(format!("`{path}` is a file in HEAD"));
+            }
+        }
+    }
+    let below = format!("{whole}/");
+    let mut left = files.range(below.clone()..).map(|(path, _)| path).take_while(|path| path.starts_with(&below));
+    let is_file = Version::after(change).is_some();
+    left.find(|path| is_file && !touched.contains(*path)).map(|path| format!("HEAD has `{path}` below it"))
+}
+
+fn differs(
+    git: &Git<'_>,
+    found: Option<&(String, String)>,
+    base: &Base,
+    path: &ScopePath,
+) -> Result<Option<String>, Stop> {
+    let (before, (mode, object)) = match (Version::before(base, path), found) {
+        (None, None) => return Ok(None),
+        (None, Some(_)) => return Ok(Some("HEAD has it, but the run's copy of the project did not".to_owned())),
+        (Some(_), None) => return Ok(Some("it was in the project, but it is not in HEAD: commit it first".to_owned())),
+        (Some(before), Some(found)) => (before, found),
+    };
+    let bytes = git.run(&["cat-file", "blob", object], b"")?;
+    let is_same = *mode == before.mode().digits()
+        && match &before {
+            Version::File { digest, .. } => Digest::of(&bytes) == *digest,
+            Version::Link(target) => bytes == target.as_bytes(),
+        };
+    Ok((!is_same).then(|| "HEAD has another version than the run's copy of the project".to_owned()))
+}

@@ -1,0 +1,109 @@
+//! The `git` program on the user's repository, held to what `apply --branch` needs of it.
+//!
+//! No setting of the repository makes it start another program: no hook, file monitor, filter, signature, pager or fetch. Its index is a
+//! file of ours, so the user's index and files stay as they are.
+
+use crate::exit::{Exit, Stop};
+use crate::terminal::visible;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// What could make git start another program or write another file.
+const SETTINGS: [&str; 9] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.splitIndex=false",
+    "core.untrackedCache=false",
+    "core.attributesFile=/dev/null",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "user.useConfigOnly=true",
+];
+/// What of git's environment is the user's own word and not a pointer to another repository.
+const KEPT: [&str; 6] = [
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+];
+
+/// Git in a project, with an index of its own that goes with it.
+pub struct Git<'a> {
+    project: &'a Path,
+    index: PathBuf,
+}
+
+impl<'a> Git<'a> {
+    /// Uses this new file as the index.
+    pub fn new(project: &'a Path, index: PathBuf) -> Self {
+        Self { project, index }
+    }
+
+    /// Runs a command of git that must succeed. Returns what it printed.
+    pub fn run(&self, words: &[&str], input: &[u8]) -> Result<Vec<u8>, Stop> {
+        let output = self.output(words, input, None)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let step = words.first().copied().unwrap_or_default();
+        Err(Stop::new(Exit::Usage, format!("`git {step}` failed: {}", visible::block(said.trim()))))
+    }
+
+    /// Runs a command whose answer is its exit code.
+    pub fn succeeds(&self, words: &[&str]) -> Result<bool, Stop> {
+        Ok(self.output(words, b"", None)?.status.success())
+    }
+
+    /// Makes a commit by the user of git's settings, with this date of its author in seconds since 1970.
+    pub fn commit(&self, words: &[&str], message: &str, seconds: i64) -> Result<String, Stop> {
+        let output = self.output(words, message.as_bytes(), Some(format!("@{seconds} +0000")))?;
+        if output.status.success() {
+            return Ok(line(&output.stdout));
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(Stop::new(Exit::Usage, format!("`git commit-tree` failed: {}", visible::block(said.trim())))
+            .with_help("tell git who you are: `git config user.name NAME`, `git config user.email ADDRESS`"))
+    }
+
+    fn output(&self, words: &[&str], input: &[u8], date: Option<String>) -> Result<Output, Stop> {
+        let mut command = Command::new("git");
+        let of_git =
+            |name: &OsString| name.to_str().is_some_and(|name| name.starts_with("GIT_") && !KEPT.contains(&name));
+        std::env::vars_os().filter(|(name, _)| of_git(name)).for_each(|(name, _)| {
+            command.env_remove(name);
+        });
+        command.envs([("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_TERMINAL_PROMPT", "0")]);
+        command.env("GIT_INDEX_FILE", &self.index).env("LC_ALL", "C");
+        date.map(|date| command.env("GIT_AUTHOR_DATE", date));
+        command.arg("-C").arg(self.project);
+        SETTINGS.iter().for_each(|setting| {
+            command.args(["-c", setting]);
+        });
+        let failed = |error: io::Error| Stop::io("start `git`", &error);
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let stdin = child.stdin.take();
+        std::thread::scope(|scope| {
+            // Git may answer before it has read everything.
+            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+            child.wait_with_output().map_err(failed)
+        })
+    }
+}
+
+impl Drop for Git<'_> {
+    fn drop(&mut self) {
+        let _never_made = std::fs::remove_file(&self.index);
+    }
+}
+
+/// The one line that a command printed.
+pub fn line(printed: &[u8]) -> String {
+    String::from_utf8_lossy(printed).trim_end_matches('\n').to_owned()
+}

@@ -1,0 +1,185 @@
+//! The changes of a run as a branch of the project's repository: one commit for each attempt that changed files.
+//!
+//! All or nothing: the branch is made last, and only if every path that the run touched is in the commit at HEAD as the run copied it.
+//! The project's files and its index are neither read nor written.
+
+mod compare;
+mod git;
+
+use crate::changes::Changes;
+use crate::exit::{Exit, Stop};
+use crate::runs::RunFolder;
+use crate::terminal::visible;
+use git::{Git, line};
+use glovebox_engine::event::StageFinished;
+use glovebox_record::path::ScopePath;
+use glovebox_record::{ChangeOp, FileChange};
+use glovebox_sandbox::apply::Conflict;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::path::Path;
+use std::str::FromStr;
+
+/// The name of a branch, as git is to judge it.
+#[derive(Debug, Clone)]
+pub struct BranchName(String);
+
+impl FromStr for BranchName {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// A branch that was made. `apply --branch --json` prints it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "branch.json")]
+pub struct Branch {
+    /// Version of this document.
+    schema_version: u32,
+    /// The run.
+    run_id: String,
+    /// The branch; null if nothing differs from the commit, so that none was made.
+    pub name: Option<String>,
+    /// The commit that it begins with.
+    pub base: String,
+    /// Its commits, the first one first.
+    pub commits: Vec<StageCommit>,
+}
+
+/// The commit of one attempt.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StageCommit {
+    /// Its name in git.
+    pub commit: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// Why no branch was made.
+pub enum BranchError {
+    /// Paths that are not in HEAD as the run copied them.
+    Conflicts(Vec<Conflict>),
+    /// Anything else.
+    Stop(Stop),
+}
+
+impl From<Stop> for BranchError {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+/// What a branch is made of.
+pub struct Source<'a> {
+    /// The run.
+    pub run: &'a RunFolder,
+    /// Everything that it changed.
+    pub changes: &'a Changes,
+    /// What of it the branch gets.
+    pub selected: &'a [FileChange],
+}
+
+/// Makes the branch in the repository of `project`.
+pub fn make(source: &Source<'_>, project: &Path, name: &BranchName) -> Result<Branch, BranchError> {
+    let git = Git::new(project, source.run.path.join(format!(".index-{}", std::process::id())));
+    let head = head(&git, project)?;
+    let reference = new_reference(&git, name)?;
+    let prefix = line(&git.run(&["rev-parse", "--show-prefix"], b"")?);
+    let conflicts = compare::with_commit(&git, (&head, &prefix), &source.changes.base, source.selected)?;
+    if !conflicts.is_empty() {
+        return Err(BranchError::Conflicts(conflicts));
+    }
+    git.run(&["read-tree", &head], b"")?;
+    let (mut parent, nothing) = (head.clone(), "0".repeat(head.len()));
+    let mut tree = line(&git.run(&["rev-parse", &format!("{head}^{{tree}}")], b"")?);
+    let selected: BTreeSet<&ScopePath> = source.selected.iter().map(|change| &change.path).collect();
+    let mut commits = Vec::new();
+    for (at, stage) in &source.changes.stages {
+        let files = stage.changes.iter().filter(|change| selected.contains(&change.path));
+        stage_index(&git, source.changes, files, (&prefix, &nothing))?;
+        let next = line(&git.run(&["write-tree", "--missing-ok"], b"")?);
+        if next == tree {
+            continue;
+        }
+        let (subject, message) = message(&source.run.id, stage);
+        parent =
+            git.commit(&["commit-tree", "--no-gpg-sign", &next, "-p", &parent, "-F", "-"], &message, at.as_second())?;
+        commits.push(StageCommit { commit: parent.clone(), subject });
+        tree = next;
+    }
+    let mut made = None;
+    if !commits.is_empty() {
+        // The old value is what makes it fail if somebody else made the branch meanwhile.
+        git.run(&["update-ref", "-m", "glovebox apply", &reference, &parent, &nothing], b"")?;
+        made = Some(name.0.clone());
+    }
+    Ok(Branch { schema_version: 1, run_id: source.run.id.clone(), name: made, base: head, commits })
+}
+
+fn head(git: &Git<'_>, project: &Path) -> Result<String, Stop> {
+    if !git.succeeds(&["rev-parse", "--git-dir"])? {
+        let message = format!("`{}` is not in a git repository that git accepts", project.display());
+        return Err(Stop::new(Exit::Usage, message).with_help("apply without `--branch`; or see `git status`"));
+    }
+    match git.succeeds(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])? {
+        true => Ok(line(&git.run(&["rev-parse", "--verify", "HEAD^{commit}"], b"")?)),
+        false => Err(Stop::new(Exit::Usage, "the repository has no commit that a branch could begin with")),
+    }
+}
+
+/// The full name of a branch that does not exist.
+fn new_reference(git: &Git<'_>, BranchName(name): &BranchName) -> Result<String, Stop> {
+    let reference = format!("refs/heads/{name}");
+    let shown = visible::line(name);
+    if name.starts_with('-') || !git.succeeds(&["check-ref-format", &reference])? {
+        return Err(Stop::new(Exit::Usage, format!("`{shown}` is not a valid name for a git branch")));
+    }
+    if git.succeeds(&["show-ref", "--verify", "--quiet", &reference])? {
+        return Err(Stop::new(Exit::Usage, format!("branch `{shown}` exists already; nothing was written"))
+            .with_help("choose another name"));
+    }
+    Ok(reference)
+}
+
+/// Brings the index to where an attempt left these files.
+fn stage_index<'a>(
+    git: &Git<'_>,
+    changes: &Changes,
+    files: impl Iterator<Item = &'a FileChange>,
+    (prefix, nothing): (&str, &str),
+) -> Result<(), Stop> {
+    let mut entries = Vec::new();
+    for change in files {
+        let path = format!("{prefix}{}", change.path);
+        match (change.op, crate::patch::Version::after(change)) {
+            (ChangeOp::Write | ChangeOp::Symlink, Some(version)) => {
+                let bytes = changes.bytes_after(change)?;
+                let object = line(&git.run(&["hash-object", "-w", "--no-filters", "--stdin"], &bytes)?);
+                entries.extend_from_slice(format!("{} {object}\t{path}\0", version.mode().digits()).as_bytes());
+            }
+            (ChangeOp::Delete, _) => {
+                entries.extend_from_slice(format!("0 {nothing}\t{path}\0").as_bytes());
+            }
+            // Git has no directories.
+            _ => {}
+        }
+    }
+    git.run(&["update-index", "-z", "--index-info"], &entries).map(drop)
+}
+
+/// The subject and the whole message of an attempt's commit.
+fn message(run: &str, stage: &StageFinished) -> (String, String) {
+    let task = &stage.attempt.task;
+    let (node, status) = (visible::line(task.node.as_str()), stage.outcome.status.as_str());
+    let again = if task.visit > 1 { format!(", visit {}", task.visit) } else { String::new() };
+    let subject = format!("{node}: {status}{again}");
+    let message = format!(
+        "{subject}\n\nGlovebox-Run: {run}\nGlovebox-Node: {node}\nGlovebox-Visit: {}\nGlovebox-Attempt: {}\nGlovebox-Outcome: {status}\n",
+        task.visit, stage.attempt.ordinal
+    );
+    (subject, message)
+}
