@@ -142,6 +142,18 @@ fn what_explodes_all_the_same_is_stopped_by_memory_and_by_time() {
 }
 
 #[test]
+fn a_slow_compilation_is_told_once_and_a_fast_one_is_not() {
+    let slow = bench(&explosive(&guests::build("traps")), "plugins");
+    fresh(&slow, &["plugin", "lock"], &[]).output().unwrap();
+    let answer = Answer::of(&mut fresh(&slow, &["run", "pipeline.dot"], &[("GLOVEBOX_COMPILE_TIME", "5s")]));
+    answer.ends(7).says("compiling a component without a manifest (").never_says("\u{1b}");
+    assert_eq!(answer.stderr.matches("compiling a component without").count(), 1, "{}", answer.stderr);
+    let fast = bench(&guests::component("(func $execute)"), "plugins");
+    fresh(&fast, &["plugin", "lock"], &[]).output().unwrap();
+    Answer::of(&mut fresh(&fast, &["run", "pipeline.dot"], &[])).ends(0).never_says("compiling");
+}
+
+#[test]
 fn rules_are_compiled_within_the_same_bounds() {
     let bench = bench(&explosive(&guests::rules("(func $lint (param i32 i32)) (func $transform)")), "rules");
     fresh(&bench, &["plugin", "lock"], &[]).output().unwrap();

@@ -5,7 +5,7 @@
 mod guests;
 mod workbench;
 
-use workbench::Workbench;
+use workbench::{Answer, Workbench};
 
 /// A project whose only stage is a third-party plugin made of the given bytes.
 fn plugin_bench(bytes: &[u8], config: &str) -> Workbench {
@@ -120,4 +120,69 @@ fn a_plugin_file_is_read_to_a_bound_and_never_waited_for() {
     for command in [&["plugin", "lock"][..], &["plugin", "inspect", "guest.wasm"], &["run", "pipeline.dot"]] {
         bench.glovebox(command).ends(7).says("expected a file, found a device");
     }
+}
+
+#[test]
+fn a_plan_shows_an_unlocked_plugin_and_compiles_nothing_of_it() {
+    let config = "wants = { filesystem = \"workspace\", read = [\"src/\"], write = [\"out/\"] }\n\
+                  grants = { filesystem = \"workspace\", read = [\"src/\"], write = [\"out/\"] }";
+    let bench = plugin_bench(&harmless(), config);
+    let plan = |words: &[&str]| {
+        let cache = bench.outside().join("cache");
+        Answer::of(bench.command(&[&["plan", "pipeline.dot"], words].concat()).env("GLOVEBOX_CACHE_DIR", cache))
+    };
+    let shown = plan(&[]);
+    shown.ends(7).says("not locked: plugin `evil.guest` is not in `glovebox.lock`; `glovebox run` refuses it");
+    shown
+        .says("(evil.guest, plugin, not locked, files: workspace)")
+        .says("  write    out/\n")
+        .says("glovebox plugin lock");
+    assert!(!bench.has("glovebox.lock") && !bench.has(".glovebox"));
+    let kept = std::fs::read_dir(bench.outside().join("cache/aot")).unwrap();
+    let kept: Vec<_> = kept.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(kept, ["mac.key"], "nothing of it was compiled");
+    let json = plan(&["--json"]).ends(7).json();
+    assert_eq!(json["unlocked"][0]["plugin"], "evil.guest");
+    assert_eq!(json["nodes"][1]["could"]["write"], serde_json::json!(["out/"]));
+    bench.glovebox(&["run", "pipeline.dot"]).ends(7).says("is not in `glovebox.lock`");
+    assert!(!bench.has(".glovebox"), "what is refused leaves no run behind");
+    bench.glovebox(&["plugin", "lock"]).ends(0);
+    assert!(plan(&["--json"]).ends(0).json().get("unlocked").is_none());
+    // More than was agreed to is shown too, and is still refused.
+    bench.write("glovebox.toml", &bench.read("glovebox.toml").replace("\"src/\"", "\"./\""));
+    plan(&[]).ends(7).says("is granted `read ./`").says("  read     ./, out/\n");
+    plan(&["--deny", "write=out/"]).ends(6).says("is granted `read ./`").says("denied by `write=out/`");
+}
+
+#[test]
+fn a_plan_shows_no_plugin_that_could_not_run_even_if_it_were_locked() {
+    let bench = plugin_bench(&guests::build("opens-sockets"), "");
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(7).says("wasi:sockets").never_says("not locked");
+}
+
+#[test]
+fn locking_says_what_is_asked_for_and_what_is_given() {
+    let config = "wants = { filesystem = \"posix\", read = [\"src/\", \"docs/\"], commands = [\"cargo test\"], model = true }\n\
+                  grants = { filesystem = \"workspace\", read = [\"src/\"], write = [\"out/\"], commands = [\"cargo test\"] }";
+    let lock = plugin_bench(&harmless(), config).glovebox(&["plugin", "lock"]);
+    for line in [
+        "  wants    open files as any program does (`posix`)\n",
+        "  wants    read docs/\n",
+        "  wants    ask the model of its node\n",
+        "  granted  open files through the interface `files` (`workspace`)\n",
+        "  granted  read src/\n",
+        "  granted  run `cargo test …`\n",
+        "  refused  read docs/: wanted, but not granted",
+        "  refused  ask the model of its node: wanted",
+        "  unused   write out/: granted, but not wanted",
+        "  reach    nothing by itself; its commands: network `none`",
+    ] {
+        lock.ends(0).says(line);
+    }
+    let idle = plugin_bench(&harmless(), "");
+    idle.glovebox(&["plugin", "lock"])
+        .ends(0)
+        .says("  wants    nothing\n")
+        .says("  granted  nothing\n")
+        .says("no network");
 }

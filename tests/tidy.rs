@@ -174,7 +174,7 @@ const ENGINE_MODULES: [(&str, &[&str]); 13] = [
     ("lock", &[]),
     ("components", &[]),
     ("event", &["outcome"]),
-    ("plan", &["config", "event"]),
+    ("plan", &["components", "config", "event"]),
     ("bind", &["components", "config", "event", "lock", "plan"]),
     ("rules", &["components", "config", "event", "lock", "plan"]),
     ("state", &["context", "disk", "event"]),

@@ -8,7 +8,7 @@ use crate::exit::{Exit, Stop};
 use crate::project::{Project, cache_dir};
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::diagnostics::Findings;
-use crate::terminal::{self, visible};
+use crate::terminal::{self, compiling, visible};
 use crate::{capability, compiler, toolchain, user_key};
 use glovebox_engine::attempt::SandboxEnv;
 use glovebox_engine::bind::{BindClass, BindErrors, BindOptions, bind};
@@ -229,6 +229,7 @@ pub fn start_host() -> Result<Arc<Host>, Stop> {
         cache_bytes_max: compiler::cache_bytes_max()?,
         compiler: compiler::compiler()?,
         pool_slots: POOL_SLOTS,
+        while_compiling: compiling::show,
     };
     tracing::debug!("starting the component host");
     Host::new(config).map(Arc::new).map_err(|error| Stop::new(Exit::Internal, error.to_string()))

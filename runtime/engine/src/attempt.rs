@@ -124,8 +124,10 @@ impl<B: BlobStore + 'static> Workbench<B> {
     /// business; an attempt whose future is dropped leaves its folder to [`sweep`].
     pub async fn execute(&self, assignment: &Assignment) -> Result<StageFinished, AttemptError> {
         let Prepared { call, sandbox } = self.prepare(assignment).await?;
-        let (_, binding) = self.bound(&assignment.attempt.task.node)?;
-        let report = self.host.execute(&binding.component, call).await;
+        let node = &assignment.attempt.task.node;
+        let (_, binding) = self.bound(node)?;
+        let component = binding.component.loaded().ok_or_else(|| AttemptError::Unbound(node.clone()))?;
+        let report = self.host.execute(component, call).await;
         self.finish(assignment, report, sandbox).await
     }
 

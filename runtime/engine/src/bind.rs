@@ -18,10 +18,11 @@ use crate::components::{Catalog, PluginFile, PluginProblem};
 use crate::config::{Config, PluginEntry, is_plugin_name};
 use crate::event::RuleReport;
 use crate::lock::{Lock, Offer};
-use crate::plan::{Binding, Confinement, HostCapability, Plan, SandboxPlan};
+use crate::plan::{Binding, BoundComponent, Confinement, HostCapability, Plan, SandboxPlan};
 use effective::{Effective, GrantInputs, effective, grant_lines, granted};
-use glovebox_host::component::Component;
+use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::host::Host;
+use glovebox_host::inspect::Inspection;
 use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
@@ -41,7 +42,7 @@ pub struct BindOptions {
     pub no_sandbox: bool,
     /// What the machine can enforce.
     pub available: HostCapability,
-    /// Nothing will run: a tier that is too low is shown in the plan and is not an error.
+    /// Nothing will run: a tier that is too low and a plugin that is not locked are shown in the plan and are not errors.
     pub plan_only: bool,
     /// The hold-out folders that are sealed in this run; none when the project has none.
     pub sealed: Vec<Entry>,
@@ -65,7 +66,9 @@ pub fn bind(
         host,
         reach: HoldoutReach::of(&pipeline),
         sealed: &options.sealed,
+        plan_only: options.plan_only,
         loaded: BTreeMap::new(),
+        unlocked: Vec::new(),
         errors: BindErrors::default(),
     };
     let mut warnings = Vec::new();
@@ -99,6 +102,7 @@ pub fn bind(
         sealed: options.sealed.clone(),
         sandbox: SandboxPlan::new(confinement, &config.sandbox, &options.available),
         rule_report: RuleReport::default(),
+        unlocked: binder.unlocked,
         model: model.to_owned(),
         script: options.script.clone(),
         disk_bytes_max: config.run.disk_bytes_max,
@@ -143,7 +147,10 @@ struct Binder<'a> {
     host: &'a Host,
     reach: HoldoutReach,
     sealed: &'a [Entry],
-    loaded: BTreeMap<String, Option<Arc<Component>>>,
+    /// An unlocked plugin is no error.
+    plan_only: bool,
+    loaded: BTreeMap<String, Option<BoundComponent>>,
+    unlocked: Vec<PluginProblem>,
     errors: BindErrors,
 }
 
@@ -182,7 +189,7 @@ impl Binder<'_> {
             self.errors.diagnostics.extend(wrong_test_answers(node));
         }
         grants.sort();
-        let digest = component.digest();
+        let digest = component.inspection().digest;
         Some(Binding {
             handler: source.name.to_owned(),
             component,
@@ -202,16 +209,16 @@ impl Binder<'_> {
     }
 
     /// The component of a handler type; each is loaded once.
-    fn component(&mut self, source: HandlerSource<'_>) -> Option<Arc<Component>> {
+    fn component(&mut self, source: HandlerSource<'_>) -> Option<BoundComponent> {
         if !self.loaded.contains_key(source.name) {
             let loaded = self.load(source).map_err(|problem| self.errors.plugins.push(problem)).ok();
             self.loaded.insert(source.name.to_owned(), loaded);
         }
-        self.loaded.get(source.name)?.as_ref().map(Arc::clone)
+        self.loaded.get(source.name)?.clone()
     }
 
     /// Compares with the lock before the compiler runs: it never sees bytes that the operator did not agree to.
-    fn load(&self, source: HandlerSource<'_>) -> Result<Arc<Component>, PluginProblem> {
+    fn load(&mut self, source: HandlerSource<'_>) -> Result<BoundComponent, PluginProblem> {
         let handler = source.name;
         let bytes = match source.plugin {
             None => {
@@ -219,19 +226,29 @@ impl Binder<'_> {
             }
             Some(entry) => {
                 let bytes = source.plugin_bytes(entry, self.catalog.plugins.get(handler))?;
-                self.check_agreed(source, entry, bytes)?;
+                let inspection = self.check_plugin(source, entry, bytes)?;
+                match self.check_agreed(source, entry, &inspection) {
+                    Err(problem) if self.plan_only => {
+                        check_handler(&inspection).map_err(|error| source.refused(&error))?;
+                        self.unlocked.push(problem);
+                        return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
+                    }
+                    agreed => agreed?,
+                }
                 bytes
             }
         };
         let loaded = self.host.load_within(bytes, self.config.component_bytes(handler));
-        loaded.map_err(|error| PluginProblem {
-            help: error.help(),
-            ..source.problem(format!("`{handler}` cannot be loaded: {error}"))
-        })
+        loaded.map(BoundComponent::Loaded).map_err(|error| source.refused(&error))
     }
 
-    /// Checks a plugin's manifest, role and lock.
-    fn check_agreed(&self, source: HandlerSource<'_>, entry: &PluginEntry, bytes: &[u8]) -> Result<(), PluginProblem> {
+    /// Reads a plugin, and checks its manifest and role.
+    fn check_plugin(
+        &self,
+        source: HandlerSource<'_>,
+        entry: &PluginEntry,
+        bytes: &[u8],
+    ) -> Result<Inspection, PluginProblem> {
         let handler = source.name;
         let inspection = glovebox_host::inspect::inspect(bytes).map_err(|error| PluginProblem {
             help: error.help(),
@@ -251,8 +268,18 @@ impl Binder<'_> {
             let problem = source.problem(format!("plugin `{handler}` cannot be a verifier: {fault}"));
             return Err(PluginProblem { help: Some(help), ..problem });
         }
-        let grants = grant_lines(&granted, entry.role);
-        let offer = Offer { name: handler, digest: inspection.digest, grants: &grants };
+        Ok(inspection)
+    }
+
+    /// Compares a plugin with the lock.
+    fn check_agreed(
+        &self,
+        source: HandlerSource<'_>,
+        entry: &PluginEntry,
+        inspection: &Inspection,
+    ) -> Result<(), PluginProblem> {
+        let grants = grant_lines(&granted(inspection, Some(entry)), entry.role);
+        let offer = Offer { name: source.name, digest: inspection.digest, grants: &grants };
         self.lock.verify(offer).map_err(|mismatch| PluginProblem {
             help: Some(mismatch.help().to_owned()),
             ..source.problem(mismatch.to_string())
@@ -283,6 +310,10 @@ impl Binder<'_> {
 impl HandlerSource<'_> {
     fn problem(self, message: String) -> PluginProblem {
         PluginProblem { name: self.name.to_owned(), message, help: None }
+    }
+
+    fn refused(self, error: &LoadError) -> PluginProblem {
+        PluginProblem { help: error.help(), ..self.problem(format!("`{}` cannot be loaded: {error}", self.name)) }
     }
 
     fn plugin_bytes<'f>(

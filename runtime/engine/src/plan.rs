@@ -13,17 +13,18 @@ pub mod origin;
 pub mod print;
 mod sandbox;
 
-pub use binding::{Binding, CommandAccess, HoldoutAccess, Separation};
+pub use binding::{Binding, BoundComponent, CommandAccess, HoldoutAccess, Separation};
 pub use capability::Capability;
 pub use capability_set::{CapabilitySet, PlanCapabilities, RunBounds, reached};
 pub use holdout_readers::{HoldoutPlan, HoldoutReader};
 pub use origin::{Giver, Grant, GrantField, Origin};
-pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin};
+pub use print::{CapabilityLists, PlanComponent, PlanExec, PlanFile, PlanNode, PlanOrigin, PlanUnlocked};
 pub use sandbox::{
     Confinement, HostCapability, PlanSandbox, PolicyKind, PolicyProblem, SandboxPlan, TIER_NONE, TIER_UNAVAILABLE,
     TIER_UNCONFINED,
 };
 
+use crate::components::PluginProblem;
 use crate::config::ExecSetting;
 use crate::event::{Digest, RuleReport};
 use glovebox_host::model::Script;
@@ -57,6 +58,8 @@ pub struct Plan {
     pub script: Option<Arc<Script>>,
     /// Most bytes that the run's folder may hold when a stage begins.
     pub disk_bytes_max: u64,
+    /// Plugins that are not locked as they are; none in a plan that can run.
+    pub unlocked: Vec<PluginProblem>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
@@ -81,6 +84,8 @@ impl Plan {
         file.sandbox.degradations = &[];
         // The operator raises it so that `resume` can continue a run that reached it.
         file.disk_bytes_max = None;
+        // The same plan after `glovebox plugin lock`.
+        file.unlocked.clear();
         // The changes follow from the transformed pipeline, which the digest covers.
         for rule in &mut file.rules {
             rule.changes.clear();

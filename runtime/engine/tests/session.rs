@@ -101,6 +101,7 @@ fn plan(pipeline: &Pipeline) -> Plan {
             degradations: Vec::new(),
         },
         rule_report: RuleReport::default(),
+        unlocked: Vec::new(),
         model: "scripted".into(),
         script: None,
         disk_bytes_max: u64::MAX,

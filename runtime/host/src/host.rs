@@ -10,7 +10,7 @@ use crate::call::{Call, Report};
 use crate::compile::Compiler;
 use crate::component::{Component, LoadError, Needs, check_handler};
 use crate::engine::{self, Prepared};
-use crate::inspect::inspect;
+use crate::inspect::{Inspection, inspect};
 use crate::{link, run};
 use glovebox_record::{Digest, Limits};
 use std::collections::HashMap;
@@ -30,12 +30,27 @@ pub struct HostConfig {
     pub compiler: Compiler,
     /// Calls at the same time; more of them wait. At least 1.
     pub pool_slots: u32,
+    /// What to do while a component is compiled: it is handed the work and must do it.
+    pub while_compiling: WhileCompiling,
+}
+
+/// Does the work of compiling, and may show meanwhile that it takes time.
+pub type WhileCompiling = fn(&Compiling<'_>, work: &mut dyn FnMut());
+
+/// A component that is being compiled.
+#[derive(Debug, Clone, Copy)]
+pub struct Compiling<'a> {
+    /// The name in its manifest, if it has one.
+    pub name: Option<&'a str>,
+    /// Its length.
+    pub bytes: u64,
 }
 
 impl HostConfig {
     /// For tests and benches: compiles in this process, without bounds.
     pub fn in_process(cache_dir: Option<PathBuf>, pool_slots: u32) -> Self {
-        Self { cache_dir, cache_bytes_max: aot::BYTES_MAX, compiler: Compiler::InProcess, pool_slots }
+        let (cache_bytes_max, compiler) = (aot::BYTES_MAX, Compiler::InProcess);
+        Self { cache_dir, cache_bytes_max, compiler, pool_slots, while_compiling: |_, work| work() }
     }
 }
 
@@ -53,6 +68,7 @@ pub struct Host {
     linker: Linker<Attempt>,
     aot: Option<AotStore>,
     compiler: Compiler,
+    while_compiling: WhileCompiling,
     loaded: Mutex<HashMap<Digest, Arc<Component>>>,
     slots: Semaphore,
 }
@@ -72,8 +88,8 @@ impl Host {
                 }
             });
         let slots = Semaphore::new(usize::try_from(slots).unwrap_or(Semaphore::MAX_PERMITS));
-        let compiler = config.compiler;
-        Ok(Host { prepared, linker, aot, compiler, loaded: Mutex::default(), slots })
+        let HostConfig { compiler, while_compiling, .. } = config;
+        Ok(Host { prepared, linker, aot, compiler, while_compiling, loaded: Mutex::default(), slots })
     }
 
     /// As [`Host::load_within`], with the default of the limit `component_bytes`.
@@ -93,7 +109,7 @@ impl Host {
         }
         let inspection = inspect(bytes)?;
         check_handler(&inspection)?;
-        let code = self.compile(digest, bytes)?;
+        let code = self.compile(&inspection, bytes)?;
         let pre = self.linker.instantiate_pre(&code).and_then(ProvidedPre::new);
         let pre = pre.map_err(|problem| LoadError::Link(format!("{problem:#}")))?;
         let required = code.resources_required();
@@ -131,12 +147,20 @@ impl Host {
         self.aot.as_ref().map(AotStore::counts)
     }
 
-    pub(crate) fn compile(&self, digest: Digest, bytes: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
-        let engine = &self.prepared.engine;
+    pub(crate) fn compile(
+        &self,
+        inspection: &Inspection,
+        bytes: &[u8],
+    ) -> Result<wasmtime::component::Component, LoadError> {
+        let (engine, digest) = (&self.prepared.engine, inspection.digest);
         if let Some(code) = self.aot.as_ref().and_then(|store| store.load(engine, digest)) {
             return Ok(code);
         }
-        let compiled = self.compiler.compile(engine, bytes)?;
+        let name = inspection.manifest.as_ref().map(|manifest| manifest.name.as_str());
+        let mut compiled = Err(LoadError::Compiler("it was not started".to_owned()));
+        let mut work = || compiled = self.compiler.compile(engine, bytes);
+        (self.while_compiling)(&Compiling { name, bytes: inspection.bytes }, &mut work);
+        let compiled = compiled?;
         let code = aot::revive(engine, &Trusted::fresh(&compiled));
         let code =
             code.map_err(|problem| LoadError::Compiler(format!("its machine code cannot be used: {problem}")))?;

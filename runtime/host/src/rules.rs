@@ -11,7 +11,7 @@ use crate::limiter::Meter;
 use crate::probe::CarriedTooMuch;
 use crate::stop::Stop;
 use contract::Rules;
-use glovebox_record::{Digest, LimitName, LimitSettings, Limits};
+use glovebox_record::{LimitName, LimitSettings, Limits};
 use std::time::{Duration, Instant};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Error, Store, UpdateDeadline};
@@ -60,7 +60,7 @@ impl Host {
         }
         let inspection = inspect(bytes)?;
         check(&inspection)?;
-        let code = self.compile(Digest::of(bytes), bytes)?;
+        let code = self.compile(&inspection, bytes)?;
         Ok(RuleComponent { inspection, code, carried: self.prepared.carried_too_much.clone() })
     }
 }

@@ -46,6 +46,7 @@ fn host_config(request: &AttackRequest) -> HostConfig {
         cache_bytes_max: request.cache_bytes_max,
         compiler: Compiler::Child(Worker { program, arguments }, bounds),
         pool_slots: 1,
+        while_compiling: |_, work| work(),
     }
 }
 

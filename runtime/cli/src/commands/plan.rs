@@ -39,7 +39,18 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
         );
     }
     widening::refuse(&project, &source.rule_report.rules)?;
-    refuse(file.denied.as_deref().unwrap_or_default())
+    refuse(file.denied.as_deref().unwrap_or_default())?;
+    refuse_unlocked(&bound.plan)
+}
+
+/// With a plugin that is not locked as it is, ends with exit 7, as `glovebox run` does.
+fn refuse_unlocked(plan: &Plan) -> Ended {
+    let Some(first) = plan.unlocked.first() else { return Ok(Exit::Ok) };
+    let more = match plan.unlocked.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {})", terminal::counted(more, "more plugin")),
+    };
+    Err(Stop { help: first.help.clone(), ..Stop::new(Exit::Plugin, format!("{}{more}", first.message)) })
 }
 
 /// Parses the rules of `--deny`. An invalid rule is a usage error, and so is `widened` without `--against`.
@@ -98,10 +109,14 @@ fn render(file: &PlanFile<'_>) -> String {
         visible::line(file.sandbox_tier),
         file.sandbox.network
     ));
+    for unlocked in &file.unlocked {
+        text.push_str(&format!("not locked: {}; `glovebox run` refuses it\n", visible::line(unlocked.reason)));
+    }
     text.push_str(&format!("all nodes\n{}", capabilities(&file.could)));
     text.push_str(&format!("  spend    {}\n", spend_of_all(file)));
     for node in &file.nodes {
-        text.push_str(&render_node(node));
+        let is_unlocked = file.unlocked.iter().any(|unlocked| unlocked.plugin == node.handler);
+        text.push_str(&render_node(node, is_unlocked));
     }
     file.holdouts.iter().for_each(|holdouts| text.push_str(&render_holdouts(holdouts)));
     text
@@ -167,7 +182,7 @@ fn sandbox_gaps(sandbox: &SandboxPlan) -> String {
     text
 }
 
-fn render_node(node: &PlanNode<'_>) -> String {
+fn render_node(node: &PlanNode<'_>, is_unlocked: bool) -> String {
     let (id, handler) = (visible::line(node.id), visible::line(node.handler));
     let Some(component) = &node.component else {
         return format!("{id} ({handler}): a control node, needs no grants\n");
@@ -178,7 +193,8 @@ fn render_node(node: &PlanNode<'_>) -> String {
         (false, false) => "plugin",
     };
     let files = &component.filesystem;
-    let mut text = format!("{id} ({handler}, {whose}, files: {files})\n{}", capabilities(&node.could));
+    let unlocked = if is_unlocked { ", not locked" } else { "" };
+    let mut text = format!("{id} ({handler}, {whose}{unlocked}, files: {files})\n{}", capabilities(&node.could));
     text.push_str(&format!("  spend    {}\n", spend(node, component)));
     if component.workdir != "." {
         text.push_str(&format!("  {:<8} {}\n", "starts", visible::line(&component.workdir)));

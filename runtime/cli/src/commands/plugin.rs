@@ -4,8 +4,9 @@ use crate::arguments::{InspectArguments, LockArguments};
 use crate::exit::{Ended, Exit, Stop};
 use crate::project::{self, Project};
 use crate::source::read_component;
+use crate::terminal::agreement::{self, Agreement};
 use crate::terminal::{self, inspection, visible};
-use glovebox_engine::bind::effective::{grant_lines, granted};
+use glovebox_engine::bind::effective::{grant_lines, granted, wanted};
 use glovebox_engine::bind::role::verifier_fault;
 use glovebox_engine::config::{CONFIG_FILE_NAME, Config, PluginEntry, RuleEntry};
 use glovebox_engine::lock::{LOCK_FILE_NAME, Lock, LockedPlugin};
@@ -51,16 +52,16 @@ pub fn lock(arguments: &LockArguments) -> Ended {
     }
     let mut agreed = Lock::default();
     for (name, entry) in &project.config.plugins {
-        let locked = locked(&project, Listed::plugin(name, entry), entry)?;
+        let (locked, agreement) = locked(&project, Listed::plugin(name, entry), entry)?;
         if !arguments.json {
-            terminal::print(render(&locked, &project.lock));
+            terminal::print(agreement::render(&locked, &project.lock, Some(&agreement)));
         }
         agreed.plugins.insert(name.clone(), locked);
     }
     for (name, entry) in &project.config.rules {
         let locked = locked_rules(&project, Listed::rules(name, entry), entry)?;
         if !arguments.json {
-            terminal::print(render(&locked, &project.lock));
+            terminal::print(agreement::render(&locked, &project.lock, None));
         }
         agreed.plugins.insert(name.clone(), locked);
     }
@@ -111,14 +112,23 @@ impl<'a> Listed<'a> {
     }
 }
 
-fn locked(project: &Project, listed: Listed<'_>, entry: &PluginEntry) -> Result<LockedPlugin, Stop> {
+fn locked<'a>(
+    project: &'a Project,
+    listed: Listed<'_>,
+    entry: &PluginEntry,
+) -> Result<(LockedPlugin, Agreement<'a>), Stop> {
     let (name, found) = (listed.name, listed.read(project)?);
     check_handler(&found).map_err(|error| cannot_be_used(listed.path, &error))?;
     let granted = granted(&found, Some(entry));
     if let Some(fault) = verifier_fault(&found, &granted).filter(|_| entry.role == Role::Verifier) {
         return Err(Stop::new(Exit::Plugin, format!("plugin `{name}` cannot be a verifier: {fault}")));
     }
-    Ok(listed.agreement(found, grant_lines(&granted, entry.role)))
+    let (wants, offered) = (wanted(&found, Some(entry)), entry.grants.clone().unwrap_or_default());
+    let lines = grant_lines(&granted, entry.role);
+    Ok((
+        listed.agreement(found, lines),
+        Agreement { wants, offered, granted, network: &project.config.sandbox.network },
+    ))
 }
 
 /// Rule plugins import nothing; the only grant is to change the graph.
@@ -128,25 +138,6 @@ fn locked_rules(project: &Project, listed: Listed<'_>, entry: &RuleEntry) -> Res
         Stop::new(Exit::Plugin, format!("`{}` cannot be used for rules: {error}", visible::line(&entry.path)))
     })?;
     Ok(listed.agreement(found, entry.transform.lines()))
-}
-
-fn render(plugin: &LockedPlugin, before: &Lock) -> String {
-    let known = before.plugins.get(&plugin.name);
-    let news = match known {
-        None => "new",
-        Some(known) if known.digest != plugin.digest => "changed bytes",
-        Some(known) if known.grants != plugin.grants => "changed grants",
-        Some(_) => "unchanged",
-    };
-    let mut text =
-        format!("{} ({}, {news})\n  digest   {}\n", visible::line(&plugin.name), plugin.world, plugin.digest);
-    for import in &plugin.imports {
-        text.push_str(&format!("  import   {}\n", visible::line(import)));
-    }
-    for grant in &plugin.grants {
-        text.push_str(&format!("  granted  {}\n", visible::line(grant)));
-    }
-    text
 }
 
 /// Replaces the lock file as a whole: a crash leaves the old one or the new one. Follows no link of the project.

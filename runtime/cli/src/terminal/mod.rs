@@ -2,6 +2,8 @@
 //!
 //! Results go to stdout, messages to stderr. Nothing here decides anything about a run.
 
+pub mod agreement;
+pub mod compiling;
 pub mod diagnostics;
 pub mod inspection;
 pub mod lines;

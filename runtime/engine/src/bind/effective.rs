@@ -78,15 +78,20 @@ pub struct Effective {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What author and operator agree on, whatever the node says.
-pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
+/// What the author asks for, narrowed by `wants` in glovebox.toml; that alone for a component without a manifest.
+pub fn wanted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
     let manifest = inspection.manifest.as_ref().map(|manifest| &manifest.wants);
     let configured = plugin.and_then(|plugin| plugin.wants.as_ref());
-    let wants = match (manifest, configured) {
+    match (manifest, configured) {
         (Some(manifest), Some(configured)) => manifest.intersect(configured),
         (Some(wants), None) | (None, Some(wants)) => wants.clone(),
         (None, None) => Grants::default(),
-    };
+    }
+}
+
+/// What author and operator agree on, whatever the node says.
+pub fn granted(inspection: &Inspection, plugin: Option<&PluginEntry>) -> Grants {
+    let wants = wanted(inspection, plugin);
     match plugin {
         None => wants,
         Some(plugin) => wants.intersect(plugin.grants.as_ref().unwrap_or(&Grants::default())),

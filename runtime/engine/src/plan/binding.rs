@@ -8,6 +8,7 @@ use crate::event::Digest;
 use glovebox_host::call::CommandGrant;
 use glovebox_host::component::Component;
 use glovebox_host::grants::FileTier;
+use glovebox_host::inspect::Inspection;
 use glovebox_pipeline::holdout_roles::Writes;
 use glovebox_pipeline::lower::handler::Role;
 use glovebox_record::path::ScopePath;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 pub struct Binding {
     /// The handler type.
     pub handler: String,
-    /// The loaded component.
-    pub component: Arc<Component>,
+    /// The component.
+    pub component: BoundComponent,
     /// BLAKE3 of its bytes.
     pub digest: Digest,
     /// Whether it came with the binary.
@@ -46,6 +47,33 @@ pub struct Binding {
     pub model: bool,
     /// What it is given and by whom, in the order of the capabilities.
     pub grants: Vec<Grant>,
+}
+
+/// The component of a binding.
+#[derive(Clone)]
+pub enum BoundComponent {
+    /// Compiled; it can be called.
+    Loaded(Arc<Component>),
+    /// A plugin that is not locked as it is, in a plan that is only shown: its bytes were read, and nothing of it was compiled.
+    Unlocked(Arc<Inspection>),
+}
+
+impl BoundComponent {
+    /// What its bytes say.
+    pub fn inspection(&self) -> &Inspection {
+        match self {
+            Self::Loaded(component) => component.inspection(),
+            Self::Unlocked(inspection) => inspection,
+        }
+    }
+
+    /// The component to call; none for one that may not run.
+    pub fn loaded(&self) -> Option<&Arc<Component>> {
+        match self {
+            Self::Loaded(component) => Some(component),
+            Self::Unlocked(_) => None,
+        }
+    }
 }
 
 /// What commands of a node reach beyond its scope. The default denies everything.

@@ -8,6 +8,7 @@ use super::compare::PlanDiff;
 use super::deny::Denied;
 use super::origin::Grant;
 use super::{Binding, HoldoutPlan, Plan, PlanSandbox};
+use crate::components::PluginProblem;
 use crate::event::{Digest, RuleRecord};
 use glovebox_host::grants::FileTier;
 use glovebox_pipeline::ir::Node;
@@ -49,6 +50,7 @@ impl Plan {
             holdouts: Some(self.holdout_plan()).filter(|holdouts| !holdouts.is_empty()),
             rules: self.rule_report.rules.clone(),
             transformed: self.rule_report.transformed.as_ref().map(|text| Digest::of(text.as_bytes())),
+            unlocked: self.unlocked.iter().map(PlanUnlocked::of).collect(),
             against: None,
             denied: None,
         }
@@ -105,12 +107,30 @@ pub struct PlanFile<'a> {
     /// BLAKE3 of the pipeline as their transforms made it, in canonical text; absent when none changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transformed: Option<Digest>,
+    /// Plugins that are not in `glovebox.lock` as they are, so that `glovebox run` refuses them; absent when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlocked: Vec<PlanUnlocked<'a>>,
     /// What is different from another plan; absent without `--against`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<PlanDiff>,
     /// Every grant that a rule of `--deny` refuses; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied: Option<Vec<Denied>>,
+}
+
+/// A plugin that is not locked as it is.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanUnlocked<'a> {
+    /// Its name.
+    pub plugin: &'a str,
+    /// What differs from the lock.
+    pub reason: &'a str,
+}
+
+impl<'a> PlanUnlocked<'a> {
+    fn of(problem: &'a PluginProblem) -> Self {
+        Self { plugin: &problem.name, reason: &problem.message }
+    }
 }
 
 /// The commands' environment.

@@ -1,0 +1,95 @@
+//! The text of `glovebox plugin lock`: what each component asks for, what it gets, and what it asks for and does not get.
+//!
+//! The words are for a person who decides whether to run the component. The component's author chooses the names and paths, so all
+//! of them are escaped.
+
+use crate::terminal::rows::Rows;
+use crate::terminal::visible;
+use glovebox_engine::lock::{Lock, LockedPlugin};
+use glovebox_host::grants::{FileTier, Grants};
+use glovebox_record::Network;
+
+/// What a plugin asks for, what the operator offers, and what both agree on.
+pub struct Agreement<'a> {
+    /// The author's wants.
+    pub wants: Grants,
+    /// The operator's grants.
+    pub offered: Grants,
+    /// What both agree on.
+    pub granted: Grants,
+    /// What commands may reach at most.
+    pub network: &'a Network,
+}
+
+/// Renders a plugin that is to be locked; of a handler with its agreement.
+pub fn render(plugin: &LockedPlugin, before: &Lock, agreement: Option<&Agreement<'_>>) -> String {
+    let mut rows = Rows::below_a_title(8);
+    rows.row("digest", plugin.digest);
+    for import in &plugin.imports {
+        rows.row("import", import);
+    }
+    match agreement {
+        Some(agreement) => agreement.add_to(&mut rows),
+        None => plugin.grants.iter().for_each(|grant| rows.row("granted", grant)),
+    }
+    if plugin.grants.iter().any(|grant| grant == "role verifier") {
+        rows.row("role", "verifier: its commands see hold-outs, and their exit codes decide");
+    }
+    let news = news(plugin, before);
+    format!("{} ({}, {news})\n{}", visible::line(&plugin.name), plugin.world, rows.finish())
+}
+
+/// What is new since the last lock.
+fn news(plugin: &LockedPlugin, before: &Lock) -> &'static str {
+    match before.plugins.get(&plugin.name) {
+        None => "new",
+        Some(known) if known.digest != plugin.digest => "changed bytes",
+        Some(known) if known.grants != plugin.grants => "changed grants",
+        Some(_) => "unchanged",
+    }
+}
+
+impl Agreement<'_> {
+    fn add_to(&self, rows: &mut Rows) {
+        let (wants, offered, granted) = (words(&self.wants), words(&self.offered), words(&self.granted));
+        all_or_nothing(rows, "wants", &wants);
+        all_or_nothing(rows, "granted", &granted);
+        for line in wants.iter().filter(|line| !granted.contains(line)) {
+            rows.row("refused", format_args!("{line}: wanted, but not granted, or only the part above"));
+        }
+        for line in offered.iter().filter(|line| !granted.contains(line) && !wants.contains(line)) {
+            rows.row("unused", format_args!("{line}: granted, but not wanted, or only the part above"));
+        }
+        if self.granted.commands.is_empty() {
+            rows.row("reach", "nothing: components have no network, and this one runs no commands");
+        } else {
+            let network = self.network;
+            rows.row("reach", format_args!("nothing by itself; its commands: network `{network}` (`[sandbox]`)"));
+        }
+    }
+}
+
+fn all_or_nothing(rows: &mut Rows, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        rows.row(title, "nothing");
+    }
+    lines.iter().for_each(|line| rows.row(title, line));
+}
+
+/// Grants in plain words, one line each. Limits are bounds and no permission, so they are not among them.
+fn words(grants: &Grants) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    match grants.filesystem {
+        FileTier::None => {}
+        FileTier::Workspace => lines.push("open files through the interface `files` (`workspace`)".to_owned()),
+        FileTier::Posix => lines.push("open files as any program does (`posix`)".to_owned()),
+    }
+    lines.extend(grants.read.iter().map(|entry| format!("read {entry}")));
+    lines.extend(grants.write.iter().map(|entry| format!("write {entry}")));
+    lines.extend(grants.commands.iter().map(|command| match command.trim() {
+        "*" => "run any command".to_owned(),
+        command => format!("run `{command} …`"),
+    }));
+    lines.extend(grants.model.then(|| "ask the model of its node".to_owned()));
+    lines
+}

@@ -1,0 +1,72 @@
+//! What is shown while a component is compiled: one line that counts seconds on a terminal, one plain line elsewhere.
+//!
+//! Nothing is shown for a short compilation. The line is gone before anything else is printed.
+
+use super::{is_live, say, visible};
+use glovebox_host::host::Compiling;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a compilation takes before a terminal shows it.
+const LIVE_AFTER: Duration = Duration::from_millis(400);
+/// How long it takes before anything else than a terminal is told.
+const TOLD_AFTER: Duration = Duration::from_secs(2);
+/// Time between two updates of the line.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Does the work, and shows the component and the time while it lasts.
+pub fn show(component: &Compiling<'_>, work: &mut dyn FnMut()) {
+    let (done, is_done) = channel();
+    thread::scope(|scope| {
+        let showing = move || if is_live() { count(component, &is_done) } else { tell(component, &is_done) };
+        let watching = thread::Builder::new().name("glovebox-compiling".to_owned()).spawn_scoped(scope, showing);
+        work();
+        drop(done);
+        // Without the thread nothing is shown; the work is done all the same.
+        drop(watching.map(thread::ScopedJoinHandle::join));
+    });
+}
+
+fn count(component: &Compiling<'_>, is_done: &Receiver<()>) {
+    let start = Instant::now();
+    let mut wait = LIVE_AFTER;
+    let mut is_shown = false;
+    while is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+        say(format_args!("\r\x1b[K{} … {} s", title(component), start.elapsed().as_secs()));
+        (wait, is_shown) = (TICK, true);
+    }
+    if is_shown {
+        say("\r\x1b[K");
+    }
+}
+
+fn tell(component: &Compiling<'_>, is_done: &Receiver<()>) {
+    if is_done.recv_timeout(TOLD_AFTER) == Err(RecvTimeoutError::Timeout) {
+        say(format_args!("{}: once for these bytes, this may take a while\n", title(component)));
+    }
+}
+
+/// Such as `compiling acme.review (18 MB)`.
+fn title(component: &Compiling<'_>) -> String {
+    let name = component.name.unwrap_or("a component without a manifest");
+    let size = match component.bytes {
+        bytes @ 1_000_000.. => format!("{} MB", bytes / 1_000_000),
+        bytes => format!("{} kB", bytes.div_ceil(1000)),
+    };
+    format!("compiling {} ({size})", visible::line(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_work_is_done_and_named() {
+        let (mut done, component) = (false, Compiling { name: Some("acme.review"), bytes: 18_374_447 });
+        show(&component, &mut || done = true);
+        assert!(done);
+        assert_eq!(title(&component), "compiling acme.review (18 MB)");
+        assert_eq!(title(&Compiling { name: None, bytes: 90 }), "compiling a component without a manifest (1 kB)");
+    }
+}
