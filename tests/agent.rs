@@ -96,3 +96,21 @@ fn an_answer_ends_the_stage_as_its_marker_says() {
     check("the OUTCOME: SUCCESS is near, OUTCOME: FAIL", 1, "declared fail");
     check("OUTCOME: DONE", 1, "the outcome `DONE`");
 }
+
+#[test]
+fn success_is_simulated_only_when_it_is_asked_for_and_the_summary_says_so() {
+    let bench = Workbench::with_pipeline(workbench::LINEAR);
+    let run = |words: &[&str]| Answer::of(&mut bench.bare(&[&["run", "pipeline.dot"], words].concat()));
+    run(&[]).ends(8).says("error: no model answers `build`").says("--script FILE").says("--simulate");
+    assert!(!bench.has(".glovebox/runs"), "no run begins");
+    bench.glovebox(&["plan", "pipeline.dot"]).ends(0).says("no model answers `build`");
+    run(&["--simulate", "--run-id", "r"]).ends(0).says("simulated    build: no model was asked");
+    bench.glovebox(&["show", "r"]).ends(0).says("simulated    build: no model was asked");
+    let shown = bench.glovebox(&["show", "r", "--json"]).ends(0).json();
+    assert_eq!((&shown["model"], shown["simulated"].to_string()), (&"simulated".into(), r#"["build"]"#.to_owned()));
+    run(&["--simulate", "--script", "script.toml"]).ends(2).says("--simulate");
+    bench.write("pipeline.dot", &workbench::LINEAR.replace("shape=box", "shape=box, test.outcome=success"));
+    run(&["--run-id", "tested"]).ends(0).never_says("no model was asked");
+    bench.write("pipeline.dot", "digraph g { start -> t -> exit; t [shape=octagon, command=true]; start; exit }");
+    run(&[]).ends(0).never_says("no model");
+}

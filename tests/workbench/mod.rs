@@ -107,8 +107,19 @@ impl Workbench {
         self.project().join(path).symlink_metadata().is_ok()
     }
 
-    /// A command in the project.
+    /// A command in the project. A run without a script gets simulated answers, since most suites are not about models.
     pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.bare(words);
+        let is_run = words.first() == Some(&"run");
+        let has_answers = words.iter().any(|word| word.starts_with("--script") || *word == "--simulate");
+        if is_run && !has_answers {
+            command.arg("--simulate");
+        }
+        command
+    }
+
+    /// A command in the project with these words and no other.
+    pub fn bare(&self, words: &[&str]) -> Command {
         let mut command = glovebox_in(&self.project());
         command.args(words);
         command
@@ -121,7 +132,7 @@ impl Workbench {
 
     /// Runs a command line as it stands in a README, without its `glovebox`.
     pub fn line(&self, line: &str) -> Answer {
-        self.glovebox(&line.split_whitespace().collect::<Vec<_>>())
+        Answer::of(&mut self.bare(&line.split_whitespace().collect::<Vec<_>>()))
     }
 
     /// Starts a command in the project; its output is piped.

@@ -100,6 +100,9 @@ pub struct RunArguments {
     pub run_id: Option<String>,
     #[command(flatten)]
     pub execution: ExecutionArguments,
+    /// Give model stages a simulated answer, which always succeeds; no model is asked
+    #[arg(long, conflicts_with = "script")]
+    pub simulate: bool,
     #[command(flatten)]
     pub output: OutputArguments,
 }

@@ -175,6 +175,9 @@ pub struct RunStarted {
     pub source_dir: String,
     /// The model: `scripted` or `simulated`.
     pub model: String,
+    /// Nodes with simulated answers; absent when there are none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub simulated: BTreeSet<NodeId>,
     /// Blob with the script of a scripted model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script_digest: Option<Digest>,

@@ -68,6 +68,9 @@ pub struct RunSummary {
     pub exit: ExitClass,
     /// Who answered model calls: `scripted` or `simulated`.
     pub model: String,
+    /// Stages that got a simulated answer: no model was asked.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub simulated: BTreeSet<NodeId>,
     /// The most network that a command may have; absent when no stage runs commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
@@ -93,6 +96,9 @@ pub struct RunSummary {
     /// When the first record was appended.
     #[serde(skip)]
     pub started_at: Option<Timestamp>,
+    /// Stages that get one if they are visited.
+    #[serde(skip)]
+    to_simulate: BTreeSet<NodeId>,
     #[serde(skip)]
     verifiers: BTreeSet<String>,
     #[serde(skip)]
@@ -187,6 +193,7 @@ impl RunSummary {
     fn start(&mut self, run: &RunStarted) {
         self.run_id = run.run_id.to_string();
         self.model.clone_from(&run.model);
+        self.to_simulate.clone_from(&run.simulated);
         self.verifiers.clone_from(&run.verifiers);
         self.pipeline.clone_from(&run.pipeline_name);
         self.network = run.sandbox.as_ref().map(|sandbox| sandbox.network.clone());
@@ -221,6 +228,9 @@ impl RunSummary {
         let StageFinished { attempt, handler, outcome, isolation, receipts, refusals, quarantined, changes, .. } =
             stage;
         let Attempt { task: Task { node, visit, .. }, ordinal, .. } = attempt;
+        if self.to_simulate.contains(&node) {
+            self.simulated.insert(node.clone());
+        }
         // The last attempt of a visit stands for the visit.
         self.visited.retain(|known| known.node != node || known.visit != visit);
         let status = outcome.status.as_str();

@@ -27,11 +27,11 @@ pub use sandbox::{
 use crate::components::PluginProblem;
 use crate::config::ExecSetting;
 use crate::event::{Digest, RuleReport};
-use glovebox_host::model::Script;
+use glovebox_host::model::{Model, Provider, Script};
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::scope::Entry;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,6 +74,19 @@ impl Plan {
     /// The binding of a node; none for a control node.
     pub fn binding(&self, node: &NodeId) -> Option<&Binding> {
         self.bindings.get(node)
+    }
+
+    /// Nodes that ask a model and get simulated answers: there is no script, and they have no `test.*` attributes.
+    pub fn simulated(&self) -> BTreeSet<NodeId> {
+        let is_simulated = |id: &NodeId| {
+            let Some(node) = self.pipeline.node(id) else { return false };
+            let attributes: Vec<(String, String)> =
+                node.attributes.iter().map(|(key, attribute)| (key.to_string(), attribute.value.to_string())).collect();
+            let model = Model::bind(id, &attributes, self.script.as_ref(), 0, 0);
+            model.is_ok_and(|model| model.provider() == Provider::Simulated)
+        };
+        let asking = self.bindings.iter().filter(|(_, binding)| binding.model).map(|(id, _)| id);
+        asking.filter(|id| is_simulated(id)).cloned().collect()
     }
 
     /// BLAKE3 of the plan's JSON without what the machine adds: the same pipeline, components, grants and limits give the same

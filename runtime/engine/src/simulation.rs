@@ -46,6 +46,7 @@ pub(crate) fn started(pipeline: &Pipeline, steps_max: u64, wall_max_ms: Option<u
         base_digest: Digest::ZERO,
         source_dir: ".".into(),
         model: "simulated".into(),
+        simulated: std::collections::BTreeSet::new(),
         script_digest: None,
         inputs: BTreeMap::new(),
         sandbox_tier: "none".into(),

@@ -35,7 +35,11 @@ pub fn plan(arguments: &PlanArguments) -> Ended {
     } else {
         let compared = file.against.as_ref().map(plan_diff::render).unwrap_or_default();
         terminal::print(
-            &(render(&file) + &rules_of(&source.rule_report.rules) + &sandbox_gaps(&bound.plan.sandbox) + &compared),
+            &(render(&file)
+                + &unanswered(&bound.plan)
+                + &rules_of(&source.rule_report.rules)
+                + &sandbox_gaps(&bound.plan.sandbox)
+                + &compared),
         );
     }
     widening::refuse(&project, &source.rule_report.rules)?;
@@ -145,6 +149,19 @@ fn render_holdouts(holdouts: &HoldoutPlan) -> String {
         text.push_str(&format!("  {:<8} {}\n", "opt-out", visible::line(opt_out)));
     }
     text
+}
+
+/// The stages that no model answers.
+fn unanswered(plan: &Plan) -> String {
+    match plan.simulated() {
+        nodes if nodes.is_empty() => String::new(),
+        nodes => {
+            format!(
+                "`glovebox run` needs `--script FILE` or `--simulate`: no model answers {}\n",
+                terminal::named(&nodes)
+            )
+        }
+    }
 }
 
 /// The rule plugins that checked the graph, and their changes.

@@ -31,6 +31,7 @@ pub fn run(arguments: RunArguments) -> Ended {
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };
     let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };
     let executor = prepare::bind_plan(host, &source, &project, request)?;
+    refuse_unanswered(&executor.plan, arguments.simulate)?;
     prepare::warn_of_open_access(&executor);
     let key = user_key::to_sign()?;
     let run = runs::create(&arguments.runs.runs_dir, id)?;
@@ -50,6 +51,18 @@ pub fn run(arguments: RunArguments) -> Ended {
     let format = ProgressFormat::choose(arguments.output.json, arguments.output.quiet);
     let ended = drive::runtime()?.block_on(begin(executor, (&run, key), new, format))?;
     drive::conclude(&run, ended.summary(), format, &arguments.runs.runs_dir)
+}
+
+/// Refuses stages that no model answers, unless the user asked for simulated answers.
+fn refuse_unanswered(plan: &Plan, simulate: bool) -> Result<(), Stop> {
+    let nodes = plan.simulated();
+    if simulate || nodes.is_empty() {
+        return Ok(());
+    }
+    Err(Stop::new(Exit::Provider, format!("no model answers {}", terminal::named(&nodes))).with_help(
+        "answer from a script: `--script FILE` (docs/scripted-model.md)\n\
+         or simulate success without asking a model: `--simulate`",
+    ))
 }
 
 async fn begin(

@@ -15,6 +15,7 @@ pub mod summary;
 pub mod visible;
 
 use crate::exit::Stop;
+use glovebox_pipeline::ir::NodeId;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::panic::PanicHookInfo;
@@ -141,6 +142,11 @@ pub fn size(bytes: u64) -> String {
         Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
         None => format!("{bytes}B"),
     }
+}
+
+/// Names of nodes for a sentence: each in backticks.
+pub fn named<'a>(nodes: impl IntoIterator<Item = &'a NodeId>) -> String {
+    nodes.into_iter().map(|id| format!("`{}`", visible::line(id.as_str()))).collect::<Vec<_>>().join(", ")
 }
 
 /// A number with its noun: `1 visit`, `2 visits`.

@@ -7,7 +7,9 @@ use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::event::{ChangeOp, FileChange};
 use glovebox_engine::evidence::{CommandEvidence, Proof, QuarantinedFile, RunStatus, RunSummary};
+use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
+use std::collections::BTreeSet;
 
 /// The most stages in the row of unverified stages.
 const UNVERIFIED_SHOWN_MAX: usize = 10;
@@ -51,6 +53,9 @@ pub fn render(summary: &RunSummary, named: &Named) -> String {
     }
     if summary.has_full_network() {
         row("network", "full: commands could reach every host, and their traffic is not recorded".to_owned());
+    }
+    if !summary.simulated.is_empty() {
+        row("simulated", format!("{}: no model was asked", listed(&summary.simulated)));
     }
     if !summary.unverified.is_empty() {
         row("unverified", unverified(summary));
@@ -142,6 +147,15 @@ fn unverified(summary: &RunSummary) -> String {
     let claims: Vec<String> =
         claims.iter().map(|(whose, nodes)| format!("{}: claimed by {whose}", nodes.join(", "))).collect();
     format!("{}{more}", claims.join("; "))
+}
+
+/// The first nodes, and the number of the others.
+fn listed(nodes: &BTreeSet<NodeId>) -> String {
+    let shown: Vec<_> = nodes.iter().take(UNVERIFIED_SHOWN_MAX).map(|node| visible::line(node.as_str())).collect();
+    match nodes.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// Text of several lines, indented below its title.

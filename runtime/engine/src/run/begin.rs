@@ -120,6 +120,7 @@ fn describe(worker: &Worker, plan: &Plan, new: NewRun<'_>) -> RunStarted {
         base_digest: Digest::ZERO,
         source_dir: new.project.display().to_string(),
         model: plan.model.clone(),
+        simulated: plan.simulated(),
         script_digest: None,
         inputs: new.inputs,
         sandbox_tier: tier_word(worker.sandbox.as_ref()),
