@@ -114,7 +114,7 @@ fn children_are_checked_each_in_its_own_file() {
     bench.write("top.dot", &parent("below/one.dot", ""));
     bench.write("below/one.dot", &parent("two.dot", ", goal_gate=yes"));
     bench.write("below/two.dot", &parent("three.dot", ""));
-    let answer = bench.glovebox(&["check", "top.dot", "--format", "json"]);
+    let answer = bench.glovebox(&["check", "--for", "lint", "top.dot", "--format", "json"]);
     let found: Vec<(String, String)> = answer
         .ends(3)
         .json()
@@ -138,13 +138,17 @@ fn children_of_nodes_are_checked_and_a_shared_one_once() {
     bench.write("left.dot", &parent("leaf.dot", ""));
     bench.write("right.dot", &parent("leaf.dot", ""));
     bench.write("leaf.dot", &parent("", ", goal_gate=yes"));
-    let found = bench.glovebox(&["check", "top.dot", "--format", "json"]).ends(3).json();
+    let found = bench.glovebox(&["check", "--for", "lint", "top.dot", "--format", "json"]).ends(3).json();
     let errors = found.as_array().unwrap().iter().filter(|found| found["severity"] == "error");
     assert_eq!(errors.map(|found| &found["file"]).collect::<Vec<_>>(), ["leaf.dot"]);
-    bench.glovebox(&["check", "top.dot"]).ends(3).says("4 checked: 1 error");
-    bench.glovebox(&["check", "left.dot", "right.dot"]).ends(3).says("3 checked: 1 error");
+    bench.glovebox(&["check", "--for", "lint", "top.dot"]).ends(3).says("4 checked: 1 error");
+    bench.glovebox(&["check", "--for", "lint", "left.dot", "right.dot"]).ends(3).says("3 checked: 1 error");
     bench.write("leaf.dot", &top(&node("back", "right.dot")));
-    bench.glovebox(&["check", "top.dot"]).ends(3).says("`leaf.dot` leads back to itself").says("right.dot:1:");
+    bench
+        .glovebox(&["check", "--for", "lint", "top.dot"])
+        .ends(3)
+        .says("`leaf.dot` leads back to itself")
+        .says("right.dot:1:");
 }
 
 #[test]
@@ -153,21 +157,24 @@ fn a_child_that_leads_back_or_too_deep_is_told() {
     bench.write("a.dot", &parent("b.dot", ""));
     bench.write("b.dot", &parent("a.dot", ""));
     bench
-        .glovebox(&["check", "a.dot"])
+        .glovebox(&["check", "--for", "lint", "a.dot"])
         .ends(3)
         .says("the child pipeline `a.dot` leads back to itself")
         .says("b.dot:1:");
     bench.write("own.dot", &parent("own.dot", ""));
-    bench.glovebox(&["check", "own.dot"]).ends(3).says("the child pipeline `own.dot` leads back to itself");
+    bench
+        .glovebox(&["check", "--for", "lint", "own.dot"])
+        .ends(3)
+        .says("the child pipeline `own.dot` leads back to itself");
     for number in 0..20 {
         bench.write(&format!("deep/{number}.dot"), &parent(&format!("{}.dot", number + 1), ""));
     }
     bench
-        .glovebox(&["check", "deep/0.dot"])
+        .glovebox(&["check", "--for", "lint", "deep/0.dot"])
         .ends(3)
         .says("`17.dot` is more than 16 files below the first")
         .says("deep/16.dot:1:");
     symlink("../a.dot", bench.project().join("deep/up.dot")).unwrap();
     bench.write("deep/0.dot", &parent("up.dot", ""));
-    bench.glovebox(&["check", "deep/0.dot"]).ends(3).says("it leads out of the pipeline's folder");
+    bench.glovebox(&["check", "--for", "lint", "deep/0.dot"]).ends(3).says("it leads out of the pipeline's folder");
 }

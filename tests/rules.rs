@@ -16,7 +16,7 @@ use workbench::{Answer, Workbench, root};
 /// What is printed about a file, with a line that says what it is about before it.
 fn printed(bench: &Workbench, title: &str, source: &str, arguments: &[&str]) -> String {
     bench.write("pipeline.dot", source);
-    let answer = bench.glovebox(&[&["check", "pipeline.dot"], arguments].concat());
+    let answer = bench.glovebox(&[&["check", "--for", "lint", "pipeline.dot"], arguments].concat());
     let said = answer.stderr.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
     format!("==== {title}\n{said}\n")
 }

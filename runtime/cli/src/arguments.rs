@@ -171,9 +171,21 @@ pub struct CheckArguments {
     /// Exit with 3 for warnings too
     #[arg(long)]
     pub strict: bool,
+    /// What the pipelines are checked for
+    #[arg(long = "for", value_enum, default_value_t = CheckFor::Run)]
+    pub purpose: CheckFor,
     /// Set an input of the pipeline, as KEY=VALUE
     #[arg(long = "set", value_name = "K=V", value_parser = key_value)]
     pub inputs: Vec<(String, String)>,
+}
+
+/// What `check` looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckFor {
+    /// Everything that `run` would refuse, plugins and configuration included
+    Run,
+    /// The language alone; what this version does not execute is a warning
+    Lint,
 }
 
 /// How diagnostics are printed.

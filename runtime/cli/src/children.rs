@@ -6,7 +6,7 @@
 
 use crate::references::Folder;
 use crate::rule_plugins::RuleSets;
-use crate::source::{ParsedFile, TEXT_BYTES_MAX};
+use crate::source::{self, ParsedFile, TEXT_BYTES_MAX};
 use crate::terminal::diagnostics::Findings;
 use glovebox_pipeline::diagnostic::Diagnostic;
 use glovebox_pipeline::files::{Child, References, children_of};
@@ -40,15 +40,19 @@ pub struct CheckedFile {
     pub is_cut: bool,
 }
 
-/// Checks one file by the project's own rules and the built-in ones.
+/// Checks one file by the project's own rules and the built-in ones, and for what a run would refuse.
 pub fn check_file(opened: ParsedFile, rule_sets: &mut RuleSets) -> CheckedFile {
-    let ParsedFile { file, text: source, draft, mut wanted, .. } = opened;
+    let ParsedFile { file, text, draft, mut wanted, .. } = opened;
     let linted = rule_sets.lint(draft, &file);
-    let Checked { pipeline, diagnostics, is_cut } = linted.checked;
+    let Checked { pipeline, mut diagnostics, is_cut } = linted.checked;
+    if rule_sets.is_for_run() {
+        let refused = pipeline.as_ref().map(|pipeline| rule_sets.refusals(&file, pipeline)).unwrap_or_default();
+        diagnostics = source::merged(diagnostics, refused);
+    }
     if let (Some(pipeline), Some(_)) = (&pipeline, &linted.report.transformed) {
         wanted.children = children_of(pipeline);
     }
-    let findings = Findings { file: file.display().to_string(), source, diagnostics };
+    let findings = Findings { file: file.display().to_string(), source: text, diagnostics };
     CheckedFile { findings, pipeline, wanted, is_cut }
 }
 

@@ -6,6 +6,7 @@
 #![expect(unreachable_pub, reason = "a binary exports nothing; `pub` marks what other modules use")]
 
 mod arguments;
+mod binding_check;
 mod branch;
 mod builtins;
 mod capability;

@@ -17,7 +17,7 @@ use glovebox_engine::plan::Plan;
 use glovebox_engine::run::{Executor, Worker};
 use glovebox_host::host::{Host, HostConfig};
 use glovebox_host::model::Script;
-use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{NodeId, Pipeline};
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, Tier};
@@ -90,8 +90,7 @@ pub fn bind_plan(
     match bind(Arc::clone(&source.pipeline), &catalog(project), (&project.config, &project.lock), &host, &options) {
         Ok(plan) => {
             let plan = plan.with_rule_report(source.rule_report.clone());
-            let diagnostics = plan.warnings.clone();
-            source::report(&findings(source, diagnostics), Severity::Warning);
+            source::report(&findings(source, &plan.warnings), Severity::Warning);
             let protected = protected(source, project, &plan);
             let sandbox_env = sandbox_env(&plan, project, &found)?;
             let sandbox = plan.sandbox.record(found.landlock_abi);
@@ -184,14 +183,16 @@ fn protected(source: &CheckedPipeline, project: &Project, plan: &Plan) -> Protec
     Protected::new(&inside.map(str::to_owned).into_iter().chain(sealed).collect::<Vec<_>>())
 }
 
-fn findings(source: &CheckedPipeline, diagnostics: Vec<glovebox_pipeline::diagnostic::Diagnostic>) -> Findings {
+/// The findings of the file and of its binding.
+fn findings(source: &CheckedPipeline, of_binding: &[Diagnostic]) -> Findings {
+    let diagnostics = source::merged(source.diagnostics.clone(), of_binding.to_vec());
     Findings { file: source.file.display().to_string(), source: source.text.clone(), diagnostics }
 }
 
 /// Prints every problem of a plan; the class decides the exit code.
 fn refuse(source: &CheckedPipeline, errors: BindErrors) -> Stop {
     let class = errors.class();
-    let findings = findings(source, errors.diagnostics);
+    let findings = findings(source, &errors.diagnostics);
     source::report(&findings, Severity::Warning);
     for problem in &errors.plugins {
         terminal::say(format_args!("error: {}\n", visible::block(&problem.message)));
@@ -235,7 +236,8 @@ pub fn start_host() -> Result<Arc<Host>, Stop> {
     Host::new(config).map(Arc::new).map_err(|error| Stop::new(Exit::Internal, error.to_string()))
 }
 
-fn catalog(project: &Project) -> Catalog {
+/// The built-in components, and the bytes of the project's plugins.
+pub fn catalog(project: &Project) -> Catalog {
     let builtins = BUILTINS.iter().map(|builtin| (builtin.name.to_owned(), Arc::from(builtin.bytes))).collect();
     let plugins = project.config.plugins.iter().map(|(name, entry)| {
         let path = project.config_dir.join(&entry.path);

@@ -3,6 +3,8 @@
 //! Without rules it starts no host. The engine checks every answer of a plugin. A resumed run is not linted again; its project must
 //! still have the same rule plugins.
 
+use crate::arguments::CheckFor;
+use crate::binding_check;
 use crate::exit::{Exit, Stop};
 use crate::prepare::SharedHost;
 use crate::project::{self, Project};
@@ -14,6 +16,8 @@ use glovebox_engine::components::{PluginFile, PluginProblem};
 use glovebox_engine::config::TransformGrant;
 use glovebox_engine::event::RuleRecord;
 use glovebox_engine::rules::{Linted, RuleFiles, RuleSet, digests, is_accepted, lint_builtin};
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::ir::Pipeline;
 use glovebox_pipeline::{Inputs, Lowered};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,14 +25,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The rule sets of the projects so far, by the folder of the configuration, each loaded once. None for a rule set that may not run.
-#[derive(Default)]
 pub struct RuleSets {
+    purpose: CheckFor,
     host: SharedHost,
     rule_sets: BTreeMap<PathBuf, Option<RuleSet>>,
     refused: Option<Exit>,
 }
 
 impl RuleSets {
+    /// Starts without any rule set.
+    pub fn new(purpose: CheckFor) -> Self {
+        Self { purpose, host: SharedHost::default(), rule_sets: BTreeMap::new(), refused: None }
+    }
+
+    /// True if findings of the binding are wanted.
+    pub fn is_for_run(&self) -> bool {
+        self.purpose == CheckFor::Run
+    }
+
+    /// What a run of the pipeline would refuse.
+    pub fn refusals(&mut self, file: &Path, pipeline: &Pipeline) -> Vec<Diagnostic> {
+        binding_check::refusals(file, pipeline, &self.host).unwrap_or_else(|stop| {
+            terminal::report_stop(&stop);
+            self.refused.get_or_insert(stop.exit);
+            Vec::new()
+        })
+    }
+
     /// Lints a draft with the project's rules and the built-in ones. Without usable custom rules it prints why and uses the built-in
     /// rules only; [`RuleSets::refused`] then has the exit.
     pub fn lint(&mut self, mut draft: Lowered, file: &Path) -> Linted {

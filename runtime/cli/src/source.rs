@@ -11,12 +11,13 @@ use crate::terminal::diagnostics::Findings;
 use crate::terminal::{self, diagnostics};
 use glovebox_engine::event::RuleReport;
 use glovebox_engine::event::RunStarted;
-use glovebox_engine::rules::{Linted, TransformStep, lint_builtin};
+use glovebox_engine::rules::{Linted, TransformStep};
 use glovebox_pipeline::Source;
-use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
 use glovebox_pipeline::files::References;
 use glovebox_pipeline::inputs::Files;
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::span::Span;
 use glovebox_pipeline::{Checked, Inputs, Lowered, transform};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -25,6 +26,9 @@ use std::sync::Arc;
 
 /// The largest pipeline, configuration or script that is read: a hundred thousand nodes take a third of it.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// The rule about what this version does not execute or enforce.
+const NOT_ENFORCED: &str = "not_enforced";
 
 /// True for `-`, which is standard input; a file of that name is `./-`.
 pub fn is_stdin(file: &Path) -> bool {
@@ -100,6 +104,8 @@ pub struct CheckedPipeline {
     pub rule_report: RuleReport,
     /// The pipeline after each rule plugin; empty for the pipeline of a run.
     pub trail: Vec<TransformStep>,
+    /// The findings, not printed yet; empty for the pipeline of a run.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// A file that was read and lowered, but not linted.
@@ -123,25 +129,52 @@ impl ParsedFile {
         Self { file: file.to_owned(), text, draft, wanted, files }
     }
 
-    /// Lints the draft and prints the findings. With an error, stops with exit 3.
+    /// True for a file with syntax errors.
+    pub fn is_broken(&self) -> bool {
+        self.draft.diagnostics.iter().any(|found| found.is_error() && found.rule == "dot_syntax")
+    }
+
+    /// Lints the draft. With an error, prints the findings and stops with exit 3; else the caller prints them, together with those of
+    /// the binding.
     pub fn finish(self, lint: impl FnOnce(Lowered) -> Linted) -> Result<CheckedPipeline, Stop> {
         let Linted { checked: Checked { pipeline, diagnostics, .. }, report: rule_report, trail } = lint(self.draft);
-        let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
-        report(&findings, Severity::Warning);
-        match pipeline.filter(|_| findings.count(Severity::Error) == 0) {
+        match pipeline.filter(|_| !diagnostics.iter().any(Diagnostic::is_error)) {
             Some(pipeline) => {
                 let files = self.files.into_iter().filter_map(|(path, text)| Some((path, text.ok()?))).collect();
-                let (file, text) = (self.file, findings.source);
-                Ok(CheckedPipeline { file, text, pipeline: Arc::new(pipeline), files, rule_report, trail })
+                let (file, text, pipeline) = (self.file, self.text, Arc::new(pipeline));
+                Ok(CheckedPipeline { file, text, pipeline, files, rule_report, trail, diagnostics })
             }
-            None => Err(invalid(&findings)),
+            None => {
+                let diagnostics = merged(diagnostics, Vec::new());
+                let findings = Findings { file: self.file.display().to_string(), source: self.text, diagnostics };
+                report(&findings, Severity::Warning);
+                Err(invalid(&findings))
+            }
         }
     }
 }
 
-/// Reads and checks a pipeline file without the project's rules. Findings go to stderr; an error stops with exit 3.
-pub fn read_pipeline(file: &Path, inputs: &Inputs) -> Result<CheckedPipeline, Stop> {
-    ParsedFile::of(file, read_text(file)?, inputs).finish(lint_builtin)
+/// Adds the findings of a binding to those of a file. What a run refuses is an error in both, and each finding is listed once.
+pub fn merged(of_file: Vec<Diagnostic>, of_binding: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut all = of_file;
+    let most = DIAGNOSTICS_MAX.max(all.len());
+    for found in all.iter_mut().filter(|found| found.rule == NOT_ENFORCED) {
+        found.severity = Severity::Error;
+    }
+    for found in of_binding {
+        let is_same =
+            |known: &Diagnostic| (&known.rule, known.span, &known.message) == (&found.rule, found.span, &found.message);
+        if !all.iter().any(is_same) {
+            all.push(found);
+        }
+    }
+    // The binding knows which types exist; the language alone can only guess.
+    let unknown: Vec<Span> = all.iter().filter(|found| found.rule == "type_unknown").map(|found| found.span).collect();
+    all.retain(|found| found.rule != "type_known" || !unknown.contains(&found.span));
+    all.sort_by_key(|found| (found.severity, found.span));
+    all.truncate(most);
+    all.sort_by_key(|found| (found.span.start, found.severity));
+    all
 }
 
 /// The pipeline that a run keeps, with the transforms of the run. The file may have changed since.
@@ -174,6 +207,7 @@ pub fn of_run(run: &RunFolder, started: &RunStarted) -> Result<CheckedPipeline, 
         files,
         rule_report,
         trail: Vec::new(),
+        diagnostics: Vec::new(),
     })
 }
 

@@ -22,7 +22,7 @@ use crate::plan::{Binding, BoundComponent, Confinement, HostCapability, Plan, Sa
 use effective::{Effective, GrantInputs, effective, grant_lines, granted};
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::host::Host;
-use glovebox_host::inspect::Inspection;
+use glovebox_host::inspect::{Inspection, inspect};
 use glovebox_host::model::{Model, Script};
 use glovebox_pipeline::diagnostic::{Diagnostic, Severity};
 use glovebox_pipeline::ir::{Handler, Node, NodeId, Pipeline};
@@ -58,30 +58,9 @@ pub fn bind(
     host: &Host,
     options: &BindOptions,
 ) -> Result<Plan, BindErrors> {
-    let (config, lock) = operator;
-    let mut binder = Binder {
-        catalog,
-        config,
-        lock,
-        host,
-        reach: HoldoutReach::of(&pipeline),
-        sealed: &options.sealed,
-        plan_only: options.plan_only,
-        loaded: BTreeMap::new(),
-        unlocked: Vec::new(),
-        errors: BindErrors::default(),
-    };
-    let mut warnings = Vec::new();
-    binder.errors.diagnostics.extend(refused(&pipeline));
-    binder.errors.diagnostics.extend(options.script.iter().flat_map(|script| unknown_in_script(&pipeline, script)));
-    let mut bindings = BTreeMap::new();
-    for node in &pipeline.nodes {
-        let Handler::Component(handler) = &node.handler else { continue };
-        let source = HandlerSource { name: handler, plugin: config.plugins.get(handler.as_str()) };
-        if let Some(binding) = binder.node(node, source, &mut warnings) {
-            bindings.insert(node.id.clone(), binding);
-        }
-    }
+    let (config, _) = operator;
+    let mut binder = Binder::new(&pipeline, (catalog, Some(host)), operator, options);
+    let (bindings, warnings) = binder.nodes(&pipeline);
     let confinement = match choose_tier::choose_tier(&bindings, &config.sandbox, options) {
         Confinement::Unmet(problem) if !options.plan_only => {
             binder.errors.policy = Some(Box::new(problem));
@@ -108,6 +87,22 @@ pub fn bind(
         disk_bytes_max: config.run.disk_bytes_max,
         warnings,
     })
+}
+
+/// Every reason why a run of the pipeline would be refused on a machine with the best sandbox, and every warning. Without a host
+/// nothing is compiled, so a component that only the compiler refuses is not found.
+pub fn check(
+    pipeline: &Pipeline,
+    catalog: &Catalog,
+    operator: (&Config, &Lock),
+    host: Option<&Host>,
+    sealed: Vec<Entry>,
+) -> BindErrors {
+    let options = BindOptions { sealed, ..BindOptions::default() };
+    let mut binder = Binder::new(pipeline, (catalog, host), operator, &options);
+    let (_, warnings) = binder.nodes(pipeline);
+    binder.errors.diagnostics.extend(warnings);
+    binder.errors
 }
 
 /// What this version would not enforce, as errors.
@@ -144,7 +139,9 @@ struct Binder<'a> {
     catalog: &'a Catalog,
     config: &'a Config,
     lock: &'a Lock,
-    host: &'a Host,
+    /// None if nothing is to be compiled.
+    host: Option<&'a Host>,
+    script: Option<&'a Script>,
     reach: HoldoutReach,
     sealed: &'a [Entry],
     /// An unlocked plugin is no error.
@@ -154,7 +151,43 @@ struct Binder<'a> {
     errors: BindErrors,
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
+    fn new(
+        pipeline: &Pipeline,
+        (catalog, host): (&'a Catalog, Option<&'a Host>),
+        (config, lock): (&'a Config, &'a Lock),
+        options: &'a BindOptions,
+    ) -> Self {
+        Self {
+            catalog,
+            config,
+            lock,
+            host,
+            script: options.script.as_deref(),
+            reach: HoldoutReach::of(pipeline),
+            sealed: &options.sealed,
+            plan_only: options.plan_only,
+            loaded: BTreeMap::new(),
+            unlocked: Vec::new(),
+            errors: BindErrors::default(),
+        }
+    }
+
+    /// Binds every node that a component executes. Returns the bindings with the warnings.
+    fn nodes(&mut self, pipeline: &Pipeline) -> (BTreeMap<NodeId, Binding>, Vec<Diagnostic>) {
+        self.errors.diagnostics.extend(refused(pipeline));
+        self.errors.diagnostics.extend(self.script.iter().flat_map(|script| unknown_in_script(pipeline, script)));
+        let (mut bindings, mut warnings) = (BTreeMap::new(), Vec::new());
+        for node in &pipeline.nodes {
+            let Handler::Component(handler) = &node.handler else { continue };
+            let source = HandlerSource { name: handler, plugin: self.config.plugins.get(handler.as_str()) };
+            if let Some(binding) = self.node(node, source, &mut warnings) {
+                bindings.insert(node.id.clone(), binding);
+            }
+        }
+        (bindings, warnings)
+    }
+
     fn node(&mut self, node: &Node, source: HandlerSource<'_>, warnings: &mut Vec<Diagnostic>) -> Option<Binding> {
         if source.plugin.is_none() && !self.catalog.builtins.contains_key(source.name) {
             self.errors.diagnostics.push(self.unknown_type(node, source));
@@ -238,7 +271,12 @@ impl Binder<'_> {
                 bytes
             }
         };
-        let loaded = self.host.load_within(bytes, self.config.component_bytes(handler));
+        let Some(host) = self.host else {
+            let inspection = inspect(bytes).map_err(|error| source.refused(&LoadError::from(error)))?;
+            check_handler(&inspection).map_err(|error| source.refused(&error))?;
+            return Ok(BoundComponent::Unlocked(Arc::new(inspection)));
+        };
+        let loaded = host.load_within(bytes, self.config.component_bytes(handler));
         loaded.map(BoundComponent::Loaded).map_err(|error| source.refused(&error))
     }
 
@@ -250,7 +288,7 @@ impl Binder<'_> {
         bytes: &[u8],
     ) -> Result<Inspection, PluginProblem> {
         let handler = source.name;
-        let inspection = glovebox_host::inspect::inspect(bytes).map_err(|error| PluginProblem {
+        let inspection = inspect(bytes).map_err(|error| PluginProblem {
             help: error.help(),
             ..source.problem(format!("plugin `{handler}` cannot be used: {error}"))
         })?;

@@ -4,9 +4,12 @@
 //! crate parses to the same graph.
 
 use crate::dot::{Writer, quote};
-use crate::ir::{Element, Pipeline, Subgraph};
+use crate::hash::HashSet;
+use crate::inputs::Inputs;
+use crate::ir::{Element, Node, NodeId, Pipeline, Subgraph, Text};
 use crate::key::Key;
 use crate::keyed::Attributes;
+use crate::source::Source;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -125,4 +128,20 @@ fn write_subgraphs(writer: &mut Writer, pipeline: &Pipeline) {
     for depth in (0..open.len()).rev() {
         writer.line(depth, "}");
     }
+}
+
+/// The same draft with a node for each undeclared name of an edge, so that it can be drawn.
+pub fn with_undeclared(mut draft: Pipeline) -> Pipeline {
+    let sample = crate::parse(Source::new("digraph g { n }")).lower(&Inputs::default()).pipeline.nodes.pop();
+    let Some(sample) = sample else { return draft };
+    let mut known: HashSet<NodeId> = draft.nodes.iter().map(|node| node.id.clone()).collect();
+    for edge in &draft.edges {
+        for id in [&edge.from, &edge.to] {
+            if known.insert(id.clone()) {
+                let label = Text::from(format!("{id} (undeclared)").as_str());
+                draft.nodes.push(Node { id: id.clone(), label, ..sample.clone() });
+            }
+        }
+    }
+    draft
 }

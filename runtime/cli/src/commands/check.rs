@@ -1,6 +1,7 @@
 //! `glovebox check`: is a pipeline valid, and if not, where and why; and are the scripts of its hold-outs reliable.
 
 use crate::arguments::{CheckArguments, CheckFormat};
+use crate::binding_check::PLUGIN_REFUSED;
 use crate::children::{CheckedFile, check_file};
 use crate::exit::{Ended, Exit, Stop};
 use crate::rule_plugins::RuleSets;
@@ -28,7 +29,7 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     // By path: pipelines may share their hold-outs.
     let mut scripts = BTreeMap::new();
     let mut unreadable = None;
-    let mut rule_sets = RuleSets::default();
+    let mut rule_sets = RuleSets::new(arguments.purpose);
     let mut cut = Vec::new();
     let mut reported = BTreeSet::new();
     for file in &arguments.files {
@@ -66,9 +67,16 @@ pub fn check(arguments: &CheckArguments) -> Ended {
     }
     match unreadable.or(rule_sets.refused()) {
         Some(exit) => Err(Stop::silent(exit)),
+        None if is_bad && errors == plugins_refused(&checked) && errors > 0 => Err(Stop::silent(Exit::Plugin)),
         None if is_bad => Err(Stop::silent(Exit::Invalid)),
         None => Ok(Exit::Ok),
     }
+}
+
+/// The number of errors that are about plugins, for which a run ends with exit 7.
+fn plugins_refused(checked: &[Findings]) -> usize {
+    let all = checked.iter().flat_map(|findings| &findings.diagnostics);
+    all.filter(|found| found.rule == PLUGIN_REFUSED).count()
 }
 
 fn open(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
@@ -79,12 +87,6 @@ fn open(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
 fn say_cut(file: &str) {
     let file = visible::line(file);
     terminal::say(format_args!("note: `{file}` has more findings than the {DIAGNOSTICS_MAX} that are shown\n"));
-}
-
-/// True for a file with syntax errors.
-fn is_broken(opened: &ParsedFile) -> bool {
-    let unread = |found: &Diagnostic| found.is_error() && found.rule == "dot_syntax";
-    opened.draft.diagnostics.iter().any(unread)
 }
 
 /// Makes every certain edit of the file, and opens the result. Makes no edit that adds a syntax error.
@@ -99,7 +101,7 @@ fn fix(file: &Path, inputs: &Inputs) -> Result<ParsedFile, Stop> {
         let found = glovebox_pipeline::validate(opened.draft.clone()).diagnostics;
         let Some(text) = fixed(Source::new(&opened.text), &found) else { break };
         let next = ParsedFile::of(file, text, inputs);
-        if is_broken(&next) && !is_broken(&opened) {
+        if next.is_broken() && !opened.is_broken() {
             break;
         }
         opened = next;

@@ -6,7 +6,7 @@ use crate::terminal;
 use glovebox_pipeline::lint::{RULES, Rule};
 use glovebox_pipeline::nearest::nearest;
 
-/// Rules of `plan` and `run`, which read a pipeline together with its `glovebox.toml`. `check` does not know them.
+/// Rules that read a pipeline together with its `glovebox.toml`. `check --for lint` does not know them.
 const BINDING: &[(&str, &str)] = &[
     (
         "type_unknown",
@@ -25,6 +25,11 @@ const BINDING: &[(&str, &str)] = &[
     (
         "holdout_access",
         "Error: a plugin never gets hold-outs. Remove `codex.allow_read_scenarios`, or name the hold-outs in `codex.block_read_paths` too.",
+    ),
+    (
+        "plugin_refused",
+        "Error: a plugin of the node may not run: it is missing, not locked, or differs from glovebox.lock. \
+         Build it, review it with `glovebox plugin inspect`, and lock it with `glovebox plugin lock`.",
     ),
     ("path_invalid", "Error: a path in the scope of the node is invalid. Use relative paths without `..`."),
     (
@@ -59,7 +64,7 @@ pub fn explain(arguments: &ExplainArguments) -> Ended {
     };
     if let Some((_, page)) = BINDING.iter().find(|(id, _)| id == name) {
         terminal::print(format_args!(
-            "{name}\n\n{page}\n\nShown by `glovebox plan` and `glovebox run`. See docs/configuration.md.\n"
+            "{name}\n\n{page}\n\nShown by `glovebox check`, `glovebox plan` and `glovebox run`. See docs/configuration.md.\n"
         ));
         return Ok(Exit::Ok);
     }

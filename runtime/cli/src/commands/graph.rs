@@ -2,15 +2,20 @@
 
 use crate::arguments::{GraphArguments, GraphFormat};
 use crate::exit::{Ended, Exit, Stop};
+use crate::source::ParsedFile;
+use crate::terminal::diagnostics::Findings;
 use crate::terminal::visible;
 use crate::{journal, overlay, runs, source, terminal};
 use glovebox_drawing::{CharSet, Overlay, draw, to_json, to_svg, to_text};
-use glovebox_pipeline::graph::to_dot;
+use glovebox_engine::rules::lint_builtin;
+use glovebox_pipeline::diagnostic::Severity;
+use glovebox_pipeline::graph::{to_dot, with_undeclared};
 use glovebox_pipeline::ir::Pipeline;
+use glovebox_pipeline::{Inputs, validate};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Prints the graph of a valid pipeline or of a run, or writes it to a file.
+/// Prints the graph of a pipeline or of a run, or writes it to a file.
 pub fn graph(arguments: &GraphArguments) -> Ended {
     let (pipeline, overlay) = read(arguments)?;
     let overlay = overlay.as_ref();
@@ -39,8 +44,7 @@ fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), 
         || target.contains('/')
         || target.ends_with(".dot");
     if is_path {
-        let source = source::read_pipeline(Path::new(target), &source::inputs(&arguments.inputs))?;
-        return Ok((source.pipeline, None));
+        return Ok((read_file(Path::new(target), &source::inputs(&arguments.inputs))?, None));
     }
     if !arguments.inputs.is_empty() {
         return Err(Stop::new(Exit::Usage, format!("`{target}` is a run; a run has its inputs already"))
@@ -50,6 +54,18 @@ fn read(arguments: &GraphArguments) -> Result<(Arc<Pipeline>, Option<Overlay>), 
     let records = journal::read_to_show(&run)?;
     let source = source::of_run(&run, journal::beginning(&run, &records)?)?;
     Ok((source.pipeline, Some(overlay::of(records))))
+}
+
+/// The pipeline of a file that can be read. Its findings go to standard error, and errors do not keep it from being drawn.
+fn read_file(file: &Path, inputs: &Inputs) -> Result<Arc<Pipeline>, Stop> {
+    let opened = ParsedFile::of(file, source::read_text(file)?, inputs);
+    if opened.is_broken() {
+        return Ok(opened.finish(lint_builtin)?.pipeline);
+    }
+    let pipeline = with_undeclared(opened.draft.pipeline.clone());
+    let diagnostics = validate(opened.draft).diagnostics;
+    source::report(&Findings { file: file.display().to_string(), source: opened.text, diagnostics }, Severity::Warning);
+    Ok(Arc::new(pipeline))
 }
 
 /// Says how to make a PNG: Glovebox writes SVG only.

@@ -12,7 +12,7 @@ pub fn reference() -> String {
          Generated from the table of attributes in the source.\n\n\
          - *Source*: *spec* is the Attractor specification, *spec A* its appendix A. *glovebox* means that this runtime defines the \
            attribute, *other engines* that other engines for Attractor pipelines use it.\n\
-         - *Enforced*: `glovebox run` refuses a file with an attribute that is not enforced. `glovebox check` warns about it and \
+         - *Enforced*: `glovebox run` and `glovebox check` refuse a file with an attribute that is not enforced. `check` \
            says what to do instead ([`not_enforced`](rules.md#not_enforced)).\n\
          - Glovebox keeps all other attributes for plugins. `glovebox check` reports such an attribute, and suggests a known name \
            that is similar ([`attribute_known`](rules.md#attribute_known)).\n",

@@ -49,7 +49,7 @@ impl Use<'_> {
         let places = listed(self.places.iter().map(|(element, _)| quoted(*element)), self.count);
         let uses = if self.count > 1 { format!(": {} uses, on {places}", self.count) } else { String::new() };
         let message = format!("this version does not enforce `{}`{uses}", self.key);
-        let mut found = rule.found(message, span).with_help(format!("{}; `glovebox run` refuses it", self.instead));
+        let mut found = rule.found(message, span).with_help(self.instead);
         match first {
             Element::Graph => {}
             Element::Node(id) => found.node = Some(id.to_string()),

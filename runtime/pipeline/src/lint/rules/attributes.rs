@@ -259,10 +259,10 @@ pub(super) const RULES: &[Rule] = &[
         severity: Warning,
         check: Some(not_enforced::check),
         summary: "the file should not use attributes that this version does not enforce",
-        help: "remove it: `glovebox run` refuses it in this version",
+        help: "remove it: this version refuses it",
         why: "If Glovebox read an attribute and did not enforce it, the author would rely on a limit or a guard that does not \
-              exist. `glovebox check` accepts such a file, so that you can inspect and draw it. `glovebox run` refuses it before \
-              the first stage.",
+              exist. `glovebox check` and `glovebox run` refuse such a file. `glovebox check --for lint` only warns, and \
+              `glovebox graph` draws it.",
         bad: r#"digraph ship {
   review [prompt="Review the code", allowed_write_paths="", "codex.dangerous_bypass"=true]
   start; exit

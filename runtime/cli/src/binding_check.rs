@@ -1,0 +1,62 @@
+//! What a run of a pipeline would refuse, for `check`: its types, grants, plugins and hold-outs, on a machine with the best sandbox.
+//!
+//! It prints nothing and runs nothing. The engine's binder decides; a host is started only for a pipeline with plugins.
+
+use crate::exit::Stop;
+use crate::prepare::{self, SharedHost};
+use crate::project;
+use crate::scenarios;
+use glovebox_engine::bind;
+use glovebox_engine::components::PluginProblem;
+use glovebox_pipeline::diagnostic::Diagnostic;
+use glovebox_pipeline::ir::{Handler, Node, Pipeline};
+use glovebox_pipeline::key;
+use glovebox_record::scope::Entry;
+use std::path::Path;
+
+/// The rule of a plugin that may not run. `check` ends with exit 7 for it, as `run` does.
+pub const PLUGIN_REFUSED: &str = "plugin_refused";
+
+/// Everything that a run would refuse or warn of.
+pub fn refusals(file: &Path, pipeline: &Pipeline, host: &SharedHost) -> Result<Vec<Diagnostic>, Stop> {
+    let project = project::read_project(Path::new("."), Some(file))?;
+    let (sealed, mut found) = sealed(file, pipeline);
+    let is_plugin = |node: &Node| project.config.plugins.contains_key(node.handler.name());
+    let has_plugins = pipeline.nodes.iter().any(is_plugin);
+    let host = if has_plugins { Some(&**host.get()?) } else { None };
+    let operator = (&project.config, &project.lock);
+    let errors = bind::check(pipeline, &prepare::catalog(&project), operator, host, sealed);
+    found.extend(errors.diagnostics);
+    found.extend(errors.plugins.iter().map(|problem| plugin_refused(pipeline, problem)));
+    Ok(found)
+}
+
+/// The hold-out folders that a run would seal. A folder that the file names must exist.
+fn sealed(file: &Path, pipeline: &Pipeline) -> (Vec<Entry>, Vec<Diagnostic>) {
+    let is_there = |folder: &Entry| scenarios::find_folder(file, Path::new(folder.path().as_str())).is_some();
+    let (sealed, missing): (Vec<Entry>, Vec<Entry>) = pipeline.scenario_entries().into_iter().partition(is_there);
+    let Some(attribute) = pipeline.attributes.get(key::SCENARIOS) else { return (sealed, Vec::new()) };
+    let found = |folder: &Entry| {
+        let message = format!("hold-out folder `{}` does not exist", folder.path());
+        Diagnostic::error("holdout_access", message, attribute.span)
+            .with_help("name folders of the project: `graph [scenarios=\"scripts/scenarios/\"]`")
+    };
+    (sealed, missing.iter().map(found).collect())
+}
+
+/// A problem of a plugin, at the first node that uses it.
+fn plugin_refused(pipeline: &Pipeline, problem: &PluginProblem) -> Diagnostic {
+    let uses = |node: &&Node| matches!(&node.handler, Handler::Component(name) if name.as_str() == problem.name);
+    let node = pipeline.nodes.iter().find(uses);
+    let span =
+        node.map_or(pipeline.span, |node| node.attributes.get(key::TYPE).map_or(node.span, |written| written.span));
+    let error = Diagnostic::error(PLUGIN_REFUSED, problem.message.as_str(), span);
+    let error = match &problem.help {
+        Some(help) => error.with_help(help.as_str()),
+        None => error,
+    };
+    match node {
+        Some(node) => error.with_node(node.id.as_str()),
+        None => error,
+    }
+}
