@@ -147,7 +147,7 @@ fn a_component_is_inspected_and_anything_else_is_refused() {
 fn no_runs_is_an_empty_list() {
     let bench = Workbench::new();
     bench.glovebox(&["ls"]).ends(0).says("no runs");
-    assert_eq!(bench.glovebox(&["ls", "--json"]).ends(0).json(), Value::Array(Vec::new()));
+    assert_eq!(bench.glovebox(&["ls", "--json"]).ends(0).json()["runs"], Value::Array(Vec::new()));
 }
 
 const SCRIPT: &str = "[[node.build]]
@@ -210,9 +210,9 @@ fn runs_are_listed_shown_and_selected() {
     let bench = with_run();
     bench.glovebox(&["run", "pipeline.dot", "--run-id", "second"]).ends(0);
     let list = bench.glovebox(&["ls", "--json"]).ends(0).json();
-    let ids: Vec<&str> = list.as_array().unwrap().iter().filter_map(|run| run["id"].as_str()).collect();
+    let ids: Vec<&str> = list["runs"].as_array().unwrap().iter().filter_map(|run| run["id"].as_str()).collect();
     assert_eq!(ids, ["second", "first"]);
-    assert_eq!((&list[1]["pipeline"], &list[1]["status"]), (&"ship".into(), &"success".into()));
+    assert_eq!((&list["runs"][1]["pipeline"], &list["runs"][1]["status"]), (&"ship".into(), &"success".into()));
     bench.glovebox(&["ls"]).ends(0).says("second").says("success");
     bench.glovebox(&["show", "latest"]).ends(0).says("second of ship: success");
     bench.glovebox(&["show", "fi"]).ends(0).says("first of ship").says("glovebox diff first");

@@ -107,7 +107,7 @@ fn the_hostile_plugin_gets_nothing_and_the_run_goes_on() {
     let shown = answers.iter().find(|(line, _)| line.starts_with("show ")).unwrap();
     shown.1.says("nothing got through");
     let private = std::fs::read_to_string(in_example(&bench, "hostile-plugin", "private/secret.txt")).unwrap();
-    let id = bench.glovebox(&["ls", "--json"]).ends(0).json()[0]["id"].as_str().unwrap().to_owned();
+    let id = bench.glovebox(&["ls", "--json"]).ends(0).json()["runs"][0]["id"].as_str().unwrap().to_owned();
     let findings = bench.run_text(&id, "workspace/out/findings.md");
     assert!(!findings.contains(private.trim()), "a secret got through");
     assert!(bench.run_json(&id, "final.json")["refusals_total"].as_u64().unwrap() > 20);
@@ -130,7 +130,7 @@ fn rules_of_a_house_change_the_graph_and_judge_it() {
             answer.says(shown);
         }
     }
-    let id = bench.glovebox(&["ls", "--json"]).ends(0).json()[0]["id"].as_str().unwrap().to_owned();
+    let id = bench.glovebox(&["ls", "--json"]).ends(0).json()["runs"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(bench.run_json(&id, "final.json")["status"], "success");
     bench.glovebox(&["graph", &id, "--format", "dot"]).ends(0).says("\"allowed_write_paths\"=\"docs/,README.md\"");
     let inspected = bench.glovebox(&[

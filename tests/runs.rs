@@ -350,7 +350,7 @@ fn other_users_of_the_machine_read_no_run() {
     }
     // As root a second user is at hand, who reads the project and nothing of the run.
     let reads = |path: &Path| {
-        let mut command = std::process::Command::new("cat");
+        let mut command = Command::new("cat");
         command.arg(path).uid(65534).gid(65534).output().unwrap().status.success()
     };
     assert!(reads(&bench.project().join("pipeline.dot")), "the witness: the second user gets as far as the project");

@@ -2,6 +2,10 @@
 //!
 //! A table without control flow. What a command does is in `commands/<command>.rs`; exit codes are in [`crate::exit`].
 
+mod keeping;
+
+pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
+
 use crate::branch::BranchName;
 use crate::runs::RunSelector;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -18,7 +22,7 @@ const LATEST: &str = "latest";
 
 /// What stands below the list of commands. A test compares the codes with [`crate::exit`].
 pub const AFTER_HELP: &str = "\
-RUN is a run's id, a unique prefix of it, or `latest`.
+RUN is a run's id, its unique beginning or end, or `latest`.
 
 Exit codes: 0 ok, 1 run-failed, 2 usage, 3 invalid, 4 unverified, 5 budget, 6 policy, 7 plugin, 8 provider,
             9 transient, 10 paused, 11 mismatch, 70 internal, 130 interrupted, 143 terminated";
@@ -52,6 +56,10 @@ pub enum Command {
     Resume(ResumeArguments),
     /// List runs, newest first
     Ls(ListArguments),
+    /// Remove runs
+    Rm(RemoveArguments),
+    /// Remove old runs, and what killed processes left
+    Gc(CollectArguments),
     /// Show a run, or one node of it
     Show(ShowArguments),
     /// Write a run's changes to the project; writes nothing on a conflict
@@ -291,16 +299,6 @@ pub struct ResumeArguments {
     pub runs: RunsArguments,
     #[command(flatten)]
     pub output: OutputArguments,
-}
-
-/// `glovebox ls`.
-#[derive(Debug, Args)]
-pub struct ListArguments {
-    #[command(flatten)]
-    pub runs: RunsArguments,
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `glovebox show`.

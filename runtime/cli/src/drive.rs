@@ -12,7 +12,7 @@ use crate::terminal::{self, visible};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use glovebox_engine::driver::RunError;
-use glovebox_engine::evidence::RunSummary;
+use glovebox_engine::evidence::{RunStatus, RunSummary};
 use glovebox_engine::ports::{PortError, Signals};
 use glovebox_engine::run::{HoldoutError, Run, RunDir, Update};
 use glovebox_engine::signals::LocalSignals;
@@ -105,6 +105,9 @@ pub fn conclude(run: &RunFolder, summary: &RunSummary, format: ProgressFormat, r
     match format {
         ProgressFormat::Json => terminal::say(text),
         _ => terminal::print(text),
+    }
+    if summary.status == RunStatus::Success {
+        runs::remove::slim(run);
     }
     let exit = Exit::from(summary.exit);
     tracing::debug!(run = %visible::line(&run.id), code = exit.code(), "concluded");

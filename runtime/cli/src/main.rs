@@ -72,6 +72,8 @@ fn dispatch(command: Command) -> Ended {
         Command::Plan(arguments) => commands::plan::plan(&arguments),
         Command::Resume(arguments) => commands::resume::resume(&arguments),
         Command::Ls(arguments) => commands::ls::ls(&arguments),
+        Command::Rm(arguments) => commands::rm::rm(&arguments),
+        Command::Gc(arguments) => commands::gc::gc(&arguments),
         Command::Show(arguments) => commands::show::show(&arguments),
         Command::Apply(arguments) => commands::apply::apply(&arguments),
         Command::Diff(arguments) => commands::diff::diff(&arguments),

@@ -1,18 +1,26 @@
-//! Runs on disk, by id, by a unique prefix of an id, or by `latest`.
+//! Runs on disk, by id, by a unique beginning or end of an id, or by `latest`.
 //!
 //! It knows the folders and names of runs, and nothing of their content.
 
 mod folder;
+pub mod index;
+pub mod remove;
 
 use crate::exit::{Exit, Stop};
 use crate::shell;
 use crate::terminal::summary::Named;
+use glovebox_engine::run::OWNER_FILE;
+use glovebox_engine::sqlite::Owner;
 use glovebox_sandbox::run::JOURNAL_FILE;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 const ID_CHARACTERS_MAX: usize = 64;
+/// Characters at the end of an id that we made which name it: 30 random bits.
+const SHORT_CHARACTERS: usize = 6;
+/// The fewest characters that name a run by the end of its id.
+const END_CHARACTERS_MIN: usize = 4;
 
 /// The id of a run, which is also the name of its folder: letters, digits, `-`, `_`, at most 64, not `latest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +56,7 @@ impl RunId {
 pub enum RunSelector {
     /// `latest`: the newest run.
     Latest,
-    /// An id, or a unique prefix of one.
+    /// An id, or a unique beginning or end of one.
     Id(String),
 }
 
@@ -91,6 +99,10 @@ pub fn list(runs_dir: &Path) -> Result<Vec<RunFolder>, Stop> {
 }
 
 fn listed(entry: &std::fs::DirEntry) -> Option<RunFolder> {
+    // What begins with a dot is the cache, or is being removed.
+    if entry.file_name().as_encoded_bytes().starts_with(b".") {
+        return None;
+    }
     let path = std::path::absolute(entry.path()).ok()?;
     let journal = std::fs::metadata(path.join(JOURNAL_FILE)).ok()?;
     let created = journal.created().or_else(|_| journal.modified()).ok()?;
@@ -117,6 +129,19 @@ pub fn create(runs_dir: &Path, id: RunId) -> Result<RunFolder, Stop> {
     }
 }
 
+/// True while a process drives the run.
+pub fn is_live(run: &RunFolder) -> bool {
+    Owner::is_held(&run.path.join(OWNER_FILE))
+}
+
+/// A short name that stays: ids that we make differ in their last letters, of ids from the user all letters count.
+pub fn short(id: &str) -> &str {
+    match ulid::Ulid::from_string(id) {
+        Ok(made) if made.to_string() == id => &id[id.len() - SHORT_CHARACTERS..],
+        _ => id,
+    }
+}
+
 /// Removes the folder of a run that never began. A folder that cannot be removed stays; it is not a run.
 pub fn discard(run: &RunFolder) {
     let _left = std::fs::remove_dir_all(&run.path);
@@ -137,7 +162,11 @@ pub fn select(runs_dir: &Path, selector: &RunSelector) -> Result<RunFolder, Stop
     if let Some(exact) = runs.iter().position(|run| run.id == *id) {
         return Ok(runs.swap_remove(exact));
     }
-    runs.retain(|run| !id.is_empty() && run.id.starts_with(id));
+    let is_end = |run: &RunFolder| {
+        let end = run.id.len().checked_sub(id.len()).and_then(|at| run.id.get(at..));
+        id.len() >= END_CHARACTERS_MIN && end.is_some_and(|end| end.eq_ignore_ascii_case(id))
+    };
+    runs.retain(|run| !id.is_empty() && (run.id.starts_with(id) || is_end(run)));
     match &runs[..] {
         [_] => Ok(runs.swap_remove(0)),
         [] => Err(absent(format!("no run `{id}` in `{folder}`"))),
@@ -202,6 +231,9 @@ mod tests {
         check("alpha", Ok("alpha"));
         check("b", Ok("beta"));
         check("alpha-", Err("not unique"));
+        check("ha-1", Ok("alpha-1"));
+        check("HA-1", Ok("alpha-1"));
+        check("a-1", Err("no run"));
         check("gamma", Err("no run `gamma`"));
         check("", Err("no run ``"));
     }

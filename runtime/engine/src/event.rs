@@ -4,6 +4,7 @@
 //! them. A field may be added with a default; none is renamed or removed without a new [`SCHEMA_VERSION`]. Nothing here knows where records are kept.
 
 mod holdouts_sealed;
+pub mod moment;
 mod record;
 mod rule_report;
 mod stage;

@@ -26,7 +26,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It has not ended.
+    /// A process drives it. The journal does not know: see [`RunSummary::is_running`].
+    Running,
+    /// It has not ended, and no process drives it.
     #[default]
     Unfinished,
     /// It reached an exit with every goal gate satisfied.
@@ -39,6 +41,7 @@ impl RunStatus {
     /// Returns the word for people and files.
     pub fn as_str(self) -> &'static str {
         match self {
+            RunStatus::Running => "running",
             RunStatus::Unfinished => "unfinished",
             RunStatus::Success => "success",
             RunStatus::Fail => "fail",
@@ -171,6 +174,15 @@ impl RunSummary {
             Event::RunResumed(_) => self.resume(),
             Event::RunFinished(run) => self.finish(run),
             _ => {}
+        }
+    }
+
+    /// Notes that a process drives the run at this moment, if it has not ended.
+    pub fn is_running(&mut self, now: Timestamp) {
+        if self.status == RunStatus::Unfinished {
+            self.status = RunStatus::Running;
+            let began = self.started_at.unwrap_or(now);
+            self.duration_ms = now.duration_since(began).as_millis().try_into().unwrap_or(0);
         }
     }
 

@@ -11,9 +11,10 @@ use glovebox_record::Digest;
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::{Entry, EntryProblem};
 use ignore::{DirEntry, WalkBuilder};
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, Stat, ioctl_ficlone};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -135,8 +136,9 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     let source = Tree::open(from).map_err(|source| ProjectError::io(from, source))?;
     let target = Tree::create(to).map_err(|source| ProjectError::io(to, source))?;
     let own = std::fs::canonicalize(to).map_err(|source| ProjectError::io(to, source))?;
+    let base = Base::default();
     let mut copying =
-        Copying { source: &source, target: &target, include, from, own: &own, base: Base::default(), bytes: 0 };
+        Copying { source: &source, target: &target, include, from, own: &own, base, bytes: 0, can_share: true };
     let runs = Arc::default();
     for entry in listing(from, &own, &runs) {
         let entry = entry.map_err(|error| ProjectError::io(from, io::Error::other(error)))?;
@@ -193,6 +195,8 @@ struct Copying<'c> {
     own: &'c Path,
     base: Base,
     bytes: u64,
+    /// Until the file system refuses once.
+    can_share: bool,
 }
 
 impl Copying<'_> {
@@ -307,7 +311,7 @@ impl Copying<'_> {
         let executable = tree::is_executable(stat);
         let target = tree::create_file(parent, name, tree::file_mode(executable)).map_err(failed)?;
         let left = self.include.bytes_max.saturating_sub(self.bytes);
-        let (digest, bytes) = copy_hashed(&mut source, &target, left).map_err(failed)?;
+        let (digest, bytes) = self.copy_content(&mut source, (&target, at), left).map_err(failed)?;
         if bytes > left {
             return Err(ProjectError::Limit { limit: "project_bytes", max: self.include.bytes_max });
         }
@@ -315,6 +319,22 @@ impl Copying<'_> {
         self.bytes += bytes;
         self.base.files.insert(path.as_str().to_owned(), FileFact { digest, bytes, executable });
         Ok(())
+    }
+
+    /// Copies the content, and digests what the copy has. Where the file system can, the copy shares the blocks of the original until one
+    /// of both is written, so it takes no space. A hard link would take none either, but it is the same file: who writes the workspace
+    /// would write the project.
+    fn copy_content(
+        &mut self,
+        source: &mut File,
+        (target, at): (&File, &Path),
+        left: u64,
+    ) -> io::Result<(Digest, u64)> {
+        self.can_share = self.can_share && source.metadata()?.len() <= left && ioctl_ficlone(target, &*source).is_ok();
+        match self.can_share {
+            true => copy_hashed(&mut self.target.file(at)?, io::sink(), left),
+            false => copy_hashed(source, target, left),
+        }
     }
 
     fn copy_link(&mut self, path: &ScopePath) -> io::Result<()> {

@@ -7,6 +7,7 @@ use crate::beneath::{How, Walker};
 use glovebox_names::visible;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -325,6 +326,27 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
         Err(error) if is_absent(&error) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Returns what a folder takes on disk: blocks, links not followed, a file with several names once.
+///
+/// # Errors
+/// The system's error for a folder that cannot be read. Entries that vanish meanwhile count nothing.
+pub fn bytes_on_disk(path: &Path) -> io::Result<u64> {
+    const BLOCK_BYTES: u64 = 512;
+    let tree = Tree::open(path)?;
+    let (mut bytes, mut linked) = (0_u64, HashSet::new());
+    walk::<WalkError>(&tree, &mut |entry| {
+        if entry.stat.st_nlink == 1
+            || entry.kind() == FileType::Directory
+            || linked.insert((entry.stat.st_dev, entry.stat.st_ino))
+        {
+            bytes = bytes.saturating_add(u64::try_from(entry.stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK_BYTES));
+        }
+        Ok(true)
+    })
+    .map_err(|error| error.source)?;
+    Ok(bytes)
 }
 
 /// The state of a file without its content, from `stat`.

@@ -1,74 +1,71 @@
 //! `glovebox ls`: all runs, newest first.
 //!
-//! It reads the first and the last record of each journal and verifies none. `show` verifies the journal of its run.
+//! It shows what [`index`] knows, which verifies no journal. `show` verifies the journal of its run.
 
 use crate::arguments::ListArguments;
 use crate::exit::{Ended, Exit};
-use crate::runs::RunFolder;
-use crate::terminal::{self, duration, visible};
-use crate::{journal, runs};
-use glovebox_engine::evidence::RunSummary;
-use glovebox_engine::sqlite::Provenance;
+use crate::runs::index::{self, ListedRun};
+use crate::terminal::{self, about, ago, duration, visible};
+use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The status of a run whose journal cannot be read.
-const UNREADABLE: &str = "unreadable";
-
-#[derive(Serialize)]
-struct Row {
-    id: String,
-    pipeline: String,
-    status: &'static str,
-    started: Option<jiff::Timestamp>,
-    duration_ms: u64,
-    /// Whether this user started it on this machine.
-    is_own: bool,
-    problem: Option<String>,
+/// What `ls --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(title = "ls.json")]
+pub struct RunList {
+    /// Version of this document.
+    schema_version: u32,
+    /// The runs, the newest first.
+    runs: Vec<ListedRun>,
 }
 
-/// Prints one line per run. A run whose journal cannot be read is listed with the reason and hides no other.
+/// Prints one line per run.
 pub fn ls(arguments: &ListArguments) -> Ended {
-    let rows: Vec<Row> = runs::list(&arguments.runs.runs_dir)?.into_iter().map(row).collect();
+    let all = index::rows(&arguments.runs.runs_dir)?;
+    let is_empty = all.is_empty();
+    let runs: Vec<ListedRun> =
+        all.into_iter().filter(|run| is_wanted(arguments, run)).take(arguments.limit.unwrap_or(usize::MAX)).collect();
     if arguments.json {
-        terminal::print_json(&rows)?;
+        terminal::print_json(&RunList { schema_version: 1, runs })?;
         return Ok(Exit::Ok);
     }
-    if rows.is_empty() {
-        terminal::say(format_args!("no runs in `{}`\n", arguments.runs.runs_dir.display()));
+    if runs.is_empty() {
+        let which = if is_empty { "no runs" } else { "no such runs" };
+        terminal::say(format_args!("{which} in `{}`\n", arguments.runs.runs_dir.display()));
+        return Ok(Exit::Ok);
     }
-    for row in &rows {
-        terminal::print(line(row));
-    }
+    terminal::print(table(&runs));
     Ok(Exit::Ok)
 }
 
-fn row(run: RunFolder) -> Row {
-    let ends = journal::read_ends(&run);
-    let id = run.id;
-    match ends {
-        Ok((ends, provenance)) => {
-            let RunSummary { pipeline, status, started_at, duration_ms, .. } = RunSummary::of(&ends);
-            let (status, is_own) = (status.as_str(), provenance == Provenance::Own);
-            Row { id, pipeline, status, started: started_at, duration_ms, is_own, problem: None }
-        }
-        Err(stop) => {
-            let (pipeline, status) = (String::new(), UNREADABLE);
-            Row { id, pipeline, status, started: None, duration_ms: 0, is_own: false, problem: Some(stop.message) }
-        }
-    }
+fn is_wanted(arguments: &ListArguments, run: &ListedRun) -> bool {
+    let of_pipeline = arguments.pipeline.as_ref().is_none_or(|text| run.pipeline.contains(text));
+    of_pipeline && (arguments.state.is_empty() || arguments.state.contains(&run.status))
 }
 
-fn line(row: &Row) -> String {
-    let time = row.started.map_or_else(String::new, |at| {
-        at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
-    });
-    let rest = row.problem.as_deref().unwrap_or(&row.pipeline);
-    let whose = if row.is_own || row.problem.is_some() { "" } else { " (not signed by you)" };
-    format!(
-        "{:<26} {:<10} {time:<19} {:>7} {}{whose}\n",
-        visible::line(&row.id),
-        row.status,
-        duration(row.duration_ms),
-        visible::line(rest)
-    )
+fn table(runs: &[ListedRun]) -> String {
+    let now = Timestamp::now();
+    // An end that two runs share names neither.
+    let name = |run: &ListedRun| {
+        let is_shared = runs.iter().any(|other| other.id != run.id && other.short.eq_ignore_ascii_case(&run.short));
+        visible::line(if is_shared { &run.id } else { &run.short }).into_owned()
+    };
+    let names: Vec<String> = runs.iter().map(name).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(2);
+    let mut text =
+        format!("{:<width$} {:<10} {:<10} {:>8} {:>8} PIPELINE\n", "ID", "STATE", "STARTED", "DURATION", "SIZE");
+    for (run, name) in runs.iter().zip(&names) {
+        let started = run.started.map_or_else(String::new, |at| ago(at, now));
+        let size = run.bytes.map_or_else(|| "-".to_owned(), about);
+        let rest = run.problem.as_deref().unwrap_or(&run.pipeline);
+        let whose = if run.is_own || run.problem.is_some() { "" } else { " (not signed by you)" };
+        text.push_str(&format!(
+            "{name:<width$} {:<10} {started:<10} {:>8} {size:>8} {}{whose}\n",
+            run.status.as_str(),
+            duration(run.duration_ms),
+            visible::line(rest)
+        ));
+    }
+    text
 }

@@ -11,8 +11,9 @@ use crate::prepare::{self, Purpose, Request, SharedHost};
 use crate::runs::{self, RunFolder};
 use crate::source::{self, CheckedPipeline};
 use crate::terminal::progress::{ProgressFormat, Reporter};
+use crate::terminal::visible;
 use crate::{journal, project, rule_plugins, user_key};
-use glovebox_engine::event::RunStarted;
+use glovebox_engine::event::{Event, Record, RunStarted};
 use glovebox_engine::plan::{TIER_NONE, TIER_UNCONFINED};
 use glovebox_engine::run::{Executor, Run};
 use glovebox_engine::sqlite::VerifiedJournal;
@@ -29,6 +30,7 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     let help =
         format!("`glovebox show {named}` shows it; start a new run with `glovebox run`; see docs/run-directory.md");
     journal::refuse_foreign(&run, verified.provenance, help)?;
+    refuse_running(&run, &verified.records)?;
     runs::repair(&run)?;
     let started = journal::beginning(&run, &verified.records)?;
     refuse_other_confinement(&run, started, arguments)?;
@@ -36,6 +38,21 @@ pub fn resume(arguments: &ResumeArguments) -> Ended {
     let executor = bind(&run, started, &source)?;
     let ended = drive::runtime()?.block_on(continue_run(executor, &run, verified, format))?;
     drive::conclude(&run, ended.summary(), format, &arguments.runs.runs_dir)
+}
+
+/// Two processes never drive one run.
+fn refuse_running(run: &RunFolder, records: &[Record]) -> Result<(), Stop> {
+    if !runs::is_live(run) {
+        return Ok(());
+    }
+    let worker = records.iter().rev().find_map(|record| match &record.event {
+        Event::StageStarted(stage) => Some(&stage.worker),
+        Event::RunResumed(resumed) => Some(&resumed.worker),
+        _ => None,
+    });
+    let worker = worker.map(|worker| format!(" (`{}`)", visible::line(worker))).unwrap_or_default();
+    Err(Stop::new(Exit::Transient, format!("run `{}` is running: another process{worker} drives it", run.id))
+        .with_help("wait until it ends, or stop it with Ctrl-C where it runs; `glovebox ls` shows its state"))
 }
 
 async fn continue_run(

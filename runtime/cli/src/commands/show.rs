@@ -31,7 +31,10 @@ pub fn show(arguments: &ShowArguments) -> Ended {
 }
 
 fn show_run(arguments: &ShowArguments, run: &RunFolder, records: &[Record]) -> Ended {
-    let found = RunSummary::of(records);
+    let mut found = RunSummary::of(records);
+    if runs::is_live(run) {
+        found.is_running(jiff::Timestamp::now());
+    }
     if arguments.json {
         terminal::print_json(&found)?;
         return Ok(Exit::Ok);

@@ -95,12 +95,16 @@ fn refuse_other(folder: &Path, found: &Metadata, runs_dir: &Path) -> Result<(), 
     Err(Stop::new(Exit::Usage, message).with_help(elsewhere))
 }
 
+/// True for a folder that this program made or accepted for runs, so that nothing but runs is in it.
+pub fn is_marked(folder: &Path) -> bool {
+    regular_file::open(&folder.join(IGNORE_FILE))
+        .and_then(io::read_to_string)
+        .is_ok_and(|text| text.lines().next() == IGNORE.lines().next())
+}
+
 /// A file or folder that is not a run; none in a marked folder.
 fn other_than_runs(folder: &Path) -> io::Result<Option<String>> {
-    let marked = regular_file::open(&folder.join(IGNORE_FILE))
-        .and_then(io::read_to_string)
-        .is_ok_and(|text| text.lines().next() == IGNORE.lines().next());
-    if marked {
+    if is_marked(folder) {
         return Ok(None);
     }
     for entry in fs::read_dir(folder)? {

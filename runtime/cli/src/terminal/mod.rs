@@ -149,6 +149,32 @@ pub fn named<'a>(nodes: impl IntoIterator<Item = &'a NodeId>) -> String {
     nodes.into_iter().map(|id| format!("`{}`", visible::line(id.as_str()))).collect::<Vec<_>>().join(", ")
 }
 
+/// Bytes for people, in a unit that leaves up to three digits before the point: `512 B`, `1.5 KiB`, `750 MiB`.
+pub fn about(bytes: u64) -> String {
+    let mut shift = 0;
+    for (unit, next) in [("B", 10), ("KiB", 20), ("MiB", 30), ("GiB", 40), ("TiB", 64)] {
+        if next == 64 || bytes < 1000 << (next - 10) {
+            let (whole, tenth) = (bytes >> shift, (bytes >> shift.max(10) - 10) % 1024 * 10 / 1024);
+            let point = if shift > 0 && whole < 100 { format!(".{tenth}") } else { String::new() };
+            return format!("{whole}{point} {unit}");
+        }
+        shift = next;
+    }
+    format!("{bytes} B")
+}
+
+/// How long ago a moment was, for people: `now`, `12s ago`, `5m ago`, `3h ago`, `2d ago`, and the date after 30 days.
+pub fn ago(at: jiff::Timestamp, now: jiff::Timestamp) -> String {
+    match now.duration_since(at).as_secs() {
+        ..5 => "now".to_owned(),
+        seconds @ 5..60 => format!("{seconds}s ago"),
+        seconds @ 60..3600 => format!("{}m ago", seconds / 60),
+        seconds @ 3600..86_400 => format!("{}h ago", seconds / 3600),
+        seconds @ 86_400..2_592_000 => format!("{}d ago", seconds / 86_400),
+        _ => at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string(),
+    }
+}
+
 /// A number with its noun: `1 visit`, `2 visits`.
 pub fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
@@ -157,7 +183,7 @@ pub fn counted(count: usize, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, size};
+    use super::{about, ago, duration, size};
 
     #[test]
     fn sizes_read_as_they_are_written() {
@@ -165,6 +191,36 @@ mod tests {
             [(0, "0B"), (1500, "1500B"), (64 << 20, "64MiB"), (10 << 30, "10GiB"), (1536 << 20, "1536MiB")]
         {
             assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn sizes_are_short_for_people() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "0.9 KiB"),
+            (1536, "1.5 KiB"),
+            (750 << 20, "750 MiB"),
+            (3 << 29, "1.5 GiB"),
+            (5 << 40, "5.0 TiB"),
+        ] {
+            assert_eq!(about(bytes), text);
+        }
+    }
+
+    #[test]
+    fn the_past_reads_well() {
+        let now: jiff::Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+        for (at, text) in [
+            ("2026-03-01T12:00:09Z", "now"),
+            ("2026-03-01T11:59:48Z", "12s ago"),
+            ("2026-03-01T11:00:01Z", "59m ago"),
+            ("2026-02-28T12:00:01Z", "23h ago"),
+            ("2026-02-27T11:00:00Z", "2d ago"),
+            ("2025-12-24T12:00:00Z", "2025-12-24"),
+        ] {
+            assert_eq!(ago(at.parse().unwrap(), now), text);
         }
     }
 

@@ -166,7 +166,7 @@ fn indented(text: &str) -> String {
 fn headline(summary: &RunSummary) -> String {
     let (id, name) = (visible::line(&summary.run_id), visible::line(&summary.pipeline));
     let exit = match summary.status {
-        RunStatus::Success | RunStatus::Unfinished => String::new(),
+        RunStatus::Success | RunStatus::Unfinished | RunStatus::Running => String::new(),
         RunStatus::Fail => format!(", exit {} ({})", summary.exit.code(), summary.exit.name()),
     };
     let visits = counted(summary.visited.len(), "visit");
@@ -207,6 +207,7 @@ fn what_next(summary: &RunSummary, named: &Named) -> String {
         (RunStatus::Fail, _) if summary.is_resumable_failure() => format!("glovebox resume {}", named.exact),
         (RunStatus::Fail, true) => format!("glovebox show {next}{node}, then run again"),
         (RunStatus::Fail, false) => format!("glovebox show {next}{node}, glovebox diff {next}, then run again"),
+        (RunStatus::Running, _) => format!("wait until it ends: glovebox show {}", named.exact),
         (RunStatus::Unfinished, _) => format!("glovebox resume {}", named.exact),
     }
 }

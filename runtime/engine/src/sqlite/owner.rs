@@ -6,7 +6,7 @@
 
 use super::port_error;
 use crate::ports::PortError;
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 
 /// Held while a run is driven; dropping it lets go.
@@ -26,5 +26,15 @@ impl Owner {
             _ => port_error(error),
         })?;
         Ok(Self { _connection: connection })
+    }
+
+    /// True while another process holds the lock at `path`. It is only looked at, so a run that starts now is not kept from it.
+    pub fn is_held(path: &Path) -> bool {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let Ok(connection) = Connection::open_with_flags(path, flags) else { return false };
+        let asked = connection
+            .busy_timeout(std::time::Duration::ZERO)
+            .and_then(|()| connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)));
+        asked.is_err_and(|error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy))
     }
 }

@@ -1,0 +1,93 @@
+//! Removing runs and what killed processes left of them.
+//!
+//! A run is removed under its own lock, so never while a process drives it: first its name goes, then its files, no link followed. A
+//! folder that is no run is never touched, and neither is anything beside the runs in a folder that Glovebox did not mark.
+
+use super::{RunFolder, folder};
+use crate::exit::{Exit, Stop};
+use glovebox_engine::attempt::REPOSITORIES_DIR;
+use glovebox_engine::run::OWNER_FILE;
+use glovebox_engine::sqlite::Owner;
+use glovebox_sandbox::{run, tree};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a folder is called from the moment its run is removed.
+const REMOVED: &str = ".removed-";
+
+/// Why a run is not removed.
+fn refused(run: &RunFolder) -> Option<Stop> {
+    let path = run.path.display();
+    if super::is_live(run) {
+        let message = format!("run `{}` is running; nothing of it was removed", run.id);
+        return Some(
+            Stop::new(Exit::Policy, message).with_help("stop it with Ctrl-C where it runs, or wait until it ends"),
+        );
+    }
+    let is_link = fs::symlink_metadata(&run.path).is_ok_and(|found| found.is_symlink());
+    if is_link || !run::is_run(&run.path) {
+        let message = format!("`{path}` is not a run of glovebox: it was not removed");
+        return Some(Stop::new(Exit::Policy, message));
+    }
+    None
+}
+
+/// Checks that a run could be removed. Returns the bytes that it has on disk.
+pub fn check(run: &RunFolder) -> Result<u64, Stop> {
+    match refused(run) {
+        Some(stop) => Err(stop),
+        None => Ok(tree::bytes_on_disk(&run.path).unwrap_or(0)),
+    }
+}
+
+/// Removes a run. Returns the bytes that it had on disk.
+pub fn remove(run: &RunFolder) -> Result<u64, Stop> {
+    let bytes = check(run)?;
+    let failed = |error: &std::io::Error| Stop::io(format!("remove run `{}`", run.id), error);
+    let lock = run.path.join(OWNER_FILE);
+    let is_file = fs::symlink_metadata(&lock).is_ok_and(|found| found.is_file());
+    // Held until the files are gone: nobody resumes what is being removed.
+    let _owner = is_file
+        .then(|| Owner::acquire(&lock))
+        .transpose()
+        .map_err(|error| Stop::new(Exit::Policy, format!("run `{}` was not removed: {error}", run.id)))?;
+    let gone = run.path.with_file_name(format!("{REMOVED}{}", run.id));
+    fs::rename(&run.path, &gone).map_err(|error| failed(&error))?;
+    tree::remove_all(&gone).map_err(|error| failed(&error))?;
+    Ok(bytes)
+}
+
+/// Folders that no run needs: of runs whose removal was cut short, and of runs that were killed before they began.
+pub fn leftovers(runs_dir: &Path) -> Vec<PathBuf> {
+    if !folder::is_marked(runs_dir) {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(runs_dir).into_iter().flatten().flatten();
+    let mut left: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let is_removed =
+                path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(REMOVED.as_bytes()));
+            is_removed || never_began(path)
+        })
+        .collect();
+    left.sort();
+    left
+}
+
+/// True for a folder with the lock of a run, which nobody holds, and without a journal.
+fn never_began(path: &Path) -> bool {
+    let is_there = |name: &str| fs::symlink_metadata(path.join(name)).is_ok();
+    !is_there(run::JOURNAL_FILE) && is_there(OWNER_FILE) && !Owner::is_held(&path.join(OWNER_FILE))
+}
+
+/// What a run that succeeded keeps and nothing reads again: the repositories that its commands saw as `.git`.
+pub fn slack(run: &RunFolder) -> PathBuf {
+    run.path.join(REPOSITORIES_DIR)
+}
+
+/// Removes what a run that succeeded does not need. What cannot be removed stays until `gc`.
+pub fn slim(run: &RunFolder) {
+    let _stays_until_gc = tree::remove_all(&slack(run));
+}

@@ -1,0 +1,197 @@
+//! Keeping runs: the list of them, runs that are under way, and removing runs without touching anything else.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use serde_json::Value;
+use std::os::unix::fs::symlink;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+use workbench::{LINEAR, Workbench};
+
+/// A bench on which run `slow` is in the middle of a command.
+fn under_way() -> (Workbench, Child) {
+    let bench = Workbench::with_pipeline(
+        "digraph slow { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         t [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"sleep 60\"]\n start -> t -> done }",
+    );
+    let child = bench.start(&["run", "pipeline.dot", "--run-id", "slow"]);
+    let until = Instant::now() + Duration::from_secs(60);
+    let has_started = || {
+        let text = std::fs::read_to_string(bench.run_folder("slow").join("progress.ndjson")).unwrap_or_default();
+        text.contains("stage.started")
+    };
+    while !has_started() {
+        assert!(Instant::now() < until, "it never started");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    (bench, child)
+}
+
+fn listed(bench: &Workbench, words: &[&str]) -> Vec<Value> {
+    let list = bench.glovebox(&[&["ls", "--json"], words].concat()).ends(0).json();
+    assert_eq!(list["schema_version"], 1);
+    list["runs"].as_array().unwrap().clone()
+}
+
+fn ids(runs: &[Value]) -> Vec<&str> {
+    runs.iter().map(|run| run["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_run_that_is_under_way_is_running_and_belongs_to_its_process() {
+    let (bench, mut child) = under_way();
+    let duration = |bench: &Workbench| listed(bench, &[])[0]["duration_ms"].as_u64().unwrap();
+    let before = duration(&bench);
+    std::thread::sleep(Duration::from_millis(1200));
+    assert!(duration(&bench) > before + 1000, "the clock goes on");
+    bench.glovebox(&["ls"]).ends(0).says("running").never_says("unfinished");
+    bench.glovebox(&["show", "slow"]).ends(0).says("slow of slow: running").says("wait until it ends");
+    assert_eq!(bench.glovebox(&["show", "slow", "--json"]).ends(0).json()["status"], "running");
+    bench
+        .glovebox(&["resume", "slow"])
+        .ends(9)
+        .says("is running: another process (`pid-")
+        .says("help: wait until it ends");
+    bench.glovebox(&["rm", "slow"]).ends(6).says("is running; nothing of it was removed");
+    bench.glovebox(&["gc", "--keep", "0", "--older-than", "0s"]).ends(0).says("0 runs");
+    assert_eq!(ids(&listed(&bench, &["--state", "running"])), ["slow"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(listed(&bench, &[])[0]["status"], "unfinished");
+    bench.glovebox(&["show", "slow"]).ends(0).says("unfinished").says("glovebox resume slow");
+    bench.glovebox(&["rm", "slow"]).ends(0).says("removed slow");
+    assert!(listed(&bench, &[]).is_empty() && !bench.run_folder("slow").exists());
+}
+
+fn with_runs(runs: &[&str]) -> Workbench {
+    let bench = Workbench::with_pipeline(LINEAR);
+    for id in runs {
+        bench.glovebox(&["run", "pipeline.dot", "--run-id", id, "--quiet"]).ends(0);
+    }
+    bench
+}
+
+#[test]
+fn a_list_has_a_header_filters_and_short_names() {
+    let bench = with_runs(&["one", "two"]);
+    bench.write("fails.dot", "digraph broken { start [shape=Mdiamond]; done [shape=Msquare]; t [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"false\"]; start -> t -> done }");
+    bench.glovebox(&["run", "fails.dot", "--quiet"]).ends(1);
+    let text = bench.glovebox(&["ls"]).ends(0).stdout.clone();
+    assert!(text.starts_with("ID ") && text.contains("PIPELINE\n") && text.contains(" KiB "), "{text}");
+    assert_eq!(ids(&listed(&bench, &["--state", "success"])), ["two", "one"]);
+    assert_eq!(listed(&bench, &["--state", "success", "--state", "fail"]).len(), 3);
+    assert_eq!(ids(&listed(&bench, &["--limit", "2"]))[1..], ["two"]);
+    let broken = &listed(&bench, &["--pipeline", "brok"])[0];
+    let (id, short) = (broken["id"].as_str().unwrap(), broken["short"].as_str().unwrap());
+    assert!(id.len() == 26 && short.len() == 6 && id.ends_with(short), "{id} {short}");
+    assert!(text.contains(short) && !text.contains(id));
+    for name in [short, &short.to_lowercase(), &id[20..], &id[..25]] {
+        bench.glovebox(&["show", name]).ends(0).says("of broken: fail");
+    }
+    bench.glovebox(&["ls", "--pipeline", "none"]).ends(0).says("no such runs");
+    bench.glovebox(&["ls", "--state", "gone"]).ends(2).says("possible values");
+}
+
+#[test]
+fn the_cache_of_a_list_is_believed_only_where_this_user_wrote_it_and_the_journal_is_the_same() {
+    let bench = with_runs(&["one", "two"]);
+    let index = bench.run_folder("one").with_file_name(".index");
+    let whole = listed(&bench, &[]);
+    assert_eq!(listed(&bench, &[]), whole);
+    let cached = std::fs::read_to_string(&index).unwrap();
+    // The witness that the cache is used: signed rows with another name are shown.
+    let forged = cached.replace("\"pipeline\":\"ship\"", "\"pipeline\":\"evil\"");
+    assert_ne!(forged, cached);
+    for spoilt in [forged.as_str(), "", "x\n{}", "\n", &cached[..cached.len() / 2]] {
+        std::fs::write(&index, spoilt).unwrap();
+        assert_eq!(listed(&bench, &[]), whole, "{spoilt:?}");
+    }
+    let key = glovebox_sandbox::user_key::UserKey::read(&workbench::state_dir()).unwrap().unwrap();
+    // As it was left by the last list, which the forgeries made read the journals again.
+    let forged = std::fs::read_to_string(&index).unwrap().replace("\"pipeline\":\"ship\"", "\"pipeline\":\"evil\"");
+    let rows = forged.split_once('\n').unwrap().1;
+    let signed = format!("{}\n{rows}", key.mac("glovebox 2026 index of runs v1", rows.as_bytes()).to_hex());
+    std::fs::write(&index, signed).unwrap();
+    assert_eq!(listed(&bench, &[])[0]["pipeline"], "evil", "it is a cache");
+    let journal = bench.run_folder("one").join("journal.sqlite");
+    std::fs::write(&journal, std::fs::read(&journal).unwrap()).unwrap();
+    let pipelines = listed(&bench, &[]).iter().map(|run| run["pipeline"].clone()).collect::<Vec<_>>();
+    assert!(pipelines.contains(&"ship".into()), "a journal that was written is read again");
+    std::fs::remove_file(&index).unwrap();
+    // A link is not written through, and not read.
+    symlink(bench.outside().join("elsewhere"), &index).unwrap();
+    assert_eq!(listed(&bench, &[])[0]["pipeline"], "ship");
+    assert!(!bench.outside().join("elsewhere").exists());
+}
+
+#[test]
+fn runs_are_removed_by_name_number_and_age() {
+    let bench = with_runs(&["a", "b", "c", "d"]);
+    bench.glovebox(&["rm", "a", "nothing"]).ends(2).says("no run `nothing`");
+    bench.glovebox(&["rm", "--dry-run", "a"]).ends(0).says("would remove a (");
+    assert_eq!(ids(&listed(&bench, &[])), ["d", "c", "b", "a"], "nothing was removed yet");
+    bench.glovebox(&["rm", "a", "latest", "d"]).ends(0).says("removed a (").says("removed d (").says("2 runs");
+    assert_eq!(ids(&listed(&bench, &[])), ["c", "b"]);
+    bench.glovebox(&["gc"]).ends(0).says("0 runs");
+    bench.glovebox(&["gc", "--older-than", "1d"]).ends(0).says("0 runs");
+    bench.glovebox(&["gc", "--keep", "1", "--older-than", "1d"]).ends(0).says("0 runs");
+    bench.glovebox(&["gc", "--keep", "1", "--dry-run"]).ends(0).says("would remove b (").says("would free");
+    bench.glovebox(&["gc", "--keep", "1"]).ends(0).says("removed b (").says("1 run\n");
+    bench.glovebox(&["gc", "--older-than", "0s"]).ends(0).says("removed c (");
+    assert!(listed(&bench, &[]).is_empty());
+    bench.glovebox(&["gc", "--older-than", "soon"]).ends(2).says("such as `30d`");
+}
+
+#[test]
+fn removing_a_run_follows_no_link_and_touches_no_other_folder() {
+    let bench = with_runs(&["a", "b"]);
+    let precious = bench.outside().join("precious");
+    std::fs::create_dir(&precious).unwrap();
+    std::fs::write(precious.join("file"), "kept").unwrap();
+    let runs = bench.run_folder("a").parent().unwrap().to_owned();
+    symlink(&precious, bench.run_folder("a").join("workspace/way")).unwrap();
+    symlink(&precious, bench.run_folder("a").join("quarantine-way")).unwrap();
+    // A folder and a link that only look like runs.
+    std::fs::create_dir(runs.join("other")).unwrap();
+    std::fs::write(runs.join("other/journal.sqlite"), "not ours").unwrap();
+    std::fs::rename(bench.run_folder("b"), bench.outside().join("b")).unwrap();
+    symlink(bench.outside().join("b"), runs.join("b")).unwrap();
+    for name in ["other", "b"] {
+        bench.glovebox(&["rm", name]).ends(6).says("is not a run of glovebox: it was not removed");
+    }
+    // What a killed removal and a run that never began leave; a folder that is neither stays.
+    for (folder, file) in [(".removed-x", "journal.sqlite"), ("killed", "owner.sqlite"), ("notes", "text")] {
+        std::fs::create_dir(runs.join(folder)).unwrap();
+        std::fs::write(runs.join(folder).join(file), "").unwrap();
+    }
+    symlink(&precious, runs.join(".removed-x/way")).unwrap();
+    symlink(&precious, runs.join(".removed-way")).unwrap();
+    bench.glovebox(&["rm", "a"]).ends(0).says("removed a");
+    bench.glovebox(&["gc", "--keep", "0"]).ends(0).says("removed ").says(".removed-x").says("killed");
+    assert_eq!(std::fs::read_to_string(precious.join("file")).unwrap(), "kept");
+    assert!(bench.outside().join("b/journal.sqlite").exists() && runs.join("other/journal.sqlite").exists());
+    assert!(runs.join("notes/text").exists() && !runs.join("killed").exists() && !runs.join(".removed-x").exists());
+    // A folder that glovebox did not mark loses nothing but runs.
+    std::fs::remove_file(runs.join(".gitignore")).unwrap();
+    std::fs::create_dir(runs.join("killed")).unwrap();
+    std::fs::write(runs.join("killed/owner.sqlite"), "").unwrap();
+    bench.glovebox(&["gc", "--keep", "0"]).ends(0);
+    assert!(runs.join("killed/owner.sqlite").exists());
+}
+
+#[test]
+fn a_successful_run_keeps_no_repository_and_git_sees_no_run() {
+    let bench = Workbench::with_pipeline(
+        "digraph g { start [shape=Mdiamond]; done [shape=Msquare]\n\
+         t [shape=parallelogram, allowed_write_paths=\"\", tool_command=\"git log --oneline\"]\n start -> t -> done }",
+    );
+    let git = |words: &[&str]| Command::new("git").args(words).current_dir(bench.project()).output().unwrap();
+    assert!(git(&["init", "-q"]).status.success());
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"]).ends(0);
+    bench.glovebox(&["show", "r", "t"]).ends(0).says("exit 0");
+    assert!(!bench.run_folder("r").join("repository").exists());
+    assert!(git(&["add", "-A"]).status.success());
+    assert_eq!(String::from_utf8_lossy(&git(&["ls-files"]).stdout), "pipeline.dot\n");
+}
