@@ -70,7 +70,10 @@ fn check_folders(ids: &[&str], with_holdout: bool) {
     // Whoever writes here is the run itself.
     assert!(with_holdout || run.join("cache").is_dir());
     let caches = if run.join("cache").exists() { entries(&run.join("cache")) } else { BTreeSet::new() };
-    assert!(caches.iter().all(|name| ["builder", "verifier", "lock"].contains(&name.as_str())), "{caches:?}");
+    assert!(
+        caches.iter().all(|name| ["builder", "verifier", "checker", "lock"].contains(&name.as_str())),
+        "{caches:?}"
+    );
     for folder in
         ["workspace", "holdouts", "blobs", "quarantine"].map(|name| run.join(name)).iter().filter(|f| f.exists())
     {

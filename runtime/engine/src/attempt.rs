@@ -6,6 +6,7 @@
 mod claims;
 mod feedback;
 mod fill_caches;
+mod guardrail;
 mod input;
 mod leak_check;
 mod redact;
@@ -13,6 +14,7 @@ mod sandbox;
 mod subject;
 mod usage;
 
+pub use guardrail::GUARDRAIL;
 pub use sandbox::{AttemptSandbox, REPOSITORIES_DIR, SandboxEnv};
 
 use crate::driver::Assignment;
@@ -30,10 +32,11 @@ use glovebox_record::scope::Scope;
 use glovebox_record::{Failure, FailureClass, FailureCode, Outcome};
 use glovebox_sandbox::cache::CacheError;
 use glovebox_sandbox::commit::{self, CommitError};
+use glovebox_sandbox::ignored::Ignored;
 use glovebox_sandbox::jail::JailError;
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
-use glovebox_sandbox::stage::{ChangeLimits, Found, StageError, WorkspaceView};
+use glovebox_sandbox::stage::{ChangeLimits, ChangeRules, Examined, Found, StageError, WorkspaceView};
 use glovebox_sandbox::subject::{EndedSubjects, SubjectError};
 use sandbox::{AttemptPaths, Sealed};
 use std::io;
@@ -48,11 +51,6 @@ pub const STAGE_DIR: &str = "stage";
 pub const QUARANTINE_DIR: &str = "quarantine";
 /// What a stage logged, beside its status.
 pub const LOG_FILE: &str = "log.ndjson";
-/// The failure that hides behind disallowed writes (seed 2).
-pub const GUARDRAIL: &str = "guardrail_violation: wrote disallowed files: ";
-/// Most bytes of the paths it names.
-const GUARDRAIL_BYTES_MAX: usize = 8 << 10;
-
 /// Why an attempt could not be made: a fault of the runtime, never of the stage.
 #[derive(Debug, thiserror::Error)]
 pub enum AttemptError {
@@ -105,6 +103,8 @@ pub struct Workbench<B> {
     pub sandbox_env: SandboxEnv,
     /// What no stage may change, whatever its scope says.
     pub protected: Protected,
+    /// What git ignored in the project when the run began.
+    pub ignored: Arc<Ignored>,
     /// The run's hold-outs; none when it has none.
     pub holdouts: Option<Arc<Holdouts>>,
     /// Where progress goes; lossy.
@@ -200,6 +200,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             run: Arc::clone(&self.run),
             blobs: Arc::clone(&self.blobs),
             protected: self.protected.clone(),
+            ignored: Arc::clone(&self.ignored),
             limits: ChangeLimits::of(binding.limits),
             attempt_id: assignment.attempt.id.clone(),
             keeps: Keeps::of(binding.separation.as_ref(), node.allowed_write_paths.is_some()),
@@ -264,6 +265,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .as_ref()
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             sealed_paths: self.plan.sealed.clone(),
+            has_ignored: !self.ignored.is_empty(),
             cache_base: Some(fill_caches::base(&self.run, &assignment.attempt.task.node)).filter(|base| base.is_dir()),
             canceled: Arc::clone(&assignment.stop),
         };
@@ -307,6 +309,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
             network: None,
             changes: Vec::new(),
             quarantined: Vec::new(),
+            ignored: None,
             artifacts,
             isolation: None,
             turns_used: report.turns_used,
@@ -371,6 +374,7 @@ struct Examine<B> {
     run: Arc<RunDir>,
     blobs: Arc<B>,
     protected: Protected,
+    ignored: Arc<Ignored>,
     limits: ChangeLimits,
     attempt_id: AttemptId,
     keeps: Keeps,
@@ -388,13 +392,13 @@ impl<B: BlobStore> Examine<B> {
             closed.spent.into_iter().chain(of_subjects).for_each(|spent| usage::of_jail(spent, fact));
             subject::receipts(calls, fact);
             let changes = match fact.ending {
-                crate::event::Ending::Returned => self.changes(&sandbox.view, fact),
+                crate::event::Ending::Returned => self.changes(&sandbox, fact),
                 _ => Ok(()),
             };
             changes?;
             match views.is_empty() {
                 true => Ok(()),
-                false => subject::set_aside(views, &self.quarantine()?, (&self.limits, &self.protected), fact),
+                false => subject::set_aside(views, &self.quarantine()?, self.rules(), fact),
             }
         });
         if taken.is_ok() {
@@ -407,9 +411,14 @@ impl<B: BlobStore> Examine<B> {
         taken
     }
 
-    fn changes(&self, view: &WorkspaceView, fact: &mut StageFinished) -> Result<(), AttemptError> {
-        let mut found = match view.changes(&self.limits, &self.protected) {
-            Ok(found) => found,
+    fn rules(&self) -> ChangeRules<'_> {
+        ChangeRules { limits: &self.limits, protected: &self.protected, ignored: &self.ignored }
+    }
+
+    fn changes(&self, sandbox: &AttemptSandbox, fact: &mut StageFinished) -> Result<(), AttemptError> {
+        let view = &sandbox.view;
+        let Examined { mut found, ignored } = match view.examine(self.rules()) {
+            Ok(examined) => examined,
             Err(error @ StageError::Limit { limit, .. }) => {
                 fact.ending = crate::event::Ending::LimitHit(limit.to_owned());
                 replace(fact, Failure::new(FailureClass::Budget, FailureCode::limit(limit), error.to_string()));
@@ -422,8 +431,10 @@ impl<B: BlobStore> Examine<B> {
         let keep = &mut |bytes: &mut dyn io::Read| self.blobs.put(bytes).map_err(io::Error::other);
         fact.changes = commit::store(&found, view, keep)?;
         self.set_aside(view, &found, fact)?;
+        fact.ignored = guardrail::ignored_files(&ignored);
+        sandbox.keep_ignored(&ignored)?;
         if !violations.is_empty() {
-            let reason = guardrail(violations.iter().map(String::as_str));
+            let reason = guardrail::reason(&violations);
             replace(fact, Failure::new(FailureClass::Scope, FailureCode::SCOPE_WRITE, reason));
         }
         Ok(())
@@ -444,24 +455,6 @@ impl<B: BlobStore> Examine<B> {
             report.kept.into_iter().map(|kept| Quarantined { path: kept.path, reason: kept.reason }).collect();
         Ok(())
     }
-}
-
-/// Names the paths up to a bound, because the next stage gets the reason and every projection contains it.
-fn guardrail<'p>(paths: impl Iterator<Item = &'p str>) -> String {
-    let (mut reason, mut unnamed) = (GUARDRAIL.to_owned(), 0_u64);
-    for path in paths {
-        if unnamed > 0 || reason.len() + path.len() > GUARDRAIL_BYTES_MAX {
-            unnamed += 1;
-            continue;
-        }
-        let comma = if reason.len() == GUARDRAIL.len() { "" } else { "," };
-        reason.push_str(comma);
-        reason.push_str(path);
-    }
-    if unnamed > 0 {
-        reason.push_str(&format!(" and {unnamed} more"));
-    }
-    reason
 }
 
 /// Puts a failure in the place of what the stage answered. The stage's own reason stays readable in the notes.

@@ -76,8 +76,8 @@ impl DiskGauge {
         if !finished.quarantined.is_empty() {
             stale.push(format!("{QUARANTINE_DIR}/{}", finished.attempt.id));
         }
-        // A cache changes by commands only.
-        if !finished.receipts.is_empty() {
+        // A cache changes by commands only, and what git ignores is kept beside caches.
+        if !finished.receipts.is_empty() || finished.ignored.is_some() {
             stale.push(cache::FOLDER.to_owned());
         }
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).stale.extend(stale);

@@ -16,7 +16,7 @@ pub use glovebox_record::{
 pub use holdouts_sealed::HoldoutsSealed;
 pub use record::{Record, canonical, chain, whole_milliseconds};
 pub use rule_report::{GraphChange, RuleRecord, RuleReport};
-pub use stage::{CacheFilled, Isolation, StageFinished, StageReady, StageRetrying, StageStarted};
+pub use stage::{CacheFilled, IgnoredFiles, Isolation, StageFinished, StageReady, StageRetrying, StageStarted};
 
 use glovebox_record::{Failure, Status};
 use schemars::JsonSchema;

@@ -13,7 +13,8 @@ pub use receipt::{CommandEvidence, Proof};
 use receipt::EndedStage;
 
 use crate::event::{
-    Attempt, Event, FileChange, Quarantined, Record, Refusal, RunFinished, RunStarted, StageFinished, Task, Verdict,
+    Attempt, Event, FileChange, IgnoredFiles, Quarantined, Record, Refusal, RunFinished, RunStarted, StageFinished,
+    Task, Verdict,
 };
 use glovebox_pipeline::lower::handler::{HandlerKind, Role};
 use glovebox_record::path::ScopePath;
@@ -21,6 +22,9 @@ use glovebox_record::{Failure, FailureCode, Network, NodeId};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Most names of ignored files and folders in a summary.
+const IGNORED_NAMES_MAX: usize = 4;
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -94,6 +98,9 @@ pub struct RunSummary {
     pub changed: BTreeMap<ScopePath, FileChange>,
     /// Changes that were set aside, by node.
     pub quarantined: Vec<QuarantinedFile>,
+    /// What stages wrote at paths that git ignores; absent when that is nothing. A file counts for each stage that wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<IgnoredFiles>,
     /// From the first record to the last, milliseconds.
     pub duration_ms: u64,
     /// When the first record was appended.
@@ -237,8 +244,8 @@ impl RunSummary {
 
     fn finish_stage(&mut self, stage: StageFinished) {
         let role = self.role(&stage);
-        let StageFinished { attempt, handler, outcome, isolation, receipts, refusals, quarantined, changes, .. } =
-            stage;
+        let StageFinished { attempt, handler, outcome, isolation, receipts, refusals, quarantined, .. } = stage;
+        let (changes, ignored) = (stage.changes, stage.ignored);
         let Attempt { task: Task { node, visit, .. }, ordinal, .. } = attempt;
         if self.to_simulate.contains(&node) {
             self.simulated.insert(node.clone());
@@ -262,10 +269,22 @@ impl RunSummary {
             reason,
         }));
         self.changed.extend(changes.into_iter().map(|change| (change.path.clone(), change)));
+        ignored.into_iter().for_each(|ignored| self.add_ignored(ignored));
         self.unverified.retain(|unverified| unverified.node != node);
         let is_verified = self.receipts.iter().any(|evidence| evidence.node == node && evidence.verified);
         if has_passed && !is_verified {
             self.unverified.push(UnverifiedStage { node, handler });
+        }
+    }
+
+    fn add_ignored(&mut self, more: IgnoredFiles) {
+        let IgnoredFiles { files, bytes, names } = more;
+        let all = self.ignored.get_or_insert_with(|| IgnoredFiles { files: 0, bytes: 0, names: Vec::new() });
+        (all.files, all.bytes) = (all.files.saturating_add(files), all.bytes.saturating_add(bytes));
+        for name in names {
+            if all.names.len() < IGNORED_NAMES_MAX && !all.names.contains(&name) {
+                all.names.push(name);
+            }
         }
     }
 

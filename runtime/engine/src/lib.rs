@@ -19,6 +19,7 @@ pub mod disk;
 pub mod driver;
 pub mod event;
 pub mod evidence;
+pub mod folded;
 mod lease;
 pub mod lock;
 pub mod memory;

@@ -28,7 +28,8 @@ use cap_std::fs::Dir;
 use glovebox_host::call::Progress;
 use glovebox_host::host::Host;
 use glovebox_record::NodeId;
-use glovebox_sandbox::project::Skipped;
+use glovebox_sandbox::ignored::Ignored;
+use glovebox_sandbox::project::{Base, Skipped};
 use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::user_key::UserKey;
 use std::cell::RefCell;
@@ -225,9 +226,19 @@ impl Run {
             blobs: Arc::clone(&self.session.blobs),
             sandbox_env: sandbox_env.clone(),
             protected: protected.clone(),
+            ignored: Arc::new(self.ignored()?),
             holdouts: self.holdouts()?.map(Arc::new),
             progress,
         })
+    }
+
+    /// What git ignored when the run began, from its first record: the workspace's own rules may be a stage's.
+    fn ignored(&self) -> Result<Ignored, RunError> {
+        let Session { blobs, state, .. } = &self.session;
+        let Some(started) = &state.run else { return Err(RunError::NotStarted) };
+        let bytes = blobs.read_all(&started.base_digest, SOURCE_BYTES_MAX)?;
+        let base: Base = serde_json::from_slice(&bytes).map_err(|error| RunError::Workspace(Box::new(error)))?;
+        Ok(Ignored::of(&base.ignored))
     }
 
     fn holdouts(&self) -> Result<Option<Holdouts>, RunError> {

@@ -55,6 +55,7 @@ impl Bench {
                 private: Vec::new(),
             },
             protected: Protected::default(),
+            ignored: Default::default(),
             holdouts: None,
             progress: tokio::sync::mpsc::channel(8).0,
         };

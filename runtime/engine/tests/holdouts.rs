@@ -118,6 +118,7 @@ impl Place {
                 private: Vec::new(),
             },
             protected: Protected::new(&["checks/"]),
+            ignored: Default::default(),
             holdouts,
             progress: tokio::sync::mpsc::channel(8).0,
         }

@@ -73,6 +73,7 @@ impl Run {
             network: None,
             changes: Vec::new(),
             quarantined: Vec::new(),
+            ignored: None,
             artifacts: Vec::new(),
             isolation: None,
             stdout: None,

@@ -31,6 +31,8 @@ pub enum Domain {
     Builder,
     /// Stages that may.
     Verifier,
+    /// Stages that judge the work of builders, and may not.
+    Checker,
 }
 
 impl Domain {
@@ -39,6 +41,7 @@ impl Domain {
         match self {
             Self::Builder => "builder",
             Self::Verifier => "verifier",
+            Self::Checker => "checker",
         }
     }
 }
@@ -196,7 +199,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 /// The bytes below a folder, counted until they are over the bound; none when they cannot be counted.
-fn measure(folder: &Path, bytes_max: u64) -> Option<u64> {
+pub(crate) fn measure(folder: &Path, bytes_max: u64) -> Option<u64> {
     let mut tree = Tree::open(folder).ok()?;
     tree.owner = Owner::Us;
     let mut bytes = 0_u64;
@@ -216,7 +219,7 @@ fn utf8(path: PathBuf) -> Result<PathBuf, CacheError> {
     Err(failed("name", &path)(io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8")))
 }
 
-fn failed<'p>(act: &'static str, path: &'p Path) -> impl Fn(io::Error) -> CacheError + 'p {
+pub(crate) fn failed<'p>(act: &'static str, path: &'p Path) -> impl Fn(io::Error) -> CacheError + 'p {
     move |source| CacheError::Io { act, path: tree::shown(path), source }
 }
 

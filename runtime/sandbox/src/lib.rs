@@ -18,6 +18,7 @@ pub mod commit;
 pub mod exec;
 pub mod found;
 pub mod holdout;
+pub mod ignored;
 pub mod jail;
 mod link;
 pub mod project;

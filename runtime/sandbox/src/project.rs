@@ -1,8 +1,9 @@
 //! The run's private copy of the user's project, and the record of the copied files.
 //!
-//! Ignored files are not copied unless `workspace.include` names them. `.git`, `.glovebox` and folders that hold a run are never copied.
+//! Ignored files are not copied unless git tracks them or `workspace.include` names them. `.git`, `.glovebox` and folders that hold a run are never copied.
 //! Links are never followed. The user's tree is only read. Invariant: [`Base`] lists exactly the files of the copy.
 
+use crate::ignored::{self, IgnoreRules, Ignored};
 use crate::link;
 use crate::run;
 use crate::tree::{self, Tree, WalkEntry, WalkError};
@@ -81,6 +82,9 @@ pub struct Base {
     pub directories: BTreeSet<String>,
     /// What was left behind, ignored files not counted.
     pub skipped: Vec<Skipped>,
+    /// What git ignores, as the rules were.
+    #[serde(default, skip_serializing_if = "IgnoreRules::is_empty")]
+    pub ignored: IgnoreRules,
 }
 
 /// Why a project could not be copied.
@@ -150,6 +154,7 @@ pub fn copy(from: &Path, to: &Path, include: &Include) -> Result<Base, ProjectEr
     for entry in &include.entries {
         copying.copy_included(entry)?;
     }
+    copying.read_rules()?;
     let mut base = copying.base;
     base.skipped.sort_by(|a, b| a.path.cmp(&b.path));
     base.skipped.dedup();
@@ -226,6 +231,36 @@ impl Copying<'_> {
         let stat = self.source.stat(path).map_err(|source| ProjectError::io(path, source))?.ok_or_else(missing)?;
         self.copy_entry(path, &stat)?;
         if entry.is_subtree() { self.copy_below(path) } else { Ok(()) }
+    }
+
+    /// Reads what git ignores, and copies what it ignores and tracks all the same.
+    fn read_rules(&mut self) -> Result<(), ProjectError> {
+        let mut rules = IgnoreRules::read(self.from, self.base.directories.iter().map(String::as_str));
+        let ignored = Ignored::of(&rules);
+        for file in ignored::tracked(self.from) {
+            let is_ignored =
+                ScopePath::parse(&file).is_ok_and(|path| ignored.covers(&path, ignored::Kind::File).is_some());
+            if is_ignored {
+                self.copy_tracked(Path::new(&file))?;
+            }
+        }
+        rules.keep(self.base.files.keys().chain(self.base.symlinks.keys()).map(String::as_str));
+        self.base.ignored = rules;
+        Ok(())
+    }
+
+    fn copy_tracked(&mut self, path: &Path) -> Result<(), ProjectError> {
+        let is_never = path.iter().any(|name| NEVER.iter().any(|never| name == *never));
+        let in_run = || {
+            path.ancestors().skip(1).any(|above| !above.as_os_str().is_empty() && run::is_run(&self.from.join(above)))
+        };
+        if is_never || in_run() {
+            return Ok(());
+        }
+        match self.source.stat(path).map_err(|source| ProjectError::io(path, source))? {
+            Some(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Directory => self.copy_entry(path, &stat),
+            _ => Ok(()),
+        }
     }
 
     fn copy_below(&mut self, path: &Path) -> Result<(), ProjectError> {

@@ -21,15 +21,22 @@ impl Protected {
     /// Returns why `path` is protected, if it is.
     pub fn reason(&self, path: &str) -> Option<String> {
         let segments = segments(path);
-        let by_caller = || {
-            let named = self.added.iter().find(|added| segments.starts_with(added));
-            named.map(|added| format!("`{}` is protected by this run", added.join("/")))
-        };
+        let by_caller = || self.added_at(&segments);
         let by_prefix = || {
             let part = segments.iter().find(|segment| segment.starts_with(PART_PREFIX));
             part.map(|part| format!("`{part}` is protected: glovebox uses this name for unfinished files"))
         };
         reason(path).or_else(by_prefix).or_else(by_caller)
+    }
+
+    /// True for what the caller added: the pipeline file, hold-outs.
+    pub(crate) fn is_of_run(&self, path: &str) -> bool {
+        self.added_at(&segments(path)).is_some()
+    }
+
+    fn added_at(&self, segments: &[String]) -> Option<String> {
+        let named = self.added.iter().find(|added| segments.starts_with(added));
+        named.map(|added| format!("`{}` is protected by this run", added.join("/")))
     }
 
     /// Returns why a folder may not stand in for what is there: it is protected, or something is that can only be in it.

@@ -17,9 +17,11 @@ mod upper;
 pub use crate::found::{ChangeLimits, Found, Op, Verdict};
 pub use copy::Copy;
 pub use overlay::Overlay;
+pub(crate) use upper::has_overlay_attribute;
 
+use crate::ignored::{Ignored, LeftOut};
 use crate::protect::Protected;
-use crate::tree::{self, WalkError};
+use crate::tree::{self, Tree, WalkError};
 use copy::Allowance;
 use glovebox_jail::policy::Source;
 use glovebox_record::path::ScopePath;
@@ -77,6 +79,29 @@ pub struct ViewOverrides {
     /// Paths at which the jail mounts something: empty directories, made with those above them, in which nothing of the
     /// workspace shows and nothing is ever committed.
     pub mount_points: Vec<ScopePath>,
+    /// Folder whose content lies under the workspace's: what earlier stages left at paths that git ignores. What the scope hides does
+    /// not show through.
+    pub below: Option<PathBuf>,
+}
+
+/// What decides about the changes of a stage, beside its scope.
+#[derive(Debug, Clone, Copy)]
+pub struct ChangeRules<'r> {
+    /// Caps.
+    pub limits: &'r ChangeLimits,
+    /// What no stage may change.
+    pub protected: &'r Protected,
+    /// What git ignores: neither committed nor a violation.
+    pub ignored: &'r Ignored,
+}
+
+/// What a stage changed.
+#[derive(Debug)]
+pub struct Examined {
+    /// Changes with their verdicts, by path.
+    pub found: Vec<Found>,
+    /// Changes at paths that git ignores.
+    pub ignored: LeftOut,
 }
 
 /// The files of one stage.
@@ -143,9 +168,26 @@ impl WorkspaceView {
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
     pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
+        let ignored = &Ignored::default();
+        self.examine(ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
+    }
+
+    /// The same, and what it changed at paths that git ignores.
+    ///
+    /// # Errors
+    /// As [`WorkspaceView::changes`].
+    pub fn examine(&self, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
         match self {
-            Self::Copy(copy) => copy.changes(limits, protected),
-            Self::Overlay(overlay) => overlay.changes(limits, protected),
+            Self::Copy(copy) => copied::changes(copy, rules),
+            Self::Overlay(overlay) => upper::changes(overlay, rules),
+        }
+    }
+
+    /// The folder in which the stage's changes lie.
+    pub(crate) fn changed_tree(&self) -> &Tree {
+        match self {
+            Self::Copy(copy) => &copy.tree,
+            Self::Overlay(overlay) => &overlay.upper,
         }
     }
 

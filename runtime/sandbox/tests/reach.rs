@@ -33,7 +33,7 @@ impl Reach {
     fn mounted(path: &str, source: PathBuf, inside: PathBuf) -> Self {
         let bind = Bind::read_only(source, inside.join(path));
         let mount_points = vec![ScopePath::parse(path).unwrap()];
-        Self { overrides: ViewOverrides { layers: Vec::new(), mount_points }, inner: vec![bind] }
+        Self { overrides: ViewOverrides { mount_points, ..ViewOverrides::default() }, inner: vec![bind] }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{changes, journal, runs, shell};
 use glovebox_engine::blobs::DirBlobs;
 use glovebox_engine::event::{Event, HostTraffic, NodeId, Record, RouteTaken, StageFinished};
 use glovebox_engine::evidence::RunSummary;
+use glovebox_engine::folded::Folded;
 use glovebox_engine::ports::BlobStore;
 use std::collections::BTreeSet;
 
@@ -131,7 +132,12 @@ fn attempt(rows: &mut Rows, stage: &StageFinished) {
         rows.block("refused", lines::refused(refusal, times).trim_start_matches("refused "));
     }
     stage.changes.iter().for_each(|change| rows.block("changed", summary::change_line(change)));
-    stage.quarantined.iter().for_each(|file| rows.row("quarantined", &file.path));
+    for files in Folded::of(stage.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str()))) {
+        let (which, why) = lines::set_aside(&files);
+        rows.block("quarantined", format_args!("{which}: {why}"));
+        files.help().iter().for_each(|help| rows.row("help", help));
+    }
+    stage.ignored.iter().for_each(|files| rows.block("ignored", lines::ignored(files)));
     for usage in &stage.usage {
         // A limit that was not measured or not used has no row.
         if let Some(used) = usage.used.filter(|used| *used > 0) {

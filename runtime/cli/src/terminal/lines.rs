@@ -3,11 +3,13 @@
 //! `12:04:31 build exec cargo check exit=0 11.2s`: time, node, what happened. A line is a pure function of an event. Text from a
 //! stage is escaped. Refusals come from the journal's record, not from the live hint, so that each is printed once.
 
-use crate::terminal::{duration, visible};
-use glovebox_engine::event::{Event, NodeId, Record, Refusal, StageFinished, Verdict};
+use crate::terminal::{counted, duration, visible};
+use glovebox_engine::event::{Event, IgnoredFiles, NodeId, Record, Refusal, StageFinished, Verdict};
+use glovebox_engine::folded::Folded;
 use glovebox_host::call::{LogLine, Progress};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use std::borrow::Cow;
 use std::fmt::Display;
 
 const TEXT_CHARACTERS_MAX: usize = 160;
@@ -107,17 +109,23 @@ fn words(event: &Event) -> Vec<String> {
     }
 }
 
-/// True for two paths of scratch files with the same reason: one line shows both.
-pub fn is_same_scratch(reason: &str, other: &str) -> bool {
-    reason.starts_with("scratch: ") && reason == other
+/// Files that were set aside for one reason: which, and why.
+pub fn set_aside<'f>(files: &Folded<'f>) -> (String, Cow<'f, str>) {
+    let at = visible::line(&files.at);
+    let which = match files.files {
+        0 | 1 => at.into_owned(),
+        count if files.is_scratch() => format!("{at} and {} more", count - 1),
+        count => format!("{count} files in {at}"),
+    };
+    (which, visible::line(files.why()))
 }
 
-/// The first path, and the number of the others.
-pub fn and_more(first: &str, count: usize) -> String {
-    match count {
-        0 | 1 => visible::line(first).into_owned(),
-        _ => format!("{} and {} more", visible::line(first), count - 1),
-    }
+/// What was written at paths that git ignores.
+pub fn ignored(files: &IgnoredFiles) -> String {
+    let count = counted(usize::try_from(files.files).unwrap_or(usize::MAX), "file");
+    let names: Vec<_> = files.names.iter().map(|name| visible::line(name)).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    format!("left out {count} that git ignores{names}")
 }
 
 fn finished(stage: &StageFinished) -> Vec<String> {
@@ -127,16 +135,19 @@ fn finished(stage: &StageFinished) -> Vec<String> {
     if refusals.len() > REFUSALS_SHOWN_MAX {
         lines.push(format!("refused {} more", refusals.len() - REFUSALS_SHOWN_MAX));
     }
-    let groups = stage.quarantined.chunk_by(|one, other| is_same_scratch(&one.reason, &other.reason));
-    let mut unshown = stage.quarantined.len();
-    for files in groups.take(QUARANTINED_SHOWN_MAX) {
-        unshown -= files.len();
-        let reason = visible::summary(&files[0].reason, TEXT_CHARACTERS_MAX);
-        lines.push(format!("quarantined {}: {reason}", and_more(&files[0].path, files.len())));
+    let folded = Folded::of(stage.quarantined.iter().map(|file| (file.path.as_str(), file.reason.as_str())));
+    for files in folded.iter().take(QUARANTINED_SHOWN_MAX) {
+        let (which, why) = set_aside(files);
+        // The same help again at each visit would bury what is new.
+        let help = files.help().filter(|_| stage.attempt.task.visit == 1 && stage.attempt.ordinal == 1);
+        let help = help.map(|help| format!("; help: {}", visible::line(&help))).unwrap_or_default();
+        lines.push(format!("quarantined {which}: {why}{help}"));
     }
+    let unshown: usize = folded.iter().skip(QUARANTINED_SHOWN_MAX).map(|files| files.files).sum();
     if unshown > 0 {
         lines.push(format!("quarantined {unshown} more"));
     }
+    lines.extend(stage.ignored.iter().map(ignored));
     let mut end = format!("{} {}", stage.outcome.status.as_str(), duration(stage.duration_ms));
     if stage.turns_used > 0 {
         end.push_str(&format!(" turns={}", stage.turns_used));

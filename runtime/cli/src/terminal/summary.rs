@@ -6,7 +6,8 @@ use crate::shell;
 use crate::terminal::rows::Rows;
 use crate::terminal::{counted, duration, lines, remedy, visible};
 use glovebox_engine::event::{ChangeOp, FileChange};
-use glovebox_engine::evidence::{CommandEvidence, Proof, QuarantinedFile, RunStatus, RunSummary};
+use glovebox_engine::evidence::{CommandEvidence, Proof, RunStatus, RunSummary};
+use glovebox_engine::folded::Folded;
 use glovebox_pipeline::ir::NodeId;
 use glovebox_pipeline::lower::handler::HandlerKind;
 use std::collections::BTreeSet;
@@ -75,6 +76,7 @@ pub fn render(summary: &RunSummary, named: &Named) -> String {
         row("changed", change_line(change));
     }
     quarantined(summary, named).into_iter().for_each(|body| row("quarantined", body));
+    summary.ignored.iter().for_each(|files| row("ignored", lines::ignored(files)));
     row("next", what_next(summary, named));
     rows.finish()
 }
@@ -98,19 +100,22 @@ fn receipts(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<(&'s
     rows
 }
 
-/// A row for each quarantined path; one row for all scratch files with the same reason.
+/// A row for what each stage wrote and was set aside, folded to its folder; with the remedy, if there is one.
 fn quarantined(summary: &RunSummary, Named { short: next, .. }: &Named) -> Vec<String> {
-    let alike = |one: &QuarantinedFile, other: &QuarantinedFile| {
-        one.node == other.node && lines::is_same_scratch(&one.reason, &other.reason)
-    };
-    let mut unshown = summary.quarantined.len();
+    let nodes: BTreeSet<&NodeId> = summary.quarantined.iter().map(|file| &file.node).collect();
+    let folded = nodes.into_iter().flat_map(|node| {
+        let of_node = summary.quarantined.iter().filter(move |file| file.node == *node);
+        let of_node = of_node.map(|file| (file.path.as_str(), file.reason.as_str()));
+        Folded::of(of_node).into_iter().map(move |files| (node, files))
+    });
+    let folded: Vec<_> = folded.collect();
     let mut rows = Vec::new();
-    for files in summary.quarantined.chunk_by(alike).take(lines::QUARANTINED_SHOWN_MAX) {
-        unshown -= files.len();
-        let QuarantinedFile { node, path, reason } = &files[0];
-        let paths = lines::and_more(path, files.len());
-        rows.push(format!("{}: {paths} ({})", visible::line(node.as_str()), visible::line(reason)));
+    for (node, files) in folded.iter().take(lines::QUARANTINED_SHOWN_MAX) {
+        let (which, why) = lines::set_aside(files);
+        let help = files.help().map(|help| format!("; help: {}", visible::line(&help))).unwrap_or_default();
+        rows.push(format!("{}: {which} ({why}{help})", visible::line(node.as_str())));
     }
+    let unshown: usize = folded.iter().skip(lines::QUARANTINED_SHOWN_MAX).map(|(_, files)| files.files).sum();
     if unshown > 0 {
         rows.push(format!("and {unshown} more: glovebox show {next} --json"));
     }

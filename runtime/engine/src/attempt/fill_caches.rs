@@ -88,6 +88,7 @@ impl<B: BlobStore + 'static> Workbench<B> {
                 .as_ref()
                 .map(|holdouts| Sealed { files: holdouts.files(), folders: self.plan.sealed.len() }),
             sealed_paths: self.plan.sealed.clone(),
+            has_ignored: false,
             cache_base: None,
             canceled: Arc::clone(&canceled),
         };

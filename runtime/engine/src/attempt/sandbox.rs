@@ -12,6 +12,7 @@ use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Entry;
 use glovebox_record::{Network, Tier};
 use glovebox_sandbox::cache::{self, Caches, Domain};
+use glovebox_sandbox::ignored::{LeftOut, Store};
 use glovebox_sandbox::jail::ExecPolicy;
 use glovebox_sandbox::jail::{Bind, Jail, JailSetting, ResourceUsage};
 use glovebox_sandbox::repository::{self, REPOSITORY_DIR};
@@ -77,6 +78,8 @@ pub(super) struct AttemptPaths {
     pub(super) sealed: Option<Sealed>,
     /// Its folders in the workspace.
     pub(super) sealed_paths: Vec<Entry>,
+    /// Whether git ignores anything in the project.
+    pub(super) has_ignored: bool,
     /// What the node's caches begin with, where they were filled from the base.
     pub(super) cache_base: Option<PathBuf>,
     /// Whether the run is to stop.
@@ -105,6 +108,8 @@ pub struct AttemptSandbox {
     jail: Option<Arc<Jail>>,
     caches: Option<Caches>,
     subjects: Option<Subjects>,
+    /// Where what git ignores stays for the next stage of the same trust.
+    ignored: Option<Store>,
 }
 
 /// What is left of an attempt's programs when all of them are dead.
@@ -135,6 +140,9 @@ impl AttemptSandbox {
             overrides.mount_points.extend(ScopePath::parse(REPOSITORY_DIR));
             binds.push(bind);
         }
+        let ignored = domain(binding).filter(|_| mounts && paths.has_ignored);
+        let ignored = ignored.map(|domain| Store::open(&paths.run, domain)).transpose()?;
+        overrides.below = ignored.as_ref().map(|store| store.folder().to_owned());
         let scope = binding.scope.clone().with_scratch(scratch);
         let at = paths.folder.join(FILES_DIR);
         let view = match mounts {
@@ -154,7 +162,16 @@ impl AttemptSandbox {
         if let Some((subjects, jail)) = subjects.as_mut().zip(jail.as_ref()) {
             subjects.begin(jail, &paths.canceled)?;
         }
-        Ok(Self { jail, view, caches, subjects })
+        Ok(Self { jail, view, caches, subjects, ignored })
+    }
+
+    /// Keeps what the stage wrote at paths that git ignores. To be called once everything else of its files is stored.
+    pub(super) fn keep_ignored(&self, left_out: &LeftOut) -> Result<(), AttemptError> {
+        let Some(store) = &self.ignored else { return Ok(()) };
+        if !store.take(&self.view, left_out, cache::BYTES_MAX)? {
+            tracing::warn!("the files that git ignores exceeded the limit of caches and were removed");
+        }
+        Ok(())
     }
 
     /// The folder with the files, as host code opens it.
@@ -223,13 +240,21 @@ fn mounted(inside: &Path, binding: &Binding, paths: &AttemptPaths) -> Result<Mou
 /// it left there would decide the next verdict.
 fn caches(binding: &Binding, paths: &AttemptPaths) -> Result<Caches, AttemptError> {
     let entries = &binding.command_access.cache;
-    let reaches = binding.holdouts == HoldoutAccess::ReadOnly;
-    // A builder that was given hold-outs has no `separation`; an isolated verdict must not begin with its cache.
-    if reaches && binding.separation.as_ref().is_none_or(|separation| !separation.is_isolated) {
-        return paths.private().caches(CacheOwner::Stage, entries);
+    match domain(binding) {
+        Some(domain) => Ok(Caches::open(&paths.run, domain, entries)?),
+        None => paths.private().caches(CacheOwner::Stage, entries),
     }
-    let domain = if reaches { Domain::Verifier } else { Domain::Builder };
-    Ok(Caches::open(&paths.run, domain, entries)?)
+}
+
+/// The stages with which a stage shares what lasts from one to the next; none for a stage that shares nothing: builders' code could run
+/// in it beside hold-outs. A builder that was given hold-outs has no `separation`; an isolated verdict must not begin with what it left.
+fn domain(binding: &Binding) -> Option<Domain> {
+    let is_isolated = binding.separation.as_ref().is_some_and(|separation| separation.is_isolated);
+    match (binding.holdouts, binding.is_builder()) {
+        (HoldoutAccess::ReadOnly, _) => is_isolated.then_some(Domain::Verifier),
+        (HoldoutAccess::Absent, true) => Some(Domain::Builder),
+        (HoldoutAccess::Absent, false) => Some(Domain::Checker),
+    }
 }
 
 /// Hold-outs copied in; caches are scratch, since nothing can be mounted.

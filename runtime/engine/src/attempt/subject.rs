@@ -15,9 +15,8 @@ use glovebox_sandbox::cache::Caches;
 use glovebox_sandbox::found::Verdict;
 use glovebox_sandbox::jail::JailSetting;
 use glovebox_sandbox::jail::{CommandLine, ExecPolicy};
-use glovebox_sandbox::protect::Protected;
 use glovebox_sandbox::quarantine::{Caps, quarantine};
-use glovebox_sandbox::stage::{ChangeLimits, Found, StageError, ViewOverrides, WorkspaceView};
+use glovebox_sandbox::stage::{ChangeRules, Found, StageError, ViewOverrides, WorkspaceView};
 use glovebox_sandbox::subject::{Call, EndedSubjects, FOLDER, SubjectSetting, Subjects};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -189,12 +188,12 @@ pub(super) fn receipt(id: String, call: Call) -> Receipt {
 pub(super) fn set_aside(
     used: Vec<WorkspaceView>,
     into: &Path,
-    bounds: (&ChangeLimits, &Protected),
+    rules: ChangeRules<'_>,
     fact: &mut StageFinished,
 ) -> Result<(), AttemptError> {
     for (number, view) in used.into_iter().enumerate() {
         let folder = into.with_file_name(format!("{}-subject-{}", fact.attempt.id, number + 1));
-        let kept = keep(&view, &folder, bounds, fact);
+        let kept = keep(&view, &folder, rules, fact);
         if let Err(error) = view.remove() {
             tracing::warn!(%error, "the files of the program under test were not removed");
         }
@@ -206,11 +205,11 @@ pub(super) fn set_aside(
 fn keep(
     view: &WorkspaceView,
     folder: &Path,
-    (limits, protected): (&ChangeLimits, &Protected),
+    rules: ChangeRules<'_>,
     fact: &mut StageFinished,
 ) -> Result<(), AttemptError> {
-    let mut found = match view.changes(limits, protected) {
-        Ok(found) => found,
+    let mut found = match view.examine(rules) {
+        Ok(examined) => examined.found,
         Err(StageError::Limit { limit, path, .. }) => {
             let reason = format!("{UNDER_TEST}; more than `limits.{limit}`, so none of it is kept");
             fact.quarantined.push(Quarantined { path, reason });

@@ -82,6 +82,9 @@ pub struct StageFinished {
     /// Changes that were not allowed and were set aside.
     #[serde(default)]
     pub quarantined: Vec<Quarantined>,
+    /// What it wrote at paths that git ignores, none of which is committed; absent when that is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<IgnoredFiles>,
     /// Kept bytes.
     #[serde(default)]
     pub artifacts: Vec<Artifact>,
@@ -118,6 +121,7 @@ impl StageFinished {
             network: None,
             changes: Vec::new(),
             quarantined: Vec::new(),
+            ignored: None,
             artifacts: Vec::new(),
             isolation: None,
             stdout: None,
@@ -126,6 +130,17 @@ impl StageFinished {
             duration_ms: 0,
         }
     }
+}
+
+/// What a stage wrote at paths that git ignored in the project when the run began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IgnoredFiles {
+    /// How many files.
+    pub files: u64,
+    /// Their length.
+    pub bytes: u64,
+    /// Some of the ignored names, such as `target/`, the most frequent first.
+    pub names: Vec<String>,
 }
 
 /// Whether a verdict was reached where no code of a builder ran.

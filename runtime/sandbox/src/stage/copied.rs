@@ -6,8 +6,8 @@ use super::StageError;
 use super::copy::{Copy, Fact};
 use super::decide::{Before, Kind};
 use super::findings::{self, Findings};
-use crate::found::{ChangeLimits, Found, Op};
-use crate::protect::Protected;
+use super::{ChangeRules, Examined};
+use crate::found::Op;
 use crate::tree::{self, Stamp, WalkEntry};
 use glovebox_record::scope::Scope;
 use rustix::fs::FileType;
@@ -35,6 +35,10 @@ impl Before for Copy {
         Ok(matches!(self.facts.get(path), Some(Fact::Directory { partial: true })))
     }
 
+    fn workspace_has(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.workspace.stat(path)?.is_some())
+    }
+
     /// Files by the stamp they had when they were copied; where nothing was, by whether something is.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool> {
         let now = self.workspace.stat(path)?;
@@ -53,8 +57,8 @@ impl Before for Copy {
 }
 
 /// Finds what differs from what was copied, sorted by path, what was removed first.
-pub(super) fn changes(copy: &Copy, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
-    let mut search = Search { copy, findings: Findings::new(copy, limits, protected, Some(copy.facts.len())) };
+pub(super) fn changes(copy: &Copy, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
+    let mut search = Search { copy, findings: Findings::new(copy, rules, Some(copy.facts.len())) };
     tree::walk(&copy.tree, &mut |entry| search.compare(entry))?;
     search.find_removed()?;
     Ok(search.findings.finish())

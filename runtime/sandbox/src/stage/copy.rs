@@ -3,12 +3,13 @@
 //! The copy contains only files that the scope lets the stage see. It keeps a stamp (size, times, inode, mode) of every file, so that
 //! untouched files are not read again, except files of the last clock tick before the stage began.
 
-use super::{ChangeLimits, Changed, Found, StageError, ViewOverrides, access, copied, is_visible};
+use super::{ChangeLimits, ChangeRules, Changed, Found, StageError, ViewOverrides, access, copied, is_visible};
+use crate::ignored::Ignored;
 use crate::link;
 use crate::protect::Protected;
 use crate::tree::{self, Owner, Stamp, Tree, WalkEntry, WalkError};
 use glovebox_record::path::ScopePath;
-use glovebox_record::scope::Scope;
+use glovebox_record::scope::{Access, Scope};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
@@ -43,6 +44,8 @@ pub struct Copy {
     pub(super) tree: Tree,
     pub(super) workspace: Tree,
     layers: Vec<Tree>,
+    /// What lies under the workspace.
+    below: Option<Tree>,
     pub(super) scope: Scope,
     pub(super) facts: HashMap<PathBuf, Fact>,
     /// What stands in the workspace and not in the copy; nothing below it is listed.
@@ -76,10 +79,12 @@ impl Copy {
         let device = tree.inode().map_err(failed)?.0;
         let mut filling = Filling::new(&tree, scope);
         filling.all(&source, &layers, &overrides.mount_points)?;
+        let below = overrides.below.as_deref().map(open).transpose()?;
+        below.iter().try_for_each(|below| filling.below(below))?;
         let Filling { facts, left_out, .. } = filling;
         let complete = file_clock();
         let (at, scope) = (at.to_owned(), scope.clone());
-        Ok(Self { at, tree, workspace: source, layers, scope, facts, left_out, device, complete })
+        Ok(Self { at, tree, workspace: source, layers, below, scope, facts, left_out, device, complete })
     }
 
     /// Returns the folder of the copy.
@@ -94,7 +99,8 @@ impl Copy {
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
     pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
-        copied::changes(self, limits, protected)
+        let ignored = &Ignored::default();
+        copied::changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
     /// Removes the copy, however deep and unreadable the stage made it.
@@ -108,7 +114,13 @@ impl Copy {
     /// Opens what a file of the copy was made from.
     pub(super) fn original(&self, path: &Path) -> io::Result<File> {
         let from_layer = self.layers.iter().find_map(|layer| layer.file(path).ok());
-        from_layer.map_or_else(|| self.workspace.file(path), Ok)
+        if let Some(file) = from_layer {
+            return Ok(file);
+        }
+        match (self.workspace.file(path), &self.below) {
+            (Err(error), Some(below)) if tree::is_absent(&error) => below.file(path),
+            (other, _) => other,
+        }
     }
 }
 
@@ -154,7 +166,8 @@ pub(super) fn is_small(
         });
         if left.is_some() { Ok(true) } else { Err(Stop::Large) }
     };
-    let mut counted = open_all(&overrides.layers)?.iter().try_for_each(|layer| tree::walk(layer, &mut count));
+    let more = open_all(&overrides.layers)?.into_iter().chain(overrides.below.as_deref().map(open).transpose()?);
+    let mut counted = more.into_iter().try_for_each(|layer| tree::walk(&layer, &mut count));
     if counted.is_ok() {
         counted =
             tree::walk(&open(workspace)?, &mut |entry| match is_visible(entry.kind(), access(scope, entry.path)) {
@@ -169,14 +182,25 @@ pub(super) fn is_small(
     }
 }
 
+/// Where an entry that is copied comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A layer, to which the scope does not apply.
+    Layer,
+    /// The workspace, where the scope rules.
+    Workspace,
+    /// The folder under the workspace, of which only what is hidden does not show.
+    Below,
+}
+
 /// The copying in progress.
 struct Filling<'c> {
     copy: &'c Tree,
     scope: &'c Scope,
     facts: HashMap<PathBuf, Fact>,
     left_out: HashSet<PathBuf>,
-    /// Whether what is met belongs to the workspace, where the scope rules, or to a layer.
-    is_workspace: bool,
+    /// What is met.
+    origin: Origin,
     /// The directory of the copy that is being filled.
     into: Option<(PathBuf, OwnedFd)>,
 }
@@ -184,7 +208,7 @@ struct Filling<'c> {
 impl<'c> Filling<'c> {
     fn new(copy: &'c Tree, scope: &'c Scope) -> Self {
         let (facts, left_out) = (HashMap::new(), HashSet::new());
-        Self { copy, scope, facts, left_out, is_workspace: false, into: None }
+        Self { copy, scope, facts, left_out, origin: Origin::Layer, into: None }
     }
 
     /// Copies the layers, then the workspace where nothing exists yet.
@@ -195,16 +219,28 @@ impl<'c> Filling<'c> {
         for path in mount_points {
             self.make_mount_point(path)?;
         }
-        self.is_workspace = true;
+        self.origin = Origin::Workspace;
         tree::walk(workspace, &mut |entry| self.add(entry))
+    }
+
+    /// Copies what lies under the workspace, where nothing exists yet and nothing is hidden.
+    fn below(&mut self, below: &Tree) -> Result<(), StageError> {
+        self.origin = Origin::Below;
+        tree::walk(below, &mut |entry| self.add(entry))
     }
 
     /// Copies one entry or leaves it out. Returns whether to descend into it.
     fn add(&mut self, entry: &WalkEntry<'_>) -> Result<bool, StageError> {
         let failed = |source: io::Error| StageError::io(entry.path, source);
-        let is_seen = !self.is_workspace || is_visible(entry.kind(), access(self.scope, entry.path));
+        let is_seen = match self.origin {
+            Origin::Layer => true,
+            Origin::Workspace => is_visible(entry.kind(), access(self.scope, entry.path)),
+            Origin::Below => access(self.scope, entry.path) != Access::Hidden,
+        };
         if self.left_out.contains(entry.path) || !is_seen {
-            self.note_left_out(entry.path);
+            if self.origin != Origin::Below {
+                self.note_left_out(entry.path);
+            }
             return Ok(false);
         }
         if let Some(known) = self.facts.get(entry.path) {
@@ -224,6 +260,10 @@ impl<'c> Filling<'c> {
         Ok(is_directory)
     }
 
+    fn is_workspace(&self) -> bool {
+        self.origin == Origin::Workspace
+    }
+
     fn add_directory(&mut self, entry: &WalkEntry<'_>) -> io::Result<Fact> {
         rustix::fs::mkdirat(self.into(entry)?, entry.name, tree::DIRECTORY_MODE)?;
         Ok(Fact::Directory { partial: false })
@@ -231,7 +271,8 @@ impl<'c> Filling<'c> {
 
     fn add_file(&mut self, entry: &WalkEntry<'_>) -> io::Result<Fact> {
         let mut source = tree::open_regular(entry.directory, entry.name, Owner::Somebody)?;
-        let origin = self.is_workspace.then(|| rustix::fs::fstat(&source).map(|stat| Stamp::of(&stat))).transpose()?;
+        let origin =
+            self.is_workspace().then(|| rustix::fs::fstat(&source).map(|stat| Stamp::of(&stat))).transpose()?;
         let executable = tree::is_executable(&entry.stat);
         let mut target = tree::create_file(self.into(entry)?, entry.name, tree::file_mode(executable))?;
         io::copy(&mut source, &mut target)?;
@@ -246,10 +287,12 @@ impl<'c> Filling<'c> {
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes()).unwrap_or_default();
         match link::destination(&path, Path::new(&target)) {
             Ok(leads_to) if !self.scope.is_hidden(&leads_to) => {}
+            // A stage made it, as it may make any link in its copy.
+            _ if self.origin == Origin::Below => {}
             _ => return Ok(None),
         }
         rustix::fs::symlinkat(&target, self.into(entry)?, entry.name)?;
-        let origin = self.is_workspace.then(|| Stamp::of(&entry.stat));
+        let origin = self.is_workspace().then(|| Stamp::of(&entry.stat));
         Ok(Some(Fact::Link { target, origin }))
     }
 

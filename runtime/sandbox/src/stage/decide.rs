@@ -1,14 +1,16 @@
 //! Decides whether a change may be committed.
 //!
 //! The verdict depends on the path and on the files at and above it. The order: deceptive names, then protected paths,
-//! then scratch, then the scope, last concurrent changes of the same file. It does not know copies and overlays.
+//! then scratch, then the scope, last concurrent changes of the same file. What git ignores comes before all but protected paths. It does not know copies and overlays.
 
+use super::ChangeRules;
 use crate::found::Op;
+use crate::ignored::{self, Ignored, LeftOutChange};
 use crate::link;
 use crate::protect::Protected;
 use glovebox_names::visible::{self, is_deceptive};
 use glovebox_record::path::ScopePath;
-use glovebox_record::scope::Scope;
+use glovebox_record::scope::{Entry, Scope};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
@@ -32,6 +34,8 @@ pub(crate) trait Before {
     fn is_left_out(&self, path: &Path) -> io::Result<bool>;
     /// True for a directory that holds, at any depth, something the stage could not see.
     fn is_partial(&self, path: &Path) -> io::Result<bool>;
+    /// True when something stands there in the workspace itself, seen by the stage or not.
+    fn workspace_has(&self, path: &Path) -> io::Result<bool>;
     /// True when the workspace no longer is there what the stage saw.
     fn is_stale(&self, path: &Path, op: &Op) -> io::Result<bool>;
 }
@@ -41,6 +45,8 @@ pub(crate) enum Decision {
     Allowed,
     /// It is in scratch: dropped without a violation.
     Dropped,
+    /// Git ignores it: left out without a violation.
+    Ignored(LeftOutChange),
     Disallowed(String),
 }
 
@@ -74,23 +80,81 @@ struct Above {
 pub(crate) struct Decider<'s> {
     pub(crate) before: &'s dyn Before,
     protected: &'s Protected,
+    pub(crate) ignored: &'s Ignored,
+    /// Ignored folders, by whether the workspace has them.
+    ignored_folders: RefCell<HashMap<String, bool>>,
     /// A cache, so that a deep tree is not climbed again for every change in it.
     above: RefCell<HashMap<PathBuf, Above>>,
 }
 
 impl<'s> Decider<'s> {
-    pub(crate) fn new(before: &'s dyn Before, protected: &'s Protected) -> Self {
-        Self { before, protected, above: RefCell::default() }
+    pub(crate) fn new(before: &'s dyn Before, rules: ChangeRules<'s>) -> Self {
+        let ChangeRules { protected, ignored, .. } = rules;
+        Self { before, protected, ignored, ignored_folders: RefCell::default(), above: RefCell::default() }
     }
 
     /// Decides whether a change may be committed.
     pub(crate) fn decide(&self, raw: &Path, op: &Op) -> io::Result<Decision> {
+        if let Some(left_out) = self.left_out(raw, op)? {
+            return Ok(Decision::Ignored(left_out));
+        }
         match self.check(raw, op) {
             Ok(()) => Ok(Decision::Allowed),
             Err(Stop::Scratch) => Ok(Decision::Dropped),
             Err(Stop::Reason(reason)) => Ok(Decision::Disallowed(reason)),
             Err(Stop::Io(error)) => Err(error),
         }
+    }
+
+    /// Returns what is known of a change that git ignores; none for any other. A path that this run protects, that is hidden, or that the
+    /// workspace has, is never ignored; nor is one whose topmost ignored folder has a protected name.
+    pub(crate) fn left_out(&self, raw: &Path, op: &Op) -> io::Result<Option<LeftOutChange>> {
+        if self.ignored.is_empty() {
+            return Ok(None);
+        }
+        let is_folder = matches!(op, Op::MakeDir | Op::RemoveDir);
+        let Some((path, is_whole)) = plain(raw) else { return Ok(None) };
+        let kind = if is_folder || !is_whole { ignored::Kind::Directory } else { ignored::Kind::File };
+        let Some(end) = self.ignored.covers(&path, kind) else {
+            return if *op == Op::RemoveDir { self.left_out_folder(raw, &path) } else { Ok(None) };
+        };
+        let (text, scope) = (path.as_str(), self.before.scope());
+        let top = &text[..end];
+        let is_other = scope.is_hidden(&path)
+            || scope.is_scratch(&path)
+            || self.protected.reason(top).is_some()
+            || self.protected.is_of_run(text)
+            || self.is_granted_by_name(&path);
+        if is_other || self.is_in_workspace(top, raw)? {
+            return Ok(None);
+        }
+        let name = top.rsplit('/').next().unwrap_or(top);
+        let slash = if end < text.len() || kind == ignored::Kind::Directory { "/" } else { "" };
+        let lasts = is_whole && self.protected.reason(text).is_none();
+        Ok(Some(LeftOutChange { name: format!("{name}{slash}"), lasts }))
+    }
+
+    /// A removed folder that git does not ignore, and that was only there for what git ignores.
+    fn left_out_folder(&self, raw: &Path, path: &ScopePath) -> io::Result<Option<LeftOutChange>> {
+        let is_other = self.before.scope().is_hidden(path) || self.protected.reason(path.as_str()).is_some();
+        let is_only_for_it = !is_other && !self.before.workspace_has(raw)?;
+        Ok(is_only_for_it.then(|| LeftOutChange { name: String::new(), lasts: true }))
+    }
+
+    /// True where the write scope names an ignored path itself: then its author wants it committed.
+    fn is_granted_by_name(&self, path: &ScopePath) -> bool {
+        let kind = |entry: &Entry| if entry.is_subtree() { ignored::Kind::Directory } else { ignored::Kind::File };
+        let mut granting = self.before.scope().write.iter().filter(|entry| entry.contains(path));
+        granting.any(|entry| !entry.path().is_root() && self.ignored.covers(entry.path(), kind(entry)).is_some())
+    }
+
+    fn is_in_workspace(&self, top: &str, raw: &Path) -> io::Result<bool> {
+        let mut known = self.ignored_folders.borrow_mut();
+        let has_top = match known.get(top) {
+            Some(has) => *has,
+            None => *known.entry(top.to_owned()).or_insert(self.before.workspace_has(Path::new(top))?),
+        };
+        Ok(has_top && self.before.workspace_has(raw)?)
     }
 
     fn check(&self, raw: &Path, op: &Op) -> Result<(), Stop> {
@@ -204,4 +268,14 @@ impl<'s> Decider<'s> {
             Ok(())
         }
     }
+}
+
+/// The path as scopes know it, and whether that is all of it: of a name that deceives or is not UTF-8 only the folder it lies in counts.
+fn plain(raw: &Path) -> Option<(ScopePath, bool)> {
+    let parse = |path: &Path| {
+        let text = path.to_str().filter(|text| !text.chars().any(is_deceptive))?;
+        ScopePath::parse(text).ok().filter(|path| !path.is_root())
+    };
+    let mut found = raw.ancestors().map(parse).enumerate();
+    found.find_map(|(above, path)| Some((path?, above == 0)))
 }

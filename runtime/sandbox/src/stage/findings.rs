@@ -2,10 +2,10 @@
 //!
 //! Searches differ only in where they look. Counting, verdicts and the order of changes are the same for all.
 
-use super::StageError;
 use super::decide::{Before, Decider, Decision};
+use super::{ChangeRules, Examined, StageError};
 use crate::found::{ChangeLimits, Found, Op, Verdict};
-use crate::protect::Protected;
+use crate::ignored::LeftOut;
 use crate::tree::{self, WalkEntry};
 use glovebox_record::path::ScopePath;
 use glovebox_record::scope::Scope;
@@ -30,6 +30,7 @@ pub(crate) struct Findings<'s> {
     /// Paths that are still what they were, or were replaced by something of the same place.
     pub(crate) seen: HashSet<PathBuf>,
     found: Vec<Found>,
+    left_out: LeftOut,
     /// What was removed and must stay all the same.
     kept: BTreeSet<PathBuf>,
     bytes: u64,
@@ -39,31 +40,31 @@ pub(crate) struct Findings<'s> {
 
 impl<'s> Findings<'s> {
     /// Begins a search among `known` entries; one that does not know how many bounds it by a fixed number.
-    pub(crate) fn new(
-        before: &'s dyn Before,
-        limits: &'s ChangeLimits,
-        protected: &'s Protected,
-        known: Option<usize>,
-    ) -> Self {
-        let decider = Decider::new(before, protected);
+    pub(crate) fn new(before: &'s dyn Before, rules: ChangeRules<'s>, known: Option<usize>) -> Self {
+        let decider = Decider::new(before, rules);
         let (seen, found, kept) = (HashSet::new(), Vec::new(), BTreeSet::new());
         let unchanged_max = match known {
-            Some(known) if before.scope().scratch.is_empty() => known as u64,
+            Some(known) if before.scope().scratch.is_empty() && rules.ignored.is_empty() => known as u64,
             Some(known) => (known as u64).saturating_add(UNCHANGED_MAX),
             None => UNCHANGED_MAX,
         };
-        Self { decider, limits, seen, found, kept, bytes: 0, paths: 0, unchanged_max }
+        let (limits, left_out) = (rules.limits, LeftOut::default());
+        Self { decider, limits, seen, found, left_out, kept, bytes: 0, paths: 0, unchanged_max }
     }
 
     /// Adds a change with its verdict; one in scratch is forgotten.
     pub(crate) fn add(&mut self, path: &Path, op: Op) -> Result<(), StageError> {
         let decision = self.decider.decide(path, &op).map_err(|source| StageError::io(path, source))?;
-        if op.removes() && !matches!(decision, Decision::Allowed) {
+        if op.removes() && !matches!(decision, Decision::Allowed | Decision::Ignored(_)) {
             self.kept.insert(path.to_owned());
         }
         match decision {
             Decision::Allowed => self.push(path, op, Verdict::Allowed),
             Decision::Dropped => Ok(()),
+            Decision::Ignored(left_out) => {
+                self.left_out.add(path, op, left_out);
+                Ok(())
+            }
             Decision::Disallowed(reason) => self.push(path, op, Verdict::Disallowed(reason)),
         }
     }
@@ -99,10 +100,15 @@ impl<'s> Findings<'s> {
         Ok(())
     }
 
-    /// Counts the bytes of a changed file: its length, or what it takes up where that is far more. Scratch does not count.
+    /// Counts the bytes of a changed file: its length, or what it takes up where that is far more. What is never committed does not
+    /// count.
     pub(crate) fn count_bytes(&mut self, entry: &WalkEntry<'_>) -> Result<(), StageError> {
         let path = ScopePath::parse_bytes(entry.path.as_os_str().as_encoded_bytes());
         if path.is_ok_and(|path| self.decider.before.scope().is_scratch(&path)) {
+            return Ok(());
+        }
+        let left_out = self.decider.left_out(entry.path, &write(entry));
+        if left_out.map_err(|source| StageError::io(entry.path, source))?.is_some() {
             return Ok(());
         }
         let (length, taken) =
@@ -116,8 +122,8 @@ impl<'s> Findings<'s> {
     }
 
     /// Returns the changes sorted by path, what was removed first.
-    pub(crate) fn finish(self) -> Vec<Found> {
-        let mut found = self.found;
+    pub(crate) fn finish(self) -> Examined {
+        let mut found = self.left_out.without_folders_for_it(self.found);
         for change in &mut found {
             let takes_along = matches!(change.op, Op::Write { .. } | Op::Link { .. })
                 && self
@@ -132,7 +138,8 @@ impl<'s> Findings<'s> {
             }
         }
         found.sort_by(|a, b| (&a.raw, !a.op.removes()).cmp(&(&b.raw, !b.op.removes())));
-        without_redundant_directories(found, self.decider.before.scope())
+        let found = without_redundant_directories(found, self.decider.before.scope());
+        Examined { found, ignored: self.left_out }
     }
 }
 

@@ -9,7 +9,7 @@ use super::{access, is_visible, mask};
 use crate::found::Op;
 use crate::tree::{self, Tree};
 use glovebox_record::path::ScopePath;
-use glovebox_record::scope::Scope;
+use glovebox_record::scope::{Access, Scope};
 use rustix::fs::{FileType, Stat};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -89,11 +89,26 @@ impl<'o> Lookup<'o> {
                 return Ok(LowerEntry { kind: kind(&stat), stat: Some(stat), ..LowerEntry::NOTHING });
             }
         }
-        let Some(stat) = self.stat_workspace(path)? else { return Ok(LowerEntry::NOTHING) };
+        let Some(stat) = self.stat_workspace(path)? else { return self.look_below(path) };
         if is_visible(FileType::from_raw_mode(stat.st_mode), access(&self.lower.scope, path)) {
             return Ok(LowerEntry { kind: kind(&stat), stat: Some(stat), is_left_out: false, is_workspace: true });
         }
         Ok(LowerEntry::LEFT_OUT)
+    }
+
+    /// What lies under the workspace; it shows only where every folder above it is one for the stage.
+    fn look_below(&self, path: &Path) -> io::Result<LowerEntry> {
+        let Some(below) = &self.lower.below else { return Ok(LowerEntry::NOTHING) };
+        let above = path.parent().unwrap_or(Path::new(""));
+        if self.entry(above)?.kind != Some(Kind::Directory) || access(&self.lower.scope, path) == Access::Hidden {
+            return Ok(LowerEntry::NOTHING);
+        }
+        let found = below.stat(path)?;
+        Ok(found.map_or(LowerEntry::NOTHING, |stat| LowerEntry {
+            kind: kind(&stat),
+            stat: Some(stat),
+            ..LowerEntry::NOTHING
+        }))
     }
 
     fn stat_workspace(&self, path: &Path) -> io::Result<Option<Stat>> {
@@ -115,19 +130,30 @@ impl<'o> Lookup<'o> {
     /// Opens the file the stage saw.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let from_layer = self.lower.layers.iter().find_map(|layer| layer.file(path).ok());
-        from_layer.map_or_else(|| self.lower.workspace.file(path), Ok)
+        if let Some(file) = from_layer {
+            return Ok(file);
+        }
+        match (self.lower.workspace.file(path), &self.lower.below) {
+            (Err(error), Some(below)) if tree::is_absent(&error) => below.file(path),
+            (other, _) => other,
+        }
     }
 
     /// Returns where the link the stage saw points.
     pub(super) fn target(&self, path: &Path) -> io::Result<OsString> {
-        let trees = self.lower.layers.iter().chain([&self.lower.workspace]);
-        for tree in trees {
+        for tree in self.trees() {
             if tree.stat(path)?.is_some() {
                 let (parent, name) = tree.parent(path)?;
                 return tree::read_link(&parent, name);
             }
         }
         Err(io::ErrorKind::NotFound.into())
+    }
+
+    /// Every tree under the stage's changes, the first on top.
+    fn trees(&self) -> impl Iterator<Item = &Tree> {
+        let Lower { layers, workspace, below, .. } = self.lower;
+        layers.iter().chain([workspace]).chain(below)
     }
 
     /// Meets everything the stage saw below a directory.
@@ -152,8 +178,7 @@ impl<'o> Lookup<'o> {
 
     fn names(&self, at: &Path) -> io::Result<BTreeSet<OsString>> {
         let mut names = BTreeSet::new();
-        let trees = self.lower.layers.iter().chain([&self.lower.workspace]);
-        for tree in trees {
+        for tree in self.trees() {
             names.extend(names_in(tree, at)?);
         }
         Ok(names)
@@ -163,6 +188,10 @@ impl<'o> Lookup<'o> {
 impl Before for Lookup<'_> {
     fn scope(&self) -> &Scope {
         &self.lower.scope
+    }
+
+    fn workspace_has(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.stat_workspace(path)?.is_some())
     }
 
     fn kind(&self, path: &Path) -> io::Result<Option<Kind>> {

@@ -59,12 +59,29 @@ pub(super) fn unseen(
 }
 
 /// Fills the new folder `mask` with whiteouts for what the stage cannot see, and with directories to mount on.
-pub(super) fn fill(mask: &Tree, workspace: &Tree, scope: &Scope, overrides: &ViewOverrides) -> io::Result<()> {
+pub(super) fn fill(
+    mask: &Tree,
+    (workspace, below): (&Tree, Option<&Tree>),
+    scope: &Scope,
+    overrides: &ViewOverrides,
+) -> io::Result<()> {
     let mut filling = Filling { mask, workspace, made: BTreeSet::new(), node: None };
     for path in &overrides.mount_points {
         filling.make_mount_point(Path::new(path.as_str()))?;
     }
-    unseen(workspace, scope, Path::new(""), &mut |path| filling.hide(path).map(|()| true))?;
+    let mut hidden = BTreeSet::new();
+    unseen(workspace, scope, Path::new(""), &mut |path| {
+        hidden.insert(path.to_owned());
+        filling.hide(path).map(|()| true)
+    })?;
+    for path in below.iter().flat_map(|_| &scope.hidden).map(|entry| Path::new(entry.path().as_str())) {
+        // What lies under the workspace may be where the workspace has nothing.
+        let is_hidden = path.ancestors().any(|above| hidden.contains(above));
+        if !is_hidden && below.map(|below| below.stat(path)).transpose()?.flatten().is_some() {
+            hidden.insert(path.to_owned());
+            filling.hide(path)?;
+        }
+    }
     filling.keep_attributes()
 }
 

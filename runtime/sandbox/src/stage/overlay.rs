@@ -4,7 +4,8 @@
 //! the number of files. The stage's own folder holds `mask`, `upper` and `work`; these names do not exist inside.
 
 use super::copy::open_all;
-use super::{ChangeLimits, Changed, Found, StageError, ViewOverrides, mask, upper};
+use super::{ChangeLimits, ChangeRules, Changed, Found, StageError, ViewOverrides, mask, upper};
+use crate::ignored::Ignored;
 use crate::protect::Protected;
 use crate::tree::{self, Stamp, Tree};
 use glovebox_jail::policy::Source;
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Lower {
     pub(super) workspace: Tree,
     pub(super) layers: Vec<Tree>,
+    /// What lies under the workspace.
+    pub(super) below: Option<Tree>,
     pub(super) mount_points: Vec<ScopePath>,
     pub(super) scope: Scope,
     /// When the overlay was ready, in seconds and nanoseconds. Not the coarse clock: a file that was looked at before it was
@@ -47,9 +50,10 @@ impl Overlay {
         let failed = |source| StageError::io(at, source);
         let source = Tree::open(workspace).map_err(|source| StageError::io(workspace, source))?;
         let layers = open_all(&overrides.layers)?;
+        let below = open_all(overrides.below.as_slice())?.pop();
         drop(Tree::create(at).map_err(failed)?);
         let mask = Tree::create(&at.join("mask")).map_err(failed)?;
-        mask::fill(&mask, &source, scope, overrides).map_err(failed)?;
+        mask::fill(&mask, (&source, below.as_ref()), scope, overrides).map_err(failed)?;
         let upper = Tree::create(&at.join("upper")).map_err(failed)?;
         let top = upper.directory(Path::new("")).map_err(failed)?;
         rustix::fs::fchmod(&top, tree::DIRECTORY_MODE).map_err(|error| failed(error.into()))?;
@@ -59,11 +63,12 @@ impl Overlay {
         let lower = Lower {
             workspace: source,
             layers,
+            below,
             mount_points: overrides.mount_points.clone(),
             scope: scope.clone(),
             begun,
         };
-        let source = layered(workspace, at, &overrides.layers)?;
+        let source = layered(workspace, at, overrides)?;
         Ok(Self { at: at.to_owned(), source, upper, device, lower })
     }
 
@@ -77,7 +82,8 @@ impl Overlay {
     /// # Errors
     /// [`StageError::Limit`] when the stage left more than `limits` allow.
     pub fn changes(&self, limits: &ChangeLimits, protected: &Protected) -> Result<Vec<Found>, StageError> {
-        upper::changes(self, limits, protected)
+        let ignored = &Ignored::default();
+        upper::changes(self, ChangeRules { limits, protected, ignored }).map(|examined| examined.found)
     }
 
     /// Removes the stage's own folder.
@@ -101,9 +107,10 @@ fn begun(fresh: &impl std::os::fd::AsFd) -> io::Result<(i64, i64)> {
     Ok((now.tv_sec, now.tv_nsec).max(Stamp::of(&rustix::fs::fstat(fresh)?).changed()))
 }
 
-fn layered(workspace: &Path, at: &Path, layers: &[PathBuf]) -> Result<Source, StageError> {
+fn layered(workspace: &Path, at: &Path, overrides: &ViewOverrides) -> Result<Source, StageError> {
     let mask = at.join("mask");
-    let below = layers.iter().map(PathBuf::as_path).chain([workspace]);
+    let above = overrides.layers.iter().map(PathBuf::as_path);
+    let below = above.chain([workspace]).chain(overrides.below.as_deref());
     let lower = [mask.as_path()].into_iter().chain(below).map(resolved).collect::<Result<_, _>>()?;
     Ok(Source::Overlay { lower, upper: resolved(&at.join("upper"))?, work: resolved(&at.join("work"))? })
 }

@@ -8,9 +8,8 @@ use super::decide::Kind;
 use super::findings::{self, Findings, same_content};
 use super::lower_entry::{Lookup, LowerEntry};
 use super::overlay::Overlay;
-use super::{StageError, mask};
-use crate::found::{ChangeLimits, Found, Op};
-use crate::protect::Protected;
+use super::{ChangeRules, Examined, StageError, mask};
+use crate::found::Op;
 use crate::tree::{self, Owner, WalkEntry};
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -35,13 +34,9 @@ const PREFIX: &[u8] = b"user.overlay.";
 const ESCAPED: &[u8] = b"user.overlay.overlay.";
 
 /// Finds what the stage changed, sorted by path, what was removed first.
-pub(super) fn changes(
-    overlay: &Overlay,
-    limits: &ChangeLimits,
-    protected: &Protected,
-) -> Result<Vec<Found>, StageError> {
+pub(super) fn changes(overlay: &Overlay, rules: ChangeRules<'_>) -> Result<Examined, StageError> {
     let lookup = Lookup::new(&overlay.lower);
-    let findings = Findings::new(&lookup, limits, protected, None);
+    let findings = Findings::new(&lookup, rules, None);
     let (gone, pure, forged) = (Vec::new(), HashSet::new(), HashSet::new());
     let mut search = Search { overlay, lookup: &lookup, findings, gone, pure, forged };
     search.check_top().map_err(|source| StageError::io(Path::new(""), source))?;
@@ -209,6 +204,11 @@ fn is_whiteout(entry: &WalkEntry<'_>) -> bool {
     entry.kind() == FileType::CharacterDevice && entry.stat.st_rdev == 0
 }
 
+/// True when a file has an attribute that an overlay could read.
+pub(crate) fn has_overlay_attribute(directory: &OwnedFd, name: &OsStr) -> io::Result<bool> {
+    Ok(attributes(directory, name)?.iter().any(|name| name.starts_with(PREFIX)))
+}
+
 /// Reads the attributes of an entry; only directories and regular files have any.
 fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
     match entry.kind() {
@@ -224,25 +224,37 @@ fn mark_of(entry: &WalkEntry<'_>) -> io::Result<Mark> {
 
 /// Reads the attributes of a name in a directory; does not follow links.
 fn mark(directory: &OwnedFd, name: &OsStr, kind: FileType) -> io::Result<Mark> {
-    let mut at = OsString::from(format!("/proc/self/fd/{}/", directory.as_raw_fd()));
-    at.push(name);
-    let mut names = vec![0_u8; 512];
-    let length = loop {
-        match rustix::fs::llistxattr(&at, &mut names[..]) {
-            Err(Errno::RANGE) => names.resize(names.len() * 4, 0),
-            Err(Errno::OPNOTSUPP) => return Ok(Mark::Plain),
-            other => break other?,
-        }
-    };
     let mut mark = Mark::Plain;
-    for name in names[..length].split(|byte| *byte == 0).filter(|name| name.starts_with(PREFIX)) {
-        if kind == FileType::Directory && name == mask::OPAQUE.as_bytes() && is_opaque(&at)? {
+    for found in attributes(directory, name)?.iter().filter(|found| found.starts_with(PREFIX)) {
+        if kind == FileType::Directory && found == mask::OPAQUE.as_bytes() && is_opaque(&held(directory, name))? {
             mark = Mark::Opaque;
-        } else if !name.starts_with(ESCAPED) && !HARMLESS.contains(&name) {
+        } else if !found.starts_with(ESCAPED) && !HARMLESS.contains(&found.as_slice()) {
             return Ok(Mark::Forged);
         }
     }
     Ok(mark)
+}
+
+/// The path of a name in a directory that is held open.
+fn held(directory: &OwnedFd, name: &OsStr) -> OsString {
+    let mut at = OsString::from(format!("/proc/self/fd/{}/", directory.as_raw_fd()));
+    at.push(name);
+    at
+}
+
+/// The names of the attributes of a name in a directory; does not follow links.
+fn attributes(directory: &OwnedFd, name: &OsStr) -> io::Result<Vec<Vec<u8>>> {
+    let at = held(directory, name);
+    let mut names = vec![0_u8; 512];
+    let length = loop {
+        match rustix::fs::llistxattr(&at, &mut names[..]) {
+            Err(Errno::RANGE) => names.resize(names.len() * 4, 0),
+            Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+            other => break other?,
+        }
+    };
+    let found = names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(found.map(<[u8]>::to_vec).collect())
 }
 
 fn is_opaque(at: &OsStr) -> io::Result<bool> {

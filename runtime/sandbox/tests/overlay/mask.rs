@@ -124,7 +124,7 @@ fn a_copy_has_layers_and_mount_points_too() {
     let layer = tempfile::tempdir().unwrap();
     put(&layer.path().join("scripts/scenarios/one"), "1");
     let mount_points = vec![ScopePath::parse("docs").unwrap(), ScopePath::parse("a/b").unwrap()];
-    let extra = ViewOverrides { layers: vec![layer.path().to_owned()], mount_points };
+    let extra = ViewOverrides { layers: vec![layer.path().to_owned()], mount_points, ..ViewOverrides::default() };
     let at = made.dir.path().join("attempt");
     let scope = scope(&["./"], &["./"], &[]).with_scratch(entries(&["tmp/"]));
     let view = WorkspaceView::copy(&made.workspace(), &at, &scope, &extra).unwrap();

@@ -55,6 +55,7 @@ fn fact(handler: &str, code: &str, reason: &str) -> StageFinished {
         network: None,
         changes: Vec::new(),
         quarantined: vec![Quarantined { path: SECRET.to_owned(), reason: String::new() }],
+        ignored: None,
         artifacts: Vec::new(),
         isolation: None,
         stdout: None,

@@ -1,0 +1,130 @@
+//! Files that a stage was not allowed to write, folded to the folder they lie in: one entry, and one remedy, for all of them.
+//!
+//! A build writes hundreds of files into one folder, and a person needs one line. The text of a reason is the sandbox's, never a
+//! stage's; the paths are the stage's and are only passed on.
+
+use std::collections::BTreeSet;
+
+/// Beginning of the reason for a path that no write grant covers.
+const OUTSIDE: &str = "not in the write scope; ";
+/// Beginning of reasons that need no remedy: what is written there is dropped.
+const SCRATCH: &str = "scratch: ";
+
+/// Files with the same reason in the same folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folded<'a> {
+    /// The path of a single file, or the folder of several, with a final `/`; for scratch the first path.
+    pub at: String,
+    /// How many files; a file that was written twice counts once.
+    pub files: usize,
+    /// Why they were set aside.
+    pub reason: &'a str,
+    paths: BTreeSet<&'a str>,
+}
+
+impl<'a> Folded<'a> {
+    /// Folds files, given as path and reason, in the order of the first of each group.
+    pub fn of(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Self> {
+        let mut folded: Vec<Self> = Vec::new();
+        for (path, reason) in files {
+            match folded.iter_mut().find(|known| known.takes(path, reason)) {
+                Some(known) => drop(known.paths.insert(path)),
+                None => folded.push(Self { at: path.to_owned(), files: 1, reason, paths: BTreeSet::from([path]) }),
+            }
+        }
+        for one in &mut folded {
+            one.files = one.paths.len();
+            if one.files > 1 && !one.is_scratch() {
+                one.at = folder(&one.paths);
+            }
+        }
+        folded
+    }
+
+    /// The paths.
+    pub fn paths(&self) -> impl Iterator<Item = &'a str> {
+        self.paths.iter().copied()
+    }
+
+    /// True for files of which nobody expects that they stay.
+    pub fn is_scratch(&self) -> bool {
+        self.reason.starts_with(SCRATCH)
+    }
+
+    /// Why, without a remedy for a single file.
+    pub fn why(&self) -> &'a str {
+        if self.is_outside() && self.files > 1 { OUTSIDE.trim_end_matches("; ") } else { self.reason }
+    }
+
+    /// What to do about several files in a folder; a single file's reason says it itself.
+    pub fn help(&self) -> Option<String> {
+        let at = &self.at;
+        (self.is_outside() && self.files > 1).then(|| {
+            format!(
+                "to drop what is built there, add `scratch = [\"{at}\"]` under `[sandbox]` in glovebox.toml; to keep it, \
+                 `allowed_write_paths=\"{at}\"`"
+            )
+        })
+    }
+
+    fn is_outside(&self) -> bool {
+        self.reason.starts_with(OUTSIDE)
+    }
+
+    fn takes(&self, path: &str, reason: &str) -> bool {
+        if self.is_scratch() {
+            return self.reason == reason;
+        }
+        let is_alike = self.reason == reason || self.is_outside() && reason.starts_with(OUTSIDE);
+        let top = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
+        is_alike && top(&self.at) == top(path)
+    }
+}
+
+/// The deepest folder that holds all of these paths, which have the first name in common.
+fn folder(paths: &BTreeSet<&str>) -> String {
+    let above =
+        |path: &&str| path.rsplit_once('/').map_or(*path, |(above, _)| above).split('/').map(str::to_owned).collect();
+    let common = paths.iter().map(above).reduce(|known: Vec<String>, next: Vec<String>| {
+        known.into_iter().zip(next).take_while(|(a, b)| a == b).map(|(name, _)| name).collect()
+    });
+    common.unwrap_or_default().join("/") + "/"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROTECTED: &str = "`.git` is protected";
+
+    fn shown(files: &[(&str, &str)]) -> Vec<String> {
+        let line = |one: &Folded<'_>| format!("{} {} {}", one.files, one.at, one.why());
+        Folded::of(files.iter().copied()).iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_folder_stands_for_its_files() {
+        let grant = "not in the write scope; allowed_write_paths=\"x\" would grant it";
+        assert_eq!(shown(&[("target/debug/a", grant), ("target/b", grant)]), ["2 target/ not in the write scope"]);
+        assert_eq!(
+            shown(&[("a/b/c/d", grant), ("a/b/c/e", grant), ("a/b/c/e", grant)]),
+            ["2 a/b/c/ not in the write scope"]
+        );
+        assert_eq!(shown(&[("a", grant), ("a/b", grant)]), ["2 a/ not in the write scope"]);
+        assert_eq!(shown(&[("one", grant), ("two", grant)]), [format!("1 one {grant}"), format!("1 two {grant}")]);
+        assert_eq!(
+            shown(&[("a/.git/x", PROTECTED), ("a/x", grant)]),
+            [format!("1 a/.git/x {PROTECTED}"), format!("1 a/x {grant}")]
+        );
+        assert_eq!(shown(&[("a/x", "scratch: s"), ("b/y", "scratch: s")]), ["2 a/x scratch: s"]);
+    }
+
+    #[test]
+    fn only_what_a_grant_would_allow_has_a_remedy() {
+        let grant = "not in the write scope; allowed_write_paths=\"x\" would grant it";
+        let help = |files: &[(&'static str, &'static str)]| Folded::of(files.iter().copied())[0].help();
+        assert!(help(&[("target/a", grant), ("target/b", grant)]).unwrap().contains("scratch = [\"target/\"]"));
+        assert_eq!(help(&[("target/a", grant)]), None);
+        assert_eq!(help(&[(".git/a", PROTECTED), (".git/b", PROTECTED)]), None);
+    }
+}

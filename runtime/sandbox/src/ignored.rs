@@ -1,0 +1,175 @@
+//! What git ignores in the project: the rules as they were when the run began, and the answer for a path.
+//!
+//! What a stage writes at such a path is scratch: it is never committed, and no violation. The rules are read once, from the user's
+//! project, so a stage that changes `.gitignore` changes nothing here. A file that the run began with is not ignored, whatever the
+//! rules say: one that git tracks, or that `workspace.include` names. This module knows no scopes.
+
+mod index;
+mod left_out;
+mod store;
+
+use crate::tree::Tree;
+use glovebox_record::path::ScopePath;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+pub(crate) use index::tracked;
+pub use left_out::LeftOut;
+pub(crate) use left_out::LeftOutChange;
+pub use store::Store;
+
+/// The largest file with rules that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_NAME: &str = ".gitignore";
+
+/// The rules of one file, as they were.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct RuleFile {
+    /// Where the project lies below the folder of the file; empty for a file of the project.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    above: String,
+    /// The folder of the project in which the file is; empty for the project itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    folder: String,
+    text: String,
+}
+
+/// The rules of a project, as a run records them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IgnoreRules {
+    /// Weakest first: a later file decides over an earlier one.
+    files: Vec<RuleFile>,
+    /// Files that match, and that the run began with.
+    kept: BTreeSet<String>,
+}
+
+impl IgnoreRules {
+    /// True when nothing is ignored.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Reads the rules of a project: its `.gitignore` files in these folders and, within a repository, those above it and
+    /// `info/exclude`. Links are not followed. A file that cannot be read, or is not UTF-8, has no rules.
+    pub(crate) fn read<'a>(project: &Path, folders: impl Iterator<Item = &'a str>) -> Self {
+        let mut files = outer(project);
+        if let Ok(tree) = Tree::open(project) {
+            let inside = std::iter::once("").chain(folders);
+            files.extend(inside.filter_map(|folder| {
+                let text = text(&tree, &Path::new(folder).join(FILE_NAME))?;
+                Some(RuleFile { above: String::new(), folder: folder.to_owned(), text })
+            }));
+        }
+        files.retain(|file| file.text.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#')));
+        Self { files, kept: BTreeSet::new() }
+    }
+
+    /// Takes files out of what is ignored: those that the run began with.
+    pub(crate) fn keep<'a>(&mut self, files: impl Iterator<Item = &'a str>) {
+        let ignored = Ignored::of(self);
+        let matching =
+            |file: &&str| ScopePath::parse(file).is_ok_and(|path| ignored.covers(&path, Kind::File).is_some());
+        self.kept = files.filter(matching).map(str::to_owned).collect();
+    }
+}
+
+/// The rules above the project: those of its repository.
+fn outer(project: &Path) -> Vec<RuleFile> {
+    let whole = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+    let Some(root) = index::repository(&whole) else { return Vec::new() };
+    let above = |folder: &Path| whole.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned);
+    let exclude = index::shared_folder(root).map(|folder| folder.join("info/exclude"));
+    let mut found: Vec<RuleFile> = Vec::new();
+    let mut add = |folder: &Path, file: PathBuf| {
+        let name = file.file_name().map(PathBuf::from).unwrap_or_default();
+        let tree = file.parent().and_then(|folder| Tree::open(folder).ok());
+        let text = tree.and_then(|tree| text(&tree, &name));
+        let rules = text.zip(above(folder)).map(|(text, above)| RuleFile { above, folder: String::new(), text });
+        found.extend(rules);
+    };
+    exclude.into_iter().for_each(|file| add(root, file));
+    let between: Vec<&Path> = whole.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
+    between.into_iter().rev().for_each(|folder| add(folder, folder.join(FILE_NAME)));
+    found
+}
+
+fn text(tree: &Tree, file: &Path) -> Option<String> {
+    let mut text = String::new();
+    let read = tree.file(file).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut text);
+    read.ok().map(|_| text)
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A file, a link, or something special.
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// The rules, ready to be asked.
+#[derive(Debug, Default)]
+pub struct Ignored {
+    files: Vec<(RuleFile, Gitignore)>,
+    kept: BTreeSet<String>,
+}
+
+impl Ignored {
+    /// Prepares rules. A line that git would not understand is left out.
+    pub fn of(rules: &IgnoreRules) -> Self {
+        let prepared = rules.files.iter().filter_map(|file| {
+            let mut builder = GitignoreBuilder::new("");
+            for line in file.text.lines() {
+                if let Err(error) = builder.add_line(None, line) {
+                    tracing::debug!(%error, "a line of a .gitignore is not understood");
+                }
+            }
+            Some((file.clone(), builder.build().ok()?))
+        });
+        Self { files: prepared.collect(), kept: rules.kept.clone() }
+    }
+
+    /// True when nothing is ignored.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Returns the topmost path at or above `path` that git ignores, in bytes of `path`; none when git does not ignore it, and for a
+    /// file that the run began with.
+    pub(crate) fn covers(&self, path: &ScopePath, kind: Kind) -> Option<usize> {
+        let text = path.as_str();
+        if self.is_empty() || self.kept.contains(text) {
+            return None;
+        }
+        let ends = text.match_indices('/').map(|(at, _)| (at, Kind::Directory));
+        ends.chain([(text.len(), kind)]).find(|(end, kind)| self.is_ignored(&text[..*end], *kind)).map(|(end, _)| end)
+    }
+
+    /// What the last rule about this very path says.
+    fn is_ignored(&self, path: &str, kind: Kind) -> bool {
+        for (file, rules) in self.files.iter().rev() {
+            let below = match file.folder.as_str() {
+                "" => path,
+                folder => match path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')) {
+                    Some(below) => below,
+                    None => continue,
+                },
+            };
+            let known_as = Path::new(&file.above).join(below);
+            match rules.matched(&known_as, kind == Kind::Directory) {
+                Match::None => {}
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The files that git tracks, from the index of the project's repository.
+//!
+//! Git's own format, versions 2 to 4. Only the user's repository is read, never one that a stage can write. An index that cannot be
+//! understood lists nothing: then a tracked file that git would ignore is treated as ignored.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The largest index that is read.
+const BYTES_MAX: u64 = 512 << 20;
+/// Times, numbers and length of an entry.
+const STAT_BYTES: usize = 40;
+/// Lengths of a digest: SHA-1 and SHA-256.
+const DIGEST_BYTES: [usize; 2] = [20, 32];
+const MODE_AT: usize = 24;
+const EXTENDED: u16 = 0x4000;
+
+/// The files below `project` that git tracks, relative to it. Submodules are not files.
+pub(crate) fn tracked(project: &Path) -> Vec<String> {
+    let whole = fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+    let Some(root) = repository(&whole) else { return Vec::new() };
+    let below = whole.strip_prefix(root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
+    let index = own_folder(root).map(|folder| folder.join("index"));
+    let bytes = index.filter(|file| fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= BYTES_MAX));
+    let Some(bytes) = bytes.and_then(|file| fs::read(file).ok()) else { return Vec::new() };
+    let listed = DIGEST_BYTES.iter().find_map(|length| Entries::new(&bytes, *length)?.all());
+    let inside = |path: String| match below.as_str() {
+        "" => Some(path),
+        below => path.strip_prefix(below)?.strip_prefix('/').map(str::to_owned),
+    };
+    listed.unwrap_or_default().into_iter().filter_map(inside).collect()
+}
+
+/// The folder of the repository in which a folder is.
+pub(super) fn repository(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| folder.join(".git").exists())
+}
+
+/// The folder in which git keeps this working tree's index.
+fn own_folder(root: &Path) -> Option<PathBuf> {
+    let at = root.join(".git");
+    if at.is_dir() {
+        return Some(at);
+    }
+    let text = fs::read_to_string(&at).ok()?;
+    Some(root.join(text.strip_prefix("gitdir:")?.trim()))
+}
+
+/// The folder that all working trees of the repository share.
+pub(super) fn shared_folder(root: &Path) -> Option<PathBuf> {
+    let own = own_folder(root)?;
+    match fs::read_to_string(own.join("commondir")) {
+        Ok(text) => Some(own.join(text.trim())),
+        Err(_) => Some(own),
+    }
+}
+
+/// Reads the entries of an index.
+struct Entries<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    left: u32,
+    version: u32,
+    digest_bytes: usize,
+}
+
+impl<'b> Entries<'b> {
+    fn new(bytes: &'b [u8], digest_bytes: usize) -> Option<Self> {
+        let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let (version, left) = (number(4)?, number(8)?);
+        let is_known = bytes.starts_with(b"DIRC") && (2..=4).contains(&version);
+        is_known.then_some(Self { bytes, at: 12, left, version, digest_bytes })
+    }
+
+    /// Every file; none when the bytes are not an index with digests of this length.
+    fn all(mut self) -> Option<Vec<String>> {
+        let (mut found, mut last) = (Vec::new(), Vec::new());
+        while self.left > 0 {
+            self.left -= 1;
+            let mode = self.next(&mut last)?;
+            let is_file = matches!(mode & 0o170_000, 0o100_000 | 0o120_000);
+            if is_file && let Ok(path) = std::str::from_utf8(&last) {
+                found.push(path.to_owned());
+            }
+        }
+        Some(found)
+    }
+
+    /// Reads one entry: its path goes to `path`, which holds the one before. Returns its mode.
+    fn next(&mut self, path: &mut Vec<u8>) -> Option<u32> {
+        let begin = self.at;
+        let mode = self.bytes.get(begin + MODE_AT..begin + MODE_AT + 4)?;
+        let mode = u32::from_be_bytes(mode.try_into().ok()?);
+        let flags_at = begin + STAT_BYTES + self.digest_bytes;
+        let flags = u16::from_be_bytes(self.bytes.get(flags_at..flags_at + 2)?.try_into().ok()?);
+        self.at = flags_at + if flags & EXTENDED != 0 && self.version > 2 { 4 } else { 2 };
+        if self.version == 4 {
+            let stripped = self.varint()?;
+            path.truncate(path.len().checked_sub(stripped)?);
+        } else {
+            path.clear();
+        }
+        let rest = self.bytes.get(self.at..)?;
+        let length = rest.iter().position(|byte| *byte == 0)?;
+        path.extend_from_slice(&rest[..length]);
+        let is_named = !path.is_empty() && !path.starts_with(b"/");
+        self.at += length + 1;
+        if self.version < 4 {
+            // Entries are padded to a multiple of eight, by one to eight NULs.
+            let taken = self.at - begin;
+            let padded = taken.next_multiple_of(8);
+            let padding = self.bytes.get(self.at..begin + padded)?;
+            if padding.iter().any(|byte| *byte != 0) {
+                return None;
+            }
+            self.at = begin + padded;
+        }
+        is_named.then_some(mode)
+    }
+
+    /// A number in git's variable length.
+    fn varint(&mut self) -> Option<usize> {
+        let mut byte = *self.bytes.get(self.at)?;
+        let mut value = usize::from(byte & 0x7f);
+        self.at += 1;
+        while byte & 0x80 != 0 {
+            byte = *self.bytes.get(self.at)?;
+            value = value.checked_add(1)?.checked_mul(128)?.checked_add(usize::from(byte & 0x7f))?;
+            self.at += 1;
+        }
+        Some(value)
+    }
+}

@@ -1,0 +1,87 @@
+//! What a stage changed at paths that git ignores: collected during the search, and told in one line.
+//!
+//! The stage chooses the names, so only the most frequent ones are kept, and only so many. Nothing of it is ever committed.
+
+use crate::found::{Found, Op};
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Most names that are counted while changes are collected.
+const NAMES_COUNTED_MAX: usize = 1_000;
+/// Most names that are told.
+const NAMES_TOLD_MAX: usize = 4;
+/// Longest name that is told, in characters.
+const NAME_CHARACTERS_MAX: usize = 80;
+
+/// What is known of one change that is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeftOutChange {
+    /// Last name of the topmost path that git ignores, with a final `/` for a folder.
+    pub(crate) name: String,
+    /// Whether a later stage may find it: never a name that makes programs run, nor one that deceives.
+    pub(crate) lasts: bool,
+}
+
+/// What a stage changed at paths that git ignores.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    files: u64,
+    bytes: u64,
+    names: BTreeMap<String, u64>,
+    above: HashSet<PathBuf>,
+    /// Those that a later stage may find.
+    pub(super) lasting: Vec<(PathBuf, Op)>,
+}
+
+impl LeftOut {
+    /// Files and links that the stage wrote.
+    pub fn files(&self) -> u64 {
+        self.files
+    }
+
+    /// Their length in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Names of what git ignores, the most frequent first, such as `target/`; chosen by the stage, and not all of them.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<(&String, &u64)> = self.names.iter().collect();
+        names.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
+        let told = names.into_iter().take(NAMES_TOLD_MAX);
+        told.map(|(name, _)| name.chars().take(NAME_CHARACTERS_MAX).collect()).collect()
+    }
+
+    pub(crate) fn add(&mut self, path: &Path, op: Op, LeftOutChange { name, lasts }: LeftOutChange) {
+        if matches!(op, Op::Write { .. } | Op::Link { .. } | Op::Special { .. }) {
+            self.files += 1;
+            if self.names.len() < NAMES_COUNTED_MAX || self.names.contains_key(&name) {
+                *self.names.entry(name).or_default() += 1;
+            }
+        }
+        if let Op::Write { bytes, .. } = op {
+            self.bytes = self.bytes.saturating_add(bytes);
+        }
+        for above in path.ancestors().skip(1) {
+            // What is above a known folder is known.
+            if !self.above.insert(above.to_owned()) {
+                break;
+            }
+        }
+        if lasts {
+            self.lasting.push((path.to_owned(), op));
+        }
+    }
+
+    /// Takes out new folders that hold nothing but what is left out.
+    pub(crate) fn without_folders_for_it(&self, found: Vec<Found>) -> Vec<Found> {
+        let is_for_it = |change: &Found| change.op == Op::MakeDir && self.above.contains(&change.raw);
+        if !found.iter().any(is_for_it) {
+            return found;
+        }
+        let content = found.iter().filter(|change| !is_for_it(change));
+        let filled: HashSet<PathBuf> =
+            content.flat_map(|change| change.raw.ancestors().skip(1)).map(Path::to_owned).collect();
+        found.into_iter().filter(|change| !is_for_it(change) || filled.contains(&change.raw)).collect()
+    }
+}

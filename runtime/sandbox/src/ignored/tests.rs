@@ -1,0 +1,95 @@
+//! The rules against git itself: what `git check-ignore` says is what we say.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+use super::*;
+use std::fs;
+use std::process::Command;
+
+fn git(at: &Path, arguments: &[&str]) -> String {
+    let done = Command::new("git").current_dir(at).args(arguments).output().unwrap();
+    String::from_utf8(done.stdout).unwrap()
+}
+
+fn write(at: &Path, path: &str, text: &str) {
+    fs::create_dir_all(at.join(path).parent().unwrap()).unwrap();
+    fs::write(at.join(path), text).unwrap();
+}
+
+fn ask(ignored: &Ignored, text: &str) -> Option<String> {
+    let (path, kind) = match text.strip_suffix('/') {
+        Some(folder) => (folder, Kind::Directory),
+        None => (text, Kind::File),
+    };
+    ignored.covers(&ScopePath::parse(path).unwrap(), kind).map(|end| path[..end].to_owned())
+}
+
+/// A repository with rules at each place where git looks, and the project in a folder of it.
+fn project() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    git(root, &["init", "-q"]);
+    write(root, ".gitignore", "*.log\n/app/dist/\nsecret\n");
+    write(root, ".git/info/exclude", "notes.txt\n");
+    write(root, "app/.gitignore", "# build\ntarget/\n__pycache__/\n!keep.log\nbuild/*\n!build/keep/\n");
+    write(root, "app/web/.gitignore", "node_modules\n");
+    write(root, "app/src/main.rs", "");
+    write(root, "app/target/tracked", "");
+    let app = root.join("app");
+    (dir, app)
+}
+
+#[test]
+fn git_and_the_rules_agree() {
+    let (_dir, app) = project();
+    let rules = IgnoreRules::read(&app, ["src", "web"].into_iter());
+    let ignored = Ignored::of(&rules);
+    for (path, expected) in [
+        ("target/", Some("target")),
+        ("target/debug/x", Some("target")),
+        ("src/main.rs", None),
+        ("src/__pycache__/a.pyc", Some("src/__pycache__")),
+        ("a.log", Some("a.log")),
+        ("keep.log", None),
+        ("dist/x", Some("dist")),
+        ("web/dist/x", None),
+        ("secret", Some("secret")),
+        ("notes.txt", Some("notes.txt")),
+        ("web/node_modules/a/b", Some("web/node_modules")),
+        ("node_modules/a", None),
+        ("build/a", Some("build/a")),
+        ("build/keep/a", None),
+        ("target", None),
+    ] {
+        assert_eq!(ask(&ignored, path).as_deref(), expected, "{path}");
+        let asked = git(&app, &["check-ignore", "--no-index", path]);
+        let is_folder_only = path == "target";
+        assert!(is_folder_only || asked.trim().is_empty() == expected.is_none(), "{path}: git says {asked:?}");
+    }
+}
+
+#[test]
+fn what_the_run_began_with_is_not_ignored() {
+    let (_dir, app) = project();
+    let mut rules = IgnoreRules::read(&app, std::iter::empty());
+    rules.keep(["target/tracked", "src/main.rs"].into_iter());
+    let again: IgnoreRules = serde_json::from_str(&serde_json::to_string(&rules).unwrap()).unwrap();
+    let ignored = Ignored::of(&again);
+    assert_eq!(ask(&ignored, "target/tracked"), None);
+    assert_eq!(ask(&ignored, "target/other").as_deref(), Some("target"));
+}
+
+#[test]
+fn every_version_of_the_index_is_read() {
+    let (_dir, app) = project();
+    git(&app, &["add", "-f", "."]);
+    for version in ["2", "3", "4"] {
+        git(&app, &["update-index", "--index-version", version]);
+        let found = tracked(&app);
+        assert_eq!(found, [".gitignore", "src/main.rs", "target/tracked", "web/.gitignore"], "version {version}");
+        let above = tracked(app.parent().unwrap());
+        assert!(above.contains(&"app/src/main.rs".to_owned()));
+    }
+    fs::write(app.parent().unwrap().join(".git/index"), b"DIRC\0\0\0\x02\xff\xff\xff\xffgarbage").unwrap();
+    assert!(tracked(&app).is_empty());
+}

@@ -1,0 +1,212 @@
+//! What builds leave in a project: files that git ignores are scratch, and hide nothing. Each attack has a witness in what `diff` and
+//! `apply` show, or in a verdict that was not forged.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use workbench::{Answer, Workbench};
+
+const IGNORES: &str = "target/\n__pycache__/\n*.log\nlocal.cfg\n";
+
+/// A project with rules of git, and stages in a row; with `many`, so large that stages work on overlays.
+fn bench(stages: &[(&str, &str)], many: bool) -> Workbench {
+    let nodes: String = stages.iter().map(|(id, attributes)| format!("  {id} [{attributes}]\n")).collect();
+    let row: Vec<&str> = stages.iter().map(|(id, _)| *id).collect();
+    let bench = Workbench::with_pipeline(&format!(
+        "digraph g {{\n  start [shape=Mdiamond]; done [shape=Msquare]\n{nodes}  start -> {} -> done\n}}\n",
+        row.join(" -> ")
+    ));
+    bench.write(".gitignore", IGNORES);
+    bench.write("src/main.txt", "main\n");
+    if many {
+        (0..300).for_each(|number| bench.write(&format!("data/{number}.txt"), "x"));
+    }
+    bench
+}
+
+fn tool(command: &str, writes: &str) -> String {
+    format!("shape=parallelogram, tool_command=\"{command}\", allowed_write_paths=\"{writes}\"")
+}
+
+/// A builder with a shell, and what its script lets it run.
+const BUILDER: &str = "prompt=\"build\", allowed_commands=\"*\", allowed_write_paths=\"src/\"";
+
+fn script(bench: &Workbench, node: &str, commands: &[&str]) {
+    let turn = |command: &&str| {
+        let command = serde_json::Value::from(*command);
+        format!("[[node.{node}]]\ntool = [{{ name = \"shell\", arguments = {{ command = {command} }} }}]\n")
+    };
+    let turns: String = commands.iter().map(turn).collect();
+    let end = format!("[[node.{node}]]\ntext = \"OUTCOME: SUCCESS\"\n");
+    std::fs::write(bench.outside().join("script.toml"), turns + &end).unwrap();
+}
+
+fn run(bench: &Workbench) -> Answer {
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "r"])
+}
+
+fn run_scripted(bench: &Workbench) -> Answer {
+    bench.glovebox(&["run", "pipeline.dot", "--script", "../script.toml", "--run-id", "r"])
+}
+
+#[test]
+fn what_git_ignores_is_scratch_and_stays_for_the_next_stage() {
+    for many in [false, true] {
+        let build = "mkdir -p target/debug src/__pycache__ logs; echo o > target/debug/app; echo c > src/__pycache__/m.pyc; \
+                     echo l > logs/x.log; ln -s debug/app target/link";
+        let check = "test -f target/debug/app && test -f src/__pycache__/m.pyc && test -f logs/x.log && test -f target/link && \
+                     echo more >> target/debug/app && rm -r logs";
+        let last = "test $(cat target/debug/app | wc -l) = 2 && test ! -e logs";
+        let (build, check, last) = (tool(build, ""), tool(check, ""), tool(last, ""));
+        let bench = bench(&[("build", &build), ("check", &check), ("last", &last)], many);
+        let before = bench.snapshot();
+        let answer = run(&bench);
+        answer.ends(0).says("left out 4 files that git ignores (target/, __pycache__/, x.log)");
+        answer.never_says("quarantined");
+        assert!(bench.glovebox(&["diff", "r"]).ends(0).stdout.is_empty());
+        bench.glovebox(&["apply", "r"]).ends(0);
+        assert_eq!(bench.snapshot(), before);
+        bench.glovebox(&["show", "r", "build"]).ends(0).says("ignored").says("target/");
+    }
+}
+
+#[test]
+fn a_stage_that_changes_the_rules_hides_nothing() {
+    for many in [false, true] {
+        let hide = "printf 'src/\\\\n*.txt\\\\n' > .gitignore; mkdir -p .git/info; echo src/ > .git/info/exclude; true";
+        let rules = tool("printf 'src/\\n' > .gitignore; printf '*' > src/.gitignore", "./");
+        let change = tool("echo evil >> src/main.txt; echo new > src/new.txt", "./");
+        let bench = bench(&[("rules", &rules), ("change", &change)], many);
+        run(&bench).ends(0).never_says("that git ignores");
+        bench.glovebox(&["diff", "r"]).ends(0).says("+evil").says("src/new.txt").says("src/.gitignore");
+        let narrow =
+            self::bench(&[("hide", &tool(hide, "")), ("change", &tool("echo evil >> src/main.txt", ""))], many);
+        run(&narrow).ends(6).says(".gitignore").says(".git");
+    }
+}
+
+#[test]
+fn a_file_that_git_tracks_is_ordinary_though_a_rule_matches_it() {
+    for many in [false, true] {
+        let change = "echo evil >> target/kept.txt; echo o > target/out; echo evil > sub.log; test -f local.cfg";
+        let bench = bench(&[("change", &tool(change, "./"))], many);
+        bench.write("target/kept.txt", "kept\n");
+        bench.write("target/stale", "not in the run\n");
+        bench.write("local.cfg", "included\n");
+        bench.write("glovebox.toml", "[workspace]\ninclude = [\"local.cfg\"]\n");
+        let git = |words: &[&str]| {
+            let done = std::process::Command::new("git").current_dir(bench.project()).args(words).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+        };
+        git(&["init", "-q"]);
+        git(&["add", "-f", "target/kept.txt", "src/main.txt", ".gitignore"]);
+        run(&bench).ends(0).says("left out 2 files that git ignores");
+        let diff = bench.glovebox(&["diff", "r"]);
+        diff.ends(0).says("target/kept.txt").says("+evil").never_says("target/out");
+        diff.never_says("target/stale").never_says("sub.log").never_says("local.cfg");
+        // Outside of its scope it fails the stage, like any other file.
+        let text = bench.read("pipeline.dot").replace("allowed_write_paths=\"./\"", "allowed_write_paths=\"src/\"");
+        bench.write("pipeline.dot", &text);
+        let refused = bench.glovebox(&["run", "pipeline.dot", "--run-id", "s"]);
+        refused.ends(6).says("wrote disallowed files: target/kept.txt");
+    }
+}
+
+#[test]
+fn what_a_write_scope_names_is_committed_though_git_ignores_it() {
+    let make = tool("mkdir -p target/dist; echo a > target/dist/a; echo o > target/o", "target/dist/");
+    let bench = bench(&[("make", &make), ("use", &tool("test -f target/dist/a", ""))], false);
+    run(&bench).ends(0).says("left out 1 file that git ignores (target/)");
+    bench.glovebox(&["diff", "r"]).says("target/dist/a").never_says("target/o");
+}
+
+#[test]
+fn a_builder_leaves_a_verdict_nothing_that_no_diff_shows() {
+    for many in [false, true] {
+        let check =
+            tool("test ! -e target/verdict && test ! -e src/__pycache__/m.pyc && grep -q fixed src/main.txt", "");
+        let bench = bench(&[("build", BUILDER), ("check", &check)], many);
+        let forge = "mkdir -p target src/__pycache__; echo pass > target/verdict; echo evil > src/__pycache__/m.pyc; \
+                     echo fixed > src/main.txt";
+        script(&bench, "build", &[forge, "test -f target/verdict"]);
+        run_scripted(&bench).ends(0).says("verified     check").says("left out 2 files");
+    }
+}
+
+#[test]
+fn nothing_lasts_beside_hold_outs_and_builders_never_see_what_a_verdict_left() {
+    let seal = "mkdir -p target; test ! -e target/leak && cp scripts/scenarios/secret.txt target/leak";
+    let look = tool("test -f scripts/scenarios/secret.txt", "");
+    let bench =
+        bench(&[("judge", &tool(seal, "")), ("again", &tool(seal, "")), ("build", BUILDER), ("look", &look)], false);
+    bench.write("scripts/scenarios/secret.txt", "XYZZY\n");
+    script(&bench, "build", &["test ! -e target/leak && ! grep -rq XYZZY . && echo clean > src/clean.txt"]);
+    run_scripted(&bench).ends(0);
+    bench.glovebox(&["diff", "r"]).says("src/clean.txt").never_says("leak");
+    let kept = bench.run_folder("r").join("cache/ignored");
+    assert!(!kept.join("verifier/target").exists() && !kept.join("checker/target").exists());
+}
+
+#[test]
+fn protected_names_stay_protected() {
+    for (write, said) in [
+        ("echo x > .envrc", ".envrc"),
+        ("mkdir -p .git/hooks; echo x > .git/hooks/pre-commit", ".git"),
+        ("echo x > glovebox.toml", "glovebox.toml"),
+    ] {
+        let bench = bench(&[("write", &tool(write, "./"))], false);
+        bench.write(".gitignore", "*\n!src/\n");
+        run(&bench).ends(6).says(said);
+    }
+    // Within an ignored folder such a name is dropped, and no later stage finds it.
+    let write = tool(
+        "mkdir -p target/.git/hooks target/pkg; echo x > target/.envrc; echo x > target/pkg/.npmrc; echo y > target/pkg/a",
+        "",
+    );
+    let look = tool(
+        "test -f target/pkg/a && test ! -e target/.envrc && test ! -e target/pkg/.npmrc && test ! -e target/.git",
+        "",
+    );
+    let bench = bench(&[("write", &write), ("look", &look)], false);
+    run(&bench).ends(0);
+}
+
+#[test]
+fn what_lies_in_an_ignored_folder_never_replaces_a_file_of_the_workspace() {
+    for many in [false, true] {
+        // The first stage leaves an ignored file; the second makes it an ordinary one, which is what all later stages must see.
+        let first = tool("mkdir -p target; echo forged > target/result", "");
+        let second = tool("mkdir -p target; echo honest > target/result", "target/result");
+        let third = tool("grep -q honest target/result", "");
+        let bench = bench(&[("first", &first), ("second", &second), ("third", &third)], many);
+        run(&bench).ends(0);
+        bench.glovebox(&["diff", "r"]).says("+honest").never_says("forged");
+    }
+}
+
+#[test]
+fn links_and_strange_names_in_an_ignored_folder_lead_nowhere() {
+    let make = "mkdir -p target/closed; echo x > target/set; ln -s /etc/passwd target/passwd; ln -s ../../../.. target/up\n\
+                ln -s ../src target/src; mkfifo target/pipe; touch \"target/$(printf 'a\\033b')\"\n\
+                chmod 000 target/closed; chmod 777 target/set\n";
+    for many in [false, true] {
+        let look = "test -L target/up && test ! -e target/pipe && test -x target/set && echo x > target/src/x.log";
+        let bench = bench(&[("write", &tool("sh make.sh", "")), ("look", &tool(look, ""))], many);
+        bench.write("make.sh", make);
+        run(&bench).ends(0);
+        assert!(bench.glovebox(&["diff", "r"]).ends(0).stdout.is_empty());
+    }
+}
+
+#[test]
+fn what_is_refused_is_told_once_for_its_folder() {
+    let build = tool("mkdir -p out/deep; for i in $(seq 22); do echo $i > out/deep/$i; done", "src/");
+    let bench = bench(&[("build", &build)], false);
+    let answer = run(&bench);
+    answer.ends(6).says("22 files in out/deep/").says("scratch = [\"out/deep/\"]").says("out/deep/ (22 files)");
+    assert_eq!(answer.stderr.matches("out/deep/1").count() + answer.stdout.matches("out/deep/1").count(), 0);
+    bench.glovebox(&["show", "r", "build"]).says("22 files in out/deep/").says("scratch = [");
+    bench.write("glovebox.toml", "[sandbox]\nscratch = [\"out/\"]\n");
+    bench.glovebox(&["run", "pipeline.dot", "--run-id", "s"]).ends(0);
+}
