@@ -1,6 +1,6 @@
 //! Artifacts: files for people beside the stage's record, such as `prompt.md`.
 
-use crate::bindings::glovebox::plugin::control;
+use crate::imports::control;
 
 /// Keeps an artifact. `name` has 1 to 64 letters, digits, `.`, `_` and `-`.
 ///

@@ -1,6 +1,6 @@
 //! Limits, progress and cancellation of the attempt. Grants nothing outside of the attempt.
 
-use crate::bindings::glovebox::plugin::control;
+use crate::imports::control;
 use serde_json::Value;
 
 /// Reports progress. `kind` is an event kind of the agent loop, such as `tool-call-start`, or one of the plugin's own.

@@ -3,7 +3,7 @@
 //! A [`Command`] is only a description. The host decides if it may run, with which variables, and which of its writes are kept.
 
 use crate::bindings::glovebox::plugin::exec;
-use crate::{Outcome, Stage};
+use crate::{Outcome, Stage, imports};
 
 pub use exec::{Captured, Error, Exit};
 
@@ -96,7 +96,7 @@ impl Command {
     /// # Errors
     /// If the command did not run. [`Error::code`] has the reason.
     pub fn run(&self) -> Result<Exit, Error> {
-        exec::run(&self.raw)
+        imports::exec::run(&self.raw)
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
             ("/tmp", "/tmp"),
             ("größe", "größe"),
         ] {
-            let stage = crate::stage::tests::with_attributes(vec![("working_dir".to_owned(), written.to_owned())]);
+            let stage = crate::testing::stage("n").attribute("working_dir", written).build();
             assert_eq!(shell("true").set_up_by(&stage).unwrap().raw.cwd, folder_of);
         }
     }

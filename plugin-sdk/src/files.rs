@@ -2,9 +2,9 @@
 //!
 //! Paths are relative and separated by `/`. What the stage may not see does not exist.
 
-use crate::bindings::glovebox::plugin::files;
+use crate::imports::files;
 
-pub use files::{Error, Node};
+pub use crate::bindings::glovebox::plugin::files::{Error, Node};
 
 /// Bytes that one call reads.
 const CHUNK_BYTES: u32 = 256 * 1024;

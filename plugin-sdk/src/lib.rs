@@ -6,7 +6,7 @@
 //!
 //! Custom rules are another kind of component: use the feature `rules` instead of the default features, and the module `rules`.
 //!
-//! The crate also compiles for other targets, to test code that does not call the host. A call to the host panics there.
+//! On other targets the crate is for tests: the module `testing` answers the calls of a handler in a native `cargo test`.
 //!
 //! ```no_run
 //! use glovebox_plugin_sdk::{Handler, Outcome, Stage, export};
@@ -52,6 +52,8 @@ mod outcome;
 pub mod rules;
 #[cfg(feature = "stage")]
 mod stage;
+#[cfg(all(feature = "stage", not(target_family = "wasm")))]
+pub mod testing;
 
 #[cfg(feature = "stage")]
 pub use outcome::Outcome;
@@ -66,6 +68,14 @@ pub use stage::Stage;
 pub mod bindings {
     wit_bindgen::generate!({ world: "agent", path: "../wit", pub_export_macro: true });
 }
+
+/// The functions of the host, or in a test what stands in for them.
+#[cfg(all(feature = "stage", target_family = "wasm"))]
+mod imports {
+    pub(crate) use crate::bindings::glovebox::plugin::{control, exec, files, llm};
+}
+#[cfg(all(feature = "stage", not(target_family = "wasm")))]
+use testing::imports;
 
 #[cfg(feature = "stage")]
 /// Types of the contract (`glovebox:plugin/types`).

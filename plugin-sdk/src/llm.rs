@@ -3,6 +3,7 @@
 //! The host counts turns and tool rounds. If they exceed a limit, [`complete`] returns `limit-exceeded`.
 
 use crate::bindings::glovebox::plugin::{chat, llm};
+use crate::imports;
 
 pub use chat::{Message, Part, ToolDef, Usage};
 pub use llm::{Error, Request, Response};
@@ -12,12 +13,12 @@ pub use llm::{Error, Request, Response};
 /// # Errors
 /// `limit-exceeded`, `script-exhausted`, `not-granted`, or a provider error in [`Error::kind`].
 pub fn complete(request: &Request) -> Result<Response, Error> {
-    llm::complete(request)
+    imports::llm::complete(request)
 }
 
 /// Returns the properties of the model: `provider`, `model`, `context-window`.
 pub fn properties() -> Vec<(String, String)> {
-    llm::info()
+    imports::llm::info()
 }
 
 impl Message {

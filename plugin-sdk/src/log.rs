@@ -2,7 +2,7 @@
 //!
 //! The host decides where it keeps a line, and how many it keeps (`log_lines`).
 
-use crate::bindings::glovebox::plugin::control;
+use crate::imports::control;
 
 macro_rules! levels {
     ($($level:ident)*) => {$(

@@ -91,32 +91,16 @@ impl Stage {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::bindings::glovebox::plugin::types::Entry;
-
-    pub(crate) fn with_attributes(attributes: Vec<(String, String)>) -> Stage {
-        let mut stage = stage(None);
-        stage.input.attributes = attributes;
-        stage
-    }
+    use crate::testing;
 
     fn stage(prompt: Option<&str>) -> Stage {
-        let (run_id, branch_id, node_id, attempt_id) = ("r".into(), "main".into(), "n".into(), "a".into());
-        let entry = |key: &str, value: &str| Entry { key: key.to_owned(), value: value.to_owned() };
-        Stage::from(StageInput {
-            attempt: Attempt { run_id, run_generation: 0, branch_id, node_id, attempt_id, ordinal: 1, visit: 1 },
-            handler_type: "codergen".to_owned(),
-            label: "N".to_owned(),
-            prompt: prompt.map(str::to_owned),
-            goal: "g".to_owned(),
-            attributes: vec![("timeout".to_owned(), "5m".to_owned())],
-            context: vec![entry("n", "1"), entry("text", "plain")],
-            outgoing: Vec::new(),
-            mounts: Vec::new(),
-            last_failure: None,
-            extra: Vec::new(),
-        })
+        let stage = testing::stage("n").attribute("timeout", "5m").context("n", 1);
+        let mut stage = prompt.into_iter().fold(stage, |stage, prompt| stage.prompt(prompt)).build();
+        stage.input.context.push(Entry { key: "text".to_owned(), value: "plain".to_owned() });
+        stage
     }
 
     #[test]

@@ -109,6 +109,11 @@ fn publish(built: &Path, name: &str) -> Step<()> {
     at(&place, fs::rename(&fresh, &place))
 }
 
+/// Runs the tests that the quickstart's plugin has for itself, natively, as its author would.
+pub(crate) fn test_review_plugin() -> Step<()> {
+    demand(nested_cargo(&repository().join(REVIEW_PLUGIN), &[]).args(["test", "--locked"]))
+}
+
 fn build_example(folder: &Path, std_flags: &[String]) -> Step<()> {
     demand(nested_cargo(folder, std_flags).args(["build", "--locked", "--release", "--target", TARGET]))
 }

@@ -45,12 +45,13 @@ pub(crate) fn ci() -> Step {
 
 type Check = fn() -> Step<()>;
 
-const CHECKS: [(&str, Check); 7] = [
+const CHECKS: [(&str, Check); 8] = [
     ("attacks as an ordinary user", attacks::as_ordinary_user),
     ("format", || process::demand(cargo().args(["fmt", "--all", "--check"]))),
     ("lints", || process::demand(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))),
     ("docs", || process::demand(cargo().env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]))),
     ("dependency policy", dependency_policy),
+    ("tests of the example plugin", components::test_review_plugin),
     ("numbers", || numbers::run(None).map(drop)),
     ("std from source", || components::check(Some(Rung::Source))),
 ];

@@ -40,6 +40,33 @@ fn review(folder: &Path, findings: &mut Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
+#[cfg(test)]
+mod tests {
+    use super::Review;
+    use glovebox_plugin_sdk::Status;
+    use glovebox_plugin_sdk::testing::{Host, stage};
+
+    #[test]
+    fn code_that_can_panic_is_rejected_with_its_line() {
+        let host = Host::new();
+        host.write("src/lib.rs", "fn one() {\n    two().unwrap()\n}\n");
+        let outcome = host.execute::<Review>(stage("review").goal("Be careful"));
+        assert_eq!((outcome.status(), outcome.value("review.findings")), (Status::Fail, Some("1")));
+        let report = host.read("REVIEW.md").unwrap_or_default();
+        assert!(report.contains("Goal: Be careful") && report.contains("- src/lib.rs:2 may panic"), "{report}");
+        assert_eq!(host.logged()[0].message, "reviewed");
+    }
+
+    #[test]
+    fn good_code_passes_and_missing_sources_are_a_failure() {
+        let host = Host::new();
+        let failure = host.execute::<Review>(stage("review"));
+        assert_eq!(failure.failure().map(|failure| failure.code.as_str()), Some("review/read"));
+        host.write("src/deep/lib.rs", "fn one() {}\n");
+        assert_eq!(host.execute::<Review>(stage("review")).status(), Status::Success);
+    }
+}
+
 export!(
     Review,
     manifest = r#"{"name":"acme.review","version":"0.1.0","description":"Reviews Rust sources by rules.",
