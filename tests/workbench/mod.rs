@@ -37,6 +37,24 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+/// The standard library for components that `cargo xtask components` built, where the toolchain has none.
+pub fn wasm_sysroot() -> Option<PathBuf> {
+    let printed = |words: &[&str]| {
+        let output = Command::new("rustc").current_dir(root()).args(words).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let libraries = printed(&["--print", "target-libdir", "--target", "wasm32-wasip2"]);
+    let is_std = |name: &str| name.starts_with("libstd-");
+    let mut names = Path::new(libraries.trim()).read_dir().into_iter().flatten().flatten();
+    if names.any(|entry| is_std(&entry.file_name().to_string_lossy())) {
+        return None;
+    }
+    let version = printed(&["-vV"]);
+    let commit = version.lines().find_map(|line| line.strip_prefix("commit-hash: ")).unwrap();
+    let built = root().join("target/sysroot").join(commit).read_dir().unwrap().map(|entry| entry.unwrap().path());
+    Some(built.into_iter().find(|sysroot| sysroot.join("complete").is_file()).unwrap())
+}
+
 /// Where the commands of every bench keep the key of their user.
 pub fn state_dir() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("state")

@@ -7,6 +7,10 @@ mod keeping;
 pub use keeping::{CollectArguments, ListArguments, RemoveArguments};
 
 use crate::branch::BranchName;
+mod plugin;
+
+pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
+
 use crate::runs::RunSelector;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use glovebox_engine::event::NodeId;
@@ -354,38 +358,6 @@ pub struct DiffArguments {
     pub stat: bool,
     #[command(flatten)]
     pub runs: RunsArguments,
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `glovebox plugin`.
-#[derive(Debug, Subcommand)]
-pub enum PluginCommand {
-    /// Show a component's imports, exports, world, wants and digest; runs nothing
-    Inspect(InspectArguments),
-    /// Show what each plugin imports, wants and gets, and write glovebox.lock
-    Lock(LockArguments),
-}
-
-/// `glovebox plugin inspect`.
-#[derive(Debug, Args)]
-pub struct InspectArguments {
-    /// The component
-    pub file: PathBuf,
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `glovebox plugin lock`.
-#[derive(Debug, Args)]
-pub struct LockArguments {
-    /// A pipeline; the glovebox.toml beside or above it is locked
-    pub file: Option<PathBuf>,
-    /// The project whose glovebox.toml is locked
-    #[arg(long, value_name = "D", default_value = ".")]
-    pub workdir: PathBuf,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -28,6 +28,7 @@ mod regular_file;
 mod rule_plugins;
 mod runs;
 mod scenarios;
+mod sdk_files;
 mod selection;
 mod shell;
 mod source;
@@ -79,6 +80,11 @@ fn dispatch(command: Command) -> Ended {
         Command::Diff(arguments) => commands::diff::diff(&arguments),
         Command::Plugin { command: PluginCommand::Inspect(arguments) } => commands::plugin::inspect(&arguments),
         Command::Plugin { command: PluginCommand::Lock(arguments) } => commands::plugin::lock(&arguments),
+        Command::Plugin { command: PluginCommand::New(arguments) } => commands::new_plugin::new(&arguments),
+        Command::Plugin { command: PluginCommand::Wit(arguments) } => commands::new_plugin::wit(&arguments),
+        Command::Plugin { command: PluginCommand::EmbedManifest(arguments) } => {
+            commands::new_plugin::embed_manifest(&arguments)
+        }
         Command::Holdout { command: HoldoutCommand::Status(arguments) } => commands::holdout::status(&arguments),
         Command::Holdout { command: HoldoutCommand::Verify(arguments) } => commands::holdout::verify(&arguments),
         Command::Doctor(arguments) => commands::doctor::doctor(&arguments),

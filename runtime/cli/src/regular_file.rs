@@ -73,9 +73,9 @@ pub fn not_file(error: &io::Error) -> Option<Kind> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<NotFile>()).map(|found| found.0)
 }
 
-/// Replaces the text of a file. Keeps its mode and, if possible, its owner. Follows a link and replaces its target. Refuses a file that
+/// Replaces the content of a file. Keeps its mode and, if possible, its owner. Follows a link and replaces its target. Refuses a file that
 /// is not writable, even if its folder is.
-pub fn replace(file: &Path, text: &str) -> Result<(), Stop> {
+pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Stop> {
     let failed = |error: io::Error| Stop::io(format!("write `{}`", file.display()), &error);
     let file = fs::canonicalize(file).map_err(failed)?;
     if !fs::metadata(&file).map_err(failed)?.is_file() {
@@ -94,7 +94,7 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Stop> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let fresh = file.with_file_name(format!(".{name}.glovebox-{}", std::process::id()));
     let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).and_then(|mut opened| {
-        opened.write_all(text.as_bytes())?;
+        opened.write_all(content.as_ref())?;
         become_like(&opened, &before)?;
         opened.sync_all()
     });

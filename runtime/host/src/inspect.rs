@@ -207,6 +207,31 @@ pub fn inspect(bytes: &[u8]) -> Result<Inspection, InspectError> {
     })
 }
 
+/// Adds a manifest to a component that has none, in the custom section where the SDK writes it. What is answered was inspected.
+pub fn embed(component: &[u8], manifest: &str) -> Result<Vec<u8>, InspectError> {
+    inspect(component)?;
+    let mut section = Vec::new();
+    add_length(&mut section, MANIFEST_SECTION.len());
+    section.extend_from_slice(MANIFEST_SECTION.as_bytes());
+    section.extend_from_slice(manifest.trim().as_bytes());
+    let mut embedded = component.to_vec();
+    // A custom section has the id 0.
+    embedded.push(0);
+    add_length(&mut embedded, section.len());
+    embedded.append(&mut section);
+    inspect(&embedded)?;
+    Ok(embedded)
+}
+
+/// Adds a length in LEB128, as binaries have it.
+fn add_length(bytes: &mut Vec<u8>, mut length: usize) {
+    while length >= 0x80 {
+        bytes.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    bytes.push(length as u8);
+}
+
 /// The language a component may be written in. What is off here is off in the engine too, except several memories in one module: the
 /// engine makes such modules itself, where one nested component calls another.
 pub(crate) fn features() -> WasmFeatures {

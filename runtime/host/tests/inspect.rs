@@ -8,7 +8,7 @@ mod guests;
 use glovebox_host::component::{LoadError, check_handler};
 use glovebox_host::grants::FileTier;
 use glovebox_host::host::{Host, HostConfig};
-use glovebox_host::inspect::{InspectError, inspect};
+use glovebox_host::inspect::{InspectError, embed, inspect};
 use glovebox_host::provided::State;
 use proptest::prelude::*;
 
@@ -62,6 +62,20 @@ fn a_manifest_that_asks_for_the_impossible_is_an_error() {
     check(r#"{"name":"a b","version":"1"}"#, "`name` is `a b`");
     check(r#"{"name":"a","version":"1","description":"x\\u001b[2J"}"#, "could deceive a reader");
     check("not JSON", "not a plugin manifest");
+}
+
+#[test]
+fn a_manifest_is_embedded_once_and_only_a_good_one() {
+    let bare = guests::component(IDLE);
+    let long = "x".repeat(300);
+    let good = format!(r#"{{"name":"acme.c","version":"1","description":"{long}","wants":{{"model":true}}}}"#);
+    let embedded = embed(&bare, &format!("\n{good}\n")).unwrap();
+    let found = inspect(&embedded).unwrap();
+    assert!(found.manifest.is_some_and(|manifest| manifest.name == "acme.c" && manifest.wants.model));
+    assert!(matches!(embed(&embedded, &good), Err(InspectError::TwoManifests)));
+    assert!(matches!(embed(&bare, "{}"), Err(InspectError::Manifest(_))));
+    assert!(matches!(embed(b"text", &good), Err(InspectError::NotWasm)));
+    assert!(matches!(embed(&bare, &" x".repeat(70_000)), Err(InspectError::ManifestTooLong(_))));
 }
 
 #[test]

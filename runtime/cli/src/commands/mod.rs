@@ -11,6 +11,7 @@ pub mod gc;
 pub mod graph;
 pub mod holdout;
 pub mod ls;
+pub mod new_plugin;
 pub mod plan;
 pub mod plugin;
 pub mod resume;
