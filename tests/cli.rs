@@ -13,7 +13,7 @@ fn usage_errors_end_with_2_and_say_what_is_expected() {
     for (words, said) in [
         (&[][..], "Usage: glovebox"),
         (&["frobnicate"], "unrecognized subcommand"),
-        (&["run"], "<FILE>"),
+        (&["check"], "<FILES>..."),
         (&["run", "pipeline.dot", "--set", "novalue"], "expected KEY=VALUE"),
         (&["run", "pipeline.dot", "--max-steps", "0"], "--max-steps"),
         (&["graph", "pipeline.dot"], "--format"),

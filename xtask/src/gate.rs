@@ -1,23 +1,30 @@
 //! `cargo xtask test` and `cargo xtask ci`: the whole gate, with its summary as the last line.
 //!
-//! A step that could not run counts as failed; nothing is skipped because something is missing.
+//! A step that could not run counts as failed; nothing is skipped because something is missing. Only a project of `tests/projects` whose
+//! tool is not on this machine is not run, which the summary lists.
 
 use crate::{Step, attacks, components, numbers, process, pytest, repository, wasm_std::Rung};
 use std::io::{BufRead, BufReader};
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
 
+/// How a test begins the line with which it says that it could not run.
+const NOT_RUN: &str = "not run: ";
+
 /// What the test binaries reported, summed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     passed: usize,
     failed: usize,
+    /// Tests whose tool is not on this machine. They are among the passed ones too.
+    not_run: usize,
 }
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.not_run += other.not_run;
     }
 }
 
@@ -75,14 +82,18 @@ fn run_tests(arguments: &[String]) -> Step<Tally> {
     command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cannot start {}: {error}", process::shown(&command)))?;
     let mut tally = Tally::default();
+    let mut not_run = Vec::new();
     if let Some(printed) = child.stdout.take() {
         for line in BufReader::new(printed).split(b'\n') {
             let line = line.map_err(|error| format!("cannot read what the tests print: {error}"))?;
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
             tally += result_line(&line).unwrap_or_default();
+            not_run.extend(line.starts_with(NOT_RUN).then(|| line.into_owned()));
         }
     }
+    tally.not_run = not_run.len();
+    not_run.iter().for_each(|line| println!("{line}"));
     let status = child.wait().map_err(|error| format!("cannot wait for {}: {error}", process::shown(&command)))?;
     if !status.success() && tally.failed == 0 {
         eprintln!("error: {} ended with {status}", process::shown(&command));
@@ -98,10 +109,13 @@ fn result_line(line: &str) -> Option<Tally> {
         let before = counts.split_once(word)?.0;
         before.rsplit(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
     };
-    Some(Tally { passed: count(" passed")?, failed: count(" failed")? })
+    Some(Tally { passed: count(" passed")?, failed: count(" failed")?, not_run: 0 })
 }
 
 fn close(tally: Tally) -> ExitCode {
+    if tally.not_run > 0 {
+        println!("{} not run, because a tool is not on this machine", tally.not_run);
+    }
     println!("{} passed, {} failed", tally.passed, tally.failed);
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -113,7 +127,7 @@ mod tests {
     #[test]
     fn reads_the_closing_line_of_a_test_binary() {
         let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.00s";
-        assert_eq!(result_line(line), Some(Tally { passed: 12, failed: 3 }));
+        assert_eq!(result_line(line), Some(Tally { passed: 12, failed: 3, not_run: 0 }));
         assert_eq!(result_line("test outcome ... ok"), None);
         assert_eq!(result_line("test result: who knows"), None);
     }

@@ -12,6 +12,7 @@ mod plugin;
 pub use plugin::{EmbedArguments, InspectArguments, LockArguments, NewPluginArguments, PluginCommand, WitArguments};
 
 use crate::runs::RunSelector;
+use crate::starter::Template;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use glovebox_engine::event::NodeId;
 use glovebox_record::Tier;
@@ -44,6 +45,8 @@ pub struct Arguments {
 /// Every command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write a pipeline and settings that fit the project
+    Init(InitArguments),
     /// Run a pipeline in a private copy of the project
     Run(RunArguments),
     /// Show problems in pipelines, with fixes
@@ -98,11 +101,28 @@ pub struct CompileArguments {
     pub bounds: String,
 }
 
+/// `glovebox init`.
+#[derive(Debug, Args)]
+pub struct InitArguments {
+    /// The shape of the pipeline
+    #[arg(value_enum, default_value_t = Template::Default)]
+    pub template: Template,
+    /// The project that is looked at; both files are written there
+    #[arg(long, value_name = "D", default_value = ".")]
+    pub workdir: PathBuf,
+    /// List the templates
+    #[arg(long)]
+    pub list: bool,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    pub print: bool,
+}
+
 /// `glovebox run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// The pipeline, a DOT file
-    pub file: PathBuf,
+    /// The pipeline, a DOT file; default: `pipeline.dot` of the project, else its only DOT file
+    pub file: Option<PathBuf>,
     #[command(flatten)]
     pub project: ProjectArguments,
     #[command(flatten)]
@@ -271,8 +291,8 @@ pub enum GraphFormat {
 /// `glovebox plan`.
 #[derive(Debug, Args)]
 pub struct PlanArguments {
-    /// The pipeline, a DOT file
-    pub file: PathBuf,
+    /// The pipeline, a DOT file; default: `pipeline.dot` of the project, else its only DOT file
+    pub file: Option<PathBuf>,
     #[command(flatten)]
     pub project: ProjectArguments,
     #[command(flatten)]

@@ -20,6 +20,7 @@ mod exit;
 mod journal;
 mod overlay;
 mod patch;
+mod pipeline_file;
 mod plan_diff;
 mod prepare;
 mod project;
@@ -32,6 +33,7 @@ mod sdk_files;
 mod selection;
 mod shell;
 mod source;
+mod starter;
 mod terminal;
 mod toolchain;
 mod user_key;
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Ended {
     match command {
+        Command::Init(arguments) => commands::init::init(&arguments),
         Command::Run(arguments) => commands::run::run(arguments),
         Command::Check(arguments) => commands::check::check(&arguments),
         Command::Fmt(arguments) => commands::fmt::fmt(&arguments),

@@ -6,7 +6,6 @@
 mod configuration;
 mod go;
 mod java;
-#[expect(dead_code, reason = "no command reads the table yet")]
 pub mod kind;
 mod machine;
 mod node;
@@ -84,6 +83,14 @@ pub fn exec_policy(setting: &ExecSetting, tier: Option<Tier>, read: &[String]) -
     let bind = |(folder, optional): (&String, bool)| Bind { optional, ..Bind::read_only(folder.into(), folder.into()) };
     policy.binds.extend(shown.map(bind));
     Ok(policy)
+}
+
+/// Why a toolchain cannot be used on this machine, and what to do; nothing if it can.
+pub fn missing(toolchain: Toolchain) -> Option<String> {
+    let machine = Machine::here();
+    let found = find(toolchain, &machine, Tier::Full).and_then(|found| machine.presentable(found));
+    let missing = found.err()?;
+    Some(format!("the toolchain `{}` is not on this machine: {}; {}", toolchain.as_str(), missing.why, missing.help))
 }
 
 fn find(toolchain: Toolchain, machine: &Machine, tier: Tier) -> Result<Found, Missing> {

@@ -10,6 +10,7 @@ pub mod fmt;
 pub mod gc;
 pub mod graph;
 pub mod holdout;
+pub mod init;
 pub mod ls;
 pub mod new_plugin;
 pub mod plan;

@@ -5,7 +5,7 @@ use crate::exit::{Ended, Exit, Stop};
 use crate::plan_diff::{self, Other};
 use crate::prepare::{self, Purpose, Request, SharedHost};
 use crate::terminal::{self, visible};
-use crate::{rule_plugins, source, widening};
+use crate::{pipeline_file, rule_plugins, source, widening};
 use glovebox_engine::event::RuleRecord;
 use glovebox_engine::plan::compare::{Addition, additions, compare};
 use glovebox_engine::plan::deny::{Denied, Deny, denied};
@@ -19,7 +19,8 @@ use std::collections::BTreeSet;
 pub fn plan(arguments: &PlanArguments) -> Ended {
     let (rules, host) = (rules(arguments)?, &SharedHost::default());
     let inputs = source::inputs(&arguments.project.inputs);
-    let (source, project) = rule_plugins::read_pipeline(host, &arguments.file, &inputs, &arguments.project.workdir)?;
+    let file = pipeline_file::choose(arguments.file.as_deref(), &arguments.project.workdir)?;
+    let (source, project) = rule_plugins::read_pipeline(host, &file, &inputs, &arguments.project.workdir)?;
     let script = arguments.execution.script.as_deref().map(prepare::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::ShowUnconfined } else { Purpose::Show };
     let request = Request { script: script.as_ref(), purpose, sealed: prepare::holdouts(&source, &project)? };

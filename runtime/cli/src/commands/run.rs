@@ -9,7 +9,7 @@ use crate::runs::{self, RunFolder, RunId};
 use crate::source;
 use crate::terminal::progress::{ProgressFormat, Reporter};
 use crate::terminal::{self, visible};
-use crate::{rule_plugins, user_key, widening};
+use crate::{pipeline_file, rule_plugins, user_key, widening};
 use glovebox_engine::plan::Plan;
 use glovebox_engine::run::{Executor, NewRun, Run};
 use glovebox_record::scope::Entry;
@@ -25,7 +25,8 @@ pub fn run(arguments: RunArguments) -> Ended {
     let id = arguments.run_id.as_deref().map_or_else(|| Ok(RunId::fresh()), RunId::parse)?;
     let inputs = source::inputs(&arguments.project.inputs);
     let host = &SharedHost::default();
-    let (source, project) = rule_plugins::read_pipeline(host, &arguments.file, &inputs, &arguments.project.workdir)?;
+    let file = pipeline_file::choose(arguments.file.as_deref(), &arguments.project.workdir)?;
+    let (source, project) = rule_plugins::read_pipeline(host, &file, &inputs, &arguments.project.workdir)?;
     widening::refuse(&project, &source.rule_report.rules)?;
     let script = arguments.execution.script.as_deref().map(prepare::read_script).transpose()?;
     let purpose = if arguments.execution.dangerously_no_sandbox { Purpose::RunUnconfined } else { Purpose::Run };

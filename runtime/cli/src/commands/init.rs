@@ -1,0 +1,91 @@
+//! `glovebox init`: writes a pipeline and settings that fit the project, and nothing else.
+
+use crate::arguments::InitArguments;
+use crate::exit::{Ended, Exit, Stop};
+use crate::starter::{Survey, Template, pipeline, settings};
+use crate::terminal::{self, visible};
+use crate::{pipeline_file, toolchain};
+use glovebox_engine::config::CONFIG_FILE_NAME;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+/// Looks at the project and writes both files. Writes nothing if one of them exists.
+pub fn init(arguments: &InitArguments) -> Ended {
+    if arguments.list {
+        for template in Template::ALL {
+            terminal::print(format_args!("{:<10} {}\n", template.name(), template.purpose()));
+        }
+        return Ok(Exit::Ok);
+    }
+    let folder = &arguments.workdir;
+    if !folder.is_dir() {
+        return Err(Stop::new(Exit::Usage, format!("workdir `{}` is not a directory", folder.display())));
+    }
+    let survey = Survey::of(folder);
+    let text = pipeline(arguments.template, &survey).map_err(|found| {
+        let first = found.first().map(|found| found.message.clone()).unwrap_or_default();
+        Stop::new(Exit::Internal, format!("the pipeline of `init` does not parse: {first}"))
+    })?;
+    let files = [(pipeline_file::NAME, text), (CONFIG_FILE_NAME, settings(&survey))];
+    if arguments.print {
+        for (name, text) in &files {
+            let comment = if *name == CONFIG_FILE_NAME { "#" } else { "//" };
+            terminal::print(format_args!("{comment} ---- {name}\n{text}\n"));
+        }
+        return Ok(Exit::Ok);
+    }
+    refuse_existing(folder, &files)?;
+    write(folder, &files)?;
+    report(&survey, arguments);
+    Ok(Exit::Ok)
+}
+
+fn refuse_existing(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> {
+    let there = files.iter().filter(|(name, _)| folder.join(name).symlink_metadata().is_ok());
+    let names: Vec<String> = there.map(|(name, _)| format!("`{name}`")).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let (verb, pronoun) = if names.len() == 1 { ("exists", "it") } else { ("exist", "them") };
+    let stop = Stop::new(Exit::Usage, format!("{} {verb} already: nothing was written", names.join(" and ")));
+    Err(stop.with_help(format!("move {pronoun} away, or show what `init` would write: `glovebox init --print`")))
+}
+
+/// Writes all files or none. A file that has appeared meanwhile, or a link, is not replaced.
+fn write(folder: &Path, files: &[(&str, String)]) -> Result<(), Stop> {
+    for (index, (name, text)) in files.iter().enumerate() {
+        let path = folder.join(name);
+        let created = OpenOptions::new().write(true).create_new(true).open(&path);
+        let is_ours = created.is_ok();
+        if let Err(error) = created.and_then(|mut file| file.write_all(text.as_bytes())) {
+            let ours = if is_ours { index + 1 } else { index };
+            // The first error is the one to report.
+            files[..ours].iter().for_each(|(name, _)| drop(fs::remove_file(folder.join(name))));
+            return Err(Stop::io(format!("write `{}`", path.display()), &error));
+        }
+    }
+    Ok(())
+}
+
+/// Says what was found and why, what is missing, and what to do next.
+fn report(survey: &Survey, arguments: &InitArguments) {
+    for part in &survey.parts {
+        terminal::say(format_args!("found    {} project: {}\n", part.kind, visible::line(&part.found)));
+        for step in &part.steps {
+            let place = if part.folder.is_empty() { String::new() } else { format!(" in {}", part.folder) };
+            terminal::say(format_args!("  {:<7}{}{place}. {}\n", step.name, step.command, step.why));
+        }
+    }
+    for name in [pipeline_file::NAME, CONFIG_FILE_NAME] {
+        terminal::say(format_args!("wrote    {name}\n"));
+    }
+    let missing = survey.toolchains().into_iter().filter_map(toolchain::missing);
+    for note in survey.notes.iter().cloned().chain(missing) {
+        terminal::say(format_args!("note     {}\n", visible::line(&note)));
+    }
+    if arguments.template.begins_with_model() {
+        terminal::say("note     write what you want into `goal` of pipeline.dot; its model stages need `--script`\n");
+    }
+    terminal::say("next     glovebox plan, then glovebox run\n");
+}

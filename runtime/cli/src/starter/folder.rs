@@ -1,0 +1,115 @@
+//! A folder of the user's project, read with bounds: regular files up to 1 MiB, and names that can be written into a pipeline.
+
+use crate::regular_file;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The largest file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// How many names of a folder are looked at.
+const NAMES_MAX: usize = 2_000;
+/// How far above a folder the repository is looked for.
+const FOLDERS_ABOVE_MAX: usize = 32;
+
+/// A folder of the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Its path from the project's root with a final `/`; empty for the root.
+    below: String,
+}
+
+/// A name in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The name, with a final `/` for a folder.
+    pub(super) name: String,
+}
+
+impl Entry {
+    pub(super) fn is_folder(&self) -> bool {
+        self.name.ends_with('/')
+    }
+}
+
+impl Folder {
+    /// The root of a project.
+    pub(super) fn root(path: &Path) -> Self {
+        Self { path: path.to_owned(), below: String::new() }
+    }
+
+    /// A folder of this one.
+    pub(super) fn inner(&self, entry: &Entry) -> Self {
+        Self { path: self.path.join(&entry.name), below: format!("{}{}", self.below, entry.name) }
+    }
+
+    /// Its path from the project's root with a final `/`; empty for the root.
+    pub(super) fn below(&self) -> &str {
+        &self.below
+    }
+
+    /// True if a file, folder or link has this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.path.join(name).symlink_metadata().is_ok()
+    }
+
+    /// The text of a regular file; empty if there is none, or if it is too long or not UTF-8.
+    pub(super) fn text(&self, name: &str) -> String {
+        let mut bytes = Vec::new();
+        let read = regular_file::open(&self.path.join(name))
+            .and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+        let is_whole = read.is_ok() && bytes.len() as u64 <= FILE_BYTES_MAX;
+        is_whole.then(|| String::from_utf8(bytes).ok()).flatten().unwrap_or_default()
+    }
+
+    /// Its files and folders with plain names, sorted. Leaves out hidden ones, links, and names with other characters.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let listed = fs::read_dir(&self.path).into_iter().flatten().flatten().take(NAMES_MAX);
+        let plain = listed.filter_map(|entry| {
+            let (kind, name) = (entry.file_type().ok()?, entry.file_name().into_string().ok()?);
+            let name = if kind.is_dir() { format!("{name}/") } else { name };
+            let is_listed = (kind.is_dir() || kind.is_file()) && is_plain(name.trim_end_matches('/'));
+            is_listed.then_some(Entry { name })
+        });
+        let mut entries: Vec<Entry> = plain.collect();
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        entries
+    }
+
+    /// A folder below this one, by its path with a final `/`.
+    pub(super) fn at(&self, path: &str) -> Self {
+        Self { path: self.path.join(path), below: format!("{}{path}", self.below) }
+    }
+
+    /// True if a `.gitignore` has a line for this folder or file, such as `target/`, `/target` or `**/target`: the one of this folder,
+    /// one above it in the same repository, or `*` in the folder itself.
+    pub(super) fn ignores(&self, name: &str) -> bool {
+        let wanted = name.trim_end_matches('/');
+        let is_line = |line: &str| line.trim().trim_start_matches("**/").trim_matches('/') == wanted;
+        let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let mut above = real.ancestors().map(Self::root).take(FOLDERS_ABOVE_MAX);
+        let root = above.clone().position(|folder| folder.has(".git")).unwrap_or_default();
+        let ignores_itself = || self.at(name).text(".gitignore").lines().any(|line| line.trim() == "*");
+        above.by_ref().take(root + 1).any(|folder| folder.text(".gitignore").lines().any(is_line)) || ignores_itself()
+    }
+}
+
+/// True for a name that means the same in a shell, a pipeline and a path: letters, digits, `.`, `_` and `-`; not hidden, not an option.
+fn is_plain(name: &str) -> bool {
+    let is_known = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
+    !name.is_empty() && !name.starts_with(['.', '-']) && name.len() <= 100 && name.chars().all(is_known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain;
+
+    #[test]
+    fn only_names_that_need_no_quotes_are_plain() {
+        assert!(["src", "my-app_2", "a.b"].into_iter().all(is_plain));
+        for name in ["", ".git", "-rf", "a b", "a\"b", "$(id)", "a\nb", "a;b", "ä", "a'b", "a\\b", "a/b"] {
+            assert!(!is_plain(name), "{name:?}");
+        }
+    }
+}

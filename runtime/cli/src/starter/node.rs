@@ -1,0 +1,59 @@
+//! Node projects: the scripts of package.json, and who runs them.
+//!
+//! Of package.json only the names of scripts that are in a table here are used. Its texts are never written into the pipeline.
+
+use super::folder::Folder;
+use super::part::{Part, Step};
+use serde_json::Value;
+
+/// What `npm init` writes as the script `test`.
+const NO_TESTS: &str = "no test specified";
+/// Folders in which build scripts put their results. The test stage may need them.
+const RESULTS: [&str; 5] = ["dist/", "build/", "lib/", "out/", ".next/"];
+
+pub(super) fn look(folder: &Folder, part: &mut Part) {
+    let package: Value = serde_json::from_str(&folder.text("package.json")).unwrap_or_default();
+    let script = |name: &str| package["scripts"][name].as_str().filter(|text| !text.contains(NO_TESTS));
+    let installer = installer(folder);
+    part.found.push_str(&format!(" ({installer})"));
+    if script("build").is_some() {
+        part.steps.push(Step::new("build", "npm run build", "The script `build` of package.json."));
+        part.caches
+            .extend(RESULTS.iter().filter(|name| folder.ignores(name)).map(|name| format!("{}{name}", folder.below())));
+    }
+    // A result that a later stage reads must not be dropped.
+    part.scratch.retain(|name| !part.caches.contains(name));
+    if part.include.iter().any(|name| name.ends_with("node_modules/")) {
+        part.scratch.push(format!("{}node_modules/.cache/", folder.below()));
+    }
+    if script("test").is_some() {
+        // With Plug'n'Play only yarn finds the dependencies.
+        let command = if folder.has(".pnp.cjs") { "yarn run test" } else { "npm test" };
+        part.steps.push(Step::new(
+            "test",
+            command,
+            "The script `test` of package.json. npm runs it whatever installed the dependencies, and needs no network for that.",
+        ));
+    }
+    if part.steps.is_empty() {
+        part.steps.push(Step::new(
+            "test",
+            "node --test",
+            "package.json has no script `test`: node's own runner finds `*.test.js` and `test/`.",
+        ));
+    }
+    let wants = |field: &str| package[field].as_object().is_some_and(|listed| !listed.is_empty());
+    let is_installed = folder.has("node_modules") || folder.has(".pnp.cjs");
+    if (wants("dependencies") || wants("devDependencies")) && !is_installed {
+        part.notes.push(format!(
+            "`{}node_modules/` is missing: run `{installer} install` before the first run",
+            folder.below()
+        ));
+    }
+}
+
+/// The package manager, by its lock file.
+fn installer(folder: &Folder) -> &'static str {
+    let locks = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun"), ("bun.lockb", "bun")];
+    locks.into_iter().find(|(lock, _)| folder.has(lock)).map_or("npm", |(_, installer)| installer)
+}

@@ -1,0 +1,75 @@
+//! Python projects: the virtual environment, and the tool that runs the tests.
+
+use super::folder::Folder;
+use super::part::{Part, Step};
+
+/// Names of virtual environments in a project.
+const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
+/// Files that name the test tool, as a dependency or by its settings.
+const DECLARATIONS: [&str; 9] = [
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "tox.ini",
+    "requirements.txt",
+    "requirements-dev.txt",
+    "dev-requirements.txt",
+    "requirements-test.txt",
+    "Pipfile",
+];
+
+pub(super) fn look(folder: &Folder, part: &mut Part) {
+    let environment = ENVIRONMENTS.into_iter().find(|name| folder.has(&format!("{name}/pyvenv.cfg")));
+    let installer = installer(folder);
+    part.found.push_str(&format!(" ({installer}{})", environment.map(|name| format!(", {name}")).unwrap_or_default()));
+    part.scratch.push(format!("{}.pytest_cache/", folder.below()));
+    let packages = environment.and_then(|name| packages(folder, name));
+    let python =
+        packages.as_ref().map_or_else(|| "python3".to_owned(), |packages| format!("PYTHONPATH={packages} python3"));
+    // The interpreter of the environment is a link to the toolchain's. Its packages are what commands need.
+    part.include.clear();
+    let is_ignored = environment.is_some_and(|name| folder.ignores(name));
+    part.include.extend(packages.filter(|_| is_ignored).map(|packages| format!("{}{packages}/", folder.below())));
+    let declared = DECLARATIONS.iter().any(|name| folder.text(name).contains("pytest"));
+    if declared || folder.has("pytest.ini") || folder.has("conftest.py") || folder.has("tests/conftest.py") {
+        part.steps.push(Step::new("test", format!("{python} -m pytest"), "The project names pytest."));
+        if environment.is_none() {
+            let how = match installer {
+                "uv" => "uv sync",
+                "poetry" => "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install",
+                _ => "python3 -m venv .venv && .venv/bin/pip install pytest",
+            };
+            part.notes
+                .push(format!("no virtual environment in `./{}`: run `{how}` before the first run", folder.below()));
+        }
+    } else if folder.has("tests") || folder.has("test") {
+        let start = if folder.has("tests") { "tests" } else { "test" };
+        part.steps.push(Step::new(
+            "test",
+            format!("{python} -m unittest discover -s {start}"),
+            "The project names no test tool: unittest is part of Python.",
+        ));
+    } else {
+        part.steps.push(Step::new(
+            "test",
+            "PYTHONPYCACHEPREFIX=\"$TMPDIR\" python3 -m compileall -q -x '[.]venv|node_modules' .",
+            "The project has no tests yet: this only finds syntax errors. Replace it by your tests.",
+        ));
+        part.notes.push("no tests found: the stage `test` only looks for syntax errors".to_owned());
+    }
+}
+
+/// The packages of a virtual environment, such as `.venv/lib/python3.12/site-packages`.
+fn packages(folder: &Folder, environment: &str) -> Option<String> {
+    let inner = folder.at(&format!("{environment}/lib/")).entries();
+    let version = inner.into_iter().find(|entry| entry.is_folder() && entry.name.starts_with("python3"))?;
+    let packages = format!("{environment}/lib/{}site-packages", version.name);
+    folder.has(&packages).then_some(packages)
+}
+
+fn installer(folder: &Folder) -> &'static str {
+    let locks = [("uv.lock", "uv"), ("poetry.lock", "poetry"), ("Pipfile", "pipenv")];
+    let locked = locks.into_iter().find(|(lock, _)| folder.has(lock)).map(|(_, installer)| installer);
+    let has_poetry = || folder.text("pyproject.toml").contains("[tool.poetry]").then_some("poetry");
+    locked.or_else(has_poetry).unwrap_or("pip")
+}

@@ -1,0 +1,102 @@
+//! Which folders and files a stage that repairs the code may write: those with sources, and never the tests.
+
+use super::folder::{Entry, Folder};
+use super::part::Part;
+use std::collections::BTreeSet;
+
+/// How many paths a scope has at most. A longer list is of no use to a reader.
+const PATHS_MAX: usize = 20;
+/// How deep sources are looked for in a folder.
+const DEPTH_MAX: usize = 4;
+/// What is written if no folder has sources yet.
+const NEW_PROJECT: &str = "src/";
+
+/// Ends of the names of source files.
+const SOURCES: [&str; 24] = [
+    ".rs", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".vue", ".svelte", ".py", ".java", ".kt", ".scala",
+    ".c", ".h", ".cc", ".cpp", ".hpp", ".rb", ".php", ".cs", ".swift", ".sh",
+];
+
+/// Folders that are no sources of the project: tests, documents, tools, and what others wrote.
+const OTHERS: [&str; 24] = [
+    "test/",
+    "tests/",
+    "spec/",
+    "specs/",
+    "__tests__/",
+    "e2e/",
+    "testdata/",
+    "fixtures/",
+    "doc/",
+    "docs/",
+    "examples/",
+    "benches/",
+    "scripts/",
+    "tools/",
+    "vendor/",
+    "third_party/",
+    "node_modules/",
+    "target/",
+    "dist/",
+    "build/",
+    "out/",
+    "coverage/",
+    "venv/",
+    "env/",
+];
+
+/// Files in the root that choose how the project is built or tested.
+const SETTINGS: [&str; 5] = ["setup.py", "conftest.py", "noxfile.py", "build.rs", "test.sh"];
+
+/// True for a folder that is not looked into.
+pub(super) fn is_built(name: &str) -> bool {
+    OTHERS.contains(&name)
+}
+
+/// The paths of the project's sources, for `allowed_write_paths`.
+pub(super) fn of(root: &Folder, parts: &[Part]) -> Vec<String> {
+    let folders: BTreeSet<&str> = parts.iter().map(|part| part.folder.as_str()).collect();
+    let entries = root.entries();
+    let inner = entries.iter().filter(|entry| folders.contains(entry.name.as_str())).map(|entry| root.inner(entry));
+    let mut found = BTreeSet::new();
+    for folder in std::iter::once(root.clone()).chain(inner) {
+        let is_part = folders.contains(folder.below());
+        let own = folder.entries().into_iter().filter(|entry| is_part && !folders.contains(entry.name.as_str()));
+        found.extend(own.filter_map(|entry| source(&folder, &entry)));
+    }
+    if found.is_empty() {
+        found.insert(NEW_PROJECT.to_owned());
+    }
+    let scripts = parts.iter().flat_map(|part| part.scripts.iter().map(|script| (*script).to_owned()));
+    found.into_iter().take(PATHS_MAX).chain(scripts).collect()
+}
+
+/// The path of an entry with sources.
+fn source(folder: &Folder, entry: &Entry) -> Option<String> {
+    let path = format!("{}{}", folder.below(), entry.name);
+    if !entry.is_folder() {
+        return is_source(&entry.name).then_some(path);
+    }
+    let inner = folder.inner(entry);
+    // Maven and Gradle keep the tests beside the sources.
+    let is_split = entry.name == "src/" && inner.has("main");
+    let is_kept = !is_built(&entry.name) && !folder.ignores(&entry.name) && has_sources(&inner, DEPTH_MAX);
+    is_kept.then(|| if is_split { format!("{path}main/") } else { path })
+}
+
+fn has_sources(folder: &Folder, depth: usize) -> bool {
+    let entries = folder.entries();
+    entries.iter().any(|entry| is_source(&entry.name))
+        || depth > 0
+            && entries.iter().any(|entry| {
+                entry.is_folder() && !is_built(&entry.name) && has_sources(&folder.inner(entry), depth - 1)
+            })
+}
+
+/// True for a source file that is neither a test nor a setting.
+fn is_source(name: &str) -> bool {
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let is_test =
+        stem.starts_with("test_") || ["_test", ".test", ".spec", "Test"].iter().any(|end| stem.ends_with(end));
+    SOURCES.iter().any(|end| name.ends_with(end)) && !is_test && !SETTINGS.contains(&name) && !name.contains(".config.")
+}

@@ -1,0 +1,44 @@
+//! The settings for a project: `glovebox.toml` with what the commands of its stages need of this machine.
+
+use super::part::{Part, Survey};
+
+/// The text of `glovebox.toml`.
+pub fn settings(survey: &Survey) -> String {
+    let mut text =
+        "# What the stages of this project may use of your machine. `glovebox init` wrote it; change it as you like.\n\
+                    # A stage gets only what is named here: no network, no home, no other programs.\n"
+            .to_owned();
+    let toolchains: Vec<&str> = survey.toolchains().into_iter().map(|toolchain| toolchain.as_str()).collect();
+    let is_node = survey.parts.iter().any(|part| part.kind == "Node");
+    if !toolchains.is_empty() {
+        text.push_str("\n[exec]\n# Found on this machine, shown to commands read-only, and first in their PATH.\n");
+        text.push_str(&format!("toolchains = {}\n", list(&toolchains)));
+    }
+    if is_node {
+        text.push_str("# Test runners that watch files run once instead.\nenv = { CI = \"true\" }\n");
+    }
+    let all = |names: fn(&Part) -> &Vec<String>| survey.parts.iter().flat_map(names).collect::<Vec<_>>();
+    let (include, caches, scratch) = (all(|part| &part.include), all(|part| &part.caches), all(|part| &part.scratch));
+    if !include.is_empty() {
+        text.push_str("\n[workspace]\n# Installed dependencies: git ignores them, and commands need them.\n");
+        text.push_str(&format!("include = {}\n", list(&include)));
+    }
+    if !caches.is_empty() || !scratch.is_empty() {
+        text.push_str("\n[sandbox]\n");
+    }
+    if !caches.is_empty() {
+        text.push_str("# Build results. They stay from stage to stage of a run, and never come into your project.\n");
+        text.push_str(&format!("cache = {}\n", list(&caches)));
+    }
+    if !scratch.is_empty() {
+        text.push_str("# By-products of tools, dropped after each stage.\n");
+        text.push_str(&format!("scratch = {}\n", list(&scratch)));
+    }
+    text
+}
+
+/// A list of plain names in TOML, each once.
+fn list(names: &[impl AsRef<str>]) -> String {
+    let names: std::collections::BTreeSet<String> = names.iter().map(|name| format!("\"{}\"", name.as_ref())).collect();
+    format!("[{}]", names.into_iter().collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,46 @@
+//! The shapes of pipelines that `glovebox init` writes.
+
+use clap::ValueEnum;
+
+/// A shape of a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Template {
+    /// Test the project; a model repairs it if a test fails
+    Default,
+    /// A model builds what the goal says, until the tests pass
+    Implement,
+    /// The same, and a second model reviews the result
+    Review,
+    /// Build and test only, without a model
+    Check,
+}
+
+impl Template {
+    /// Every template.
+    pub const ALL: [Self; 4] = [Self::Default, Self::Implement, Self::Review, Self::Check];
+
+    /// Its word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Implement => "implement",
+            Self::Review => "review",
+            Self::Check => "check",
+        }
+    }
+
+    /// What it is for, in a line.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Default => "test the project; a model repairs it if a test fails",
+            Self::Implement => "a model builds what the goal says, until the tests pass",
+            Self::Review => "the same, and a second model reviews the result",
+            Self::Check => "build and test only, without a model",
+        }
+    }
+
+    /// True if a model works before the first test.
+    pub fn begins_with_model(self) -> bool {
+        matches!(self, Self::Implement | Self::Review)
+    }
+}

@@ -1,0 +1,136 @@
+//! Projects of every kind: what is found, and that every template passes the checks without a finding.
+
+use super::*;
+use glovebox_pipeline::{Inputs, Source};
+use std::fs;
+use tempfile::TempDir;
+
+/// A project with these files; a final `/` makes a folder, and ` = ` separates a text.
+fn project(files: &[&str]) -> TempDir {
+    let project = tempfile::tempdir().unwrap();
+    for file in files {
+        let (name, text) = file.split_once(" = ").unwrap_or((file, ""));
+        let path = project.path().join(name);
+        fs::create_dir_all(if name.ends_with('/') { &path } else { path.parent().unwrap() }).unwrap();
+        if !name.ends_with('/') {
+            fs::write(path, text).unwrap();
+        }
+    }
+    project
+}
+
+fn survey(files: &[&str]) -> Survey {
+    Survey::of(project(files).path())
+}
+
+fn commands(survey: &Survey) -> Vec<String> {
+    survey
+        .parts
+        .iter()
+        .flat_map(|part| part.steps.iter().map(|step| format!("{}{}", part.folder, step.command)))
+        .collect()
+}
+
+/// Every template of a survey is formatted, has no finding, and has settings that parse.
+fn is_clean(survey: &Survey) {
+    for template in Template::ALL {
+        let text = pipeline(template, survey).unwrap();
+        assert_eq!(glovebox_pipeline::format::format(Source::new(&text)).unwrap(), text);
+        let checked =
+            glovebox_pipeline::validate(glovebox_pipeline::parse(Source::new(&text)).lower(&Inputs::default()));
+        assert_eq!(
+            checked.diagnostics.iter().map(|found| &found.message).collect::<Vec<_>>(),
+            [] as [&str; 0],
+            "{text}"
+        );
+    }
+    let text = settings(survey);
+    glovebox_engine::config::Config::parse(&text, "glovebox.toml")
+        .unwrap_or_else(|found| panic!("{found:?} in {text}"));
+}
+
+#[test]
+fn each_kind_has_its_commands_and_its_scope() {
+    let check = |files: &[&str], expected: &[&str], scope: &[&str]| {
+        let survey = survey(files);
+        assert_eq!(commands(&survey), expected, "{files:?}");
+        assert_eq!(survey.scope, scope, "{files:?}");
+        is_clean(&survey);
+    };
+    check(&["Cargo.toml", "Cargo.lock", "src/lib.rs", "tests/a.rs"], &["cargo test --offline"], &["src/"]);
+    check(&["go.mod", "main.go", "main_test.go", "internal/x.go"], &["go test ./..."], &["internal/", "main.go"]);
+    check(
+        &["pom.xml", "src/main/java/A.java", "src/test/java/ATest.java"],
+        &["mvn --offline --batch-mode test"],
+        &["src/main/"],
+    );
+    check(&["build.gradle.kts", "src/main/A.kt"], &["gradle --offline --no-daemon test"], &["src/main/"]);
+    check(
+        &["pyproject.toml = dev = [\"pytest\"]", "clock/__init__.py", "tests/test_a.py"],
+        &["python3 -m pytest"],
+        &["clock/"],
+    );
+    check(&["requirements.txt", "a.py", "test_a.py", "tests/"], &["python3 -m unittest discover -s tests"], &["a.py"]);
+    let packages = ".venv/lib/python3.12/site-packages";
+    let inner = format!("{packages}/");
+    let venv = ["uv.lock", "pytest.ini", "setup.py", ".venv/pyvenv.cfg", ".venv/.gitignore = *", &inner, "a/b.py"];
+    check(&venv, &[&format!("PYTHONPATH={packages} python3 -m pytest")], &["a/"]);
+    assert_eq!(survey(&venv).parts[0].include, [inner]);
+    let node =
+        ["package.json = {\"scripts\":{\"test\":\"x\",\"build\":\"y\"}}", "index.js", "a.test.js", "jest.config.js"];
+    check(&node, &["npm run build", "npm test"], &["index.js"]);
+    check(&["package.json = {", "src/a.ts"], &["node --test"], &["src/"]);
+    check(&["Makefile = CC = cc\n\ntest: all\n\t./t\n", "a.c"], &["make test"], &["a.c"]);
+    check(&["test.sh = #!/bin/bash", "bin/"], &["bash test.sh"], &["src/", "test.sh"]);
+    check(&[], &["echo 'Replace this by the command that tests your project'"], &["src/"]);
+}
+
+#[test]
+fn a_project_of_several_kinds_has_stages_for_each() {
+    let files = [
+        "Cargo.toml",
+        "src/lib.rs",
+        "web/package.json = {\"scripts\":{\"test\":\"x\"}}",
+        "web/src/a.ts",
+        "docs/package.json = {}",
+    ];
+    let survey = survey(&files);
+    assert_eq!(commands(&survey), ["cargo test --offline", "web/npm test"]);
+    assert_eq!(survey.scope, ["src/", "web/src/"]);
+    is_clean(&survey);
+    let text = pipeline(Template::Default, &survey).unwrap();
+    assert!(text.contains("test_node_web [") && text.contains("tool_command=\"cd web && npm test\""), "{text}");
+    assert!(settings(&survey).contains("toolchains = [\"node\", \"rust\"]"));
+}
+
+/// What a project's files say is not part of what is written.
+#[test]
+fn texts_of_the_project_are_never_written() {
+    let mark = "PWNED";
+    let hostile = format!(
+        "package.json = {{\"name\":\"a\\\"; $({mark}) `{mark}` \\n{mark}\",\"scripts\":{{\"test\":\"{mark}\",\"build\\\" {mark}\":\"x\",\
+         \"build\":\"$({mark})\"}},\"packageManager\":\"{mark}\",\"workspaces\":[\"$({mark})\"]}}"
+    );
+    let makefile = format!("Makefile = test{mark}: x\n\ntest: $({mark})\n");
+    let folder = format!("$({mark})/package.json = {{}}");
+    let lines = [format!("a\n{mark}.js"), format!("a\"{mark}.js"), format!("-{mark}.js"), format!("a {mark}/b.js")];
+    let mut files = vec![hostile.as_str(), makefile.as_str(), folder.as_str(), "pyproject.toml = pytest"];
+    files.extend(lines.iter().map(String::as_str));
+    let survey = survey(&files);
+    is_clean(&survey);
+    for template in Template::ALL {
+        let text = pipeline(template, &survey).unwrap() + &settings(&survey);
+        assert!(!text.contains(mark), "{text}");
+    }
+}
+
+#[test]
+fn only_build_results_that_git_ignores_are_a_cache() {
+    let cache = |files: &[&str]| survey(files).parts.remove(0).caches;
+    let package = "package.json = {\"scripts\":{\"build\":\"x\"}}";
+    assert_eq!(cache(&["Cargo.toml"]), ["target/"]);
+    assert_eq!(cache(&["Cargo.toml", "target/a"]), [] as [&str; 0], "git keeps it");
+    assert_eq!(cache(&["Cargo.toml", "target/a", ".gitignore = /target\n"]), ["target/"]);
+    assert_eq!(cache(&[package, "dist/a.js"]), [] as [&str; 0]);
+    assert_eq!(cache(&[package, ".gitignore = node_modules\ndist\n"]), ["dist/"]);
+}

@@ -1,0 +1,377 @@
+//! `glovebox init` in real projects of each kind: what it writes passes the checks, and `glovebox run` succeeds without another edit.
+//!
+//! A test whose tool is not on this machine prints `not run:`, which `cargo xtask test` counts and lists in its summary.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use workbench::{Answer, Workbench, copy_tree, root};
+
+/// A project of one kind, and what is true of its first run.
+struct Project {
+    /// Its folder in `tests/projects/`.
+    kind: &'static str,
+    /// The program that must be on this machine.
+    program: &'static str,
+    /// How its dependencies are installed, as its user would.
+    install: fn(&Path) -> Result<(), String>,
+    /// The command of the stage `test`.
+    command: &'static str,
+    /// What `init` says that it found.
+    found: &'static str,
+}
+
+/// A copy of a project in a repository with one commit.
+fn place(kind: &str) -> Workbench {
+    let bench = Workbench::new();
+    copy_tree(&root().join("tests/projects").join(kind), &bench.project());
+    bench
+}
+
+/// A command as it stands here: without `--simulate`, which other suites add.
+fn bare(bench: &Workbench, words: &[&str]) -> Answer {
+    Answer::of(&mut bench.bare(words))
+}
+
+/// Makes the project a repository with one commit, in which everything that is not ignored is known to git.
+fn commit(bench: &Workbench) {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+    for words in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "start"]] {
+        let ended = Command::new("git").args(identity).args(words).current_dir(bench.project()).status().unwrap();
+        assert!(ended.success(), "git {words:?}");
+    }
+}
+
+/// Runs a command of the user in a folder. The error is what it printed.
+fn user(folder: &Path, words: &[&str]) -> Result<(), String> {
+    let ended =
+        Command::new(words[0]).args(&words[1..]).current_dir(folder).output().map_err(|error| error.to_string())?;
+    match ended.status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "{words:?}: {}{}",
+            String::from_utf8_lossy(&ended.stdout),
+            String::from_utf8_lossy(&ended.stderr)
+        )),
+    }
+}
+
+fn is_on_this_machine(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Past the capture of the test harness, so that it is in the log of a test that passes.
+fn not_run(kind: &str, why: &str) {
+    let first: String =
+        why.lines().next().unwrap_or_default().chars().filter(|one| !one.is_control()).take(200).collect();
+    let line = format!("\nnot run: `glovebox init` in a project of kind {kind}: {first}\n");
+    std::io::stdout().write_all(line.as_bytes()).unwrap();
+}
+
+fn check(project: &Project) {
+    let Project { kind, program, install, command, found } = project;
+    if !is_on_this_machine(program) {
+        return not_run(kind, &format!("`{program}` is not on this machine"));
+    }
+    let bench = place(kind);
+    if let Err(why) = install(&bench.project()) {
+        return not_run(kind, &why);
+    }
+    commit(&bench);
+    bench
+        .glovebox(&["init"])
+        .ends(0)
+        .says(found)
+        .says("wrote    pipeline.dot")
+        .says("wrote    glovebox.toml")
+        .says(command);
+    bench.glovebox(&["check", "--strict", "pipeline.dot"]).ends(0).says("0 errors, 0 warnings");
+    bench.glovebox(&["fmt", "--check", "pipeline.dot"]).ends(0);
+    let before = bench.snapshot();
+    let run = bare(&bench, &["run", "--run-id", "first"]);
+    run.ends(0).says("success").says(&format!("verified     test: sh -c '{command}")).never_says("simulated  ");
+    assert_eq!(bench.snapshot(), before, "{kind}: the project is as it was");
+    let completed = bench.run_json("first", "checkpoint.json")["completed_nodes"].to_string();
+    assert_eq!(completed, r#"["start","test"]"#, "{kind}: no model was needed");
+    assert_eq!(bench.glovebox(&["diff", "first"]).ends(0).stdout, "", "{kind}: no by-products");
+    run.never_says("changed  ").never_says("quarantined");
+    fails_without_a_model(&bench, kind);
+}
+
+/// The same project with a wrong result: the run reaches the stage of the model, says that no model was asked, and fails.
+fn fails_without_a_model(bench: &Workbench, kind: &str) {
+    let is_test = |path: &str| path.to_lowercase().contains("test") || path.contains(".glovebox");
+    let sources: Vec<String> = bench.snapshot().into_iter().map(|(path, _)| path).collect();
+    let ignored = ["node_modules/", ".venv/", "target/", "build/", ".git/"];
+    let mut is_broken = false;
+    for path in sources.iter().filter(|path| !is_test(path) && !ignored.iter().any(|folder| path.starts_with(folder))) {
+        let file = bench.project().join(path);
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        if text.contains("m ") && text.contains("60") {
+            std::fs::write(&file, text.replace("60", "59")).unwrap();
+            is_broken = true;
+        }
+    }
+    assert!(is_broken, "{kind}: no source with a duration in {sources:?}");
+    bare(bench, &["run", "--run-id", "second"]).ends(1).says("no model was asked").says("not verified test");
+}
+
+fn nothing_to_install(_: &Path) -> Result<(), String> {
+    Ok(())
+}
+
+#[test]
+fn a_rust_project_with_a_crate_succeeds() {
+    check(&Project {
+        kind: "rust",
+        program: "cargo",
+        // A crate that this repository needs too, so that it is here without a network.
+        install: |folder| user(folder, &["cargo", "generate-lockfile", "--offline"]),
+        command: "cargo test --offline",
+        found: "found    Rust project: Cargo.toml",
+    });
+}
+
+#[test]
+fn a_node_project_with_a_dependency_succeeds() {
+    check(&Project {
+        kind: "node",
+        program: "npm",
+        install: |folder| user(folder, &["npm", "ci", "--offline"]),
+        command: "npm test",
+        found: "found    Node project: package.json (npm)",
+    });
+}
+
+#[test]
+fn a_node_project_with_a_store_of_pnpm_succeeds() {
+    check(&Project {
+        kind: "pnpm",
+        program: "pnpm",
+        install: |folder| user(folder, &["pnpm", "install", "--offline", "--frozen-lockfile"]),
+        command: "npm test",
+        found: "found    Node project: package.json (pnpm)",
+    });
+}
+
+/// `cargo xtask pytest` has pytest; a user's pip would bring the same files.
+fn environment(folder: &Path) -> Result<(), String> {
+    user(folder, &["python3", "-m", "venv", "--without-pip", ".venv"])?;
+    let packages = |folder: PathBuf| {
+        let mut versions = std::fs::read_dir(folder.join("lib")).unwrap().map(|entry| entry.unwrap().path());
+        versions.find(|path| path.join("site-packages").is_dir()).map(|path| path.join("site-packages"))
+    };
+    let pytest = root().join("target/pytest");
+    assert!(pytest.join("bin/pytest").is_file(), "{}: run `cargo xtask pytest`", pytest.display());
+    copy_tree(&packages(pytest).unwrap(), &packages(folder.join(".venv")).unwrap());
+    Ok(())
+}
+
+#[test]
+fn a_python_project_with_a_virtual_environment_succeeds() {
+    let project = Project {
+        kind: "python",
+        program: "python3",
+        install: environment,
+        command: "PYTHONPATH=.venv/lib/python",
+        found: "found    Python project: pyproject.toml (pip, .venv)",
+    };
+    check(&project);
+}
+
+#[test]
+fn a_go_project_succeeds() {
+    check(&Project {
+        kind: "go",
+        program: "go",
+        install: nothing_to_install,
+        command: "go test ./...",
+        found: "found    Go project: go.mod",
+    });
+}
+
+#[test]
+fn a_maven_project_with_junit_succeeds() {
+    check(&Project {
+        kind: "maven",
+        program: "mvn",
+        // Maven's plugins and junit are in `~/.m2` afterwards. Only the first time it needs a network.
+        install: |folder| user(folder, &["mvn", "--quiet", "--batch-mode", "test"]),
+        command: "mvn --offline --batch-mode test",
+        found: "found    Maven project: pom.xml",
+    });
+}
+
+#[test]
+fn a_gradle_project_succeeds() {
+    check(&Project {
+        kind: "gradle",
+        program: "gradle",
+        install: nothing_to_install,
+        command: "gradle --offline --no-daemon test",
+        found: "found    Gradle project: build.gradle",
+    });
+}
+
+#[test]
+fn a_plain_project_with_a_makefile_succeeds() {
+    check(&Project {
+        kind: "plain",
+        program: "make",
+        install: nothing_to_install,
+        command: "make test",
+        found: "found    plain project: Makefile (target test)",
+    });
+}
+
+#[test]
+fn an_empty_folder_gets_a_pipeline_that_says_what_is_missing() {
+    let bench = Workbench::new();
+    bench.glovebox(&["init"]).ends(0).says("no tests found: write the command");
+    bench.glovebox(&["check", "--strict", "pipeline.dot"]).ends(0);
+    bare(&bench, &["run"]).ends(0).says("verified     test: sh -c 'echo ");
+}
+
+#[test]
+fn an_existing_file_is_never_replaced() {
+    for (existing, named) in [("pipeline.dot", "`pipeline.dot` exists"), ("glovebox.toml", "`glovebox.toml` exists")] {
+        let bench = place("plain");
+        bench.write(existing, "mine");
+        let before = bench.snapshot();
+        bench.glovebox(&["init"]).ends(2).says(named).says("glovebox init --print");
+        assert_eq!(bench.snapshot(), before);
+    }
+    let bench = place("plain");
+    std::os::unix::fs::symlink("/nowhere/at/all", bench.project().join("glovebox.toml")).unwrap();
+    bench.glovebox(&["init"]).ends(2).says("`glovebox.toml` exists");
+    assert!(!bench.has("pipeline.dot"), "a link that leads nowhere is a file of the user too");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_left_as_it_was() {
+    let bench = place("plain");
+    let mode = |mode: u32| std::fs::set_permissions(bench.project(), std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o555);
+    let is_root = std::fs::write(bench.project().join("probe"), "").is_ok();
+    if is_root {
+        // Root may write everywhere but into a folder that is none.
+        mode(0o755);
+        bench.glovebox(&["init", "--workdir", "Makefile"]).ends(2).says("is not a directory");
+        return;
+    }
+    bench.glovebox(&["init"]).ends(2).says("write `./pipeline.dot`");
+    bench.glovebox(&["init", "--print"]).ends(0).says("digraph default");
+    mode(0o755);
+    assert!(!bench.has("pipeline.dot") && !bench.has("glovebox.toml"));
+}
+
+#[test]
+fn every_template_is_listed_printed_and_clean() {
+    let bench = place("rust");
+    let listed = bench.glovebox(&["init", "--list"]);
+    let names: Vec<&str> = listed.ends(0).stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["default", "implement", "review", "check"]);
+    for name in names {
+        let before = bench.snapshot();
+        let printed = bench.glovebox(&["init", name, "--print"]);
+        printed.ends(0).says("// ---- pipeline.dot").says("# ---- glovebox.toml");
+        assert_eq!(bench.snapshot(), before, "`--print` writes nothing");
+        let place = place("plain");
+        place.glovebox(&["init", name]).ends(0);
+        place.glovebox(&["check", "--strict", "pipeline.dot"]).ends(0);
+        place.glovebox(&["plan"]).ends(0).says("plan of ");
+        let has_model = name == "implement" || name == "review";
+        bare(&place, &["run"]).ends(if has_model { 8 } else { 0 });
+        bare(&place, &["run", "--simulate"]).ends(0);
+    }
+    bench.glovebox(&["init", "nothing"]).ends(2).says("possible values: default, implement, review, check");
+}
+
+#[test]
+fn a_project_of_two_kinds_tests_both() {
+    if !is_on_this_machine("npm") {
+        return not_run("rust and node", "`npm` is not on this machine");
+    }
+    let bench = place("rust");
+    user(&bench.project(), &["cargo", "generate-lockfile", "--offline"]).unwrap();
+    copy_tree(&root().join("tests/projects/node"), &bench.project().join("web"));
+    user(&bench.project().join("web"), &["npm", "ci", "--offline"]).unwrap();
+    commit(&bench);
+    bench.glovebox(&["init"]).ends(0).says("found    Rust project").says("found    Node project: web/package.json");
+    let run = bare(&bench, &["run", "--run-id", "first"]);
+    run.ends(0).says("verified     test_rust: ").says("verified     test_node_web: sh -c 'cd web && npm test' exit 0");
+    assert_eq!(bench.glovebox(&["diff", "first"]).ends(0).stdout, "");
+}
+
+#[test]
+fn a_folder_of_a_repository_is_a_project_of_its_own() {
+    let bench = Workbench::new();
+    copy_tree(&root().join("tests/projects/plain"), &bench.project().join("tools/clock"));
+    commit(&bench);
+    let command = |words: &[&str]| {
+        let mut command = workbench::glovebox_in(&bench.project().join("tools/clock"));
+        Answer::of(command.args(words))
+    };
+    command(&["init"]).ends(0).says("Makefile (target test)");
+    command(&["run"]).ends(0).says("verified     test: sh -c 'make test' exit 0");
+    assert!(!bench.has("pipeline.dot") && bench.has("tools/clock/pipeline.dot"));
+}
+
+/// What the files of a project say is not part of any command, in whatever quotes it comes.
+#[test]
+fn a_hostile_project_writes_no_command() {
+    let bench = Workbench::new();
+    let canary = bench.outside().join("canary");
+    let touch = format!("touch {}", canary.display());
+    let package = serde_json::json!({
+        "name": format!("a\"]; x [tool_command=\"{touch}\"] //"),
+        "scripts": { "test": "true", "build": "true", format!("test\"; {touch}; \""): touch },
+        "packageManager": format!("npm; {touch}"),
+        "workspaces": [format!("$({touch})"), "`id`"],
+    });
+    bench.write("package.json", &package.to_string());
+    bench.write("package-lock.json", "{}");
+    bench.write(&format!("a\"; $({}) '/package.json", "touch x"), "{}");
+    bench.write("a\nb\"] evil [tool_command=\"id\"].js", "");
+    bench.write(".gitignore", "dist\"]\n[exec]\npath = [\"/tmp/evil\"]\n");
+    bench.glovebox(&["init"]).ends(0);
+    let written = bench.read("pipeline.dot") + &bench.read("glovebox.toml");
+    for text in ["touch", "evil", "$(", "`id`", "canary"] {
+        assert!(!written.contains(text), "{text} in {written}");
+    }
+    bench.glovebox(&["check", "--strict", "pipeline.dot"]).ends(0);
+    let commands: Vec<&str> =
+        written.split("tool_command=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(commands, ["npm run build", "npm test"], "{written}");
+    assert!(!canary.exists());
+    for pipe in ["package.json", "Makefile"] {
+        let bench = Workbench::new();
+        user(&bench.project(), &["mkfifo", pipe]).unwrap();
+        bench.glovebox(&["init"]).ends(0);
+    }
+}
+
+#[test]
+fn run_and_plan_take_the_only_pipeline_of_the_project() {
+    let bench = Workbench::new();
+    bare(&bench, &["run"]).ends(2).says("there is no `pipeline.dot`").says("glovebox init");
+    let named = |name: &str| {
+        format!(
+            "digraph {name} {{ start; done; greet [shape=parallelogram, tool_command=\"true\", allowed_write_paths=\"\"]; \
+             start -> greet -> done }}"
+        )
+    };
+    bench.write("ship.dot", &named("ship"));
+    bench.glovebox(&["plan"]).ends(0).says("plan of ship");
+    bare(&bench, &["run"]).ends(0).says("of ship: success");
+    bench.write("other.dot", &named("other"));
+    bare(&bench, &["run"]).ends(2).says("several: `other.dot`, `ship.dot`");
+    bench.write("pipeline.dot", &named("usual"));
+    bench.glovebox(&["plan"]).ends(0).says("plan of usual");
+}
