@@ -1,0 +1,174 @@
+//! Pages whose examples are executed: files are written, commands are run, and what is printed must be what the page shows.
+//!
+//! A fence `LANGUAGE PATH` is a file of the project. In a fence `console`, a line `$ …` is a command, and the lines below it must be
+//! printed in this order; `…` stands for any text. `# exit N` after a command is its exit code, else 0. A fence
+//! `console needs=PROGRAM` is left out where the program is not installed. Each page is one project.
+
+#![allow(clippy::unwrap_used, reason = "a test that is surprised stops there")]
+
+mod workbench;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use workbench::{Workbench, root};
+
+/// The example whose packages `cargo xtask components` fetched and built: crates of a page are built with them.
+const BUILT: &str = "examples/quickstart/review-plugin/target";
+
+/// One step of a page.
+#[derive(Debug, PartialEq, Eq)]
+enum Step<'a> {
+    Write { path: &'a str, text: String },
+    Run { line: &'a str, exit: i32, printed: Vec<&'a str> },
+}
+
+#[test]
+fn docs_plugins() {
+    transcript("docs/plugins.md");
+}
+
+/// Executes a page from its first line to its last.
+fn transcript(page: &str) {
+    let text = std::fs::read_to_string(root().join(page)).unwrap();
+    let bench = Workbench::new();
+    let mut folder = bench.project();
+    let mut count = 0;
+    for (number, step) in steps(&text, is_installed) {
+        match step {
+            Step::Write { path, text } => {
+                let file = folder.join(path);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, text).unwrap();
+            }
+            Step::Run { line, exit, printed } => {
+                let place = format!("{page}:{number}: $ {line}");
+                if let Some(path) = line.strip_prefix("cd ") {
+                    folder = folder.join(path).canonicalize().unwrap_or_else(|error| panic!("{place}: {error}"));
+                    continue;
+                }
+                let (code, output) = run(&bench, &folder, line);
+                assert_eq!(code, exit, "{place}\n{output}");
+                if let Err(missing) = compare(&printed, &output) {
+                    panic!("{place}\nexpected the line: {missing}\nprinted:\n{output}");
+                }
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 0, "{page} has no command");
+}
+
+/// The steps of a page with their lines.
+fn steps(page: &str, is_installed: impl Fn(&str) -> bool) -> Vec<(usize, Step<'_>)> {
+    let mut steps = Vec::new();
+    let mut lines = page.lines().zip(1..);
+    while let Some((line, opened)) = lines.next() {
+        let Some(words) = line.strip_prefix("```").filter(|words| !words.is_empty()) else { continue };
+        let body: Vec<(&str, usize)> = lines.by_ref().take_while(|(line, _)| *line != "```").collect();
+        match words.split_once(' ') {
+            Some(("console", needs)) if !needs.strip_prefix("needs=").is_some_and(&is_installed) => {
+                println!("line {opened}: left out, {needs} is not met");
+            }
+            _ if words.split(' ').next() == Some("console") => steps.extend(commands(&body)),
+            Some((_, path)) => {
+                let text = body.iter().map(|(line, _)| format!("{line}\n")).collect();
+                steps.push((opened, Step::Write { path, text }));
+            }
+            None => {}
+        }
+    }
+    steps
+}
+
+/// The commands of a fence, each with what is printed below it.
+fn commands<'a>(body: &[(&'a str, usize)]) -> Vec<(usize, Step<'a>)> {
+    let mut steps: Vec<(usize, Step<'a>)> = Vec::new();
+    for (text, number) in body {
+        match (text.strip_prefix("$ "), steps.last_mut()) {
+            (Some(command), _) => {
+                let (line, exit) = command.split_once(" # exit ").unwrap_or((command, "0"));
+                let exit = exit.trim().parse().unwrap_or_else(|_| panic!("line {number}: `{exit}` is no exit code"));
+                steps.push((*number, Step::Run { line: line.trim(), exit, printed: Vec::new() }));
+            }
+            (None, Some((_, Step::Run { printed, .. }))) => printed.push(text),
+            (None, _) => panic!("line {number}: output before the first command"),
+        }
+    }
+    steps
+}
+
+/// Runs a line in a shell: its exit code, and what it printed on both streams.
+fn run(bench: &Workbench, folder: &Path, line: &str) -> (i32, String) {
+    let binary = Path::new(env!("CARGO_BIN_EXE_glovebox")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(folder).env("PATH", path);
+    for (name, value) in bench.command(&[]).get_envs() {
+        if let Some(value) = value.filter(|_| name != "PATH") {
+            shell.env(name, value);
+        }
+    }
+    shell.env("CARGO_NET_OFFLINE", "true").env("CARGO_BUILD_BUILD_DIR", root().join(BUILT));
+    for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "CARGO_ENCODED_RUSTFLAGS"] {
+        shell.env_remove(name);
+    }
+    if let Some(sysroot) = workbench::wasm_sysroot() {
+        shell.env("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS", format!("--sysroot={}", sysroot.display()));
+    }
+    let output = shell.output().unwrap();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn is_installed(program: &str) -> bool {
+    let found = |folder: PathBuf| folder.join(program).is_file();
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(found))
+}
+
+/// Finds each expected line in the output, in order; the first that is not there.
+fn compare<'a>(expected: &[&'a str], output: &str) -> Result<(), &'a str> {
+    let mut printed = output.lines();
+    for line in expected.iter().filter(|line| !matches!(line.trim(), "" | "…")) {
+        if !printed.any(|printed| is_like(line.trim_end(), printed.trim_end())) {
+            return Err(line);
+        }
+    }
+    Ok(())
+}
+
+/// True if a line is the pattern, where each `…` is any text.
+fn is_like(pattern: &str, line: &str) -> bool {
+    let parts: Vec<&str> = pattern.split('…').collect();
+    let ([first, .., last], true) = (&parts[..], parts.len() > 1) else { return pattern == line };
+    let Some(mut rest) = line.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else { return false };
+    parts[1..parts.len() - 1].iter().all(|part| match rest.split_once(part) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+#[test]
+fn a_page_is_read_as_it_is_written() {
+    let page = "text\n```toml a/b.toml\nx = 1\n```\n```rust\nignored\n```\n```console\n$ one  # exit 3\nfirst\n…\n$ two\n```\n\
+                ```console needs=nowhere\n$ three\n```\n";
+    let found: Vec<Step<'_>> = steps(page, |_| false).into_iter().map(|(_, step)| step).collect();
+    assert_eq!(
+        found,
+        [
+            Step::Write { path: "a/b.toml", text: "x = 1\n".to_owned() },
+            Step::Run { line: "one", exit: 3, printed: vec!["first", "…"] },
+            Step::Run { line: "two", exit: 0, printed: vec![] },
+        ]
+    );
+    assert_eq!(steps(page, |program| program == "nowhere").len(), 4);
+}
+
+#[test]
+fn lines_are_compared_in_order_and_with_gaps() {
+    assert_eq!(compare(&["a", "", "c … e", "…"], "a\nb\nc d e\n"), Ok(()));
+    assert_eq!(compare(&["b", "a"], "a\nb\n"), Err("a"));
+    assert!(is_like("digest … of …", "digest 12 of x") && is_like("…", "anything") && is_like("a…b…c", "a-b-b-c"));
+    assert!(!is_like("a … b", "a b c") && !is_like("x", "x y") && !is_like("a…a", "a"));
+}
